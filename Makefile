@@ -1,0 +1,92 @@
+# Everything here needs only python3 (3.11 or later, with venv), pip and make. `make help` lists the targets.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# -qq: silent unless something fails
+PIP_INSTALL = $(BIN)/python -m pip install -qq -c constraints.txt
+WORKERS ?= 2
+SOURCES := src tests $(wildcard benchmarks examples)
+BENCHMARKS := $(filter-out benchmarks/_%,$(sort $(wildcard benchmarks/*.py)))
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# what runs here is what .venv holds, whatever the caller's environment adds
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+# under -j two pips must not write into one .venv
+.NOTPARALLEL:
+.PHONY: help setup demo test lint format bench wheel clean distclean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: $(VENV)/.has-dev ## set up .venv for everything but the benchmarks
+	@echo "ready: $(BIN)/manyarms --help"
+
+demo: $(VENV)/.has-experiments ## show the main job: 100,000 items, a table, and out/demo/report.html
+	@$(BIN)/manyarms demo --out out/demo
+
+# one thread per process: two pools of threads on two cores cost more than they give
+test bench: export OMP_NUM_THREADS := 1
+test bench: export OPENBLAS_NUM_THREADS := 1
+test bench: export MKL_NUM_THREADS := 1
+
+test: lint ## lint, then all tests; PYTEST_ARGS='-k storage' for some
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+
+lint: $(VENV)/.has-dev ## style (ruff), types (mypy --strict) and the layers' import contracts
+	@$(BIN)/ruff check --quiet $(SOURCES)
+	@$(BIN)/ruff format --quiet --check $(SOURCES) || { echo "make format puts this right" >&2; exit 1; }
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports > $(VENV)/lint-imports.log || { cat $(VENV)/lint-imports.log; exit 1; }
+	@echo "lint: style, types and import contracts are fine"
+
+format: $(VENV)/.has-dev ## put the code into the project's style
+	@$(BIN)/ruff check --quiet --fix --exit-zero $(SOURCES)
+	@$(BIN)/ruff format $(SOURCES)
+
+bench: $(VENV)/.has-experiments $(VENV)/.has-bench ## run every benchmark; each ends with one line of JSON
+	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done
+
+wheel: $(VENV)/.created ## build dist/manyarms-*.whl
+	@rm -rf build dist
+	@$(BIN)/python -m pip wheel -qq --no-deps --wheel-dir dist .
+	@rm -rf build
+	@ls dist/*.whl
+
+clean: ## remove what was built, the caches and out/, but not .venv
+	@rm -rf build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache src/*.egg-info
+	@find src tests $(wildcard benchmarks examples) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean ## clean, and remove .venv too
+	@rm -rf $(VENV)
+
+# ---- the virtual environment: a stamp says what it holds, and is out of date when pyproject.toml changes
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "manyarms needs Python 3.11 or later, and $(PYTHON) is not: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2> /dev/null || { \
+	  echo "$(PYTHON) cannot make virtual environments: its venv or ensurepip module is missing." >&2; \
+	  echo "On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(VENV)/.has-experiments: $(VENV)/.created pyproject.toml constraints.txt
+	@echo "installing into $(VENV) (a minute or so, the first time)"
+	@$(PIP_INSTALL) -e '.[experiments]'
+	@touch $@
+
+$(VENV)/.has-dev: $(VENV)/.created pyproject.toml constraints.txt
+	@echo "installing into $(VENV), with the tools for tests and lint (a minute or so, the first time)"
+	@$(PIP_INSTALL) -e '.[test,lint]'
+	@touch $(VENV)/.has-experiments $@
+
+$(VENV)/.has-bench: $(VENV)/.created pyproject.toml constraints.txt
+	@echo "installing the benchmarks' neighbours into $(VENV) (a minute or so, the first time)"
+	@$(PIP_INSTALL) -e '.[bench]' || { \
+	  echo "contextualbandits is compiled as it is installed: it needs a C++ compiler and Python's headers" >&2; \
+	  echo "(Debian and Ubuntu: apt-get install g++ python3-dev)." >&2; exit 1; }
+	@touch $@

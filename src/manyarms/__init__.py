@@ -1,0 +1,95 @@
+"""Contextual bandits over catalogues of thousands to millions of actions.
+
+import manyarms as ma
+world = ma.worlds.MixedEffect(actions=100_000, effects=5, dim=10, seed=0)
+agent = ma.meTS(world.prior())
+for x in world.contexts(5_000):
+    a = agent.decide(x)
+    agent.observe(x, a, world.reward(x, a))
+"""
+
+from importlib.metadata import PackageNotFoundError as _NotInstalled
+from importlib.metadata import version as _version
+
+from manyarms import bounds, structure, worlds
+from manyarms.agent import Agent, load
+from manyarms.agents import (
+    GLMTS,
+    GLMUCB,
+    UCBGLM,
+    EpsilonGreedyAgent,
+    GreedyAgent,
+    HierTS,
+    LinTS,
+    LinUCB,
+    UniformAgent,
+    belief_of,
+    meTS,
+)
+from manyarms.beliefs import (
+    Belief,
+    FactoredRoot,
+    GaussianRoot,
+    Identity,
+    KnownRoot,
+    Leaves,
+    Linear,
+    Logistic,
+    Matrices,
+    Poisson,
+    Weights,
+)
+from manyarms.decisions import UCB, EpsilonGreedy, Greedy, Pessimistic, Propensity, Thompson, Uniform
+from manyarms.errors import DataError, InvalidInput, ManyArmsError, MissingExtra, StorageError, UnknownAction
+from manyarms.priors import ActionPrior, HierarchicalPrior, MixedEffectPrior
+
+try:
+    __version__ = _version("manyarms")
+except _NotInstalled:  # run from a source tree that is not installed
+    __version__ = "0+unknown"
+
+__all__ = [
+    "GLMTS",
+    "GLMUCB",
+    "UCB",
+    "UCBGLM",
+    "ActionPrior",
+    "Agent",
+    "Belief",
+    "DataError",
+    "EpsilonGreedy",
+    "EpsilonGreedyAgent",
+    "FactoredRoot",
+    "GaussianRoot",
+    "Greedy",
+    "GreedyAgent",
+    "HierTS",
+    "HierarchicalPrior",
+    "Identity",
+    "InvalidInput",
+    "KnownRoot",
+    "Leaves",
+    "LinTS",
+    "LinUCB",
+    "Linear",
+    "Logistic",
+    "ManyArmsError",
+    "Matrices",
+    "MissingExtra",
+    "MixedEffectPrior",
+    "Pessimistic",
+    "Poisson",
+    "Propensity",
+    "StorageError",
+    "Thompson",
+    "Uniform",
+    "UniformAgent",
+    "UnknownAction",
+    "Weights",
+    "belief_of",
+    "bounds",
+    "load",
+    "meTS",
+    "structure",
+    "worlds",
+]

@@ -1,0 +1,182 @@
+"""Agents by their names: each is one belief and one decision, and reads like it.
+
+| name              | root                | W_a          | likelihood | decision        |
+| ----------------- | ------------------- | ------------ | ---------- | --------------- |
+| LinTS, LinUCB     | known               | -            | linear     | Thompson, UCB   |
+| GLMTS, UCBGLM     | known               | -            | logistic   | Thompson, UCB   |
+| GLMUCB            | known               | -            | logistic   | UCB on rewards  |
+| HierTS            | Gaussian            | I            | any        | Thompson        |
+| meTS              | Gaussian (factored) | b_a^T kron I | any        | Thompson        |
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from manyarms import validate
+from manyarms.agent import Agent, Seed
+from manyarms.beliefs import (
+    Belief,
+    FactoredRoot,
+    GaussianRoot,
+    Identity,
+    KnownRoot,
+    Leaves,
+    Likelihood,
+    Linear,
+    Logistic,
+    Matrices,
+    Root,
+    Weights,
+)
+from manyarms.decisions import UCB, Decision, EpsilonGreedy, Greedy, Thompson, Uniform
+from manyarms.errors import InvalidInput
+from manyarms.priors import ActionPrior, HierarchicalPrior, MixedEffectPrior, Prior
+
+
+def belief_of(prior: Prior, likelihood: Likelihood, factored: bool | str = False) -> Belief:
+    """The belief that a prior and a likelihood make."""
+    if isinstance(prior, MixedEffectPrior):
+        mean, covariance = prior.effect_mean.ravel(), prior.effect_covariance
+        root: Root = GaussianRoot(mean, covariance)
+        if factored:
+            rule = "mean-field" if factored is True else str(factored)
+            root = FactoredRoot(mean, covariance, prior.effects, rule)
+        return Belief(root, Leaves(Weights(prior.weights), prior.action_covariance), likelihood)
+    if isinstance(prior, HierarchicalPrior):
+        leaves = Leaves(Identity(), prior.action_covariance, prior.actions)
+        return Belief(GaussianRoot(prior.mean, prior.covariance), leaves, likelihood)
+    if isinstance(prior, ActionPrior):
+        if prior.mean.ndim == 1:
+            return Belief(KnownRoot(prior.mean), Leaves(Identity(), prior.covariance, prior.actions), likelihood)
+        # a mean of its own for every action: W_a is that mean as a column, on a root that is known to be 1
+        return Belief(KnownRoot(np.ones(1)), Leaves(Matrices(prior.mean[:, :, None]), prior.covariance), likelihood)
+    raise InvalidInput("prior", validate.describe(prior), "an ActionPrior, a HierarchicalPrior or a MixedEffectPrior")
+
+
+def _independent(prior: Prior) -> ActionPrior:
+    """A prior over independent actions; mixed effects are integrated out action by action (thesis, line 1236)."""
+    if isinstance(prior, MixedEffectPrior):
+        return prior.marginal()
+    if isinstance(prior, HierarchicalPrior):
+        return ActionPrior(prior.actions, prior.mean, prior.covariance + prior.action_covariance)
+    if not isinstance(prior, ActionPrior):
+        raise InvalidInput("prior", validate.describe(prior), "an ActionPrior, or a prior that can be marginalised")
+    return prior
+
+
+def _agent(name: str, prior: Prior, likelihood: Likelihood, decision: Decision, seed: Seed) -> Agent:
+    return Agent(belief_of(_independent(prior), likelihood), decision, seed, name)
+
+
+def meTS(
+    prior: MixedEffectPrior, likelihood: Likelihood = Linear(), *, factored: bool | str = False, seed: Seed = None
+) -> Agent:
+    """Mixed-effect Thompson sampling: playing one action teaches about all that share its effects (thesis, lines 916-1150).
+
+    likelihood: Linear(noise), Logistic() or Poisson(). factored: False for the exact effect posterior, True or "mean-field" for
+    independent effects with the exact mean, "blockwise" for the cheap version that drops all cross terms.
+    """
+    if not isinstance(prior, MixedEffectPrior):
+        raise InvalidInput("prior", validate.describe(prior), "a MixedEffectPrior")
+    kind = "Lin" if isinstance(likelihood, Linear) else "GLM"
+    name = f"meTS-{kind}" + ("" if not factored else "-Fb" if factored == "blockwise" else "-Fa")
+    return Agent(belief_of(prior, likelihood, factored), Thompson(), seed, name)
+
+
+def HierTS(prior: HierarchicalPrior, likelihood: Likelihood = Linear(), *, seed: Seed = None) -> Agent:
+    """Hierarchical Thompson sampling: all actions vary around one shared mean, which is learned."""
+    if isinstance(prior, MixedEffectPrior):
+        prior = prior.single_effect()
+    if not isinstance(prior, HierarchicalPrior):
+        raise InvalidInput("prior", validate.describe(prior), "a HierarchicalPrior (or a MixedEffectPrior)")
+    return Agent(belief_of(prior, likelihood), Thompson(), seed, "HierTS")
+
+
+def LinTS(prior: Prior, likelihood: Likelihood = Linear(), *, seed: Seed = None) -> Agent:
+    """Thompson sampling with independent linear actions. A structured prior is marginalised action by action."""
+    return _agent("LinTS", prior, likelihood, Thompson(), seed)
+
+
+def GLMTS(prior: Prior, likelihood: Likelihood = Logistic(), *, seed: Seed = None) -> Agent:
+    """Thompson sampling with independent actions and a generalised linear reward (Laplace approximation)."""
+    return _agent("GLM-TS", prior, likelihood, Thompson(), seed)
+
+
+def LinUCB(
+    prior: Prior,
+    likelihood: Linear = Linear(),
+    *,
+    horizon: int = 10_000,
+    context_norm: float | None = None,
+    width: float | None = None,
+    seed: Seed = None,
+) -> Agent:
+    """Optimism with independent linear actions: the largest mean + width * posterior sd.
+
+    The default width is that of Abbasi-Yadkori et al. (2011) for n = `horizon` rounds,
+    sqrt(lambda d) + sqrt(d log((1 + n l^2 / (lambda sigma^2)) n)), with lambda the largest mean prior precision and
+    l = `context_norm` the largest norm of a context (default sqrt(d), contexts in [-1, 1]^d).
+    """
+    independent = _independent(prior)
+    if width is None:
+        n, d = validate.count("horizon", horizon), independent.dim
+        norm = math.sqrt(d) if context_norm is None else validate.positive("context_norm", context_norm)
+        precisions = np.linalg.inv(independent.covariance)
+        lam = float(np.trace(precisions, axis1=-2, axis2=-1).max()) / d
+        noise = likelihood.variance if isinstance(likelihood, Linear) else 1.0
+        width = math.sqrt(lam * d) + math.sqrt(d * math.log((1 + n * norm**2 / (lam * noise)) * n))
+    return _agent("LinUCB", independent, likelihood, UCB(width), seed)
+
+
+def _glm_width(dim: int, horizon: int) -> float:
+    """2 sqrt(d/2 log(1 + 2n/d) + log n), after Li et al. (2017)."""
+    n = validate.count("horizon", horizon)
+    return 2 * math.sqrt(dim / 2 * math.log(1 + 2 * n / dim) + math.log(n))
+
+
+def UCBGLM(
+    prior: Prior,
+    likelihood: Likelihood = Logistic(),
+    *,
+    horizon: int = 10_000,
+    width: float | None = None,
+    seed: Seed = None,
+) -> Agent:
+    """Optimism with a generalised linear reward, on the scale of x^T theta (after Li et al., 2017)."""
+    width = _glm_width(prior.dim, horizon) if width is None else width
+    return _agent("UCB-GLM", prior, likelihood, UCB(width), seed)
+
+
+def GLMUCB(
+    prior: Prior,
+    likelihood: Likelihood = Logistic(),
+    *,
+    horizon: int = 10_000,
+    width: float | None = None,
+    seed: Seed = None,
+) -> Agent:
+    """Optimism with a generalised linear reward, on the scale of rewards (after Filippi et al., 2010)."""
+    width = _glm_width(prior.dim, horizon) if width is None else width
+    return _agent("GLM-UCB", prior, likelihood, UCB(width, on_mean=True), seed)
+
+
+def GreedyAgent(prior: Prior, likelihood: Likelihood = Linear(), *, seed: Seed = None) -> Agent:
+    """Always the largest posterior mean, with any prior."""
+    return Agent(belief_of(prior, likelihood), Greedy(), seed, "Greedy")
+
+
+def EpsilonGreedyAgent(
+    prior: Prior, likelihood: Likelihood = Linear(), *, epsilon: float = 0.1, seed: Seed = None
+) -> Agent:
+    """Greedy, but with probability epsilon any action."""
+    return Agent(belief_of(prior, likelihood), EpsilonGreedy(epsilon), seed, "epsilon-greedy")
+
+
+def UniformAgent(actions: int, dim: int, *, seed: Seed = None) -> Agent:
+    """Any action, all alike: the control that every method must beat."""
+    dim = validate.count("dim", dim)
+    prior = ActionPrior(actions, np.zeros(dim), np.eye(dim))
+    return Agent(belief_of(prior, Linear()), Uniform(), seed, "Uniform")

@@ -1,0 +1,229 @@
+"""A belief: root, leaves and likelihood, composed.
+
+    root m ~ prior,    theta_a | m ~ N(W_a m, Sigma_a),    R | x, a ~ p(. | x^T theta_a)
+
+It learns rows, and answers what decisions ask: conditional scores given a draw of the root, and marginal moments.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from manyarms import linalg
+from manyarms._typing import AnyArray, Array, Ints
+from manyarms.beliefs.catalogue import Offer
+from manyarms.beliefs.growing import Growing
+from manyarms.beliefs.leaves import Leaves, restore_leaves
+from manyarms.beliefs.likelihoods import LIKELIHOODS, Likelihood, Linear
+from manyarms.beliefs.roots import Root, restore_root
+from manyarms.beliefs.unplayed import Unplayed
+from manyarms.errors import InvalidInput
+
+ROWS_AT_A_TIME = 1 << 15
+
+
+class Belief:
+    """What is known about the rewards of every action."""
+
+    def __init__(self, root: Root, leaves: Leaves, likelihood: Likelihood) -> None:
+        if root.dim != leaves.root_dim:
+            raise InvalidInput(
+                "root", f"a root of length {root.dim}", f"length {leaves.root_dim}, what the leaves hang on"
+            )
+        self.root = root
+        self.leaves = leaves
+        self.likelihood = likelihood
+        self.unplayed = Unplayed(leaves)
+        self._rows: list[tuple[Growing, Growing]] = []  # a GLM leaf is refitted from its own rows: (X, r) by slot
+        self._modes = Growing((leaves.dim,))  # where its last fit ended, the next one's warm start
+
+    @property
+    def dim(self) -> int:
+        """d."""
+        return self.leaves.dim
+
+    @property
+    def known(self) -> Array | None:
+        """The root where it is known."""
+        return self.root.mean() if self.root.known else None
+
+    # ---- learning -----------------------------------------------------------------------------------------------------
+
+    def observe(self, X: Array, actions: Ints, rewards: Array) -> None:
+        """Learn checked rows: contexts (n, d), actions (n,), rewards (n,)."""
+        if not isinstance(self.likelihood, Linear):
+            self._observe_glm(X, actions, rewards)
+        elif len(actions) == 1:
+            seen = self.leaves.observe_row(
+                int(actions[0]), X[0], float(rewards[0]), self.likelihood.variance, self.known
+            )
+            if seen is not None:
+                self.root.observe(*seen)
+        else:
+            self._fold(X, actions, rewards, self.likelihood.variance)
+
+    def _fold(self, X: Array, actions: Ints, rewards: Array, noise_variance: float) -> None:
+        """A batch of linear rows: sums of x x^T and r x by action, then one update of each action touched."""
+        touched, inverse = np.unique(actions, return_inverse=True)
+        slots = self._slots(touched)
+        pack = self.leaves.packing
+        G, B = np.zeros((len(touched), pack.size)), np.zeros((len(touched), self.dim))
+        order = np.argsort(inverse, kind="stable")
+        for start in range(0, len(order), ROWS_AT_A_TIME):
+            some = order[start : start + ROWS_AT_A_TIME]
+            labels = inverse[some]
+            firsts = linalg.first_rows(labels)
+            x = X[some]
+            G[labels[firsts]] += np.add.reduceat(x[:, pack.rows] * x[:, pack.columns], firsts, axis=0)
+            B[labels[firsts]] += np.add.reduceat(x * rewards[some, None], firsts, axis=0)
+        G /= noise_variance
+        B /= noise_variance
+        self.leaves.counts.rows[slots] += np.bincount(inverse, minlength=len(touched))
+        new_G = pack.unpack(G + self.leaves.G.rows[slots])
+        self._replace(slots, new_G, B + self.leaves.B.rows[slots])
+
+    def _observe_glm(self, X: Array, actions: Ints, rewards: Array) -> None:
+        """Append the rows, then refit the actions touched: G and B = G mu of the likelihood's Gaussian approximation."""
+        likelihood = self.likelihood
+        assert not isinstance(likelihood, Linear)
+        touched, inverse = np.unique(actions, return_inverse=True)
+        slots = self._slots(touched)
+        while len(self._rows) < len(self.leaves.counts):
+            self._rows.append((Growing((self.dim,)), Growing(())))
+            self._modes.append(0.0)
+        G, B = np.empty((len(slots), self.dim, self.dim)), np.empty((len(slots), self.dim))
+        order = np.argsort(inverse, kind="stable")
+        parts = np.split(order, linalg.first_rows(inverse[order])[1:])
+        for i, (slot, rows) in enumerate(zip(slots.tolist(), parts, strict=True)):
+            contexts, seen = self._rows[slot]
+            contexts.extend(X[rows])
+            seen.extend(rewards[rows])
+            mode, G[i] = likelihood.fit(contexts.rows, seen.rows, self._modes.rows[slot].copy())
+            self._modes.rows[slot] = mode
+            B[i] = G[i] @ mode
+            self.leaves.counts.rows[slot] += len(rows)
+        self._replace(slots, G, B)
+
+    def _slots(self, touched: Ints) -> Ints:
+        known = self.known
+        return np.array([self.leaves.slot(a, known) for a in touched.tolist()], dtype=np.int64)
+
+    def _replace(self, slots: Ints, G: Array, B: Array) -> None:
+        change = self.leaves.replace(slots, G, B, self.known)
+        if change is not None:
+            self.root.learn(*change)
+
+    # ---- what decisions ask -------------------------------------------------------------------------------------------
+
+    def draw_root(self, rng: np.random.Generator, n: int) -> Array:
+        """(n, p): one root per context."""
+        return self.root.draw(rng, n)
+
+    def played_scores(self, X: Array, M: Array, offer: Offer) -> tuple[Array, Array]:
+        """Mean and variance (n, P) of the offered played actions' scores, given the roots M."""
+        return self.leaves.scores(X, None if self.root.known else M, offer.slots)
+
+    def played_moments(self, X: Array, offer: Offer, *, spread: bool) -> tuple[Array, Array]:
+        """Marginal mean and, if `spread`, variance (n, P) of the offered played actions' scores."""
+        M = np.broadcast_to(self.root.mean(), (len(X), self.root.dim))
+        mean, variance = self.played_scores(X, M, offer)
+        if spread and not self.root.known:
+            slots = np.arange(len(self.leaves.counts)) if offer.slots is None else offer.slots
+            factor = self.root.factor()
+            for i, x in enumerate(X):
+                pulled = self.leaves.pulled(x, slots) @ factor
+                variance[i] += np.einsum("ap,ap->a", pulled, pulled)
+        return mean, variance
+
+    def unplayed_moments(self, x: Array, offer: Offer, *, spread: bool) -> tuple[Array, Array]:
+        """Marginal mean and, if `spread`, variance of the scores of the units offered."""
+        factor = self.root.factor() if spread and not self.root.known else None
+        return self.unplayed.moments(x, self.root.mean(), factor, offer)
+
+    def action_posterior(self, ids: Ints) -> tuple[Array, Array]:
+        """Marginal posteriors of single actions: means (n, d) and covariances (n, d, d), root integrated out.
+
+        With P = S_a Sigma_a^-1 W_a:  mean c_a + P m,  covariance S_a + P Cov(m) P^T.
+        """
+        leaves = self.leaves
+        slots = np.array([leaves.catalogue.slot_of.get(a, -1) for a in ids.tolist()], dtype=np.int64)
+        played = slots >= 0
+        S = leaves.prior_covariance(ids).copy()
+        S[played] = leaves.packing.unpack(leaves.S.rows[slots[played]])
+        if self.root.known:
+            mean = leaves.mixing.apply(ids, self.root.mean()).copy()
+            mean[played] = leaves.c.rows[slots[played]]
+            return mean, S
+        mean = np.zeros((len(ids), self.dim))
+        mean[played] = leaves.c.rows[slots[played]]
+        towards = S @ leaves.prior_precision(ids)  # identity up to rounding where nothing was played
+        towards[~played] = np.eye(self.dim)
+        mean += np.einsum("nij,nj->ni", towards, leaves.mixing.apply(ids, self.root.mean()))
+        factor = self.root.factor()
+        pulled = np.stack(
+            [leaves.mixing.lift_all(ids, towards[:, i, :]) @ factor for i in range(self.dim)], axis=1
+        )  # (n, d, p): rows of P times the root's factor
+        return mean, S + pulled @ np.swapaxes(pulled, 1, 2)
+
+    # ---- the catalogue ------------------------------------------------------------------------------------------------
+
+    def add_actions(self, weights: object, number: int | None, covariance: Array | None) -> Ints:
+        """New actions at their prior; nothing else is touched."""
+        rows, number = self.leaves.mixing.check_rows(weights, number)
+        packed = self.leaves.check_new_covariance(covariance, number)
+        self.leaves.mixing.add(rows, number)
+        if packed is not None:
+            self.leaves.covariances.extend(packed)
+        return self.leaves.catalogue.add(number, self.leaves.mixing.features)
+
+    # ---- state --------------------------------------------------------------------------------------------------------
+
+    def spec(self) -> dict[str, object]:
+        """What, besides arrays, is needed to build it again."""
+        return {
+            "root": {"kind": self.root.kind, **self.root.options()},
+            "mixing": self.leaves.mixing.kind,
+            "dim": self.dim,
+            "likelihood": {"kind": self.likelihood.kind, **self.likelihood.options()},
+        }
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Its whole state."""
+        out = {f"root.{name}": array for name, array in self.root.arrays().items()}
+        out.update({f"leaves.{name}": array for name, array in self.leaves.arrays().items()})
+        if not isinstance(self.likelihood, Linear):
+            empty = np.empty((0, self.dim))
+            out["glm.modes"] = self._modes.rows
+            out["glm.lengths"] = np.array([len(r) for _, r in self._rows], dtype=np.int64)
+            out["glm.X"] = np.concatenate([empty, *(x.rows for x, _ in self._rows)])
+            out["glm.r"] = np.concatenate([np.empty(0), *(r.rows for _, r in self._rows)])
+        return out
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of everything it holds, derived tables included."""
+        rows = sum(x.nbytes + r.nbytes for x, r in self._rows)
+        root = sum(array.nbytes for array in self.root.arrays().values())
+        return self.leaves.nbytes + self.unplayed.nbytes + root + rows
+
+
+def restore_belief(spec: dict[str, object], arrays: dict[str, AnyArray]) -> Belief:
+    """The belief that `spec()` and `arrays()` describe."""
+
+    def under(prefix: str) -> dict[str, AnyArray]:
+        return {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
+
+    root_spec = dict(cast("dict[str, object]", spec["root"]))
+    likelihood_spec = dict(cast("dict[str, float]", spec["likelihood"]))
+    likelihood = LIKELIHOODS[str(likelihood_spec.pop("kind"))](**likelihood_spec)
+    leaves = restore_leaves(str(spec["mixing"]), under("leaves."), int(cast(int, spec["dim"])))
+    belief = Belief(restore_root(str(root_spec.pop("kind")), root_spec, under("root.")), leaves, likelihood)
+    if not isinstance(likelihood, Linear):
+        belief._modes.extend(arrays["glm.modes"])
+        cuts = np.cumsum(arrays["glm.lengths"])[:-1]
+        pieces = zip(np.split(arrays["glm.X"], cuts), np.split(arrays["glm.r"], cuts), strict=True)
+        if len(arrays["glm.lengths"]):
+            belief._rows = [(Growing.of(x), Growing.of(r)) for x, r in pieces]
+    return belief

@@ -1,0 +1,276 @@
+"""The leaves: what is known about each played action, given the root.
+
+    theta_a | m ~ N(W_a m, Sigma_a),    G_a = sum x x^T / sigma^2,    B_a = sum r x / sigma^2        (thesis, lines 1059-1087)
+    theta_a | m, data ~ N(S_a (Sigma_a^-1 W_a m + B_a), S_a),    S_a = (Sigma_a^-1 + G_a)^-1
+
+G_a and B_a are the state; beside them each slot carries what decisions read, S_a (packed) and the part of the mean that does not
+depend on the root, c_a = S_a B_a (with a known root, all of the mean: c_a = S_a (Sigma_a^-1 W_a m + B_a)).
+
+One row (x, r) of a linear reward is a rank-one change: with s = S_a x and v = sigma^2 + x^T s,
+
+    S_a <- S_a - s s^T / v,    c_a <- c_a + s (r - x^T c_a) / v,
+
+and, since r | m ~ N(x^T c_a + s^T Sigma_a^-1 W_a m, v), the root sees u^T m = r - x^T c_a with variance v, where
+u = W_a^T Sigma_a^-1 s. Nothing is inverted and no other action is touched.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from manyarms import linalg, validate
+from manyarms._typing import AnyArray, Array, Ints
+from manyarms.beliefs.catalogue import Catalogue
+from manyarms.beliefs.growing import Growing
+from manyarms.beliefs.mixing import Identity, Matrices, Mixing, Weights
+from manyarms.errors import InvalidInput
+
+CHUNK = 8192  # actions folded at a time: bounds the full matrices that are alive at once
+
+
+class Leaves:
+    """Sufficient statistics and conditional posteriors of the played actions."""
+
+    def __init__(self, mixing: Mixing, covariance: Array, actions: int | None = None) -> None:
+        """`covariance` (d, d) shared by all actions, or (K, d, d)."""
+        covariance = validate.covariance("covariance", covariance)
+        self.mixing = mixing
+        self.dim = int(covariance.shape[-1])
+        self.root_dim = mixing.root_dim(self.dim)
+        self.packing = linalg.packing(self.dim)
+        self.shared = covariance.ndim == 2
+        if actions is None:
+            source = mixing.features if mixing.features is not None else (None if self.shared else covariance)
+            if source is None:
+                raise InvalidInput("actions", "None", "the number of actions, which nothing else tells")
+            actions = len(source)
+        self.catalogue = Catalogue(actions, mixing.features, distinct=not self.shared)
+        for name, table in (("weights", mixing.features), ("covariance", None if self.shared else covariance)):
+            if table is not None and len(table) != actions:
+                raise InvalidInput(name, f"{len(table)} rows", f"one for each of the {actions} actions")
+        if self.shared:
+            self.covariance = covariance
+            self.precision = linalg.inverse(covariance)
+        else:
+            self.covariances = Growing.of(self.packing.pack(covariance))
+        self.counts = Growing((), np.int64)
+        self.G = Growing((self.packing.size,))
+        self.B = Growing((self.dim,))
+        self.S = Growing((self.packing.size,))
+        self.c = Growing((self.dim,))
+        self.loads: Growing | None = None  # b_a of the played actions, by slot
+        if isinstance(mixing, Weights):
+            self.loads = Growing((int(mixing.features.shape[1]),))
+
+    # ---- priors of single actions -------------------------------------------------------------------------------------
+
+    def prior_covariance(self, ids: Ints) -> Array:
+        """(n, d, d) Sigma_a."""
+        if self.shared:
+            return np.broadcast_to(self.covariance, (len(ids), self.dim, self.dim))
+        return self.packing.unpack(self.covariances.rows[ids])
+
+    def prior_precision(self, ids: Ints) -> Array:
+        """(n, d, d) Sigma_a^-1."""
+        if self.shared:
+            return np.broadcast_to(self.precision, (len(ids), self.dim, self.dim))
+        return linalg.inverse(self.prior_covariance(ids))
+
+    def prior_variances(self, x: Array, ids: Ints | None) -> Array:
+        """x^T Sigma_a x: one number (1,) where Sigma is shared, else one for each id (None: for every action)."""
+        if self.shared:
+            return np.array([float(x @ self.covariance @ x)])
+        rows = self.covariances.rows
+        return cast(Array, (rows if ids is None else rows[ids]) @ self.packing.bilinear(x, x))
+
+    def check_new_covariance(self, covariance: Array | None, number: int) -> Array | None:
+        """Prior covariances of new actions, checked and packed; None where all actions share theirs."""
+        if self.shared:
+            if covariance is not None:
+                raise InvalidInput("covariance", validate.describe(covariance), "nothing: the actions share theirs")
+            return None
+        if covariance is None:
+            raise InvalidInput("covariance", "None", f"{number} matrices of {self.dim} x {self.dim}")
+        array = validate.covariance("covariance", covariance, self.dim)
+        array = np.broadcast_to(array, (number, self.dim, self.dim)) if array.ndim == 2 else array
+        if len(array) != number:
+            raise InvalidInput("covariance", f"{len(array)} matrices", f"{number}, one for each new action")
+        return self.packing.pack(array)
+
+    # ---- learning -----------------------------------------------------------------------------------------------------
+
+    def slot(self, action: int, known: Array | None) -> int:
+        """Slot of an action; a new one starts at its prior (`known` is the root where it is known)."""
+        slot, new = self.catalogue.play(action)
+        if new:
+            ids = np.array([action])
+            self.counts.append(0)
+            self.G.append(0.0)
+            self.B.append(0.0)
+            prior = self.covariance if self.shared else self.prior_covariance(ids)[0]
+            self.S.append(self.packing.pack(prior))
+            self.c.append(0.0 if known is None else self.mixing.apply(ids, known)[0])
+            if self.loads is not None:
+                self.loads.append(cast(Array, self.mixing.features)[action])
+        return slot
+
+    def observe_row(
+        self, action: int, x: Array, r: float, noise_variance: float, known: Array | None
+    ) -> tuple[Array, float, float] | None:
+        """Learn one linear row; returns what the root sees, (u, variance, value), unless the root is known."""
+        slot = self.slot(action, known)
+        S = self.packing.unpack(self.S.rows[slot])
+        c = self.c.rows[slot]
+        value = r - float(x @ c)
+        new_S, gain, variance = linalg.condition(S, x, noise_variance)
+        seen = None
+        if known is None:
+            precision = self.precision if self.shared else self.prior_precision(np.array([action]))[0]
+            seen = (self.mixing.lift(action, precision @ (gain * variance)), variance, value)
+        c += gain * value
+        self.S.rows[slot] = self.packing.pack(new_S)
+        self.counts.rows[slot] += 1
+        self.G.rows[slot] += self.packing.pack(np.outer(x, x / noise_variance))
+        self.B.rows[slot] += x * (r / noise_variance)
+        return seen
+
+    def replace(self, slots: Ints, G: Array, B: Array, known: Array | None) -> tuple[Array, Array] | None:
+        """Give these slots new statistics G (n, d, d) and B (n, d); returns the change of the root's precision and information.
+
+        The evidence of a leaf about the root is W^T (Sigma^-1 - Sigma^-1 S Sigma^-1) W and W^T Sigma^-1 S B.
+        """
+        p = self.root_dim
+        precision_change, information_change = np.zeros((p, p)), np.zeros(p)
+        for start in range(0, len(slots), CHUNK):
+            some = slice(start, start + CHUNK)
+            where, ids = slots[some], self.catalogue.played.rows[slots[some]]
+            prior = self.prior_precision(ids)
+            S = linalg.shrink(self.prior_covariance(ids), G[some])
+            if known is None:
+                SB = np.einsum("nij,nj->ni", S, B[some])
+                D = prior @ (self.packing.unpack(self.S.rows[where]) - S) @ prior
+                e = np.einsum("nij,nj->ni", prior, SB - self.c.rows[where])
+                precision, information = self.mixing.gather(ids, (D + np.swapaxes(D, 1, 2)) / 2, e)
+                precision_change += precision
+                information_change += information
+                self.c.rows[where] = SB
+            else:
+                full = B[some] + np.einsum("nij,nj->ni", prior, self.mixing.apply(ids, known))
+                self.c.rows[where] = np.einsum("nij,nj->ni", S, full)
+            self.G.rows[where] = self.packing.pack(G[some])
+            self.B.rows[where] = B[some]
+            self.S.rows[where] = self.packing.pack(S)
+        return None if known is not None else (precision_change, information_change)
+
+    # ---- scores -------------------------------------------------------------------------------------------------------
+
+    def scores(self, X: Array, M: Array | None, slots: Ints | None) -> tuple[Array, Array]:
+        """Mean and variance (n, P) of x^T theta_a given the root, for contexts X (n, d) and roots M (n, p) (None: known)."""
+        S, c = self.S.rows, self.c.rows
+        if slots is not None:
+            S, c = S[slots], c[slots]
+        n = len(X)
+        mean = X @ c.T
+        quadratic = self.packing.bilinear(X, X)
+        if M is None:
+            return mean, quadratic @ S.T
+        if not self.shared or isinstance(self.mixing, Matrices):
+            return self._scores_one_by_one(X, M, slots, mean, quadratic @ S.T)
+        # sum_l b_al x^T S_a Sigma^-1 psi_l: with the effects' coefficients stacked under those of the variance, one product
+        # with the table of S_a gives everything
+        psi = M.reshape(n, -1, self.dim) @ self.precision
+        coefficients = np.concatenate([quadratic[:, None], self.packing.bilinear(X[:, None, :], psi)], axis=1)
+        table = (coefficients.reshape(-1, self.packing.size) @ S.T).reshape(n, -1, len(c))
+        if self.loads is None:
+            mean += table[:, 1]
+        else:
+            loads = self.loads.rows if slots is None else self.loads.rows[slots]
+            mean += np.einsum("nlp,pl->np", table[:, 1:], loads)
+        return mean, table[:, 0]
+
+    def _scores_one_by_one(
+        self, X: Array, M: Array, slots: Ints | None, mean: Array, variance: Array
+    ) -> tuple[Array, Array]:
+        """The general form, x^T S_a Sigma_a^-1 W_a m, in chunks of actions with full matrices."""
+        ids = self.catalogue.played.rows
+        S = self.S.rows
+        if slots is not None:
+            ids, S = ids[slots], S[slots]
+        for start in range(0, len(ids), CHUNK):
+            some = slice(start, start + CHUNK)
+            full, prior = self.packing.unpack(S[some]), self.prior_precision(ids[some])
+            for i, (x, m) in enumerate(zip(X, M, strict=True)):
+                pulled = np.einsum("aij,aj->ai", prior, full @ x)
+                mean[i, some] += np.einsum("ai,ai->a", pulled, self.mixing.apply(ids[some], m))
+        return mean, variance
+
+    def pulled(self, x: Array, slots: Ints) -> Array:
+        """(n, p): W_a^T Sigma_a^-1 S_a x, how the score of each slot moves with the root."""
+        ids = self.catalogue.played.rows[slots]
+        out = np.empty((len(slots), self.root_dim))
+        for start in range(0, len(slots), CHUNK):
+            some = slice(start, start + CHUNK)
+            v = self.packing.unpack(self.S.rows[slots[some]]) @ x
+            v = np.einsum("aij,aj->ai", self.prior_precision(ids[some]), v)
+            out[some] = self.mixing.lift_all(ids[some], v)
+        return out
+
+    # ---- state --------------------------------------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Everything that the next decision depends on."""
+        catalogue = self.catalogue
+        out: dict[str, AnyArray] = {
+            "played": catalogue.played.rows,
+            "retired": np.fromiter(catalogue.retired, np.int64, len(catalogue.retired)),
+            "sizes": np.array([catalogue.units.grouped, catalogue.size, int(self.shared)]),
+            "counts": self.counts.rows,
+            "G": self.G.rows,
+            "B": self.B.rows,
+            "S": self.S.rows,
+            "c": self.c.rows,
+        }
+        if self.mixing.features is not None:
+            out["features"] = self.mixing.features
+        out["covariance"] = self.covariance if self.shared else self.covariances.rows
+        return out
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tables of played actions, of the prior's tables and of the catalogue's index."""
+        tables = [self.counts, self.G, self.B, self.S, self.c]
+        prior = 0 if self.mixing.features is None else self.mixing.features.nbytes
+        prior += self.covariance.nbytes if self.shared else self.covariances.nbytes
+        return sum(t.nbytes for t in tables) + prior + self.catalogue.units.nbytes + 100 * len(self.catalogue.slot_of)
+
+
+def restore_leaves(mixing_kind: str, arrays: dict[str, AnyArray], dim: int) -> Leaves:
+    """The leaves that `arrays()` describes."""
+    pack = linalg.packing(dim)
+    grouped, size, shared = (int(v) for v in arrays["sizes"])
+    mixing: Mixing
+    if mixing_kind == "identity":
+        mixing = Identity()
+    elif mixing_kind == "weights":
+        mixing = Weights(arrays["features"][:grouped])
+    else:
+        features = arrays["features"][:grouped]
+        mixing = Matrices(features.reshape(grouped, dim, -1))
+    covariance = arrays["covariance"]
+    leaves = Leaves(mixing, covariance if shared else pack.unpack(covariance[:grouped]), grouped)
+    if size > grouped:
+        if mixing.features is not None:
+            mixing.add(arrays["features"][grouped:], size - grouped)
+        if not shared:
+            leaves.covariances.extend(covariance[grouped:])
+        leaves.catalogue.add(size - grouped, mixing.features)
+    for action in arrays["played"].tolist():
+        leaves.catalogue.play(action)
+    leaves.catalogue.retire(arrays["retired"])
+    for name in ("counts", "G", "B", "S", "c"):
+        getattr(leaves, name).extend(arrays[name])
+    if leaves.loads is not None:
+        leaves.loads.extend(cast(Array, mixing.features)[arrays["played"]])
+    return leaves

@@ -1,0 +1,196 @@
+"""How an action's parameter hangs on the root: theta_a | m ~ N(W_a m, Sigma_a).
+
+Three forms of W_a, one interface. What all of them share is that the mean score of an action nobody has played is
+*linear in a row of features*: x^T W_a m = features_a . coefficients(x, m), so that grouping equal actions, scanning many
+of them and bounding whole blocks of them need to be written only once.
+
+    Identity        W_a = I            no features (every action alike), coefficient x^T m
+    Weights(b)      W_a = b_a^T kron I features b_a, coefficients x^T psi_l          (mixed effects, thesis line 962)
+    Matrices(W)     any W_a (d x p)    features vec(W_a), coefficients vec(x m^T)    (sDM, thesis lines 1800-1850)
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, cast
+
+import numpy as np
+
+from manyarms import validate
+from manyarms._typing import Array, Ints
+from manyarms.beliefs.growing import Growing
+from manyarms.errors import InvalidInput
+
+
+class Mixing(Protocol):
+    """What leaves need to know about W_a."""
+
+    kind: str
+
+    @property
+    def features(self) -> Array | None:
+        """(K, f) rows that tell actions apart, or None where all actions are alike."""
+
+    def root_dim(self, dim: int) -> int:
+        """Length p of the root."""
+
+    def coefficients(self, X: Array, M: Array) -> Array:
+        """(n, f): the unplayed score means are features @ coefficients."""
+
+    def apply(self, ids: Ints, m: Array) -> Array:
+        """(n, d): W_a m for each id."""
+
+    def lift(self, action: int, v: Array) -> Array:
+        """(p,): W_a^T v."""
+
+    def lift_all(self, ids: Ints, V: Array) -> Array:
+        """(n, p): W_a^T v_a, row by row."""
+
+    def gather(self, ids: Ints, D: Array, e: Array) -> tuple[Array, Array]:
+        """Sums over the ids of W_a^T D_a W_a (p, p) and of W_a^T e_a (p,)."""
+
+    def add(self, rows: Array | None, number: int) -> None:
+        """Append the rows of new actions."""
+
+    def check_rows(self, rows: object, number: int | None) -> tuple[Array | None, int]:
+        """Validate what describes new actions before anything changes."""
+
+
+class Identity:
+    """W_a = I: every action hangs on the root itself."""
+
+    kind = "identity"
+
+    @property
+    def features(self) -> Array | None:
+        return None
+
+    def root_dim(self, dim: int) -> int:
+        return dim
+
+    def coefficients(self, X: Array, M: Array) -> Array:
+        return cast(Array, np.einsum("nd,nd->n", X, M)[:, None])
+
+    def apply(self, ids: Ints, m: Array) -> Array:
+        return cast(Array, np.broadcast_to(m, (len(ids), len(m))))
+
+    def lift(self, action: int, v: Array) -> Array:
+        return v
+
+    def lift_all(self, ids: Ints, V: Array) -> Array:
+        return V
+
+    def gather(self, ids: Ints, D: Array, e: Array) -> tuple[Array, Array]:
+        return D.sum(axis=0), e.sum(axis=0)
+
+    def add(self, rows: Array | None, number: int) -> None:
+        pass
+
+    def check_rows(self, rows: object, number: int | None) -> tuple[Array | None, int]:
+        if rows is not None:
+            raise InvalidInput("weights", validate.describe(rows), "nothing: actions of this agent have no weights")
+        return None, validate.count("number", 1 if number is None else number)
+
+
+class _Table:
+    """The features of a catalogue as a table that new actions extend."""
+
+    def __init__(self, features: Array) -> None:
+        self._table = Growing.of(features)
+
+    @property
+    def features(self) -> Array:
+        return self._table.rows
+
+    def add(self, rows: Array | None, number: int) -> None:
+        assert rows is not None
+        self._table.extend(rows)
+
+    def _matches(self, rows: Array, number: int | None) -> int:
+        if number is not None and validate.count("number", number) != len(rows):
+            raise InvalidInput("number", number, f"{len(rows)}, the number of rows given")
+        return len(rows)
+
+
+class Weights(_Table):
+    """W_a = b_a^T kron I: a weighted sum of L effects of dimension d."""
+
+    kind = "weights"
+
+    def __init__(self, weights: Array) -> None:
+        super().__init__(validate.as_array("weights", weights, (None, None)))
+
+    def root_dim(self, dim: int) -> int:
+        return int(self.features.shape[1]) * dim
+
+    def coefficients(self, X: Array, M: Array) -> Array:
+        n, d = X.shape
+        return cast(Array, np.matmul(M.reshape(n, -1, d), X[:, :, None])[:, :, 0])
+
+    def apply(self, ids: Ints, m: Array) -> Array:
+        b = self.features[ids]
+        return b @ m.reshape(b.shape[1], -1)
+
+    def lift(self, action: int, v: Array) -> Array:
+        return cast(Array, np.multiply.outer(self.features[action], v).ravel())
+
+    def lift_all(self, ids: Ints, V: Array) -> Array:
+        b = self.features[ids]
+        return (b[:, :, None] * V[:, None, :]).reshape(len(b), -1)
+
+    def gather(self, ids: Ints, D: Array, e: Array) -> tuple[Array, Array]:
+        b = self.features[ids]
+        L, d = b.shape[1], D.shape[1]
+        pairs = (b[:, :, None] * b[:, None, :]).reshape(len(b), L * L)
+        # sum_a (b_a b_a^T) kron D_a as one product, then put the four axes (l, m, i, j) in the order of the root
+        blocks = (pairs.T @ D.reshape(len(b), d * d)).reshape(L, L, d, d)
+        return blocks.transpose(0, 2, 1, 3).reshape(L * d, L * d), (b.T @ e).ravel()
+
+    def check_rows(self, rows: object, number: int | None) -> tuple[Array | None, int]:
+        if rows is None:
+            raise InvalidInput("weights", "None", f"rows of {self.features.shape[1]} mixing weights")
+        array = validate.as_array("weights", np.atleast_2d(cast(Array, rows)), (None, int(self.features.shape[1])))
+        return array, self._matches(array, number)
+
+
+class Matrices(_Table):
+    """Any W_a, one d x p matrix per action."""
+
+    kind = "matrices"
+
+    def __init__(self, matrices: Array) -> None:
+        array = validate.as_array("matrices", matrices, (None, None, None))
+        self.dim, self.root = int(array.shape[1]), int(array.shape[2])
+        super().__init__(array.reshape(len(array), -1))
+
+    def _of(self, ids: Ints | int) -> Array:
+        return cast(Array, self.features[ids].reshape(-1, self.dim, self.root))
+
+    def root_dim(self, dim: int) -> int:
+        if dim != self.dim:
+            raise InvalidInput("matrices", f"matrices of {self.dim} x {self.root}", f"matrices with {dim} rows")
+        return self.root
+
+    def coefficients(self, X: Array, M: Array) -> Array:
+        return cast(Array, (X[:, :, None] * M[:, None, :]).reshape(len(X), -1))
+
+    def apply(self, ids: Ints, m: Array) -> Array:
+        return self._of(ids) @ m
+
+    def lift(self, action: int, v: Array) -> Array:
+        return cast(Array, v @ self._of(action)[0])
+
+    def lift_all(self, ids: Ints, V: Array) -> Array:
+        return cast(Array, np.matmul(V[:, None, :], self._of(ids))[:, 0, :])
+
+    def gather(self, ids: Ints, D: Array, e: Array) -> tuple[Array, Array]:
+        W = self._of(ids)
+        return np.einsum("adp,adq->pq", W, D @ W), np.einsum("adp,ad->p", W, e)
+
+    def check_rows(self, rows: object, number: int | None) -> tuple[Array | None, int]:
+        if rows is None:
+            raise InvalidInput("weights", "None", f"matrices of {self.dim} x {self.root}")
+        array = validate.as_floats("weights", cast(Array, rows))
+        if array.ndim == 2:
+            array = array[None]
+        array = validate.as_array("weights", array, (None, self.dim, self.root))
+        return array.reshape(len(array), -1), self._matches(array, number)

@@ -1,0 +1,272 @@
+"""The root of a belief: what all actions share.
+
+A root takes evidence from below and gives draws, a mean and a covariance. Evidence comes in two forms:
+
+- a row: "u^T m was seen as `value`, with `variance`". For linear rewards one observation (x, a, r) is exactly this, with
+  u = W_a^T Sigma_a^-1 S_a x, value = r - x^T c_a and variance = sigma^2 + x^T S_a x (see leaves.py), a rank-one change;
+- a block: changes of the precision and of the information vector, for batches and for refitted GLM leaves.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, cast
+
+import numpy as np
+
+from manyarms import linalg, validate
+from manyarms._typing import AnyArray, Array
+from manyarms.errors import InvalidInput
+
+
+class Root(Protocol):
+    """What a belief needs of its root."""
+
+    kind: str
+    known: bool  # a known root has no uncertainty and takes no evidence
+    dim: int
+
+    def observe(self, u: Array, variance: float, value: float) -> None:
+        """Learn from one row."""
+
+    def learn(self, precision: Array, information: Array) -> None:
+        """Learn from a block."""
+
+    def draw(self, rng: np.random.Generator, n: int) -> Array:
+        """(n, p) independent draws from the posterior."""
+
+    def mean(self) -> Array:
+        """(p,) posterior mean."""
+
+    def factor(self) -> Array:
+        """(p, p) matrix S with S S^T the posterior covariance."""
+
+    def options(self) -> dict[str, object]:
+        """What, besides arrays, is needed to build it again."""
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Its state."""
+
+    def restore(self, arrays: dict[str, AnyArray]) -> None:
+        """Take over a saved state."""
+
+
+class KnownRoot:
+    """m is known: the actions are independent (LinTS, LinUCB, GLM-TS)."""
+
+    kind = "known"
+    known = True
+
+    def __init__(self, mean: Array) -> None:
+        self._mean = validate.as_array("mean", mean, (None,))
+        self.dim = len(self._mean)
+
+    def observe(self, u: Array, variance: float, value: float) -> None:
+        pass
+
+    def learn(self, precision: Array, information: Array) -> None:
+        pass
+
+    def draw(self, rng: np.random.Generator, n: int) -> Array:
+        return np.broadcast_to(self._mean, (n, self.dim))
+
+    def mean(self) -> Array:
+        return self._mean
+
+    def factor(self) -> Array:
+        return np.zeros((self.dim, self.dim))
+
+    def options(self) -> dict[str, object]:
+        return {}
+
+    def arrays(self) -> dict[str, AnyArray]:
+        return {"mean": self._mean}
+
+    def restore(self, arrays: dict[str, AnyArray]) -> None:
+        self._mean = arrays["mean"]
+
+
+class GaussianRoot:
+    """m ~ N(mean, covariance), updated exactly (thesis, proposition at lines 1068-1075).
+
+    State: precision and information (additive, so that evidence can be exchanged), and beside them the mean and a square
+    root S of the covariance, which rows update in place in O(p^2); a block only marks them to be factorised at the next use.
+    """
+
+    kind = "gaussian"
+    known = False
+
+    def __init__(self, mean: Array, covariance: Array) -> None:
+        self._prior_mean = validate.as_array("mean", mean, (None,))
+        self.dim = len(self._prior_mean)
+        self._prior_covariance = validate.covariance("covariance", covariance, self.dim)
+        if self._prior_covariance.ndim != 2:
+            raise InvalidInput("covariance", f"shape {self._prior_covariance.shape}", f"shape ({self.dim}, {self.dim})")
+        self._precision = linalg.inverse(self._prior_covariance)
+        self._information = self._precision @ self._prior_mean
+        self._factor = cast(Array, np.linalg.cholesky(self._prior_covariance))
+        self._mean = self._prior_mean.copy()
+        self._stale = False
+
+    def observe(self, u: Array, variance: float, value: float) -> None:
+        self._refresh()
+        linalg.condition_factor(self._factor, self._mean, u, variance, value)
+        scaled = u / variance
+        self._precision += np.outer(scaled, u)
+        scaled *= value
+        self._information += scaled
+
+    def learn(self, precision: Array, information: Array) -> None:
+        self._precision += precision
+        self._information += information
+        self._stale = True
+
+    def _refresh(self) -> None:
+        if self._stale:
+            self._factor = linalg.factor_from_precision(self._precision)
+            self._mean = self._factor @ (self._information @ self._factor)
+            self._stale = False
+
+    def draw(self, rng: np.random.Generator, n: int) -> Array:
+        self._refresh()
+        return self._mean + rng.standard_normal((n, self.dim)) @ self._factor.T
+
+    def mean(self) -> Array:
+        self._refresh()
+        return self._mean
+
+    def factor(self) -> Array:
+        self._refresh()
+        return self._factor
+
+    def precision(self) -> Array:
+        """Posterior precision."""
+        return self._precision
+
+    def options(self) -> dict[str, object]:
+        return {}
+
+    def arrays(self) -> dict[str, AnyArray]:
+        return {
+            "prior_mean": self._prior_mean,
+            "prior_covariance": self._prior_covariance,
+            "precision": self._precision,
+            "information": self._information,
+            "factor": self._factor,
+            "mean": self._mean,
+            "stale": np.array(self._stale),
+        }
+
+    def restore(self, arrays: dict[str, AnyArray]) -> None:
+        self._precision, self._information = arrays["precision"], arrays["information"]
+        self._factor, self._mean = arrays["factor"], arrays["mean"]
+        self._stale = bool(arrays["stale"])
+
+
+class FactoredRoot:
+    """L effects drawn independently of each other: the factored variants of meTS (thesis, line 1234).
+
+    `mean-field`: the closest product of Gaussians to the exact posterior. Its mean is the exact mean, and effect l has
+    the inverse of the exact precision's diagonal block as covariance; so it keeps the exact root beside it, and saves only
+    the joint draw.
+    `blockwise`: cross terms are dropped from precision *and* information, so that nothing larger than d x d is
+    held: L times less memory, L^2 times less time, and a mean that is no longer the exact one. With many actions the
+    dropped terms matter; docs/methods.md shows how much.
+    """
+
+    kind = "factored"
+    known = False
+
+    def __init__(self, mean: Array, covariance: Array, effects: int, rule: str = "mean-field") -> None:
+        if rule not in ("mean-field", "blockwise"):
+            raise InvalidInput("factored", repr(rule), "'mean-field' or 'blockwise'")
+        self.rule = rule
+        exact = GaussianRoot(mean, covariance)
+        self.exact = exact if rule == "mean-field" else None
+        self.dim = exact.dim
+        self.effects = validate.count("effects", effects)
+        if self.dim % self.effects:
+            raise InvalidInput("effects", effects, f"a divisor of the root's length {self.dim}")
+        self.block = self.dim // self.effects
+        self._precision = self._blocks(exact.precision())
+        self._information = np.einsum("lij,lj->li", self._precision, exact.mean().reshape(self.effects, self.block))
+        self._cached: tuple[Array, Array] | None = None
+
+    def _blocks(self, matrix: Array) -> Array:
+        four = matrix.reshape(self.effects, self.block, self.effects, self.block)
+        return cast(Array, np.einsum("lilj->lij", four).copy())
+
+    def observe(self, u: Array, variance: float, value: float) -> None:
+        parts = u.reshape(self.effects, self.block)
+        self._precision += parts[:, :, None] * (parts / variance)[:, None, :]
+        if self.exact is not None:
+            self.exact.observe(u, variance, value)
+        else:
+            self._information += parts * (value / variance)
+        self._cached = None
+
+    def learn(self, precision: Array, information: Array) -> None:
+        self._precision += self._blocks(precision)
+        if self.exact is not None:
+            self.exact.learn(precision, information)
+        else:
+            self._information += information.reshape(self.effects, self.block)
+        self._cached = None
+
+    def _posterior(self) -> tuple[Array, Array]:
+        """(L, d) means and (L, d, d) factors of the effects."""
+        if self._cached is None:
+            factor = linalg.factor_from_precision(self._precision)
+            if self.exact is not None:
+                mean = self.exact.mean().reshape(self.effects, self.block)
+            else:
+                mean = np.einsum("lij,lkj,lk->li", factor, factor, self._information)
+            self._cached = (mean, factor)
+        return self._cached
+
+    def draw(self, rng: np.random.Generator, n: int) -> Array:
+        mean, factor = self._posterior()
+        z = rng.standard_normal((n, self.effects, self.block, 1))
+        return cast(Array, (mean + np.matmul(factor, z)[..., 0]).reshape(n, self.dim))
+
+    def mean(self) -> Array:
+        return self._posterior()[0].ravel()
+
+    def factor(self) -> Array:
+        full = np.zeros((self.effects, self.block, self.effects, self.block))
+        which = np.arange(self.effects)
+        full[which, :, which, :] = self._posterior()[1]
+        return full.reshape(self.dim, self.dim)
+
+    def options(self) -> dict[str, object]:
+        return {"effects": self.effects, "rule": self.rule}
+
+    def arrays(self) -> dict[str, AnyArray]:
+        own: dict[str, AnyArray] = {"block_precision": self._precision, "block_information": self._information}
+        return own if self.exact is None else {**own, **self.exact.arrays()}
+
+    def restore(self, arrays: dict[str, AnyArray]) -> None:
+        self._precision, self._information = arrays["block_precision"], arrays["block_information"]
+        if self.exact is not None:
+            self.exact.restore(arrays)
+        self._cached = None
+
+
+def restore_root(kind: str, options: dict[str, object], arrays: dict[str, AnyArray]) -> Root:
+    """The root that `kind`, `options()` and `arrays()` describe."""
+    root: Root
+    if kind == "known":
+        root = KnownRoot(arrays["mean"])
+    elif kind == "gaussian":
+        root = GaussianRoot(arrays["prior_mean"], arrays["prior_covariance"])
+    elif kind == "factored":
+        effects, rule = options["effects"], options["rule"]
+        assert isinstance(effects, int) and isinstance(rule, str)
+        if rule == "mean-field":
+            root = FactoredRoot(arrays["prior_mean"], arrays["prior_covariance"], effects, rule)
+        else:  # its prior has been folded into its blocks: any prior of the right size will do
+            dim = arrays["block_information"].size
+            root = FactoredRoot(np.zeros(dim), np.eye(dim), effects, rule)
+    else:
+        raise InvalidInput("root", repr(kind), "'known', 'gaussian' or 'factored'")
+    root.restore(arrays)
+    return root

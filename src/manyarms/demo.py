@@ -1,0 +1,295 @@
+"""The demonstration: the package's main jobs on embedded defaults, each within a minute on two cores.
+
+A part shows one job on the console and returns blocks for the report; `PARTS` is the list of them.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import platform
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from manyarms import report
+from manyarms._typing import Array, Ints
+from manyarms.experiments.builders import agent_call, mixed_effect_world
+from manyarms.experiments.claims import Measured, measured
+from manyarms.experiments.figures import mean_and_error
+from manyarms.experiments.pool import Pool, WorkerDied, cores, workers
+from manyarms.experiments.runner import library_version
+from manyarms.experiments.simulate import checkpoints_of, online_regret
+from manyarms.experiments.spec import seed_of
+from manyarms.storage import write_text_atomically
+
+ACTIONS, EFFECTS, DIM = 100_000, 5, 10
+ROUNDS, RUNS = 2_000, 3
+REPORT_EVERY = 100
+AGENTS = {name: agent_call(name) for name in ("meTS", "LinTS", "LinUCB", "HierTS")}
+CODE = f"""\
+import manyarms as ma
+
+world = ma.worlds.MixedEffect(actions={ACTIONS:_}, effects={EFFECTS}, dim={DIM}, seed=0)
+agent = ma.meTS(world.prior(), seed=0)
+regret = 0.0
+for x in world.contexts({ROUNDS:_}):
+    a = agent.decide(x)
+    agent.observe(x, a, world.reward(x, a))
+    regret += world.regret(x, a)
+print(regret)
+"""
+NEXT = (
+    "`manyarms reproduce --list` shows the experiments behind the methods; "
+    "`manyarms reproduce mets-synthetic --scale quick` runs one and checks what the thesis states about it.",
+    "Give `decide` only what may be shown now: `agent.decide(x, candidates=[3, 17, 4711])`, `exclude=`, or the best "
+    "ten with `k=10`.",
+    "`agent.save('folder')` and `ma.load('folder')`: the next decision after loading is the same, bit by bit.",
+    "`agent.add_actions(...)` and `agent.retire(ids)` while it runs; clicks in place of numbers with "
+    "`ma.meTS(prior, ma.Logistic())`.",
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One job of the demonstration: shows itself on the console and returns blocks of the report."""
+
+    title: str
+    show: Callable[[Console, int], list[str]]
+
+
+def run(out: Path | str, *, seed: int = 0, console: Console | None = None) -> Path:
+    """Run all parts; the path of the report."""
+    console = console or Console()
+    started = time.monotonic()
+    blocks: list[str] = []
+    for part in PARTS:
+        blocks += part.show(console, seed)
+    facts = {
+        "seed": str(seed),
+        "time": f"{time.monotonic() - started:.0f} s on {cores()} cores",
+        "versions": f"manyarms {library_version()}, Python {platform.python_version()}, numpy {np.__version__}",
+    }
+    blocks += [report.heading("How this was made"), report.facts(facts)]
+    path = Path(out) / "report.html"
+    lead = "What one run of manyarms demo measured on this machine."
+    write_text_atomically(path, report.page("manyarms: a demonstration", lead, *blocks))
+    console.print(f"report: {path}", highlight=False, soft_wrap=True)
+    return path
+
+
+# Thompson sampling over a large catalogue ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of one agent."""
+
+    agent: str
+    run: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What one run left."""
+
+    rounds: Ints
+    regret: Array
+    milliseconds_a_round: float
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Line:
+    """An agent's line of the closing table."""
+
+    agent: str
+    rounds: Ints
+    regret: Array
+    milliseconds_a_round: float
+    nbytes: int
+
+    @property
+    def final(self) -> Measured:
+        return measured(self.regret[:, -1])
+
+
+def large_catalogue(console: Console, seed: int) -> list[str]:
+    """meTS against LinTS, LinUCB and HierTS over a catalogue of 100,000 items."""
+    console.print(
+        f"A catalogue of {ACTIONS:,} items whose {DIM} parameters mix {EFFECTS} shared effects; {ROUNDS:,} rounds, "
+        f"{RUNS} runs.\nEach agent sees a context, picks an item, and learns from its noisy reward alone.",
+        highlight=False,
+    )
+    started = time.monotonic()
+    lines = _compete(console, seed)
+    console.print(_closing_table(lines))
+    console.print(f"{time.monotonic() - started:.0f} s", style="dim", highlight=False)
+    return _blocks(lines)
+
+
+def _compete(console: Console, seed: int) -> list[Line]:
+    jobs = [Job(agent, run, seed) for run in range(RUNS) for agent in AGENTS]
+    news: Any = multiprocessing.get_context("spawn").SimpleQueue()
+    with workers(min(cores(), len(jobs)), _listen, news) as pool:
+        board = _Board(console)
+        done = _follow(pool, jobs, news, board)
+    return [_line(agent, [done[agent, run] for run in range(RUNS)]) for agent in AGENTS]
+
+
+def _follow(pool: Pool, jobs: list[Job], news: Any, board: _Board) -> dict[tuple[str, int], Finished]:
+    futures: dict[Future[Finished], Job] = {pool.submit(act, job): job for job in jobs}
+    try:
+        with board:
+            while True:
+                state = wait(futures, timeout=0.1, return_when=FIRST_EXCEPTION)
+                while not news.empty():
+                    board.hear(*news.get())
+                if not state.not_done or any(future.exception() for future in state.done):
+                    break
+        return {(job.agent, job.run): future.result() for future, job in futures.items()}
+    except BrokenProcessPool as error:
+        raise WorkerDied("a worker process ended without an answer (often: not enough memory)") from error
+
+
+_news: Any = None
+
+
+def _listen(news: Any) -> None:
+    global _news
+    _news = news
+
+
+def act(job: Job) -> Finished:
+    """One run in a worker process; tells how far it is."""
+    world_seed = seed_of("demo", job.seed, job.run)
+    world = mixed_effect_world(seed=world_seed, actions=ACTIONS, effects=EFFECTS, dim=DIM)
+    agent = AGENTS[job.agent](world=world, rounds=ROUNDS, seed=seed_of("demo", job.seed, job.agent, job.run))
+
+    def tell(rounds: int, regret: float) -> None:
+        if _news is not None:
+            _news.put((job.agent, job.run, rounds, regret))
+
+    done = online_regret(world, agent, ROUNDS, checkpoints_of(ROUNDS), progress=tell, chunk=REPORT_EVERY)
+    return Finished(done.rounds, done.regret, done.milliseconds_a_round, int(agent.nbytes))
+
+
+def _line(agent: str, finished: list[Finished]) -> Line:
+    return Line(
+        agent,
+        finished[0].rounds,
+        np.stack([one.regret for one in finished]),
+        float(np.mean([one.milliseconds_a_round for one in finished])),
+        max(one.nbytes for one in finished),
+    )
+
+
+class _Board:
+    """The live display: how far each agent is and what it has cost so far; plain lines outside a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._state: dict[tuple[str, int], tuple[int, float]] = {}
+        self._live: Live | None = None
+        self._next = 0.0
+
+    def __enter__(self) -> _Board:
+        if self._console.is_terminal:
+            self._live = Live(self._table(), console=self._console, refresh_per_second=8, transient=True)
+            self._live.__enter__()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        if self._live is not None:
+            self._live.__exit__(*exception)
+
+    def hear(self, agent: str, run: int, rounds: int, regret: float) -> None:
+        self._state[agent, run] = (rounds, regret)
+        if self._live is not None:
+            self._live.update(self._table())
+        elif time.monotonic() >= self._next:
+            self._next = time.monotonic() + 5.0
+            parts = [f"{name} {self._done(name):,}/{RUNS * ROUNDS:,}" for name in AGENTS]
+            self._console.print("rounds done: " + ", ".join(parts), highlight=False, soft_wrap=True)
+
+    def _done(self, agent: str) -> int:
+        return sum(rounds for (name, _), (rounds, _) in self._state.items() if name == agent)
+
+    def _table(self) -> Table:
+        table = Table(box=None, padding=(0, 2, 0, 0))
+        for column in ("agent", "rounds", "", "regret a round so far"):
+            table.add_column(column, justify="right" if column.startswith("regret") else "left", min_width=6)
+        for agent in AGENTS:
+            total = sum(regret for (name, _), (_, regret) in self._state.items() if name == agent)
+            done = self._done(agent)
+            bar = ProgressBar(total=RUNS * ROUNDS, completed=done, width=32)
+            table.add_row(agent, bar, f"{done:,}/{RUNS * ROUNDS:,}", f"{total / done:.2f}" if done else "–")
+        return table
+
+
+def _cells(line: Line) -> tuple[str, str, str, str]:
+    regret = f"{line.final.mean:,.0f} ± {line.final.standard_error:,.0f}"
+    return line.agent, regret, f"{line.milliseconds_a_round:.2f}", f"{line.nbytes / 1e6:,.1f} MB"
+
+
+COLUMNS = ("agent", "cumulative regret ± se", "ms a round", "memory")
+
+
+def _closing_table(lines: list[Line]) -> Table:
+    table = Table(title=f"{ACTIONS:,} items, {ROUNDS:,} rounds, {RUNS} runs", title_justify="left")
+    for column in COLUMNS:
+        table.add_column(column, justify="left" if column == "agent" else "right")
+    for line in lines:
+        table.add_row(*_cells(line))
+    return table
+
+
+def _blocks(lines: list[Line]) -> list[str]:
+    series = []
+    for line in lines:
+        mean, error = mean_and_error(line.regret)
+        start = np.zeros(1)
+        series.append(
+            report.Series(
+                line.agent,
+                np.concatenate([start, line.rounds]),
+                np.concatenate([start, mean]),
+                np.concatenate([start, error]),
+            )
+        )
+    title = f"Cumulative regret over {ROUNDS:,} rounds with {ACTIONS:,} items"
+    chart = report.line_chart(series, "round", "cumulative expected regret", title=title)
+    return [
+        report.heading(f"Learning what to show from a catalogue of {ACTIONS:,} items"),
+        report.paragraph(
+            f"Every item has {DIM} unknown parameters, which mix {EFFECTS} shared effects with known weights and deviate "
+            "from them a little. Regret is what the best item would have earned in expectation beyond what was shown: "
+            "lower is better. meTS learns the effects from whatever was shown and so knows something about items that "
+            "nobody has seen; LinTS and LinUCB learn every item alone (with the right spread); HierTS knows one shared "
+            "mean only. All agents of a run met the same catalogue and the same contexts."
+        ),
+        report.figure(chart, f"{title}; mean of {RUNS} runs, the bands are one standard error wide."),
+        report.table(COLUMNS, [_cells(line) for line in lines], numbers=COLUMNS[1:]),
+        report.paragraph(
+            "Milliseconds a round are the agent's own (decide and observe, one thread); memory is the sum of its arrays."
+        ),
+        report.heading("The same in ten lines of Python"),
+        report.code(CODE),
+        report.heading("What to try next"),
+        report.bullets(NEXT),
+    ]
+
+
+PARTS: tuple[Part, ...] = (Part("a large catalogue", large_catalogue),)
+
+__all__ = ["PARTS", "Part", "act", "large_catalogue", "run"]

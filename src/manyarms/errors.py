@@ -1,0 +1,51 @@
+"""The exceptions of the package: one tree, so that a caller can catch it at the width it needs.
+
+ManyArmsError                 everything below; a ValueError
+├── InvalidInput              an argument is wrong: the message names it, what came and what was expected
+│   └── UnknownAction         an action id that does not exist, is retired, or comes twice
+├── DataError                 a data file is missing, unreadable, truncated or of another format
+├── StorageError              a saved agent cannot be read: damaged, incomplete, or of an unknown version
+└── MissingExtra              an optional dependency is absent; the message says what to install
+"""
+
+from __future__ import annotations
+
+
+class ManyArmsError(ValueError):
+    """Base of every error that this package raises on purpose."""
+
+
+class InvalidInput(ManyArmsError):
+    """An argument is not what was expected; nothing has been changed."""
+
+    def __init__(self, argument: str, came: object, expected: str) -> None:
+        self.argument = argument
+        self.came = came
+        self.expected = expected
+        super().__init__(f"{argument}: expected {expected}, got {came}")
+
+
+class UnknownAction(InvalidInput):
+    """An action id that does not exist, is retired, or is given twice."""
+
+
+class DataError(ManyArmsError):
+    """A data file is missing, unreadable, truncated or of another format."""
+
+
+class StorageError(ManyArmsError):
+    """What was saved cannot be read back: damaged, incomplete or of an unknown version."""
+
+
+class MissingExtra(ManyArmsError, ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        self.package = package
+        self.extra = extra
+        super().__init__(
+            f"{purpose} needs the package {package!r}, which is not installed: pip install 'manyarms[{extra}]'"
+        )
+
+
+__all__ = ["DataError", "InvalidInput", "ManyArmsError", "MissingExtra", "StorageError", "UnknownAction"]

@@ -1,0 +1,49 @@
+"""The thesis's experiments, run and checked against what it states.
+
+spec        an experiment as data: cells of worlds and agents, in plain parameters
+simulate    an agent in a world, with exact regret
+runner      all work of an experiment on all cores; resumable; results, figures, claims and a page
+claims      when a statement of the thesis holds
+mets        the experiments of the chapter on mixed-effect Thompson sampling
+
+    from manyarms import experiments
+    experiments.run(experiments.find("mets-synthetic"), "quick", "out/mets-synthetic")
+
+Worker processes import the module that starts them: in a script, call `run` under `if __name__ == "__main__":`.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+from manyarms.errors import InvalidInput
+from manyarms.experiments import mets
+from manyarms.experiments.claims import Claim
+from manyarms.experiments.results import Results
+from manyarms.experiments.runner import Interrupted, Outcome, run
+from manyarms.experiments.simulate import OnlineRun, online_regret
+from manyarms.experiments.spec import SCALES, Call, Cell, Experiment
+
+# one tuple a chapter; `manyarms reproduce --list` shows them in this order
+CHAPTERS: tuple[tuple[Experiment, ...], ...] = (mets.EXPERIMENTS,)
+
+
+def catalogue() -> dict[str, Experiment]:
+    """All experiments by name."""
+    return {experiment.name: experiment for chapter in CHAPTERS for experiment in chapter}
+
+
+def find(name: str) -> Experiment:
+    """An experiment by name; an unknown name is refused with the nearest known ones."""
+    known = catalogue()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=2, cutoff=0.4)
+        hint = f"did you mean {' or '.join(near)}?" if near else "see manyarms reproduce --list"
+        raise InvalidInput("experiment", repr(name), f"the name of an experiment ({hint})")
+    return known[name]
+
+
+__all__ = [
+    "CHAPTERS", "SCALES", "Call", "Cell", "Claim", "Experiment", "Interrupted", "OnlineRun", "Outcome", "Results",
+    "catalogue", "find", "online_regret", "run",
+]  # fmt: skip

@@ -1,0 +1,195 @@
+"""Finding and reading rating files; nothing is shipped or fetched.
+
+The environment variable MANYARMS_DATA names a folder with one folder a data set (`ml-1m`, `ml-100k`). Files
+may be plain or gzipped. MovieLens's terms forbid passing it on: whoever wants it takes it from its publisher,
+and everybody else can work with `write_made_up_movielens`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import zlib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+
+from manyarms import validate
+from manyarms._typing import Array, Ints
+from manyarms.errors import DataError, InvalidInput
+
+VARIABLE = "MANYARMS_DATA"
+MADE_UP_NOTE = "MADE-UP.txt"
+COLUMNS = ("user", "movie", "rating", "timestamp")
+LOWEST, HIGHEST = 1.0, 5.0
+
+RatingSet = Literal["ml-1m", "ml-100k"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a data set's rating file is called and how its columns are separated."""
+
+    file: str
+    separator: str
+
+
+LAYOUTS: dict[RatingSet, Layout] = {"ml-1m": Layout("ratings.dat", "::"), "ml-100k": Layout("u.data", "\t")}
+
+
+@dataclass(frozen=True, eq=False)
+class Ratings:
+    """Who rated what and how: users and items are numbered from 0 without gaps, their own ids kept beside.
+
+    users, items, ratings (n,); user_ids (U,) and item_ids (I,) in rising order; only rated items are there.
+    """
+
+    users: Ints
+    items: Ints
+    ratings: Array
+    user_ids: Ints
+    item_ids: Ints
+    provenance: str
+
+    def __len__(self) -> int:
+        return len(self.ratings)
+
+
+def find_ratings(name: RatingSet = "ml-1m", folder: str | Path | None = None) -> Path:
+    """The rating file of a data set: in `folder` itself, in its folder `name`, or under MANYARMS_DATA."""
+    if name not in get_args(RatingSet):
+        raise InvalidInput("data", validate.describe(name), "one of " + ", ".join(get_args(RatingSet)))
+    base = folder if folder is not None else os.environ.get(VARIABLE)
+    if not base:
+        raise DataError(
+            f"{name} is needed: set {VARIABLE} to the folder that holds the folder {name}, or give folder=; "
+            "without the data, manyarms.worlds.datasets.write_made_up_movielens(folder) writes made-up files"
+        )
+    file = LAYOUTS[name].file
+    tried = [Path(base) / sub / end for sub in ("", name) for end in (f"{file}.gz", file)]
+    for path in tried:
+        if path.is_file():
+            return path
+    raise DataError(f"{name}: no file {file} or {file}.gz in {base} or its folder {name}")
+
+
+def read_ratings(name: RatingSet = "ml-1m", folder: str | Path | None = None) -> Ratings:
+    """Read a data set's ratings, from memory where the same file has been read before by this process."""
+    path = find_ratings(name, folder)
+    state = path.stat()
+    return _read(path.resolve(), name, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=2)
+def _read(path: Path, name: RatingSet, _changed: int, _size: int) -> Ratings:
+    # the two last arguments only make a changed file another key of the cache
+    separator = LAYOUTS[name].separator
+    text = _bytes_of(path)
+    table = _table(path, text, separator)
+    users, movies, ratings = table[:, 0], table[:, 1], table[:, 2]
+    whole = (users >= 1) & (movies >= 1) & (users == np.floor(users)) & (movies == np.floor(movies))
+    if not (np.isfinite(table).all() and (whole & (ratings >= LOWEST) & (ratings <= HIGHEST)).all()):
+        raise _complaint(path, text, separator)
+    user_ids, user_index = np.unique(users.astype(np.int64), return_inverse=True)
+    item_ids, item_index = np.unique(movies.astype(np.int64), return_inverse=True)
+    counts = f"{len(ratings):,} ratings of {len(item_ids):,} movies by {len(user_ids):,} users"
+    made_up = (path.parent / MADE_UP_NOTE).exists()
+    columns = (user_index.astype(np.int64), item_index.astype(np.int64), ratings.copy(), user_ids, item_ids)
+    for column in columns:
+        column.flags.writeable = False  # many worlds share it
+    return Ratings(*columns, f"made-up data, not MovieLens: {counts}" if made_up else f"MovieLens {name}: {counts}")
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        if path.suffix == ".gz":
+            with gzip.open(path, "rb") as stream:
+                return stream.read()
+        return path.read_bytes()
+    except EOFError as error:
+        raise DataError(f"{path}: the gzip file is truncated") from error
+    except (OSError, zlib.error) as error:
+        raise DataError(f"{path}: cannot be read ({error})") from error
+
+
+def _table(path: Path, text: bytes, separator: str) -> Array:
+    """All lines as numbers, (n, 4); a file with anything else in it is refused with its first bad line."""
+    if not text.strip():
+        raise DataError(f"{path}: the file is empty")
+    # numpy's C reader takes separators of one character; a tab that is there already would go unseen
+    # otherwise
+    mixed = separator != "\t" and b"\t" in text
+    try:
+        single = text.replace(separator.encode(), b"\t")
+        table = np.loadtxt(io.BytesIO(single), delimiter="\t", comments=None, ndmin=2, encoding="latin-1")
+    except ValueError as error:
+        raise _complaint(path, text, separator) from error
+    if mixed or table.shape[1] != len(COLUMNS):
+        raise _complaint(path, text, separator)
+    return table
+
+
+def _complaint(path: Path, text: bytes, separator: str) -> DataError:
+    """An error that names the first line which is not four good numbers."""
+    for number, line in enumerate(text.decode("latin-1").split("\n"), start=1):
+        if line.strip() and (why := _what_is_wrong(line.rstrip("\r"), separator)):
+            return DataError(f"{path}: line {number}: {why}: {line[:80]!r}")
+    return DataError(f"{path}: cannot be read as {separator.join(COLUMNS)!r}")
+
+
+def _what_is_wrong(line: str, separator: str) -> str | None:
+    fields = line.split(separator)
+    if len(fields) != len(COLUMNS):
+        return f"expected {len(COLUMNS)} columns separated by {separator!r}, got {len(fields)}"
+    for column, field in zip(COLUMNS, fields, strict=True):
+        try:
+            value = float(field)
+        except ValueError:
+            return f"{column} is not a number"
+        if not np.isfinite(value):
+            return f"{column} is not finite"
+        if column in ("user", "movie") and (value < 1 or value != int(value)):
+            return f"{column} is not a whole number of at least 1"
+        if column == "rating" and not LOWEST <= value <= HIGHEST:
+            return f"rating is not between {LOWEST:g} and {HIGHEST:g}"
+    return None
+
+
+def write_made_up_movielens(
+    folder: str | Path, *, users: int = 200, movies: int = 150, share: float = 0.3, seed: int = 0
+) -> Path:
+    """Write a small made-up `ratings.dat.gz` in ml-1m's format, and a note that says it is made up; gives the
+    folder.
+
+    Movies scatter around five centres in three dimensions and ratings are rounded inner products, so that a
+    factorisation and a mixture find something. Every movie and every user has a rating; in all about a part
+    `share` of the pairs is rated.
+    """
+    users, movies = validate.count("users", users), validate.count("movies", movies)
+    share = validate.probability("share", share)
+    rng = np.random.default_rng(validate.count("seed", seed, least=0))
+    centres = rng.normal(scale=0.8, size=(5, 3))
+    movie_vectors = centres[rng.integers(5, size=movies)] + rng.normal(scale=0.3, size=(movies, 3))
+    user_vectors = rng.normal(size=(users, 3))
+    scores = 3.5 + user_vectors @ movie_vectors.T + rng.normal(scale=0.5, size=(users, movies))
+    seen = rng.random((users, movies)) < share
+    seen[np.arange(users), rng.integers(movies, size=users)] = True
+    seen[rng.integers(users, size=movies), np.arange(movies)] = True
+    who, what = np.nonzero(seen)
+    given = np.clip(np.rint(scores[who, what]), LOWEST, HIGHEST).astype(np.int64)
+    lines = "".join(f"{u + 1}::{m + 1}::{r}::0\n" for u, m, r in zip(who, what, given, strict=True))
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    (target / MADE_UP_NOTE).write_text(
+        f"Made-up ratings (seed {seed}), in the format of MovieLens 1M; not MovieLens.\n"
+    )
+    # without a time stamp in it the file is the same, byte for byte, for the same arguments
+    (target / f"{LAYOUTS['ml-1m'].file}.gz").write_bytes(gzip.compress(lines.encode("ascii"), mtime=0))
+    return target
+
+
+__all__ = ["RatingSet", "Ratings", "find_ratings", "read_ratings", "write_made_up_movielens"]

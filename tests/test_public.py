@@ -1,0 +1,90 @@
+"""The face of the package: what is exported, what importing it costs, and what its metadata promises."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+import types
+from importlib import metadata, resources
+
+import pytest
+
+import manyarms
+
+HEAVY = {"matplotlib", "pandas", "pyarrow", "rich", "sklearn", "torch", "typer"}
+
+IMPORT_AND_TELL = """
+import json, sys, time
+start = time.perf_counter()
+import manyarms
+seconds = time.perf_counter() - start
+print(json.dumps({"seconds": seconds, "loaded": sorted({name.partition(".")[0] for name in sys.modules})}))
+"""
+
+
+def test_every_exported_name_is_there() -> None:
+    # that they are sorted is lint's business (ruff, RUF022: constants, classes, functions)
+    assert len(set(manyarms.__all__)) == len(manyarms.__all__)
+    missing = [name for name in manyarms.__all__ if not hasattr(manyarms, name)]
+    assert not missing
+
+
+def test_everything_public_in_the_namespace_is_exported() -> None:
+    """Nothing that a user meets after `ma.` is there by accident; submodules come with any package, so they may."""
+    public = {
+        name
+        for name, value in vars(manyarms).items()
+        if not name.startswith("_") and not isinstance(value, types.ModuleType) and name != "annotations"
+    }
+    assert public <= set(manyarms.__all__)
+
+
+@pytest.mark.parametrize("name", [name for name in manyarms.__all__ if not name.startswith("__")])
+def test_every_exported_name_is_explained(name: str) -> None:
+    value = getattr(manyarms, name)
+    assert inspect.getdoc(value), f"manyarms.{name} has no docstring"
+    if inspect.isclass(value):
+        assert value.__doc__, f"manyarms.{name} only inherits a docstring"
+        assert not value.__doc__.startswith(f"{name}("), f"manyarms.{name} has only the signature dataclasses make"
+
+
+def test_importing_is_light() -> None:
+    """No plotting, no data frames, no command line, no torch, and under half a second (the best of three starts)."""
+    seconds = []
+    for _ in range(3):
+        answer = subprocess.run(
+            [sys.executable, "-c", IMPORT_AND_TELL], capture_output=True, text=True, check=True, timeout=60
+        )
+        told = json.loads(answer.stdout)
+        assert not HEAVY & set(told["loaded"])
+        seconds.append(told["seconds"])
+    assert min(seconds) < 0.5
+
+
+def test_the_metadata_is_sound() -> None:
+    described = metadata.metadata("manyarms")
+    assert described["Name"] == "manyarms"
+    assert described["Version"] == manyarms.__version__
+    assert described["License-Expression"] == "Apache-2.0"
+    assert described["Requires-Python"] == ">=3.11"
+    assert described["Summary"]
+    assert described["Description-Content-Type"] == "text/markdown"
+    assert {"all", "bench", "experiments", "lint", "test"} <= set(described.get_all("Provides-Extra") or [])
+    always = {
+        requirement.split(">")[0].strip()
+        for requirement in metadata.requires("manyarms") or []
+        if "extra ==" not in requirement
+    }
+    assert always == {"numpy", "scipy", "typer", "rich"}
+
+
+def test_the_command_is_installed() -> None:
+    (command,) = metadata.entry_points(group="console_scripts", name="manyarms")
+    assert command.value == "manyarms.cli:main"
+    assert callable(command.load())
+
+
+def test_types_are_shipped() -> None:
+    assert resources.files("manyarms").joinpath("py.typed").is_file()
