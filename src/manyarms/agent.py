@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
-from typing import cast, overload
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -39,20 +39,6 @@ class Agent:
         return f"<{self.name}: {self.actions:,} actions, {self.played:,} played, d={self.belief.dim}>"
 
     # ---- deciding -----------------------------------------------------------------------------------------------------
-
-    @overload
-    def decide(self, x: Array, *, k: None = None) -> int: ...
-
-    @overload
-    def decide(
-        self,
-        x: npt.ArrayLike,
-        *,
-        candidates: npt.ArrayLike | None = None,
-        exclude: npt.ArrayLike | None = None,
-        k: int | None = None,
-        rng: Seed = None,
-    ) -> int | Ints: ...
 
     def decide(
         self,

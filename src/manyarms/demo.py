@@ -272,8 +272,8 @@ def _blocks(lines: list[Line]) -> list[str]:
     return [
         report.heading(f"Learning what to show from a catalogue of {ACTIONS:,} items"),
         report.paragraph(
-            f"Every item has {DIM} unknown parameters, which mix {EFFECTS} shared effects with known weights and deviate "
-            "from them a little. Regret is what the best item would have earned in expectation beyond what was shown: "
+            f"Every item has {DIM} unknown parameters, which mix {EFFECTS} shared effects with known weights and "
+            "deviate from them a little. Regret is what the best item would have earned in expectation beyond what was shown: "
             "lower is better. meTS learns the effects from whatever was shown and so knows something about items that "
             "nobody has seen; LinTS and LinUCB learn every item alone (with the right spread); HierTS knows one shared "
             "mean only. All agents of a run met the same catalogue and the same contexts."
@@ -281,7 +281,8 @@ def _blocks(lines: list[Line]) -> list[str]:
         report.figure(chart, f"{title}; mean of {RUNS} runs, the bands are one standard error wide."),
         report.table(COLUMNS, [_cells(line) for line in lines], numbers=COLUMNS[1:]),
         report.paragraph(
-            "Milliseconds a round are the agent's own (decide and observe, one thread); memory is the sum of its arrays."
+            "Milliseconds a round are the agent's own (decide and observe, one thread); memory is the sum of its "
+            "arrays."
         ),
         report.heading("The same in ten lines of Python"),
         report.code(CODE),

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 
 from manyarms._typing import Array
@@ -170,9 +171,8 @@ def line_chart(series: Sequence[Series], x_label: str, y_label: str, *, title: s
         line = [f"{px(x):.1f},{py(y):.1f}" for x, y in zip(s.x, s.y, strict=True)]
         parts.append(f'<polygon points="{" ".join(upper + lower[::-1])}" fill="{colour}" opacity="0.2"/>')
         parts.append(f'<polyline points="{" ".join(line)}" fill="none" stroke="{colour}" stroke-width="2.2"/>')
-        parts.append(
-            f'<text x="{width - right + 8}" y="{label + 4:.1f}" fill="{colour}" font-weight="600">{escape(s.name)}</text>'
-        )
+        place = f'x="{width - right + 8}" y="{label + 4:.1f}"'
+        parts.append(f'<text {place} fill="{colour}" font-weight="600">{escape(s.name)}</text>')
     return "".join(parts) + "</svg>"
 
 
@@ -188,7 +188,7 @@ def _spread(positions: list[float], gap: float) -> list[float]:
     """Positions pushed down just enough that neighbours are `gap` from each other."""
     result = list(positions)
     order = sorted(range(len(positions)), key=lambda i: positions[i])
-    for before, after in zip(order[:-1], order[1:], strict=True):
+    for before, after in pairwise(order):
         result[after] = max(result[after], result[before] + gap)
     return result
 
@@ -214,6 +214,6 @@ def _with_code(text: str) -> str:
 
 
 __all__ = [
-    "PALETTE", "Note", "Series", "bullets", "code", "facts", "figure", "heading", "line_chart", "nice_ticks", "page",
+    "PALETTE", "CellText", "Note", "Series", "bullets", "code", "facts", "figure", "heading", "line_chart", "nice_ticks", "page",
     "paragraph", "svg_of", "table", "warning",
 ]  # fmt: skip

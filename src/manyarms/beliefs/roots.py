@@ -146,6 +146,7 @@ class GaussianRoot:
         return {}
 
     def arrays(self) -> dict[str, AnyArray]:
+        self._refresh()
         return {
             "prior_mean": self._prior_mean,
             "prior_covariance": self._prior_covariance,
@@ -153,13 +154,12 @@ class GaussianRoot:
             "information": self._information,
             "factor": self._factor,
             "mean": self._mean,
-            "stale": np.array(self._stale),
         }
 
     def restore(self, arrays: dict[str, AnyArray]) -> None:
         self._precision, self._information = arrays["precision"], arrays["information"]
         self._factor, self._mean = arrays["factor"], arrays["mean"]
-        self._stale = bool(arrays["stale"])
+        self._stale = False
 
 
 class FactoredRoot:

@@ -50,13 +50,11 @@ def build_agent(
     *, kind: str, world: Any, rounds: int, seed: int, likelihood: str = "linear", factored: str | bool = False
 ) -> Any:
     """An agent for a world. `kind` names the method; its prior follows from it (thesis, line 1236)."""
-    law: Linear | Logistic
-    if likelihood == "linear":
-        law = Linear(world.noise if world.likelihood == "linear" else LINEAR_NOISE_IN_LOGISTIC_WORLDS)
-    elif likelihood == "logistic":
-        law = Logistic()
-    else:
+    linear = Linear(world.noise if world.likelihood == "linear" else LINEAR_NOISE_IN_LOGISTIC_WORLDS)
+    laws: dict[str, Linear | Logistic] = {"linear": linear, "logistic": Logistic()}
+    if likelihood not in laws:
         raise InvalidInput("likelihood", repr(likelihood), "'linear' or 'logistic'")
+    law = laws[likelihood]
     widest = math.sqrt(world.kappa_x)
     makers: dict[str, Callable[[], Any]] = {
         "meTS": lambda: agents.meTS(world.prior(), law, factored=factored, seed=seed),
@@ -65,7 +63,7 @@ def build_agent(
         "HierTS": lambda: agents.HierTS(world.hierarchical_prior(), law, seed=seed),
         "LinTS": lambda: agents.LinTS(world.action_prior(), law, seed=seed),
         "GLMTS": lambda: agents.GLMTS(world.action_prior(), law, seed=seed),
-        "LinUCB": lambda: agents.LinUCB(world.action_prior(), law, horizon=rounds, context_norm=widest, seed=seed),
+        "LinUCB": lambda: agents.LinUCB(world.action_prior(), linear, horizon=rounds, context_norm=widest, seed=seed),
         "UCBGLM": lambda: agents.UCBGLM(world.action_prior(), law, horizon=rounds, seed=seed),
         "GLMUCB": lambda: agents.GLMUCB(world.action_prior(), law, horizon=rounds, seed=seed),
     }

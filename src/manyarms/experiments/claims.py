@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -116,10 +117,7 @@ def increasing(values: Mapping[str, Measured], statement: str, lines: str, *, pa
     names = list(values)
     if len(names) < 2:
         raise InvalidInput("values", f"{len(names)} of them", "at least two measurements to compare")
-    steps = {
-        f"{before} to {after}": values[after] - values[before]
-        for before, after in zip(names[:-1], names[1:], strict=True)
-    }
+    steps = {f"{before} to {after}": values[after] - values[before] for before, after in pairwise(names)}
     step, difference = least(steps)
     shown = ", ".join(f"{name}: {value}" for name, value in values.items())
     return claim(statement, lines, difference, panel=panel, detail=f"{shown}; least convincing step: {step}")

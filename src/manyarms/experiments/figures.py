@@ -36,7 +36,7 @@ LOOKS: Mapping[str, tuple[str, str]] = {
     "meTS, effects known": (PALETTE[2], "--"),
     "bound": ("#1a1a1a", ":"),
 }
-SETTINGS: Mapping[str, Any] = {
+SETTINGS: Mapping[Any, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -120,7 +120,7 @@ def drawing(rows: int, columns: int) -> Iterator[tuple[Figure, list[Axes]]]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context({**SETTINGS}):
+    with matplotlib.rc_context(dict(SETTINGS)):
         width = 3.6 * columns if columns > 1 else 6.0
         figure = Figure(figsize=(width, 2.7 * rows + 0.9), layout="constrained")
         FigureCanvasAgg(figure)

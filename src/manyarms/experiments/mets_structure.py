@@ -67,9 +67,12 @@ def _known_effects(results: Results, by_size: Mapping[int, str], by_effects: Map
     # what learning the effects costs is the difference between the two, and it should grow with L
     costs = {f"L={L}": gain(results, by_effects[L], KNOWN, "meTS-Lin") for L in (fewest, most)}
     found.append(
-        increasing(costs, "With known effects the dependence of regret on L is gone: only meTS's own share grows with L",
-                   "1199-1203")
-    )  # fmt: skip
+        increasing(
+            costs,
+            "With known effects the dependence of regret on L is gone: what learning them costs grows with L",
+            "1199-1203",
+        )
+    )
     return found
 
 

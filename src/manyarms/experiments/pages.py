@@ -58,7 +58,7 @@ def experiment_page(
 
 def claims_table(claims: Sequence[Claim]) -> str:
     """Statements with their measurements."""
-    rows = [
+    rows: list[list[report.CellText]] = [
         [
             report.Note(claim.statement, " · ".join(filter(None, (claim.panel, claim.detail)))),
             claim.thesis_lines,

@@ -1,0 +1,325 @@
+"""What every belief and every agent must satisfy, as checks that anybody can run on their own.
+
+    from manyarms import checks
+    checks.check_agent(lambda seed: MyAgent(prior, seed=seed))
+    checks.check_belief(lambda: my_belief())
+
+The functions take a maker, so that every check starts from a fresh object. A check that fails raises `CheckFailed`, which says
+what must hold and what was seen. The project's own tests run them over all of its agents and beliefs.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms._typing import AnyArray, Array, Ints
+from manyarms.agent import Agent, load
+from manyarms.beliefs import Belief, Linear
+from manyarms.errors import InvalidInput, ManyArmsError
+
+MakeAgent = Callable[[int], Agent]
+MakeBelief = Callable[[], Belief]
+
+
+class CheckFailed(AssertionError):
+    """A law that must hold does not."""
+
+
+def require(holds: bool, law: str, seen: object = None) -> None:
+    """Raise CheckFailed unless the law holds."""
+    if not holds:
+        raise CheckFailed(law if seen is None else f"{law}; saw {seen}")
+
+
+def check_agent(make: MakeAgent) -> None:
+    """Run every check of an agent; `make(seed)` gives a fresh one with at least four actions."""
+    for check in AGENT_CHECKS:
+        check(make)
+
+
+def check_belief(make: MakeBelief) -> None:
+    """Run every check of a belief with linear rewards; `make()` gives a fresh one with two to fifty actions."""
+    for check in BELIEF_CHECKS:
+        check(make)
+
+
+# ---- agents -----------------------------------------------------------------------------------------------------------
+
+
+def decisions_have_the_promised_shape(make: MakeAgent) -> None:
+    """One context gives an int, a batch an array, k a list of distinct actions."""
+    agent = make(0)
+    X = _contexts(agent, 5)
+    one = agent.decide(X[0])
+    require(isinstance(one, int) and 0 <= one < agent.actions, "decide(x) is the id of an action", one)
+    for k in (1, 3):
+        best = np.asarray(agent.decide(X[0], k=k))
+        require(best.shape == (k,) and len(set(best.tolist())) == k, f"decide(x, k={k}) is {k} distinct actions", best)
+        require(np.shape(agent.decide(X, k=k)) == (5, k), "decide(X, k) has shape (n, k)")
+    require(np.shape(agent.decide(X)) == (5,), "decide(X) has shape (n,)")
+
+
+def filters_are_honoured(make: MakeAgent) -> None:
+    """candidates= and exclude= bind, before and after learning."""
+    agent = make(0)
+    X = _contexts(agent, 20)
+    for _ in range(2):
+        some = np.array([3, 0, 2])
+        chosen = np.asarray(agent.decide(X, candidates=some, k=2))
+        require(bool(np.isin(chosen, some).all()), "only candidates are chosen", chosen)
+        chosen = np.asarray(agent.decide(X, exclude=some, k=1))
+        require(not np.isin(chosen, some).any(), "no excluded action is chosen", chosen)
+        chosen = np.asarray(agent.decide(X, candidates=some, exclude=[3]))
+        require(bool(np.isin(chosen, [0, 2]).all()), "exclude binds among candidates", chosen)
+        _teach(agent, 10)
+
+
+def same_seed_same_decisions(make: MakeAgent) -> None:
+    """A seed fixes the decisions; an explicit generator leaves the agent's own untouched."""
+    first, second = make(3), make(3)
+    X = _contexts(first, 10)
+    second.decide(X[0], rng=99)
+    require(_same(first.decide(X), second.decide(X)), "the same seed gives the same decisions")
+
+
+def deciding_changes_nothing(make: MakeAgent) -> None:
+    """decide and propensity leave the belief as it was."""
+    agent = make(0)
+    _teach(agent, 12)
+    with _unchanged(agent, "deciding"):
+        agent.decide(_contexts(agent, 7), k=2)
+        agent.propensity(_contexts(agent, 1)[0], 1, draws=5)
+
+
+def a_batch_is_its_rows(make: MakeAgent) -> None:
+    """Rows one by one, in one batch, or in another order give the same belief."""
+    rows = _rows(make(0), 40)
+    one_by_one, batch, shuffled = make(0), make(0), make(0)
+    for x, a, r in zip(*rows, strict=True):
+        one_by_one.observe(x, int(a), float(r))
+    batch.observe(*rows)
+    order = np.random.default_rng(5).permutation(40)
+    shuffled.observe(rows[0][order[:15]], rows[1][order[:15]], rows[2][order[:15]])
+    shuffled.observe(rows[0][order[15:]], rows[1][order[15:]], rows[2][order[15:]])
+    exact = isinstance(one_by_one.belief.likelihood, Linear)
+    for other, what in ((batch, "one batch"), (shuffled, "another order")):
+        for ours, theirs in zip(_posteriors(one_by_one), _posteriors(other), strict=True):
+            error = float(np.abs(ours - theirs).max() / max(1.0, float(np.abs(ours).max())))
+            require(error < (1e-8 if exact else 1e-4), f"{what} gives the same belief as rows one by one", error)
+
+
+def saving_keeps_the_next_decision(make: MakeAgent) -> None:
+    """After save and load, and in a copy, the next decisions are the same to the last bit."""
+    agent = make(1)
+    _teach(agent, 15)
+    agent.retire([0])
+    X = _contexts(agent, 6)
+    with tempfile.TemporaryDirectory() as folder:
+        agent.save(folder)
+        loaded = load(folder)
+    copied = agent.copy()
+    for _ in range(2):
+        expected = agent.decide(X, k=2)
+        require(_same(loaded.decide(X, k=2), expected), "a loaded agent decides the same")
+        require(_same(copied.decide(X, k=2), expected), "a copied agent decides the same")
+        rows = _rows(agent, 5)
+        for one in (agent, loaded, copied):
+            one.observe(*rows)
+
+
+def retired_actions_stay_away(make: MakeAgent) -> None:
+    """A retired action is never chosen, cannot be observed, and costs the rest nothing."""
+    agent = make(0)
+    _teach(agent, 20)
+    before = agent.actions
+    agent.retire([1, 2])
+    require(agent.actions == before - 2, "retiring two actions leaves two fewer", agent.actions)
+    require(not np.isin(np.asarray(agent.decide(_contexts(agent, 50))), [1, 2]).any(), "retired actions are not chosen")
+    for call in (
+        lambda: agent.decide(_contexts(agent, 1)[0], candidates=[1, 3]),
+        lambda: agent.observe(_contexts(agent, 1)[0], 2, 1.0),
+        lambda: agent.retire([1]),
+    ):
+        _refused(agent, call, "a retired action")
+
+
+def bad_input_is_refused(make: MakeAgent) -> None:
+    """Every bad argument raises InvalidInput and changes nothing."""
+    agent = make(0)
+    _teach(agent, 8)
+    x = _contexts(agent, 1)[0]
+    d = agent.belief.dim
+    bad: list[tuple[str, Callable[[], object]]] = [
+        ("a context of another length", lambda: agent.decide(np.zeros(d + 1))),
+        ("NaN in a context", lambda: agent.decide(np.full(d, np.nan))),
+        ("infinity in a context", lambda: agent.observe(np.full(d, np.inf), 1, 1.0)),
+        ("text as a context", lambda: agent.decide("abc")),
+        ("an unknown action", lambda: agent.observe(x, agent.actions + 5, 1.0)),
+        ("a negative action", lambda: agent.observe(x, -1, 1.0)),
+        ("an unknown candidate", lambda: agent.decide(x, candidates=[0, 10**9])),
+        ("the same candidate twice", lambda: agent.decide(x, candidates=[1, 1])),
+        ("no candidate", lambda: agent.decide(x, candidates=[])),
+        ("candidates that are not numbers", lambda: agent.decide(x, candidates=["a"])),
+        ("everything excluded", lambda: agent.decide(x, candidates=[1], exclude=[1])),
+        ("k of zero", lambda: agent.decide(x, k=0)),
+        ("more places than actions", lambda: agent.decide(x, candidates=[0, 1], k=3)),
+        ("NaN as reward", lambda: agent.observe(x, 1, float("nan"))),
+        ("rewards of another number", lambda: agent.observe(np.stack([x, x]), [0, 1], [1.0])),
+        ("a bad row in a batch", lambda: agent.observe(np.stack([x, x]), [0, 10**9], [1.0, 0.0])),
+    ]
+    if not isinstance(agent.belief.likelihood, Linear):
+        bad.append(("a reward outside the likelihood's range", lambda: agent.observe(x, 1, 0.3)))
+    for what, call in bad:
+        _refused(agent, call, what)
+
+
+def propensities_are_probabilities(make: MakeAgent) -> None:
+    """They lie in [0, 1], and over all offered actions sum to one, to within their standard errors."""
+    agent = make(2)
+    _teach(agent, 6)
+    x = _contexts(agent, 1)[0]
+    offered = np.arange(min(4, agent.actions))
+    all_of_them = [agent.propensity(x, int(a), candidates=offered, draws=400, rng=7) for a in offered]
+    total = sum(p.value for p in all_of_them)
+    error = sum(p.standard_error for p in all_of_them)
+    require(abs(total - 1.0) <= 1e-9 + 5 * error, "propensities sum to one", total)
+    require(all(0 <= p.value <= p.inclusion + 1e-12 <= 1 + 1e-9 for p in all_of_them), "propensities lie in [0, 1]")
+    require(agent.propensity(x, 0, exclude=[0]).value == 0.0, "an excluded action has propensity 0")
+
+
+AGENT_CHECKS: tuple[Callable[[MakeAgent], None], ...] = (
+    decisions_have_the_promised_shape,
+    filters_are_honoured,
+    same_seed_same_decisions,
+    deciding_changes_nothing,
+    a_batch_is_its_rows,
+    saving_keeps_the_next_decision,
+    retired_actions_stay_away,
+    bad_input_is_refused,
+    propensities_are_probabilities,
+)
+
+
+# ---- beliefs ----------------------------------------------------------------------------------------------------------
+
+
+def no_data_gives_the_prior(make: MakeBelief) -> None:
+    """Before any row, an action's posterior is its prior: N(W_a E[m], Sigma_a + W_a Cov(m) W_a^T)."""
+    belief = make()
+    ids = np.arange(belief.leaves.catalogue.size)
+    joint_mean, joint_covariance = _joint_prior(belief)
+    mean, covariance = belief.action_posterior(ids)
+    d, p = belief.dim, belief.root.dim
+    for a in ids.tolist():
+        place = slice(p + a * d, p + (a + 1) * d)
+        _close(mean[a], joint_mean[place], "prior mean of an action")
+        _close(covariance[a], joint_covariance[place, place], "prior covariance of an action")
+
+
+def posterior_is_joint_conditioning(make: MakeBelief) -> None:
+    """Linear rewards: root and actions agree with conditioning the joint Gaussian of (m, theta_1, ..., theta_K)."""
+    belief = make()
+    likelihood = belief.likelihood
+    require(isinstance(likelihood, Linear), "this check is for linear rewards", likelihood)
+    assert isinstance(likelihood, Linear)
+    mean, covariance = _joint_prior(belief)
+    d, p, K = belief.dim, belief.root.dim, belief.leaves.catalogue.size
+    rng = np.random.default_rng(11)
+    X, A, R = rng.uniform(-1, 1, (30, d)), rng.integers(K, size=30), rng.standard_normal(30)
+    for x, a, r in zip(X[:10], A[:10], R[:10], strict=True):
+        belief.observe(x[None], np.array([a]), np.array([r]))
+    belief.observe(X[10:], A[10:], R[10:])
+    H = np.zeros((30, len(mean)))
+    for i in range(30):
+        H[i, p + A[i] * d : p + (A[i] + 1) * d] = X[i]
+    gain = np.linalg.solve(H @ covariance @ H.T + likelihood.variance * np.eye(30), H @ covariance).T
+    mean, covariance = mean + gain @ (R - H @ mean), covariance - gain @ H @ covariance
+    _close(belief.root.mean(), mean[:p], "posterior mean of the root")
+    _close(belief.root.factor() @ belief.root.factor().T, covariance[:p, :p], "posterior covariance of the root")
+    ours, spread = belief.action_posterior(np.arange(K))
+    for a in range(K):
+        place = slice(p + a * d, p + (a + 1) * d)
+        _close(ours[a], mean[place], "posterior mean of an action")
+        _close(spread[a], covariance[place, place], "posterior covariance of an action")
+
+
+BELIEF_CHECKS: tuple[Callable[[MakeBelief], None], ...] = (no_data_gives_the_prior, posterior_is_joint_conditioning)
+
+
+# ---- shared pieces ----------------------------------------------------------------------------------------------------
+
+
+def _contexts(agent: Agent, n: int) -> Array:
+    return np.random.default_rng(42).uniform(-1, 1, (n, agent.belief.dim))
+
+
+def _rows(agent: Agent, n: int) -> tuple[Array, Ints, Array]:
+    """Made-up rows that any likelihood accepts, over few actions so that they repeat."""
+    rng = np.random.default_rng(17)
+    alive = np.setdiff1d(np.arange(agent.belief.leaves.catalogue.size), list(agent.belief.leaves.catalogue.retired))
+    actions = rng.choice(alive[: min(len(alive), 6)], n)
+    return rng.uniform(-1, 1, (n, agent.belief.dim)), actions, rng.integers(2, size=n).astype(np.float64)
+
+
+def _teach(agent: Agent, n: int) -> None:
+    agent.observe(*_rows(agent, n))
+
+
+def _posteriors(agent: Agent) -> tuple[Array, Array]:
+    return agent.belief.action_posterior(np.arange(min(8, agent.belief.leaves.catalogue.size)))
+
+
+def _same(a: npt.ArrayLike, b: npt.ArrayLike) -> bool:
+    return bool(np.array_equal(np.asarray(a), np.asarray(b)))
+
+
+def _close(ours: Array, theirs: Array, what: str) -> None:
+    error = float(np.abs(ours - theirs).max() / max(1e-300, float(np.abs(theirs).max()), 1e-3))
+    require(error < 1e-8, f"{what} agrees with brute force to 1e-8", error)
+
+
+def _state(agent: Agent) -> dict[str, AnyArray]:
+    return {name: array.copy() for name, array in agent.belief.arrays().items()}
+
+
+@contextmanager
+def _unchanged(agent: Agent, what: str) -> Iterator[None]:
+    before = _state(agent)
+    yield
+    after = agent.belief.arrays()
+    different = [name for name, array in before.items() if not np.array_equal(array, after[name])]
+    require(not different and before.keys() == after.keys(), f"{what} leaves the belief unchanged", different)
+
+
+def _refused(agent: Agent, call: Callable[[], object], what: str) -> None:
+    with _unchanged(agent, f"refusing {what}"):
+        try:
+            call()
+        except InvalidInput as error:
+            require(bool(error.argument and error.expected), f"the error about {what} names argument and expectation")
+        except (ManyArmsError, Exception) as error:
+            raise CheckFailed(f"{what} raises InvalidInput; saw {error!r}") from error
+        else:
+            raise CheckFailed(f"{what} raises InvalidInput; it was accepted")
+
+
+def _joint_prior(belief: Belief) -> tuple[Array, Array]:
+    """Mean and covariance of (m, theta_1, ..., theta_K) of a belief that has seen nothing."""
+    leaves, d, p = belief.leaves, belief.dim, belief.root.dim
+    K = leaves.catalogue.size
+    W = np.zeros((K * d, p))
+    for j, unit in enumerate(np.eye(p)):
+        W[:, j] = np.asarray(leaves.mixing.apply(np.arange(K), unit)).ravel()
+    spread = belief.root.factor() @ belief.root.factor().T
+    up = np.vstack([np.eye(p), W])
+    covariance = up @ spread @ up.T
+    own = leaves.prior_covariance(np.arange(K))
+    for a in range(K):
+        place = slice(p + a * d, p + (a + 1) * d)
+        covariance[place, place] += own[a]
+    return up @ belief.root.mean(), covariance

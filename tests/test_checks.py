@@ -1,0 +1,96 @@
+"""The shipped checks, run over everything that we ship, and shown to catch what they should."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import manyarms as ma
+from manyarms import checks
+
+D, K, L = 3, 9, 2
+
+
+def mixed(actions: int = K, *, per_action: bool = False) -> ma.MixedEffectPrior:
+    rng = np.random.default_rng(0)
+    own = np.eye(D) * 0.5
+    if per_action:
+        own = np.stack([np.eye(D) * s for s in rng.uniform(0.5, 1.5, actions)])
+    return ma.MixedEffectPrior(rng.uniform(-1, 1, (actions, L)), rng.normal(size=(L, D)), 2 * np.eye(L * D), own)
+
+
+def matrices() -> ma.Belief:
+    rng = np.random.default_rng(1)
+    leaves = ma.Leaves(ma.Matrices(rng.normal(size=(K, D, 4))), np.eye(D) * 0.7)
+    return ma.Belief(ma.GaussianRoot(rng.normal(size=4), np.eye(4)), leaves, ma.Linear(0.8))
+
+
+common = ma.ActionPrior(K, np.zeros(D), np.eye(D))
+AGENTS: dict[str, Callable[[int], ma.Agent]] = {
+    "meTS": lambda s: ma.meTS(mixed(), seed=s),
+    "meTS per-action covariance": lambda s: ma.meTS(mixed(per_action=True), seed=s),
+    "meTS-Fa": lambda s: ma.meTS(mixed(), factored=True, seed=s),
+    "meTS-Fb": lambda s: ma.meTS(mixed(), factored="blockwise", seed=s),
+    "meTS-GLM": lambda s: ma.meTS(mixed(), ma.Logistic(), seed=s),
+    "meTS-GLM-Fa": lambda s: ma.meTS(mixed(), ma.Logistic(), factored=True, seed=s),
+    "HierTS": lambda s: ma.HierTS(mixed().single_effect(), seed=s),
+    "HierTS Poisson": lambda s: ma.HierTS(mixed().single_effect(), ma.Poisson(), seed=s),
+    "LinTS": lambda s: ma.LinTS(common, seed=s),
+    "LinTS marginalised": lambda s: ma.LinTS(mixed(), seed=s),
+    "LinUCB": lambda s: ma.LinUCB(common, horizon=100, seed=s),
+    "GLM-TS": lambda s: ma.GLMTS(common, seed=s),
+    "UCB-GLM": lambda s: ma.UCBGLM(common, horizon=100, seed=s),
+    "GLM-UCB": lambda s: ma.GLMUCB(common, horizon=100, seed=s),
+    "greedy": lambda s: ma.GreedyAgent(mixed(), seed=s),
+    "pessimistic": lambda s: ma.Agent(ma.belief_of(mixed(), ma.Linear()), ma.Pessimistic(1.0), s),
+    "optimistic mixed effects": lambda s: ma.Agent(ma.belief_of(mixed(), ma.Linear()), ma.UCB(1.5), s),
+    "epsilon-greedy": lambda s: ma.EpsilonGreedyAgent(mixed(), epsilon=0.3, seed=s),
+    "uniform": lambda s: ma.UniformAgent(K, D, seed=s),
+    "any W_a": lambda s: ma.Agent(matrices(), ma.Thompson(), s),
+}
+BELIEFS: dict[str, Callable[[], ma.Belief]] = {
+    "independent, common": lambda: ma.belief_of(common, ma.Linear(0.5)),
+    "independent, own": lambda: ma.belief_of(mixed().marginal(), ma.Linear(0.5)),
+    "hierarchical": lambda: ma.belief_of(mixed().single_effect(), ma.Linear(2.0)),
+    "mixed effects": lambda: ma.belief_of(mixed(), ma.Linear()),
+    "mixed effects, own covariances": lambda: ma.belief_of(mixed(per_action=True), ma.Linear()),
+    "any W_a": matrices,
+}
+
+
+@pytest.mark.parametrize("check", checks.AGENT_CHECKS, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("name", AGENTS)
+def test_agents(name: str, check: Callable[[checks.MakeAgent], None]) -> None:
+    check(AGENTS[name])
+
+
+@pytest.mark.parametrize("check", checks.BELIEF_CHECKS, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("name", BELIEFS)
+def test_beliefs(name: str, check: Callable[[checks.MakeBelief], None]) -> None:
+    check(BELIEFS[name])
+
+
+def test_a_root_that_forgets_is_caught() -> None:
+    class Forgetful(ma.GaussianRoot):
+        def observe(self, u: np.ndarray, variance: float, value: float) -> None:
+            super().observe(u, 2 * variance, value)
+
+    def make() -> ma.Belief:
+        prior = mixed()
+        root = Forgetful(prior.effect_mean.ravel(), prior.effect_covariance)
+        return ma.Belief(root, ma.Leaves(ma.Weights(prior.weights), prior.action_covariance), ma.Linear())
+
+    checks.no_data_gives_the_prior(make)
+    with pytest.raises(checks.CheckFailed, match="agrees with brute force"):
+        checks.check_belief(make)
+
+
+def test_an_agent_that_ignores_filters_is_caught() -> None:
+    class Stubborn(ma.Greedy):
+        def settle(self, offer, pick, rng):  # type: ignore[no-untyped-def]
+            return np.zeros(len(pick[1]), dtype=np.int64)
+
+    with pytest.raises(checks.CheckFailed):
+        checks.check_agent(lambda s: ma.Agent(ma.belief_of(mixed(), ma.Linear()), Stubborn(), s))
