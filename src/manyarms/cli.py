@@ -154,12 +154,10 @@ def _listing() -> Table:
     from manyarms import experiments
 
     table = Table(title="manyarms reproduce NAME --scale smoke|quick|paper --out DIR", title_justify="left")
-    for column in ("name", "what it shows", "thesis, lines", "paper size"):
+    for column in ("name", "what it shows", "thesis, lines"):
         table.add_column(column, no_wrap=column == "name", overflow="fold")
     for experiment in experiments.catalogue().values():
-        sizes = experiment.scales["paper"]
-        rounds, runs = f"{sizes['rounds']:,} rounds" if "rounds" in sizes else "", f"{sizes.get('runs', '')} runs"
-        table.add_row(experiment.name, experiment.title, experiment.thesis_lines, f"{rounds}, {runs}")
+        table.add_row(experiment.name, experiment.title, experiment.thesis_lines)
     return table
 
 

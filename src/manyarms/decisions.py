@@ -281,7 +281,7 @@ def _lowest_first(played: Array, ids: Ints, found: tuple[Array, Ints], offer: Of
 
 @dataclass(frozen=True)
 class Greedy(_Index):
-    """The largest posterior mean (sDM's decision; thesis, line 1908)."""
+    """The largest posterior mean (sDM's decision; thesis, lines 1908-1915)."""
 
     kind: ClassVar[str] = "greedy"
 
@@ -308,7 +308,7 @@ class UCB(_Index):
 
 @dataclass(frozen=True)
 class Pessimistic(_Index):
-    """Pessimism: the largest mean - width * sd, for policies learned from logs (thesis, lines 555-560)."""
+    """Pessimism: the largest mean - width * sd, for policies learned from logs (thesis, lines 556-565)."""
 
     kind: ClassVar[str] = "pessimistic"
 

@@ -28,26 +28,28 @@ from manyarms.experiments.claims import Measured, measured
 from manyarms.experiments.figures import mean_and_error
 from manyarms.experiments.pool import Pool, WorkerDied, cores, workers
 from manyarms.experiments.runner import library_version
-from manyarms.experiments.simulate import checkpoints_of, online_regret
+from manyarms.experiments.simulate import online_regret
 from manyarms.experiments.spec import seed_of
 from manyarms.storage import write_text_atomically
 
-ACTIONS, EFFECTS, DIM = 100_000, 5, 10
-ROUNDS, RUNS = 2_000, 3
 REPORT_EVERY = 100
 AGENTS = {name: agent_call(name) for name in ("meTS", "LinTS", "LinUCB", "HierTS")}
-CODE = f"""\
-import manyarms as ma
+# the dear ones first, so that no worker is left alone with one of them at the end
+STARTING_ORDER = ("LinUCB", "LinTS", "meTS", "HierTS")
 
-world = ma.worlds.MixedEffect(actions={ACTIONS:_}, effects={EFFECTS}, dim={DIM}, seed=0)
-agent = ma.meTS(world.prior(), seed=0)
-regret = 0.0
-for x in world.contexts({ROUNDS:_}):
-    a = agent.decide(x)
-    agent.observe(x, a, world.reward(x, a))
-    regret += world.regret(x, a)
-print(regret)
-"""
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large the demonstration is; the defaults end within a minute on two cores."""
+
+    actions: int = 100_000
+    effects: int = 5
+    dim: int = 10
+    rounds: int = 2_000
+    runs: int = 3
+
+
+DEFAULT = Sizes()
 NEXT = (
     "`manyarms reproduce --list` shows the experiments behind the methods; "
     "`manyarms reproduce mets-synthetic --scale quick` runs one and checks what the thesis states about it.",
@@ -97,6 +99,7 @@ class Job:
     agent: str
     run: int
     seed: int
+    sizes: Sizes
 
 
 @dataclass(frozen=True)
@@ -124,27 +127,28 @@ class Line:
         return measured(self.regret[:, -1])
 
 
-def large_catalogue(console: Console, seed: int) -> list[str]:
+def large_catalogue(console: Console, seed: int, sizes: Sizes = DEFAULT) -> list[str]:
     """meTS against LinTS, LinUCB and HierTS over a catalogue of 100,000 items."""
     console.print(
-        f"A catalogue of {ACTIONS:,} items whose {DIM} parameters mix {EFFECTS} shared effects; {ROUNDS:,} rounds, "
-        f"{RUNS} runs.\nEach agent sees a context, picks an item, and learns from its noisy reward alone.",
+        f"A catalogue of {sizes.actions:,} items whose {sizes.dim} parameters mix {sizes.effects} shared effects; "
+        f"{sizes.rounds:,} rounds, {sizes.runs} runs.\nEach agent sees a context, picks an item, and learns from its "
+        "noisy reward alone.",
         highlight=False,
     )
     started = time.monotonic()
-    lines = _compete(console, seed)
-    console.print(_closing_table(lines))
+    lines = _compete(console, seed, sizes)
+    console.print(_closing_table(lines, sizes))
     console.print(f"{time.monotonic() - started:.0f} s", style="dim", highlight=False)
-    return _blocks(lines)
+    return _blocks(lines, sizes)
 
 
-def _compete(console: Console, seed: int) -> list[Line]:
-    jobs = [Job(agent, run, seed) for run in range(RUNS) for agent in AGENTS]
+def _compete(console: Console, seed: int, sizes: Sizes) -> list[Line]:
+    jobs = [Job(agent, run, seed, sizes) for run in range(sizes.runs) for agent in STARTING_ORDER]
     news: Any = multiprocessing.get_context("spawn").SimpleQueue()
     with workers(min(cores(), len(jobs)), _listen, news) as pool:
-        board = _Board(console)
+        board = _Board(console, sizes.runs * sizes.rounds)
         done = _follow(pool, jobs, news, board)
-    return [_line(agent, [done[agent, run] for run in range(RUNS)]) for agent in AGENTS]
+    return [_line(agent, [done[agent, run] for run in range(sizes.runs)]) for agent in AGENTS]
 
 
 def _follow(pool: Pool, jobs: list[Job], news: Any, board: _Board) -> dict[tuple[str, int], Finished]:
@@ -172,15 +176,16 @@ def _listen(news: Any) -> None:
 
 def act(job: Job) -> Finished:
     """One run in a worker process; tells how far it is."""
-    world_seed = seed_of("demo", job.seed, job.run)
-    world = mixed_effect_world(seed=world_seed, actions=ACTIONS, effects=EFFECTS, dim=DIM)
-    agent = AGENTS[job.agent](world=world, rounds=ROUNDS, seed=seed_of("demo", job.seed, job.agent, job.run))
+    sizes, world_seed = job.sizes, seed_of("demo", job.seed, job.run)
+    world = mixed_effect_world(seed=world_seed, actions=sizes.actions, effects=sizes.effects, dim=sizes.dim)
+    agent_seed = seed_of("demo", job.seed, job.agent, job.run)
+    agent = AGENTS[job.agent](world=world, rounds=sizes.rounds, seed=agent_seed)
 
     def tell(rounds: int, regret: float) -> None:
         if _news is not None:
             _news.put((job.agent, job.run, rounds, regret))
 
-    done = online_regret(world, agent, ROUNDS, checkpoints_of(ROUNDS), progress=tell, chunk=REPORT_EVERY)
+    done = online_regret(world, agent, sizes.rounds, progress=tell, chunk=REPORT_EVERY)
     return Finished(done.rounds, done.regret, done.milliseconds_a_round, int(agent.nbytes))
 
 
@@ -197,8 +202,8 @@ def _line(agent: str, finished: list[Finished]) -> Line:
 class _Board:
     """The live display: how far each agent is and what it has cost so far; plain lines outside a terminal."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self, console: Console, rounds: int) -> None:
+        self._console, self._rounds = console, rounds
         self._state: dict[tuple[str, int], tuple[int, float]] = {}
         self._live: Live | None = None
         self._next = 0.0
@@ -219,7 +224,7 @@ class _Board:
             self._live.update(self._table())
         elif time.monotonic() >= self._next:
             self._next = time.monotonic() + 5.0
-            parts = [f"{name} {self._done(name):,}/{RUNS * ROUNDS:,}" for name in AGENTS]
+            parts = [f"{name} {self._done(name):,}/{self._rounds:,}" for name in AGENTS]
             self._console.print("rounds done: " + ", ".join(parts), highlight=False, soft_wrap=True)
 
     def _done(self, agent: str) -> int:
@@ -232,8 +237,8 @@ class _Board:
         for agent in AGENTS:
             total = sum(regret for (name, _), (_, regret) in self._state.items() if name == agent)
             done = self._done(agent)
-            bar = ProgressBar(total=RUNS * ROUNDS, completed=done, width=32)
-            table.add_row(agent, bar, f"{done:,}/{RUNS * ROUNDS:,}", f"{total / done:.2f}" if done else "–")
+            bar = ProgressBar(total=self._rounds, completed=done, width=32)
+            table.add_row(agent, bar, f"{done:,}/{self._rounds:,}", f"{total / done:.2f}" if done else "–")
         return table
 
 
@@ -245,8 +250,8 @@ def _cells(line: Line) -> tuple[str, str, str, str]:
 COLUMNS = ("agent", "cumulative regret ± se", "ms a round", "memory")
 
 
-def _closing_table(lines: list[Line]) -> Table:
-    table = Table(title=f"{ACTIONS:,} items, {ROUNDS:,} rounds, {RUNS} runs", title_justify="left")
+def _closing_table(lines: list[Line], sizes: Sizes) -> Table:
+    table = Table(title=f"{sizes.actions:,} items, {sizes.rounds:,} rounds, {sizes.runs} runs", title_justify="left")
     for column in COLUMNS:
         table.add_column(column, justify="left" if column == "agent" else "right")
     for line in lines:
@@ -254,7 +259,7 @@ def _closing_table(lines: list[Line]) -> Table:
     return table
 
 
-def _blocks(lines: list[Line]) -> list[str]:
+def _blocks(lines: list[Line], sizes: Sizes) -> list[str]:
     series = []
     for line in lines:
         mean, error = mean_and_error(line.regret)
@@ -267,30 +272,45 @@ def _blocks(lines: list[Line]) -> list[str]:
                 np.concatenate([start, error]),
             )
         )
-    title = f"Cumulative regret over {ROUNDS:,} rounds with {ACTIONS:,} items"
+    title = f"Cumulative regret over {sizes.rounds:,} rounds with {sizes.actions:,} items"
     chart = report.line_chart(series, "round", "cumulative expected regret", title=title)
     return [
-        report.heading(f"Learning what to show from a catalogue of {ACTIONS:,} items"),
+        report.heading(f"Learning what to show from a catalogue of {sizes.actions:,} items"),
         report.paragraph(
-            f"Every item has {DIM} unknown parameters, which mix {EFFECTS} shared effects with known weights and "
+            f"Every item has {sizes.dim} unknown parameters, which mix {sizes.effects} shared effects with known weights and "
             "deviate from them a little. Regret is what the best item would have earned in expectation beyond what was shown: "
             "lower is better. meTS learns the effects from whatever was shown and so knows something about items that "
             "nobody has seen; LinTS and LinUCB learn every item alone (with the right spread); HierTS knows one shared "
             "mean only. All agents of a run met the same catalogue and the same contexts."
         ),
-        report.figure(chart, f"{title}; mean of {RUNS} runs, the bands are one standard error wide."),
+        report.figure(chart, f"{title}; mean of {sizes.runs} runs, the bands are one standard error wide."),
         report.table(COLUMNS, [_cells(line) for line in lines], numbers=COLUMNS[1:]),
         report.paragraph(
             "Milliseconds a round are the agent's own (decide and observe, one thread); memory is the sum of its "
             "arrays."
         ),
         report.heading("The same in ten lines of Python"),
-        report.code(CODE),
+        report.code(_code(sizes)),
         report.heading("What to try next"),
         report.bullets(NEXT),
     ]
 
 
+def _code(sizes: Sizes) -> str:
+    return f"""\
+import manyarms as ma
+
+world = ma.worlds.MixedEffect(actions={sizes.actions:_}, effects={sizes.effects}, dim={sizes.dim}, seed=0)
+agent = ma.meTS(world.prior(), seed=0)
+regret = 0.0
+for x in world.contexts({sizes.rounds:_}):
+    a = agent.decide(x)
+    agent.observe(x, a, world.reward(x, a))
+    regret += world.regret(x, a)
+print(regret)
+"""
+
+
 PARTS: tuple[Part, ...] = (Part("a large catalogue", large_catalogue),)
 
-__all__ = ["PARTS", "Part", "act", "large_catalogue", "run"]
+__all__ = ["PARTS", "Part", "Sizes", "act", "large_catalogue", "run"]

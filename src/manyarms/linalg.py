@@ -9,6 +9,8 @@ import numpy as np
 
 from manyarms._typing import AnyArray, Array, Ints
 
+ROUNDING = 8 * float(np.finfo(np.float64).eps)
+
 
 class Packing:
     """Symmetric d x d matrices stored as their upper triangle, d(d+1)/2 numbers each.
@@ -55,24 +57,26 @@ def inverse(matrices: Array) -> Array:
     return (result + np.swapaxes(result, -1, -2)) / 2
 
 
-def shrink(covariance: Array, G: Array) -> Array:
-    """(Sigma^-1 + G)^-1 for covariances (..., d, d) and positive semi-definite G, without inverting Sigma.
+def shrink(C: Array, G: Array) -> Array:
+    """(Sigma^-1 + G)^-1 for Sigma = C C^T, C lower triangular (..., d, d), and positive semi-definite G.
 
-    With Sigma = C C^T it is C (I + C^T G C)^-1 C^T: the matrix in the middle has no eigenvalue below 1 however large or
+    It is C (I + C^T G C)^-1 C^T: the matrix in the middle has no eigenvalue below 1 however large or
     small Sigma is. Should rounding in a huge G spoil even that, its eigenvalues are clipped where they must lie.
     """
-    C = np.linalg.cholesky(covariance)
     Ct = np.swapaxes(C, -1, -2)
     middle = Ct @ G @ C
     middle = (middle + np.swapaxes(middle, -1, -2)) / 2
-    eye = np.eye(covariance.shape[-1])
-    inner = np.linalg.inv(middle + eye)
-    diagonal = np.diagonal(inner, axis1=-2, axis2=-1)
-    if not ((diagonal > 0) & (diagonal <= 1 + 1e-9)).all():
+    try:
+        inner = np.linalg.inv(middle + np.eye(C.shape[-1]))
+        diagonal = np.diagonal(inner, axis1=-2, axis2=-1)
+        sound = bool(((diagonal > 0) & (diagonal <= 1 + 1e-9)).all())
+    except np.linalg.LinAlgError:
+        sound = False
+    if not sound:
         values, vectors = np.linalg.eigh(middle)
         inner = (vectors / (1 + np.maximum(values, 0.0))[..., None, :]) @ np.swapaxes(vectors, -1, -2)
     result = C @ inner @ Ct
-    return cast(Array, (result + np.swapaxes(result, -1, -2)) / 2)
+    return (result + np.swapaxes(result, -1, -2)) / 2
 
 
 def condition(covariance: Array, x: Array, noise_variance: float) -> tuple[Array, Array, float]:
@@ -80,8 +84,10 @@ def condition(covariance: Array, x: Array, noise_variance: float) -> tuple[Array
 
     gain k = S x / (x^T S x + s^2). The Joseph form (I - k x^T) S (I - k x^T)^T + s^2 k k^T equals the usual
     S - k (S x)^T in exact arithmetic and stays positive and accurate when the noise is tiny or contexts nearly repeat.
+    Noise below the rounding error of x^T S x itself is raised to it: no observation can tell more than that.
     """
     Sx = covariance @ x
+    noise_variance = max(noise_variance, ROUNDING * float(x @ x) * float(covariance.trace()))
     total = float(x @ Sx) + noise_variance
     gain = Sx / total
     left = covariance - np.outer(gain, Sx)

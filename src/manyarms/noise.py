@@ -24,7 +24,7 @@ def log_cdf_of_largest(count: Array | Ints, log_ceiling: Array | float, rng: np.
 def normal_from_log_cdf(log_cdf: Array) -> Array:
     """z with log Phi(z) = log_cdf, accurate in both tails."""
     z = -ndtri(-np.expm1(log_cdf))
-    low = log_cdf < -30.0  # 1 - Phi(z) rounds to one there
+    low = log_cdf < -10.0  # 1 - Phi(z) is so close to one there that it loses digits, at last all of them
     if low.any():
         z[low] = ndtri_exp(log_cdf[low])
     return cast(Array, z)

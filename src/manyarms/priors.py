@@ -141,7 +141,7 @@ class MixedEffectPrior:
         effect_covariance: float = 1.0,
         action_covariance: float = 1.0,
     ) -> MixedEffectPrior:
-        """The same prior with its parts multiplied by constants: misspecification on purpose (thesis, line 3403)."""
+        """The same prior with its parts multiplied by constants: misspecification on purpose (thesis, line 3402)."""
         return replace(
             self,
             weights=weights * self.weights,

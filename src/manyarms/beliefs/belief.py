@@ -21,7 +21,7 @@ from manyarms.beliefs.roots import Root, restore_root
 from manyarms.beliefs.unplayed import Unplayed
 from manyarms.errors import InvalidInput
 
-ROWS_AT_A_TIME = 1 << 15
+PRODUCTS_AT_A_TIME = 1 << 21  # numbers x_i x_j that a fold holds at once
 
 
 class Belief:
@@ -55,12 +55,13 @@ class Belief:
         """Learn checked rows: contexts (n, d), actions (n,), rewards (n,)."""
         if not isinstance(self.likelihood, Linear):
             self._observe_glm(X, actions, rewards)
-        elif len(actions) == 1:
-            seen = self.leaves.observe_row(
-                int(actions[0]), X[0], float(rewards[0]), self.likelihood.variance, self.known
-            )
-            if seen is not None:
-                self.root.observe(*seen)
+            return
+        # a row costs a few d^2, folding an action a few d^3: with one row, or few rows of long contexts, rows are cheaper
+        if len(actions) == 1 or 16 * len(actions) <= self.dim * len(np.unique(actions)):
+            for x, action, reward in zip(X, actions.tolist(), rewards.tolist(), strict=True):
+                seen = self.leaves.observe_row(action, x, reward, self.likelihood.variance, self.known)
+                if seen is not None:
+                    self.root.observe(*seen)
         else:
             self._fold(X, actions, rewards, self.likelihood.variance)
 
@@ -71,8 +72,9 @@ class Belief:
         pack = self.leaves.packing
         G, B = np.zeros((len(touched), pack.size)), np.zeros((len(touched), self.dim))
         order = np.argsort(inverse, kind="stable")
-        for start in range(0, len(order), ROWS_AT_A_TIME):
-            some = order[start : start + ROWS_AT_A_TIME]
+        rows_at_a_time = max(1, PRODUCTS_AT_A_TIME // pack.size)
+        for start in range(0, len(order), rows_at_a_time):
+            some = order[start : start + rows_at_a_time]
             labels = inverse[some]
             firsts = linalg.first_rows(labels)
             x = X[some]
@@ -81,8 +83,9 @@ class Belief:
         G /= noise_variance
         B /= noise_variance
         self.leaves.counts.rows[slots] += np.bincount(inverse, minlength=len(touched))
-        new_G = pack.unpack(G + self.leaves.G.rows[slots])
-        self._replace(slots, new_G, B + self.leaves.B.rows[slots])
+        G += self.leaves.G.rows[slots]
+        B += self.leaves.B.rows[slots]
+        self._replace(slots, G, B)
 
     def _observe_glm(self, X: Array, actions: Ints, rewards: Array) -> None:
         """Append the rows, then refit the actions touched: G and B = G mu of the likelihood's Gaussian approximation."""
@@ -93,16 +96,17 @@ class Belief:
         while len(self._rows) < len(self.leaves.counts):
             self._rows.append((Growing((self.dim,)), Growing(())))
             self._modes.append(0.0)
-        G, B = np.empty((len(slots), self.dim, self.dim)), np.empty((len(slots), self.dim))
+        pack = self.leaves.packing
+        G, B = np.empty((len(slots), pack.size)), np.empty((len(slots), self.dim))
         order = np.argsort(inverse, kind="stable")
         parts = np.split(order, linalg.first_rows(inverse[order])[1:])
         for i, (slot, rows) in enumerate(zip(slots.tolist(), parts, strict=True)):
             contexts, seen = self._rows[slot]
             contexts.extend(X[rows])
             seen.extend(rewards[rows])
-            mode, G[i] = likelihood.fit(contexts.rows, seen.rows, self._modes.rows[slot].copy())
+            mode, curvature = likelihood.fit(contexts.rows, seen.rows, self._modes.rows[slot].copy())
             self._modes.rows[slot] = mode
-            B[i] = G[i] @ mode
+            G[i], B[i] = pack.pack(curvature), curvature @ mode
             self.leaves.counts.rows[slot] += len(rows)
         self._replace(slots, G, B)
 

@@ -24,6 +24,10 @@ class Growing:
         table.extend(rows)
         return table
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Growing:
+        """Copied attribute by attribute, `rows` would be an array of its own and no longer a view of the table."""
+        return Growing.of(self.rows)
+
     def __len__(self) -> int:
         return self._length
 

@@ -27,7 +27,7 @@ from manyarms.beliefs.growing import Growing
 from manyarms.beliefs.mixing import Identity, Matrices, Mixing, Weights
 from manyarms.errors import InvalidInput
 
-CHUNK = 8192  # actions folded at a time: bounds the full matrices that are alive at once
+FULL_AT_A_TIME = 1 << 21  # numbers in full d x d matrices that are alive at once
 
 
 class Leaves:
@@ -40,6 +40,7 @@ class Leaves:
         self.dim = int(covariance.shape[-1])
         self.root_dim = mixing.root_dim(self.dim)
         self.packing = linalg.packing(self.dim)
+        self.chunk = max(1, FULL_AT_A_TIME // self.dim**2)  # actions whose full matrices are made at a time
         self.shared = covariance.ndim == 2
         if actions is None:
             source = mixing.features if mixing.features is not None else (None if self.shared else covariance)
@@ -71,6 +72,10 @@ class Leaves:
         if self.shared:
             return np.broadcast_to(self.covariance, (len(ids), self.dim, self.dim))
         return self.packing.unpack(self.covariances.rows[ids])
+
+    def _prior_factor(self, ids: Ints) -> Array:
+        """(d, d) or (n, d, d): lower triangular C_a with C_a C_a^T = Sigma_a."""
+        return cast(Array, np.linalg.cholesky(self.covariance if self.shared else self.prior_covariance(ids)))
 
     def prior_precision(self, ids: Ints) -> Array:
         """(n, d, d) Sigma_a^-1."""
@@ -137,17 +142,17 @@ class Leaves:
         return seen
 
     def replace(self, slots: Ints, G: Array, B: Array, known: Array | None) -> tuple[Array, Array] | None:
-        """Give these slots new statistics G (n, d, d) and B (n, d); returns the change of the root's precision and information.
+        """Give these slots new statistics, G packed and B (n, d); returns the change of the root's precision and information.
 
         The evidence of a leaf about the root is W^T (Sigma^-1 - Sigma^-1 S Sigma^-1) W and W^T Sigma^-1 S B.
         """
         p = self.root_dim
         precision_change, information_change = np.zeros((p, p)), np.zeros(p)
-        for start in range(0, len(slots), CHUNK):
-            some = slice(start, start + CHUNK)
+        for start in range(0, len(slots), self.chunk):
+            some = slice(start, start + self.chunk)
             where, ids = slots[some], self.catalogue.played.rows[slots[some]]
             prior = self.prior_precision(ids)
-            S = linalg.shrink(self.prior_covariance(ids), G[some])
+            S = linalg.shrink(self._prior_factor(ids), self.packing.unpack(G[some]))
             if known is None:
                 SB = np.einsum("nij,nj->ni", S, B[some])
                 D = prior @ (self.packing.unpack(self.S.rows[where]) - S) @ prior
@@ -159,7 +164,7 @@ class Leaves:
             else:
                 full = B[some] + np.einsum("nij,nj->ni", prior, self.mixing.apply(ids, known))
                 self.c.rows[where] = np.einsum("nij,nj->ni", S, full)
-            self.G.rows[where] = self.packing.pack(G[some])
+            self.G.rows[where] = G[some]
             self.B.rows[where] = B[some]
             self.S.rows[where] = self.packing.pack(S)
         return None if known is not None else (precision_change, information_change)
@@ -198,8 +203,8 @@ class Leaves:
         S = self.S.rows
         if slots is not None:
             ids, S = ids[slots], S[slots]
-        for start in range(0, len(ids), CHUNK):
-            some = slice(start, start + CHUNK)
+        for start in range(0, len(ids), self.chunk):
+            some = slice(start, start + self.chunk)
             full, prior = self.packing.unpack(S[some]), self.prior_precision(ids[some])
             for i, (x, m) in enumerate(zip(X, M, strict=True)):
                 pulled = np.einsum("aij,aj->ai", prior, full @ x)
@@ -210,8 +215,8 @@ class Leaves:
         """(n, p): W_a^T Sigma_a^-1 S_a x, how the score of each slot moves with the root."""
         ids = self.catalogue.played.rows[slots]
         out = np.empty((len(slots), self.root_dim))
-        for start in range(0, len(slots), CHUNK):
-            some = slice(start, start + CHUNK)
+        for start in range(0, len(slots), self.chunk):
+            some = slice(start, start + self.chunk)
             v = self.packing.unpack(self.S.rows[slots[some]]) @ x
             v = np.einsum("aij,aj->ai", self.prior_precision(ids[some]), v)
             out[some] = self.mixing.lift_all(ids[some], v)

@@ -140,7 +140,7 @@ class Logistic(_Canonical):
         """Rewards must be 0 or 1."""
         bad = (rewards != 0.0) & (rewards != 1.0)
         if bad.any():
-            raise InvalidInput("r", f"{rewards[bad][0]:g}", "a reward of 0 or 1 for a logistic likelihood")
+            raise InvalidInput("reward", f"{rewards[bad][0]:g}", "a reward of 0 or 1 for a logistic likelihood")
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class Poisson(_Canonical):
         """Rewards must be whole numbers of at least 0."""
         bad = (rewards < 0.0) | (rewards != np.floor(rewards))
         if bad.any():
-            raise InvalidInput("r", f"{rewards[bad][0]:g}", "a count 0, 1, 2, ... for a Poisson likelihood")
+            raise InvalidInput("reward", f"{rewards[bad][0]:g}", "a count 0, 1, 2, ... for a Poisson likelihood")
 
 
 Likelihood = Linear | Logistic | Poisson

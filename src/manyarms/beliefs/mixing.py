@@ -5,8 +5,8 @@ Three forms of W_a, one interface. What all of them share is that the mean score
 of them and bounding whole blocks of them need to be written only once.
 
     Identity        W_a = I            no features (every action alike), coefficient x^T m
-    Weights(b)      W_a = b_a^T kron I features b_a, coefficients x^T psi_l          (mixed effects, thesis line 962)
-    Matrices(W)     any W_a (d x p)    features vec(W_a), coefficients vec(x m^T)    (sDM, thesis lines 1800-1850)
+    Weights(b)      W_a = b_a^T kron I features b_a, coefficients x^T psi_l          (mixed effects, thesis lines 964-968)
+    Matrices(W)     any W_a (d x p)    features vec(W_a), coefficients vec(x m^T)    (sDM, thesis lines 1876-1888)
 """
 
 from __future__ import annotations

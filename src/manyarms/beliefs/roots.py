@@ -57,7 +57,7 @@ class KnownRoot:
     known = True
 
     def __init__(self, mean: Array) -> None:
-        self._mean = validate.as_array("mean", mean, (None,))
+        self._mean = validate.as_array("mean", mean, (None,)).copy()
         self.dim = len(self._mean)
 
     def observe(self, u: Array, variance: float, value: float) -> None:

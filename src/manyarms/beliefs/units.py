@@ -106,6 +106,11 @@ class Units:
 
     def add(self, number: int) -> bool:
         """Room for new actions, each a unit of its own for now; False when it is time to group anew."""
+        if self.single:  # one more of the only kind there is
+            self.counts[0] += number
+            self.size += number
+            self.grouped += number
+            return True
         if self.size + number - self.grouped > max(LATECOMERS, self.grouped // 64):
             return False
         new = np.arange(self.size, self.size + number)

@@ -24,7 +24,8 @@ class Unplayed:
 
     def __init__(self, leaves: Leaves) -> None:
         self.leaves = leaves
-        self._units: Units | None = None
+        self._units: Units | None = None  # the units that the blocks were made for
+        self._rows_units: Units | None = None  # and those of the rows: a regrouping makes new ones
         self._rows: Array | None = None
         self._blocks: Blocks | None = None
         self._sizes: Array = np.empty(0)
@@ -81,8 +82,8 @@ class Unplayed:
         units = self.leaves.catalogue.units
         if len(units.counts) > search.FEW:
             return self.leaves.mixing.features[units.represent[places]] @ c
-        if self._rows is None or self._units is not units or len(self._rows) != len(units.represent):
-            self._units, self._rows = units, self.leaves.mixing.features[units.represent]
+        if self._rows is None or self._rows_units is not units or len(self._rows) != len(units.represent):
+            self._rows_units, self._rows = units, self.leaves.mixing.features[units.represent]
         rows = self._rows
         return (rows if len(places) == len(rows) else rows[places]) @ c
 

@@ -134,9 +134,9 @@ def finish(figure: Figure, axes: Sequence[Axes], folder: Path, name: str, title:
         if axis not in axes:
             axis.set_visible(False)
     handles = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    figure.legend(
-        handles.values(), handles.keys(), loc="outside lower center", ncols=min(len(handles), 6), frameon=False
-    )
+    # an entry with the longest name is about 1.3 inches wide
+    columns = max(2, min(len(handles), int(figure.get_figwidth() / 1.3)))
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=columns, frameon=False)
     figure.suptitle(title, fontsize=11)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.svg"

@@ -179,7 +179,7 @@ BOUND = Experiment(
             "effect_variance": [1.0, 3.0], "action_variance": [0.1, 1.0],
         },
         "quick": {
-            "rounds": 5_000, "runs": 12, "base": BASE, "K": [20, 50, 100, 200], "L": [3, 10], "d": [2, 5],
+            "rounds": 3_000, "runs": 12, "base": BASE, "K": [20, 50, 100, 200], "L": [3, 10], "d": [2, 5],
             "effect_variance": [1.0, 3.0], "action_variance": [0.1, 1.0, 3.0],
         },
         "paper": {

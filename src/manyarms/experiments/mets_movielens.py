@@ -91,7 +91,7 @@ MOVIELENS = Experiment(
     thesis_lines="1254-1270, 3385-3399",
     scales={
         "smoke": {"rounds": 60, "runs": 3, "K": [10, 30], "d": [2]},
-        "quick": {"rounds": 1_500, "runs": 16, "K": [20, 50, 100], "d": [2, 5]},
+        "quick": {"rounds": 1_500, "runs": 12, "K": [20, 50, 100], "d": [2, 5]},
         "paper": {"rounds": 5_000, "runs": 50, "K": [20, 50, 100], "d": [2, 5]},
     },
     build=_cells,

@@ -46,7 +46,7 @@ MISSPECIFIED = Experiment(
     thesis_lines="3400-3410",
     scales={
         "smoke": {"rounds": 150, "runs": 4, "K": [20, 40]},
-        "quick": {"rounds": 5_000, "runs": 20, "K": [20, 50, 100]},
+        "quick": {"rounds": 4_000, "runs": 16, "K": [20, 50, 100]},
         "paper": {"rounds": 5_000, "runs": 50, "K": [20, 50, 100]},
     },
     build=_misspecified_cells,
@@ -101,7 +101,7 @@ UNCERTAIN = Experiment(
     thesis_lines="3411-3420",
     scales={
         "smoke": {"rounds": 120, "runs": 4, "K": [20, 40]},
-        "quick": {"rounds": 5_000, "runs": 16, "K": [20, 50, 100]},
+        "quick": {"rounds": 3_000, "runs": 12, "K": [20, 50, 100]},
         "paper": {"rounds": 5_000, "runs": 50, "K": [20, 50, 100]},
     },
     build=_uncertain_cells,

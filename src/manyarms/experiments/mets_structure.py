@@ -167,7 +167,7 @@ STRUCTURE = Experiment(
     thesis_lines="1197-1222",
     scales={
         "smoke": {"rounds": 120, "runs": 4, "K": [10, 40], "L": [3, 6]},
-        "quick": {"rounds": 5_000, "runs": 12, "K": [20, 100, 500], "L": [3, 10]},
+        "quick": {"rounds": 3_000, "runs": 12, "K": [20, 100, 500], "L": [3, 10]},
         "paper": {"rounds": 5_000, "runs": 50, "K": [20, 100, 500], "L": [3, 10]},
     },
     build=_cells,

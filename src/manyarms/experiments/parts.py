@@ -31,7 +31,7 @@ class Parts:
     def read(self, item: Item) -> dict[int, Columns] | None:
         """The outcome of a piece of work by run, or None when it is absent, damaged or incomplete."""
         try:
-            with np.load(self.path(item), allow_pickle=False) as stored:
+            with np.load(io.BytesIO(self.path(item).read_bytes()), allow_pickle=False) as stored:
                 entries = {name: stored[name] for name in stored.files}
         except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
             return None

@@ -5,11 +5,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from multiprocessing import connection
 from typing import Any, TypeVar
 
 import numpy as np
@@ -132,9 +134,18 @@ def workers(count: int, initializer: Callable[..., None] | None = None, *argumen
                 os.environ[name] = value
 
 
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would wait for work forever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+
 def _start_worker(initializer: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
     # the parent alone decides what an interruption means
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     if initializer is not None:
         initializer(*arguments)
 
