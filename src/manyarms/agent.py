@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
@@ -54,8 +55,8 @@ class Agent:
         x: one context (d,), or a batch (n, d), each with a draw of its own. candidates: only these; exclude: not these.
         Returns an int, or arrays of shape (k,), (n,) or (n, k). rng: a generator or seed to use in place of the agent's own.
         """
-        X, single = self._contexts(x)
-        offer = self.belief.leaves.catalogue.offer(candidates, exclude)
+        X, single = self.belief.contexts(x)
+        offer = self.belief.catalogue.offer(candidates, exclude)
         number = 1 if k is None else validate.count("k", k)
         if number > offer.total:
             raise InvalidInput("k", number, f"at most {offer.total}, the number of actions offered")
@@ -85,15 +86,21 @@ class Agent:
         Thompson sampling, and it says so (`exact`, `draws`, `standard_error`). An action that the filters leave out has 0.
         The estimate uses a generator of its own unless one is given: asking does not change the agent's next decision.
         """
-        x = validate.as_array("x", x, (self.belief.dim,))
-        catalogue = self.belief.leaves.catalogue
+        X, single = self.belief.contexts(x)
+        if not single:
+            raise InvalidInput("x", f"{len(X)} contexts", "one context")
+        catalogue = self.belief.catalogue
         action = catalogue.check_one("action", action)
         offer = catalogue.offer(candidates, exclude)
         number, draws = validate.count("k", k), validate.count("draws", draws)
         if number > offer.total:
             raise InvalidInput("k", number, f"at most {offer.total}, the number of actions offered")
-        generator = validate.seeded(rng) if rng is not None else copy.deepcopy(self.rng)
-        return self.decision.propensity(self.belief, x, action, offer, number, draws, generator)
+        if (
+            rng is None
+        ):  # seeded by a copy of the agent's stream: neither a part of it nor a repetition of what comes next
+            rng = np.random.default_rng(copy.deepcopy(self.rng).integers(1 << 63, size=2))
+        generator = validate.seeded(rng)
+        return self.decision.propensity(self.belief, X[0], action, offer, number, draws, generator)
 
     # ---- learning -----------------------------------------------------------------------------------------------------
 
@@ -102,8 +109,8 @@ class Agent:
 
         A batch gives the same belief as its rows one by one, in any order.
         """
-        catalogue, likelihood = self.belief.leaves.catalogue, self.belief.likelihood
-        X, single = self._contexts(x)
+        catalogue, likelihood = self.belief.catalogue, self.belief.likelihood
+        X, single = self.belief.contexts(x)
         if single:
             ids = np.array([catalogue.check_one("action", action)])
             rewards = validate.as_array("reward", reward, ())[None]
@@ -117,30 +124,21 @@ class Agent:
 
     def posterior(self, action: int) -> tuple[Array, Array]:
         """Mean (d,) and covariance (d, d) of an action's parameter, the root integrated out."""
-        ids = np.array([self.belief.leaves.catalogue.check_one("action", action)])
+        ids = np.array([self.belief.catalogue.check_one("action", action)])
         mean, covariance = self.belief.action_posterior(ids)
         return mean[0], covariance[0]
-
-    def _contexts(self, x: npt.ArrayLike) -> tuple[Array, bool]:
-        X = validate.as_floats("x", x)
-        d = self.belief.dim
-        if X.shape == (d,):
-            return X[None], True
-        if X.ndim != 2 or X.shape[1] != d or not len(X):
-            raise InvalidInput("x", f"shape {X.shape}", f"one context of shape ({d},), or a batch of shape (n, {d})")
-        return X, False
 
     # ---- the catalogue ------------------------------------------------------------------------------------------------
 
     @property
     def actions(self) -> int:
         """How many actions there are that are not retired."""
-        return self.belief.leaves.catalogue.alive
+        return self.belief.catalogue.alive
 
     @property
     def played(self) -> int:
         """How many different actions have been observed."""
-        return len(self.belief.leaves.catalogue.played)
+        return len(self.belief.catalogue.played)
 
     def add_actions(
         self,
@@ -159,8 +157,9 @@ class Agent:
 
     def retire(self, actions: int | npt.ArrayLike) -> None:
         """Never choose these again. What they taught stays; their ids are not used again."""
-        catalogue = self.belief.leaves.catalogue
-        ids = catalogue.check("actions", np.atleast_1d(np.asarray(actions)), unique=True)
+        catalogue = self.belief.catalogue
+        listed = [actions] if np.isscalar(actions) else actions
+        ids = catalogue.check("actions", cast(npt.ArrayLike, listed), unique=True)
         catalogue.retire(ids)
 
     # ---- keeping ------------------------------------------------------------------------------------------------------
@@ -180,9 +179,16 @@ class Agent:
             "name": self.name,
             "belief": self.belief.spec(),
             "decision": {"kind": self.decision.kind, **self.decision.options()},
-            "generator": self.rng.bit_generator.state,
+            "generator": _plain(self.rng.bit_generator.state),
         }
         storage.save(folder, "agent", cast("dict[str, storage.JSON]", spec), self.belief.arrays())
+
+
+def _plain(state: object) -> object:
+    """A bit generator's state with lists in place of arrays."""
+    if isinstance(state, Mapping):
+        return {name: _plain(value) for name, value in state.items()}
+    return state.tolist() if isinstance(state, np.ndarray) else state
 
 
 def load(folder: str | Path) -> Agent:
@@ -196,5 +202,5 @@ def load(folder: str | Path) -> Agent:
         generator = np.random.Generator(getattr(np.random, str(state["bit_generator"]))())
         generator.bit_generator.state = state
         return Agent(belief, decision, generator, str(spec["name"]))
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
         raise StorageError(f"{folder}: the saved agent is incomplete or inconsistent ({error!r})") from error

@@ -7,6 +7,8 @@
 | GLMUCB            | known               | -            | logistic   | UCB on rewards  |
 | HierTS            | Gaussian            | I            | any        | Thompson        |
 | meTS              | Gaussian (factored) | b_a^T kron I | any        | Thompson        |
+| dTS               | diffusion chain     | I            | any        | Thompson        |
+| jointTS           | any                 | one leaf     | any        | Thompson        |
 """
 
 from __future__ import annotations
@@ -19,24 +21,34 @@ from manyarms import validate
 from manyarms.agent import Agent, Seed
 from manyarms.beliefs import (
     Belief,
+    ChainRoot,
+    Common,
     FactoredRoot,
     GaussianRoot,
     Identity,
+    JointBelief,
     KnownRoot,
     Leaves,
     Likelihood,
     Linear,
     Logistic,
     Matrices,
+    OwnChains,
     Root,
     Weights,
 )
+from manyarms.beliefs.joint import FeatureMap
+from manyarms.chains import DiffusionPrior, TwoLevelPrior
 from manyarms.decisions import UCB, Decision, EpsilonGreedy, Greedy, Thompson, Uniform
 from manyarms.errors import InvalidInput
 from manyarms.priors import ActionPrior, HierarchicalPrior, MixedEffectPrior, Prior
 
+AnyPrior = Prior | TwoLevelPrior | DiffusionPrior
 
-def belief_of(prior: Prior, likelihood: Likelihood, factored: bool | str = False) -> Belief:
+
+def belief_of(
+    prior: AnyPrior, likelihood: Likelihood, factored: bool | str = False, approximation: str = "thesis"
+) -> Belief:
     """The belief that a prior and a likelihood make."""
     if isinstance(prior, MixedEffectPrior):
         mean, covariance = prior.effect_mean.ravel(), prior.effect_covariance
@@ -53,12 +65,21 @@ def belief_of(prior: Prior, likelihood: Likelihood, factored: bool | str = False
             return Belief(KnownRoot(prior.mean), Leaves(Identity(), prior.covariance, prior.actions), likelihood)
         # a mean of its own for every action: W_a is that mean as a column, on a root that is known to be 1
         return Belief(KnownRoot(np.ones(1)), Leaves(Matrices(prior.mean[:, :, None]), prior.covariance), likelihood)
-    raise InvalidInput("prior", validate.describe(prior), "an ActionPrior, a HierarchicalPrior or a MixedEffectPrior")
+    if isinstance(prior, TwoLevelPrior):
+        leaves = Leaves(Common(prior.matrix), prior.action_covariance, prior.actions)
+        return Belief(GaussianRoot(np.zeros(len(prior.covariance)), prior.covariance), leaves, likelihood)
+    if isinstance(prior, DiffusionPrior):
+        if not prior.shared:
+            return OwnChains(prior, likelihood, approximation)
+        leaves = Leaves(Identity(), prior.covariances[0], prior.actions)
+        return Belief(ChainRoot(prior, approximation), leaves, likelihood)
+    kinds = "an ActionPrior, a HierarchicalPrior, a MixedEffectPrior, a TwoLevelPrior or a DiffusionPrior"
+    raise InvalidInput("prior", validate.describe(prior), kinds)
 
 
-def _independent(prior: Prior) -> ActionPrior:
+def _independent(prior: AnyPrior) -> ActionPrior:
     """A prior over independent actions; mixed effects are integrated out action by action (thesis, line 1236)."""
-    if isinstance(prior, MixedEffectPrior):
+    if isinstance(prior, MixedEffectPrior | DiffusionPrior):
         return prior.marginal()
     if isinstance(prior, HierarchicalPrior):
         return ActionPrior(prior.actions, prior.mean, prior.covariance + prior.action_covariance)
@@ -67,7 +88,7 @@ def _independent(prior: Prior) -> ActionPrior:
     return prior
 
 
-def _agent(name: str, prior: Prior, likelihood: Likelihood, decision: Decision, seed: Seed) -> Agent:
+def _agent(name: str, prior: AnyPrior, likelihood: Likelihood, decision: Decision, seed: Seed) -> Agent:
     return Agent(belief_of(_independent(prior), likelihood), decision, seed, name)
 
 
@@ -86,27 +107,75 @@ def meTS(
     return Agent(belief_of(prior, likelihood, factored), Thompson(), seed, name)
 
 
-def HierTS(prior: HierarchicalPrior, likelihood: Likelihood = Linear(), *, seed: Seed = None) -> Agent:
+def HierTS(
+    prior: HierarchicalPrior | TwoLevelPrior | MixedEffectPrior, likelihood: Likelihood = Linear(), *, seed: Seed = None
+) -> Agent:
     """Hierarchical Thompson sampling: all actions vary around one shared mean, which is learned."""
     if isinstance(prior, MixedEffectPrior):
         prior = prior.single_effect()
-    if not isinstance(prior, HierarchicalPrior):
+    if not isinstance(prior, HierarchicalPrior | TwoLevelPrior):
         raise InvalidInput("prior", validate.describe(prior), "a HierarchicalPrior (or a MixedEffectPrior)")
     return Agent(belief_of(prior, likelihood), Thompson(), seed, "HierTS")
 
 
-def LinTS(prior: Prior, likelihood: Likelihood = Linear(), *, seed: Seed = None) -> Agent:
+def dTS(
+    prior: DiffusionPrior,
+    likelihood: Likelihood = Linear(),
+    *,
+    approximation: str = "thesis",
+    seed: Seed = None,
+) -> Agent:
+    """Diffusion Thompson sampling: the actions hang on a chain of latents (thesis, lines 1278-1561).
+
+    prior: links and covariances, with one chain shared by all actions or one per action (`DiffusionPrior`).
+    Linear links give the exact posterior. For others `approximation` is "thesis", which leaves the links out on the way up,
+    or "jacobian", which linearises them (beliefs/messages.py; docs/diffusion.md compares the two).
+    """
+    if not isinstance(prior, DiffusionPrior):
+        raise InvalidInput("prior", validate.describe(prior), "a DiffusionPrior")
+    links = "L" if prior.matrices is not None else "N"
+    name = f"dTS-{links}{'L' if isinstance(likelihood, Linear) else 'N'}"
+    return Agent(belief_of(prior, likelihood, approximation=approximation), Thompson(), seed, name)
+
+
+def jointTS(
+    prior: DiffusionPrior | HierarchicalPrior | ActionPrior,
+    actions: int,
+    likelihood: Likelihood = Linear(),
+    *,
+    feature_map: FeatureMap | None = None,
+    context_shape: tuple[int, ...] | None = None,
+    approximation: str = "thesis",
+    seed: Seed = None,
+) -> Agent:
+    """Thompson sampling with one parameter for all actions and features phi(x, a) (thesis, lines 1524-1561).
+
+    A context is the (K, d) matrix of the actions' features, or of `context_shape` where a `feature_map` turns it into one.
+    The prior is that of the one parameter: a diffusion gives dTS's joint variant, the others LinTS and HierTS.
+    """
+    inner = belief_of(prior, likelihood, approximation=approximation)
+    if isinstance(inner, OwnChains):  # one action: a chain of its own is a shared one
+        inner = belief_of(prior.with_actions(1, shared=True), likelihood, approximation=approximation)  # type: ignore[union-attr]
+    if not inner.leaves.shared:
+        raise InvalidInput("prior", "one covariance per action", "the prior of a single parameter")
+    belief = JointBelief(
+        inner.root, inner.leaves.mixing, inner.leaves.covariance, likelihood, actions, feature_map, context_shape
+    )
+    return Agent(belief, Thompson(), seed, "jointTS")
+
+
+def LinTS(prior: AnyPrior, likelihood: Likelihood = Linear(), *, seed: Seed = None) -> Agent:
     """Thompson sampling with independent linear actions. A structured prior is marginalised action by action."""
     return _agent("LinTS", prior, likelihood, Thompson(), seed)
 
 
-def GLMTS(prior: Prior, likelihood: Likelihood = Logistic(), *, seed: Seed = None) -> Agent:
+def GLMTS(prior: AnyPrior, likelihood: Likelihood = Logistic(), *, seed: Seed = None) -> Agent:
     """Thompson sampling with independent actions and a generalised linear reward (Laplace approximation)."""
     return _agent("GLM-TS", prior, likelihood, Thompson(), seed)
 
 
 def LinUCB(
-    prior: Prior,
+    prior: AnyPrior,
     likelihood: Linear = Linear(),
     *,
     horizon: int = 10_000,
@@ -138,7 +207,7 @@ def _glm_width(dim: int, horizon: int) -> float:
 
 
 def UCBGLM(
-    prior: Prior,
+    prior: AnyPrior,
     likelihood: Likelihood = Logistic(),
     *,
     horizon: int = 10_000,
@@ -146,12 +215,13 @@ def UCBGLM(
     seed: Seed = None,
 ) -> Agent:
     """Optimism with a generalised linear reward, on the scale of x^T theta (after Li et al., 2017)."""
-    width = _glm_width(prior.dim, horizon) if width is None else width
-    return _agent("UCB-GLM", prior, likelihood, UCB(width), seed)
+    independent = _independent(prior)
+    width = _glm_width(independent.dim, horizon) if width is None else width
+    return _agent("UCB-GLM", independent, likelihood, UCB(width), seed)
 
 
 def GLMUCB(
-    prior: Prior,
+    prior: AnyPrior,
     likelihood: Likelihood = Logistic(),
     *,
     horizon: int = 10_000,
@@ -159,17 +229,18 @@ def GLMUCB(
     seed: Seed = None,
 ) -> Agent:
     """Optimism with a generalised linear reward, on the scale of rewards (after Filippi et al., 2010)."""
-    width = _glm_width(prior.dim, horizon) if width is None else width
-    return _agent("GLM-UCB", prior, likelihood, UCB(width, on_mean=True), seed)
+    independent = _independent(prior)
+    width = _glm_width(independent.dim, horizon) if width is None else width
+    return _agent("GLM-UCB", independent, likelihood, UCB(width, on_mean=True), seed)
 
 
-def GreedyAgent(prior: Prior, likelihood: Likelihood = Linear(), *, seed: Seed = None) -> Agent:
+def GreedyAgent(prior: AnyPrior, likelihood: Likelihood = Linear(), *, seed: Seed = None) -> Agent:
     """Always the largest posterior mean, with any prior."""
     return Agent(belief_of(prior, likelihood), Greedy(), seed, "Greedy")
 
 
 def EpsilonGreedyAgent(
-    prior: Prior, likelihood: Likelihood = Linear(), *, epsilon: float = 0.1, seed: Seed = None
+    prior: AnyPrior, likelihood: Likelihood = Linear(), *, epsilon: float = 0.1, seed: Seed = None
 ) -> Agent:
     """Greedy, but with probability epsilon any action."""
     return Agent(belief_of(prior, likelihood), EpsilonGreedy(epsilon), seed, "epsilon-greedy")

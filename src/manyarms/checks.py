@@ -211,7 +211,7 @@ AGENT_CHECKS: tuple[Callable[[MakeAgent], None], ...] = (
 def no_data_gives_the_prior(make: MakeBelief) -> None:
     """Before any row, an action's posterior is its prior: N(W_a E[m], Sigma_a + W_a Cov(m) W_a^T)."""
     belief = make()
-    ids = np.arange(belief.leaves.catalogue.size)
+    ids = np.arange(belief.catalogue.size)
     joint_mean, joint_covariance = _joint_prior(belief)
     mean, covariance = belief.action_posterior(ids)
     d, p = belief.dim, belief.root.dim
@@ -228,7 +228,7 @@ def posterior_is_joint_conditioning(make: MakeBelief) -> None:
     require(isinstance(likelihood, Linear), "this check is for linear rewards", likelihood)
     assert isinstance(likelihood, Linear)
     mean, covariance = _joint_prior(belief)
-    d, p, K = belief.dim, belief.root.dim, belief.leaves.catalogue.size
+    d, p, K = belief.dim, belief.root.dim, belief.catalogue.size
     rng = np.random.default_rng(11)
     X, A, R = rng.uniform(-1, 1, (30, d)), rng.integers(K, size=30), rng.standard_normal(30)
     for x, a, r in zip(X[:10], A[:10], R[:10], strict=True):
@@ -261,7 +261,7 @@ def _contexts(agent: Agent, n: int) -> Array:
 def _rows(agent: Agent, n: int) -> tuple[Array, Ints, Array]:
     """Made-up rows that any likelihood accepts, over few actions so that they repeat."""
     rng = np.random.default_rng(17)
-    alive = np.setdiff1d(np.arange(agent.belief.leaves.catalogue.size), list(agent.belief.leaves.catalogue.retired))
+    alive = np.setdiff1d(np.arange(agent.belief.catalogue.size), list(agent.belief.catalogue.retired))
     actions = rng.choice(alive[: min(len(alive), 6)], n)
     return rng.uniform(-1, 1, (n, agent.belief.dim)), actions, rng.integers(2, size=n).astype(np.float64)
 
@@ -271,7 +271,7 @@ def _teach(agent: Agent, n: int) -> None:
 
 
 def _posteriors(agent: Agent) -> tuple[Array, Array]:
-    return agent.belief.action_posterior(np.arange(min(8, agent.belief.leaves.catalogue.size)))
+    return agent.belief.action_posterior(np.arange(min(8, agent.belief.catalogue.size)))
 
 
 def _same(a: npt.ArrayLike, b: npt.ArrayLike) -> bool:
@@ -311,7 +311,7 @@ def _refused(agent: Agent, call: Callable[[], object], what: str) -> None:
 def _joint_prior(belief: Belief) -> tuple[Array, Array]:
     """Mean and covariance of (m, theta_1, ..., theta_K) of a belief that has seen nothing."""
     leaves, d, p = belief.leaves, belief.dim, belief.root.dim
-    K = leaves.catalogue.size
+    K = belief.catalogue.size
     W = np.zeros((K * d, p))
     for j, unit in enumerate(np.eye(p)):
         W[:, j] = np.asarray(leaves.mixing.apply(np.arange(K), unit)).ravel()

@@ -142,17 +142,10 @@ class Thompson:
         number = len(offer.ids_of_slots())
         picks: list[Pick] = []
         for some in _in_chunks(X, number):
-            M = belief.draw_root(rng, len(some))
-            if number:
-                mean, variance = belief.played_scores(some, M, offer)
-                scores = rng.standard_normal(mean.shape)
-                scores *= np.sqrt(np.maximum(variance, 0.0))
-                scores += mean
-                if offer.slots is None and len(offer.barred):
-                    scores[:, offer.barred] = -np.inf
-            else:
-                scores = np.empty((len(some), 0))
-            for x, m, row in zip(some, M, scores, strict=True):
+            scores, roots = belief.draw_scores(some, offer, rng)
+            if offer.slots is None and len(offer.barred):
+                scores[:, offer.barred] = -np.inf
+            for x, root, row in zip(some, roots, scores, strict=True):
                 if not x.any():
                     picks.append(pick_uniformly(offer, k, rng))
                     continue
@@ -160,7 +153,7 @@ class Thompson:
                     floor = float(row.max()) if number else -np.inf
                 else:
                     floor = float(-np.partition(-row, k - 1)[k - 1]) if number >= k else -np.inf
-                picks.append(_best_of(row, belief.unplayed.best(x, m, offer, floor, k, rng), k))
+                picks.append(_best_of(row, belief.best_unplayed(x, root, offer, floor, k, rng), k))
         return picks
 
     def settle(self, offer: Offer, pick: Pick, rng: np.random.Generator) -> Ints:
@@ -179,7 +172,9 @@ class Thompson:
         for i, (is_played, places) in enumerate(self.pick(belief, np.tile(x, (draws, 1)), offer, k, rng)):
             hits = (is_played == played) & (places == where)
             first[i], inside[i] = share * hits[0], share * hits.sum()
-        error = np.sqrt(np.array([first.var(ddof=1), inside.var(ddof=1)]) / draws) if draws > 1 else [np.inf, np.inf]
+        # draws that all agree do not make the estimate certain: its error is at least that of one draw among them
+        spread = [max(float(hit.var(ddof=1)), share**2 / draws) if draws > 1 else np.inf for hit in (first, inside)]
+        error = np.sqrt(np.array(spread) / draws)
         return Propensity(float(first.mean()), float(inside.mean()), False, draws, float(error[0]), float(error[1]))
 
     def options(self) -> dict[str, object]:

@@ -57,26 +57,30 @@ def inverse(matrices: Array) -> Array:
     return (result + np.swapaxes(result, -1, -2)) / 2
 
 
-def shrink(C: Array, G: Array) -> Array:
-    """(Sigma^-1 + G)^-1 for Sigma = C C^T, C lower triangular (..., d, d), and positive semi-definite G.
+def shrink(C: Array, G: Array, b: Array) -> tuple[Array, Array]:
+    """S = (Sigma^-1 + G)^-1 and S b, for Sigma = C C^T (n, d, d), positive semi-definite G and vectors b (n, d).
 
-    It is C (I + C^T G C)^-1 C^T: the matrix in the middle has no eigenvalue below 1 however large or
+    S = C (I + C^T G C)^-1 C^T: the matrix in the middle has no eigenvalue below 1 however large or
     small Sigma is. Should rounding in a huge G spoil even that, its eigenvalues are clipped where they must lie.
+    S b is solved for, not multiplied: where contexts are nearly collinear and noise is tiny, S alone has too few digits.
     """
+    d = C.shape[-1]
     Ct = np.swapaxes(C, -1, -2)
     middle = Ct @ G @ C
     middle = (middle + np.swapaxes(middle, -1, -2)) / 2
+    right = np.concatenate([np.broadcast_to(np.eye(d), middle.shape), Ct @ b[..., None]], axis=-1)
     try:
-        inner = np.linalg.inv(middle + np.eye(C.shape[-1]))
+        solved = np.linalg.solve(middle + np.eye(d), right)
+        inner = solved[..., :d]
         diagonal = np.diagonal(inner, axis1=-2, axis2=-1)
         sound = bool(((diagonal > 0) & (diagonal <= 1 + 1e-9)).all())
     except np.linalg.LinAlgError:
         sound = False
     if not sound:
         values, vectors = np.linalg.eigh(middle)
-        inner = (vectors / (1 + np.maximum(values, 0.0))[..., None, :]) @ np.swapaxes(vectors, -1, -2)
-    result = C @ inner @ Ct
-    return (result + np.swapaxes(result, -1, -2)) / 2
+        solved = vectors @ ((np.swapaxes(vectors, -1, -2) @ right) / (1 + np.maximum(values, 0.0))[..., None])
+    result = C @ solved[..., :d] @ Ct
+    return (result + np.swapaxes(result, -1, -2)) / 2, (C @ solved[..., d:])[..., 0]
 
 
 def condition(covariance: Array, x: Array, noise_variance: float) -> tuple[Array, Array, float]:

@@ -11,6 +11,8 @@ import numpy.typing as npt
 from manyarms._typing import Array
 from manyarms.errors import InvalidInput
 
+LARGEST = 1e100  # products of a few such numbers are still finite
+
 
 def describe(value: object) -> str:
     """A short account of a wrong value for an error message, never a whole array."""
@@ -21,16 +23,19 @@ def describe(value: object) -> str:
 
 
 def as_floats(name: str, value: npt.ArrayLike, expected: str = "an array of finite numbers") -> Array:
-    """`value` as a float64 array with finite entries."""
+    """`value` as a float64 array of finite numbers, none so large that its square might overflow."""
     try:
-        array = np.asarray(value, dtype=np.float64)
+        array = np.asarray(value)
+        if array.dtype.kind in "cSUmM":  # numpy would drop imaginary parts and read numbers from strings
+            raise TypeError(f"{array.dtype} is no type of real numbers")
+        array = array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise InvalidInput(name, describe(value), expected) from error
-    # the sum is finite unless an entry is not (or the entries are near overflow): one cheap pass in the usual case
-    if not math.isfinite(array.sum()) and not np.isfinite(array).all():
-        bad = np.argwhere(~np.isfinite(array))[0]
-        where = tuple(int(i) for i in bad)
-        raise InvalidInput(name, f"{array[where]} at position {where}", expected)
+    if not np.vdot(array, array) < LARGEST**2:  # one cheap pass in the usual case
+        wrong = ~(np.abs(array) < LARGEST)
+        if wrong.any():
+            where = tuple(int(i) for i in np.argwhere(wrong)[0])
+            raise InvalidInput(name, f"{array[where]} at position {where}", f"{expected} below {LARGEST:g} in size")
     return array
 
 

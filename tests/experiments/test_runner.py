@@ -176,7 +176,7 @@ def test_an_interruption_keeps_finished_work_and_leaves_no_worker(tmp_path: Path
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     deadline = time.monotonic() + 40
-    while not list(tmp_path.glob("parts/*.npz")) and time.monotonic() < deadline:
+    while process.poll() is None and not list(tmp_path.glob("parts/*.npz")) and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     # the pipe closes only when every worker that inherited it is gone

@@ -7,17 +7,16 @@ It learns rows, and answers what decisions ask: conditional scores given a draw 
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
+import numpy.typing as npt
 
-from manyarms import linalg
+from manyarms import linalg, validate
 from manyarms._typing import AnyArray, Array, Ints
-from manyarms.beliefs.catalogue import Offer
+from manyarms.beliefs.catalogue import Catalogue, Offer
 from manyarms.beliefs.growing import Growing
-from manyarms.beliefs.leaves import Leaves, restore_leaves
-from manyarms.beliefs.likelihoods import LIKELIHOODS, Likelihood, Linear
-from manyarms.beliefs.roots import Root, restore_root
+from manyarms.beliefs.leaves import Leaves
+from manyarms.beliefs.likelihoods import Likelihood, Linear
+from manyarms.beliefs.roots import Root
 from manyarms.beliefs.unplayed import Unplayed
 from manyarms.errors import InvalidInput
 
@@ -27,11 +26,15 @@ PRODUCTS_AT_A_TIME = 1 << 21  # numbers x_i x_j that a fold holds at once
 class Belief:
     """What is known about the rewards of every action."""
 
+    kind = "two-level"
+
     def __init__(self, root: Root, leaves: Leaves, likelihood: Likelihood) -> None:
         if root.dim != leaves.root_dim:
             raise InvalidInput(
                 "root", f"a root of length {root.dim}", f"length {leaves.root_dim}, what the leaves hang on"
             )
+        if not isinstance(likelihood, Likelihood):
+            raise InvalidInput("likelihood", validate.describe(likelihood), "Linear(noise), Logistic() or Poisson()")
         self.root = root
         self.leaves = leaves
         self.likelihood = likelihood
@@ -43,6 +46,15 @@ class Belief:
     def dim(self) -> int:
         """d."""
         return self.leaves.dim
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The actions."""
+        return self.leaves.catalogue
+
+    def contexts(self, x: npt.ArrayLike) -> tuple[Array, bool]:
+        """One context or a batch, checked: (X with a leading axis, whether it was one)."""
+        return check_contexts(x, (self.dim,))
 
     @property
     def known(self) -> Array | None:
@@ -121,9 +133,22 @@ class Belief:
 
     # ---- what decisions ask -------------------------------------------------------------------------------------------
 
-    def draw_root(self, rng: np.random.Generator, n: int) -> Array:
-        """(n, p): one root per context."""
-        return self.root.draw(rng, n)
+    def draw_scores(self, X: Array, offer: Offer, rng: np.random.Generator) -> tuple[Array, Array]:
+        """A draw of the posterior for each context: scores (n, P) of the offered played actions, and the roots behind them."""
+        M = self.root.draw(rng, len(X))
+        if not len(offer.ids_of_slots()):
+            return np.empty((len(X), 0)), M
+        mean, variance = self.played_scores(X, M, offer)
+        scores = rng.standard_normal(mean.shape)
+        scores *= np.sqrt(np.maximum(variance, 0.0))
+        scores += mean
+        return scores, M
+
+    def best_unplayed(
+        self, x: Array, root: Array, offer: Offer, floor: float, k: int, rng: np.random.Generator
+    ) -> tuple[Array, Ints]:
+        """The same draw for the unplayed actions: the scores above the floor among the best k, and their units' places."""
+        return self.unplayed.best(x, root, offer, floor, k, rng)
 
     def played_scores(self, X: Array, M: Array, offer: Offer) -> tuple[Array, Array]:
         """Mean and variance (n, P) of the offered played actions' scores, given the roots M."""
@@ -187,6 +212,7 @@ class Belief:
     def spec(self) -> dict[str, object]:
         """What, besides arrays, is needed to build it again."""
         return {
+            "kind": self.kind,
             "root": {"kind": self.root.kind, **self.root.options()},
             "mixing": self.leaves.mixing.kind,
             "dim": self.dim,
@@ -205,6 +231,15 @@ class Belief:
             out["glm.r"] = np.concatenate([np.empty(0), *(r.rows for _, r in self._rows)])
         return out
 
+    def restore_rows(self, arrays: dict[str, AnyArray]) -> None:
+        """Take over the rows of a saved GLM belief."""
+        if isinstance(self.likelihood, Linear) or not len(arrays["glm.lengths"]):
+            return
+        self._modes.extend(arrays["glm.modes"])
+        cuts = np.cumsum(arrays["glm.lengths"])[:-1]
+        pieces = zip(np.split(arrays["glm.X"], cuts), np.split(arrays["glm.r"], cuts), strict=True)
+        self._rows = [(Growing.of(x), Growing.of(r)) for x, r in pieces]
+
     @property
     def nbytes(self) -> int:
         """Bytes of everything it holds, derived tables included."""
@@ -213,21 +248,12 @@ class Belief:
         return self.leaves.nbytes + self.unplayed.nbytes + root + rows
 
 
-def restore_belief(spec: dict[str, object], arrays: dict[str, AnyArray]) -> Belief:
-    """The belief that `spec()` and `arrays()` describe."""
-
-    def under(prefix: str) -> dict[str, AnyArray]:
-        return {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
-
-    root_spec = dict(cast("dict[str, object]", spec["root"]))
-    likelihood_spec = dict(cast("dict[str, float]", spec["likelihood"]))
-    likelihood = LIKELIHOODS[str(likelihood_spec.pop("kind"))](**likelihood_spec)
-    leaves = restore_leaves(str(spec["mixing"]), under("leaves."), int(cast(int, spec["dim"])))
-    belief = Belief(restore_root(str(root_spec.pop("kind")), root_spec, under("root.")), leaves, likelihood)
-    if not isinstance(likelihood, Linear):
-        belief._modes.extend(arrays["glm.modes"])
-        cuts = np.cumsum(arrays["glm.lengths"])[:-1]
-        pieces = zip(np.split(arrays["glm.X"], cuts), np.split(arrays["glm.r"], cuts), strict=True)
-        if len(arrays["glm.lengths"]):
-            belief._rows = [(Growing.of(x), Growing.of(r)) for x, r in pieces]
-    return belief
+def check_contexts(x: npt.ArrayLike, shape: tuple[int, ...]) -> tuple[Array, bool]:
+    """Contexts of the given shape, one or a batch of them."""
+    X = validate.as_floats("x", x)
+    if X.shape == shape:
+        return X[None], True
+    if X.ndim != len(shape) + 1 or X.shape[1:] != shape or not len(X):
+        batch = "(n, " + ", ".join(map(str, shape)) + ")"
+        raise InvalidInput("x", f"shape {X.shape}", f"one context of shape {shape}, or a batch of shape {batch}")
+    return X, False

@@ -95,6 +95,17 @@ class Offer:
         return None if rank in self.withheld.get(unit, ()) else (False, unit)
 
 
+def _whole_numbers(name: str, ids: npt.ArrayLike) -> Ints:
+    """A list of ids as an array; an empty one may have any type."""
+    try:
+        array = np.asarray(ids)
+    except ValueError:  # lists of different lengths
+        array = np.empty((0, 0))
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InvalidInput(name, validate.describe(ids), "a one-dimensional list of whole numbers, ids of actions")
+    return array.astype(np.int64, copy=False)
+
+
 class Catalogue:
     """The actions of a belief."""
 
@@ -114,10 +125,7 @@ class Catalogue:
 
     def check(self, name: str, ids: npt.ArrayLike, *, unique: bool) -> Ints:
         """Ids as an array; refuses what is unknown, retired, or (where it must not be) given twice."""
-        array = np.asarray(ids)
-        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-            raise InvalidInput(name, validate.describe(ids), "a one-dimensional list of whole numbers, ids of actions")
-        array = array.astype(np.int64, copy=False)
+        array = _whole_numbers(name, ids)
         if not array.size:
             return array
         if array.min() < 0 or array.max() >= self.size:
@@ -192,16 +200,13 @@ class Catalogue:
 
     def _excluded(self, exclude: npt.ArrayLike) -> Ints:
         """Ids to leave out; one that is retired already, or comes twice, does no harm."""
-        array = np.asarray(exclude)
-        if array.size and (array.ndim != 1 or array.dtype.kind not in "iu"):
-            raise InvalidInput("exclude", validate.describe(exclude), "a list of whole numbers, ids of actions")
-        array = np.unique(array.astype(np.int64))
+        array = np.unique(_whole_numbers("exclude", exclude))
         if array.size and (array[0] < 0 or array[-1] >= self.size):
             bad = array[0] if array[0] < 0 else array[-1]
             raise UnknownAction("exclude", f"action {bad}", f"ids from 0 to {self.size - 1}")
         if self.retired and array.size:
             array = array[~np.isin(array, np.fromiter(self.retired, np.int64, len(self.retired)))]
-        return cast(Ints, array)
+        return array
 
     def _split(self, ids: Ints) -> tuple[Ints, Ints]:
         """Slots of the played ones, and the ids of the others."""

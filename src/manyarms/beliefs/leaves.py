@@ -24,7 +24,7 @@ from manyarms import linalg, validate
 from manyarms._typing import AnyArray, Array, Ints
 from manyarms.beliefs.catalogue import Catalogue
 from manyarms.beliefs.growing import Growing
-from manyarms.beliefs.mixing import Identity, Matrices, Mixing, Weights
+from manyarms.beliefs.mixing import Common, Identity, Matrices, Mixing, Weights
 from manyarms.errors import InvalidInput
 
 FULL_AT_A_TIME = 1 << 21  # numbers in full d x d matrices that are alive at once
@@ -152,18 +152,17 @@ class Leaves:
             some = slice(start, start + self.chunk)
             where, ids = slots[some], self.catalogue.played.rows[slots[some]]
             prior = self.prior_precision(ids)
-            S = linalg.shrink(self._prior_factor(ids), self.packing.unpack(G[some]))
+            full = B[some]
+            if known is not None:
+                full = full + np.einsum("nij,nj->ni", prior, self.mixing.apply(ids, known))
+            S, mean = linalg.shrink(self._prior_factor(ids), self.packing.unpack(G[some]), full)
             if known is None:
-                SB = np.einsum("nij,nj->ni", S, B[some])
                 D = prior @ (self.packing.unpack(self.S.rows[where]) - S) @ prior
-                e = np.einsum("nij,nj->ni", prior, SB - self.c.rows[where])
+                e = np.einsum("nij,nj->ni", prior, mean - self.c.rows[where])
                 precision, information = self.mixing.gather(ids, (D + np.swapaxes(D, 1, 2)) / 2, e)
                 precision_change += precision
                 information_change += information
-                self.c.rows[where] = SB
-            else:
-                full = B[some] + np.einsum("nij,nj->ni", prior, self.mixing.apply(ids, known))
-                self.c.rows[where] = np.einsum("nij,nj->ni", S, full)
+            self.c.rows[where] = mean
             self.G.rows[where] = G[some]
             self.B.rows[where] = B[some]
             self.S.rows[where] = self.packing.pack(S)
@@ -185,7 +184,7 @@ class Leaves:
             return self._scores_one_by_one(X, M, slots, mean, quadratic @ S.T)
         # sum_l b_al x^T S_a Sigma^-1 psi_l: with the effects' coefficients stacked under those of the variance, one product
         # with the table of S_a gives everything
-        psi = M.reshape(n, -1, self.dim) @ self.precision
+        psi = self.mixing.effects(M) @ self.precision
         coefficients = np.concatenate([quadratic[:, None], self.packing.bilinear(X[:, None, :], psi)], axis=1)
         table = (coefficients.reshape(-1, self.packing.size) @ S.T).reshape(n, -1, len(c))
         if self.loads is None:
@@ -237,6 +236,8 @@ class Leaves:
             "S": self.S.rows,
             "c": self.c.rows,
         }
+        if isinstance(self.mixing, Common):
+            out["matrix"] = self.mixing.matrix
         if self.mixing.features is not None:
             out["features"] = self.mixing.features
         out["covariance"] = self.covariance if self.shared else self.covariances.rows
@@ -258,6 +259,8 @@ def restore_leaves(mixing_kind: str, arrays: dict[str, AnyArray], dim: int) -> L
     mixing: Mixing
     if mixing_kind == "identity":
         mixing = Identity()
+    elif mixing_kind == "common":
+        mixing = Common(arrays["matrix"])
     elif mixing_kind == "weights":
         mixing = Weights(arrays["features"][:grouped])
     else:

@@ -13,6 +13,7 @@ The ridge keeps the maximum finite where the rewards seen so far do not (all cli
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
@@ -38,6 +39,8 @@ class Linear:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "noise", validate.positive("noise", self.noise))
+        if not 0 < self.variance < math.inf:
+            raise InvalidInput("noise", self.noise, "a standard deviation whose square is neither 0 nor infinite")
 
     @property
     def variance(self) -> float:
@@ -88,6 +91,11 @@ class _Canonical:
         target = r @ X
         u = X @ theta
         value = self._loss(theta, u, target)
+        if not value <= len(X) * float(
+            self.potential(np.zeros(1))[0]
+        ):  # new rows may have made a bad start of the old mode
+            theta, u = np.zeros_like(theta), np.zeros_like(u)
+            value = self._loss(theta, u, target)
         for _ in range(MAX_NEWTON_STEPS):
             gradient = self.mean(u) @ X - target + self.ridge * theta
             G = (X * self.slope(u)[:, None]).T @ X

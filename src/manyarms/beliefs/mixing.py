@@ -1,10 +1,11 @@
 """How an action's parameter hangs on the root: theta_a | m ~ N(W_a m, Sigma_a).
 
-Three forms of W_a, one interface. What all of them share is that the mean score of an action nobody has played is
+Four forms of W_a, one interface. What all of them share is that the mean score of an action nobody has played is
 *linear in a row of features*: x^T W_a m = features_a . coefficients(x, m), so that grouping equal actions, scanning many
 of them and bounding whole blocks of them need to be written only once.
 
     Identity        W_a = I            no features (every action alike), coefficient x^T m
+    Common(W)       W_a = W            no features, coefficient x^T W m                  (linear chains, thesis line 3572)
     Weights(b)      W_a = b_a^T kron I features b_a, coefficients x^T psi_l          (mixed effects, thesis lines 964-968)
     Matrices(W)     any W_a (d x p)    features vec(W_a), coefficients vec(x m^T)    (sDM, thesis lines 1876-1888)
 """
@@ -35,6 +36,9 @@ class Mixing(Protocol):
 
     def coefficients(self, X: Array, M: Array) -> Array:
         """(n, f): the unplayed score means are features @ coefficients."""
+
+    def effects(self, M: Array) -> Array:
+        """(n, L, d): what the actions' features weigh, W_a m = sum_l features_al effects_l; L = 1 without features."""
 
     def apply(self, ids: Ints, m: Array) -> Array:
         """(n, d): W_a m for each id."""
@@ -70,6 +74,9 @@ class Identity:
     def coefficients(self, X: Array, M: Array) -> Array:
         return cast(Array, np.einsum("nd,nd->n", X, M)[:, None])
 
+    def effects(self, M: Array) -> Array:
+        return M[:, None, :]
+
     def apply(self, ids: Ints, m: Array) -> Array:
         return cast(Array, np.broadcast_to(m, (len(ids), len(m))))
 
@@ -89,6 +96,38 @@ class Identity:
         if rows is not None:
             raise InvalidInput("weights", validate.describe(rows), "nothing: actions of this agent have no weights")
         return None, validate.count("number", 1 if number is None else number)
+
+
+class Common(Identity):
+    """W_a = W: every action hangs on the same linear map of the root."""
+
+    kind = "common"
+
+    def __init__(self, matrix: Array) -> None:
+        self.matrix = validate.as_array("matrix", matrix, (None, None))
+
+    def root_dim(self, dim: int) -> int:
+        if dim != len(self.matrix):
+            raise InvalidInput("matrix", f"shape {self.matrix.shape}", f"a matrix with {dim} rows")
+        return int(self.matrix.shape[1])
+
+    def coefficients(self, X: Array, M: Array) -> Array:
+        return super().coefficients(X, M @ self.matrix.T)
+
+    def effects(self, M: Array) -> Array:
+        return super().effects(M @ self.matrix.T)
+
+    def apply(self, ids: Ints, m: Array) -> Array:
+        return super().apply(ids, self.matrix @ m)
+
+    def lift(self, action: int, v: Array) -> Array:
+        return v @ self.matrix
+
+    def lift_all(self, ids: Ints, V: Array) -> Array:
+        return V @ self.matrix
+
+    def gather(self, ids: Ints, D: Array, e: Array) -> tuple[Array, Array]:
+        return self.matrix.T @ D.sum(axis=0) @ self.matrix, e.sum(axis=0) @ self.matrix
 
 
 class _Table:
@@ -126,6 +165,9 @@ class Weights(_Table):
         n, d = X.shape
         return cast(Array, np.matmul(M.reshape(n, -1, d), X[:, :, None])[:, :, 0])
 
+    def effects(self, M: Array) -> Array:
+        return M.reshape(len(M), int(self.features.shape[1]), -1)
+
     def apply(self, ids: Ints, m: Array) -> Array:
         b = self.features[ids]
         return b @ m.reshape(b.shape[1], -1)
@@ -148,7 +190,8 @@ class Weights(_Table):
     def check_rows(self, rows: object, number: int | None) -> tuple[Array | None, int]:
         if rows is None:
             raise InvalidInput("weights", "None", f"rows of {self.features.shape[1]} mixing weights")
-        array = validate.as_array("weights", np.atleast_2d(cast(Array, rows)), (None, int(self.features.shape[1])))
+        array = np.atleast_2d(validate.as_floats("weights", cast(Array, rows)))
+        array = validate.as_array("weights", array, (None, int(self.features.shape[1])))
         return array, self._matches(array, number)
 
 
@@ -172,6 +215,9 @@ class Matrices(_Table):
 
     def coefficients(self, X: Array, M: Array) -> Array:
         return cast(Array, (X[:, :, None] * M[:, None, :]).reshape(len(X), -1))
+
+    def effects(self, M: Array) -> Array:
+        raise NotImplementedError("a general W_a is no weighted sum of effects")
 
     def apply(self, ids: Ints, m: Array) -> Array:
         return self._of(ids) @ m

@@ -249,24 +249,3 @@ class FactoredRoot:
         if self.exact is not None:
             self.exact.restore(arrays)
         self._cached = None
-
-
-def restore_root(kind: str, options: dict[str, object], arrays: dict[str, AnyArray]) -> Root:
-    """The root that `kind`, `options()` and `arrays()` describe."""
-    root: Root
-    if kind == "known":
-        root = KnownRoot(arrays["mean"])
-    elif kind == "gaussian":
-        root = GaussianRoot(arrays["prior_mean"], arrays["prior_covariance"])
-    elif kind == "factored":
-        effects, rule = options["effects"], options["rule"]
-        assert isinstance(effects, int) and isinstance(rule, str)
-        if rule == "mean-field":
-            root = FactoredRoot(arrays["prior_mean"], arrays["prior_covariance"], effects, rule)
-        else:  # its prior has been folded into its blocks: any prior of the right size will do
-            dim = arrays["block_information"].size
-            root = FactoredRoot(np.zeros(dim), np.eye(dim), effects, rule)
-    else:
-        raise InvalidInput("root", repr(kind), "'known', 'gaussian' or 'factored'")
-    root.restore(arrays)
-    return root

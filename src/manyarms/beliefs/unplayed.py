@@ -15,7 +15,7 @@ from manyarms.beliefs import search
 from manyarms.beliefs.blocks import Blocks
 from manyarms.beliefs.catalogue import Offer
 from manyarms.beliefs.leaves import Leaves
-from manyarms.beliefs.mixing import Identity, Weights
+from manyarms.beliefs.mixing import Weights
 from manyarms.beliefs.units import Units
 
 
@@ -130,8 +130,8 @@ class Unplayed:
 
     def _root_variance(self, x: Array, factor: Array, ids: Ints) -> Array:
         mixing = self.leaves.mixing
-        if isinstance(mixing, Identity):
-            pulled = x @ factor
+        if mixing.features is None:
+            pulled = mixing.lift(0, x) @ factor
             return np.full(len(ids), float(pulled @ pulled))
         if isinstance(mixing, Weights):
             # b^T C b with C_lm = x^T Cov(psi_l, psi_m) x

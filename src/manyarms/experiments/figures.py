@@ -36,6 +36,8 @@ LOOKS: Mapping[str, tuple[str, str]] = {
     "meTS, effects known": (PALETTE[2], "--"),
     "bound": ("#1a1a1a", ":"),
 }
+# columns whose names are not what a reader would write
+NAMES: Mapping[str, str] = {"effect_variance": "σ_Ψ²", "action_variance": "σ₀²"}
 SETTINGS: Mapping[Any, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -79,7 +81,7 @@ def regret_curves(
 def final_regret(
     results: Results,
     groups: Mapping[str, Sequence[str]],
-    parameter: str,
+    parameter: str | Mapping[str, str],
     folder: Path,
     name: str,
     title: str,
@@ -87,10 +89,15 @@ def final_regret(
     extra: str | None = None,
     logarithmic: bool = False,
 ) -> Path:
-    """Final regret against a parameter: one drawing a group of panels. `extra` names a further column to draw."""
-    with drawing(1, len(groups)) as (figure, axes):
+    """Final regret against a parameter (one for all groups of panels, or one for each): one drawing a group.
+
+    `extra` names a further column to draw.
+    """
+    columns = min(3, len(groups))
+    with drawing(math.ceil(len(groups) / columns), columns) as (figure, axes):
         for axis, (group, panels) in zip(axes, groups.items(), strict=False):
-            x = np.array([results.parameter(panel, parameter) for panel in panels], dtype=np.float64)
+            varying = parameter if isinstance(parameter, str) else parameter[group]
+            x = np.array([results.parameter(panel, varying) for panel in panels], dtype=np.float64)
             agents = dict.fromkeys(agent for panel in panels for agent in results.agents(panel))
             for agent in agents:
                 values = np.stack([results.final(panel, agent) for panel in panels], axis=1)
@@ -99,10 +106,12 @@ def final_regret(
                     more = np.stack([results.final(panel, agent, extra) for panel in panels], axis=1)
                     _curve(axis, extra, x, *mean_and_error(more), marker="s")
             axis.set_title(group)
-            axis.set_xlabel(parameter)
+            axis.set_xlabel(NAMES.get(varying, varying))
             axis.set_ylabel("final regret")
-            if x.max() / x.min() > 20:
+            if x.min() > 0:
                 axis.set_xscale("log")
+            axis.minorticks_off()
+            axis.set_xticks(x, [f"{value:,g}" for value in x])
             if logarithmic:
                 axis.set_yscale("log")
             else:
@@ -151,4 +160,4 @@ def _curve(axis: Axes, agent: str, x: Array, mean: Array, error: Array, marker: 
     axis.fill_between(x, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
 
 
-__all__ = ["drawing", "final_regret", "finish", "mean_and_error", "regret_curves"]
+__all__ = ["NAMES", "drawing", "final_regret", "finish", "mean_and_error", "regret_curves"]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from manyarms.bounds import effective_actions, mets_regret_bound
 from manyarms.experiments.claims import Claim, Measured, claim, gain, increasing, least, measured
-from manyarms.experiments.figures import final_regret
+from manyarms.experiments.figures import NAMES, final_regret
 from manyarms.experiments.mets_structure import weighted_slope
 from manyarms.experiments.mets_synthetic import synthetic_cell
 from manyarms.experiments.results import Results
@@ -158,14 +158,12 @@ def _effective(results: Results, regret: Mapping[str, Measured]) -> list[Claim]:
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
-    words = {"effect_variance": "σ_Ψ²", "action_variance": "σ₀²"}
-    return [
-        final_regret(
-            results, {f"varying {words.get(name, name)}": panels}, name, folder, f"bound-{name.replace('_', '-')}",
-            f"Measured regret and its bound, varying {words.get(name, name)}", extra="bound", logarithmic=True,
-        )
-        for name, panels in _series(results).items()
-    ]  # fmt: skip
+    series = _series(results)
+    titles = {name: f"varying {NAMES.get(name, name)}" for name in series}
+    groups = {titles[name]: panels for name, panels in series.items()}
+    varying = {title: name for name, title in titles.items()}
+    title = "Measured regret and the theorem's bound"
+    return [final_regret(results, groups, varying, folder, "bound", title, extra="bound", logarithmic=True)]
 
 
 BASE = {"K": 100, "L": 3, "d": 2, "effect_variance": 3.0, "action_variance": 1.0}

@@ -85,7 +85,7 @@ class Pool:
         self._others = set(multiprocessing.active_children())
 
     def unordered(self, function: Callable[[Work], Outcome], work: Sequence[Work]) -> Iterator[tuple[Work, Outcome]]:
-        """Outcomes as they come. Closing the iterator early drops what has not begun."""
+        """Outcomes as they come."""
         futures: dict[Future[Outcome], Work] = {self._executor.submit(function, piece): piece for piece in work}
         try:
             for future in as_completed(futures):
@@ -94,9 +94,6 @@ class Pool:
             raise WorkerDied(
                 "a worker process ended without an answer (often: not enough memory); try fewer with --workers"
             ) from error
-        finally:
-            for future in futures:
-                future.cancel()
 
     def submit(self, function: Callable[[Work], Outcome], piece: Work) -> Future[Outcome]:
         """Hand one piece of work over."""
@@ -108,10 +105,11 @@ class Pool:
 
     def abandon(self) -> None:
         """End the workers now, whatever they are doing."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
         for child in multiprocessing.active_children():
             if child not in self._others:
                 child.terminate()
+        # nothing is cancelled: the executor itself fails what is left, and stumbles over cancelled work
+        self._executor.shutdown(wait=True)
 
 
 @contextmanager

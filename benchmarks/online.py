@@ -1,0 +1,374 @@
+"""Speed and memory of online decisions; ends with one line of JSON, its figures by name (benchmarks/README.md).
+
+python benchmarks/online.py                 everything; peers that are not installed are left out
+python benchmarks/online.py --quick         no peers, fewer turns
+python benchmarks/online.py --only mets     one part; --list names them
+"""
+
+from __future__ import annotations
+
+import os
+
+# one thread for everybody, and before numpy is loaded: two pools that spin on the same cores measure each other
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+os.environ["MKL_NUM_THREADS"] = "1"
+
+import argparse
+import gc
+import json
+import time
+import tracemalloc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from _peers import PEERS, CarefulNumPy, EinsumNumPy, Textbook
+from _timing import Learner, Play, alternate, floor_of_scoring, label, milliseconds, over, summary
+
+import manyarms as ma
+from manyarms.agent import Agent
+from manyarms.worlds import MixedEffect
+
+Figures = dict[str, float | int | None]
+
+# what the figures have to reach: (is it an upper bound, the bound)
+GOALS: dict[str, tuple[bool, float]] = {
+    "lints_1e6_over_1e4": (True, 1.5),
+    "lints_1e6_ms": (True, 1.0),
+    "hierts_1e6_over_1e4": (True, 1.5),
+    "hierts_1e6_ms": (True, 1.0),
+    "mets_1e6_over_floor": (True, 0.1),
+    "mets_1e6_ms": (True, 2.0),
+    "mets_l20_1e6_over_floor": (True, 1.3),
+    "mets_onehot_1e6_over_1e4": (True, 1.5),
+    "textbook_1e4_over_ours": (False, 1000.0),
+    "mabwiser_1e5_over_ours": (False, 1000.0),
+    "contextualbandits_1e5_over_ours": (False, 1000.0),
+    "vw_1e5_over_ours": (False, 1000.0),
+    "numpy_1e5_over_ours": (False, 20.0),
+    "allplayed_1e5_over_numpy": (True, 1.2),
+}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large everything is; the defaults are the sizes that the goals speak of."""
+
+    small: int = 10_000
+    large: int = 1_000_000
+    peers: int = 100_000
+    dim: int = 10
+    effects: int = 5
+    many_effects: int = 20
+    rounds: int = 3_000  # played before the clock starts
+    played: int = 5_000  # different actions played before meTS's clock starts
+    turns: int = 15
+    batch: int = 40  # our rounds in a turn
+    peer_turns: int = 3
+
+
+# ---- worlds and agents ------------------------------------------------------------------------------------------------
+
+
+def alike(sizes: Sizes, actions: int, shared: float) -> MixedEffect:
+    """A world of actions with a common prior: theta_a ~ N(mu, I), and mu ~ N(0, shared I)."""
+    return MixedEffect(actions, 1, sizes.dim, effect_scale=shared, weights=np.ones((actions, 1)), seed=1)
+
+
+def lints(sizes: Sizes, actions: int) -> tuple[Agent, MixedEffect]:
+    """LinTS that has not played yet, and its world."""
+    prior = ma.ActionPrior(actions, np.zeros(sizes.dim), np.eye(sizes.dim))
+    return ma.LinTS(prior, seed=0), alike(sizes, actions, 0.0)
+
+
+def hierts(sizes: Sizes, actions: int) -> tuple[Agent, MixedEffect]:
+    """HierTS that has not played yet, and its world."""
+    world = alike(sizes, actions, 1.0)
+    return ma.HierTS(world.hierarchical_prior(), seed=0), world
+
+
+def mets_onehot(sizes: Sizes, actions: int) -> tuple[Agent, MixedEffect]:
+    """meTS with one-hot categories that has not played yet, and its world."""
+    world = MixedEffect(actions, sizes.effects, sizes.dim, weights="onehot", seed=1)
+    return ma.meTS(world.prior(), seed=0), world
+
+
+def practised(sizes: Sizes, agent: Agent, world: MixedEffect) -> Play:
+    """An agent after its first rounds."""
+    play = Play(agent, world)
+    play.rounds(sizes.rounds)
+    return play
+
+
+# ---- parts ------------------------------------------------------------------------------------------------------------
+
+
+def flat(name: str, make: Callable[[Sizes, int], tuple[Agent, MixedEffect]], sizes: Sizes) -> Figures:
+    """A round at the large and at the small catalogue, after the same number of rounds, and the state of both."""
+    large, small = label(sizes.large), label(sizes.small)
+    agents = [make(sizes, actions) for actions in (sizes.large, sizes.small)]
+    plays = [practised(sizes, agent, world) for agent, world in agents]
+    (big, _), (little, _) = agents
+    figures: Figures = {
+        f"{name}_state_{large}_over_{small}": big.nbytes / little.nbytes,
+        f"{name}_{large}_state_bytes": big.nbytes,
+        f"{name}_{large}_played": big.played,
+        f"{name}_{small}_played": little.played,
+    }
+    times = alternate(sizes.turns, *(partial(play.rounds, sizes.batch) for play in plays))
+    print("  " + summary((f"{name} {large}", f"{name} {small}"), times))
+    return {f"{name}_{large}_over_{small}": over(times, 0, 1), f"{name}_{large}_ms": milliseconds(times, 0), **figures}
+
+
+def run_lints(sizes: Sizes) -> Figures:
+    """LinTS with a common prior: does a round at a million actions cost what it costs at ten thousand?"""
+    return flat("lints", lints, sizes)
+
+
+def run_hierts(sizes: Sizes) -> Figures:
+    """HierTS: the same."""
+    return flat("hierts", hierts, sizes)
+
+
+def run_onehot(sizes: Sizes) -> Figures:
+    """meTS with one-hot categories: the same."""
+    return flat("mets_onehot", mets_onehot, sizes)
+
+
+def run_state(sizes: Sizes) -> Figures:
+    """Memory that Python and NumPy really hold for a LinTS agent (`tracemalloc`), and how it grows as actions are played."""
+    held: dict[int, list[int]] = {}
+    played: dict[int, list[int]] = {}
+    for actions in (sizes.small, sizes.large):
+        _, world = lints(sizes, actions)
+        gc.collect()
+        tracemalloc.start()
+        agent = ma.LinTS(ma.ActionPrior(actions, np.zeros(sizes.dim), np.eye(sizes.dim)), seed=0)
+        play = Play(agent, world)
+        held[actions], played[actions] = [], []
+        for number in (sizes.rounds // 4, sizes.rounds - sizes.rounds // 4):
+            play.rounds(number)
+            gc.collect()
+            held[actions].append(tracemalloc.get_traced_memory()[0])
+            played[actions].append(agent.played)
+        tracemalloc.stop()
+        for count, size in zip(played[actions], held[actions], strict=True):
+            print(
+                f"  K={actions:,}: {count:,} played actions hold {size / 1e6:.2f} MB ({size / count:,.0f} bytes each)"
+            )
+    large, small = label(sizes.large), label(sizes.small)
+    return {
+        f"lints_traced_{large}_over_{small}": held[sizes.large][1] / held[sizes.small][1],
+        f"lints_{large}_traced_bytes": held[sizes.large][1],
+        f"lints_{large}_traced_bytes_per_played": held[sizes.large][1] / played[sizes.large][1],
+        f"lints_{large}_traced_growth": held[sizes.large][1] / held[sizes.large][0],
+        f"lints_{large}_played_growth": played[sizes.large][1] / played[sizes.large][0],
+    }
+
+
+def run_mets(sizes: Sizes) -> Figures:
+    """meTS with distinct real weights, many actions played, against the least that scoring every action takes."""
+    large = label(sizes.large)
+    world = MixedEffect(sizes.large, sizes.effects, sizes.dim, seed=1)
+    agent = ma.meTS(world.prior(), seed=0)
+    play = Play(agent, world)
+    start = time.perf_counter()
+    agent.decide(world.contexts(1)[0])
+    built = time.perf_counter() - start
+    rounds = play.until(lambda: agent.played >= sizes.played, 50)
+    played = agent.played
+    floor = floor_of_scoring(world.weights, np.random.default_rng(0))
+    times = alternate(sizes.turns, lambda: play.rounds(sizes.batch), floor)
+    print(
+        f"  {built:.1f} s for the first decision, which makes the blocks; {played:,} actions played in {rounds:,} rounds"
+    )
+    print("  " + summary((f"meTS {large}", "floor"), times))
+    return {
+        f"mets_{large}_over_floor": over(times, 0, 1),
+        f"mets_{large}_ms": milliseconds(times, 0),
+        "mets_floor_ms": milliseconds(times, 1),
+        f"mets_{large}_played": played,
+        f"mets_{large}_played_end": agent.played,
+        f"mets_{large}_state_bytes": agent.nbytes,
+        f"mets_{large}_first_decision_s": built,
+    }
+
+
+def run_many_effects(sizes: Sizes) -> Figures:
+    """meTS with so many effects that most blocks open, and nothing played: a decision against its floor."""
+    name = f"mets_l{sizes.many_effects}"
+    world = MixedEffect(sizes.large, sizes.many_effects, sizes.dim, seed=1)
+    agent = ma.meTS(world.prior(), seed=0)
+    play = Play(agent, world)
+    floor = floor_of_scoring(world.weights, np.random.default_rng(0))
+    times = alternate(sizes.turns, lambda: play.decisions(2), floor)
+    print("  " + summary((f"{name} {label(sizes.large)} decision", "floor"), times))
+    return {
+        f"{name}_{label(sizes.large)}_over_floor": over(times, 0, 1),
+        f"{name}_{label(sizes.large)}_ms": milliseconds(times, 0),
+        f"{name}_floor_ms": milliseconds(times, 1),
+        f"{name}_{label(sizes.large)}_played": agent.played,
+    }
+
+
+def run_textbook(sizes: Sizes) -> Figures:
+    """Textbook LinTS, K inversions and K draws a round, by a loop and in batched calls."""
+    small = label(sizes.small)
+    agent, world = lints(sizes, sizes.small)
+    ours = practised(sizes, agent, world)
+    made = (sizes.small, sizes.dim, 1.0, world.noise, 0)
+    others = [Play(Textbook(*made), world), Play(Textbook(*made, batched=True), world)]
+    played = agent.played
+    times = alternate(
+        sizes.peer_turns, lambda: ours.rounds(sizes.batch), lambda: others[0].rounds(1), lambda: others[1].rounds(3)
+    )
+    print("  " + summary(("ours", "textbook", "batched"), times))
+    return {
+        f"textbook_{small}_over_ours": over(times, 1, 0),
+        f"textbook_batched_{small}_over_ours": over(times, 2, 0),
+        f"textbook_{small}_ours_played": played,
+    }
+
+
+def run_numpy(sizes: Sizes) -> Figures:
+    """Careful NumPy, which scores all K actions in two products, against LinTS after its rounds."""
+    size = label(sizes.peers)
+    agent, world = lints(sizes, sizes.peers)
+    made = (sizes.peers, sizes.dim, 1.0, world.noise, 0)
+    plays = [practised(sizes, agent, world), Play(CarefulNumPy(*made), world), Play(EinsumNumPy(*made), world)]
+    played = agent.played
+    times = alternate(sizes.turns, lambda: plays[0].rounds(sizes.batch), *_short(plays[1:], sizes))
+    print("  " + summary(("ours", "careful NumPy", "einsum"), times))
+    return {
+        f"numpy_{size}_over_ours": over(times, 1, 0),
+        f"numpy_einsum_{size}_over_ours": over(times, 2, 0),
+        f"numpy_{size}_ours_ms": milliseconds(times, 0),
+        f"numpy_{size}_ms": milliseconds(times, 1),
+        f"numpy_{size}_ours_played": played,
+    }
+
+
+def run_allplayed(sizes: Sizes) -> Figures:
+    """Every action already played, so that no shortcut is left: LinTS against careful NumPy."""
+    size = label(sizes.peers)
+    agent, world = lints(sizes, sizes.peers)
+    everybody = np.arange(sizes.peers)
+    X = world.contexts(sizes.peers)
+    rewards = world.reward(X, everybody)
+    agent.observe(X, everybody, rewards)
+    others: list[Learner] = []
+    for make in (CarefulNumPy, EinsumNumPy):
+        other = make(sizes.peers, sizes.dim, 1.0, world.noise, 0)
+        for x, action, reward in zip(X, everybody.tolist(), rewards.tolist(), strict=True):
+            other.observe(x, action, reward)
+        others.append(other)
+    plays = [Play(agent, world), *(Play(other, world) for other in others)]
+    times = alternate(sizes.turns, *_short(plays, sizes))
+    print("  " + summary(("ours", "careful NumPy", "einsum"), times))
+    return {
+        f"allplayed_{size}_over_numpy": over(times, 0, 1),
+        f"allplayed_{size}_over_numpy_einsum": over(times, 0, 2),
+        f"allplayed_{size}_ms": milliseconds(times, 0),
+        f"allplayed_{size}_played": agent.played,
+    }
+
+
+def _short(plays: Sequence[Play], sizes: Sizes) -> list[Callable[[], float]]:
+    """Sides whose rounds are long: a quarter of a batch each."""
+    return [partial(play.rounds, max(1, sizes.batch // 4)) for play in plays]
+
+
+def peer(name: str) -> Callable[[Sizes], Figures]:
+    """The part that compares LinTS with one library."""
+
+    def run(sizes: Sizes) -> Figures:
+        size = label(sizes.peers)
+        figure = f"{name}_{size}_over_ours"
+        agent, world = lints(sizes, sizes.peers)
+        try:
+            start = time.perf_counter()
+            other = PEERS[name](world.replay(1))
+        except ImportError as error:
+            print(f"  left out: {error} (pip install 'manyarms[bench]')")
+            return {figure: None, f"{name}_{size}_s": None}
+        print(f"  {time.perf_counter() - start:.0f} s to set it up")
+        ours, theirs = practised(sizes, agent, world), Play(other, world)
+        played = agent.played
+        times = alternate(sizes.peer_turns, lambda: ours.rounds(sizes.batch), lambda: theirs.rounds(1))
+        print("  " + summary(("ours", name), times))
+        return {
+            figure: over(times, 1, 0),
+            f"{name}_{size}_s": milliseconds(times, 1) / 1e3,
+            f"{name}_{size}_ours_played": played,
+        }
+
+    run.__doc__ = f"{name} against LinTS after its rounds."
+    return run
+
+
+PARTS: dict[str, Callable[[Sizes], Figures]] = {
+    "lints": run_lints,
+    "hierts": run_hierts,
+    "mets": run_mets,
+    "mets-many-effects": run_many_effects,
+    "mets-onehot": run_onehot,
+    "state": run_state,
+    "textbook": run_textbook,
+    "numpy": run_numpy,
+    "allplayed": run_allplayed,
+    **{name: peer(name) for name in PEERS},
+}
+
+
+# ---- running ----------------------------------------------------------------------------------------------------------
+
+
+def verdict(name: str, value: float | int | None) -> str:
+    """What the goal of a figure says about it."""
+    if name not in GOALS:
+        return ""
+    at_most, bound = GOALS[name]
+    goal = f"goal {'<=' if at_most else '>='} {bound:g}"
+    if value is None:
+        return f"{goal}, not measured"
+    return f"{goal}, {'met' if (value <= bound) == at_most or value == bound else 'MISSED'}"
+
+
+def run_parts(names: Sequence[str], sizes: Sizes) -> Figures:
+    """Run parts one after the other, and print their figures as they come."""
+    figures: Figures = {}
+    for name in names:
+        start = time.perf_counter()
+        print(f"{name}: {(PARTS[name].__doc__ or '').splitlines()[0]}", flush=True)
+        found = PARTS[name](sizes)
+        for figure, value in found.items():
+            shown = "-" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+            print(f"  {figure:<42} {shown:>14}  {verdict(figure, value)}".rstrip())
+        print(f"  ({time.perf_counter() - start:.0f} s)\n", flush=True)
+        figures.update(found)
+        gc.collect()
+    return figures
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="Speed and memory of online decisions; ends with one line of JSON.")
+    parser.add_argument(
+        "--only", action="append", choices=list(PARTS), metavar="PART", help="run this part (repeatable)"
+    )
+    parser.add_argument("--quick", action="store_true", help="no peers, and a third of the turns")
+    parser.add_argument("--list", action="store_true", help="name the parts")
+    options = parser.parse_args(arguments)
+    if options.list:
+        print("\n".join(f"{name:<18} {(part.__doc__ or '').splitlines()[0]}" for name, part in PARTS.items()))
+        return
+    names = options.only or [name for name in PARTS if not (options.quick and name in PEERS)]
+    sizes = Sizes()
+    figures = run_parts(names, replace(sizes, turns=sizes.turns // 3) if options.quick else sizes)
+    print(json.dumps({k: round(v, 5) if isinstance(v, float) else v for k, v in figures.items()}))
+
+
+if __name__ == "__main__":
+    main()

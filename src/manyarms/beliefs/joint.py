@@ -1,0 +1,138 @@
+"""One parameter shared by all actions: R | x, a ~ p(. | phi(x, a)^T theta) (thesis, lines 1524-1561).
+
+theta is the one leaf of any root. A context is the matrix of the actions' features, phi(x, 1), ..., phi(x, K), or whatever a
+feature map turns into it. Scores of different actions are dependent, so theta itself is drawn, once per context, and one product
+gives them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms import validate
+from manyarms._typing import AnyArray, Array, Ints
+from manyarms.beliefs.belief import Belief, check_contexts
+from manyarms.beliefs.catalogue import Catalogue, Offer
+from manyarms.beliefs.leaves import Leaves
+from manyarms.beliefs.likelihoods import Likelihood
+from manyarms.beliefs.mixing import Mixing
+from manyarms.beliefs.roots import Root
+from manyarms.errors import InvalidInput
+
+FeatureMap = Callable[[Array], Array]
+
+
+class JointBelief(Belief):
+    """A belief about one parameter: a two-level belief whose only action it is, seen through features."""
+
+    kind = "joint"
+
+    def __init__(
+        self,
+        root: Root,
+        mixing: Mixing,
+        covariance: Array,
+        likelihood: Likelihood,
+        actions: int,
+        feature_map: FeatureMap | None = None,
+        context_shape: tuple[int, ...] | None = None,
+    ) -> None:
+        self.take_over(Belief(root, Leaves(mixing, covariance, 1), likelihood), actions)
+        if (feature_map is None) != (context_shape is None):
+            raise InvalidInput("context_shape", context_shape, "a shape together with a feature map, or neither")
+        self.feature_map = feature_map
+        self.context_shape = context_shape or (actions, self.dim)
+
+    def take_over(self, inner: Belief, actions: int) -> None:
+        """Become a belief about the parameter of the one action of `inner`."""
+        self.__dict__.update(inner.__dict__)
+        # every action is known through its features, so that none waits to be played: all have slots from the start
+        self._all = Catalogue(validate.count("actions", actions), None, distinct=False)
+        for action in range(actions):
+            self._all.play(action)
+
+    @property
+    def catalogue(self) -> Catalogue:
+        return self._all
+
+    def contexts(self, x: npt.ArrayLike) -> tuple[Array, bool]:
+        return check_contexts(x, self.context_shape)
+
+    def features(self, x: Array) -> Array:
+        """phi(x, a) for all actions, (K, d)."""
+        if self.feature_map is None:
+            return x
+        return validate.as_array("feature_map", self.feature_map(x), (self._all.size, self.dim))
+
+    # ---- learning -----------------------------------------------------------------------------------------------------
+
+    def observe(self, X: Array, actions: Ints, rewards: Array) -> None:
+        """Learn checked rows."""
+        phi = np.stack([self.features(x)[a] for x, a in zip(X, actions.tolist(), strict=True)])
+        super().observe(phi, np.zeros(len(phi), dtype=np.int64), rewards)
+
+    # ---- what decisions ask -------------------------------------------------------------------------------------------
+
+    def _parameter(self, M: Array) -> tuple[Array, Array]:
+        """Conditional mean (n, d) given the roots M (n, p), and factor (d, d), of theta."""
+        leaves = self.leaves
+        ids = np.zeros(1, dtype=np.int64)
+        if len(leaves.counts):
+            S, c = leaves.packing.unpack(leaves.S.rows[0]), leaves.c.rows[0]
+        else:
+            S, c = leaves.covariance, np.zeros(self.dim)
+        if self.root.known:
+            mean = np.broadcast_to(c if len(leaves.counts) else leaves.mixing.apply(ids, M[0])[0], (len(M), self.dim))
+        else:
+            mean = c + np.stack([leaves.mixing.apply(ids, m)[0] for m in M]) @ leaves.precision @ S
+        return mean, cast(Array, np.linalg.cholesky(S))
+
+    def draw_scores(self, X: Array, offer: Offer, rng: np.random.Generator) -> tuple[Array, Array]:
+        M = self.root.draw(rng, len(X))
+        mean, factor = self._parameter(M)
+        theta = mean + rng.standard_normal(mean.shape) @ factor.T
+        scores = np.stack([self.features(x) @ t for x, t in zip(X, theta, strict=True)])
+        return (scores if offer.slots is None else scores[:, offer.slots]), M
+
+    def played_moments(self, X: Array, offer: Offer, *, spread: bool) -> tuple[Array, Array]:
+        mean, covariance = self.action_posterior(np.zeros(1, dtype=np.int64))
+        phi = np.stack([self.features(x) for x in X])
+        if offer.slots is not None:
+            phi = phi[:, offer.slots]
+        variance = np.einsum("nkd,de,nke->nk", phi, covariance[0], phi) if spread else np.zeros(phi.shape[:2])
+        return phi @ mean[0], variance
+
+    def unplayed_moments(self, x: Array, offer: Offer, *, spread: bool) -> tuple[Array, Array]:
+        return np.zeros(len(offer.counts)), np.zeros(len(offer.counts))
+
+    def action_posterior(self, ids: Ints) -> tuple[Array, Array]:
+        """Mean and covariance of the one parameter, the same for every id."""
+        ids = np.zeros(len(ids), dtype=np.int64)
+        mean, factor = self._parameter(self.root.mean()[None])
+        covariance = factor @ factor.T
+        if not self.root.known:
+            leaves = self.leaves
+            towards = covariance @ leaves.precision
+            pulled = np.stack([leaves.mixing.lift(0, row) for row in towards]) @ self.root.factor()
+            covariance = covariance + pulled @ pulled.T
+        return np.repeat(mean, len(ids), axis=0), np.repeat(covariance[None], len(ids), axis=0)
+
+    def add_actions(self, weights: object, number: int | None, covariance: Array | None) -> Ints:
+        raise InvalidInput("actions", "new ones", "a new agent: the features of a context fix the number of actions")
+
+    # ---- state --------------------------------------------------------------------------------------------------------
+
+    def spec(self) -> dict[str, object]:
+        if self.feature_map is not None:
+            raise InvalidInput(
+                "feature_map", "a function", "contexts that are feature matrices: functions cannot be saved"
+            )
+        return {**super().spec(), "kind": self.kind, "actions": self._all.size}
+
+    def arrays(self) -> dict[str, AnyArray]:
+        retired = np.fromiter(self._all.retired, np.int64, len(self._all.retired))
+        return {**super().arrays(), "retired": retired}

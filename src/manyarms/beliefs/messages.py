@@ -1,0 +1,136 @@
+"""Evidence on its way up a diffusion chain, and draws on their way down.
+
+Let level 0 be f_1(psi_1), the mean of the actions, and let the leaves' evidence about it be a precision G_0 and an information
+vector B_0 (what `Leaves` passes to any root). Going up, for l = 1, ..., L, with Sigma = Sigma_(l+1):
+
+    evidence about psi_l          (G_l, B_l) = pull-back of the evidence about f_l(psi_l) through f_l
+    psi_l | psi_(l+1), data       N(S_l (Sigma^-1 f_(l+1)(psi_(l+1)) + B_l), S_l),    S_l = (Sigma^-1 + G_l)^-1
+    evidence about f_(l+1)        (Sigma^-1 - Sigma^-1 S_l Sigma^-1, Sigma^-1 S_l B_l)
+
+(thesis, lines 3488-3530 and 1470-1500; f_(L+1) = 0). Only the pull-back differs:
+
+    exact      linear links, (W^T G W, W^T B): the posterior of the linear-Gaussian chain
+    thesis     any links, (G, B) itself: the links are left out on the way up (thesis, lines 3552-3556)
+    jacobian   any links, linearised at a point p: f(psi) ~ f(p) + J (psi - p) gives (J^T G J, J^T (B - G (f(p) - J p))),
+               exact for linear links
+
+With no evidence all three give back the prior. Everything has a leading axis, one chain per entry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from manyarms._typing import Array
+from manyarms.chains import DiffusionPrior
+from manyarms.errors import InvalidInput
+
+RULES = ("thesis", "jacobian")
+
+
+@dataclass
+class Layers:
+    """Posterior conditionals of n chains: psi_l = towards_l f_(l+1)(psi_(l+1)) + offset_l + factor_l z, by level from 1 to L."""
+
+    towards: Array  # (n, L, d, d): S_l Sigma_(l+1)^-1
+    offset: Array  # (n, L, d): S_l B_l
+    factor: Array  # (n, L, d, d): S_l = factor factor^T
+
+    def put(self, where: Array | slice, other: Layers) -> None:
+        """Overwrite some chains."""
+        self.towards[where], self.offset[where], self.factor[where] = other.towards, other.offset, other.factor
+
+
+class Chain:
+    """A diffusion prior with what the messages need of it, computed once."""
+
+    def __init__(self, prior: DiffusionPrior, rule: str = "thesis") -> None:
+        if rule not in RULES:
+            raise InvalidInput("approximation", repr(rule), f"one of {', '.join(RULES)}")
+        self.prior = prior
+        self.rule = rule
+        self.exact = prior.matrices is not None
+        self.precisions = np.linalg.inv(prior.covariances)
+        self.factors = np.linalg.cholesky(prior.covariances)
+
+    def up(self, G: Array, B: Array) -> Layers:
+        """Layers of n chains from their evidence G (n, d, d), B (n, d)."""
+        points = self._prior_path() if self.rule == "jacobian" and not self.exact else None
+        layers = self._up(G, B, points)
+        if points is not None:  # linearise once more where the first posterior lies
+            layers = self._up(G, B, self.path(layers))
+        return layers
+
+    def _up(self, G: Array, B: Array, points: list[Array] | None) -> Layers:
+        n, d, L = len(G), self.prior.dim, self.prior.depth
+        layers = Layers(np.empty((n, L, d, d)), np.empty((n, L, d)), np.empty((n, L, d, d)))
+        for level in range(1, L + 1):
+            G, B = self._pull_back(level, G, B, points)
+            # S = C (I + C^T G C)^-1 C^T with C C^T = Sigma: sound however small or large Sigma is
+            C = self.factors[level]
+            middle = C.T @ G @ C
+            middle = (middle + np.swapaxes(middle, -1, -2)) / 2 + np.eye(d)
+            lower = np.linalg.cholesky(middle)
+            root = np.swapaxes(np.linalg.solve(lower, np.broadcast_to(C.T, lower.shape)), -1, -2)
+            S = root @ np.swapaxes(root, -1, -2)
+            towards = S @ self.precisions[level]
+            layers.towards[:, level - 1] = towards
+            layers.offset[:, level - 1] = np.einsum("nij,nj->ni", S, B)
+            layers.factor[:, level - 1] = root
+            # Sigma^-1 - Sigma^-1 S Sigma^-1 = (Sigma^-1 S) G, which does not cancel where G is small
+            above = np.swapaxes(towards, -1, -2) @ G
+            G = (above + np.swapaxes(above, -1, -2)) / 2
+            B = np.einsum("nji,nj->ni", towards, B)
+        return layers
+
+    def _pull_back(self, level: int, G: Array, B: Array, points: list[Array] | None) -> tuple[Array, Array]:
+        if self.exact:
+            assert self.prior.matrices is not None
+            W = self.prior.matrices[level - 1]
+            return W.T @ G @ W, B @ W
+        if points is None:
+            return G, B
+        link, at = self.prior.links[level - 1], np.broadcast_to(points[level - 1], B.shape)
+        J = link.jacobian(at)
+        gap = link(at) - np.einsum("nij,nj->ni", J, at)
+        left = np.swapaxes(J, -1, -2)
+        return left @ G @ J, np.einsum("nij,nj->ni", left, B - np.einsum("nij,nj->ni", G, gap))
+
+    def _prior_path(self) -> list[Array]:
+        """psi_1, ..., psi_L of the prior with no noise, (1, d) each."""
+        psi = np.zeros((1, self.prior.dim))
+        out = [psi]
+        for level in range(self.prior.depth - 1, 0, -1):
+            psi = self.prior.links[level](psi)
+            out.append(psi)
+        return out[::-1]
+
+    def path(self, layers: Layers) -> list[Array]:
+        """psi_1, ..., psi_L with no noise: the chain of conditional means, (n, d) each."""
+        psi = layers.offset[:, -1]
+        out = [psi]
+        for level in range(self.prior.depth - 1, 0, -1):
+            psi = np.einsum("nij,nj->ni", layers.towards[:, level - 1], self.prior.links[level](psi))
+            psi = psi + layers.offset[:, level - 1]
+            out.append(psi)
+        return out[::-1]
+
+    def down(self, layers: Layers, rng: np.random.Generator, n: int) -> Array:
+        """(n, d) draws of f_1(psi_1): n from one chain, or one from each of n chains."""
+        prior = self.prior
+        one = len(layers.offset) == 1
+
+        def noisy(level: int, mean: Array) -> Array:
+            z = rng.standard_normal((n, prior.dim))
+            factor = layers.factor[:, level - 1]
+            step: Array = z @ factor[0].T if one else np.matmul(factor, z[:, :, None])[:, :, 0]
+            return mean + step
+
+        psi = noisy(prior.depth, layers.offset[:, -1])
+        for level in range(prior.depth - 1, 0, -1):
+            mean, towards = prior.links[level](psi), layers.towards[:, level - 1]
+            mean = mean @ towards[0].T if one else np.matmul(towards, mean[:, :, None])[:, :, 0]
+            psi = noisy(level, mean + layers.offset[:, level - 1])
+        return prior.links[0](psi)

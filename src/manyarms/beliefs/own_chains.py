@@ -1,0 +1,223 @@
+"""One diffusion chain per action: what a prior pre-trained on single actions' parameters says.
+
+The leaves are the same as ever; above each played one stands a chain of its own, whose evidence is that leaf's,
+
+    G = Sigma_1^-1 S_a G_a,    B = Sigma_1^-1 c_a        (leaves.py, messages.py)
+
+Actions that nobody has played are independent draws of the same diffusion, so that only their number m matters. Up to `bank`
+of them draw their chains afresh. More than that share a bank of draws of f_1(psi_1), made once: x^T theta is then a mixture of
+as many Gaussians, and its largest of m draws is found by inverting the distribution function (noise.py), whatever m is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtr
+
+from manyarms._typing import AnyArray, Array, Ints
+from manyarms.beliefs.belief import Belief
+from manyarms.beliefs.catalogue import Offer
+from manyarms.beliefs.chain_root import chain_arrays
+from manyarms.beliefs.growing import Growing
+from manyarms.beliefs.leaves import Leaves
+from manyarms.beliefs.likelihoods import Likelihood
+from manyarms.beliefs.messages import Chain, Layers
+from manyarms.beliefs.mixing import Identity
+from manyarms.beliefs.roots import KnownRoot
+from manyarms.chains import DiffusionPrior
+from manyarms.errors import InvalidInput
+
+BANK = 8192
+POSTERIOR_DRAWS = 4096
+
+
+class _NoRoot(KnownRoot):
+    """Nothing is shared: evidence goes to the chain of the action itself."""
+
+    kind = "none"
+    known = False
+
+
+class OwnChains(Belief):
+    """A belief whose actions have independent diffusion priors."""
+
+    kind = "own-chains"
+
+    def __init__(
+        self,
+        prior: DiffusionPrior,
+        likelihood: Likelihood,
+        rule: str = "thesis",
+        bank: int = BANK,
+        leaves: Leaves | None = None,
+    ) -> None:
+        leaves = Leaves(Identity(), prior.covariances[0], prior.actions) if leaves is None else leaves
+        super().__init__(_NoRoot(np.zeros(prior.dim)), leaves, likelihood)
+        self.chain = Chain(prior, rule)
+        L, d = prior.depth, prior.dim
+        self._towards, self._offset = Growing((L, d, d)), Growing((L, d))
+        self._factor, self._pull = Growing((L, d, d)), Growing((d, d))
+        self._bank_size = bank
+        self._bank: Array | None = None
+
+    # ---- learning -----------------------------------------------------------------------------------------------------
+
+    def observe(self, X: Array, actions: Ints, rewards: Array) -> None:
+        """Learn checked rows; the chains of the actions touched are worked out anew."""
+        super().observe(X, actions, rewards)
+        slots = np.array([self.catalogue.slot_of[a] for a in np.unique(actions).tolist()])
+        self._work_out(slots)
+
+    def _work_out(self, slots: Ints) -> None:
+        leaves = self.leaves
+        while len(self._offset) < len(leaves.counts):
+            for table in self._tables().values():
+                table.append(0.0)
+        for start in range(0, len(slots), leaves.chunk):
+            some = slots[start : start + leaves.chunk]
+            pull = leaves.precision @ leaves.packing.unpack(leaves.S.rows[some])
+            G = pull @ leaves.packing.unpack(leaves.G.rows[some])
+            layers = self.chain.up((G + np.swapaxes(G, 1, 2)) / 2, leaves.c.rows[some] @ leaves.precision)
+            self._pull.rows[some] = pull
+            self._towards.rows[some], self._offset.rows[some] = layers.towards, layers.offset
+            self._factor.rows[some] = layers.factor
+
+    def _layers(self, slots: Ints | None) -> Layers:
+        some = slice(None) if slots is None else slots
+        return Layers(self._towards.rows[some], self._offset.rows[some], self._factor.rows[some])
+
+    # ---- what decisions ask -------------------------------------------------------------------------------------------
+
+    def draw_scores(self, X: Array, offer: Offer, rng: np.random.Generator) -> tuple[Array, Array]:
+        nothing = np.zeros((len(X), 1))
+        number = len(offer.ids_of_slots())
+        if not number:
+            return np.empty((len(X), 0)), nothing
+        layers = self._layers(offer.slots)
+        mean, variance = self.leaves.scores(X, None, offer.slots)
+        pull = self._pull.rows if offer.slots is None else self._pull.rows[offer.slots]
+        for i, x in enumerate(X):
+            centres = self.chain.down(layers, rng, number)
+            mean[i] += np.einsum("ad,ad->a", pull @ x, centres)
+        return mean + np.sqrt(np.maximum(variance, 0.0)) * rng.standard_normal(mean.shape), nothing
+
+    def best_unplayed(
+        self, x: Array, root: Array, offer: Offer, floor: float, k: int, rng: np.random.Generator
+    ) -> tuple[Array, Ints]:
+        left, sd = offer.fresh, float(np.sqrt(x @ self.leaves.covariance @ x))
+        if not left:
+            return np.empty(0), np.empty(0, dtype=np.int64)
+        if left <= self._bank_size:
+            scores = self.chain.prior.draw_centres(rng, left) @ x
+            scores += sd * rng.standard_normal(left)
+        else:
+            scores = largest_of_mixture(self._centres() @ x, sd, left, k, rng)
+        scores = scores[scores > floor]
+        if len(scores) > k:
+            scores = -np.partition(-scores, k - 1)[:k]
+        return scores, np.zeros(len(scores), dtype=np.int64)  # all unplayed actions are one unit
+
+    def _centres(self) -> Array:
+        if self._bank is None:
+            self._bank = self.chain.prior.draw_centres(np.random.default_rng(0), self._bank_size)
+        return self._bank
+
+    def played_moments(self, X: Array, offer: Offer, *, spread: bool) -> tuple[Array, Array]:
+        """Means along the chains of conditional means; variances are not to be had in closed form."""
+        self._refuse(spread)
+        mean, variance = self.leaves.scores(X, None, offer.slots)
+        layers = self._layers(offer.slots)
+        if len(layers.offset):
+            centres = self.chain.prior.links[0](self.chain.path(layers)[0])
+            pull = self._pull.rows if offer.slots is None else self._pull.rows[offer.slots]
+            mean += np.einsum("aij,nj,ai->na", pull, X, centres)
+        return mean, variance
+
+    def unplayed_moments(self, x: Array, offer: Offer, *, spread: bool) -> tuple[Array, Array]:
+        self._refuse(spread)
+        return np.full(len(offer.counts), float(self._centres().mean(axis=0) @ x)), np.zeros(len(offer.counts))
+
+    def _refuse(self, spread: bool) -> None:
+        if spread:
+            raise InvalidInput("decision", "one that needs variances", "Thompson or greedy, for one chain per action")
+
+    def action_posterior(self, ids: Ints) -> tuple[Array, Array]:
+        """Moments of draws m with a fixed seed: with P = S_a Sigma_1^-1, mean c_a + P E[m], covariance S_a + P Cov(m) P^T."""
+        rng, leaves = np.random.default_rng(0), self.leaves
+        mean, covariance = np.empty((len(ids), self.dim)), np.empty((len(ids), self.dim, self.dim))
+        for i, action in enumerate(ids.tolist()):
+            slot = self.catalogue.slot_of.get(action)
+            if slot is None:
+                pull, own, c = np.eye(self.dim), leaves.covariance, np.zeros(self.dim)
+                centres = self.chain.prior.draw_centres(rng, POSTERIOR_DRAWS)
+            else:
+                pull, c = self._pull.rows[slot], leaves.c.rows[slot]
+                own = leaves.packing.unpack(leaves.S.rows[slot])
+                centres = self.chain.down(self._layers(np.array([slot])), rng, POSTERIOR_DRAWS)
+            moved = centres @ pull
+            mean[i] = c + moved.mean(axis=0)
+            covariance[i] = own + np.cov(moved.T).reshape(self.dim, self.dim)
+        return mean, covariance
+
+    # ---- state --------------------------------------------------------------------------------------------------------
+
+    def spec(self) -> dict[str, object]:
+        links = [link.kind for link in self.chain.prior.links]
+        chain = {"rule": self.chain.rule, "links": links, "bank": self._bank_size}
+        return {**super().spec(), "kind": self.kind, "chain": chain}
+
+    def arrays(self) -> dict[str, AnyArray]:
+        own = {name: table.rows for name, table in self._tables().items()}
+        return {**super().arrays(), **{f"chain.{n}": a for n, a in {**chain_arrays(self.chain.prior), **own}.items()}}
+
+    def _tables(self) -> dict[str, Growing]:
+        return {"towards": self._towards, "offset": self._offset, "factor": self._factor, "pull": self._pull}
+
+    def restore_tables(self, arrays: dict[str, AnyArray]) -> None:
+        """Take over the chains of a saved belief."""
+        for name, table in self._tables().items():
+            table.extend(arrays[name])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of everything it holds."""
+        return (
+            super().nbytes
+            + sum(t.nbytes for t in self._tables().values())
+            + (0 if self._bank is None else self._bank.nbytes)
+        )
+
+
+def largest_of_mixture(means: Array, sd: float, count: int, k: int, rng: np.random.Generator) -> Array:
+    """The k largest of `count` independent draws from the equal mixture of N(means_i, sd^2), k <= count.
+
+    With tail(t) = mean of 1 - Phi((t - means_i) / sd), the j-th largest solves tail(t) = -expm1(log_cdf_j), where
+    log_cdf_j = log_cdf_(j-1) - E / (count - j + 1) (noise.py). Newton on the logarithm of the tail, kept inside a bracket.
+    """
+    out, log_cdf = np.empty(k), 0.0
+    high = float(means.max()) + 40.0 * sd
+    for j in range(k):
+        log_cdf -= float(rng.standard_exponential()) / (count - j)
+        target = -np.expm1(log_cdf)
+        low = float(means.min()) - 40.0 * sd
+        t = out[j - 1] if j else float(means.max())
+        for _ in range(200):
+            z = (t - means) / sd
+            tail = float(ndtr(-z).mean())
+            if abs(tail - target) <= 1e-12 * target:
+                break
+            if tail > target:
+                low = max(low, t)
+            else:
+                high = min(high, t)
+            density = float(np.exp(-0.5 * z * z).mean()) / (sd * np.sqrt(2 * np.pi))
+            step = tail * np.log(tail / target) / density if tail > 0 and density > 0 else np.inf
+            new = t + step
+            if not low < new < high:
+                new = (low + high) / 2
+            if new == t:
+                break
+            t = new
+        out[j] = t
+        high = t
+    return out

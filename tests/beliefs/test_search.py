@@ -1,0 +1,155 @@
+"""Every search for the best unplayed action draws from the law of scoring each of them: the argmax, and the score itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from brute_force import same_law
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from manyarms._typing import Array, Ints
+from manyarms.beliefs import blocks, search
+from manyarms.beliefs.blocks import Blocks
+
+DRAWS = 4000
+C = np.array([0.9, -0.5, 0.3])  # coefficients of the features
+SD = 0.6
+Found = tuple[Array, Ints]
+Search = Callable[[Array, Ints, float, int, np.random.Generator], Found]
+
+
+def by_groups(features: Array, counts: Ints, floor: float, k: int, rng: np.random.Generator) -> Found:
+    return search.groups(features @ C, SD, counts, floor, k, rng)
+
+
+def by_scan(features: Array, counts: Ints, floor: float, k: int, rng: np.random.Generator) -> Found:
+    return search.scan(features.T, C, SD, counts, floor, k, rng)
+
+
+def by_scan_of_own_sds(features: Array, counts: Ints, floor: float, k: int, rng: np.random.Generator) -> Found:
+    return search.scan(features.T, C, np.full(len(counts), SD), counts, floor, k, rng)
+
+
+def by_blocks(features: Array, counts: Ints, floor: float, k: int, rng: np.random.Generator) -> Found:
+    built = Blocks(features)
+    sizes = np.add.reduceat(counts[built.order].astype(np.float64), built.starts)
+    return search.open_blocks(built, C, SD, counts, sizes, bool((counts <= 1).all()), floor, k, rng)
+
+
+def every_score(features: Array, counts: Ints, k: int, rng: np.random.Generator) -> Found:
+    """The plain way: a score for every member of every unit."""
+    owners = np.repeat(np.arange(len(counts)), counts)
+    scores = (features @ C)[owners] + SD * rng.standard_normal(len(owners))
+    best = np.argsort(-scores)[:k]
+    return scores[best], owners[best]
+
+
+COUNTS = {
+    "one each": np.ones(11, dtype=np.int64),
+    "some gone": np.array([1, 0, 1, 1, 0, 0, 1, 1, 0, 1, 1]),
+    "many of each": np.array([3, 1, 0, 25, 2, 1, 7, 0, 1, 4, 2]),
+    "one left": np.array([0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0]),
+}
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of at most three units, pieces of four: eleven units then go through all that a million would."""
+    monkeypatch.setattr(blocks, "BLOCK", 3)
+    monkeypatch.setattr(search, "PIECE", 4)
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("counts", COUNTS.values(), ids=COUNTS.keys())
+@pytest.mark.parametrize("find", [by_groups, by_scan, by_scan_of_own_sds, by_blocks])
+@pytest.mark.parametrize("k", [1, 3])
+def test_the_best_have_the_law_of_scoring_everyone(find: Search, counts: Ints, k: int, rng: np.random.Generator) -> None:
+    k = min(k, int(counts.sum()))
+    features = np.random.default_rng(5).uniform(-1, 1, (len(counts), 3))
+    ours, plain = np.empty((DRAWS, k)), np.empty((DRAWS, k))
+    owners, plain_owners = np.empty((DRAWS, k), dtype=np.int64), np.empty((DRAWS, k), dtype=np.int64)
+    for i in range(DRAWS):
+        scores, units = find(features, counts, -np.inf, k, rng)
+        best = np.argsort(-scores)[:k]
+        ours[i], owners[i] = scores[best], units[best]
+        plain[i], plain_owners[i] = every_score(features, counts, k, rng)
+    assert (counts[owners] > 0).all()
+    assert same_law(owners, plain_owners) > 1e-4
+    for j in range(k):
+        assert stats.ks_2samp(ours[:, j], plain[:, j]).pvalue > 1e-4
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("find", [by_groups, by_scan, by_blocks])
+@pytest.mark.parametrize("k", [1, 2])
+def test_a_floor_hides_only_what_lies_below_it(find: Search, k: int, rng: np.random.Generator) -> None:
+    """The winner, or that nobody reaches the floor, has the same law as without one."""
+    counts, floor = COUNTS["many of each"], 2.1
+    features = np.random.default_rng(5).uniform(-1, 1, (len(counts), 3))
+    ours, plain = np.empty((DRAWS, k), dtype=np.int64), np.empty((DRAWS, k), dtype=np.int64)
+    for i in range(DRAWS):
+        for out, (scores, units) in (
+            (ours, find(features, counts, floor, k, rng)),
+            (plain, every_score(features, counts, k, rng)),
+        ):
+            above = scores > floor
+            best = np.argsort(-scores[above])[:k]
+            out[i] = -1
+            out[i, : len(best)] = units[above][best]
+    assert 0.1 < (plain[:, 0] < 0).mean() < 0.9  # the floor matters
+    assert same_law(ours, plain) > 1e-4
+
+
+def test_the_search_in_blocks_leaves_most_of_them_closed(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+    """Otherwise it would be exact and useless. Wide features, small noise: a handful of 200 blocks is opened."""
+    features = rng.standard_normal((20_000, 3))
+    monkeypatch.setattr(blocks, "BLOCK", 100)
+    built = Blocks(features)
+    opened = []
+    original = search._open
+    monkeypatch.setattr(search, "_open", lambda *arguments: (opened.append(1), original(*arguments))[1])
+    sizes = (built.stops - built.starts).astype(np.float64)
+    for _ in range(20):
+        search.open_blocks(built, C, 0.3, np.ones(20_000, dtype=np.int64), sizes, True, -np.inf, 1, rng)
+    assert len(opened) / 20 < 0.1 * len(built)
+
+
+@given(seed=st.integers(0, 10**6), rows=st.integers(1, 60), size=st.integers(1, 9), width=st.integers(1, 4))
+def test_blocks_hold_every_unit_once_and_bound_its_mean(seed: int, rows: int, size: int, width: int) -> None:
+    rng = np.random.default_rng(seed)
+    features = rng.standard_normal((rows, width)) * 10.0 ** rng.integers(-8, 9, width)
+    if seed % 3 == 0:
+        features[:, 0] = 1.0
+    before = blocks.BLOCK
+    blocks.BLOCK = size
+    try:
+        built = Blocks(features)
+    finally:
+        blocks.BLOCK = before
+    assert sorted(built.order.tolist()) == list(range(rows))
+    assert built.starts[0] == 0 and built.stops[-1] == rows and (built.starts[1:] == built.stops[:-1]).all()
+    assert (built.stops - built.starts).max() <= size
+    assert (built.place_of[built.order] == np.arange(rows)).all()
+    c = rng.standard_normal(width)
+    bounds = built.bounds(c)
+    for j, (start, stop) in enumerate(zip(built.starts, built.stops, strict=True)):
+        members = built.order[start:stop]
+        assert (built.members[j] == features[members].T).all()
+        assert (c @ built.members[j] <= bounds[j]).all()
+        assert (features[members] @ c <= bounds[j]).all()
+
+
+@given(seed=st.integers(0, 10**6), k=st.integers(1, 6))
+def test_certain_keeps_all_that_may_be_among_the_best(seed: int, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    score, counts = rng.integers(0, 4, 12).astype(float), rng.integers(0, 3, 12)
+    values, units = search.certain(score, counts, k)
+    live = np.flatnonzero(counts)
+    assert (counts[units] > 0).all() and (score[units] == values).all()
+    if len(live):
+        threshold = np.sort(score[live])[::-1][min(k, len(live)) - 1]
+        assert units.tolist() == live[score[live] >= threshold].tolist()
