@@ -16,7 +16,6 @@ os.environ["MKL_NUM_THREADS"] = "1"
 
 import argparse
 import gc
-import json
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
@@ -25,31 +24,13 @@ from functools import partial
 
 import numpy as np
 from _peers import PEERS, CarefulNumPy, EinsumNumPy, Textbook
+from _report import Figures, as_json, first_line, report
 from _timing import Learner, Play, alternate, floor_of_scoring, label, milliseconds, over, summary
 
 import manyarms as ma
+from manyarms._typing import Array, Ints
 from manyarms.agent import Agent
 from manyarms.worlds import MixedEffect
-
-Figures = dict[str, float | int | None]
-
-# what the figures have to reach: (is it an upper bound, the bound)
-GOALS: dict[str, tuple[bool, float]] = {
-    "lints_1e6_over_1e4": (True, 1.5),
-    "lints_1e6_ms": (True, 1.0),
-    "hierts_1e6_over_1e4": (True, 1.5),
-    "hierts_1e6_ms": (True, 1.0),
-    "mets_1e6_over_floor": (True, 0.1),
-    "mets_1e6_ms": (True, 2.0),
-    "mets_l20_1e6_over_floor": (True, 1.3),
-    "mets_onehot_1e6_over_1e4": (True, 1.5),
-    "textbook_1e4_over_ours": (False, 1000.0),
-    "mabwiser_1e5_over_ours": (False, 1000.0),
-    "contextualbandits_1e5_over_ours": (False, 1000.0),
-    "vw_1e5_over_ours": (False, 1000.0),
-    "numpy_1e5_over_ours": (False, 20.0),
-    "allplayed_1e5_over_numpy": (True, 1.2),
-}
 
 
 @dataclass(frozen=True)
@@ -102,6 +83,12 @@ def practised(sizes: Sizes, agent: Agent, world: MixedEffect) -> Play:
     return play
 
 
+def one_row_each(world: MixedEffect) -> tuple[Array, Ints, Array]:
+    """Contexts, actions and rewards that play every action once."""
+    X, everybody = world.contexts(world.actions), np.arange(world.actions)
+    return X, everybody, world.reward(X, everybody)
+
+
 # ---- parts ------------------------------------------------------------------------------------------------------------
 
 
@@ -123,17 +110,17 @@ def flat(name: str, make: Callable[[Sizes, int], tuple[Agent, MixedEffect]], siz
 
 
 def run_lints(sizes: Sizes) -> Figures:
-    """LinTS with a common prior: does a round at a million actions cost what it costs at ten thousand?"""
+    """LinTS with a common prior: is a round flat in the number of actions?"""
     return flat("lints", lints, sizes)
 
 
 def run_hierts(sizes: Sizes) -> Figures:
-    """HierTS: the same."""
+    """HierTS, which learns the common mean: is it flat in the number of actions, too?"""
     return flat("hierts", hierts, sizes)
 
 
 def run_onehot(sizes: Sizes) -> Figures:
-    """meTS with one-hot categories: the same."""
+    """meTS with one-hot categories: is it flat in the number of actions, too?"""
     return flat("mets_onehot", mets_onehot, sizes)
 
 
@@ -254,9 +241,7 @@ def run_allplayed(sizes: Sizes) -> Figures:
     """Every action already played, so that no shortcut is left: LinTS against careful NumPy."""
     size = label(sizes.peers)
     agent, world = lints(sizes, sizes.peers)
-    everybody = np.arange(sizes.peers)
-    X = world.contexts(sizes.peers)
-    rewards = world.reward(X, everybody)
+    X, everybody, rewards = one_row_each(world)
     agent.observe(X, everybody, rewards)
     others: list[Learner] = []
     for make in (CarefulNumPy, EinsumNumPy):
@@ -292,14 +277,19 @@ def peer(name: str) -> Callable[[Sizes], Figures]:
             other = PEERS[name](world.replay(1))
         except ImportError as error:
             print(f"  left out: {error} (pip install 'manyarms[bench]')")
-            return {figure: None, f"{name}_{size}_s": None}
+            return {figure: None}
         print(f"  {time.perf_counter() - start:.0f} s to set it up")
-        ours, theirs = practised(sizes, agent, world), Play(other, world)
+        everything, _ = lints(sizes, sizes.peers)
+        everything.observe(*one_row_each(world.replay(1)))
+        ours, theirs, full = practised(sizes, agent, world), Play(other, world), Play(everything, world)
         played = agent.played
-        times = alternate(sizes.peer_turns, lambda: ours.rounds(sizes.batch), lambda: theirs.rounds(1))
-        print("  " + summary(("ours", name), times))
+        times = alternate(
+            sizes.peer_turns, partial(ours.rounds, sizes.batch), partial(theirs.rounds, 1), *_short([full], sizes)
+        )
+        print("  " + summary(("ours", name, "ours with every action played"), times))
         return {
             figure: over(times, 1, 0),
+            f"{name}_{size}_over_ours_allplayed": over(times, 1, 2),
             f"{name}_{size}_s": milliseconds(times, 1) / 1e3,
             f"{name}_{size}_ours_played": played,
         }
@@ -322,37 +312,7 @@ PARTS: dict[str, Callable[[Sizes], Figures]] = {
 }
 
 
-# ---- running ----------------------------------------------------------------------------------------------------------
-
-
-def verdict(name: str, value: float | int | None) -> str:
-    """What the goal of a figure says about it."""
-    if name not in GOALS:
-        return ""
-    at_most, bound = GOALS[name]
-    goal = f"goal {'<=' if at_most else '>='} {bound:g}"
-    if value is None:
-        return f"{goal}, not measured"
-    return f"{goal}, {'met' if (value <= bound) == at_most or value == bound else 'MISSED'}"
-
-
-def run_parts(names: Sequence[str], sizes: Sizes) -> Figures:
-    """Run parts one after the other, and print their figures as they come."""
-    figures: Figures = {}
-    for name in names:
-        start = time.perf_counter()
-        print(f"{name}: {(PARTS[name].__doc__ or '').splitlines()[0]}", flush=True)
-        found = PARTS[name](sizes)
-        for figure, value in found.items():
-            shown = "-" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
-            print(f"  {figure:<42} {shown:>14}  {verdict(figure, value)}".rstrip())
-        print(f"  ({time.perf_counter() - start:.0f} s)\n", flush=True)
-        figures.update(found)
-        gc.collect()
-    return figures
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None, sizes: Sizes | None = None) -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description="Speed and memory of online decisions; ends with one line of JSON.")
     parser.add_argument(
@@ -361,13 +321,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="no peers, and a third of the turns")
     parser.add_argument("--list", action="store_true", help="name the parts")
     options = parser.parse_args(arguments)
+    titles = {name: first_line(part) for name, part in PARTS.items()}
     if options.list:
-        print("\n".join(f"{name:<18} {(part.__doc__ or '').splitlines()[0]}" for name, part in PARTS.items()))
+        print("\n".join(f"{name:<18} {title}" for name, title in titles.items()))
         return
+    sizes = sizes or Sizes()
+    if options.quick:
+        sizes = replace(sizes, turns=max(1, sizes.turns // 3))
     names = options.only or [name for name in PARTS if not (options.quick and name in PEERS)]
-    sizes = Sizes()
-    figures = run_parts(names, replace(sizes, turns=sizes.turns // 3) if options.quick else sizes)
-    print(json.dumps({k: round(v, 5) if isinstance(v, float) else v for k, v in figures.items()}))
+    print(as_json(report({name: partial(PARTS[name], sizes) for name in names}, titles)))
 
 
 if __name__ == "__main__":

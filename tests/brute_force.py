@@ -198,15 +198,11 @@ def same_law(first: Ints, second: Ints) -> float:
 
     Chi-square test of homogeneity; labels seen fewer than 20 times in both samples together are pooled.
     """
-    first, second = np.atleast_2d(first.T).T, np.atleast_2d(second.T).T
-    labels, inverse = np.unique(np.concatenate([first, second]), axis=0, return_inverse=True)
-    inverse = inverse.ravel()
-    table = np.stack(
-        [
-            np.bincount(inverse[: len(first)], minlength=len(labels)),
-            np.bincount(inverse[len(first) :], minlength=len(labels)),
-        ]
-    )
+    both = np.concatenate([first, second]).reshape(len(first) + len(second), -1)
+    base = int(both.max()) + 2  # -1 may stand for "nobody"
+    codes = (both + 1) @ base ** np.arange(both.shape[1])
+    labels, inverse = np.unique(codes, return_inverse=True)
+    table = np.stack([np.bincount(part, minlength=len(labels)) for part in np.split(inverse, [len(first)])])
     often = table.sum(axis=0) >= 20
     pooled = np.column_stack([table[:, often], table[:, ~often].sum(axis=1)])
     pooled = pooled[:, pooled.sum(axis=0) > 0]

@@ -27,6 +27,12 @@ def matrices() -> ma.Belief:
     return ma.Belief(ma.GaussianRoot(rng.normal(size=4), np.eye(4)), leaves, ma.Linear(0.8))
 
 
+def chain(*, linear: bool, shared: bool = True) -> ma.DiffusionPrior:
+    rng = np.random.default_rng(2)
+    links = [rng.uniform(-1, 1, (D, D)) if linear else ma.NetworkLink.random(D, 8, rng, scaled=True) for _ in range(2)]
+    return ma.DiffusionPrior(K, D, links, [0.5, np.full(D, 0.8), np.eye(D)], shared)
+
+
 common = ma.ActionPrior(K, np.zeros(D), np.eye(D))
 AGENTS: dict[str, Callable[[int], ma.Agent]] = {
     "meTS": lambda s: ma.meTS(mixed(), seed=s),
@@ -49,6 +55,14 @@ AGENTS: dict[str, Callable[[int], ma.Agent]] = {
     "epsilon-greedy": lambda s: ma.EpsilonGreedyAgent(mixed(), epsilon=0.3, seed=s),
     "uniform": lambda s: ma.UniformAgent(K, D, seed=s),
     "any W_a": lambda s: ma.Agent(matrices(), ma.Thompson(), s),
+    "dTS-LL": lambda s: ma.dTS(chain(linear=True), seed=s),
+    "dTS-LN": lambda s: ma.dTS(chain(linear=True), ma.Logistic(), seed=s),
+    "dTS-NL": lambda s: ma.dTS(chain(linear=False), seed=s),
+    "dTS-NN": lambda s: ma.dTS(chain(linear=False), ma.Logistic(), seed=s),
+    "dTS-NL jacobian": lambda s: ma.dTS(chain(linear=False), approximation="jacobian", seed=s),
+    "dTS, own chains": lambda s: ma.dTS(chain(linear=False, shared=False), seed=s),
+    "dTS, own chains, logistic": lambda s: ma.dTS(chain(linear=True, shared=False), ma.Logistic(), seed=s),
+    "HierTS-1": lambda s: ma.HierTS(chain(linear=True).two_level(2), seed=s),
 }
 BELIEFS: dict[str, Callable[[], ma.Belief]] = {
     "independent, common": lambda: ma.belief_of(common, ma.Linear(0.5)),
@@ -57,6 +71,8 @@ BELIEFS: dict[str, Callable[[], ma.Belief]] = {
     "mixed effects": lambda: ma.belief_of(mixed(), ma.Linear()),
     "mixed effects, own covariances": lambda: ma.belief_of(mixed(per_action=True), ma.Linear()),
     "any W_a": matrices,
+    "linear chain": lambda: ma.belief_of(chain(linear=True), ma.Linear(0.5)),
+    "HierTS-1": lambda: ma.belief_of(chain(linear=True).two_level(2), ma.Linear(0.5)),
 }
 
 

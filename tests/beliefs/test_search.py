@@ -19,25 +19,27 @@ DRAWS = 4000
 C = np.array([0.9, -0.5, 0.3])  # coefficients of the features
 SD = 0.6
 Found = tuple[Array, Ints]
-Search = Callable[[Array, Ints, float, int, np.random.Generator], Found]
+Find = Callable[[float, int, np.random.Generator], Found]  # floor, k, generator
+Search = Callable[[Array, Ints], Find]  # for units with these features, and so many members left
 
 
-def by_groups(features: Array, counts: Ints, floor: float, k: int, rng: np.random.Generator) -> Found:
-    return search.groups(features @ C, SD, counts, floor, k, rng)
+def by_groups(features: Array, counts: Ints) -> Find:
+    return lambda floor, k, rng: search.groups(features @ C, SD, counts, floor, k, rng)
 
 
-def by_scan(features: Array, counts: Ints, floor: float, k: int, rng: np.random.Generator) -> Found:
-    return search.scan(features.T, C, SD, counts, floor, k, rng)
+def by_scan(features: Array, counts: Ints) -> Find:
+    return lambda floor, k, rng: search.scan(features.T, C, SD, counts, floor, k, rng)
 
 
-def by_scan_of_own_sds(features: Array, counts: Ints, floor: float, k: int, rng: np.random.Generator) -> Found:
-    return search.scan(features.T, C, np.full(len(counts), SD), counts, floor, k, rng)
+def by_scan_of_own_sds(features: Array, counts: Ints) -> Find:
+    return lambda floor, k, rng: search.scan(features.T, C, np.full(len(counts), SD), counts, floor, k, rng)
 
 
-def by_blocks(features: Array, counts: Ints, floor: float, k: int, rng: np.random.Generator) -> Found:
+def by_blocks(features: Array, counts: Ints) -> Find:
     built = Blocks(features)
     sizes = np.add.reduceat(counts[built.order].astype(np.float64), built.starts)
-    return search.open_blocks(built, C, SD, counts, sizes, bool((counts <= 1).all()), floor, k, rng)
+    alone = bool((counts <= 1).all())
+    return lambda floor, k, rng: search.open_blocks(built, C, SD, counts, sizes, alone, floor, k, rng)
 
 
 def every_score(features: Array, counts: Ints, k: int, rng: np.random.Generator) -> Found:
@@ -65,15 +67,16 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("counts", COUNTS.values(), ids=COUNTS.keys())
-@pytest.mark.parametrize("find", [by_groups, by_scan, by_scan_of_own_sds, by_blocks])
+@pytest.mark.parametrize("by", [by_groups, by_scan, by_scan_of_own_sds, by_blocks])
 @pytest.mark.parametrize("k", [1, 3])
-def test_the_best_have_the_law_of_scoring_everyone(find: Search, counts: Ints, k: int, rng: np.random.Generator) -> None:
+def test_the_best_have_the_law_of_scoring_everyone(by: Search, counts: Ints, k: int, rng: np.random.Generator) -> None:
     k = min(k, int(counts.sum()))
     features = np.random.default_rng(5).uniform(-1, 1, (len(counts), 3))
+    find = by(features, counts)
     ours, plain = np.empty((DRAWS, k)), np.empty((DRAWS, k))
     owners, plain_owners = np.empty((DRAWS, k), dtype=np.int64), np.empty((DRAWS, k), dtype=np.int64)
     for i in range(DRAWS):
-        scores, units = find(features, counts, -np.inf, k, rng)
+        scores, units = find(-np.inf, k, rng)
         best = np.argsort(-scores)[:k]
         ours[i], owners[i] = scores[best], units[best]
         plain[i], plain_owners[i] = every_score(features, counts, k, rng)
@@ -84,16 +87,17 @@ def test_the_best_have_the_law_of_scoring_everyone(find: Search, counts: Ints, k
 
 
 @pytest.mark.usefixtures("small_pieces")
-@pytest.mark.parametrize("find", [by_groups, by_scan, by_blocks])
+@pytest.mark.parametrize("by", [by_groups, by_scan, by_blocks])
 @pytest.mark.parametrize("k", [1, 2])
-def test_a_floor_hides_only_what_lies_below_it(find: Search, k: int, rng: np.random.Generator) -> None:
+def test_a_floor_hides_only_what_lies_below_it(by: Search, k: int, rng: np.random.Generator) -> None:
     """The winner, or that nobody reaches the floor, has the same law as without one."""
     counts, floor = COUNTS["many of each"], 2.1
     features = np.random.default_rng(5).uniform(-1, 1, (len(counts), 3))
+    find = by(features, counts)
     ours, plain = np.empty((DRAWS, k), dtype=np.int64), np.empty((DRAWS, k), dtype=np.int64)
     for i in range(DRAWS):
         for out, (scores, units) in (
-            (ours, find(features, counts, floor, k, rng)),
+            (ours, find(floor, k, rng)),
             (plain, every_score(features, counts, k, rng)),
         ):
             above = scores > floor
