@@ -18,6 +18,7 @@ from manyarms._typing import Array, Ints
 from manyarms.agent import Agent
 from manyarms.beliefs import (
     Belief,
+    Common,
     FactoredRoot,
     GaussianRoot,
     Identity,
@@ -28,10 +29,10 @@ from manyarms.beliefs import (
     Root,
     Weights,
 )
+from manyarms.beliefs.mixing import Mixing
 from manyarms.decisions import Thompson
 
-MIXINGS = ("identity", "weights", "one-hot", "matrices")
-ROOTS = ("known", "gaussian")
+MIXINGS = ("identity", "common", "weights", "one-hot", "matrices")
 
 Rows = tuple[Array, Ints, Array]  # contexts (n, d), actions (n,), rewards (n,)
 
@@ -76,6 +77,16 @@ class Joint:
         return Joint(
             self.mean + gain @ (r - H @ self.mean), (covariance + covariance.T) / 2, self.root_dim, self.dim
         )
+
+    def given_gaussians(self, G: Array, B: Array) -> Joint:
+        """Times exp(-theta_a^T G_a theta_a / 2 + B_a^T theta_a) for every action: G (K, d, d), B (K, d)."""
+        precision = np.linalg.inv(self.covariance)
+        information = precision @ self.mean
+        for a in range(self.actions):
+            precision[self._of(a), self._of(a)] += G[a]
+            information[self._of(a)] += B[a]
+        covariance = np.linalg.inv(precision)
+        return Joint(covariance @ information, covariance, self.root_dim, self.dim)
 
     def root(self) -> tuple[Array, Array]:
         """Mean and covariance of m."""
@@ -157,15 +168,18 @@ def random_case(
         own = np.broadcast_to(own[0], own.shape)
     effects = 3
     if mixing == "identity":
-        form: Identity | Weights | Matrices = Identity()
+        form: Mixing = Identity()
         W = np.broadcast_to(np.eye(dim), (actions, dim, dim))
+    elif mixing == "common":
+        matrix = rng.standard_normal((dim, dim + 1))  # p != d on purpose
+        form, W = Common(matrix), np.broadcast_to(matrix, (actions, dim, dim + 1))
     elif mixing in ("weights", "one-hot"):
         b = rng.uniform(-1, 1, (actions, effects))
         if mixing == "one-hot":
             b = np.eye(effects)[rng.integers(effects, size=actions)]
         form, W = Weights(b), np.stack([np.kron(row, np.eye(dim)) for row in b])
     else:
-        W = rng.standard_normal((actions, dim, dim + 1))  # p != d on purpose
+        W = rng.standard_normal((actions, dim, dim + 1))
         form = Matrices(W)
     p = W.shape[2]
     mean = rng.standard_normal(p)

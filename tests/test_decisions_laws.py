@@ -62,6 +62,7 @@ CASES = {
     "LinTS, own means": made("matrices", "known"),
     "HierTS": made("identity"),
     "HierTS, own covariances": made("identity", shared=False),
+    "HierTS, two levels": made("common"),
     "meTS, one-hot": made("one-hot"),
     "meTS, distinct weights": made("weights"),
     "meTS, repeated weights": repeated_weights,

@@ -95,9 +95,8 @@ class Agent:
         number, draws = validate.count("k", k), validate.count("draws", draws)
         if number > offer.total:
             raise InvalidInput("k", number, f"at most {offer.total}, the number of actions offered")
-        if (
-            rng is None
-        ):  # seeded by a copy of the agent's stream: neither a part of it nor a repetition of what comes next
+        if rng is None:
+            # seeded by a copy of the agent's stream: neither a part of it nor a repetition of what comes next
             rng = np.random.default_rng(copy.deepcopy(self.rng).integers(1 << 63, size=2))
         generator = validate.seeded(rng)
         return self.decision.propensity(self.belief, X[0], action, offer, number, draws, generator)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from manyarms._typing import Array
-from manyarms.beliefs import Belief, FactoredRoot, GaussianRoot, Identity, Leaves, Matrices, Weights
+from manyarms.beliefs import Belief, FactoredRoot, GaussianRoot, Leaves, Matrices, Weights
 
 seeds = st.integers(0, 10**6)
 mixings = st.sampled_from(MIXINGS)
@@ -116,7 +116,9 @@ def test_actions_added_and_retired_in_between_change_nothing_else(
 
     def start() -> Belief:
         first = rows_of(0, 3)
-        mixes = Identity() if first is None else Matrices(first) if mixing == "matrices" else Weights(first)
+        mixes = whole.belief.leaves.mixing  # all alike, unless there are rows
+        if first is not None:
+            mixes = Matrices(first) if mixing == "matrices" else Weights(first)
         return Belief(whole.belief.root, Leaves(mixes, prior[0] if shared else prior[:3], 3), whole.belief.likelihood)
 
     belief = start()

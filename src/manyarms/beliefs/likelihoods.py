@@ -91,9 +91,8 @@ class _Canonical:
         target = r @ X
         u = X @ theta
         value = self._loss(theta, u, target)
-        if not value <= len(X) * float(
-            self.potential(np.zeros(1))[0]
-        ):  # new rows may have made a bad start of the old mode
+        at_zero = len(X) * float(self.potential(np.zeros(1))[0])
+        if not value <= at_zero:  # new rows may have made a bad start of the old mode
             theta, u = np.zeros_like(theta), np.zeros_like(u)
             value = self._loss(theta, u, target)
         for _ in range(MAX_NEWTON_STEPS):
