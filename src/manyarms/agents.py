@@ -164,8 +164,14 @@ def jointTS(
     return Agent(belief, Thompson(), seed, "jointTS")
 
 
+def _must_be_linear(name: str, likelihood: Likelihood, instead: str) -> None:
+    if not isinstance(likelihood, Linear):
+        raise InvalidInput("likelihood", validate.describe(likelihood), f"Linear() for {name}; {instead} takes others")
+
+
 def LinTS(prior: AnyPrior, likelihood: Likelihood = Linear(), *, seed: Seed = None) -> Agent:
     """Thompson sampling with independent linear actions. A structured prior is marginalised action by action."""
+    _must_be_linear("LinTS", likelihood, "GLMTS")
     return _agent("LinTS", prior, likelihood, Thompson(), seed)
 
 
@@ -189,14 +195,14 @@ def LinUCB(
     sqrt(lambda d) + sqrt(d log((1 + n l^2 / (lambda sigma^2)) n)), with lambda the largest mean prior precision and
     l = `context_norm` the largest norm of a context (default sqrt(d), contexts in [-1, 1]^d).
     """
+    _must_be_linear("LinUCB", likelihood, "UCBGLM")
     independent = _independent(prior)
     if width is None:
         n, d = validate.count("horizon", horizon), independent.dim
         norm = math.sqrt(d) if context_norm is None else validate.positive("context_norm", context_norm)
         precisions = np.linalg.inv(independent.covariance)
         lam = float(np.trace(precisions, axis1=-2, axis2=-1).max()) / d
-        noise = likelihood.variance if isinstance(likelihood, Linear) else 1.0
-        width = math.sqrt(lam * d) + math.sqrt(d * math.log((1 + n * norm**2 / (lam * noise)) * n))
+        width = math.sqrt(lam * d) + math.sqrt(d * math.log((1 + n * norm**2 / (lam * likelihood.variance)) * n))
     return _agent("LinUCB", independent, likelihood, UCB(width), seed)
 
 

@@ -69,6 +69,9 @@ class Decision(Protocol):
 def settle_uniformly(offer: Offer, pick: Pick, rng: np.random.Generator) -> Ints:
     """Members of units by a uniform draw without replacement."""
     played, places = pick
+    if len(places) == 1 and not played[0]:
+        place, count = int(places[0]), int(offer.counts[places[0]])
+        return np.array([offer.member(place, int(rng.integers(count)))])
     ids = np.empty(len(places), dtype=np.int64)
     ids[played] = offer.ids_of_slots()[places[played]]
     if played.all():

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from manyarms import validate
 from manyarms._typing import Array
 from manyarms.errors import InvalidInput
@@ -96,6 +98,20 @@ class MixedEffectPrior:
         covariance = validate.covariance("action_covariance", self.action_covariance, dim)
         _rows_match("action_covariance", covariance, len(weights))
         object.__setattr__(self, "action_covariance", covariance)
+
+    @classmethod
+    def isotropic(
+        cls, weights: Array, dim: int, *, effect_variance: float = 1.0, action_variance: float = 1.0
+    ) -> MixedEffectPrior:
+        """Effects of mean zero with one variance, actions with another, from the mixing weights alone.
+
+        weights (K, L): for categories one column each, 1 for the categories of an action and 0 elsewhere.
+        """
+        weights = validate.as_array("weights", weights, (None, None))
+        L, d = weights.shape[1], validate.count("dim", dim)
+        effects = np.eye(L * d) * validate.positive("effect_variance", effect_variance)
+        own = np.eye(d) * validate.positive("action_variance", action_variance)
+        return cls(weights, np.zeros((L, d)), effects, own)
 
     @property
     def actions(self) -> int:

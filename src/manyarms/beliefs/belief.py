@@ -140,7 +140,8 @@ class Belief:
             return np.empty((len(X), 0)), M
         mean, variance = self.played_scores(X, M, offer)
         scores = rng.standard_normal(mean.shape)
-        scores *= np.sqrt(np.maximum(variance, 0.0))
+        np.maximum(variance, 0.0, out=variance)
+        scores *= np.sqrt(variance, out=variance)
         scores += mean
         return scores, M
 

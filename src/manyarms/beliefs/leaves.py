@@ -55,15 +55,16 @@ class Leaves:
             self.covariance = covariance
             self.precision = linalg.inverse(covariance)
         else:
-            self.covariances = Growing.of(self.packing.pack(covariance))
+            self.covariances = Growing((self.packing.size,), by_column=True)
+            self.covariances.extend(self.packing.pack(covariance))
         self.counts = Growing((), np.int64)
         self.G = Growing((self.packing.size,))
         self.B = Growing((self.dim,))
-        self.S = Growing((self.packing.size,))
-        self.c = Growing((self.dim,))
+        self.S = Growing((self.packing.size,), by_column=True)
+        self.c = Growing((self.dim,), by_column=True)
         self.loads: Growing | None = None  # b_a of the played actions, by slot
         if isinstance(mixing, Weights):
-            self.loads = Growing((int(mixing.features.shape[1]),))
+            self.loads = Growing((int(mixing.features.shape[1]),), by_column=True)
 
     # ---- priors of single actions -------------------------------------------------------------------------------------
 
@@ -88,7 +89,7 @@ class Leaves:
         if self.shared:
             return np.array([float(x @ self.covariance @ x)])
         rows = self.covariances.rows
-        return cast(Array, (rows if ids is None else rows[ids]) @ self.packing.bilinear(x, x))
+        return cast(Array, self.packing.bilinear(x, x) @ (rows if ids is None else rows[ids]).T)
 
     def check_new_covariance(self, covariance: Array | None, number: int) -> Array | None:
         """Prior covariances of new actions, checked and packed; None where all actions share theirs."""
@@ -191,7 +192,7 @@ class Leaves:
             mean += table[:, 1]
         else:
             loads = self.loads.rows if slots is None else self.loads.rows[slots]
-            mean += np.einsum("nlp,pl->np", table[:, 1:], loads)
+            mean += np.einsum("nlp,lp->np", table[:, 1:], loads.T)
         return mean, table[:, 0]
 
     def _scores_one_by_one(
@@ -246,7 +247,8 @@ class Leaves:
     @property
     def nbytes(self) -> int:
         """Bytes of the tables of played actions, of the prior's tables and of the catalogue's index."""
-        tables = [self.counts, self.G, self.B, self.S, self.c]
+        tables = [self.counts, self.G, self.B, self.S, self.c, self.catalogue.played]
+        tables += [] if self.loads is None else [self.loads]
         prior = 0 if self.mixing.features is None else self.mixing.features.nbytes
         prior += self.covariance.nbytes if self.shared else self.covariances.nbytes
         return sum(t.nbytes for t in tables) + prior + self.catalogue.units.nbytes + 100 * len(self.catalogue.slot_of)
@@ -278,6 +280,8 @@ def restore_leaves(mixing_kind: str, arrays: dict[str, AnyArray], dim: int) -> L
         leaves.catalogue.play(action)
     leaves.catalogue.retire(arrays["retired"])
     for name in ("counts", "G", "B", "S", "c"):
+        if len(arrays[name]) != len(arrays["played"]):
+            raise InvalidInput(name, f"{len(arrays[name])} rows", f"{len(arrays['played'])}, one for each played action")
         getattr(leaves, name).extend(arrays[name])
     if leaves.loads is not None:
         leaves.loads.extend(cast(Array, mixing.features)[arrays["played"]])

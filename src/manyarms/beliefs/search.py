@@ -16,49 +16,66 @@ All return (scores, units): every draw among the best k that exceeds `floor`, in
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
-from manyarms._typing import Array, Ints
+import numpy as np
+from scipy.special import ndtri
+
+from manyarms._typing import Array, Bools, Ints
 from manyarms.beliefs.blocks import Blocks
 from manyarms.noise import log_cdf_of_largest, normal_from_log_cdf
 
 PIECE = 1 << 14
 FEW = 4096  # up to this many units are drawn directly
+WAVE = 16  # blocks opened together at most
 
 Found = tuple[Array, Ints]
+
+
+def one_unit(mean: float, sd: float, count: int, floor: float, rng: np.random.Generator) -> Found:
+    """The best of one unit: a single draw. What `groups` does, for the commonest case of all, without arrays."""
+    tail = -math.expm1(-rng.standard_exponential() / count)
+    score = mean - sd * float(ndtri(tail))
+    return (np.array([score]), np.zeros(1, dtype=np.int64)) if score > floor else _nothing()
 
 
 def successors(
     mean: Array,
     sd: Array | float,
     counts: Array | Ints,
-    log_ceiling: float,
+    log_ceiling: Array | float,
     floor: float,
     k: int,
     rng: np.random.Generator,
 ) -> tuple[Array, Ints]:
     """Up to k order statistics of each unit's draws, as long as they exceed the floor: (scores, index of the unit).
 
-    All draws lie below a common ceiling, given as log Phi(ceiling).
+    All draws of a unit lie below its ceiling, given as log Phi(ceiling).
     """
     which = np.flatnonzero(counts)
     if len(which) < len(counts):
-        mean, counts = mean[which], counts[which]
-        sd = sd if isinstance(sd, float) else sd[which]
-    ceiling: Array | float = log_ceiling
+        mean, counts, sd, log_ceiling = mean[which], counts[which], _some(sd, which), _some(log_ceiling, which)
     scores, owners = [np.empty(0)], [which[:0]]
     for _ in range(k):
         if not len(which):
             break
-        log_cdf = log_cdf_of_largest(counts, ceiling, rng)
+        log_cdf = log_cdf_of_largest(counts, log_ceiling, rng)
         score = mean + sd * normal_from_log_cdf(log_cdf)
         stay = score > floor
         scores.append(score[stay])
         owners.append(which[stay])
         stay &= counts > 1
-        which, mean, counts, ceiling = which[stay], mean[stay], counts[stay] - 1, log_cdf[stay]
-        sd = sd if isinstance(sd, float) else sd[stay]
+        which, mean, counts, log_ceiling = which[stay], mean[stay], counts[stay] - 1, log_cdf[stay]
+        sd = _some(sd, stay)
     return (scores[1], owners[1]) if len(scores) == 2 else (np.concatenate(scores), np.concatenate(owners))
+
+
+def _some(values: Array | float, which: Ints | Bools) -> Array | float:
+    return values if isinstance(values, float) else values[which]
+
+
+def _nothing() -> Found:
+    return np.empty(0), np.empty(0, dtype=np.int64)
 
 
 def groups(mean: Array, sd: Array | float, counts: Ints, floor: float, k: int, rng: np.random.Generator) -> Found:
@@ -134,7 +151,9 @@ def open_blocks(
 ) -> Found:
     """Blocks in descending order of what they can reach; `sizes` are the members left in each block.
 
-    `alone`: no unit has more than one member, so that a block as large as it was built has lost none.
+    They are opened in waves of 1, 2, 4, ... blocks: the first one or two usually raise the floor above most of the rest,
+    and where many must be opened after all, work on whole waves costs less than block by block.
+    `alone`: no unit has more than one member.
     """
     live = np.flatnonzero(sizes > 0)
     log_cdf = log_cdf_of_largest(sizes[live], 0.0, rng)
@@ -142,54 +161,69 @@ def open_blocks(
     reach = blocks.bounds(c)[live] + sd * largest
     hopeful = np.flatnonzero(reach > floor)
     hopeful = hopeful[np.argsort(-reach[hopeful])]
-    scores, units = np.empty(0), np.empty(0, dtype=np.int64)
-    for j in hopeful.tolist():
-        if reach[j] <= floor:
+    scores, units = _nothing()
+    start, wave = 0, 1
+    while start < len(hopeful):
+        some = hopeful[start : start + wave]
+        start, wave = start + wave, min(2 * wave, WAVE)
+        some = some[reach[some] > floor]
+        if not len(some):
             break
-        block = int(live[j])
-        mean = c @ blocks.members[block]
-        margin = floor - sd * largest[j]
-        if mean.max() <= margin:  # the box promised more than its members hold
-            continue
-        start = int(blocks.starts[block])
-        whole = alone and sizes[block] == len(mean)
-        left = None if whole else counts[blocks.order[start : start + len(mean)]]
-        found, owners = _open(mean, sd, left, float(largest[j]), float(log_cdf[j]), margin, floor, k, rng)
+        found, owners = _open(
+            blocks, live[some], c, sd, counts, sizes, alone, largest[some], log_cdf[some], floor, k, rng
+        )
         if len(found):
-            scores = np.concatenate([scores, found])
-            units = np.concatenate([units, blocks.order[start + owners]])
+            scores, units = np.concatenate([scores, found]), np.concatenate([units, owners])
             scores, units, floor = _keep(scores, units, k, floor)
     return scores, units
 
 
 def _open(
-    mean: Array,
+    blocks: Blocks,
+    which: Ints,
+    c: Array,
     sd: float,
-    counts: Ints | None,
-    largest: float,
-    log_ceiling: float,
-    margin: float,
+    counts: Ints,
+    sizes: Array,
+    alone: bool,
+    largest: Array,
+    log_cdf: Array,
     floor: float,
     k: int,
     rng: np.random.Generator,
 ) -> Found:
-    """Draws inside one block, given that its largest noise is `largest`; `counts` None: one member in each unit."""
-    can_win = np.flatnonzero(mean > margin)
-    # the largest noise belongs to a member chosen uniformly among *all* members, those that cannot win included
-    if counts is None:
-        owner = int(rng.integers(len(mean)))
-        left = np.ones(len(can_win))
-    else:
-        ends = np.cumsum(counts)
-        owner = int(np.searchsorted(ends, rng.integers(ends[-1]), side="right"))
-        left = counts[can_win].astype(np.float64)
-    mine = can_win == owner
-    left[mine] -= 1
-    score, which = successors(mean[can_win], sd, left, log_ceiling, floor, k, rng)
-    which = can_win[which]
-    if mine.any():
-        score, which = np.append(score, mean[owner] + sd * largest), np.append(which, owner)
-    return score, which
+    """Draws inside some blocks, given the largest noise of each and its log Phi."""
+    mean = np.concatenate([c @ blocks.members[b] for b in which.tolist()])
+    starts = blocks.starts[which]
+    lengths = blocks.stops[which] - starts
+    ends = np.cumsum(lengths)
+    can_win = np.flatnonzero(mean > np.repeat(floor - sd * largest, lengths))
+    if not len(can_win):  # the boxes promised more than their members hold
+        return _nothing()
+    block = np.searchsorted(ends, can_win, side="right")
+    place = can_win + (starts - (ends - lengths))[block]
+    units = blocks.order[place]
+    mean = mean[can_win]
+    # a block's largest noise belongs to a member chosen uniformly among *all* its members, those that cannot win included
+    mine = place == _owners(blocks, which, counts, sizes, alone, rng)[block]
+    score, winners = successors(mean, sd, counts[units] - mine, log_cdf[block], floor, k, rng)
+    return np.append(score, mean[mine] + sd * largest[block[mine]]), np.append(units[winners], units[mine])
+
+
+def _owners(blocks: Blocks, which: Ints, counts: Ints, sizes: Array, alone: bool, rng: np.random.Generator) -> Ints:
+    """A place in each block, with probability proportional to the members left there."""
+    starts = blocks.starts[which]
+    lengths = blocks.stops[which] - starts
+    if alone and (2 * sizes[which] >= lengths).all():  # most places have their one member: draw until one has
+        owner = starts + rng.integers(lengths)
+        while (gone := counts[blocks.order[owner]] == 0).any():
+            owner[gone] = starts[gone] + rng.integers(lengths[gone])
+        return owner
+    owner = np.empty(len(which), dtype=np.int64)
+    for i, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
+        ends = np.cumsum(counts[blocks.order[start : start + length]])
+        owner[i] = start + np.searchsorted(ends, rng.integers(ends[-1]), side="right")
+    return owner
 
 
 def certain(score: Array, counts: Ints, k: int) -> Found:

@@ -111,10 +111,6 @@ class Units:
             self.size += number
             self.grouped += number
             return True
-        if self.single:  # they are like all the others
-            self.counts[0] += number
-            self.size = self.grouped = self.size + number
-            return True
         if self.size + number - self.grouped > max(LATECOMERS, self.grouped // 64):
             return False
         new = np.arange(self.size, self.size + number)

@@ -6,6 +6,7 @@ catalogue by its log of taken units.
 
 from __future__ import annotations
 
+import math
 from typing import cast
 
 import numpy as np
@@ -42,6 +43,8 @@ class Unplayed:
         if not offer.fresh:
             return np.empty(0), np.empty(0, dtype=np.int64)
         c = leaves.mixing.coefficients(x[None], m[None])[0]
+        if units.single and k == 1:
+            return search.one_unit(float(c[0]), math.sqrt(x @ leaves.covariance @ x), int(offer.counts[0]), floor, rng)
         if offer.units is not None or len(units.counts) <= search.FEW:
             places = offer.units if offer.units is not None else np.arange(len(units.counts))
             mean = self._means(c, places)

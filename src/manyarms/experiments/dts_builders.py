@@ -8,20 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from manyarms import agents, worlds
+from manyarms import agents
 from manyarms.beliefs.likelihoods import Linear, Logistic
 from manyarms.chains import DiffusionPrior
 from manyarms.errors import InvalidInput
 from manyarms.experiments.builders import LINEAR_NOISE_IN_LOGISTIC_WORLDS
 from manyarms.experiments.spec import Call, Cell, seed_of
 from manyarms.priors import ActionPrior
-from manyarms.worlds.diffusion import synthetic_chain
+from manyarms.worlds.diffusion import Diffusion, synthetic_chain
 
 HERE = "manyarms.experiments.dts_builders"
 # draws behind the moments of LinTS's prior where links are not linear: their error is far below the prior's own width
 MOMENT_DRAWS = 20_000
-# hidden units of the non-linear links (thesis, line 1618)
-HIDDEN = {5: 20, 20: 60}
 
 
 def columns_of(d: int, L: int) -> list[int]:
@@ -34,18 +32,16 @@ def columns_of(d: int, L: int) -> list[int]:
 
 def diffusion_world(
     *, actions: int, dim: int, depth: int, links: str, scaled: bool, reward: str, seed: int
-) -> worlds.Diffusion:
+) -> Diffusion:
     """The thesis's synthetic world (lines 1614-1618): a chain drawn anew for every seed, Sigma_l = I, sigma = 1."""
-    chain = synthetic_chain(
-        actions, dim, depth, links=links, hidden=HIDDEN.get(dim, 3 * dim),
-        active=columns_of(dim, depth) if links == "linear" else None, scaled=scaled, seed=seed_of("chain", seed) >> 1,
-    )  # fmt: skip
-    return worlds.Diffusion(chain, reward=reward, noise=1.0, seed=seed)
+    # a seed of its own: the world draws its actions from `seed` itself
+    chain = synthetic_chain(actions, dim, depth, links=links, scaled=scaled, seed=seed_of("chain", seed))
+    return Diffusion(chain, reward=reward, noise=1.0, seed=seed)
 
 
 def bounded_world(
     *, actions: int, dim: int, variances: Sequence[float], active: Sequence[int], noise: float, seed: int
-) -> worlds.Diffusion:
+) -> Diffusion:
     """A world that fulfils the theorem's assumption A4: lambda_1(W_l^T W_l) = 1 and Sigma_l = variances[l - 1] I.
 
     W_l has entries uniform on [-1, 1], active[l - 1] columns that are not zero, and is divided by its largest singular value.
@@ -56,7 +52,7 @@ def bounded_world(
         W = rng.uniform(-1.0, 1.0, (dim, dim))
         W[:, columns:] = 0.0
         links.append(W / np.linalg.norm(W, 2))
-    return worlds.Diffusion(DiffusionPrior(actions, dim, links, list(variances)), reward="linear", noise=noise, seed=seed)
+    return Diffusion(DiffusionPrior(actions, dim, links, list(variances)), reward="linear", noise=noise, seed=seed)
 
 
 def marginal_of(prior: DiffusionPrior) -> ActionPrior:

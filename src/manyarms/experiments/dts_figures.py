@@ -113,9 +113,7 @@ def _axis(axis: Axes, series: Series, xlabel: str, ylabel: str, logarithmic: boo
         axis.set_ylim(bottom=0)
 
 
-def clouds(
-    groups: Mapping[str, Mapping[str, Array]], folder: Path, name: str, title: str, *, columns: int = 3
-) -> Path:
+def clouds(groups: Mapping[str, Mapping[str, Array]], folder: Path, name: str, title: str, *, columns: int = 3) -> Path:
     """Points in the plane, one drawing a group, the first cloud behind the others; the same axes everywhere."""
     columns = min(columns, len(groups))
     everything = np.concatenate([cloud for group in groups.values() for cloud in group.values()])

@@ -117,7 +117,7 @@ GRID = Experiment(
     thesis_lines="1238, 3357-3383",
     scales={
         "smoke": {"rounds": 60, "runs": 3, "K": [10, 30], "d": [2, 3], "L": [3, 6]},
-        "quick": {"rounds": 1_500, "runs": 12, "K": [20, 50, 100], "d": [2, 5], "L": [3, 5, 10, 20]},
+        "quick": {"rounds": 1_000, "runs": 12, "K": [20, 50, 100], "d": [2, 5], "L": [3, 5, 10, 20]},
         "paper": {"rounds": 5_000, "runs": 50, "K": [20, 50, 100], "d": [2, 5], "L": [3, 5, 10, 20]},
     },
     build=_grid_cells,

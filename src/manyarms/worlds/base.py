@@ -21,6 +21,7 @@ from scipy.special import expit
 
 from manyarms import validate
 from manyarms._typing import Array, Ints
+from manyarms.chains import DiffusionPrior
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.priors import ActionPrior, HierarchicalPrior, MixedEffectPrior
 from manyarms.worlds.best import BestAction
@@ -163,8 +164,8 @@ class World(ABC):
         return self.source.kappa_x
 
     @abstractmethod
-    def prior(self) -> MixedEffectPrior:
-        """meTS's prior for this world."""
+    def prior(self) -> MixedEffectPrior | DiffusionPrior:
+        """The structured prior for this world: meTS's or dTS's."""
 
     @abstractmethod
     def action_prior(self) -> ActionPrior:
