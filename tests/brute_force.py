@@ -74,9 +74,7 @@ class Joint:
         seen = H @ self.covariance @ H.T + noise**2 * np.eye(len(A))
         gain = np.linalg.solve(seen, H @ self.covariance).T
         covariance = self.covariance - gain @ H @ self.covariance
-        return Joint(
-            self.mean + gain @ (r - H @ self.mean), (covariance + covariance.T) / 2, self.root_dim, self.dim
-        )
+        return Joint(self.mean + gain @ (r - H @ self.mean), (covariance + covariance.T) / 2, self.root_dim, self.dim)
 
     def given_gaussians(self, G: Array, B: Array) -> Joint:
         """Times exp(-theta_a^T G_a theta_a / 2 + B_a^T theta_a) for every action: G (K, d, d), B (K, d)."""
@@ -101,7 +99,7 @@ class Joint:
     def conditional(self, a: int) -> tuple[Array, Array, Array]:
         """theta_a given m is N(intercept + slope m, covariance): the three of them."""
         own, p = self._of(a), self.root_dim
-        slope = np.linalg.solve(self.covariance[:p, :p], self.covariance[:p, own]).T
+        slope: Array = np.asarray(np.linalg.solve(self.covariance[:p, :p], self.covariance[:p, own]).T)
         covariance = self.covariance[own, own] - slope @ self.covariance[:p, own]
         return self.mean[own] - slope @ self.mean[:p], slope, covariance
 
@@ -182,7 +180,7 @@ def random_case(
         W = rng.standard_normal((actions, dim, dim + 1))
         form = Matrices(W)
     p = W.shape[2]
-    mean = rng.standard_normal(p)
+    mean: Array = rng.standard_normal(int(p))
     above: Root
     if root == "known":
         covariance, above = np.zeros((p, p)), KnownRoot(mean)

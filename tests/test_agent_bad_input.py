@@ -89,7 +89,7 @@ CALLS: dict[str, tuple[Callable[[], Agent], Callable[[Agent], object], str, str]
     "decide: strings": (linear, lambda a: a.decide(["a", "b"]), "x", "'a', 'b'"),
     "decide: numbers as strings": (linear, lambda a: a.decide(["1", "2"]), "x", "'1', '2'"),
     "decide: complex": (linear, lambda a: a.decide(np.array([1j, 0])), "x", "complex"),
-    "decide: nothing": (linear, lambda a: a.decide(None), "x", "None"),  # type: ignore[arg-type]
+    "decide: nothing": (linear, lambda a: a.decide(None), "x", "nan"),  # type: ignore[arg-type]
     "decide: ragged": (linear, lambda a: a.decide([[1.0, 2.0], [1.0]]), "x", "1.0"),
     # k, candidates, exclude
     "decide: k too large": (linear, lambda a: a.decide(X, k=6), "k", "6"),
@@ -102,7 +102,12 @@ CALLS: dict[str, tuple[Callable[[], Agent], Callable[[Agent], object], str, str]
     "decide: all excluded": (linear, lambda a: a.decide(X, exclude=np.arange(6)), "candidates", "empty"),
     "decide: an unknown candidate": (linear, lambda a: a.decide(X, candidates=[0, 6]), "candidates", "action 6"),
     "decide: a negative candidate": (linear, lambda a: a.decide(X, candidates=[-1]), "candidates", "action -1"),
-    "decide: a retired candidate": (linear, lambda a: a.decide(X, candidates=[0, 5]), "candidates", "action 5.*retired"),
+    "decide: a retired candidate": (
+        linear,
+        lambda a: a.decide(X, candidates=[0, 5]),
+        "candidates",
+        "action 5.*retired",
+    ),
     "decide: a candidate twice": (linear, lambda a: a.decide(X, candidates=[0, 3, 0]), "candidates", "action 0 more"),
     "decide: candidates not whole": (linear, lambda a: a.decide(X, candidates=[0.5]), "candidates", "0.5"),
     "decide: a mask": (linear, lambda a: a.decide(X, candidates=[True, False]), "candidates", "True, False"),
@@ -274,7 +279,11 @@ PRIORS: dict[str, tuple[Callable[[], object], str, str]] = {
         "length 3",
     ),
     "leaves of unknown number": (lambda: ma.Leaves(ma.Identity(), EYE), "actions", "None"),
-    "leaves of two numbers": (lambda: ma.Leaves(ma.Weights(np.ones((3, 2))), np.stack([EYE] * 4)), "covariance", "4 rows"),
+    "leaves of two numbers": (
+        lambda: ma.Leaves(ma.Weights(np.ones((3, 2))), np.stack([EYE] * 4)),
+        "covariance",
+        "4 rows",
+    ),
     "matrices of another height": (lambda: ma.Leaves(ma.Matrices(np.ones((3, 3, 1))), EYE), "matrices", "3 x 1"),
     "effects that do not divide": (lambda: ma.FactoredRoot(np.zeros(3), np.eye(3), 2), "effects", "2"),
 }

@@ -7,25 +7,33 @@ import pytest
 from numpy.testing import assert_allclose
 
 import manyarms as ma
+from manyarms._typing import Ints
 from manyarms.agent import Agent
 
 D = 3
 X = np.array([0.5, -0.5, 1.0])
 
 
+def of_alike(K: int) -> list[Agent]:
+    """Whose actions all have the same prior."""
+    return [
+        ma.LinTS(ma.ActionPrior(K, np.zeros(D), np.eye(D)), seed=0),
+        ma.HierTS(ma.HierarchicalPrior(K, np.zeros(D), np.eye(D), np.eye(D)), seed=0),
+    ]
+
+
 def agents(K: int) -> list[Agent]:
     rng = np.random.default_rng(0)
     mixed = ma.MixedEffectPrior(rng.uniform(-1, 1, (K, 2)), np.zeros((2, D)), np.eye(2 * D), np.eye(D))
     return [
-        ma.LinTS(ma.ActionPrior(K, np.zeros(D), np.eye(D)), seed=0),
-        ma.HierTS(ma.HierarchicalPrior(K, np.zeros(D), np.eye(D), np.eye(D)), seed=0),
+        *of_alike(K),
         ma.meTS(mixed, seed=0),
         ma.meTS(mixed, ma.Logistic(), seed=0),
         ma.LinTS(mixed, seed=0),
     ]
 
 
-def add(agent: Agent, number: int) -> np.ndarray:  # type: ignore[type-arg]
+def add(agent: Agent, number: int) -> Ints:
     leaves = agent.belief.leaves
     weights = None if leaves.mixing.features is None else np.full((number, 2), 0.5)
     return agent.add_actions(number, weights=weights, covariance=None if leaves.shared else np.eye(D))
@@ -98,7 +106,7 @@ def test_many_additions_end_in_a_regrouping(number: int) -> None:
 
 def test_state_grows_with_what_is_played() -> None:
     """A catalogue a thousand times larger costs the same, where actions are alike."""
-    small, large = agents(1_000)[:2], agents(1_000_000)[:2]
+    small, large = of_alike(1_000), of_alike(1_000_000)
     rng = np.random.default_rng(0)
     for agent, other in zip(small, large, strict=True):
         for _ in range(50):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from brute_force import MIXINGS, random_case, random_rows
 
 import manyarms as ma
+from brute_force import MIXINGS, random_case, random_rows
 from manyarms import storage
 from manyarms._typing import AnyArray, Array
 from manyarms.agent import Agent
@@ -22,11 +23,16 @@ RNG = np.random.default_rng(0)
 WEIGHTS = RNG.uniform(-1, 1, (K, L))
 ONE_HOT = np.eye(L)[RNG.integers(L, size=K)]
 MEANS = RNG.standard_normal((L, D))
+OWN_MEANS = RNG.standard_normal((K, D))
 OWN = np.stack([np.eye(D) * s for s in RNG.uniform(0.5, 2, K)])
 
 
 def mixed(weights: Array = WEIGHTS, covariance: Array | None = None) -> ma.MixedEffectPrior:
     return ma.MixedEffectPrior(weights, MEANS, np.eye(L * D), np.eye(D) if covariance is None else covariance)
+
+
+def of_case(mixing: str, shared: bool) -> Agent:
+    return random_case(1, mixing, shared=shared, actions=K).agent(1)
 
 
 COMMON = ma.ActionPrior(K, np.zeros(D), np.eye(D))
@@ -35,7 +41,7 @@ SHARED = ma.HierarchicalPrior(K, np.zeros(D), np.eye(D), np.eye(D))
 AGENTS: dict[str, Callable[[], Agent]] = {
     "LinTS": lambda: ma.LinTS(COMMON, seed=1),
     "LinTS, marginal": lambda: ma.LinTS(mixed(), seed=1),
-    "LinTS, own means": lambda: ma.LinTS(ma.ActionPrior(K, RNG.standard_normal((K, D)), np.eye(D)), seed=1),
+    "LinTS, own means": lambda: ma.LinTS(ma.ActionPrior(K, OWN_MEANS, np.eye(D)), seed=1),
     "LinUCB": lambda: ma.LinUCB(COMMON, seed=1),
     "GLM-TS": lambda: ma.GLMTS(COMMON, seed=1),
     "GLM-TS, counts": lambda: ma.GLMTS(COMMON, ma.Poisson(), seed=1),
@@ -56,9 +62,7 @@ AGENTS: dict[str, Callable[[], Agent]] = {
     "uniform": lambda: ma.UniformAgent(K, D, seed=1),
     "pessimistic": lambda: Agent(ma.belief_of(mixed(), ma.Linear()), ma.Pessimistic(0.5), 1),
     **{
-        f"{mixing}, {'shared' if shared else 'own'}": (
-            lambda m=mixing, s=shared: random_case(1, m, shared=s, actions=K).agent(1)
-        )
+        f"{mixing}, {'shared' if shared else 'own'}": (partial(of_case, mixing, shared))
         for mixing in MIXINGS
         for shared in (True, False)
     },
@@ -150,6 +154,27 @@ def test_the_next_decisions_are_the_same(
             assert_same_state(loaded, twin)
 
 
+@pytest.mark.parametrize("played", [3, 97, 700])
+def test_scores_are_the_same_to_the_last_bit_however_tables_have_grown(played: int, tmp_path: Path) -> None:
+    """A loaded table has other room to grow than one that grew row by row; products with it must not show that."""
+    rng = np.random.default_rng(0)
+    actions, effects, d = 5000, 4, 7
+    prior = ma.MixedEffectPrior(
+        rng.uniform(-1, 1, (actions, effects)), np.zeros((effects, d)), np.eye(effects * d), np.eye(d)
+    )
+    contexts = rng.uniform(-1, 1, (40, d))
+    for agent in (ma.meTS(prior, seed=0), ma.LinTS(prior, seed=0), ma.HierTS(prior, seed=0)):
+        for a in range(played):
+            agent.observe(rng.uniform(-1, 1, d), a, float(rng.standard_normal()))
+        agent.save(tmp_path)
+        loaded, twin = ma.load(tmp_path), agent.copy()
+        for X in (contexts[:1], contexts):
+            wanted, _ = agent.belief.draw_scores(X, agent.belief.catalogue.offer(), np.random.default_rng(1))
+            for other in (loaded, twin):
+                scores, _ = other.belief.draw_scores(X, other.belief.catalogue.offer(), np.random.default_rng(1))
+                assert (scores == wanted).all()
+
+
 @pytest.mark.parametrize("make", AGENTS.values(), ids=AGENTS.keys())
 def test_a_copy_is_independent(make: Callable[[], Agent]) -> None:
     """What the copy does leaves the original alone, and both go the same way when they see the same."""
@@ -231,7 +256,8 @@ def test_nothing_saved_is_refused(tmp_path: Path) -> None:
         ma.load(tmp_path / "nowhere")
 
 
-Spec, Arrays = dict[str, Any], dict[str, AnyArray]
+Spec = dict[str, Any]
+Arrays = dict[str, AnyArray]
 
 
 def without(name: str) -> Callable[[Spec, Arrays], None]:

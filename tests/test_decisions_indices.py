@@ -1,4 +1,4 @@
-"""Greedy, UCB and pessimistic decisions: their indices are mean and spread of the brute-force posterior, ties go to the lowest id."""
+"""Greedy, UCB and pessimistic decisions: indices are those of the brute-force posterior, ties go to the lowest id."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from brute_force import MIXINGS, Joint, random_case, random_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.special import expit
 
 import manyarms as ma
+from brute_force import MIXINGS, Joint, random_case, random_rows
 from manyarms._typing import Array, Ints
 from manyarms.agent import Agent
 from manyarms.beliefs import Belief, search
@@ -62,7 +62,7 @@ def test_the_best_by_brute_force_on_every_mixing(
                 ({"exclude": some}, [a for a in alive if a not in some]),
             ):
                 for k in (1, 2):
-                    found = np.asarray(agent.decide(X, k=k, **options))  # type: ignore[arg-type]
+                    found = np.asarray(agent.decide(X, k=k, **options))
                     for x, mine in zip(X, found.tolist(), strict=True):
                         wanted = ranking(joint, x, width, among, k)
                         if mine != wanted:  # rounding may swap what is equal
@@ -73,7 +73,12 @@ def test_the_best_by_brute_force_on_every_mixing(
         search.FEW = before
 
 
-@given(seed=st.integers(0, 10**6), mixing=st.sampled_from(MIXINGS), root=st.sampled_from(("known", "gaussian")), shared=st.booleans())
+@given(
+    seed=st.integers(0, 10**6),
+    mixing=st.sampled_from(MIXINGS),
+    root=st.sampled_from(("known", "gaussian")),
+    shared=st.booleans(),
+)
 def test_marginal_moments_of_played_and_unplayed_actions(seed: int, mixing: str, root: str, shared: bool) -> None:
     case = random_case(seed, mixing, root, shared=shared, actions=K, dim=D)
     rows = random_rows(seed, 12, D, np.array([0, 2, 5]))
@@ -157,7 +162,7 @@ def lowest_of_the_alike(agent: Agent, x: Array, options: dict[str, Any], k: int)
 def test_interchangeable_actions_are_taken_by_id() -> None:
     """Equal rows of weights, spread over the catalogue; the best kind is exhausted before the next begins."""
     b = np.array([[1.0, 0], [0, 1], [1, 0], [0, 1], [1, 0], [0, 1]])
-    prior = ma.MixedEffectPrior(b, [[1.0], [2.0]], np.eye(2), np.eye(1))
+    prior = ma.MixedEffectPrior(b, np.array([[1.0], [2.0]]), np.eye(2), np.eye(1))
     agent = ma.GreedyAgent(prior, seed=0)
     x = np.ones(1)
     assert lowest_of_the_alike(agent, x, {}, 6) == [1, 3, 5, 0, 2, 4]

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from brute_force import random_case, random_rows
 from scipy import stats
 
 import manyarms as ma
+from brute_force import random_case, random_rows
 from manyarms._typing import Array
 from manyarms.agent import Agent
 
@@ -51,7 +51,7 @@ def test_against_quadrature_with_independent_actions() -> None:
 
 def test_against_quadrature_with_a_shared_root() -> None:
     """d = 1: given the root the scores are independent, so one more integral, over the root, gives it exactly."""
-    agent = ma.HierTS(ma.HierarchicalPrior(5, [0.2], [[1.0]], [[0.5]]), ma.Linear(0.5), seed=0)
+    agent = ma.HierTS(ma.HierarchicalPrior(5, np.array([0.2]), np.eye(1), 0.5 * np.eye(1)), ma.Linear(0.5), seed=0)
     agent.observe([[1.0], [0.5], [0.8]], [1, 1, 3], [0.4, 0.1, -0.3])
     belief = agent.belief
     nodes, weights = np.polynomial.hermite_e.hermegauss(40)
@@ -182,7 +182,7 @@ def test_epsilon_greedy_and_uniform_are_exact(k: int) -> None:
         greedy = np.asarray(Agent(belief, ma.Greedy(), 0).decide(X, k=k, **options))
         for decision, epsilon in ((ma.EpsilonGreedy(0.3), 0.3), (ma.Uniform(), 1.0), (ma.EpsilonGreedy(0.0), 0.0)):
             agent = Agent(belief, decision, 0)
-            decided = np.asarray(agent.decide(np.tile(X, (3000, 1)), k=k, **options))
+            decided = np.asarray(agent.decide(np.tile(X, (1500, 1)), k=k, **options))
             total = 0.0
             for a in range(7):
                 found = agent.propensity(X, a, k=k, **options)
@@ -190,8 +190,8 @@ def test_epsilon_greedy_and_uniform_are_exact(k: int) -> None:
                 share = 1 / len(offered) if a in offered else 0.0
                 assert found.value == pytest.approx(epsilon * share + (1 - epsilon) * (a == greedy[0]))
                 assert found.inclusion == pytest.approx(epsilon * k * share + (1 - epsilon) * (a in greedy))
-                assert abs((decided[:, 0] == a).mean() - found.value) < 0.04
-                assert abs((decided == a).any(axis=1).mean() - found.inclusion) < 0.04
+                assert abs((decided[:, 0] == a).mean() - found.value) < 0.05
+                assert abs((decided == a).any(axis=1).mean() - found.inclusion) < 0.05
                 total += found.value
             assert total == pytest.approx(1)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from brute_force import MIXINGS, covariance_matrix, random_case
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -12,6 +11,7 @@ from scipy.optimize import approx_fprime
 from scipy.special import expit
 
 import manyarms as ma
+from brute_force import MIXINGS, covariance_matrix, random_case
 from manyarms._typing import Array, Ints
 from manyarms.beliefs import Belief, Logistic, Poisson
 from manyarms.beliefs.likelihoods import TOLERANCE
@@ -21,7 +21,7 @@ GLM = Logistic | Poisson
 
 def rewards(likelihood: GLM, u: Array, rng: np.random.Generator) -> Array:
     if isinstance(likelihood, Logistic):
-        return (rng.random(u.shape) < expit(u)).astype(np.float64)
+        return np.asarray(rng.random(u.shape) < expit(u), dtype=np.float64)
     return rng.poisson(np.exp(u)).astype(np.float64)
 
 
@@ -69,8 +69,12 @@ HARD: dict[str, tuple[GLM, Array, Array]] = {
     "all clicks": (Logistic(), np.ones((50, 1)), np.ones(50)),
     "no clicks": (Logistic(), np.ones((50, 1)), np.zeros(50)),
     "separable": (Logistic(), np.array([[-2.0, 1], [-1, 1], [1, 1], [2, 1]]), np.array([0.0, 0, 1, 1])),
-    "separable, large contexts": (Logistic(), 1e4 * np.array([[-2.0, 1], [-1, 1], [1, 1], [2, 1]]), np.array([0.0, 0, 1, 1])),
-    "one direction only": (Logistic(), np.ones((20, 3)), np.arange(20) % 2.0),
+    "separable, large contexts": (
+        Logistic(),
+        1e4 * np.array([[-2.0, 1], [-1, 1], [1, 1], [2, 1]]),
+        np.array([0.0, 0, 1, 1]),
+    ),
+    "one direction only": (Logistic(), np.ones((20, 3)), np.tile([0.0, 1.0], 10)),
     "context of zeros": (Logistic(), np.zeros((3, 2)), np.array([1.0, 0, 1])),
     "no counts": (Poisson(), np.ones((50, 1)), np.zeros(50)),
     "no counts, large contexts": (Poisson(), 50 * np.ones((5, 2)), np.zeros(5)),
@@ -126,10 +130,10 @@ def test_beliefs_are_exact_once_the_likelihood_is_a_gaussian(
         belief.observe(X[start : start + 5], A[start : start + 5], r[start : start + 5])
     G, B = np.zeros((K, d, d)), np.zeros((K, d))
     for a, slot in belief.leaves.catalogue.slot_of.items():
-        mine = A == a
+        mine = a == A
         mode, G[a] = likelihood.fit(X[mine], r[mine], belief._modes.rows[slot].copy())
         B[a] = G[a] @ mode
-        assert belief.leaves.counts.rows[slot] == mine.sum()
+        assert belief.leaves.counts.rows[slot] == np.count_nonzero(mine)
     if root == "known":  # the joint covariance is singular then, and the actions are independent
         for a in range(K):
             mean, covariance = case.joint.action(a)
@@ -248,10 +252,10 @@ def test_the_laplace_posterior_with_many_rows(
 ) -> None:
     """Against quadrature. The error falls like 1/sqrt(n), as it should where the likelihood turns Gaussian.
 
-    With *few* rows it is poor, and that is the method and not this code: it is the likelihood that is replaced by a Gaussian around
-    its own maximum, and as long as all rewards of an action agree (one click, or none in ten) that maximum lies far out, at the
-    ridge's mercy, where the likelihood is flat. Such rows then count for almost nothing: the posterior stays near the prior. See
-    the next test for how far off that is.
+    With *few* rows it is poor, and that is the method and not this code: it is the likelihood that is replaced by a
+    Gaussian around its own maximum, and as long as all rewards of an action agree (one click, or none in ten) that maximum
+    lies far out, at the ridge's mercy, where the likelihood is flat. Such rows then count for almost nothing: the posterior
+    stays near the prior. See the next test for how far off that is.
     """
     means, deviations = laplace_errors(likelihood, d, n, 10)
     assert np.median(means) < 1.2 * typical
@@ -269,7 +273,7 @@ def test_the_laplace_posterior_with_few_rows_is_poor() -> None:
 
 def test_one_click_teaches_almost_nothing() -> None:
     """One row of reward 1: exactly, the mean moves by 0.4 standard deviations; here by less than a thousandth."""
-    agent = ma.GLMTS(ma.ActionPrior(1, [0.0], [[1.0]]))
+    agent = ma.GLMTS(ma.ActionPrior(1, np.zeros(1), np.eye(1)))
     agent.observe([1.0], 0, 1.0)
     mean, _ = agent.posterior(0)
     exact, _ = by_quadrature(Logistic(), np.ones((1, 1)), np.ones(1), np.eye(1))
@@ -286,7 +290,7 @@ def hierarchical_quadrature(
     logs = -0.5 * m**2 / root_variance
     kernel = np.exp(-0.5 * (theta[None, :] - m[:, None]) ** 2 / own_variance)
     for a in range(K):
-        own = log_likelihood(likelihood, X[A == a], r[A == a], theta[:, None])
+        own = log_likelihood(likelihood, X[a == A], r[a == A], theta[:, None])
         logs = logs + np.log(kernel @ np.exp(own - own.max()))
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
@@ -303,7 +307,7 @@ def test_the_approximation_carried_up_to_the_root(likelihood: GLM, worst: float)
         theta = rng.standard_normal() + 0.6 * rng.standard_normal(K)
         X, A = rng.uniform(-1, 1, (n, 1)), np.arange(n) % K
         r = rewards(likelihood, X[:, 0] * theta[A], rng)
-        agent = ma.HierTS(ma.HierarchicalPrior(K, [0.0], [[1.0]], [[0.36]]), likelihood)
+        agent = ma.HierTS(ma.HierarchicalPrior(K, np.zeros(1), np.eye(1), 0.36 * np.eye(1)), likelihood)
         agent.observe(X, A, r)
         mean, sd = hierarchical_quadrature(likelihood, X, A, r, K, 1.0, 0.36)
         root = agent.belief.root
@@ -317,7 +321,7 @@ def test_priors_matter_less_and_less() -> None:
     X = rng.uniform(-1, 1, (5000, 2))
     r = rewards(Logistic(), X @ np.array([1.0, -2.0]), rng)
     theta, G = Logistic().fit(X, r, np.zeros(2))
-    agent = ma.GLMTS(ma.ActionPrior(1, [3.0, 3.0], covariance_matrix(rng, 2, 4.0)))
+    agent = ma.GLMTS(ma.ActionPrior(1, np.array([3.0, 3.0]), covariance_matrix(rng, 2, 4.0)))
     agent.observe(X, np.zeros(5000, dtype=np.int64), r)
     mean, covariance = agent.posterior(0)
     assert_allclose(mean, theta, atol=0.02)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pytest
-from brute_force import MIXINGS, Case, Joint, Rows, covariance_of_root, random_case, random_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+import manyarms.beliefs.belief as module
+from brute_force import MIXINGS, Case, Joint, Rows, covariance_of_root, random_case, random_rows
 from manyarms._typing import Array
 from manyarms.beliefs import Belief, FactoredRoot, GaussianRoot, Leaves, Matrices, Weights
 
@@ -17,7 +21,7 @@ mixings = st.sampled_from(MIXINGS)
 roots = st.sampled_from(("known", "gaussian"))
 
 
-def close(have: Array, want: Array) -> None:
+def close(have: Array, want: npt.NDArray[Any]) -> None:
     """Equal to 1e-8 of the size of what is wanted."""
     assert_allclose(have, want, rtol=0, atol=1e-8 * max(1e-30, float(np.abs(want).max())))
 
@@ -147,21 +151,31 @@ def test_a_small_batch_of_long_contexts_is_the_same_batch() -> None:
         assert_exact(case.belief, case.joint.given(rows, case.noise))
 
 
-def test_a_batch_folded_in_many_pieces_is_the_same_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pieces in which products and full matrices are made must not show."""
-    import manyarms.beliefs.belief as module
-
-    case = random_case(5, "weights", actions=6, dim=3)
-    rows = random_rows(5, 200, 3, np.arange(6))
-    monkeypatch.setattr(module, "PRODUCTS_AT_A_TIME", 7)
+@pytest.mark.parametrize("n", [200, 5000])
+@pytest.mark.parametrize("chunks", [1, 3])
+def test_a_batch_folded_in_many_pieces_is_the_same_batch(n: int, chunks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pieces in which products and full matrices are made, and chunks of a log, must not show."""
+    K, dim = 6, 3
+    case = random_case(5, "weights", actions=K, dim=dim)
+    X, A, r = random_rows(5, n, dim, np.arange(K))
+    monkeypatch.setattr(module, "PRODUCTS_AT_A_TIME", 700 if n > 1000 else 7)
     case.belief.leaves.chunk = 2
-    learn(case.belief, rows, [])
-    assert_exact(case.belief, case.joint.given(rows, case.noise))
+    if chunks == 1:
+        case.belief.observe(X, A, r)
+    else:
+        parts = (np.array_split(part, chunks) for part in (X, A, r))
+        case.belief.fold(zip(*parts, strict=True))
+    weight = case.noise**-2
+    G = np.stack([weight * X[a == A].T @ X[a == A] for a in range(K)])
+    B = np.stack([weight * X[a == A].T @ r[a == A] for a in range(K)])
+    joint = case.joint.given_gaussians(G, B)
+    assert_exact(case.belief, joint)
     x = np.array([0.3, -0.4, 0.9])
     offer = case.belief.leaves.catalogue.offer()
     mean, variance = case.belief.played_moments(x[None], offer, spread=True)
-    order = [case.belief.leaves.catalogue.slot_of[a] for a in range(6)]
-    want, covariance = case.joint.given(rows, case.noise).scores(x)
+    order = [case.belief.leaves.catalogue.slot_of[a] for a in range(K)]
+    assert case.belief.leaves.counts.rows[order].tolist() == np.bincount(A).tolist()
+    want, covariance = joint.scores(x)
     close(mean[0, order], want)
     close(variance[0, order], np.diag(covariance))
 
@@ -214,8 +228,8 @@ def test_a_blockwise_root_drops_every_cross_term(seed: int, shared: bool, n: int
         information = [precision[l] @ prior_mean[l * dim : (l + 1) * dim] for l in range(effects)]
         for a in range(K):
             inverse = np.linalg.inv(leaves.prior_covariance(np.array([a]))[0])
-            G = X[A == a].T @ X[A == a] / case.noise**2
-            B = X[A == a].T @ r[A == a] / case.noise**2
+            G = X[a == A].T @ X[a == A] / case.noise**2
+            B = X[a == A].T @ r[a == A] / case.noise**2
             S = np.linalg.inv(inverse + G)
             for l in range(effects):
                 precision[l] = precision[l] + b[a, l] ** 2 * (inverse - inverse @ S @ inverse)

@@ -77,7 +77,7 @@ def offered(offer: Offer) -> list[int]:
     slots = np.arange(len(offer.ids_of_slots()))
     if offer.slots is None:
         slots = np.setdiff1d(slots, offer.barred)
-    ids = offer.ids_of_slots()[slots].tolist()
+    ids: list[int] = offer.ids_of_slots()[slots].tolist()
     for place, count in enumerate(offer.counts.tolist()):
         members = [offer.member(place, rank) for rank in range(count)]
         assert members == sorted(members)
@@ -150,9 +150,9 @@ def _live_and_check(rng: np.random.Generator, kind: str) -> None:
                 assert action in [offer.member(place[1], rank) for rank in range(int(offer.counts[place[1]]))]
         places = np.flatnonzero(offer.counts > 0)
         members, owners = offer.lowest(places, 2)
-        for place in places.tolist():
-            everyone = [offer.member(place, rank) for rank in range(int(offer.counts[place]))]
-            assert members[owners == place].tolist() == everyone[:2]
+        for unit in places.tolist():
+            everyone = [offer.member(unit, rank) for rank in range(int(offer.counts[unit]))]
+            assert members[owners == unit].tolist() == everyone[:2]
 
 
 def test_new_actions_of_a_common_prior_join_the_others() -> None:

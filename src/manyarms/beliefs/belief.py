@@ -7,12 +7,15 @@ It learns rows, and answers what decisions ask: conditional scores given a draw 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 
 from manyarms import linalg, validate
 from manyarms._typing import AnyArray, Array, Ints
 from manyarms.beliefs.catalogue import Catalogue, Offer
+from manyarms.beliefs.fold import PRODUCTS_AT_A_TIME, Sums, start_all
 from manyarms.beliefs.growing import Growing
 from manyarms.beliefs.leaves import Leaves
 from manyarms.beliefs.likelihoods import Likelihood, Linear
@@ -20,7 +23,7 @@ from manyarms.beliefs.roots import Root
 from manyarms.beliefs.unplayed import Unplayed
 from manyarms.errors import InvalidInput
 
-PRODUCTS_AT_A_TIME = 1 << 21  # numbers x_i x_j that a fold holds at once
+Rows = tuple[Array, Ints, Array]  # contexts (n, d), actions (n,), rewards (n,)
 
 
 class Belief:
@@ -75,56 +78,67 @@ class Belief:
                 if seen is not None:
                     self.root.observe(*seen)
         else:
-            self._fold(X, actions, rewards, self.likelihood.variance)
+            self._fold([(X, actions, rewards)], self.likelihood.variance)
 
-    def _fold(self, X: Array, actions: Ints, rewards: Array, noise_variance: float) -> None:
-        """A batch of linear rows: sums of x x^T and r x by action, then one update of each action touched."""
-        touched, inverse = np.unique(actions, return_inverse=True)
-        slots = self._slots(touched)
-        pack = self.leaves.packing
-        G, B = np.zeros((len(touched), pack.size)), np.zeros((len(touched), self.dim))
-        order = np.argsort(inverse, kind="stable")
-        rows_at_a_time = max(1, PRODUCTS_AT_A_TIME // pack.size)
-        for start in range(0, len(order), rows_at_a_time):
-            some = order[start : start + rows_at_a_time]
-            labels = inverse[some]
-            firsts = linalg.first_rows(labels)
-            x = X[some]
-            G[labels[firsts]] += np.add.reduceat(x[:, pack.rows] * x[:, pack.columns], firsts, axis=0)
-            B[labels[firsts]] += np.add.reduceat(x * rewards[some, None], firsts, axis=0)
-        G /= noise_variance
-        B /= noise_variance
-        self.leaves.counts.rows[slots] += np.bincount(inverse, minlength=len(touched))
-        G += self.leaves.G.rows[slots]
-        B += self.leaves.B.rows[slots]
-        self._replace(slots, G, B)
+    def fold(self, chunks: Iterable[Rows]) -> None:
+        """Learn checked rows that come in chunks (X, actions, rewards), as `observe` of all of them at once would.
+
+        Sums are taken over all chunks first, and then each action is updated once: a log of any length costs its sums and one
+        update of each action in it. A GLM keeps the rows and fits each action once, at the end.
+        """
+        if type(self).observe is not Belief.observe:  # it learns in a way of its own, so it does that chunk by chunk
+            for X, actions, rewards in chunks:
+                self.observe(X, actions, rewards)
+        elif isinstance(self.likelihood, Linear):
+            self._fold(chunks, self.likelihood.variance)
+        else:
+            touched = [self._keep(*rows) for rows in chunks]
+            self._refit(np.unique(np.concatenate(touched)) if touched else np.empty(0, dtype=np.int64))
+
+    def _fold(self, chunks: Iterable[Rows], noise_variance: float) -> None:
+        """Linear rows: sums of x x^T and r x by action, then one update of each action touched."""
+        sums = Sums(self.dim)
+        for X, actions, rewards in chunks:
+            sums.add(X, actions, rewards, PRODUCTS_AT_A_TIME)
+        slots = start_all(self.leaves, sums.ids, self.known)
+        self.leaves.counts.rows[slots] += sums.counts
+        for start in range(0, len(slots), self.leaves.chunk):
+            some = slice(start, start + self.leaves.chunk)
+            where = slots[some]
+            G = sums.G[some] / noise_variance + self.leaves.G.rows[where]
+            B = sums.B[some] / noise_variance + self.leaves.B.rows[where]
+            self._replace(where, G, B)
 
     def _observe_glm(self, X: Array, actions: Ints, rewards: Array) -> None:
         """Append the rows, then refit the actions touched: G and B = G mu of the likelihood's Gaussian approximation."""
-        likelihood = self.likelihood
-        assert not isinstance(likelihood, Linear)
+        self._refit(self._keep(X, actions, rewards))
+
+    def _keep(self, X: Array, actions: Ints, rewards: Array) -> Ints:
+        """Append the rows of a GLM to those of their actions; the slots touched."""
         touched, inverse = np.unique(actions, return_inverse=True)
-        slots = self._slots(touched)
+        slots = start_all(self.leaves, touched, self.known)
         while len(self._rows) < len(self.leaves.counts):
             self._rows.append((Growing((self.dim,)), Growing(())))
             self._modes.append(0.0)
-        pack = self.leaves.packing
-        G, B = np.empty((len(slots), pack.size)), np.empty((len(slots), self.dim))
         order = np.argsort(inverse, kind="stable")
         parts = np.split(order, linalg.first_rows(inverse[order])[1:])
-        for i, (slot, rows) in enumerate(zip(slots.tolist(), parts, strict=True)):
+        for slot, rows in zip(slots.tolist(), parts, strict=True):
             contexts, seen = self._rows[slot]
             contexts.extend(X[rows])
             seen.extend(rewards[rows])
+            self.leaves.counts.rows[slot] += len(rows)
+        return slots
+
+    def _refit(self, slots: Ints) -> None:
+        likelihood, pack = self.likelihood, self.leaves.packing
+        assert not isinstance(likelihood, Linear)
+        G, B = np.empty((len(slots), pack.size)), np.empty((len(slots), self.dim))
+        for i, slot in enumerate(slots.tolist()):
+            contexts, seen = self._rows[slot]
             mode, curvature = likelihood.fit(contexts.rows, seen.rows, self._modes.rows[slot].copy())
             self._modes.rows[slot] = mode
             G[i], B[i] = pack.pack(curvature), curvature @ mode
-            self.leaves.counts.rows[slot] += len(rows)
         self._replace(slots, G, B)
-
-    def _slots(self, touched: Ints) -> Ints:
-        known = self.known
-        return np.array([self.leaves.slot(a, known) for a in touched.tolist()], dtype=np.int64)
 
     def _replace(self, slots: Ints, G: Array, B: Array) -> None:
         change = self.leaves.replace(slots, G, B, self.known)

@@ -281,7 +281,9 @@ def restore_leaves(mixing_kind: str, arrays: dict[str, AnyArray], dim: int) -> L
     leaves.catalogue.retire(arrays["retired"])
     for name in ("counts", "G", "B", "S", "c"):
         if len(arrays[name]) != len(arrays["played"]):
-            raise InvalidInput(name, f"{len(arrays[name])} rows", f"{len(arrays['played'])}, one for each played action")
+            raise InvalidInput(
+                name, f"{len(arrays[name])} rows", f"{len(arrays['played'])}, one for each played action"
+            )
         getattr(leaves, name).extend(arrays[name])
     if leaves.loads is not None:
         leaves.loads.extend(cast(Array, mixing.features)[arrays["played"]])

@@ -96,7 +96,7 @@ class GaussianRoot:
     known = False
 
     def __init__(self, mean: Array, covariance: Array) -> None:
-        self._prior_mean = validate.as_array("mean", mean, (None,))
+        self._prior_mean = validate.as_array("mean", mean, (None,)).copy()
         self.dim = len(self._prior_mean)
         self._prior_covariance = validate.covariance("covariance", covariance, self.dim)
         if self._prior_covariance.ndim != 2:

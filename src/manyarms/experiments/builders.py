@@ -73,7 +73,7 @@ def build_agent(
 
 
 def misspecified(prior: MixedEffectPrior, seed: int) -> MixedEffectPrior:
-    """The prior with its four parts multiplied by constants drawn uniformly from (0, 2) (thesis, line 3403)."""
+    """The prior with its four parts multiplied by constants drawn uniformly from (0, 2) (thesis, line 3402)."""
     c = np.random.default_rng([seed, 3403]).uniform(0.0, 2.0, size=4)
     # (0, 2) is open: zero itself would not be a covariance
     c1, c2, c3, c4 = (float(value) for value in np.maximum(c, 1e-6))

@@ -33,7 +33,7 @@ def _grid_claims(results: Results) -> list[Claim]:
         made
         for panel in results.panels
         if results.parameter(panel, "L") == effects[0]
-        for made in beats_baselines(results, panel, "3368")
+        for made in beats_baselines(results, panel, "3366")
     ]
     for reward, method, baseline in (("linear", "meTS-Lin", "LinTS"), ("logistic", "meTS-GLM", "GLM-TS")):
         for d in dims:
@@ -47,7 +47,7 @@ def _grid_claims(results: Results) -> list[Claim]:
             found.append(
                 increasing(
                     {name: gain(results, panel, method, baseline) for name, panel in by_size.items()},
-                    f"The gain of {method} over {baseline} becomes smaller when K/L decreases (by K)", "3368",
+                    f"The gain of {method} over {baseline} becomes smaller when K/L decreases (by K)", "3366",
                     panel=f"{reward}, d={d}",
                 )
             )  # fmt: skip
@@ -77,11 +77,11 @@ def _growing_effects(results: Results, effects: Sequence[int], K: int, d: int) -
         ),
         increasing(
             {name: gain(results, panel, "meTS-Lin", "LinTS") for name, panel in falling.items()},
-            "The gain of meTS-Lin over LinTS becomes smaller when K/L decreases (by L)", "3368", panel=where,
+            "The gain of meTS-Lin over LinTS becomes smaller when K/L decreases (by L)", "3366", panel=where,
         ),
         increasing(
             relative,
-            "The gain of meTS-Lin, as a share of LinTS's regret, becomes smaller when K/L decreases (by L)", "3368",
+            "The gain of meTS-Lin, as a share of LinTS's regret, becomes smaller when K/L decreases (by L)", "3366",
             panel=where,
         ),
     ]  # fmt: skip

@@ -24,7 +24,7 @@ def _misspecified_claims(results: Results) -> list[Claim]:
         found.append(
             outperforms(
                 results, panel, "meTS-Lin-mis", LINEAR_BASELINES,
-                "Misspecified meTS-Lin still performs better than well-specified baselines", "3403",
+                "Misspecified meTS-Lin still performs better than well-specified baselines", "3402",
             )
         )  # fmt: skip
         best = min(LINEAR_BASELINES, key=lambda name: float(results.final(panel, name).mean()))
@@ -32,7 +32,7 @@ def _misspecified_claims(results: Results) -> list[Claim]:
         found.append(
             claim(
                 "Misspecified meTS-Lin performs similarly to meTS-Lin: it is nearer to it than to the best baseline",
-                "3403", measured((baseline - wrong) - (wrong - right)), panel=panel,
+                "3402", measured((baseline - wrong) - (wrong - right)), panel=panel,
                 detail=f"lost to misspecification {measured(wrong - right)}; still ahead of {best} by "
                 f"{measured(baseline - wrong)}; the figure is the second less the first",
             )
@@ -82,13 +82,13 @@ def _uncertain_claims(results: Results) -> list[Claim]:
         found.append(
             outperforms(
                 results, panel, "meTS-Lin", LINEAR_BASELINES,
-                "meTS-Lin still outperforms the baselines when actions are more uncertain than effects", "3414",
+                "meTS-Lin still outperforms the baselines when actions are more uncertain than effects", "3412",
             )
         )  # fmt: skip
         here, there = (gain(results, name, "meTS-Lin", "LinTS") for name in (panel, other))
         found.append(
             claim(
-                "The gap to LinTS shrinks when the actions are more uncertain than the effects", "3414", there - here,
+                "The gap to LinTS shrinks when the actions are more uncertain than the effects", "3412", there - here,
                 panel=f"K={K}", detail=f"gap with uncertain effects {there}, with uncertain actions {here}",
             )
         )  # fmt: skip

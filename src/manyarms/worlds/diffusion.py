@@ -16,7 +16,7 @@ from manyarms import validate
 from manyarms._typing import Array
 from manyarms.chains import DiffusionPrior
 from manyarms.errors import InvalidInput
-from manyarms.links import Link, LinearLink, NetworkLink
+from manyarms.links import LinearLink, Link, NetworkLink
 from manyarms.priors import ActionPrior, HierarchicalPrior
 from manyarms.worlds.base import Cube, RewardKind, RewardModel, Seed, World, streams
 

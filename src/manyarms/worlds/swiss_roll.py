@@ -66,7 +66,7 @@ class SwissRoll(World):
 def swiss_roll(n: int, rng: np.random.Generator, thickness: float = 0.0) -> Array:
     """(n, 2) points of the roll."""
     t = rng.uniform(START, STOP, n)
-    points = SCALE * t[:, None] * np.stack([np.cos(t), np.sin(t)], axis=1)
+    points: Array = SCALE * t[:, None] * np.stack([np.cos(t), np.sin(t)], axis=1)
     return points + thickness * rng.standard_normal(points.shape)
 
 

@@ -1,0 +1,142 @@
+"""Many rows at once: sums by action over chunks of any number, and many actions that start to be played together.
+
+    G_a = sum x x^T,    B_a = sum r x,    n_a        over the rows of action a        (thesis, lines 1886-1890)
+
+The sums are additive, so a log folds chunk by chunk and is never held whole; memory follows the actions seen.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from manyarms import linalg
+from manyarms._typing import Array, Ints
+from manyarms.beliefs.growing import Growing
+from manyarms.beliefs.leaves import Leaves
+
+PRODUCTS_AT_A_TIME = 1 << 21  # numbers x_i x_j that are in work at once
+FEW = 2048  # rows for which one pass over sorted rows is cheaper than one pass for each entry of x x^T
+
+
+class Sums:
+    """Sums of x x^T (packed), of r x and of 1 by action, over the rows added so far."""
+
+    def __init__(self, dim: int) -> None:
+        self.packing = linalg.packing(dim)
+        self._ids = Growing((), np.int64)
+        self._counts = Growing((), np.int64)
+        self._G = Growing((self.packing.size,), by_column=True)
+        self._B = Growing((dim,), by_column=True)
+        self._sorted: Ints = np.empty(0, dtype=np.int64)  # the ids in order, and where their sums lie
+        self._place: Ints = np.empty(0, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @property
+    def ids(self) -> Ints:
+        """(P,) the actions seen."""
+        return cast(Ints, self._ids.rows)
+
+    @property
+    def counts(self) -> Ints:
+        """(P,) their rows."""
+        return cast(Ints, self._counts.rows)
+
+    @property
+    def G(self) -> Array:
+        """(P, d(d+1)/2) sums of x x^T, packed."""
+        return self._G.rows
+
+    @property
+    def B(self) -> Array:
+        """(P, d) sums of r x."""
+        return self._B.rows
+
+    def add(self, X: Array, actions: Ints, rewards: Array, products_at_a_time: int = PRODUCTS_AT_A_TIME) -> None:
+        """Add rows: contexts (n, d), actions (n,), rewards (n,)."""
+        touched, labels = np.unique(actions, return_inverse=True)
+        places = self._places(touched)
+        in_order = len(places) == len(self) and bool((places == np.arange(len(places))).all())
+        where: Ints | slice = slice(None) if in_order else places
+        self._counts.rows[where] += np.bincount(labels, minlength=len(touched))
+        step = max(1, products_at_a_time // self.packing.size)
+        for start in range(0, len(actions), step):
+            some = slice(start, start + step)
+            if len(actions) <= FEW:
+                self._add_sorted(X[some], labels[some], rewards[some], places)
+            else:
+                self._add(np.ascontiguousarray(X[some].T), labels[some], rewards[some], where, len(touched))
+
+    def _places(self, touched: Ints) -> Ints:
+        """Where the sums of these actions (rising) lie; new ones get a place at the end."""
+        at = np.searchsorted(self._sorted, touched)
+        known = np.zeros(len(touched), dtype=np.bool_)
+        inside = at < len(self._sorted)
+        known[inside] = self._sorted[at[inside]] == touched[inside]
+        new = touched[~known]
+        if len(new):
+            places = np.arange(len(self), len(self) + len(new))
+            self._ids.extend(new)
+            for table in (self._counts, self._G, self._B):
+                table.extend(np.zeros((len(new), *table.rows.shape[1:]), dtype=table.rows.dtype))
+            self._place = np.insert(self._place, at[~known], places)
+            self._sorted = np.insert(self._sorted, at[~known], new)
+            at = np.searchsorted(self._sorted, touched)
+        return self._place[at]
+
+    def _add_sorted(self, X: Array, labels: Ints, rewards: Array, places: Ints) -> None:
+        """Rows in order of their labels, and one sum over each run."""
+        order = np.argsort(labels, kind="stable")
+        x, ordered = X[order], labels[order]
+        firsts = linalg.first_rows(ordered)
+        at = places[ordered[firsts]]
+        products = x[:, self.packing.rows] * x[:, self.packing.columns]
+        self._G.rows[at] += np.add.reduceat(products, firsts, axis=0)
+        self._B.rows[at] += np.add.reduceat(x * rewards[order, None], firsts, axis=0)
+
+    def _add(self, columns: Array, labels: Ints, rewards: Array, where: Ints | slice, number: int) -> None:
+        """One weighted count per entry of the outer product: nothing is gathered, and columns lie together."""
+        G, B = self._G.rows.T, self._B.rows.T  # entries as rows that lie together
+        for entry, (i, j) in enumerate(zip(self.packing.rows.tolist(), self.packing.columns.tolist(), strict=True)):
+            G[entry, where] += np.bincount(labels, columns[i] * columns[j], number)
+        for i, column in enumerate(columns):
+            B[i, where] += np.bincount(labels, column * rewards, number)
+
+
+def start_all(leaves: Leaves, ids: Ints, known: Array | None) -> Ints:
+    """Slots of distinct actions; those that nobody had played start at their prior, all in one step."""
+    catalogue = leaves.catalogue
+    slots = np.fromiter((catalogue.slot_of.get(a, -1) for a in ids.tolist()), np.int64, len(ids))
+    new = ids[slots < 0]
+    if not len(new):
+        return slots
+    first, units = len(catalogue.played), catalogue.units
+    if units.unit_of is None and not units.single:  # every action is a unit of its own: taken without a search
+        catalogue.slot_of.update(zip(new.tolist(), range(first, first + len(new)), strict=True))
+        catalogue.played.extend(new)
+        taken = units.unit(new)
+        units.counts[taken] -= 1
+        units.log.extend(taken.tolist())
+    else:
+        for action in new.tolist():
+            catalogue.play(action)
+    slots[slots < 0] = np.arange(first, first + len(new))
+    leaves.counts.extend(np.zeros(len(new), dtype=np.int64))
+    for table in (leaves.G, leaves.B):
+        table.extend(np.zeros((len(new), *table.rows.shape[1:])))
+    if leaves.shared:
+        prior = leaves.packing.pack(leaves.covariance)
+        leaves.S.extend(np.broadcast_to(prior, (len(new), len(prior))))
+    else:
+        leaves.S.extend(leaves.covariances.rows[new])
+    nothing = np.zeros((len(new), leaves.dim))
+    leaves.c.extend(nothing if known is None else leaves.mixing.apply(new, known))
+    if leaves.loads is not None:
+        leaves.loads.extend(cast(Array, leaves.mixing.features)[new])
+    return slots
+
+
+__all__ = ["PRODUCTS_AT_A_TIME", "Sums", "start_all"]
