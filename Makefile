@@ -76,7 +76,7 @@ $(VENV)/.created:
 
 $(VENV)/.has-experiments: $(VENV)/.created pyproject.toml constraints.txt
 	@echo "installing into $(VENV) (a minute or so, the first time)"
-	@$(PIP_INSTALL) -e '.[experiments]'
+	@$(PIP_INSTALL) -e '.[experiments,torch]'
 	@touch $@
 
 $(VENV)/.has-dev: $(VENV)/.created pyproject.toml constraints.txt

@@ -11,7 +11,7 @@ for x in world.contexts(5_000):
 from importlib.metadata import PackageNotFoundError as _NotInstalled
 from importlib.metadata import version as _version
 
-from manyarms import bounds, structure, worlds
+from manyarms import bounds, logs, policies, structure, weights, worlds
 from manyarms.agent import Agent, load
 from manyarms.agents import (
     GLMTS,
@@ -49,6 +49,7 @@ from manyarms.chains import DiffusionPrior, TwoLevelPrior
 from manyarms.decisions import UCB, EpsilonGreedy, Greedy, Pessimistic, Propensity, Thompson, Uniform
 from manyarms.errors import DataError, InvalidInput, ManyArmsError, MissingExtra, StorageError, UnknownAction
 from manyarms.links import FunctionLink, LinearLink, NetworkLink
+from manyarms.pretraining import Pretrained, pretrain
 from manyarms.priors import ActionPrior, HierarchicalPrior, MixedEffectPrior
 
 try:
@@ -95,6 +96,7 @@ __all__ = [
     "OwnChains",
     "Pessimistic",
     "Poisson",
+    "Pretrained",
     "Propensity",
     "StorageError",
     "Thompson",
@@ -108,7 +110,11 @@ __all__ = [
     "dTS",
     "jointTS",
     "load",
+    "logs",
     "meTS",
+    "policies",
+    "pretrain",
     "structure",
+    "weights",
     "worlds",
 ]

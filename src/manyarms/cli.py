@@ -18,11 +18,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from manyarms import __version__
+from manyarms import __version__, commands_offline
 from manyarms.errors import InvalidInput, ManyArmsError
 
 # what each optional part of the package needs
-EXTRAS = {"experiments": ("pyarrow", "matplotlib", "scikit-learn")}
+EXTRAS = {"experiments": ("pyarrow", "matplotlib", "scikit-learn"), "torch": ("torch",)}
 ERROR = 2
 
 app = typer.Typer(
@@ -38,6 +38,8 @@ app = typer.Typer(
         "  manyarms demo                          the main job in under a minute, with a report to open\n\n"
         "  manyarms reproduce --list              the experiments of the thesis behind the package\n\n"
         "  manyarms reproduce mets-synthetic --scale quick\n\n"
+        "  manyarms inspect LOG                   what is in a log of decisions, and what is wrong with it\n\n"
+        "  manyarms evaluate POLICY LOG           what a policy would have earned on it\n\n"
         "Every command explains itself with --help."
     ),
 )
@@ -184,6 +186,8 @@ def _version(package: str) -> str:
     except metadata.PackageNotFoundError:
         return "not installed"
 
+
+commands_offline.register(app)
 
 if __name__ == "__main__":
     main()

@@ -23,6 +23,7 @@ from rich.table import Table
 
 from manyarms import report
 from manyarms._typing import Array, Ints
+from manyarms.demo_diffusion import diffusion_prior
 from manyarms.experiments.builders import agent_call, mixed_effect_world
 from manyarms.experiments.claims import Measured, measured
 from manyarms.experiments.figures import mean_and_error
@@ -311,6 +312,9 @@ print(regret)
 """
 
 
-PARTS: tuple[Part, ...] = (Part("a large catalogue", large_catalogue),)
+PARTS: tuple[Part, ...] = (
+    Part("a large catalogue", large_catalogue),
+    Part("a prior from embeddings", diffusion_prior),
+)
 
 __all__ = ["PARTS", "Part", "Sizes", "act", "large_catalogue", "run"]

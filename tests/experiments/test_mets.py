@@ -21,7 +21,7 @@ NAMES = {
     "mets-synthetic", "mets-grid", "mets-structure", "mets-actions", "mets-movielens", "mets-misspecified",
     "mets-uncertain", "mets-bound",
 }  # fmt: skip
-ALL = pytest.mark.parametrize("experiment", experiments.catalogue().values(), ids=lambda e: e.name)
+ALL = pytest.mark.parametrize("experiment", experiments.mets.EXPERIMENTS, ids=lambda e: e.name)
 
 
 def made_up(experiment: Experiment, ours: float = 1.0, theirs: float = 2.0) -> Results:

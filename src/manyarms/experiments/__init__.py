@@ -5,6 +5,7 @@ simulate    an agent in a world, with exact regret
 runner      all work of an experiment on all cores; resumable; results, figures, claims and a page
 claims      when a statement of the thesis holds
 mets        the experiments of the chapter on mixed-effect Thompson sampling
+dts         the experiments of the chapter on diffusion Thompson sampling
 
     from manyarms import experiments
     experiments.run(experiments.find("mets-synthetic"), "quick", "out/mets-synthetic")
@@ -17,7 +18,7 @@ from __future__ import annotations
 import difflib
 
 from manyarms.errors import InvalidInput
-from manyarms.experiments import mets
+from manyarms.experiments import dts, mets
 from manyarms.experiments.claims import Claim
 from manyarms.experiments.results import Results
 from manyarms.experiments.runner import Interrupted, Outcome, run
@@ -25,7 +26,7 @@ from manyarms.experiments.simulate import OnlineRun, online_regret
 from manyarms.experiments.spec import SCALES, Call, Cell, Experiment
 
 # one tuple a chapter; `manyarms reproduce --list` shows them in this order
-CHAPTERS: tuple[tuple[Experiment, ...], ...] = (mets.EXPERIMENTS,)
+CHAPTERS: tuple[tuple[Experiment, ...], ...] = (mets.EXPERIMENTS, dts.EXPERIMENTS)
 
 
 def catalogue() -> dict[str, Experiment]:

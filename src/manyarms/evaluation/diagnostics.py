@@ -1,0 +1,158 @@
+"""Can the estimates be trusted? What the weights and propensities of a log say about it, from one pass.
+
+A histogram of weights, of both policies' probabilities of the logged actions, and a few sums: nothing that grows with the
+number of rows. `warnings` turns them into sentences.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from manyarms._typing import Array, Ints
+
+EDGES = np.arange(-12.0, 12.01, 0.1)  # of log10
+DOMINANT = 0.1  # a row with more than this share of all weight is worth a warning
+THIN = 0.1  # so is an effective sample below this share of the rows, or below FEW
+FEW = 100
+OFF = 4.0  # standard errors by which the mean weight may miss 1
+
+
+def effective_sample_size(total: float, squares: float) -> float:
+    """(sum of weights)^2 / sum of squared weights (Kish): how many rows of equal weight would say as much."""
+    return total * total / squares if squares > 0 else 0.0
+
+
+@dataclass
+class Overlap:
+    """How the policy's probabilities lie over the logging policy's, at the logged actions."""
+
+    rows: int = 0
+    zero: int = 0
+    """Rows whose action the policy never plays."""
+
+    useful: int = 0
+    """Rows with a weight and a reward above 0 (or below)."""
+
+    smallest: float = math.inf
+    smallest_row: int = -1
+    tiny: Ints = field(default_factory=lambda: np.zeros(len(EDGES) + 1, dtype=np.int64))
+    ours: Ints = field(default_factory=lambda: np.zeros(len(EDGES) + 1, dtype=np.int64))
+    weights: Ints = field(default_factory=lambda: np.zeros(len(EDGES) + 1, dtype=np.int64))
+    sum: float = 0.0
+    squares: float = 0.0
+    largest: float = 0.0
+    largest_row: int = -1
+    never_played: float | None = None
+    """The share of the policy's probability on actions that the logging policy never plays, where that is known."""
+
+    estimated: bool = False
+    grouped: bool = False
+
+    def add(self, pi: Array, pi0: Array, rewards: Array, never_played: Array | None) -> None:
+        """More rows."""
+        w = pi / pi0
+        self.zero += int((w == 0).sum())
+        self.useful += int(((w > 0) & (rewards != 0)).sum())
+        if float(pi0.min()) < self.smallest:
+            self.smallest, self.smallest_row = float(pi0.min()), self.rows + int(pi0.argmin())
+        if float(w.max()) > self.largest:
+            self.largest, self.largest_row = float(w.max()), self.rows + int(w.argmax())
+        for histogram, values in ((self.tiny, pi0), (self.ours, pi[pi > 0]), (self.weights, w[w > 0])):
+            histogram += np.bincount(np.searchsorted(EDGES, np.log10(values)), minlength=len(EDGES) + 1)
+        self.sum += float(w.sum())
+        self.squares += float((w * w).sum())
+        if never_played is not None:
+            before = (self.never_played or 0.0) * self.rows
+            self.never_played = (before + float(never_played.sum())) / (self.rows + len(w))
+        self.rows += len(w)
+
+    @property
+    def effective_sample_size(self) -> float:
+        """Of the plain weights."""
+        return effective_sample_size(self.sum, self.squares)
+
+    @property
+    def mean_weight(self) -> float:
+        """Near 1 where the logging policy plays whatever the policy plays and propensities are right."""
+        return self.sum / max(1, self.rows)
+
+    @property
+    def mean_weight_error(self) -> float:
+        """Its standard error."""
+        n = max(2, self.rows)
+        return math.sqrt(max(0.0, self.squares / n - self.mean_weight**2) / (n - 1))
+
+    def tail(self) -> tuple[Array, Array]:
+        """Weights t and the share of rows whose weight is above t, from the smallest t with any change on."""
+        above = self.weights[::-1].cumsum()[::-1] / max(1, self.rows)
+        seen = np.flatnonzero(self.weights)
+        if not len(seen):
+            return np.empty(0), np.empty(0)
+        first, last = max(0, seen[0] - 1), min(len(EDGES) - 1, seen[-1])
+        return 10.0 ** EDGES[first : last + 1], above[first + 1 : last + 2]
+
+    def shares(self, which: str) -> tuple[Array, Array]:
+        """Probabilities p and the share of rows with a propensity ("logging") or policy's probability ("policy") near p."""
+        histogram = self.tiny if which == "logging" else self.ours
+        seen = np.flatnonzero(histogram)
+        if not len(seen):
+            return np.empty(0), np.empty(0)
+        some = slice(max(0, seen[0] - 1), seen[-1] + 2)
+        padded = np.append(EDGES, EDGES[-1] + 0.1)
+        return 10.0 ** (padded[some] - 0.05), histogram[some] / max(1, self.rows)
+
+    def warnings(self) -> list[str]:
+        """What to beware of, in plain words, the worst first."""
+        out = []
+        if self.rows and self.zero == self.rows:
+            out.append("the policy never plays any action of this log: importance weights say nothing about it")
+            return out
+        if self.never_played is not None and self.never_played > 1e-9:
+            out.append(
+                f"the logging policy never plays actions that carry {self.never_played:.1%} of the policy's probability: "
+                "no reweighting can see their rewards"
+            )
+        gap, error = self.mean_weight - 1.0, self.mean_weight_error
+        if gap < -OFF * error and self.never_played is None:
+            out.append(
+                f"weights average {self.mean_weight:.3g} where 1 is expected: the logging policy seems to leave out actions "
+                f"that carry about {-gap:.0%} of the policy's probability, or propensities are too large"
+            )
+        if gap > OFF * error:
+            out.append(f"weights average {self.mean_weight:.3g} where 1 is expected: propensities seem too small")
+        if self.sum > 0 and self.largest / self.sum > DOMINANT:
+            out.append(
+                f"row {self.largest_row} alone carries {self.largest / self.sum:.0%} of all weight "
+                f"(its weight is {self.largest:.3g}): leaving it out would move the estimate"
+            )
+        size = self.effective_sample_size
+        if size < FEW or size < THIN * self.rows:
+            out.append(
+                f"the weights leave as much information as {size:,.0f} rows of {self.rows:,}: prefer a correction, or a "
+                "policy nearer to the logging policy"
+            )
+        limit = 1.0 / max(1, self.rows)
+        if self.smallest < limit:
+            count = int(self.tiny[: np.searchsorted(EDGES, math.log10(limit))].sum())
+            rows = f"about {count:,} rows have propensities" if count > 1 else "a row has a propensity"
+            out.append(
+                f"{rows} below 1/n = {limit:.2g} (the smallest, {self.smallest:.2g}, at row {self.smallest_row}): such "
+                "actions are met by luck, and get weights of n or more per unit of the policy's probability"
+            )
+        if 0 < self.useful < 30:
+            out.append(
+                f"only {self.useful} rows have both a weight and a reward: normal and bootstrap intervals are rough"
+            )
+        if self.estimated:
+            out.append("propensities are estimates, and every interval takes them for exact")
+        if self.grouped:
+            out.append(
+                "rows come in groups: standard errors are computed from groups, and bounds for independent rows left out"
+            )
+        return out
+
+
+__all__ = ["EDGES", "Overlap", "effective_sample_size"]

@@ -1,0 +1,143 @@
+"""Means, covariances and bootstrap replicates of many columns of terms, from one pass over rows in any chunks.
+
+What is kept does not grow with the number of rows: means, a covariance matrix, and the sums of UNITS units. Row i belongs
+to unit i mod UNITS, so that a unit is one row up to UNITS rows and a sum of independent rows beyond; where rows come in
+groups, all rows of a group belong to one unit. Units are what the bootstrap draws, and, with groups, what standard errors
+are computed from.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from manyarms._typing import AnyArray, Array, Ints
+
+UNITS = 16_384
+DRAWN = 1 << 20  # bootstrap counts held at a time
+
+
+@dataclass(frozen=True)
+class Part:
+    """sign * mean of a column, or sign * mean of a column over the mean of another (self-normalised)."""
+
+    column: int
+    over: int | None = None
+    sign: float = 1.0
+
+
+Contrast = Sequence[Part]
+"""A sum of parts: an estimate is one part, the difference of two estimates is two."""
+
+
+class Moments:
+    """Accumulates rows of C columns."""
+
+    def __init__(self, columns: int) -> None:
+        self.rows = 0
+        self.grouped = False
+        self._mean = np.zeros(columns)
+        self._scatter = np.zeros((columns, columns))
+        self._unit_sums = np.zeros((UNITS, columns))
+        self._unit_rows = np.zeros(UNITS)
+        self._replicates: dict[tuple[int, int], Array] = {}
+
+    def add(self, columns: Array, groups: AnyArray | None = None) -> None:
+        """Add rows (n, C), with the group of each row where rows of a group may depend on each other."""
+        n = len(columns)
+        mean = columns.mean(axis=0)
+        centred = columns - mean
+        total, gap = self.rows + n, mean - self._mean
+        # Chan's update: sums of squares about the mean, never differences of large sums
+        self._scatter += centred.T @ centred + np.outer(gap, gap) * (self.rows * n / total)
+        self._mean += gap * (n / total)
+        if groups is None:
+            unit = (self.rows + np.arange(n)) % UNITS
+        else:
+            self.grouped = True
+            unit = _units_of(groups)
+        self._unit_rows += np.bincount(unit, minlength=UNITS)
+        for column in range(columns.shape[1]):
+            self._unit_sums[:, column] += np.bincount(unit, weights=columns[:, column], minlength=UNITS)
+        self.rows = total
+
+    @property
+    def units(self) -> int:
+        """The number of units in use."""
+        return int((self._unit_rows > 0).sum())
+
+    def value(self, contrast: Contrast) -> float:
+        """The sum of the parts."""
+        return float(_values(self._mean[None], contrast)[0])
+
+    def variance(self, contrast: Contrast) -> float:
+        """The sample variance of a row's influence on the contrast: of the terms themselves, for a plain mean."""
+        slope = self._slope(contrast)
+        return max(0.0, float(slope @ self._scatter @ slope) / max(1, self.rows - 1))
+
+    def standard_error(self, contrast: Contrast) -> float:
+        """By the delta method; from units where rows come in groups."""
+        if not self.grouped:
+            return float(np.sqrt(self.variance(contrast) / self.rows))
+        used = self._unit_rows > 0
+        influence = (self._unit_sums[used] - self._unit_rows[used, None] * self._mean) @ self._slope(contrast)
+        units = len(influence)
+        return float(np.sqrt((influence**2).sum() * units / max(1, units - 1)) / self.rows)
+
+    def replicates(self, contrast: Contrast, count: int, seed: int) -> Array:
+        """The contrast on `count` bootstrap samples of the units: each unit as often as a Poisson(1) variable says.
+
+        All contrasts of one seed see the same samples, so that differences of replicates are paired.
+        """
+        if (count, seed) not in self._replicates:
+            rng = np.random.default_rng(seed)
+            used = np.flatnonzero(self._unit_rows > 0)
+            table = np.column_stack([self._unit_sums[used], self._unit_rows[used]])
+            sums = np.zeros((count, table.shape[1]))
+            step = max(1, DRAWN // count)
+            for start in range(0, len(used), step):
+                part = table[start : start + step]
+                sums += rng.poisson(1.0, (len(part), count)).T.astype(np.float64) @ part
+            drawn = sums[:, -1] > 0  # a sample without any row says nothing; with more than a few rows there is none
+            self._replicates[count, seed] = sums[drawn, :-1] / sums[drawn, -1:]
+        return _values(self._replicates[count, seed], contrast)
+
+    def _slope(self, contrast: Contrast) -> Array:
+        """The derivative of the contrast by the columns' means."""
+        slope = np.zeros(len(self._mean))
+        for part in contrast:
+            if part.over is None:
+                slope[part.column] += part.sign
+            elif self._mean[part.over] != 0:
+                ratio = self._mean[part.column] / self._mean[part.over]
+                slope[part.column] += part.sign / self._mean[part.over]
+                slope[part.over] -= part.sign * ratio / self._mean[part.over]
+        return slope
+
+
+def _values(means: Array, contrast: Contrast) -> Array:
+    """The contrast for rows of means (m, C); a ratio of nothing to nothing counts as 0."""
+    out = np.zeros(len(means))
+    for part in contrast:
+        value = means[:, part.column]
+        if part.over is not None:
+            below = means[:, part.over]
+            value = np.divide(value, below, out=np.zeros(len(means)), where=below != 0)
+        out += part.sign * value
+    return out
+
+
+def _units_of(groups: AnyArray) -> Ints:
+    """A unit for every row, the same for equal groups in any chunk and any run."""
+    if groups.dtype.kind in "iub":
+        mixed = groups.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # consecutive ids spread over the units
+        return (mixed >> np.uint64(50)).astype(np.int64) % UNITS
+    names, place = np.unique(groups.astype(str), return_inverse=True)
+    hashes = np.array([zlib.crc32(name.encode()) for name in names.tolist()], dtype=np.int64)
+    return hashes[place] % UNITS
+
+
+__all__ = ["UNITS", "Contrast", "Moments", "Part"]

@@ -1,0 +1,86 @@
+"""Neighbours among action embeddings, exactly, in blocks: no array of actions x actions.
+
+Squared distances come from one matrix product a block, which is off by some roundings; whatever that leaves in doubt is
+settled by the differences themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms import validate
+from manyarms._typing import Array, Ints
+from manyarms.errors import InvalidInput
+
+DISTANCES = 1 << 21  # numbers in a block of distances
+ROUNDING = 1e-12  # of the squared lengths: far more than a product of two vectors can be off
+
+
+class Neighbours:
+    """Who is near whom in embeddings (K, d) by Euclidean distance: the k nearest, or all within less than a radius.
+
+    An action is its own neighbour, always. Among equal distances the lowest ids are nearest.
+    """
+
+    def __init__(self, embeddings: npt.ArrayLike, *, k: int | None = None, radius: float | None = None) -> None:
+        self.embeddings = validate.as_array("embeddings", embeddings, (None, None))
+        if (k is None) == (radius is None):
+            raise InvalidInput("k, radius", f"k={k}, radius={radius}", "one of them: k nearest, or all within a radius")
+        self.k = None if k is None else validate.count("k", k)
+        self.radius = None if radius is None else validate.positive("radius", radius)
+        if self.k is not None and self.k > len(self.embeddings):
+            raise InvalidInput("k", self.k, f"at most the number of actions, {len(self.embeddings)}")
+        self._squares = np.einsum("kd,kd->k", self.embeddings, self.embeddings)
+
+    def lists(self, actions: Ints) -> Iterator[tuple[int, Ints]]:
+        """Each of the actions (m,) with the ids of its neighbours, ascending."""
+        step = max(1, DISTANCES // len(self.embeddings))
+        for start in range(0, len(actions), step):
+            part = actions[start : start + step]
+            near = -2.0 * (self.embeddings[part] @ self.embeddings.T)
+            near += self._squares
+            near += self._squares[part][:, None]
+            doubt = ROUNDING * (self._squares[part] + self._squares.max())
+            for action, row, slack in zip(part.tolist(), near, doubt.tolist(), strict=True):
+                yield action, self._settled(action, row, slack)
+
+    def _settled(self, action: int, near: Array, slack: float) -> Ints:
+        if self.radius is not None:
+            limit = self.radius**2
+        else:
+            assert self.k is not None
+            limit = float(np.partition(near, self.k - 1)[self.k - 1]) + slack
+        ids = np.flatnonzero(near <= limit + slack)
+        if self.radius is not None:
+            sure = near[ids] < limit - slack
+            exact = np.linalg.norm(self.embeddings[ids[~sure]] - self.embeddings[action], axis=1)
+            keep = sure.copy()
+            keep[~sure] = exact < self.radius
+            keep[ids == action] = True
+            return ids[keep]
+        exact = np.linalg.norm(self.embeddings[ids] - self.embeddings[action], axis=1)
+        exact[ids == action] = -1.0  # itself first, also among copies of it
+        return np.sort(ids[np.lexsort((ids, exact))[: self.k]])
+
+
+def cluster_actions(embeddings: npt.ArrayLike, clusters: int, *, seed: int = 0) -> Ints:
+    """Labels (K,) of actions by k-means on their embeddings (K, d), for MIPS and OffCEM."""
+    vectors = validate.as_array("embeddings", embeddings, (None, None))
+    clusters = validate.count("clusters", clusters)
+    if clusters > len(vectors):
+        raise InvalidInput("clusters", clusters, f"at most the number of actions, {len(vectors)}")
+    try:
+        from sklearn.cluster import KMeans, MiniBatchKMeans  # late: slow to import
+    except ImportError as error:
+        from manyarms.errors import MissingExtra
+
+        raise MissingExtra("scikit-learn", "experiments", "clustering actions") from error
+    method = KMeans if len(vectors) <= 20_000 else MiniBatchKMeans  # the exact one takes minutes beyond
+    labels = method(n_clusters=clusters, n_init=3, random_state=seed).fit(vectors).labels_
+    return np.asarray(labels, dtype=np.int64)
+
+
+__all__ = ["Neighbours", "cluster_actions"]

@@ -1,0 +1,117 @@
+"""Small SVG pictures for the page of an evaluation: curves over a logarithmic axis, and estimates with their intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+
+from manyarms._typing import Array
+from manyarms.evaluation.results import Estimate
+from manyarms.report import PALETTE
+
+WIDTH = 820.0
+Curve = tuple[str, Array, Array]
+
+
+def log_chart(curves: Sequence[Curve], x_label: str, y_label: str, *, title: str, log_y: bool = False) -> str:
+    """Curves (name, x, y) over log10 of x, with y linear from 0 or logarithmic; each named in its colour."""
+    height, left, right, top, bottom = 320.0, 84.0, 20.0, 34.0, 52.0
+    drawn = [curve for curve in curves if len(curve[1])]
+    x_low = math.floor(min(math.log10(float(x.min())) for _, x, _ in drawn))
+    x_high = max(x_low + 1, math.ceil(max(math.log10(float(x.max())) for _, x, _ in drawn)))
+    largest = max(float(y.max()) for _, _, y in drawn) or 1.0
+    if log_y:
+        y_low = math.floor(math.log10(min(float(y[y > 0].min(initial=1.0)) for _, _, y in drawn)))
+        y_high = max(y_low + 1, math.ceil(math.log10(largest)))
+    else:
+        y_low, y_high = 0, 1
+
+    def px(x: float) -> float:
+        return left + (WIDTH - left - right) * (math.log10(x) - x_low) / (x_high - x_low)
+
+    def py(y: float) -> float:
+        share = (math.log10(max(y, 10.0**y_low)) - y_low) / (y_high - y_low) if log_y else y / (1.1 * largest)
+        return height - bottom - (height - top - bottom) * share
+
+    parts = [_open(height, title)]
+    ticks = [10.0**e for e in _some(y_low, y_high)] if log_y else [largest * i / 4 for i in range(5)]
+    for tick in ticks:
+        level = py(tick)
+        parts.append(f'<line x1="{left}" x2="{WIDTH - right}" y1="{level:.1f}" y2="{level:.1f}" stroke="#ddd"/>')
+        parts.append(_text(left - 8, level + 4, f"{tick:.3g}", anchor="end"))
+    for exponent in _some(x_low, x_high):
+        parts.append(_text(px(10.0**exponent), height - bottom + 20, f"{10.0**exponent:g}"))
+    parts += _labels(x_label, y_label, left, right, top, bottom, height)
+    at = left
+    for (name, x, y), colour in zip(drawn, PALETTE, strict=False):
+        points = " ".join(f"{px(float(a)):.1f},{py(float(b)):.1f}" for a, b in zip(x, y, strict=True))
+        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2.2"/>')
+        parts.append(f'<text x="{at:.0f}" y="18" fill="{colour}" font-weight="600">{escape(name)}</text>')
+        at += 9.0 * len(name) + 24
+    return "".join(parts) + "</svg>"
+
+
+def whiskers(estimates: Sequence[Estimate], reference: float, *, title: str) -> str:
+    """Each estimate as a dot with its interval; a dashed line at the mean reward of the log."""
+    row, left, right, top, bottom = 26.0, 220.0, 20.0, 14.0, 46.0
+    height = top + bottom + row * len(estimates)
+    ends = [reference, *(v for e in estimates for v in (e.value, e.interval.low, e.interval.high) if math.isfinite(v))]
+    low, high = min(ends), max(ends)
+    margin = 0.05 * (high - low) or 1.0
+    low, high = low - margin, high + margin
+
+    def px(x: float) -> float:
+        return left + (WIDTH - left - right) * (min(max(x, low), high) - low) / (high - low)
+
+    parts = [_open(height, title)]
+    for i in range(5):
+        tick = low + (high - low) * i / 4
+        x = px(tick)
+        parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{height - bottom}" stroke="#eee"/>')
+        parts.append(_text(x, height - bottom + 20, f"{tick:.3g}"))
+    x = px(reference)
+    parts.append(
+        f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{height - bottom}" stroke="#555" stroke-dasharray="4 4"/>'
+    )
+    for i, estimate in enumerate(estimates):
+        y = top + row * (i + 0.5)
+        whole = estimate.interval_is_for.startswith("the policy's")
+        colour = PALETTE[0] if whole else PALETTE[1]
+        parts.append(_text(left - 10, y + 4, estimate.label, anchor="end"))
+        parts.append(
+            f'<line x1="{px(estimate.interval.low):.1f}" x2="{px(estimate.interval.high):.1f}" y1="{y:.1f}" y2="{y:.1f}" '
+            f'stroke="{colour}" stroke-width="2.5"/><circle cx="{px(estimate.value):.1f}" cy="{y:.1f}" r="4.5" fill="{colour}"/>'
+        )
+    parts.append(_text((left + WIDTH - right) / 2, height - 8, "value of the policy; dashed: mean reward of the log"))
+    return "".join(parts) + "</svg>"
+
+
+def _open(height: float, title: str) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:.0f} {height:.0f}" role="img" '
+        f'font-family="system-ui, DejaVu Sans, sans-serif" font-size="13"><title>{escape(title)}</title>'
+    )
+
+
+def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="#444">{escape(text)}</text>'
+
+
+def _labels(
+    x_label: str, y_label: str, left: float, right: float, top: float, bottom: float, height: float
+) -> list[str]:
+    middle = (top + height - bottom) / 2
+    return [
+        _text((left + WIDTH - right) / 2, height - 10, x_label),
+        f'<text transform="translate(16 {middle:.0f}) rotate(-90)" text-anchor="middle" fill="#444">{escape(y_label)}</text>',
+    ]
+
+
+def _some(low: int, high: int) -> list[int]:
+    """Whole numbers from low to high, at most eight of them."""
+    step = max(1, math.ceil((high - low) / 7))
+    return list(range(low, high + 1, step))
+
+
+__all__ = ["Curve", "log_chart", "whiskers"]

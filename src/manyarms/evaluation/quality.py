@@ -1,0 +1,162 @@
+"""Evaluation of evaluation: on a world whose truth is known, how good is each estimator, and do its intervals cover?
+
+Logs are drawn again and again from the same world by the same logging policy, every estimator answers on each, and the
+answers are held against the policy's true value: bias, variance, mean squared error, and, for each kind of interval, the
+share of logs on which it holds the truth, all with their Monte Carlo errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from manyarms import validate
+from manyarms._typing import Array, Ints
+from manyarms.evaluation.collecting import as_estimator
+from manyarms.evaluation.estimate import DEFAULT, evaluate
+from manyarms.evaluation.results import Estimate
+from manyarms.evaluation.terms import Estimator
+from manyarms.evaluation.whole import RewardModel
+from manyarms.logs.data import LoggedData
+from manyarms.policies.base import Policy
+from manyarms.worlds.base import Pool, World
+
+TRUTH_ROWS = 50_000
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How often intervals of a kind hold the truth, and the estimator's own mean."""
+
+    kind: str
+    of_value: float
+    of_mean: float
+    width: float
+
+
+@dataclass(frozen=True)
+class Quality:
+    """One estimator over all runs. bias_error is the standard error of the bias."""
+
+    name: str
+    label: str
+    truth: float
+    mean: float
+    bias: float
+    bias_error: float
+    variance: float
+    mse: float
+    standard_error: float
+    """The mean of the standard errors that the estimator reported; its square should be near the variance."""
+
+    coverage: tuple[Coverage, ...]
+    runs: int
+
+    def covered(self, kind: str = "normal") -> Coverage:
+        """The coverage of a kind of interval."""
+        return next(one for one in self.coverage if one.kind == kind)
+
+
+def true_value(world: World, policy: Policy, rows: int = TRUTH_ROWS) -> tuple[float, float]:
+    """The policy's value and its standard error: 0 where contexts come from a pool, else from `rows` fresh contexts."""
+    exact = isinstance(world.source, Pool)
+    X = world.source.rows if isinstance(world.source, Pool) else world.contexts(validate.count("rows", rows))
+    values = policy.expectation(X, _mean_rewards(world))
+    return float(values.mean()), 0.0 if exact else float(values.std() / np.sqrt(len(values)))
+
+
+def _mean_rewards(world: World) -> Callable[[Array, Ints], Array]:
+    def mean(X: Array, ids: Ints) -> Array:
+        return world.rewards.mean(X @ world.theta[ids].T)
+
+    return mean
+
+
+def draw_log(
+    world: World, logging: Policy, rows: int, rng: np.random.Generator, *, keep_policy: bool = True
+) -> LoggedData:
+    """A log of a world, written by a logging policy, with its propensities (and the policy itself)."""
+    X = world.contexts(rows)
+    actions = logging.sample(X, rng)
+    return LoggedData(
+        X,
+        actions,
+        world.reward(X, actions),
+        world.actions,
+        propensities=logging.probabilities_of(X, actions),
+        logging=logging if keep_policy else None,
+    )
+
+
+def quality(
+    world: World,
+    policy: Policy,
+    logging: Policy,
+    *,
+    rows: int,
+    runs: int,
+    estimators: Sequence[Estimator | str] | None = None,
+    with_model: Callable[[RewardModel], Sequence[Estimator]] | None = None,
+    fit: Callable[[LoggedData], RewardModel] | None = None,
+    level: float = 0.95,
+    reward_range: tuple[float, float] | None = None,
+    replicates: int = 200,
+    bias: bool | None = None,
+    truth: float | None = None,
+    seed: int = 0,
+) -> tuple[Quality, ...]:
+    """Bias, variance, mean squared error and coverage of estimators over `runs` logs of `rows` rows.
+
+    fit, with_model: estimators that need a reward model are made on each run by with_model(fit(another log)); the
+    other log is drawn beside, so that the model has not seen the rows it is judged on.
+    """
+    rng = np.random.default_rng(seed)
+    runs = validate.count("runs", runs, least=2)
+    if truth is None:
+        truth, _ = true_value(world, policy)
+    plain = [as_estimator(one) for one in (DEFAULT if estimators is None else estimators)]
+    answers: list[tuple[Estimate, ...]] = []
+    for run in range(runs):
+        log = draw_log(world, logging, rows, rng)
+        chosen: list[Estimator] = list(plain)
+        if fit is not None and with_model is not None:
+            chosen += with_model(fit(draw_log(world, logging, rows, rng)))
+        found = evaluate(
+            policy, log, chosen, level=level, reward_range=reward_range, bias=bias, replicates=replicates, seed=run
+        )
+        answers.append(found.estimates)
+    return tuple(_summary([answer[i] for answer in answers], truth) for i in range(len(answers[0])))
+
+
+def _summary(estimates: Sequence[Estimate], truth: float) -> Quality:
+    values = np.array([one.value for one in estimates])
+    mean, variance, runs = float(values.mean()), float(values.var(ddof=1)), len(values)
+    coverage = []
+    for i, first in enumerate(estimates[0].intervals):
+        ends = np.array([(one.intervals[i].low, one.intervals[i].high) for one in estimates])
+        coverage.append(
+            Coverage(
+                first.kind,
+                float(((ends[:, 0] <= truth) & (truth <= ends[:, 1])).mean()),
+                float(((ends[:, 0] <= mean) & (mean <= ends[:, 1])).mean()),
+                float((ends[:, 1] - ends[:, 0]).mean()),
+            )
+        )
+    return Quality(
+        estimates[0].name,
+        estimates[0].label,
+        truth,
+        mean,
+        mean - truth,
+        float(np.sqrt(variance / runs)),
+        variance,
+        float(((values - truth) ** 2).mean()),
+        float(np.mean([one.standard_error for one in estimates])),
+        tuple(coverage),
+        runs,
+    )
+
+
+__all__ = ["Coverage", "Quality", "draw_log", "quality", "true_value"]

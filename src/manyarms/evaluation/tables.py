@@ -1,0 +1,83 @@
+"""An evaluation as text for the terminal and as plain data for JSON."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from manyarms.evaluation.results import Estimate, Evaluation
+
+HEAD = ("estimator", "value", "std. error", "interval", "effective rows")
+
+
+def number(value: float) -> str:
+    """Four digits that count."""
+    return f"{value:.4g}"
+
+
+def cells(estimate: Estimate) -> tuple[str, ...]:
+    """One row of the table."""
+    low, high = number(estimate.interval.low), number(estimate.interval.high)
+    mark = "" if estimate.interval_is_for.startswith("the policy's") or estimate.name == "logged" else " *"
+    return (
+        estimate.label,
+        number(estimate.value),
+        number(estimate.standard_error),
+        f"[{low}, {high}] {estimate.kind}{mark}",
+        f"{estimate.effective_sample_size:,.0f}",
+    )
+
+
+def as_text(evaluation: Evaluation) -> str:
+    """A table in plain text, with what to beware of under it."""
+    rows = [cells(estimate) for estimate in (evaluation.logged, *evaluation.estimates)]
+    widths = [max(len(row[i]) for row in (HEAD, *rows)) for i in range(len(HEAD))]
+    lines = [
+        f"{evaluation.policy}: {evaluation.rows:,} rows, {evaluation.actions:,} actions, intervals at {evaluation.level:.0%}",
+        "  ".join(name.ljust(width) for name, width in zip(HEAD, widths, strict=True)).rstrip(),
+    ]
+    lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    if any(" *" in row[3] for row in rows):
+        lines.append("* an interval for the estimator's mean; its bias is not in it")
+    lines += [f"warning: {text}" for text in evaluation.warnings]
+    lines += [f"warning, {e.label}: {text}" for e in evaluation.estimates for text in e.warnings]
+    lines += [f"note: {text}" for text in evaluation.notes]
+    return "\n".join(lines)
+
+
+def as_data(evaluation: Evaluation) -> dict[str, Any]:
+    """What JSON can hold, every interval among it."""
+    return {
+        "policy": evaluation.policy,
+        "rows": evaluation.rows,
+        "actions": evaluation.actions,
+        "level": evaluation.level,
+        "logged": _estimate(evaluation.logged),
+        "estimates": [_estimate(estimate) for estimate in evaluation.estimates],
+        "warnings": list(evaluation.warnings),
+        "notes": list(evaluation.notes),
+    }
+
+
+def _estimate(estimate: Estimate) -> dict[str, Any]:
+    return {
+        "name": estimate.name,
+        "label": estimate.label,
+        "value": estimate.value,
+        "standard_error": estimate.standard_error,
+        "unbiased": estimate.unbiased,
+        "effective_sample_size": estimate.effective_sample_size,
+        "intervals": [
+            {"kind": one.kind, "low": _end(one.low), "high": _end(one.high), "level": one.level, "covers": one.covers}
+            for one in estimate.intervals
+        ],
+        "warnings": list(estimate.warnings),
+        "note": estimate.note,
+    }
+
+
+def _end(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+__all__ = ["HEAD", "as_data", "as_text", "cells", "number"]

@@ -1,0 +1,144 @@
+"""How strongly to correct: tau, alpha, lambda and the like chosen from the data, by a rule that is stated.
+
+    mse     the smallest (bias bound)^2 + se^2. The bias bound is the mean over contexts of the sum over a of
+            |pi - pi0 w_hat|, times the largest |reward|: for exponential smoothing E_pi[1 - pi0^(1-alpha)] (thesis,
+            lines 5684-5712). Where pi0 of all actions is unknown, it is estimated by the mean of |w - w_hat|, which
+            has the same expectation
+    slope   the strongest correction whose interval still meets those of all weaker ones (Lepski's method; Su, Srinath
+            and Krishnamurthy, 2020): intervals value -+ width se, from the weakest correction on, until they have no
+            point in common
+
+The first is the default: on random problems with 7 to 200 actions and 100 to 2,000 rows its estimates had root mean
+squared errors from 0.65 to 1.03 times those of IPS, and were ahead of the other rule on most of them. The paper's
+constants (widths of 2 to 4) correct far too much there; 0.5 was about the best width.
+
+A parameter that was chosen on some rows is no longer fixed beforehand: intervals on the same rows do not know of the
+choice. Choose on one part of a log and evaluate on the other (log.split), above all for bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from manyarms import validate
+from manyarms._typing import Array
+from manyarms.errors import InvalidInput
+from manyarms.evaluation.collecting import plan, survey
+from manyarms.evaluation.estimators import IPS
+from manyarms.evaluation.moments import Moments, Part
+from manyarms.evaluation.terms import Case
+from manyarms.logs.data import CHUNK, LogSource
+from manyarms.policies.base import Policy
+from manyarms.weights import FAMILIES, Correction, LogSmoothing, Weighting
+
+RULES = ("mse", "slope")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One parameter: its estimate, standard error, and bound on its bias."""
+
+    parameter: float
+    value: float
+    standard_error: float
+    bias_bound: float
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The chosen correction, and what it was chosen from, weakest correction first."""
+
+    correction: Correction
+    parameter: float
+    rule: str
+    trials: tuple[Trial, ...]
+    note: str
+
+    @property
+    def estimator(self) -> IPS:
+        """IPS with the chosen correction."""
+        return IPS(self.correction)
+
+
+def tune(
+    policy: Policy,
+    log: LogSource,
+    family: str = "es",
+    grid: Sequence[float] | None = None,
+    *,
+    rule: str = "mse",
+    width: float = 0.5,
+    bias: bool | None = None,
+    chunk: int = CHUNK,
+) -> Tuning:
+    """Choose the parameter of a family ("cips", "es", "ix", ...) from a grid by a rule (see the module).
+
+    grid: parameters to try; by default the family's for the log's number of rows. One pass serves the whole grid.
+    """
+    if family not in FAMILIES:
+        raise InvalidInput("family", repr(family), f"one of {', '.join(FAMILIES)}")
+    if rule not in RULES:
+        raise InvalidInput("rule", repr(rule), f"one of {', '.join(RULES)}")
+    width = validate.positive("width", width)
+    known, kind = survey(log), FAMILIES[family]
+    parameters = tuple(float(p) for p in (kind.grid(known.rows) if grid is None else grid))
+    if not parameters:
+        raise InvalidInput("grid", "nothing", "at least one parameter")
+    corrections = [kind.make(parameter) for parameter in parameters]
+    todo = plan(known, [IPS(Weighting(one)) for one in corrections], bias=bias)
+    if isinstance(corrections[0], LogSmoothing) and todo.settings.reward_range is None:
+        raise InvalidInput("rewards", f"rewards from {known.low:g} to {known.high:g}", "rewards in [0, 1], for ls")
+    moments = Moments(2 * len(corrections))
+    exact = todo.settings.bias
+    for part in log.chunks(chunk):
+        case = Case(policy, part, todo.settings)
+        columns: list[Array] = []
+        for one in corrections:
+            columns += [one.terms(case.pi, case.pi0, part.rewards), _lost(case, one)]
+        moments.add(np.column_stack(columns), part.groups)
+    largest = max(abs(known.low), abs(known.high))
+    trials = [
+        Trial(p, moments.value(at), moments.standard_error(at), largest * moments.value((Part(2 * i + 1),)))
+        for i, p in enumerate(parameters)
+        for at in [(Part(2 * i),)]
+    ]
+    # weakest correction first: the bias bound says which is weaker, also in a grid in any order
+    order = sorted(range(len(trials)), key=lambda i: trials[i].bias_bound)
+    trials = [trials[i] for i in order]
+    if rule == "slope":
+        picked = _slope(trials, width)
+    else:
+        picked = int(np.argmin([t.bias_bound**2 + t.standard_error**2 for t in trials]))
+    source = "pi0 of all actions" if exact else "the mean of |w - w_hat|, since pi0 of all actions is unknown"
+    note = f"rule {rule}, {len(trials)} values of {kind.parameter}; bias bounds from {source}"
+    return Tuning(corrections[order[picked]], trials[picked].parameter, rule, tuple(trials), note)
+
+
+def _lost(case: Case, correction: Correction) -> Array:
+    """Terms whose mean bounds the bias for rewards in [-1, 1]."""
+    lost = case.lost(correction)
+    if lost is not None:
+        return lost[0] - lost[1]
+    if isinstance(correction, LogSmoothing):  # its weight at a reward of 1, where most is lost
+        kept = correction.terms(case.pi, case.pi0, np.ones(len(case.pi)))
+    else:
+        kept = correction.weight(case.pi, case.pi0)
+    return np.abs(case.pi / case.pi0 - kept)
+
+
+def _slope(trials: Sequence[Trial], width: float) -> int:
+    """The last trial whose interval still has a point in common with all before it."""
+    low, high, last = -np.inf, np.inf, 0
+    for i, trial in enumerate(trials):
+        low = max(low, trial.value - width * trial.standard_error)
+        high = min(high, trial.value + width * trial.standard_error)
+        if low > high:
+            break
+        last = i
+    return last
+
+
+__all__ = ["RULES", "Trial", "Tuning", "tune"]

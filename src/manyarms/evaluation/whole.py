@@ -1,0 +1,166 @@
+"""What a log says of the policy that wrote it: the propensities of what was played, and of everything else.
+
+IPS and its corrections need pi0 of the logged actions only. The mass of a group or a neighbourhood, SWITCH, and the bias
+of a correction need pi0 of every action at each context (thesis, lines 2101-2146, 5684-5712): from the logging policy
+itself, or from a support whose listed probabilities sum to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, cast
+
+import numpy as np
+
+from manyarms._typing import AnyArray, Array, Ints
+from manyarms.errors import InvalidInput
+from manyarms.logs.data import LoggedData
+from manyarms.policies.base import Policy, action_blocks, row_blocks
+from manyarms.policies.support import SupportRows
+
+SUM_TOLERANCE = 1e-6
+CELLS = 1 << 20  # numbers in a block of contexts x listed actions
+
+
+class RewardModel(Protocol):
+    """What estimators ask of a reward model."""
+
+    def predict(self, X: Array, actions: Ints, /) -> Array:
+        """Predicted mean rewards of one action a context, (n,)."""
+
+    def block(self, X: Array, ids: Ints, /) -> Array:
+        """Predicted mean rewards of the actions `ids` (k,) at every context, (b, k)."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Some actions at some contexts: both policies' probabilities there, (b, k), and predictions on demand."""
+
+    pi: Array
+    pi0: Array
+    predicted: Callable[[RewardModel], Array]
+
+
+CellFunction = Callable[[Cells], Array]
+"""A function of cells that gives an array (b, k), to be summed over the actions with pi0 > 0."""
+
+
+class WholeLogging(Protocol):
+    """pi0 of every action at every context of a log."""
+
+    def group_mass(self, labels: AnyArray, wanted: AnyArray) -> Array:
+        """The sum of pi0(a|x_i) over the actions with labels[a] == wanted[i], (n,)."""
+
+    def of_many(self, index: Ints, ids: Ints) -> Array:
+        """pi0(a_ij|x_i) for the rows `index` and ids (len(index), m)."""
+
+    def sums(self, policy: Policy, functions: list[CellFunction]) -> Array:
+        """(n, F): the sum over the actions with pi0 > 0 of each function."""
+
+
+class _FromPolicy:
+    def __init__(self, X: Array, logging: Policy) -> None:
+        self._X, self._logging = X, logging
+
+    def group_mass(self, labels: AnyArray, wanted: AnyArray) -> Array:
+        return self._logging.group_mass(self._X, labels, wanted)
+
+    def of_many(self, index: Ints, ids: Ints) -> Array:
+        return self._logging.probabilities_of_many(self._X[index], ids)
+
+    def sums(self, policy: Policy, functions: list[CellFunction]) -> Array:
+        out = np.zeros((len(self._X), len(functions)))
+        K = policy.action_count
+        for part in row_blocks(len(self._X)):
+            X = self._X[part]
+            ours, theirs = policy.rows(X), self._logging.rows(X)
+            z, z0 = ours.normaliser(K)[:, None], theirs.normaliser(K)[:, None]
+            for first, last in action_blocks(K):
+                ids = np.arange(first, last)
+                cells = Cells(ours.mass(first, last) / z, theirs.mass(first, last) / z0, partial(_block, X, ids))
+                played = cells.pi0 > 0
+                for f, function in enumerate(functions):
+                    out[part, f] += (function(cells) * played).sum(axis=1)
+        return out
+
+
+def _block(X: Array, ids: Ints, model: RewardModel) -> Array:
+    return model.block(X, ids)
+
+
+def _pairs(X: Array, ids: Ints, model: RewardModel) -> Array:
+    return model.predict(np.repeat(X, ids.shape[1], axis=0), ids.ravel()).reshape(ids.shape)
+
+
+class _FromSupport:
+    def __init__(self, X: Array, ids: Ints, probabilities: Array, actions: int) -> None:
+        self._X, self._ids, self._probabilities, self._actions = X, ids, probabilities, actions
+
+    def group_mass(self, labels: AnyArray, wanted: AnyArray) -> Array:
+        return cast(Array, ((labels[self._ids] == wanted[:, None]) * self._probabilities).sum(axis=1))
+
+    def of_many(self, index: Ints, ids: Ints) -> Array:
+        return SupportRows(self._ids[index], self._probabilities[index], self._actions).mass_at(ids)
+
+    def sums(self, policy: Policy, functions: list[CellFunction]) -> Array:
+        out = np.zeros((len(self._X), len(functions)))
+        step = max(1, CELLS // self._ids.shape[1])
+        for start in range(0, len(self._X), step):
+            part = slice(start, start + step)
+            X, ids = self._X[part], self._ids[part]
+            cells = Cells(policy.probabilities_of_many(X, ids), self._probabilities[part], partial(_pairs, X, ids))
+            played = cells.pi0 > 0
+            for f, function in enumerate(functions):
+                out[part, f] = (function(cells) * played).sum(axis=1)
+        return out
+
+
+def logged_propensities(log: LoggedData, purpose: str) -> Array:
+    """pi0(a_i|x_i), (n,), as logged, or from the logging policy where the log keeps only that."""
+    if log.propensities is not None:
+        return log.propensities
+    if log.logging is None:
+        log.require("propensities", purpose=purpose)
+        raise AssertionError  # require has raised
+    pi0 = log.logging.probabilities_of(log.contexts, log.actions)
+    if not pi0.min() > 0:
+        row = int(np.argmin(pi0))
+        came = f"a logging policy that never plays the action of row {row}"
+        raise InvalidInput("log.logging", came, f"the policy that wrote the log, for {purpose}")
+    return pi0
+
+
+def whole_logging(log: LoggedData) -> WholeLogging | None:
+    """pi0 of all actions, if the log can tell."""
+    if log.logging is not None and hasattr(log.logging, "rows"):
+        return _FromPolicy(log.contexts, cast(Policy, log.logging))
+    if log.support is not None and log.support_probabilities is not None:
+        if (np.abs(log.support_probabilities.sum(axis=1) - 1) > SUM_TOLERANCE).any():
+            return None
+        return _FromSupport(log.contexts, log.support, log.support_probabilities, log.action_count)
+    return None
+
+
+def require_whole(log: LoggedData, purpose: str) -> WholeLogging:
+    """pi0 of all actions, or the reason why the log cannot tell."""
+    whole = whole_logging(log)
+    if whole is not None:
+        return whole
+    came = "a log with the propensities of the logged actions only"
+    if log.support_probabilities is not None:
+        sums = log.support_probabilities.sum(axis=1)
+        row = int(np.argmax(np.abs(sums - 1) > SUM_TOLERANCE))
+        came = f"a log whose listed support has probability {sums[row]:.6g} at row {row}"
+    elif log.logging is not None:
+        came = "a logging policy that tells the probabilities of single actions only"
+    raise InvalidInput(
+        "log",
+        came,
+        f"for {purpose} the logging policy's probabilities of all actions: log.logging as a manyarms policy, or "
+        "support and support_probabilities that sum to 1",
+    )
+
+
+__all__ = ["Cells", "RewardModel", "WholeLogging", "logged_propensities", "require_whole", "whole_logging"]

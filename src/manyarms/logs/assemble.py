@@ -1,0 +1,310 @@
+"""From tables to a log: columns mapped, ids looked up, contexts encoded, every row checked, chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+
+from manyarms import validate
+from manyarms._typing import AnyArray, Array, Ints
+from manyarms.errors import InvalidInput, UnknownAction
+from manyarms.logs.actions import Actions
+from manyarms.logs.checks import Where
+from manyarms.logs.columns import GUESS, Columns, Resolved
+from manyarms.logs.data import CHUNK, LoggedData, concatenate
+from manyarms.logs.encoding import Encoder, Encoding, TextPart, as_codes
+from manyarms.logs.tables import Column, Kind, Table, TableSource, as_times
+from manyarms.validate import describe
+
+MOST_IDS = 50_000_000
+CatalogueOption = Actions | Literal["build"] | None
+EncoderOption = Encoder | Encoding | None
+
+
+class TableLog:
+    """A LogSource over tables: nothing is held but the catalogue and the encoder.
+
+    columns       which column is what; guessed where not said, and the notes repeat the guesses
+    action_count  K; otherwise what the file states, or the largest action seen + 1
+    catalogue     the ids of the actions. Texts get one by themselves, in order of first appearance; "build" makes one
+                  of whole numbers that are ids rather than rows
+    encoder       a fitted Encoder; or an Encoding, to be fitted on this log; otherwise numbers stay as they are, and
+                  texts are encoded one entry a category
+    drop_missing  leave out rows whose action, reward or propensity is missing; they are refused otherwise
+
+    What is not known beforehand (ids, K, the encoder) is found in one pass over the columns concerned.
+    """
+
+    def __init__(
+        self,
+        source: TableSource,
+        columns: Columns | None = None,
+        *,
+        action_count: int | None = None,
+        catalogue: CatalogueOption = None,
+        encoder: EncoderOption = None,
+        drop_missing: bool = False,
+    ) -> None:
+        self.drop_missing = drop_missing
+        wanted = Columns() if columns is None else columns
+        if isinstance(encoder, Encoder) and wanted.context == GUESS:
+            wanted = Columns(**{**vars(wanted), "context": tuple(encoder.columns)})
+        self.columns = wanted.resolve(source.kinds(), source.name)
+        self.source: TableSource = source.as_texts(self._ids(source.kinds(), catalogue, encoder))
+        self.kinds = self.source.kinds()
+        for name in self.columns.all:
+            if self.kinds[name].name == "mixed":
+                raise source.complaint(name)
+        stated = source.stated
+        told = self.columns.propensities_are_estimates
+        self.estimates = self.columns.propensity is not None and (
+            stated.propensities_are_estimates if told is None else told
+        )
+        if catalogue is None and stated.catalogue_ids is not None:
+            catalogue = Actions(stated.catalogue_ids)
+        if catalogue is not None and catalogue != "build" and not isinstance(catalogue, Actions):
+            raise InvalidInput("catalogue", describe(catalogue), 'Actions, "build" or None')
+        if catalogue is None and self.kinds[self.columns.action].name == "text":
+            catalogue = "build"
+        given = None if action_count is None else validate.count("action_count", action_count)
+        known = given if given is not None else stated.action_count
+        if known is None and catalogue is None and self.kinds[self.columns.action].name == "number":
+            largest = source.largest(self.columns.action)
+            known = None if largest is None else largest + 1
+        # an encoder that the file states has made its vectors already: it is for new rows, not for these
+        ours = encoder is None and stated.encoder is not None and self.columns.context == ("context",)
+        self._encoded = Encoder.from_json(stated.encoder) if ours and stated.encoder is not None else None
+        plan = self._plan(encoder)
+        self._look_through(plan, catalogue, known)
+        if isinstance(self.catalogue, Actions):
+            if given is not None and given != len(self.catalogue):
+                expected = f"{len(self.catalogue)}, the number of ids; give catalogue= to name the others"
+                raise InvalidInput("action_count", given, expected)
+            self._action_count = len(self.catalogue)
+        self.notes = self._notes(plan)
+
+    @property
+    def action_count(self) -> int:
+        """K, the number of actions."""
+        return self._action_count
+
+    @property
+    def dim(self) -> int:
+        """d, the length of a context."""
+        if self.encoder is not None:
+            return self.encoder.dim
+        widths = [self.kinds[name].width for name in self.columns.context]
+        if None in widths:
+            return next(iter(self.chunks())).dim
+        return sum(width for width in widths if width is not None)
+
+    @property
+    def row_count(self) -> int | None:
+        """How many rows the source has, where it knows without reading them."""
+        return self.source.row_count
+
+    def chunks(self, rows: int = CHUNK) -> Iterator[LoggedData]:
+        """The rounds in parts of at most `rows`; one part is in memory at a time."""
+        found = False
+        for table in self.source.tables(self.columns.all, validate.count("rows", rows)):
+            kept = self._kept(table)
+            if kept.rows:
+                found = True
+                yield self._log(kept)
+        if not found:
+            came = "no row" if not self.drop_missing else "no row that is complete"
+            raise InvalidInput(self.source.name, came, "at least one round")
+
+    def collect(self) -> LoggedData:
+        """All rounds in memory."""
+        whole = concatenate(self.chunks())
+        total = self.source.row_count
+        if self.drop_missing and total is not None and total > len(whole):
+            return whole.with_notes(f"{total - len(whole):,} rows with missing entries were left out")
+        return whole
+
+    # ---- what must be known before the first chunk
+
+    def _ids(self, kinds: dict[str, Kind], catalogue: CatalogueOption, encoder: EncoderOption) -> set[str]:
+        """Columns whose entries are names, also where they look like numbers."""
+        c = self.columns
+        texts = {c.action} if catalogue is not None else set()
+        texts |= {n for n in (c.action, c.event_id, c.group, *c.support) if n is not None and kinds[n].name == "mixed"}
+        if isinstance(encoder, Encoding):
+            texts |= set(encoder.categorical)
+        elif isinstance(encoder, Encoder):
+            texts |= {part.column for part in encoder.parts if isinstance(part, TextPart)}
+        return texts
+
+    def _plan(self, encoder: EncoderOption) -> EncoderOption:
+        if encoder is not None or self._encoded is not None:
+            return encoder
+        if not self.columns.context:
+            return Encoding(standardise=False, intercept=True)
+        texts = any(self.kinds[name].name == "text" for name in self.columns.context)
+        return Encoding(standardise=False, intercept=False) if texts else None
+
+    def _look_through(self, plan: EncoderOption, catalogue: CatalogueOption, known: int | None) -> None:
+        """One pass, over the columns that something must still be learned from."""
+        context = list(self.columns.context) if isinstance(plan, Encoding) else []
+        build, count = catalogue == "build", catalogue is None and known is None
+        names = list(dict.fromkeys(context + ([self.columns.action] if build or count else [])))
+        ids: dict[str, None] = {}
+        largest = -1
+
+        def tables() -> Iterator[Table]:
+            nonlocal largest
+            needed = self.columns.all if self.drop_missing else names
+            for table in self.source.tables(needed, CHUNK) if names else ():
+                kept = self._kept(table) if self.drop_missing else table
+                column = kept.columns.get(self.columns.action)
+                if column is not None and build:
+                    self._note_ids(column, ids, kept)
+                elif column is not None and count:
+                    largest = max(largest, self._largest(column, kept))
+                yield kept
+
+        if isinstance(plan, Encoding):
+            self.encoder: Encoder | None = plan.fit(tables(), context)
+            if not context:
+                for _ in tables():
+                    pass
+        else:
+            self.encoder = plan
+            for _ in tables():
+                pass
+        self.catalogue: Actions | None = Actions(ids) if build else catalogue  # type: ignore[assignment]
+        self._action_count = known if known is not None else largest + 1
+
+    def _note_ids(self, column: Column, ids: dict[str, None], table: Table) -> None:
+        texts, codes = as_codes(self.columns.action, column)
+        if (codes < 0).any():
+            self._complain_missing(self.columns.action, column, table)
+        used, first = np.unique(codes, return_index=True)
+        ids.update(dict.fromkeys(texts[code] for code in used[np.argsort(first)].tolist()))
+        if len(ids) > MOST_IDS:
+            raise InvalidInput(f"column {self.columns.action!r}", f"more than {MOST_IDS:,} ids", "ids of actions")
+
+    def _largest(self, column: Column, table: Table) -> int:
+        values = self._numbers(self.columns.action, column, table)
+        return int(values.max()) if len(values) else -1
+
+    def _notes(self, plan: EncoderOption) -> tuple[str, ...]:
+        notes = list(self.source.stated.notes)
+        if not self.source.stated.action_count:  # in a file of ours nothing is a guess
+            notes += [f"guessed from the names in {self.source.name}: {guess}" for guess in self.columns.guesses]
+        if not self.columns.context:
+            notes.append("the log has no contexts: each is the number 1")
+        elif isinstance(plan, Encoding) and self.encoder is not None:
+            notes.append(
+                f"contexts were encoded from {len(self.columns.context)} columns to {self.encoder.dim} numbers"
+            )
+        return tuple(notes)
+
+    # ---- one chunk
+
+    def _kept(self, table: Table) -> Table:
+        if not self.drop_missing:
+            return table
+        keep = np.ones(table.rows, dtype=np.bool_)
+        for name in (self.columns.action, self.columns.reward, self.columns.propensity):
+            if name is not None and table[name].missing is not None:
+                keep &= ~table[name].absent
+        return table if keep.all() else table.keep(keep)
+
+    def _log(self, table: Table) -> LoggedData:
+        c: Resolved = self.columns
+        rewards = self._numbers(c.reward, table[c.reward], table)
+        support = None
+        if c.support:
+            support = self._support_ids(table)
+        return LoggedData(
+            contexts=self._contexts(table),
+            actions=self._action_rows(c.action, table[c.action], table),
+            rewards=rewards,
+            action_count=self._action_count,
+            propensities=None if c.propensity is None else self._numbers(c.propensity, table[c.propensity], table),
+            propensities_are_estimates=self.estimates,
+            support=support,
+            support_probabilities=self._matrix(c.support_probabilities, table) if c.support_probabilities else None,
+            event_ids=None if c.event_id is None else table[c.event_id].texts(),
+            timestamps=None if c.timestamp is None else as_times(c.timestamp, table[c.timestamp], self._where(table)),
+            groups=None if c.group is None else _labels(table[c.group]),
+            catalogue=self.catalogue,
+            encoder=self._encoded if self.encoder is None else self.encoder,
+            notes=self.notes,
+            first_row=table.first_row,
+            column_names=c.names(),
+        )
+
+    def _contexts(self, table: Table) -> Array:
+        return self._matrix(self.columns.context, table) if self.encoder is None else self.encoder.apply(table)
+
+    def _matrix(self, names: tuple[str, ...], table: Table) -> Array:
+        """Columns of numbers and vectors side by side."""
+        parts = [self._numbers(name, table[name], table) for name in names]
+        if len(parts) == 1 and parts[0].ndim == 2:
+            return parts[0]
+        return np.column_stack(parts)
+
+    def _numbers(self, name: str, column: Column, table: Table) -> AnyArray:
+        if column.categories is not None:
+            for code, text in enumerate(column.categories.tolist()):
+                if not _is_number(text) and (here := column.values == code).any():
+                    row = self._where(table).row(int(np.argmax(here)))
+                    raise InvalidInput(f"column {name!r}", f"{describe(text)} at {row}", "numbers")
+        if column.missing is not None:
+            self._complain_missing(name, column, table)
+        if column.categories is not None:
+            return column.categories.astype(np.float64)[column.values]
+        if column.kind.name == "time":
+            raise InvalidInput(f"column {name!r}", "times", "numbers")
+        return column.values
+
+    def _complain_missing(self, name: str, column: Column, table: Table) -> None:
+        row = self._where(table).row(int(np.argmax(column.absent)))
+        required = name in (self.columns.action, self.columns.reward, self.columns.propensity)
+        advice = "drop_missing=True leaves such rows out" if required else "an Encoding can take missing entries"
+        raise InvalidInput(f"column {name!r}", f"a missing entry at {row}", f"an entry in every row ({advice})")
+
+    def _action_rows(self, name: str, column: Column, table: Table) -> AnyArray:
+        if self.catalogue is None:
+            return self._numbers(name, column, table)
+        if column.missing is not None:
+            self._complain_missing(name, column, table)
+        texts, codes = as_codes(name, column)
+        rows: Ints = np.array([self.catalogue.row(t) if t in self.catalogue else -1 for t in texts], dtype=np.int64)
+        found: Ints = rows[codes]
+        if (found < 0).any():
+            index = int(np.argmax(found < 0))
+            came = f"{describe(texts[int(codes[index])])} at {self._where(table).row(index)}"
+            raise UnknownAction(f"column {name!r}", came, f"an id of the catalogue, which has {len(self.catalogue)}")
+        return found
+
+    def _support_ids(self, table: Table) -> AnyArray:
+        names = self.columns.support
+        if len(names) == 1 and table[names[0]].kind.name == "vector":
+            return self._matrix(names, table)
+        return np.column_stack([self._action_rows(name, table[name], table) for name in names])
+
+    def _where(self, table: Table) -> Where:
+        return Where(table.first_row)
+
+
+def _labels(column: Column) -> AnyArray:
+    """Groups: whole numbers as they are, everything else as texts."""
+    whole = column.values.dtype.kind in "iu" and column.categories is None and column.missing is None
+    return column.values if whole else column.texts()
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+__all__ = ["CatalogueOption", "EncoderOption", "TableLog"]

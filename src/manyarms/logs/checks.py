@@ -1,0 +1,153 @@
+"""Row by row checks of a log's columns; every refusal names the column and the first bad row.
+
+Rows are counted from 0, as everywhere in numpy; where only a part of a log is at hand, `first_row` is the number of its
+first row, or an array with the numbers of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms._typing import AnyArray, Array, Bools, Ints
+from manyarms.errors import InvalidInput, UnknownAction
+from manyarms.validate import LARGEST, describe
+
+# probabilities written in single precision sum to 1 only so far
+SUM_TOLERANCE = 1e-4
+BLOCK = 65_536
+
+
+class Where:
+    """How a message speaks of a column and of a row of it."""
+
+    def __init__(self, first_row: int | Ints = 0, names: Mapping[str, str] | None = None) -> None:
+        self.first_row = first_row
+        self.names = names or {}
+
+    def name(self, field: str) -> str:
+        """The field, and the file's own name for it where that is another one."""
+        column = self.names.get(field)
+        return field if column is None or column == field else f"{field} (column {column!r})"
+
+    def row(self, index: int) -> str:
+        return f"row {self.first_row + index if isinstance(self.first_row, int) else self.first_row[index]}"
+
+    def refuse(self, field: str, wrong: Bools | np.bool_, values: AnyArray, expected: str) -> None:
+        """Raise for the first row where `wrong` (n,) or (n, m) holds, if there is one."""
+        if np.any(wrong):
+            first = np.unravel_index(int(np.argmax(wrong)), np.shape(wrong))
+            place = self.row(int(first[0])) + (f", entry {first[1]}" if len(first) > 1 else "")
+            raise InvalidInput(self.name(field), f"{values[first]} at {place}", expected)
+
+
+def length_of(field: str, array: AnyArray, rows: int, where: Where) -> None:
+    if len(array) != rows:
+        raise InvalidInput(where.name(field), f"{len(array)} rows", f"{rows} rows, as many as contexts")
+
+
+def numbers(field: str, value: npt.ArrayLike, ndim: int, where: Where) -> Array:
+    """A float64 array of `ndim` axes, finite and below 1e100 in size."""
+    array = _regular(field, value, ndim, where)
+    if array.dtype.kind not in "biufO":
+        raise InvalidInput(where.name(field), describe(array), "numbers")
+    try:
+        array = np.ascontiguousarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(where.name(field), _first_misfit(array, where), "numbers") from error
+    if not np.vdot(array, array) < LARGEST**2:  # one cheap pass in the usual case
+        bad = ~(np.abs(array) < LARGEST)
+        where.refuse(field, bad, array, f"finite numbers below {LARGEST:g} in size")
+    return array
+
+
+def whole_numbers(field: str, value: npt.ArrayLike, ndim: int, where: Where) -> Ints:
+    """An int64 array; floats are taken where they are whole."""
+    array = _regular(field, value, ndim, where)
+    if array.dtype.kind == "f":
+        bad = ~(np.isfinite(array) & (array == np.rint(array)) & (np.abs(array) < 2**53))
+        where.refuse(field, bad, array, "whole numbers")
+    elif array.dtype.kind not in "iu":
+        came = _first_misfit(array, where) if array.dtype.kind == "O" else describe(array)
+        raise InvalidInput(where.name(field), came, "whole numbers (string ids need a catalogue)")
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def action_rows(field: str, array: Ints, action_count: int, where: Where) -> None:
+    """Every entry must be the row of an action."""
+    if array.size and (array.min() < 0 or array.max() >= action_count):
+        bad = (array < 0) | (array >= action_count)
+        index = int(np.argmax(bad if array.ndim == 1 else bad.any(axis=1)))
+        wrong = array[index] if array.ndim == 1 else array[index][bad[index]][0]
+        raise UnknownAction(
+            where.name(field),
+            f"{int(wrong)} at {where.row(index)}",
+            f"actions from 0 to {action_count - 1} (action_count is {action_count})",
+        )
+
+
+def propensities(field: str, array: Array, where: Where) -> None:
+    """What was played had a probability above 0, and at most 1 (up to the rounding of single precision)."""
+    expected = (
+        "probabilities above 0 and at most 1; where they are not known leave the column out and use "
+        "manyarms.logs.estimate_propensities"
+    )
+    with np.errstate(invalid="ignore"):
+        where.refuse(field, ~((array > 0) & (array <= 1 + 1e-6)), array, expected)
+
+
+def support(ids: Ints, probabilities: Array | None, action_count: int, where: Where) -> None:
+    """Distinct actions in each row; probabilities that are none below 0 and together at most 1."""
+    action_rows("support", ids, action_count, where)
+    for start in range(0, len(ids), BLOCK):
+        part = np.sort(ids[start : start + BLOCK], axis=1)
+        twice = (part[:, 1:] == part[:, :-1]).any(axis=1)
+        if twice.any():
+            row = start + int(np.argmax(twice))
+            raise InvalidInput(where.name("support"), f"an action twice at {where.row(row)}", "distinct actions a row")
+    if probabilities is None:
+        return
+    field = "support_probabilities"
+    if probabilities.shape != ids.shape:
+        raise InvalidInput(where.name(field), f"shape {probabilities.shape}", f"shape {ids.shape}, as support has")
+    where.refuse(field, probabilities < 0, probabilities, "probabilities of at least 0")
+    sums = probabilities.sum(axis=1)
+    where.refuse(field, sums > 1 + SUM_TOLERANCE, sums, "probabilities that sum to at most 1 in each row")
+
+
+def _regular(field: str, value: npt.ArrayLike, ndim: int, where: Where) -> AnyArray:
+    """An array with the right number of axes; rows of unequal length are found and named."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # numpy refuses lists of unequal length
+        array = np.empty(len(value), dtype=object)  # type: ignore[arg-type]
+        for index, row in enumerate(value):  # type: ignore[arg-type]
+            array[index] = row
+    if array.dtype.kind == "O" and array.ndim == 1 and ndim == 2 and len(array):
+        array = _stacked(field, array, where)
+    if array.ndim != ndim:
+        shape = "(n,)" if ndim == 1 else "(n, d)"
+        raise InvalidInput(where.name(field), f"an array of shape {array.shape}", f"an array of shape {shape}")
+    return array
+
+
+def _stacked(field: str, rows: AnyArray, where: Where) -> AnyArray:
+    sizes = [np.size(row) if not isinstance(row, str) else -1 for row in rows]
+    for index, size in enumerate(sizes):
+        if size != sizes[0]:
+            came = f"{size} numbers at {where.row(index)}"
+            raise InvalidInput(where.name(field), came, f"{sizes[0]} numbers in every row, as in {where.row(0)}")
+    return np.array([np.asarray(row).ravel() for row in rows])
+
+
+def _first_misfit(array: AnyArray, where: Where) -> str:
+    """The first entry of an array of Python objects that is no number."""
+    for index, value in enumerate(array):
+        if not isinstance(value, (int, float, np.number, np.ndarray)):
+            return f"{describe(value)} at {where.row(index)}"
+    return describe(array)
+
+
+__all__ = ["SUM_TOLERANCE", "Where", "action_rows", "length_of", "numbers", "propensities", "support", "whole_numbers"]

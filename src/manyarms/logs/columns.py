@@ -1,0 +1,200 @@
+"""Columns: which column of a table plays which part in a log, said outright or guessed from the names.
+
+A guess is only made where a name is as good as a statement, and the log's notes repeat what was guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from manyarms.errors import InvalidInput
+from manyarms.logs.tables import Kind
+from manyarms.validate import describe
+
+GUESS = "?"  # as a column's name: look for it by its usual names
+
+USUAL: dict[str, tuple[str, ...]] = {
+    "action": ("action", "action_id", "item_id", "item", "arm", "arm_id", "actions", "a"),
+    "reward": ("reward", "rewards", "click", "clicked", "r"),
+    "propensity": (
+        "propensity", "propensity_estimate", "propensity_score", "pscore", "propensities", "probability", "prob",
+    ),
+    "event_id": ("event_id", "eventid", "event", "request_id"),
+    "timestamp": ("timestamp", "time", "datetime", "ts"),
+    "group": ("group", "group_id", "user_id", "user", "session_id"),
+    "support": ("support",),
+    "support_probabilities": ("support_probabilities",),
+}  # fmt: skip
+USUAL_VECTORS = ("context", "contexts", "features", "x")
+USUAL_PREFIXES = ("context_", "user_feature_", "feature_", "x_")
+# what tools add to a table without being asked, and what is never known before an action is chosen
+NO_CONTEXT = re.compile(r"|Unnamed: \d+|index|__index_level_\d+__|row|id", re.IGNORECASE)
+ESTIMATE = "propensity_estimate"  # a column of this name holds estimates, and says so
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The mapping from columns to the parts of a log.
+
+    context     names of columns, or the name of one column of vectors, or what several names begin with; numbers and
+                texts may be mixed; () for a log without contexts, whose context is then the number 1
+    action      rows 0 .. K-1, or ids
+    the others  one column each; None where there is none. support and support_probabilities are vectors, or the
+                beginnings of numbered columns.
+    Each is looked for by its usual names unless given.
+    """
+
+    context: str | Sequence[str] | None = GUESS
+    action: str = GUESS
+    reward: str = GUESS
+    propensity: str | None = GUESS
+    event_id: str | None = GUESS
+    timestamp: str | None = GUESS
+    group: str | None = GUESS
+    support: str | Sequence[str] | None = GUESS
+    support_probabilities: str | Sequence[str] | None = GUESS
+    propensities_are_estimates: bool | None = None  # None: unless the file or the column's name says so, they are not
+
+    def resolve(self, kinds: Mapping[str, Kind], source: str) -> Resolved:
+        """Find every part among the columns of a table, or say what is there."""
+        by_lower = {name.lower(): name for name in reversed(list(kinds))}
+        found: dict[str, str | None] = {}
+        guessed: list[str] = []
+        for part in ("action", "reward", "propensity", "event_id", "timestamp", "group"):
+            given = getattr(self, part)
+            if given == GUESS:
+                found[part] = next((by_lower[name] for name in USUAL[part] if name in by_lower), None)
+                if found[part] is not None and found[part] != part:
+                    guessed.append(f"{part} is the column {found[part]!r}")
+            elif given is not None and given not in kinds:
+                raise _absent(source, part, given, kinds)
+            else:
+                found[part] = given
+        for part in ("action", "reward"):
+            if found[part] is None:
+                raise _absent(source, part, None, kinds)
+        lists: dict[str, tuple[str, ...]] = {}
+        for part in ("support", "support_probabilities"):
+            given = getattr(self, part)
+            lists[part] = self._guess_list(part, kinds) if given == GUESS else _listed(given, part, kinds, source)
+        used = {name for name in found.values() if name is not None} | {n for names in lists.values() for n in names}
+        if self.context == GUESS:
+            context = _guess_context(kinds, used)
+            guessed.append("contexts are the columns " + _some(context) if context else "there are no contexts")
+        else:
+            context = _listed(self.context, "context", kinds, source)
+        _refuse_twice(source, {**{k: (v,) for k, v in found.items() if v is not None}, "context": context, **lists})
+        estimates = self.propensities_are_estimates
+        if estimates is None and found["propensity"] == ESTIMATE:
+            estimates = True
+        return Resolved(
+            context=context, action=str(found["action"]), reward=str(found["reward"]), propensity=found["propensity"],
+            event_id=found["event_id"], timestamp=found["timestamp"], group=found["group"], support=lists["support"],
+            support_probabilities=lists["support_probabilities"], propensities_are_estimates=estimates,
+            guesses=tuple(guessed),
+        )  # fmt: skip
+
+    def _guess_list(self, part: str, kinds: Mapping[str, Kind]) -> tuple[str, ...]:
+        if part in kinds and kinds[part].name == "vector":
+            return (part,)
+        return _numbered(part + "_", kinds) or _numbered(part.removesuffix("ies") + "y_", kinds)
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A mapping whose every column is there."""
+
+    context: tuple[str, ...]
+    action: str
+    reward: str
+    propensity: str | None
+    event_id: str | None
+    timestamp: str | None
+    group: str | None
+    support: tuple[str, ...]
+    support_probabilities: tuple[str, ...]
+    propensities_are_estimates: bool | None
+    guesses: tuple[str, ...]
+
+    @property
+    def all(self) -> list[str]:
+        """Every column that is needed, once."""
+        single = [self.action, self.reward, self.propensity, self.event_id, self.timestamp, self.group]
+        several = [*self.context, *self.support, *self.support_probabilities]
+        return list(dict.fromkeys([name for name in single if name is not None] + several))
+
+    def names(self) -> dict[str, str]:
+        """What the table calls the fields of a log, for messages."""
+        pairs = {
+            "contexts": self.context[0] if len(self.context) == 1 else None, "actions": self.action,
+            "rewards": self.reward, "propensities": self.propensity, "event_ids": self.event_id,
+            "timestamps": self.timestamp, "groups": self.group,
+        }  # fmt: skip
+        return {field: name for field, name in pairs.items() if name is not None}
+
+
+def _listed(given: str | Sequence[str] | None, part: str, kinds: Mapping[str, Kind], source: str) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    if isinstance(given, str):
+        if given in kinds:
+            return (given,)
+        names = _numbered(given, kinds) or tuple(name for name in kinds if given and name.startswith(given))
+        if not names:
+            raise _absent(source, part, given, kinds)
+        return names
+    for name in given:
+        if name not in kinds:
+            raise _absent(source, part, name, kinds)
+    return tuple(given)
+
+
+def _numbered(prefix: str, kinds: Mapping[str, Kind]) -> tuple[str, ...]:
+    """prefix0, prefix1, ... in the order of their numbers."""
+    found = {int(name[len(prefix) :]): name for name in kinds if re.fullmatch(re.escape(prefix) + r"\d+", name)}
+    return tuple(found[number] for number in sorted(found))
+
+
+def _guess_context(kinds: Mapping[str, Kind], used: set[str]) -> tuple[str, ...]:
+    free = {name: kind for name, kind in kinds.items() if name not in used}
+    for name in free:
+        if name.lower() in USUAL_VECTORS and free[name].name == "vector":
+            return (name,)
+    for prefix in USUAL_PREFIXES:
+        if names := _numbered(prefix, free):
+            return names
+    for prefix in USUAL_PREFIXES:
+        if names := tuple(name for name in free if name.startswith(prefix)):
+            return names
+    return tuple(
+        name for name, kind in free.items() if kind.name in ("number", "text") and not NO_CONTEXT.fullmatch(name)
+    )
+
+
+def _refuse_twice(source: str, parts: Mapping[str, Sequence[str]]) -> None:
+    owner: dict[str, str] = {}
+    for part, names in parts.items():
+        for name in names:
+            if name in owner:
+                came = f"the column {name!r} as {owner[name]} and as {part}"
+                raise InvalidInput("columns", came, f"a column of {source} for one part only")
+            owner[name] = part
+
+
+def _absent(source: str, part: str, name: str | None, kinds: Mapping[str, Kind]) -> InvalidInput:
+    there = f"the columns {_some(tuple(kinds), 12)}" if kinds else "no column at all"
+    if name is None:
+        usual = ", ".join(USUAL[part][:4])
+        expected = f"the name of a column of {source} (none is called {usual}); it has {there}"
+        return InvalidInput(f"columns.{part}", "nothing", expected)
+    return InvalidInput(f"columns.{part}", describe(name), f"a column of {source}, which has {there}")
+
+
+def _some(names: Sequence[str], most: int = 6) -> str:
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+__all__ = ["GUESS", "Columns", "Resolved"]

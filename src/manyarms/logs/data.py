@@ -1,0 +1,339 @@
+"""LoggedData: what happened. Contexts, the actions that were played, their rewards, and how likely each play was.
+
+    round i:  context x_i in R^d,  action a_i ~ π₀(· | x_i),  reward r_i,  propensity π₀(a_i | x_i)
+
+(thesis, lines 1713-1718). All arrays have one entry a round and none has one an action, so that K may be anything.
+A log that does not fit into memory is a `LogSource`: something that gives the same rounds in chunks, as often as asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import InitVar, dataclass, fields, replace
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms import validate
+from manyarms._typing import AnyArray, Array, Ints
+from manyarms.errors import InvalidInput
+from manyarms.logs import checks
+from manyarms.logs.actions import Actions
+from manyarms.logs.encoding import Encoder
+
+CHUNK = 65_536  # rounds a chunk: large enough for numpy, small enough for any memory
+
+PER_ROUND = (
+    "contexts", "actions", "rewards", "propensities", "support", "support_probabilities", "event_ids", "timestamps",
+    "groups",
+)  # fmt: skip
+
+
+class LoggingPolicy(Protocol):
+    """What a log needs to know of the policy that wrote it."""
+
+    @property
+    def action_count(self) -> int: ...
+
+    def probabilities_of(self, X: Array, actions: Ints, /) -> Array: ...
+
+
+@runtime_checkable
+class LogSource(Protocol):
+    """Rounds in chunks: a log in memory, or a file larger than memory. Every call of `chunks` starts anew."""
+
+    @property
+    def action_count(self) -> int: ...
+
+    @property
+    def dim(self) -> int: ...
+
+    def chunks(self, rows: int = CHUNK) -> Iterator[LoggedData]: ...
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LoggedData:
+    """A log in memory, checked when it is made: n rounds, contexts of length d, K = `action_count` actions.
+
+    contexts (n, d)                     float64
+    actions (n,)                        rows of the actions played, 0 .. K-1
+    rewards (n,)                        float64
+    propensities (n,)                   π₀(a_i | x_i) in (0, 1]; None where nobody knows them
+    propensities_are_estimates          True where they were estimated from a log rather than written by the logger
+    support (n, k₀)                     the logging policy's k₀ most likely actions in each round, distinct
+    support_probabilities (n, k₀)       and how likely they were
+    logging                             the logging policy itself, where it is at hand
+    event_ids, timestamps, groups (n,)  strings; datetime64; whatever rounds have in common (a user, a session):
+                                        rounds of one group stay together when the log is split
+    catalogue                           the ids of the actions, row by row
+    encoder                             how contexts were made from columns, to be applied to new ones
+    notes                               what was done to the log on its way here, in plain words
+    """
+
+    contexts: Array
+    actions: Ints
+    rewards: Array
+    action_count: int
+    propensities: Array | None = None
+    propensities_are_estimates: bool = False
+    support: Ints | None = None
+    support_probabilities: Array | None = None
+    logging: LoggingPolicy | None = None
+    event_ids: AnyArray | None = None
+    timestamps: AnyArray | None = None
+    groups: AnyArray | None = None
+    catalogue: Actions | None = None
+    encoder: Encoder | None = None
+    notes: tuple[str, ...] = ()
+    first_row: InitVar[int | Ints] = 0  # for messages: the number of the first row in its file, or of each row
+    column_names: InitVar[Mapping[str, str] | None] = None  # for messages: what the file calls the fields
+
+    def __post_init__(self, first_row: int | Ints, column_names: Mapping[str, str] | None) -> None:
+        where = checks.Where(first_row, column_names)
+        contexts = checks.numbers("contexts", self.contexts, 2, where)
+        rows, dim = contexts.shape
+        if rows == 0:
+            raise InvalidInput("contexts", "an empty log", "at least one round")
+        if dim == 0:
+            raise InvalidInput("contexts", "contexts of length 0", "at least one number a round (a 1 if there is none)")
+        action_count = validate.count("action_count", self.action_count)
+        if action_count == 1:
+            raise InvalidInput("action_count", 1, "at least 2 actions: with a single one there is nothing to choose")
+        actions = checks.whole_numbers("actions", self.actions, 1, where)
+        rewards = checks.numbers("rewards", self.rewards, 1, where)
+        for field, array in (("actions", actions), ("rewards", rewards)):
+            checks.length_of(field, array, rows, where)
+        checks.action_rows("actions", actions, action_count, where)
+        self._set("contexts", contexts)
+        self._set("action_count", action_count)
+        self._set("actions", actions)
+        self._set("rewards", rewards)
+        self._check_policy(where)
+        self._check_labels(where)
+        self._set("notes", tuple(self.notes))
+        if self.catalogue is not None and len(self.catalogue) != action_count:
+            raise InvalidInput("catalogue", f"{len(self.catalogue)} ids", f"action_count = {action_count} ids")
+        if self.encoder is not None and self.encoder.dim != dim:
+            raise InvalidInput("encoder", f"an encoder to length {self.encoder.dim}", f"one to the contexts' {dim}")
+
+    def _check_policy(self, where: checks.Where) -> None:
+        rows = len(self.contexts)
+        if self.propensities is not None:
+            # a missing one is no other trouble than a 0, and gets the same advice
+            values = np.asarray(self.propensities)
+            if values.dtype.kind == "f" and values.ndim == 1:
+                checks.propensities("propensities", values, where)
+            propensities = checks.numbers("propensities", values, 1, where)
+            checks.length_of("propensities", propensities, rows, where)
+            checks.propensities("propensities", propensities, where)
+            self._set("propensities", np.minimum(propensities, 1.0) if propensities.max() > 1 else propensities)
+        elif self.propensities_are_estimates:
+            raise InvalidInput("propensities_are_estimates", "True without propensities", "propensities beside it")
+        if self.support is not None:
+            support = checks.whole_numbers("support", self.support, 2, where)
+            checks.length_of("support", support, rows, where)
+            if support.shape[1] == 0:
+                raise InvalidInput(where.name("support"), "no action a round", "at least one action a round")
+            self._set("support", support)
+            if self.support_probabilities is not None:
+                field = "support_probabilities"
+                self._set(field, checks.numbers(field, self.support_probabilities, 2, where))
+            checks.support(support, self.support_probabilities, self.action_count, where)
+        elif self.support_probabilities is not None:
+            raise InvalidInput("support_probabilities", "probabilities without ids", "support beside it")
+        if self.logging is not None and self.logging.action_count != self.action_count:
+            came = f"a policy over {self.logging.action_count} actions"
+            raise InvalidInput("logging", came, f"a policy over action_count = {self.action_count} actions")
+
+    def _check_labels(self, where: checks.Where) -> None:
+        for field in ("event_ids", "timestamps", "groups"):
+            value = getattr(self, field)
+            if value is None:
+                continue
+            array = np.asarray(value)
+            if field == "timestamps" and array.dtype.kind != "M":
+                raise InvalidInput(where.name(field), validate.describe(array), "an array of numpy's datetime64")
+            if field == "event_ids" and array.dtype.kind != "U":
+                array = array.astype(np.str_)
+            if field == "groups" and array.dtype.kind not in "iuU":
+                array = array.astype(np.int64 if array.dtype.kind == "b" else np.str_)
+            if array.ndim != 1:
+                raise InvalidInput(where.name(field), f"an array of shape {array.shape}", "an array of shape (n,)")
+            checks.length_of(field, array, len(self.contexts), where)
+            self._set(field, array)
+
+    def __len__(self) -> int:
+        return len(self.rewards)
+
+    def __repr__(self) -> str:
+        optional = ("propensities", "support", "logging", "event_ids", "timestamps", "groups", "catalogue", "encoder")
+        there = [name for name in optional if getattr(self, name) is not None]
+        if self.propensities_are_estimates:
+            there[0] = "estimated propensities"
+        also = f", with {', '.join(there)}" if there else ""
+        return f"LoggedData({len(self):,} rounds, {self.action_count:,} actions, contexts of length {self.dim}{also})"
+
+    @property
+    def dim(self) -> int:
+        """d, the length of a context."""
+        return int(self.contexts.shape[1])
+
+    def rows(self, index: slice | npt.ArrayLike) -> LoggedData:
+        """The rounds of a slice, of a mask, or of whole numbers, in that order; slices copy nothing."""
+        if not isinstance(index, slice):
+            index = np.atleast_1d(np.asarray(index))
+            if index.dtype.kind == "b":
+                if index.shape != (len(self),):
+                    raise InvalidInput("index", validate.describe(index), f"a mask of {len(self)} rows")
+            elif index.dtype.kind not in "iu" or index.ndim != 1:
+                raise InvalidInput("index", validate.describe(index), "a slice, a mask or an array of whole numbers")
+            elif index.size and (index.min() < -len(self) or index.max() >= len(self)):
+                raise InvalidInput("index", f"row {index.max()}", f"rows below {len(self)}")
+        part = self._part(index)
+        if not len(part):
+            raise InvalidInput("index", "no row at all", "at least one row: a log is never empty")
+        return part
+
+    def chunks(self, rows: int = CHUNK) -> Iterator[LoggedData]:
+        """The log in parts of `rows` rounds, in order, as views."""
+        rows = validate.count("rows", rows)
+        for start in range(0, len(self), rows):
+            yield self._part(slice(start, start + rows))
+
+    def split(self, fraction: float, seed: int | np.random.Generator | None = 0) -> tuple[LoggedData, LoggedData]:
+        """Two logs at random, `fraction` of the rounds in the first; rounds of one group go the same way."""
+        fraction = validate.probability("fraction", fraction)
+        rng = validate.seeded(seed)
+        if self.groups is None:
+            chosen = np.zeros(len(self), dtype=np.bool_)
+            chosen[rng.permutation(len(self))[: round(fraction * len(self))]] = True
+        else:
+            _, member, sizes = np.unique(self.groups, return_inverse=True, return_counts=True)
+            order = rng.permutation(len(sizes))
+            # whole groups, as many as come nearest to the fraction
+            reached = np.concatenate([[0], np.cumsum(sizes[order])])
+            taken = int(np.argmin(np.abs(reached - fraction * len(self))))
+            chosen_groups = np.zeros(len(sizes), dtype=np.bool_)
+            chosen_groups[order[:taken]] = True
+            chosen = chosen_groups[member]
+        if chosen.all() or not chosen.any():
+            unit = "rounds" if self.groups is None else "groups"
+            count = len(self) if self.groups is None else len(np.unique(self.groups))
+            raise InvalidInput("fraction", f"{fraction:g} of {count} {unit}", "a part that leaves both sides something")
+        return self._part(chosen), self._part(~chosen)
+
+    def require(self, *needed: str, purpose: str) -> None:
+        """Refuse, with the reason, to serve a purpose for which something is missing.
+
+        needed: names of fields; "known_propensities" (not estimates); "unit_rewards" (all in [0, 1]).
+
+        >>> log = LoggedData([[1.0]], [0], [1.0], action_count=2)
+        >>> log.require("propensities", purpose="IPS")
+        Traceback (most recent call last):
+        manyarms.errors.InvalidInput: log: expected propensities for IPS (use manyarms.logs.estimate_propensities,
+        or a direct method, which needs none), got a log without propensities
+        """
+        for name in needed:
+            if name == "known_propensities":
+                self.require("propensities", purpose=purpose)
+                if self.propensities_are_estimates:
+                    raise InvalidInput("log", "estimated propensities", f"propensities as logged, for {purpose}")
+            elif name == "unit_rewards":
+                low, high = float(self.rewards.min()), float(self.rewards.max())
+                if low < 0 or high > 1:
+                    advice = "log.with_unit_rewards() rescales them with a note"
+                    raise InvalidInput(
+                        "log", f"rewards from {low:g} to {high:g}", f"rewards in [0, 1] for {purpose}; {advice}"
+                    )
+            elif name not in _ADVICE:
+                raise InvalidInput("needed", repr(name), "one of " + ", ".join(sorted(_ADVICE)))
+            elif getattr(self, name) is None:
+                raise InvalidInput("log", f"a log without {name}", f"{name} for {purpose} ({_ADVICE[name]})")
+
+    def with_notes(self, *notes: str, **changes: Any) -> LoggedData:
+        """The same log with fields changed and notes added."""
+        return replace(self, notes=(*self.notes, *notes), **changes)
+
+    def with_unit_rewards(self, low: float | None = None, high: float | None = None) -> LoggedData:
+        """Rewards moved to [0, 1] by (r - low) / (high - low), with a note; the range is the log's own unless given.
+
+        A value v on this scale is low + v (high - low) on the old one. Give the range that rewards can have, where it
+        is known: the range of a sample is narrower, and moves with the sample.
+        """
+        seen = float(self.rewards.min()), float(self.rewards.max())
+        bottom = seen[0] if low is None else float(low)
+        top = seen[1] if high is None else float(high)
+        if not bottom < top:
+            raise InvalidInput("low, high", f"{bottom:g} and {top:g}", "low below high (all rewards may be the same)")
+        if seen[0] < bottom or seen[1] > top:
+            raise InvalidInput(
+                "rewards", f"rewards from {seen[0]:g} to {seen[1]:g}", f"rewards in [{bottom:g}, {top:g}]"
+            )
+        how = "as given" if low is not None and high is not None else "of this log's own rewards"
+        return self.with_notes(
+            f"rewards were moved to [0, 1] from [{bottom:g}, {top:g}], the range {how}",
+            rewards=(self.rewards - bottom) / (top - bottom),
+        )
+
+    def _part(self, index: slice | AnyArray) -> LoggedData:
+        """Rows without checking again what was checked."""
+        part = object.__new__(LoggedData)
+        for field in fields(self):
+            value = getattr(self, field.name)
+            part._set(field.name, value[index] if value is not None and field.name in PER_ROUND else value)
+        return part
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+
+_ADVICE = {
+    "propensities": "use manyarms.logs.estimate_propensities, or a direct method, which needs none",
+    "support": "the logger must write the most likely actions of each round",
+    "support_probabilities": "the logger must write them beside the support",
+    "logging": "give the policy that wrote the log",
+    "event_ids": "map a column to event_id",
+    "timestamps": "map a column to timestamp",
+    "groups": "map a column to group",
+    "catalogue": "read the log with string ids, or give manyarms.logs.Actions",
+    "encoder": "read the log with an encoder",
+}
+
+
+def concatenate(logs: Iterable[LoggedData]) -> LoggedData:
+    """One log of several with the same actions and fields, in order; notes are kept once each."""
+    parts: Sequence[LoggedData] = list(logs)
+    if not parts:
+        raise InvalidInput("logs", "none", "at least one log")
+    first = parts[0]
+    changes: dict[str, Any] = {}
+    for position, part in enumerate(parts):
+        if (part.action_count, part.dim) != (first.action_count, first.dim):
+            came = f"{part.action_count} actions and contexts of length {part.dim} at position {position}"
+            raise InvalidInput("logs", came, f"{first.action_count} actions and length {first.dim}, as the first")
+        if part.catalogue is not first.catalogue and part.catalogue != first.catalogue:
+            raise InvalidInput("logs", f"another catalogue at position {position}", "one catalogue")
+    for name in PER_ROUND:
+        values = [getattr(part, name) for part in parts]
+        absent = [value is None for value in values]
+        if any(absent) and not all(absent):
+            raise InvalidInput("logs", f"{name} in some of them only", f"{name} in all or in none")
+        if not absent[0]:
+            changes[name] = np.concatenate(values)
+    estimates = any(part.propensities_are_estimates for part in parts)
+    notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
+    whole = object.__new__(LoggedData)
+    for field in fields(first):
+        whole._set(field.name, getattr(first, field.name))
+    for name, value in (changes | {"propensities_are_estimates": estimates, "notes": notes}).items():
+        whole._set(name, value)
+    return whole
+
+
+def collect(source: LogSource, rows: int = CHUNK) -> LoggedData:
+    """All rounds of a source in memory."""
+    return source if isinstance(source, LoggedData) else concatenate(source.chunks(rows))
+
+
+__all__ = ["CHUNK", "LogSource", "LoggedData", "LoggingPolicy", "collect", "concatenate"]

@@ -1,0 +1,323 @@
+"""Encoder: from columns of numbers and texts to context vectors, the same way every time.
+
+The context of a row is the concatenation, in this order, of
+
+    1                                        the intercept, where it was asked for
+    for a column of numbers (or vectors)     (v - mean) / scale, with mean 0 and scale 1 where nothing is standardised;
+                                             a missing number becomes the mean, and one further entry tells: 1 where
+                                             it was missing, else 0. That entry is there only if something was missing
+                                             when the encoder was fitted; otherwise a missing number is refused.
+    for a column of texts                    one entry a category (sorted), 1 for the row's own, else 0;
+                                             then `other`, for categories that were rare when the encoder was fitted
+                                             or that are new; then `missing`, only if something was missing at the fit
+                                             (otherwise a missing text counts as other)
+
+`other` is always there, also where every fitted row has 0 in it: a model then knows nothing about new categories but
+its prior, which is the truth. All entries of a text column sum to 1, so with an intercept they are collinear: harmless
+under a prior or a ridge, which is how everything here learns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manyarms import storage, validate
+from manyarms._typing import AnyArray, Array
+from manyarms.errors import InvalidInput, StorageError
+from manyarms.logs.checks import Where
+from manyarms.logs.tables import Column, Table, table_of
+
+KIND = "encoder"
+MOST_DISTINCT = 1_000_000  # texts kept in mind while fitting; a column with more is no category
+
+
+@dataclass(frozen=True, eq=False)
+class NumberPart:
+    """A column of numbers, or of vectors of `width`."""
+
+    column: str
+    mean: Array  # (width,), as are the next two
+    scale: Array
+    fill: Array  # what a missing number becomes, before it is scaled
+    tells_missing: bool
+
+    @property
+    def names(self) -> list[str]:
+        width = len(self.mean)
+        own = [self.column] if width == 1 else [f"{self.column}[{i}]" for i in range(width)]
+        return own + ([f"{self.column} is missing"] if self.tells_missing else [])
+
+    def write(self, column: Column, out: Array, where: Where) -> None:
+        if column.kind.name not in ("number", "vector"):
+            raise InvalidInput(f"column {self.column!r}", f"a column of {column.kind.name}s", "numbers")
+        width = len(self.mean)
+        values = column.values.astype(np.float64).reshape(len(column), -1)
+        if values.shape[1] != width:
+            raise InvalidInput(f"column {self.column!r}", f"vectors of length {values.shape[1]}", f"length {width}")
+        gone = column.absent[:, None] | np.isnan(values)
+        if gone.any():
+            if not self.tells_missing:
+                row = where.row(int(np.argmax(gone.any(axis=1))))
+                came = f"a missing number at {row}"
+                raise InvalidInput(f"column {self.column!r}", came, "numbers, as when the encoder was fitted")
+            values = np.where(gone, self.fill, values)
+        where.refuse(self.column, ~np.isfinite(values), values, "finite numbers")
+        out[:, :width] = (values - self.mean) / self.scale
+        if self.tells_missing:
+            out[:, width] = gone.any(axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class TextPart:
+    """A column of texts with its known categories."""
+
+    column: str
+    categories: tuple[str, ...]
+    tells_missing: bool
+
+    @property
+    def names(self) -> list[str]:
+        kept = [f"{self.column}={category}" for category in self.categories]
+        return [*kept, f"{self.column}: other"] + ([f"{self.column}: missing"] if self.tells_missing else [])
+
+    def write(self, column: Column, out: Array, where: Where) -> None:
+        other = len(self.categories)
+        place = {category: index for index, category in enumerate(self.categories)}
+        categories, codes = as_codes(self.column, column)
+        places = np.array([place.get(text, other) for text in categories] + [0], dtype=np.int64)
+        places[-1] = other + 1 if self.tells_missing else other  # the code -1
+        out[:] = 0.0
+        out[np.arange(len(column)), places[codes]] = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """A fitted encoding; `Encoding(...).fit(...)` makes one, `apply` uses it, `save` and `load` keep it."""
+
+    parts: tuple[NumberPart | TextPart, ...]
+    intercept: bool
+
+    @property
+    def names(self) -> list[str]:
+        """What each entry of a context is."""
+        return (["intercept"] if self.intercept else []) + [name for part in self.parts for name in part.names]
+
+    @property
+    def dim(self) -> int:
+        """The length of a context."""
+        return int(self.intercept) + sum(len(part.names) for part in self.parts)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it reads."""
+        return [part.column for part in self.parts]
+
+    def apply(self, rows: Table | Any) -> Array:
+        """Contexts (n, d) of the rows of a frame, of a mapping from columns to values, or of a Table.
+
+        >>> encoder = Encoding().fit({"age": [20.0, 40.0], "town": ["Ulm", "Bonn"]}, ["age", "town"])
+        >>> encoder.names
+        ['intercept', 'age', 'town=Bonn', 'town=Ulm', 'town: other']
+        >>> encoder.apply({"age": [50.0], "town": ["Rome"]})
+        array([[1., 2., 0., 0., 1.]])
+        """
+        table = rows if isinstance(rows, Table) else table_of(rows, self.columns)
+        out = np.empty((table.rows, self.dim))
+        out[:, : int(self.intercept)] = 1.0
+        at = int(self.intercept)
+        where = Where(table.first_row)
+        for part in self.parts:
+            if part.column not in table.columns:
+                raise InvalidInput("table", f"no column {part.column!r}", "the columns " + ", ".join(self.columns))
+            width = len(part.names)
+            part.write(table[part.column], out[:, at : at + width], where)
+            at += width
+        return out
+
+    def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+        """A JSON part and arrays that give the encoder back bit for bit; to be saved with whatever is learned."""
+        spec: list[dict[str, Any]] = []
+        arrays: dict[str, AnyArray] = {}
+        for number, part in enumerate(self.parts):
+            common = {"column": part.column, "tells_missing": part.tells_missing}
+            if isinstance(part, NumberPart):
+                spec.append({"kind": "number", **common})
+                arrays |= {f"{number}/{name}": getattr(part, name) for name in ("mean", "scale", "fill")}
+            else:
+                spec.append({"kind": "text", **common, "categories": list(part.categories)})
+        return {"intercept": self.intercept, "parts": spec}, arrays
+
+    @classmethod
+    def from_state(cls, spec: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Encoder:
+        """The encoder that `state` came from."""
+        try:
+            parts: list[NumberPart | TextPart] = []
+            for number, told in enumerate(spec["parts"]):
+                name, tells = str(told["column"]), bool(told["tells_missing"])
+                if told["kind"] == "number":
+                    own = [np.asarray(arrays[f"{number}/{a}"], dtype=np.float64) for a in ("mean", "scale", "fill")]
+                    parts.append(NumberPart(name, own[0], own[1], own[2], tells))
+                else:
+                    parts.append(TextPart(name, tuple(map(str, told["categories"])), tells))
+            return cls(tuple(parts), bool(spec["intercept"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise StorageError(f"no encoder can be made of this: {error!r}") from error
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it in one JSON object; Python writes floats so that they come back bit for bit."""
+        spec, arrays = self.state()
+        return {**spec, "arrays": {name: array.tolist() for name, array in arrays.items()}}
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Encoder:
+        """The encoder that `as_json` came from."""
+        return cls.from_state(told, told.get("arrays", {}))
+
+    def save(self, folder: Path | str) -> None:
+        """Write the encoder to a folder of its own."""
+        spec, arrays = self.state()
+        storage.save(folder, KIND, spec, arrays)
+
+    @classmethod
+    def load(cls, folder: Path | str) -> Encoder:
+        """Read what `save` wrote."""
+        return cls.from_state(*storage.load(folder, KIND))
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How columns shall be encoded; `fit` looks at rows and gives an Encoder.
+
+    standardise      numbers to mean 0 and deviation 1 over the fitted rows (a constant column keeps scale 1)
+    intercept        a leading 1
+    categorical      columns whose numbers are names (a postcode): one entry a value, as for texts
+    most_categories  keep at most so many categories a column, the most frequent ones (ties by name)
+    least_count      a category with fewer rows is rare, and counts as `other`
+    """
+
+    standardise: bool = True
+    intercept: bool = True
+    categorical: tuple[str, ...] = ()
+    most_categories: int = 200
+    least_count: int = 1
+
+    def __post_init__(self) -> None:
+        validate.count("most_categories", self.most_categories)
+        validate.count("least_count", self.least_count)
+        object.__setattr__(self, "categorical", tuple(self.categorical))
+
+    def fit(self, rows: Table | Iterable[Table] | Any, columns: Sequence[str]) -> Encoder:
+        """One pass over a frame, a mapping from columns to values, or Tables.
+
+        The order of chunks changes nothing but the last digits of mean and scale.
+        """
+        tables: Iterable[Table]
+        if isinstance(rows, Table):
+            tables = [rows]
+        elif isinstance(rows, Mapping) or hasattr(rows, "columns") or hasattr(rows, "column_names"):
+            tables = [table_of(rows, columns)]
+        else:
+            tables = rows
+        if unknown := set(self.categorical) - set(columns):
+            raise InvalidInput("categorical", sorted(unknown)[0], "columns of the context: " + ", ".join(columns))
+        fits: dict[str, _Moments | _Counts] = {}
+        for table in tables:
+            for name in columns:
+                if name not in table.columns:
+                    raise InvalidInput("columns", repr(name), "columns of the table: " + ", ".join(table.columns))
+                column = table[name]
+                if name not in fits:
+                    texts = column.categories is not None or name in self.categorical
+                    fits[name] = _Counts(name) if texts else _Moments(name)
+                fits[name].see(column)
+        if columns and not fits:
+            raise InvalidInput("tables", "no row at all", "at least one row")
+        parts = tuple(fits[name].part(self) for name in columns)
+        if not parts and not self.intercept:
+            raise InvalidInput("columns", "none, and no intercept", "a context with at least one entry")
+        return Encoder(parts, self.intercept)
+
+
+class _Moments:
+    """Count, mean and sum of squared deviations, merged chunk by chunk (Chan, Golub and LeVeque)."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.count: Array = np.zeros(0)
+        self.mean: Array = np.zeros(0)
+        self.squares: Array = np.zeros(0)
+        self.missing = False
+
+    def see(self, column: Column) -> None:
+        if column.kind.name not in ("number", "vector"):
+            raise InvalidInput(f"column {self.name!r}", f"a column of {column.kind.name}s", "numbers or texts")
+        values = column.values.astype(np.float64).reshape(len(column), -1)
+        if not len(self.count):
+            self.count, self.mean, self.squares = (np.zeros(values.shape[1]) for _ in range(3))
+        gone = column.absent[:, None] | np.isnan(values)
+        if np.isinf(values).any():
+            raise InvalidInput(f"column {self.name!r}", "an infinite number", "finite numbers")
+        self.missing |= bool(gone.any())
+        count = (~gone).sum(axis=0).astype(np.float64)
+        mean = np.where(gone, 0.0, values).sum(axis=0) / np.maximum(count, 1)
+        squares = (np.where(gone, 0.0, values - mean) ** 2).sum(axis=0)
+        total = np.maximum(self.count + count, 1)
+        step = mean - self.mean
+        self.squares = self.squares + squares + step**2 * self.count * count / total
+        self.mean = self.mean + step * count / total
+        self.count = self.count + count
+
+    def part(self, how: Encoding) -> NumberPart:
+        if not self.count.all():
+            raise InvalidInput(f"column {self.name!r}", "nothing but missing numbers", "a column with numbers in it")
+        scale = np.sqrt(self.squares / self.count)
+        # a column that is constant up to rounding has no scale of its own
+        scale[scale <= 1e-12 * np.abs(self.mean)] = 1.0
+        scale[scale == 0] = 1.0
+        if how.standardise:
+            return NumberPart(self.name, self.mean, scale, self.mean, self.missing)
+        return NumberPart(self.name, np.zeros_like(scale), np.ones_like(scale), self.mean, self.missing)
+
+
+class _Counts:
+    """How often each text was there."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.counts: dict[str, int] = {}
+        self.missing = False
+
+    def see(self, column: Column) -> None:
+        categories, codes = as_codes(self.name, column)
+        found = np.bincount(codes + 1, minlength=len(categories) + 1)
+        self.missing |= bool(found[0])
+        for text, count in zip(categories, found[1:].tolist(), strict=True):
+            if count:
+                self.counts[text] = self.counts.get(text, 0) + count
+        if len(self.counts) > MOST_DISTINCT:
+            came = f"more than {MOST_DISTINCT:,} different texts"
+            raise InvalidInput(f"column {self.name!r}", came, "a column of categories, not of ids")
+
+    def part(self, how: Encoding) -> TextPart:
+        enough = [text for text, count in self.counts.items() if count >= how.least_count]
+        kept = sorted(enough, key=lambda text: (-self.counts[text], text))[: how.most_categories]
+        return TextPart(self.name, tuple(sorted(kept)), self.missing)
+
+
+def as_codes(name: str, column: Column) -> tuple[list[str], AnyArray]:
+    """The distinct texts and the code of each row, -1 where missing; numbers are written out, whole ones without .0"""
+    if column.categories is not None:
+        return column.categories.tolist(), column.values
+    if column.values.ndim != 1 or column.kind.name != "number":
+        raise InvalidInput(f"column {name!r}", f"a column of {column.kind.name}s", "texts or numbers as categories")
+    distinct, codes = np.unique(np.where(column.absent, 0, column.values), return_inverse=True)
+    texts = [str(int(v)) if float(v).is_integer() else repr(float(v)) for v in distinct.tolist()]
+    return texts, np.where(column.absent, -1, codes)
+
+
+__all__ = ["Encoder", "Encoding", "as_codes"]

@@ -1,0 +1,57 @@
+"""Files in and out: plain or gzipped on the way in, whole or not at all on the way out."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+from manyarms.errors import DataError
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn whatever goes wrong while a file is read into a DataError that names it."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except EOFError as error:
+        raise DataError(f"{path}: the gzip file is truncated") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not text in UTF-8 ({error.reason} at byte {error.start} of a block)") from error
+    except (OSError, zlib.error) as error:
+        raise DataError(f"{path}: cannot be read ({error})") from error
+
+
+@contextmanager
+def open_text(path: Path) -> Iterator[TextIO]:
+    """A text file, gzipped if its name ends in .gz; line ends are left for the reader."""
+    with reading(path):
+        opened = gzip.open if path.suffix == ".gz" else open
+        with opened(path, "rb") as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as stream:
+            yield stream
+
+
+def write_atomically(path: Path | str, write: Callable[[BinaryIO], None]) -> None:
+    """Let `write` fill a stream that becomes `path` only when it is complete and on the disk."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.parent / f".{path.name}.{os.urandom(8).hex()}.tmp"
+    try:
+        with temporary.open("xb") as stream:
+            write(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+__all__ = ["open_text", "reading", "write_atomically"]

@@ -1,0 +1,362 @@
+"""Columns as numpy arrays, whatever they were read from: the one form that all readers give and all checks take.
+
+A column is of one kind: numbers, texts, times, or vectors (a row of numbers each). Missing entries are marked, never
+mixed up with values. Texts are kept as codes into their distinct values, which is what catalogues and encodings need.
+"""
+
+from __future__ import annotations
+
+import datetime
+import numbers
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from manyarms._typing import AnyArray, Bools, Ints
+from manyarms.errors import InvalidInput
+from manyarms.logs.checks import Where
+from manyarms.validate import describe
+
+KindName = Literal["number", "text", "time", "vector", "mixed"]
+MOST_SECONDS = 1e11  # unix times above are milliseconds: as seconds they would lie beyond the year 5000
+
+
+class Kind(NamedTuple):
+    """What a column holds; width is the length of its vectors where the source states it, 1 for numbers.
+
+    "mixed": numbers and texts, or something that has no place in a log; harmless until it is asked for.
+    """
+
+    name: KindName
+    width: int | None = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """values (n,) or (n, m); missing (n,), or None where nothing is missing; categories: see `texts`."""
+
+    values: AnyArray
+    missing: Bools | None = None
+    categories: AnyArray | None = None  # texts: the distinct ones; values are then codes into it, -1 where missing
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def kind(self) -> Kind:
+        if self.categories is not None:
+            return Kind("text")
+        if self.values.dtype.kind == "M":
+            return Kind("time")
+        return Kind("vector", int(self.values.shape[1])) if self.values.ndim == 2 else Kind("number")
+
+    @property
+    def absent(self) -> Bools:
+        """Where entries are missing, as a mask in any case."""
+        return np.zeros(len(self), dtype=np.bool_) if self.missing is None else self.missing
+
+    def texts(self) -> AnyArray:
+        """A text column as an array of strings, '' where missing; other columns as numpy writes them."""
+        if self.categories is None:
+            return np.where(self.absent, "", self.values.astype(np.str_))
+        known: AnyArray = np.append(self.categories, "")  # the code -1 takes the last one
+        return known[self.values]
+
+    def rows(self, keep: AnyArray | slice) -> Column:
+        missing = None if self.missing is None else self.missing[keep]
+        return Column(self.values[keep], missing if missing is not None and missing.any() else None, self.categories)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Some rows of named columns."""
+
+    columns: Mapping[str, Column]
+    rows: int
+    first_row: int | Ints = 0  # for messages: the number of the first row, or of each
+
+    def __getitem__(self, name: str) -> Column:
+        return self.columns[name]
+
+    def keep(self, keep: Bools) -> Table:
+        numbers = np.flatnonzero(keep) + self.first_row if isinstance(self.first_row, int) else self.first_row[keep]
+        return Table({name: c.rows(keep) for name, c in self.columns.items()}, int(keep.sum()), numbers)
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What a file of ours says about itself beyond its columns."""
+
+    action_count: int | None = None
+    propensities_are_estimates: bool = False
+    catalogue_ids: tuple[str, ...] | None = None
+    encoder: Mapping[str, Any] | None = None
+    notes: tuple[str, ...] = ()
+
+
+class TableSource(Protocol):
+    """Something that has columns and gives them in chunks of rows, as often as asked."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def stated(self) -> Stated: ...
+
+    @property
+    def row_count(self) -> int | None: ...
+
+    def kinds(self) -> dict[str, Kind]: ...
+
+    def complaint(self, column: str) -> InvalidInput:
+        """What is wrong with a column of mixed kind."""
+        ...
+
+    def as_texts(self, columns: Collection[str]) -> TableSource:
+        """The same with these columns as texts, where the source has numbers written out (a postcode 01234)."""
+        ...
+
+    def largest(self, column: str) -> int | None:
+        """The largest whole number of a column where the source states it, without reading the column."""
+        ...
+
+    def tables(self, columns: Sequence[str], rows: int) -> Iterator[Table]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryTables:
+    """A table that is at hand already."""
+
+    table: Table
+    name: str = "the frame"
+    stated: Stated = field(default_factory=Stated)
+    complaints: Mapping[str, InvalidInput] = field(default_factory=dict)
+
+    @property
+    def row_count(self) -> int | None:
+        return self.table.rows
+
+    def kinds(self) -> dict[str, Kind]:
+        good = {name: column.kind for name, column in self.table.columns.items()}
+        return good | {name: Kind("mixed") for name in self.complaints}
+
+    def complaint(self, column: str) -> InvalidInput:
+        return self.complaints[column]
+
+    def as_texts(self, columns: Collection[str]) -> TableSource:
+        return self
+
+    def largest(self, column: str) -> int | None:
+        return None
+
+    def tables(self, columns: Sequence[str], rows: int) -> Iterator[Table]:
+        for start in range(0, self.table.rows, rows):
+            part = slice(start, start + rows)
+            found = {name: self.table[name].rows(part) for name in columns}
+            yield Table(found, min(rows, self.table.rows - start), start)
+
+
+# ---- making columns
+
+
+def number_column(values: AnyArray, missing: Bools | None = None) -> Column:
+    """Numbers (or vectors of them); NaN counts as missing in a column of numbers."""
+    if values.dtype.kind == "f" and values.ndim == 1:
+        nan = np.isnan(values)
+        missing = nan if missing is None else missing | nan
+    return Column(values, missing if missing is not None and missing.any() else None)
+
+
+def text_column(texts: Iterable[str | None]) -> Column:
+    """Texts; None is a missing one."""
+    codes: dict[str, int] = {}
+    values: Ints = np.array(
+        [-1 if text is None else codes.setdefault(text, len(codes)) for text in texts], dtype=np.int64
+    )
+    missing = values < 0
+    categories = np.array(list(codes), dtype=np.str_) if codes else np.empty(0, dtype="U1")
+    return Column(values, missing if missing.any() else None, categories)
+
+
+def column_of(name: str, values: Any, missing: Bools | None = None) -> Column:
+    """A column from an array or a list; Python objects are looked at one by one, and must be of one kind."""
+    array = values if isinstance(values, np.ndarray) else _array_of(values)
+    if array.dtype.kind in "biuf" and array.ndim in (1, 2):
+        return number_column(array, missing)
+    if array.dtype.kind == "M":
+        return _times(array.astype("datetime64[us]"), missing)
+    if array.dtype.kind in "UT" and array.ndim == 1:
+        gone = np.zeros(len(array), dtype=np.bool_) if missing is None else missing
+        return text_column(None if m else str(v) for v, m in zip(array, gone, strict=True))
+    if array.dtype.kind == "O" and array.ndim == 1:
+        return _from_objects(name, array, missing)
+    raise InvalidInput(f"column {name!r}", describe(array), "numbers, texts, times, or a row of numbers in each entry")
+
+
+def _times(values: AnyArray, missing: Bools | None) -> Column:
+    absent: Bools = np.isnat(values)
+    absent = absent if missing is None else absent | missing
+    return Column(values, absent if absent.any() else None)
+
+
+def _array_of(values: Any) -> AnyArray:
+    if len(values) and isinstance(values[0], (list, tuple, np.ndarray)):
+        array = np.empty(len(values), dtype=object)  # may be ragged, which is for the next step to say
+        array[:] = [np.asarray(row) for row in values] if len({len(row) for row in values}) > 1 else None
+        return array if array[0] is not None else np.asarray(values)
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _from_objects(name: str, array: AnyArray, missing: Bools | None) -> Column:
+    gone = np.array([_is_missing(value) for value in array], dtype=np.bool_) if missing is None else missing
+    present = np.flatnonzero(~gone)
+    if not len(present):
+        return Column(np.full(len(array), np.nan), gone if gone.any() else None)
+    first = array[present[0]]
+    wanted = _family(first)
+    if wanted is None:
+        raise InvalidInput(
+            f"column {name!r}", f"{describe(first)} at row {present[0]}", "numbers, texts, times or lists"
+        )
+    for index in present:
+        if _family(array[index]) != wanted:
+            came = f"{describe(array[index])} at row {index}"
+            raise InvalidInput(f"column {name!r}", came, f"one kind of entries: {wanted}, as at row {present[0]}")
+    if wanted == "texts":
+        return text_column(None if m else str(v) for v, m in zip(array, gone, strict=True))
+    if wanted == "numbers":
+        whole = all(isinstance(value, numbers.Integral) for value in array[present])
+        filled = [0 if m else v for v, m in zip(array, gone, strict=True)]
+        return number_column(np.array(filled, dtype=np.int64 if whole else np.float64), gone if gone.any() else None)
+    if wanted == "times":
+        stamps = [np.datetime64("NaT") if m else utc(v) for v, m in zip(array, gone, strict=True)]
+        return _times(np.array(stamps, dtype="datetime64[us]"), gone)
+    return _vectors(name, array, gone)
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or (isinstance(value, (float, np.floating, np.datetime64)) and value != value)
+
+
+def _family(value: object) -> str | None:
+    if isinstance(value, str):
+        return "texts"
+    if isinstance(value, (numbers.Real, np.bool_)):
+        return "numbers"
+    if isinstance(value, (datetime.date, np.datetime64)):
+        return "times"
+    return "lists" if isinstance(value, (list, tuple, np.ndarray)) else None
+
+
+def _vectors(name: str, array: AnyArray, gone: Bools) -> Column:
+    present = np.flatnonzero(~gone)
+    width = len(array[present[0]])
+    for index in present:
+        if len(array[index]) != width:
+            came = f"{len(array[index])} numbers at row {index}"
+            raise InvalidInput(f"column {name!r}", came, f"{width} numbers in every row, as at row {present[0]}")
+    try:
+        values = np.array([np.full(width, np.nan) if m else v for v, m in zip(array, gone, strict=True)])
+        values = values if values.dtype.kind in "iuf" else values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"column {name!r}", "lists that hold other things than numbers", "lists of numbers"
+        ) from error
+    return Column(values, gone if gone.any() else None)
+
+
+def table_of(frame: Any, columns: Sequence[str]) -> Table:
+    """Some columns of a pandas or polars frame, of an Arrow table, or of a mapping from names to values."""
+    source = frame_tables(frame, columns)
+    for error in source.complaints.values():
+        raise error
+    return source.table
+
+
+def frame_tables(frame: Any, columns: Sequence[str] | None = None) -> MemoryTables:
+    """The columns of a frame, all unless some are named; what is no column of a log is only complained of when used.
+
+    Nothing of pandas or polars is imported: a frame is what has `columns` (or `column_names`) and gives a column for
+    a name.
+    """
+    names = frame if isinstance(frame, Mapping) else getattr(frame, "column_names", getattr(frame, "columns", None))
+    if names is None or not hasattr(frame, "__getitem__"):
+        raise InvalidInput("frame", f"a {type(frame).__name__}", "a data frame, an Arrow table or a mapping of columns")
+    found: dict[str, Column] = {}
+    complaints: dict[str, InvalidInput] = {}
+    for key in list(names):
+        name = str(key)
+        if columns is None or name in columns:
+            try:
+                found[name] = _series(name, frame[key])
+            except InvalidInput as error:
+                complaints[name] = error
+    lengths = {name: len(column) for name, column in found.items()}
+    for name, length in lengths.items():
+        if length != next(iter(lengths.values())):
+            came = f"{length} rows in column {name!r}"
+            raise InvalidInput("frame", came, f"{next(iter(lengths.values()))} rows, as in the first column")
+    return MemoryTables(Table(found, next(iter(lengths.values()), 0)), complaints=complaints)
+
+
+def _series(name: str, series: Any) -> Column:
+    missing: Bools | None = None
+    for null_mask in ("is_null", "isna"):  # polars and Arrow; pandas
+        if hasattr(series, null_mask):
+            missing = np.asarray(getattr(series, null_mask)(), dtype=np.bool_)
+            missing = missing if missing.any() else None
+            break
+    if isinstance(series, (np.ndarray, list, tuple, range)):
+        return column_of(name, np.asarray(series) if isinstance(series, range) else series, missing)
+    if getattr(getattr(series, "dtype", None), "tz", None) is not None:  # pandas
+        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+    if missing is not None and hasattr(series, "dtype") and not isinstance(series.dtype, np.dtype):
+        series = series.to_list()  # one by one: every library has another idea of a missing entry in numpy
+        series = [None if gone else value for value, gone in zip(series, missing, strict=True)]
+        return column_of(name, series, missing)
+    values = series.to_numpy() if hasattr(series, "to_numpy") else list(series)
+    return column_of(name, values, missing)
+
+
+def utc(value: Any) -> np.datetime64:
+    """A time as numpy's datetime64 in UTC; one without a zone is taken to be in UTC."""
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        value = value.astimezone(datetime.UTC).replace(tzinfo=None)
+    stamp: np.datetime64 = np.datetime64(value).astype("datetime64[us]")
+    return stamp
+
+
+def as_times(name: str, column: Column, where: Where) -> AnyArray:
+    """Times as they are; texts as ISO 8601; numbers as unix seconds, or milliseconds above 1e11. NaT where missing."""
+    if column.kind.name == "time":
+        return column.values
+    if column.categories is not None:
+        stamps = np.empty(len(column.categories) + 1, dtype="datetime64[us]")
+        stamps[-1] = np.datetime64("NaT")
+        for code, text in enumerate(column.categories.tolist()):
+            try:
+                stamps[code] = utc(datetime.datetime.fromisoformat(text))
+            except ValueError:
+                row = where.row(int(np.argmax(column.values == code)))
+                raise InvalidInput(f"column {name!r}", f"{describe(text)} at {row}", "times in ISO 8601") from None
+        return stamps[column.values]
+    if column.values.ndim != 1:
+        raise InvalidInput(f"column {name!r}", "vectors", "times")
+    values = column.values.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        micros = np.where(np.abs(values) > MOST_SECONDS, values * 1e3, values * 1e6)
+    micros = np.where(column.absent | ~(np.abs(micros) < 2**62), np.nan, micros)
+    result: AnyArray = np.full(len(micros), np.datetime64("NaT"), dtype="datetime64[us]")
+    good = np.isfinite(micros)
+    result[good] = micros[good].astype(np.int64).astype("datetime64[us]")
+    return result
+
+
+__all__ = [
+    "Column", "Kind", "MemoryTables", "Stated", "Table", "TableSource", "as_times", "column_of", "frame_tables",
+    "number_column", "table_of", "text_column", "utc",
+]  # fmt: skip

@@ -1,0 +1,300 @@
+"""What a policy is, and everything that follows from its probabilities by streaming over blocks of actions.
+
+A policy is a distribution pi(a|x) over K actions. It says what its probabilities are at some contexts (`rows`, up to
+one factor a context); expectations, masses of groups, draws and best actions then follow here, from blocks of
+ROWS x ACTIONS numbers. No array of contexts x actions is ever made.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms import storage, validate
+from manyarms._typing import AnyArray, Array, Ints
+from manyarms.errors import InvalidInput, UnknownAction
+from manyarms.policies.top import top_k
+
+ROWS = 256  # contexts in a block
+ACTIONS = 2048  # actions in a block: with 256 contexts 4 MB, near the second-level cache
+
+Values = Callable[[Array, Ints], Array]
+"""A function of contexts (b, d) and action ids (k,) that gives an array (b, k)."""
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """A distribution over actions given a context; X is always (n, d)."""
+
+    @property
+    def action_count(self) -> int:
+        """K."""
+
+    @property
+    def smallest_probability(self) -> float:
+        """A number that no probability above 0 falls below, in any context; 0 if there is no such number."""
+
+    def probabilities_of(self, X: npt.ArrayLike, actions: npt.ArrayLike) -> Array:
+        """pi(a_i|x_i), (n,)."""
+
+    def probabilities_of_many(self, X: npt.ArrayLike, ids: npt.ArrayLike) -> Array:
+        """pi(a_ij|x_i) for ids (n, m)."""
+
+    def expectation(self, X: npt.ArrayLike, values: Values) -> Array:
+        """The sum over a of pi(a|x_i) values(x_i, a), (n,)."""
+
+    def group_mass(self, X: npt.ArrayLike, labels: npt.ArrayLike, wanted: npt.ArrayLike) -> Array:
+        """The sum of pi(a|x_i) over the actions with labels[a] == wanted[i], (n,)."""
+
+    def sample(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
+        """One action for every context, (n,)."""
+
+    def rows(self, X: Array) -> Rows:
+        """The policy at a block of contexts."""
+
+
+class Rows(ABC):
+    """A policy at b contexts: masses in proportion to its probabilities, one factor a context."""
+
+    total: Array | None = None  # (b,) sum of the masses, once known
+
+    @abstractmethod
+    def mass(self, first: int, last: int) -> Array:
+        """(b, last - first) masses of the actions first..last-1, to be read before the next call, and not written to."""
+
+    @abstractmethod
+    def mass_at(self, ids: Ints) -> Array:
+        """(b, m) masses of the actions `ids` (b, m)."""
+
+    @abstractmethod
+    def only(self, index: Ints) -> Rows:
+        """The same policy at some of the contexts."""
+
+    def score(self, first: int, last: int) -> Array:
+        """Anything that orders actions as their probabilities do."""
+        return self.mass(first, last)
+
+    def normaliser(self, actions: int) -> Array:
+        """(b,) sum of all masses."""
+        if self.total is None:
+            total = 0.0
+            for first, last in action_blocks(actions):
+                total = total + self.mass(first, last).sum(axis=1)
+            self.total = np.asarray(total, dtype=np.float64)
+        return self.total
+
+
+def action_blocks(actions: int, size: int = ACTIONS) -> Iterator[tuple[int, int]]:
+    """Bounds of consecutive blocks of actions."""
+    for first in range(0, actions, size):
+        yield first, min(first + size, actions)
+
+
+class StreamedPolicy(ABC):
+    """A policy from `rows` alone. `kind` names it in a saved folder; `dim` is None where any context will do."""
+
+    kind: ClassVar[str]
+    dim: int | None = None
+
+    def __init__(self, actions: int) -> None:
+        self._actions = validate.count("actions", actions)
+
+    @abstractmethod
+    def rows(self, X: Array) -> Rows:
+        """The policy at a block of contexts (b, d)."""
+
+    @property
+    def action_count(self) -> int:
+        """K."""
+        return self._actions
+
+    @property
+    def smallest_probability(self) -> float:
+        """A number that no probability above 0 falls below, in any context; 0 if there is no such number."""
+        return 0.0
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(actions={self.action_count})"
+
+    # ---- probabilities
+
+    def probabilities_of(self, X: npt.ArrayLike, actions: npt.ArrayLike) -> Array:
+        """pi(a_i|x_i), (n,)."""
+        X = self._contexts(X)
+        return self.probabilities_of_many(X, self._ids("actions", actions, (len(X),))[:, None])[:, 0]
+
+    def probabilities_of_many(self, X: npt.ArrayLike, ids: npt.ArrayLike) -> Array:
+        """pi(a_ij|x_i) for ids (n, m)."""
+        X = self._contexts(X)
+        ids = self._ids("ids", ids, (len(X), None))
+        out = np.empty(ids.shape)
+        for part in row_blocks(len(X)):
+            rows = self.rows(X[part])
+            out[part] = rows.mass_at(ids[part]) / rows.normaliser(self.action_count)[:, None]
+        return out
+
+    def expectation(self, X: npt.ArrayLike, values: Values) -> Array:
+        """The sum over a of pi(a|x_i) values(x_i, a), (n,)."""
+        X = self._contexts(X)
+        out = np.empty(len(X))
+        for part in row_blocks(len(X)):
+            rows = self.rows(X[part])
+            above, total = np.zeros(len(X[part])), np.zeros(len(X[part]))
+            for first, last in action_blocks(self.action_count):
+                mass = rows.mass(first, last)
+                above += np.einsum("bk,bk->b", mass, values(X[part], np.arange(first, last)))
+                if rows.total is None:
+                    total += mass.sum(axis=1)
+            out[part] = above / (total if rows.total is None else rows.total)
+        return out
+
+    def group_mass(self, X: npt.ArrayLike, labels: npt.ArrayLike, wanted: npt.ArrayLike) -> Array:
+        """The sum of pi(a|x_i) over the actions with labels[a] == wanted[i], (n,)."""
+        X = self._contexts(X)
+        groups, asked = _labels(labels, self.action_count), np.asarray(wanted)
+        if asked.shape != (len(X),):
+            raise InvalidInput("wanted", f"shape {asked.shape}", f"one label for each of the {len(X)} contexts")
+        out = np.empty(len(X))
+        for part in row_blocks(len(X)):
+            rows, mine = self.rows(X[part]), asked[part][:, None]
+            inside, total = np.zeros(len(mine)), np.zeros(len(mine))
+            for first, last in action_blocks(self.action_count):
+                mass = rows.mass(first, last)
+                if rows.total is None:
+                    total += mass.sum(axis=1)
+                inside += (mass * (groups[first:last] == mine)).sum(axis=1)
+            out[part] = inside / (total if rows.total is None else rows.total)
+        return out
+
+    # ---- choices
+
+    def sample(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
+        """One action for every context, (n,): first a block by its mass, then an action in the block."""
+        X = self._contexts(X)
+        rng = validate.seeded(rng)
+        blocks = list(action_blocks(self.action_count))
+        out = np.empty(len(X), dtype=np.int64)
+        for part in row_blocks(len(X)):
+            rows = self.rows(X[part])
+            sums = np.stack([rows.mass(first, last).sum(axis=1) for first, last in blocks], axis=1)
+            upto = sums.cumsum(axis=1)
+            point = rng.random(len(upto)) * upto[:, -1]
+            chosen = first_above(upto, point, sums)
+            rest = point - np.where(chosen > 0, upto[np.arange(len(upto)), chosen - 1], 0.0)
+            found = np.empty(len(upto), dtype=np.int64)
+            for block in np.unique(chosen):
+                index = np.flatnonzero(chosen == block)
+                first, last = blocks[block]
+                mass = rows.only(index).mass(first, last)
+                found[index] = first + first_above(mass.cumsum(axis=1), rest[index], mass)
+            out[part] = found
+        return out
+
+    def decide(self, x: npt.ArrayLike, k: int | None = None, exclude: npt.ArrayLike | None = None) -> int | Ints:
+        """The most probable action, or the k most probable: int or (k,) for one context, (n,) or (n, k) for many.
+
+        Equal probabilities go to the lowest id.
+        """
+        given = np.asarray(x)
+        X = self._contexts(given[None] if given.ndim == 1 else given)
+        barred = None if exclude is None else np.unique(self._ids("exclude", np.atleast_1d(exclude), (None,)))
+        wanted = 1 if k is None else validate.count("k", k)
+        if wanted > self.action_count - (0 if barred is None else len(barred)):
+            raise InvalidInput("k", wanted, f"at most the number of actions on offer, of {self.action_count}")
+        ids = np.empty((len(X), wanted), dtype=np.int64)
+        for part in row_blocks(len(X)):
+            rows = self.rows(X[part])
+            blocks = (
+                _without(rows.score(first, last), first, barred) for first, last in action_blocks(self.action_count)
+            )
+            ids[part] = top_k(blocks, wanted)[0]
+        if k is None:
+            return int(ids[0, 0]) if given.ndim == 1 else ids[:, 0]
+        return ids[0] if given.ndim == 1 else ids
+
+    # ---- keeping
+
+    def spec(self) -> dict[str, storage.JSON]:
+        """What a saved folder says in words and numbers, beside `kind`."""
+        raise InvalidInput("policy", repr(self), "a policy made of arrays: one made of functions cannot be saved")
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """What a saved folder holds in arrays."""
+        return {}
+
+    def save(self, folder: str | Path) -> None:
+        """Write the policy to a folder; `manyarms.policies.load` reads it."""
+        storage.save(folder, "policy", {"type": self.kind, **self.spec()}, self.arrays())
+
+    # ---- checks at the edge
+
+    def _contexts(self, X: npt.ArrayLike) -> Array:
+        array = validate.as_floats("X", X)
+        if array.ndim != 2 or (self.dim is not None and array.shape[1] != self.dim):
+            raise InvalidInput(
+                "X", f"shape {array.shape}", f"contexts of shape (n, {'d' if self.dim is None else self.dim})"
+            )
+        return array
+
+    def _ids(self, name: str, ids: npt.ArrayLike, shape: tuple[int | None, ...]) -> Ints:
+        array = np.asarray(ids)
+        if array.ndim != len(shape) or any(s is not None and s != t for s, t in zip(shape, array.shape, strict=True)):
+            wanted = "(" + ", ".join("m" if s is None else str(s) for s in shape) + ")"
+            raise InvalidInput(name, f"shape {array.shape}", f"ids of actions of shape {wanted}")
+        if array.size and array.dtype.kind not in "iu":
+            raise UnknownAction(name, f"type {array.dtype}", "whole numbers")
+        array = array.astype(np.int64, copy=False)
+        if array.size and not (array.min() >= 0 and array.max() < self.action_count):
+            wrong = array[(array < 0) | (array >= self.action_count)].flat[0]
+            raise UnknownAction(name, int(wrong), f"actions from 0 to {self.action_count - 1}")
+        return array
+
+
+def row_blocks(n: int) -> Iterator[slice]:
+    """Consecutive blocks of contexts."""
+    for start in range(0, n, ROWS):
+        yield slice(start, min(start + ROWS, n))
+
+
+def _labels(labels: npt.ArrayLike, actions: int) -> AnyArray:
+    groups = np.asarray(labels)
+    if groups.shape != (actions,):
+        raise InvalidInput("labels", f"shape {groups.shape}", f"one label for each of the {actions} actions")
+    return groups
+
+
+def first_above(upto: Array, point: Array, parts: Array) -> Ints:
+    """The first column whose running sum exceeds `point`; where rounding left none, the last column with any mass."""
+    column = (upto <= point[:, None]).sum(axis=1)
+    over = column == upto.shape[1]
+    if over.any():
+        positive = parts[over] > 0
+        column[over] = parts.shape[1] - 1 - positive[:, ::-1].argmax(axis=1)
+    return np.asarray(column, dtype=np.int64)
+
+
+def _without(scores: Array, first: int, barred: Ints | None) -> Array:
+    if barred is not None:
+        here = barred[(barred >= first) & (barred < first + scores.shape[1])] - first
+        if len(here):
+            scores = scores.copy()
+            scores[:, here] = -np.inf
+    return scores
+
+
+__all__ = [
+    "ACTIONS",
+    "ROWS",
+    "Policy",
+    "Rows",
+    "StreamedPolicy",
+    "Values",
+    "action_blocks",
+    "first_above",
+    "row_blocks",
+]

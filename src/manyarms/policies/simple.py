@@ -1,0 +1,228 @@
+"""Policies that need no parameters, mixtures with uniform play, and policies given as functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms import storage, validate
+from manyarms._typing import AnyArray, Array, Ints
+from manyarms.errors import InvalidInput
+from manyarms.policies.base import Policy, Rows, StreamedPolicy, Values
+
+
+class _FixedRows(Rows):
+    def __init__(self, probabilities: Array, count: int) -> None:
+        self._probabilities, self._count = probabilities, count
+        self.total = np.ones(count)
+
+    def mass(self, first: int, last: int) -> Array:
+        return np.broadcast_to(self._probabilities[first:last], (self._count, last - first))
+
+    def mass_at(self, ids: Ints) -> Array:
+        return self._probabilities[ids]
+
+    def only(self, index: Ints) -> Rows:
+        return _FixedRows(self._probabilities, len(index))
+
+
+class FixedPolicy(StreamedPolicy):
+    """The same probabilities (K,) in every context; they must sum to 1."""
+
+    kind = "fixed"
+
+    def __init__(self, probabilities: npt.ArrayLike) -> None:
+        p = validate.as_array("probabilities", probabilities, (None,))
+        if p.min() < 0 or abs(p.sum() - 1) > 1e-6:
+            raise InvalidInput(
+                "probabilities", f"sum {p.sum():.9g}, smallest {p.min():.3g}", "numbers from 0 that sum to 1"
+            )
+        super().__init__(len(p))
+        self.probabilities = p / p.sum()
+
+    @property
+    def smallest_probability(self) -> float:
+        """The smallest probability above 0."""
+        return float(self.probabilities[self.probabilities > 0].min())
+
+    def rows(self, X: Array) -> Rows:
+        """The policy at a block of contexts."""
+        return _FixedRows(self.probabilities, len(X))
+
+    def sample(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
+        """One action for every context, (n,)."""
+        upto = self.probabilities.cumsum()
+        point = validate.seeded(rng).random(len(self._contexts(X))) * upto[-1]
+        last = int(np.flatnonzero(self.probabilities)[-1])
+        place: Ints = np.minimum(np.searchsorted(upto, point, side="right"), last)
+        return place
+
+    def group_mass(self, X: npt.ArrayLike, labels: npt.ArrayLike, wanted: npt.ArrayLike) -> Array:
+        """The mass of the wanted groups, (n,): one sum a group."""
+        groups, asked = np.asarray(labels), np.asarray(wanted)
+        if groups.shape != (self.action_count,) or asked.shape != (len(self._contexts(X)),):
+            return super().group_mass(X, labels, wanted)  # which says what is wrong
+        names, place = np.unique(groups, return_inverse=True)
+        mass = np.bincount(place, weights=self.probabilities, minlength=len(names))
+        index = np.minimum(np.searchsorted(names, asked), len(names) - 1)
+        return np.where(names[index] == asked, mass[index], 0.0)
+
+    def spec(self) -> dict[str, storage.JSON]:
+        return {}
+
+    def arrays(self) -> dict[str, AnyArray]:
+        return {"probabilities": self.probabilities}
+
+
+class UniformPolicy(FixedPolicy):
+    """Every one of K actions with probability 1/K."""
+
+    kind = "uniform"
+
+    def __init__(self, actions: int) -> None:
+        super().__init__(np.full(validate.count("actions", actions), 1.0 / actions))
+
+    def spec(self) -> dict[str, storage.JSON]:
+        return {"actions": self.action_count}
+
+    def arrays(self) -> dict[str, AnyArray]:
+        return {}
+
+
+class EpsilonMixture(StreamedPolicy):
+    """With probability epsilon any action, otherwise what `policy` plays: (1 - epsilon) pi + epsilon / K."""
+
+    kind = "epsilon-mixture"
+
+    def __init__(self, policy: Policy, epsilon: float) -> None:
+        super().__init__(policy.action_count)
+        self.policy = policy
+        self.epsilon = validate.probability("epsilon", epsilon)
+        self.dim = getattr(policy, "dim", None)
+        self._uniform = UniformPolicy(policy.action_count)
+
+    def __repr__(self) -> str:
+        return f"EpsilonMixture({self.policy!r}, epsilon={self.epsilon:g})"
+
+    @property
+    def smallest_probability(self) -> float:
+        """epsilon / K at least, since every action is explored."""
+        if self.epsilon:
+            return self.epsilon / self.action_count
+        return self.policy.smallest_probability
+
+    def rows(self, X: Array) -> Rows:
+        """The policy at a block of contexts."""
+        rows = self.policy.rows(X)
+        return _MixtureRows(rows, rows.normaliser(self.action_count)[:, None], self.epsilon, self.action_count)
+
+    # everything is linear in the policy: its own ways are used, and they may be faster than streaming
+
+    def probabilities_of_many(self, X: npt.ArrayLike, ids: npt.ArrayLike) -> Array:
+        """pi(a_ij|x_i) for ids (n, m)."""
+        return self._mix(self.policy.probabilities_of_many(X, ids), 1.0 / self.action_count)
+
+    def expectation(self, X: npt.ArrayLike, values: Values) -> Array:
+        """The sum over a of pi(a|x_i) values(x_i, a), (n,)."""
+        own = self.policy.expectation(X, values)
+        return self._mix(own, self._uniform.expectation(X, values)) if self.epsilon else own
+
+    def group_mass(self, X: npt.ArrayLike, labels: npt.ArrayLike, wanted: npt.ArrayLike) -> Array:
+        """The mass of the wanted groups, (n,)."""
+        return self._mix(self.policy.group_mass(X, labels, wanted), self._uniform.group_mass(X, labels, wanted))
+
+    def sample(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
+        """One action for every context, (n,)."""
+        rng = validate.seeded(rng)
+        X = self._contexts(X)
+        out = rng.integers(self.action_count, size=len(X))
+        follow = np.flatnonzero(rng.random(len(X)) >= self.epsilon)
+        out[follow] = self.policy.sample(X[follow], rng)
+        return out
+
+    def _mix(self, own: Array, uniform: Array | float) -> Array:
+        return (1 - self.epsilon) * own + self.epsilon * uniform
+
+    def spec(self) -> dict[str, storage.JSON]:
+        base = _saveable(self.policy)
+        return {"epsilon": self.epsilon, "policy": {"type": base.kind, **base.spec()}}
+
+    def arrays(self) -> dict[str, AnyArray]:
+        return {f"policy/{name}": array for name, array in _saveable(self.policy).arrays().items()}
+
+
+class _MixtureRows(Rows):
+    def __init__(self, rows: Rows, normaliser: Array, epsilon: float, actions: int) -> None:
+        self._rows, self._normaliser, self._epsilon, self._actions = rows, normaliser, epsilon, actions
+        self.total = np.ones(len(normaliser))
+
+    def mass(self, first: int, last: int) -> Array:
+        return self._mix(self._rows.mass(first, last))
+
+    def mass_at(self, ids: Ints) -> Array:
+        return self._mix(self._rows.mass_at(ids))
+
+    def score(self, first: int, last: int) -> Array:
+        return self._rows.score(first, last) if self._epsilon < 1 else self.mass(first, last)
+
+    def only(self, index: Ints) -> Rows:
+        return _MixtureRows(self._rows.only(index), self._normaliser[index], self._epsilon, self._actions)
+
+    def _mix(self, mass: Array) -> Array:
+        return mass * ((1 - self._epsilon) / self._normaliser) + self._epsilon / self._actions
+
+
+def _saveable(policy: Policy) -> StreamedPolicy:
+    if not isinstance(policy, StreamedPolicy):
+        raise InvalidInput("policy", validate.describe(policy), "a policy of this package: others cannot be saved")
+    return policy
+
+
+class FunctionPolicy(StreamedPolicy):
+    """Probabilities from a function of contexts (n, d) and ids (n,) that gives pi(a_i|x_i), (n,), each row summing to 1.
+
+    For policies that live elsewhere: a table, another library, a service. Cannot be saved.
+    """
+
+    kind = "function"
+
+    def __init__(self, probabilities: Callable[[Array, Ints], npt.ArrayLike], actions: int, floor: float = 0.0) -> None:
+        super().__init__(actions)
+        self._function = probabilities
+        self._floor = validate.probability("floor", floor)
+
+    @property
+    def smallest_probability(self) -> float:
+        """The floor that the caller vouches for."""
+        return self._floor
+
+    def rows(self, X: Array) -> Rows:
+        """The policy at a block of contexts."""
+        return _FunctionRows(self._checked, X)
+
+    def _checked(self, X: Array, ids: Ints) -> Array:
+        values = validate.as_floats("probabilities", self._function(X, ids))
+        if values.shape != ids.shape or (values.size and (values.min() < 0 or values.max() > 1 + 1e-9)):
+            raise InvalidInput("probabilities", validate.describe(values), "a number from 0 to 1 for every row")
+        return values
+
+
+class _FunctionRows(Rows):
+    def __init__(self, function: Callable[[Array, Ints], Array], X: Array) -> None:
+        self._function, self._X = function, X
+        self.total = np.ones(len(X))
+
+    def mass(self, first: int, last: int) -> Array:
+        return self.mass_at(np.broadcast_to(np.arange(first, last), (len(self._X), last - first)))
+
+    def mass_at(self, ids: Ints) -> Array:
+        repeated = np.repeat(self._X, ids.shape[1], axis=0)
+        return self._function(repeated, np.ascontiguousarray(ids).ravel()).reshape(ids.shape)
+
+    def only(self, index: Ints) -> Rows:
+        return _FunctionRows(self._function, self._X[index])
+
+
+__all__ = ["EpsilonMixture", "FixedPolicy", "FunctionPolicy", "UniformPolicy"]

@@ -1,0 +1,188 @@
+"""Softmax policies over linear scores, on all actions or on the best k0 of them.
+
+    pi(a|x) = exp(x^T beta_a / T) / Z(x),    Z(x) = sum over b of exp(x^T beta_b / T)
+
+Z is summed block by block; the scores of all actions at all contexts never exist at once.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms import storage, validate
+from manyarms._typing import AnyArray, Array, Ints
+from manyarms.errors import InvalidInput
+from manyarms.policies.base import ACTIONS, Rows, StreamedPolicy, action_blocks, row_blocks
+from manyarms.policies.support import SupportedPolicy
+from manyarms.policies.top import top_k
+
+# scores up to this size can be exponentiated as they are: neither they nor a sum of a billion overflows or vanishes
+SAFE = {np.dtype(np.float64): 600.0, np.dtype(np.float32): 60.0}
+GATHERED = 1 << 22  # numbers in a block of gathered parameters
+
+
+class _Linear:
+    """Scores x^T beta_a / T in blocks; computed in the precision of beta, which is float64 or float32."""
+
+    def __init__(self, weights: npt.ArrayLike, temperature: float) -> None:
+        given: Any = np.asarray(weights)
+        checked = validate.as_array("weights", given, (None, None))
+        # float32 is kept: half the memory and twice the speed for six digits
+        self.weights: AnyArray = given if given.dtype == np.float32 else checked
+        self.temperature = validate.positive("temperature", temperature)
+
+    @cached_property
+    def reach(self) -> float:
+        """The largest ||beta_a||: |x^T beta_a| <= ||x|| reach."""
+        return float(np.sqrt(np.einsum("kd,kd->k", self.weights, self.weights).max()))
+
+    def scaled(self, X: Array) -> AnyArray:
+        """Contexts over T, so that scores are plain products."""
+        return np.asarray(X / self.temperature, dtype=self.weights.dtype)
+
+    def scores(self, x: AnyArray, first: int, last: int, out: AnyArray | None = None) -> AnyArray:
+        """(b, last - first) scores of scaled contexts."""
+        return np.matmul(x, self.weights[first:last].T, out=out)
+
+    def scores_at(self, x: AnyArray, ids: Ints) -> AnyArray:
+        """(b, m) scores of the actions `ids` (b, m)."""
+        m, d = ids.shape[1], x.shape[1]
+        step = max(1, GATHERED // max(1, m * d))
+        out = np.empty(ids.shape, dtype=self.weights.dtype)
+        for start in range(0, len(x), step):
+            part = slice(start, start + step)
+            np.einsum("bd,bmd->bm", x[part], self.weights[ids[part]], out=out[part])
+        return out
+
+    def best(self, x: AnyArray, k: int) -> tuple[Ints, Array]:
+        """Ids and scores of the k best actions, falling."""
+        buffer = np.empty((len(x), min(len(self.weights), ACTIONS)), dtype=self.weights.dtype)
+        blocks = (
+            self.scores(x, first, last, buffer[:, : last - first]) for first, last in action_blocks(len(self.weights))
+        )
+        return top_k(blocks, k)
+
+
+class _SoftmaxRows(Rows):
+    """exp(score - shift), the shift one number a context, or none where no score can be large."""
+
+    def __init__(self, linear: _Linear, x: AnyArray, shift: AnyArray | None) -> None:
+        self._linear, self._x, self.shift = linear, x, shift
+        self._buffer: AnyArray = np.empty((len(x), 0), dtype=x.dtype)
+
+    def score(self, first: int, last: int) -> Array:
+        return self._linear.scores(self._x, first, last, self._room(last - first))
+
+    def mass(self, first: int, last: int) -> Array:
+        mass = self.score(first, last)
+        if self.shift is not None:
+            mass -= self.shift
+        return np.exp(mass, out=mass)
+
+    def mass_at(self, ids: Ints) -> Array:
+        scores = self._linear.scores_at(self._x, ids)
+        if self.shift is not None:
+            scores -= self.shift
+        return np.exp(scores, out=scores)
+
+    def only(self, index: Ints) -> Rows:
+        return _SoftmaxRows(self._linear, self._x[index], None if self.shift is None else self.shift[index])
+
+    def _room(self, width: int) -> AnyArray:
+        if self._buffer.shape[1] != width:
+            self._buffer = np.empty((len(self._x), width), dtype=self._x.dtype)
+        return self._buffer
+
+
+class SoftmaxPolicy(StreamedPolicy):
+    """pi(a|x) in proportion to exp(x^T beta_a / T).
+
+    weights: beta (K, d), float64, or float32 for half the memory and time at six digits. temperature: T > 0.
+    """
+
+    kind = "softmax"
+
+    def __init__(self, weights: npt.ArrayLike, temperature: float = 1.0) -> None:
+        self._linear = _Linear(weights, temperature)
+        super().__init__(len(self._linear.weights))
+        self.dim = int(self._linear.weights.shape[1])
+
+    def __repr__(self) -> str:
+        return f"SoftmaxPolicy(actions={self.action_count}, dim={self.dim}, temperature={self.temperature:g})"
+
+    @property
+    def weights(self) -> AnyArray:
+        """beta, (K, d)."""
+        return self._linear.weights
+
+    @property
+    def temperature(self) -> float:
+        """T."""
+        return self._linear.temperature
+
+    def rows(self, X: Array) -> _SoftmaxRows:
+        """The policy at a block of contexts."""
+        x = self._linear.scaled(X)
+        largest = float(np.sqrt(np.einsum("bd,bd->b", x, x).max(initial=0.0))) * self._linear.reach
+        if largest <= SAFE[x.dtype]:
+            return _SoftmaxRows(self._linear, x, None)
+        shift = np.full(len(x), -np.inf, dtype=x.dtype)
+        for first, last in action_blocks(self.action_count):
+            np.maximum(shift, self._linear.scores(x, first, last).max(axis=1), out=shift)
+        return _SoftmaxRows(self._linear, x, shift[:, None])
+
+    def log_normaliser(self, X: npt.ArrayLike) -> Array:
+        """log Z(x_i), (n,)."""
+        X = self._contexts(X)
+        out = np.empty(len(X))
+        for part in row_blocks(len(X)):
+            rows = self.rows(X[part])
+            out[part] = np.log(rows.normaliser(self.action_count))
+            if rows.shift is not None:
+                out[part] += rows.shift[:, 0]
+        return out
+
+    def spec(self) -> dict[str, storage.JSON]:
+        return {"temperature": self.temperature}
+
+    def arrays(self) -> dict[str, AnyArray]:
+        return {"weights": self.weights}
+
+
+class TopSoftmaxPolicy(SupportedPolicy):
+    """The softmax of the k0 largest scores x^T beta_a / T, and 0 elsewhere: a logging policy with a small support.
+
+    Equal scores go to the lowest id. `support(X)` gives what a log keeps of it; k0 = 1 is the greedy policy.
+    """
+
+    kind = "top-softmax"
+
+    def __init__(self, weights: npt.ArrayLike, k0: int, temperature: float = 1.0) -> None:
+        self._linear = _Linear(weights, temperature)
+        super().__init__(len(self._linear.weights))
+        self.dim = int(self._linear.weights.shape[1])
+        self.k0 = validate.count("k0", k0)
+        if self.k0 > self.action_count:
+            raise InvalidInput("k0", self.k0, f"at most the number of actions, {self.action_count}")
+
+    def __repr__(self) -> str:
+        return f"TopSoftmaxPolicy(actions={self.action_count}, k0={self.k0}, temperature={self._linear.temperature:g})"
+
+    def support_block(self, X: Array) -> tuple[Ints, Array]:
+        """Ids (b, k0) and probabilities (b, k0), falling."""
+        ids, scores = self._linear.best(self._linear.scaled(X), self.k0)
+        mass = np.exp(scores.astype(np.float64) - scores[:, :1])
+        return ids, mass / mass.sum(axis=1, keepdims=True)
+
+    def spec(self) -> dict[str, storage.JSON]:
+        return {"temperature": self._linear.temperature, "k0": self.k0}
+
+    def arrays(self) -> dict[str, AnyArray]:
+        return {"weights": self._linear.weights}
+
+
+__all__ = ["SoftmaxPolicy", "TopSoftmaxPolicy"]

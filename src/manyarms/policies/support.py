@@ -1,0 +1,117 @@
+"""Policies that play a few listed actions at each context, and nothing else."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms import validate
+from manyarms._typing import Array, Ints
+from manyarms.errors import InvalidInput
+from manyarms.policies.base import ROWS, Rows, StreamedPolicy, Values, first_above
+
+
+class SupportRows(Rows):
+    """Probabilities of listed actions, ids (b, k0) distinct in each row; everything else has none."""
+
+    def __init__(self, ids: Ints, probabilities: Array, actions: int) -> None:
+        self.ids, self.probabilities, self._actions = ids, probabilities, actions
+        self.total = probabilities.sum(axis=1)
+
+    def mass(self, first: int, last: int) -> Array:
+        out = np.zeros((len(self.ids), last - first))
+        row, column = np.nonzero((self.ids >= first) & (self.ids < last) & (self.probabilities > 0))
+        out[row, self.ids[row, column] - first] = self.probabilities[row, column]
+        return out
+
+    def mass_at(self, ids: Ints) -> Array:
+        # one sorted list of (row, id) pairs written as numbers; padding of probability 0 counts as absent
+        row = np.arange(len(self.ids))[:, None] * self._actions
+        used = self.probabilities > 0
+        keys = (row + self.ids)[used]
+        order = np.argsort(keys)
+        keys, mass = keys[order], self.probabilities[used][order]
+        asked = row + ids
+        place = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
+        return np.where(keys[place] == asked, mass[place], 0.0)
+
+    def only(self, index: Ints) -> Rows:
+        return SupportRows(self.ids[index], self.probabilities[index], self._actions)
+
+
+class SupportedPolicy(StreamedPolicy):
+    """A policy from its support: ids and probabilities of the few actions it plays at each context."""
+
+    @abstractmethod
+    def support_block(self, X: Array) -> tuple[Ints, Array]:
+        """Ids (b, k0), distinct in each row, and their probabilities (b, k0), for a block of contexts."""
+
+    def rows(self, X: Array) -> Rows:
+        """The policy at a block of contexts."""
+        return SupportRows(*self.support_block(X), self.action_count)
+
+    def support(self, X: npt.ArrayLike) -> tuple[Ints, Array]:
+        """Ids (n, k0) and probabilities (n, k0) of the actions that are played at each context."""
+        X = self._contexts(X)
+        parts = [self.support_block(X[start : start + ROWS]) for start in range(0, max(1, len(X)), ROWS)]
+        return np.concatenate([ids for ids, _ in parts]), np.concatenate([p for _, p in parts])
+
+    def expectation(self, X: npt.ArrayLike, values: Values) -> Array:
+        """The sum over a of pi(a|x_i) values(x_i, a), (n,); values are asked for the support only."""
+        X = self._contexts(X)
+        return support_expectation(X, *self.support(X), values)
+
+    def sample(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
+        """One action for every context, (n,)."""
+        X = self._contexts(X)
+        ids, probabilities = self.support(X)
+        upto = probabilities.cumsum(axis=1)
+        point = validate.seeded(rng).random(len(X)) * upto[:, -1]
+        return ids[np.arange(len(X)), first_above(upto, point, probabilities)]
+
+
+def support_expectation(X: Array, ids: Ints, probabilities: Array, values: Values) -> Array:
+    """The sum over the listed actions of probability times value, (n,)."""
+    out = np.zeros(len(X))
+    if ids.shape[1] == 1:
+        order = np.argsort(ids[:, 0], kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(ids[order, 0])) + 1):
+            if len(rows):
+                out[rows] = probabilities[rows, 0] * values(X[rows], ids[rows[:1], 0])[:, 0]
+        return out
+    for i in range(len(X)):
+        used = probabilities[i] > 0
+        out[i] = values(X[i : i + 1], ids[i, used])[0] @ probabilities[i, used]
+    return out
+
+
+class DeterministicPolicy(SupportedPolicy):
+    """Plays decide(x) and nothing else.
+
+    decide: a function of contexts (n, d) that gives ids (n,), such as an agent's `decide` under a decision that does
+    not draw, or a reward model's best action.
+    """
+
+    kind = "deterministic"
+
+    def __init__(self, decide: Callable[[Array], npt.ArrayLike], actions: int) -> None:
+        super().__init__(actions)
+        self._decide = decide
+
+    @property
+    def smallest_probability(self) -> float:
+        """1."""
+        return 1.0
+
+    def support_block(self, X: Array) -> tuple[Ints, Array]:
+        """The one action of each context, with probability 1."""
+        ids = np.asarray(self._decide(X)) if len(X) else np.empty(0, dtype=np.int64)
+        if ids.shape != (len(X),):
+            raise InvalidInput("decide", f"ids of shape {ids.shape} for {len(X)} contexts", "one action a context")
+        return self._ids("decide", ids, (len(X),))[:, None], np.ones((len(X), 1))
+
+
+__all__ = ["DeterministicPolicy", "SupportRows", "SupportedPolicy", "support_expectation"]

@@ -1,0 +1,54 @@
+"""Logs from worlds: what a logging policy would have written there.
+
+X_i ~ the world,    A_i ~ pi0(. | X_i),    R_i ~ the world        (thesis, lines 1714-1722)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from manyarms import validate
+from manyarms.errors import InvalidInput
+from manyarms.logs.data import LoggedData
+from manyarms.policies.base import Policy
+from manyarms.policies.simple import FixedPolicy, UniformPolicy
+from manyarms.worlds.base import World
+
+
+def log_from(
+    world: World, rows: int, policy: Policy | None = None, *, seed: int | np.random.Generator | None = 0
+) -> LoggedData:
+    """`rows` rounds of a world under a logging policy (uniform unless given), with its propensities.
+
+    Contexts and rewards come from the world's own streams, actions from `seed`. The policy itself goes into the log.
+    """
+    rows = validate.count("rows", rows)
+    acting: Policy = UniformPolicy(world.actions) if policy is None else policy
+    if acting.action_count != world.actions:
+        raise InvalidInput("policy", f"a policy over {acting.action_count} actions", f"one over {world.actions}")
+    X = world.contexts(rows)
+    actions = acting.sample(X, validate.seeded(seed))
+    return LoggedData(
+        X,
+        actions,
+        world.reward(X, actions),
+        world.actions,
+        propensities=acting.probabilities_of(X, actions),
+        logging=acting,
+    )
+
+
+def skewed_policy(actions: int, exponent: float = 1.0, *, seed: int | np.random.Generator | None = 0) -> FixedPolicy:
+    """A logging policy without regard to the context that plays few actions often: p_a in proportion to rank^-exponent.
+
+    Ranks are a random order. exponent 0 is uniform; 1 is Zipf's law, under which the first of 1,000 actions has 13 % of
+    the rounds and the last 0.013 %.
+    """
+    actions = validate.count("actions", actions)
+    mass = np.arange(1, actions + 1, dtype=np.float64) ** -validate.not_negative("exponent", exponent)
+    probabilities = np.empty(actions)
+    probabilities[validate.seeded(seed).permutation(actions)] = mass / mass.sum()
+    return FixedPolicy(probabilities)
+
+
+__all__ = ["log_from", "skewed_policy"]
