@@ -18,33 +18,35 @@ os.environ["MKL_NUM_THREADS"] = "1"
 
 import argparse
 import gc
-import json
-import resource
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, fields
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from _offline import (
+    Sizes,
+    bare_log_softmax,
+    be_child,
+    child,
+    dense_policy,
+    latent_prior,
+    masked_loop,
+    policy_log,
+    rounds_of,
+)
 from _report import Figures, as_json, first_line
 from _timing import alternate, over, summary
 
-from manyarms._typing import Array, Ints
 from manyarms.beliefs import Linear
 from manyarms.evaluation import DM, DR, IPS, evaluate
 from manyarms.experiments.ope_obd import MADE_UP, by_position, estimated_policy, samples, source
-from manyarms.latent_prior import LatentPrior
 from manyarms.logs.data import LoggedData
-from manyarms.policies import SoftmaxPolicy
 from manyarms.reward_models import dm_frequentist, sdm
 
-GIGABYTE = 1e9
 # what the figures have to reach: (is it an upper bound, the bound)
 GOALS: dict[str, tuple[bool, float]] = {
     "sdm_seconds": (True, 4.0),
@@ -58,105 +60,7 @@ GOALS: dict[str, tuple[bool, float]] = {
 }
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """How large everything is; the defaults are the sizes that the goals speak of."""
-
-    rows: int = 1_000_000
-    actions: int = 100_000
-    dim: int = 10
-    latent: int = 10
-    masked: int = 200  # actions that the loop does before it is scaled up
-    policy_rows: int = 100_000
-    policy_actions: int = 100_000
-    policy_dim: int = 32
-    turn_rows: int = 4_096
-    obp_rows: int = 20_000
-    obp_actions: int = 10_000
-    turns: int = 5
-    tries: int = 3
-
-
-# ---- children: a process of its own for each measurement of memory ---------------------------------------------------
-
-
-def child(task: str, sizes: Sizes, **more: str) -> dict[str, float]:
-    """Run a task in a process of its own; its figures, and the most memory that the process ever held."""
-    spec = json.dumps({"task": task, "sizes": asdict(sizes), **more})
-    run = subprocess.run(
-        [sys.executable, "-W", "ignore", __file__, "--child", spec], capture_output=True, text=True, check=False
-    )
-    if run.returncode != 0:
-        raise RuntimeError(f"{task}: {run.stderr.strip()[-2000:]}")
-    found: dict[str, float] = json.loads(run.stdout.splitlines()[-1])
-    return found
-
-
-def be_child(spec: str) -> None:
-    """The other side of `child`."""
-    told = json.loads(spec)
-    sizes = Sizes(**told.pop("sizes"))
-    figures = CHILDREN[told.pop("task")](sizes, **told)
-    figures["peak_gb"] = peak_bytes() / GIGABYTE
-    print(json.dumps(figures))
-
-
-def peak_bytes() -> float:
-    """The most memory that this process has held.
-
-    ru_maxrss also has what the *parent* held when it started this process, so that Linux's own account comes first.
-    """
-    status = Path("/proc/self/status")
-    if status.exists():
-        for line in status.read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return float(line.split()[1]) * 1024
-    unit = 1.0 if sys.platform == "darwin" else 1024.0  # bytes on macOS, kilobytes elsewhere
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-@contextmanager
-def stopwatch(figures: dict[str, float]) -> Iterator[None]:
-    """Wall-clock and CPU seconds."""
-    gc.collect()
-    wall, cpu = time.perf_counter(), time.process_time()
-    yield
-    figures["seconds"], figures["cpu_seconds"] = time.perf_counter() - wall, time.process_time() - cpu
-
-
 # ---- sDM from Parquet -------------------------------------------------------------------------------------------------
-
-
-def latent_prior(sizes: Sizes) -> LatentPrior:
-    """W_a uniform on [-1, 1], Sigma = 3 I, Sigma_a = I."""
-    rng = np.random.default_rng(0)
-    W = rng.uniform(-1, 1, (sizes.actions, sizes.dim, sizes.latent))
-    return LatentPrior(W, rng.uniform(-1, 1, sizes.latent), 3 * np.eye(sizes.latent), np.eye(sizes.dim))
-
-
-def rounds_of(sizes: Sizes) -> LoggedData:
-    """A uniform log of the latent world."""
-    rng = np.random.default_rng(1)
-    prior = latent_prior(sizes)
-    theta = prior.matrices @ (prior.mean + np.sqrt(3.0) * rng.standard_normal(sizes.latent))
-    theta += rng.standard_normal(theta.shape)
-    X = rng.uniform(-1, 1, (sizes.rows, sizes.dim))
-    A = rng.integers(sizes.actions, size=sizes.rows)
-    R = np.einsum("nd,nd->n", X, theta[A]) + rng.standard_normal(sizes.rows)
-    return LoggedData(X, A, R, sizes.actions, propensities=np.full(sizes.rows, 1 / sizes.actions))
-
-
-def sdm_child(sizes: Sizes, path: str) -> dict[str, float]:
-    """sDM on a Parquet file: reading, checking, the sums and the posterior of every action, all counted."""
-    from manyarms.logs.parquet import ParquetLog
-
-    prior = latent_prior(sizes)
-    figures: dict[str, float] = {}
-    with stopwatch(figures):
-        model = sdm(ParquetLog(path, action_count=sizes.actions), prior, Linear(1.0))
-        mean, _ = model.latent()
-    figures["rows"], figures["latent_norm"] = float(model.belief.leaves.counts.rows.sum()), float(np.linalg.norm(mean))
-    return figures
 
 
 def run_sdm(sizes: Sizes) -> Figures:
@@ -179,21 +83,6 @@ def run_sdm(sizes: Sizes) -> Figures:
         "sdm_cpu_seconds": min(f["cpu_seconds"] for f in found),
         "sdm_peak_gb": max(f["peak_gb"] for f in found),
     }
-
-
-def masked_loop(log: LoggedData, prior: LatentPrior, actions: Sequence[int]) -> tuple[Array, Array]:
-    """The evidence of some actions about the latent vector, as most code has it: a mask over all rows for each action."""
-    inverse = np.linalg.inv(prior.action_covariance)
-    P, h = np.zeros((prior.latent_dim,) * 2), np.zeros(prior.latent_dim)
-    for a in actions:
-        mask = log.actions == a
-        X, r = log.contexts[mask], log.rewards[mask]
-        G, B = X.T @ X, X.T @ r
-        S = np.linalg.inv(inverse + G)
-        W = prior.matrices[a]
-        P += W.T @ (inverse - inverse @ S @ inverse) @ W
-        h += W.T @ inverse @ S @ B
-    return P, h
 
 
 def run_loop(sizes: Sizes) -> Figures:
@@ -220,43 +109,6 @@ def run_loop(sizes: Sizes) -> Figures:
 
 
 # ---- IPS with a softmax policy ----------------------------------------------------------------------------------------
-
-
-def policy_log(rows: int, sizes: Sizes) -> tuple[SoftmaxPolicy, LoggedData]:
-    """A softmax policy in float32, and a uniform log with binary rewards."""
-    rng = np.random.default_rng(3)
-    K, d = sizes.policy_actions, sizes.policy_dim
-    policy = SoftmaxPolicy(rng.standard_normal((K, d)).astype(np.float32) / np.float32(np.sqrt(d)))
-    X = rng.standard_normal((rows, d))
-    rewards = (rng.random(rows) < 0.1).astype(np.float64)
-    return policy, LoggedData(X, rng.integers(K, size=rows), rewards, K, propensities=np.full(rows, 1 / K))
-
-
-def bare_log_softmax(beta: Array, X: Array, actions: Ints, rows: int = 256, block: int = 2048) -> Array:
-    """log pi(a_i|x_i), nothing else: scores by blocks, their exponentials, the sum; no care for overflow."""
-    out = np.empty(len(X))
-    x32 = X.astype(beta.dtype)
-    room = np.empty((rows, block), dtype=beta.dtype)
-    for start in range(0, len(X), rows):
-        x = x32[start : start + rows]
-        total = np.zeros(len(x))
-        for first in range(0, len(beta), block):
-            part = beta[first : first + block]
-            scores = np.matmul(x, part.T, out=room[: len(x), : len(part)])
-            np.exp(scores, out=scores)
-            total += scores.sum(axis=1)
-        own = np.einsum("nd,nd->n", x, beta[actions[start : start + rows]])
-        out[start : start + rows] = own - np.log(total)
-    return out
-
-
-def ips_child(sizes: Sizes) -> dict[str, float]:
-    """The IPS family at full size."""
-    policy, log = policy_log(sizes.policy_rows, sizes)
-    figures: dict[str, float] = {}
-    with stopwatch(figures):
-        evaluate(policy, log)
-    return figures
 
 
 def run_ips(sizes: Sizes) -> Figures:
@@ -288,53 +140,6 @@ def run_ips(sizes: Sizes) -> Figures:
 
 
 # ---- Open Bandit Pipeline ---------------------------------------------------------------------------------------------
-
-
-def obp_problem(sizes: Sizes) -> tuple[SoftmaxPolicy, LoggedData]:
-    """The same problem for both sides: K actions, float64."""
-    rng = np.random.default_rng(4)
-    K, d, n = sizes.obp_actions, sizes.policy_dim, sizes.obp_rows
-    policy = SoftmaxPolicy(rng.standard_normal((K, d)) / np.sqrt(d))
-    rewards = (rng.random(n) < 0.1).astype(np.float64)
-    log = LoggedData(rng.standard_normal((n, d)), rng.integers(K, size=n), rewards, K, propensities=np.full(n, 1 / K))
-    return policy, log
-
-
-def dense_policy(policy: SoftmaxPolicy, X: Array) -> Array:
-    """pi as (n, K, 1), the form that the pipeline takes."""
-    scores = X @ policy.weights.T
-    scores -= scores.max(axis=1, keepdims=True)
-    np.exp(scores, out=scores)
-    scores /= scores.sum(axis=1, keepdims=True)
-    dense: Array = scores[:, :, None]
-    return dense
-
-
-def obp_child(sizes: Sizes) -> dict[str, float]:
-    """Its IPS and snIPS, with making pi counted."""
-    from obp.ope import InverseProbabilityWeighting, SelfNormalizedInverseProbabilityWeighting
-
-    policy, log = obp_problem(sizes)
-    figures: dict[str, float] = {}
-    with stopwatch(figures):
-        dense = dense_policy(policy, log.contexts)
-        for kind in (InverseProbabilityWeighting, SelfNormalizedInverseProbabilityWeighting):
-            value = kind().estimate_policy_value(
-                reward=log.rewards, action=log.actions, pscore=log.propensities, action_dist=dense
-            )
-            figures[kind.__name__] = float(value)
-    return figures
-
-
-def ours_child(sizes: Sizes) -> dict[str, float]:
-    """The same two estimates."""
-    policy, log = obp_problem(sizes)
-    figures: dict[str, float] = {}
-    with stopwatch(figures):
-        found = evaluate(policy, log, ["ips", "snips"], replicates=0)
-    figures["InverseProbabilityWeighting"] = found["ips"].value
-    figures["SelfNormalizedInverseProbabilityWeighting"] = found["snips"].value
-    return figures
 
 
 def run_obp(sizes: Sizes) -> Figures:
@@ -402,23 +207,6 @@ def run_agreement(sizes: Sizes) -> Figures:
 # ---- memory under a limit ---------------------------------------------------------------------------------------------
 
 
-def limited_child(sizes: Sizes, path: str, limit_mb: str) -> dict[str, float]:
-    """sDM on a file, in a process that may not have more memory than so much above what it has at the start."""
-    import pyarrow as pa
-
-    from manyarms.logs.parquet import ParquetLog
-
-    pa.set_memory_pool(pa.system_memory_pool())  # the others reserve address space by the gigabyte
-    log = ParquetLog(path, action_count=100)
-    next(log.chunks())  # so that everything that reading needs is loaded
-    prior = LatentPrior(np.ones((100, sizes.dim, 2)), np.zeros(2), np.eye(2), np.eye(sizes.dim))
-    held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    limit = held + int(limit_mb) * 10**6
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    model = sdm(log, prior, Linear(1.0))
-    return {"rows": float(model.belief.leaves.counts.rows.sum())}
-
-
 def run_stream(sizes: Sizes) -> Figures:
     """A log that is larger than the memory that the process may use (`RLIMIT_AS`): does it fold?"""
     from manyarms.logs.parquet import to_parquet
@@ -437,13 +225,6 @@ def run_stream(sizes: Sizes) -> Figures:
     return {"stream_rows": int(found["rows"]), "stream_log_mb": size, "stream_limit_mb": limit}
 
 
-CHILDREN: dict[str, Callable[..., dict[str, float]]] = {
-    "sdm": sdm_child,
-    "ips": ips_child,
-    "obp": obp_child,
-    "ours": ours_child,
-    "limited": limited_child,
-}
 PARTS: dict[str, Callable[[Sizes], Figures]] = {
     "sdm": run_sdm,
     "loop": run_loop,

@@ -34,7 +34,7 @@ def roll() -> Array:
 
 @pytest.fixture(scope="module")
 def trained(roll: Array) -> Pretrained:
-    return pretrain(roll, 20, epochs=1500, batch=512, seed=3)
+    return pretrain(roll, 20, epochs=600, batch=512, seed=3)
 
 
 # ---- the schedule

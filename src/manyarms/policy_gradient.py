@@ -2,7 +2,7 @@
 
     pi(a|x) in proportion to exp(x^T beta_a),    maximise over beta    (1/n) sum_i sum_a pi(a|X_i) w_i(a)
 
-Every objective here is linear in pi row by row, with weights w_i(a) that the log fixes (thesis, lines 4742-4800):
+Every objective here is linear in pi row by row, with weights w_i(a) that the log fixes (thesis, lines 4742-4789):
 
     IPS     r_i / max(pi0(a|x_i), tau) at a = A_i                      the correction may be any that is linear in pi
     snIPS   the ratio of the sums of pi r / pi0 and of pi / pi0
@@ -83,7 +83,7 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class IPS:
-    """Inverse propensity scoring; ClipPropensities(tau) is the thesis's clipped form (lines 4746-4750)."""
+    """Inverse propensity scoring; ClipPropensities(tau) is the thesis's clipped form (lines 4747-4751)."""
 
     correction: Correction = field(default_factory=NoCorrection)
     name: ClassVar[str] = "IPS"
@@ -102,7 +102,7 @@ class IPS:
 
 @dataclass(frozen=True)
 class SelfNormalisedIPS:
-    """snIPS: sum of w r over sum of w (thesis, lines 4751-4754); its gradient is exact for the batch it is taken on."""
+    """snIPS: sum of w r over sum of w (thesis, lines 4752-4755); its gradient is exact for the batch it is taken on."""
 
     name: ClassVar[str] = "snIPS"
 
@@ -115,7 +115,7 @@ class SelfNormalisedIPS:
 
 @dataclass(frozen=True, eq=False)
 class MIPS:
-    """Marginalised IPS over clusters of actions, labels (K,) (thesis, lines 4756-4760)."""
+    """Marginalised IPS over clusters of actions, labels (K,) (thesis, lines 4757-4761)."""
 
     labels: AnyArray
     name: ClassVar[str] = "MIPS"
@@ -137,7 +137,7 @@ class MIPS:
 class PC:
     """Policy convolution over the k nearest neighbours of an action, given as ids (K, k), the action among them.
 
-    (thesis, lines 4761-4764; `nearest` finds them.)
+    (thesis, lines 4762-4766; `nearest` finds them.)
     """
 
     neighbours: Ints
@@ -157,7 +157,7 @@ class PC:
 
 @dataclass(frozen=True, eq=False)
 class DR:
-    """Doubly robust: the model's value, and IPS of what it leaves unexplained (thesis, lines 4786-4790)."""
+    """Doubly robust: the model's value, and IPS of what it leaves unexplained (thesis, lines 4782-4788)."""
 
     model: RewardModel
     correction: Correction = field(default_factory=NoCorrection)
@@ -171,7 +171,7 @@ class DR:
 
 @dataclass(frozen=True, eq=False)
 class DM:
-    """The direct method: the model's value (thesis, lines 1770-1775); its best policy is the model's greedy one."""
+    """The direct method: the model's value (thesis, lines 1731-1733, 1803-1806); its best policy is the model's greedy one."""
 
     model: RewardModel
     name: ClassVar[str] = "DM"

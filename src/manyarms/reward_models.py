@@ -1,6 +1,6 @@
 """Reward models from logs: DM (Freq), DM (Bayes) and sDM, and the policies that they lead to.
 
-    r_hat(x, a) = E[r(x, a; theta) | log] = x^T mu_hat_a            (thesis, lines 1848-1921)
+    r_hat(x, a) = E[r(x, a; theta) | log] = x^T mu_hat_a            (thesis, lines 1848-1916)
 
 DM (Freq) is a ridge regression for every action (linear_models.py). DM (Bayes) and sDM are a *belief* folded over a log: the
 leaves and roots that an online agent learns with, and nothing written twice. They differ in the prior: independent actions
@@ -80,14 +80,14 @@ class BeliefModel(LinearModel):
         """Marginal posteriors of actions (None: of all): means mu_hat (k, d), covariances Sigma_hat (k, d, d).
 
         mu_hat_a = S_a (Sigma_a^-1 W_a m + B_a),  Sigma_hat_a = S_a + S_a Sigma_a^-1 W_a Cov(m) W_a^T Sigma_a^-1 S_a
-        (thesis, lines 1896-1900), with m and Cov(m) those of the latent posterior.
+        (thesis, lines 1905-1907), with m and Cov(m) those of the latent posterior.
         """
         which = np.arange(self.action_count) if ids is None else np.atleast_1d(self._ids(ids))
         pieces = [self.belief.action_posterior(some) for some in self._chunks(which)]
         return np.concatenate([mean for mean, _ in pieces]), np.concatenate([spread for _, spread in pieces])
 
     def latent(self) -> tuple[Array, Array]:
-        """Posterior mean and covariance of the latent vector (thesis, lines 1890-1895)."""
+        """Posterior mean and covariance of the latent vector (thesis, lines 1899-1904)."""
         factor = self.belief.root.factor()
         return self.belief.root.mean().copy(), factor @ factor.T
 
@@ -141,7 +141,7 @@ class BeliefModel(LinearModel):
     def decide(self, X: npt.ArrayLike, k: int | None = None, *, width: float = 0.0) -> int | Ints:
         """The action with the largest x^T mu_hat_a - width ||x||_(Sigma_hat_a), or the k best.
 
-        width 0 is the greedy policy (thesis, lines 1849-1853), `pessimism_width(d, delta)` the pessimistic one (lines
+        width 0 is the greedy policy (thesis, lines 1869-1872), `pessimism_width(d, delta)` the pessimistic one (lines
         4815-4832). The same decisions as those of `greedy()` and `pessimistic()`, many contexts at a time.
         """
         if validate.not_negative("width", width) == 0:
@@ -180,7 +180,7 @@ class BeliefModel(LinearModel):
 
 
 def pessimism_width(dim: int, delta: float) -> float:
-    """alpha(d, delta) = sqrt(d + 2 sqrt(d log(1/delta)) + 2 log(1/delta)) (thesis, line 4824).
+    """alpha(d, delta) = sqrt(d + 2 sqrt(d log(1/delta)) + 2 log(1/delta)) (thesis, line 4825).
 
     With probability at least 1 - delta the posterior has ||theta_a - mu_hat_a|| below it in the norm of Sigma_hat_a^-1, so that
     |x^T (theta_a - mu_hat_a)| <= alpha ||x||_(Sigma_hat_a) for every x at once.
@@ -218,7 +218,7 @@ def warm_start(
 
 
 def dm_bayes(source: LogSource, prior: StructuredPrior, likelihood: Likelihood = Linear()) -> BeliefModel:
-    """DM (Bayes): independent actions, each with its marginal prior (thesis, lines 1796-1822, 4777-4785)."""
+    """DM (Bayes): independent actions, each with its marginal prior (thesis, lines 1810-1824, 4773-4781)."""
     return BeliefModel(belief_for(independent(prior), likelihood)).fold(source)
 
 

@@ -1,6 +1,6 @@
 """Many rows at once: sums by action over chunks of any number, and many actions that start to be played together.
 
-    G_a = sum x x^T,    B_a = sum r x,    n_a        over the rows of action a        (thesis, lines 1886-1890)
+    G_a = sum x x^T,    B_a = sum r x,    n_a        over the rows of action a        (thesis, lines 1895-1897)
 
 The sums are additive, so a log folds chunk by chunk and is never held whole; memory follows the actions seen.
 """

@@ -6,6 +6,7 @@ runner      all work of an experiment on all cores; resumable; results, figures,
 claims      when a statement of the thesis holds
 mets        the experiments of the chapter on mixed-effect Thompson sampling
 dts         the experiments of the chapter on diffusion Thompson sampling
+sdm         those of the chapter on the structured direct method, and of off-policy estimates
 
     from manyarms import experiments
     experiments.run(experiments.find("mets-synthetic"), "quick", "out/mets-synthetic")
@@ -18,7 +19,7 @@ from __future__ import annotations
 import difflib
 
 from manyarms.errors import InvalidInput
-from manyarms.experiments import dts, mets
+from manyarms.experiments import dts, mets, sdm
 from manyarms.experiments.claims import Claim
 from manyarms.experiments.results import Results
 from manyarms.experiments.runner import Interrupted, Outcome, run
@@ -26,7 +27,7 @@ from manyarms.experiments.simulate import OnlineRun, online_regret
 from manyarms.experiments.spec import SCALES, Call, Cell, Experiment
 
 # one tuple a chapter; `manyarms reproduce --list` shows them in this order
-CHAPTERS: tuple[tuple[Experiment, ...], ...] = (mets.EXPERIMENTS, dts.EXPERIMENTS)
+CHAPTERS: tuple[tuple[Experiment, ...], ...] = (mets.EXPERIMENTS, dts.EXPERIMENTS, sdm.EXPERIMENTS)
 
 
 def catalogue() -> dict[str, Experiment]:

@@ -19,8 +19,9 @@ from manyarms.experiments.results import Results
 from manyarms.experiments.spec import Call, Cell, Experiment
 from manyarms.report import PALETTE
 
-OWN, NARROW, WIDE = "own chains", "shared, Σ₁ of the schedule", "shared, Σ₁ of the estimates"
-OWN_JACOBIAN, WIDE_JACOBIAN = f"{OWN}, jacobian", f"{WIDE}, jacobian"
+# narrow: the schedule's Sigma_1; wide: that of the estimates; J: the rule with Jacobians
+OWN, NARROW, WIDE = "own", "shared, narrow", "shared, wide"
+OWN_JACOBIAN, WIDE_JACOBIAN = f"{OWN}, J", f"{WIDE}, J"
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
     OWN: {},
     OWN_JACOBIAN: {"approximation": "jacobian"},
@@ -99,8 +100,9 @@ CHAINS = Experiment(
     figures=_figures,
     remarks=[
         "The thesis makes no such comparison: its statements about pre-trained priors are put to each reading of its model. "
-        "Rules for Σ₁: that of the schedule (small, what the diffusion says of one action) or the estimates' covariance "
-        "(manyarms.pretraining). “jacobian” carries evidence up through linearised links (beliefs/messages.py).",
+        "“own” has one chain per action; of a shared chain Σ₁ is “narrow”, that of the schedule (what the diffusion says of one "
+        "action), or “wide”, the estimates' covariance (manyarms.pretraining). “J” carries evidence up through "
+        "linearised links (beliefs/messages.py).",
     ],
     warnings=warnings,
 )  # fmt: skip

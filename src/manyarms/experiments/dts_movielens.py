@@ -98,7 +98,7 @@ MOVIELENS = Experiment(
             "rounds": 40, "runs": 2, "K": [20], "d": [2], "preparations": 1, "depth": 6, "training": {"epochs": 100},
         },
         "quick": {"rounds": 1_000, "runs": 8, "K": [100], "d": [2, 5], "preparations": 2, "depth": DEPTH},
-        "paper": {"rounds": 5_000, "runs": 50, "K": [100, 1_000], "d": [2, 5, 10], "preparations": 5, "depth": DEPTH},
+        "paper": {"rounds": 5_000, "runs": 50, "K": [100], "d": [2, 5, 10], "preparations": 5, "depth": DEPTH},
     },
     build=_cells,
     claims=_claims,

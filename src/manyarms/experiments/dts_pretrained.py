@@ -68,7 +68,7 @@ def image_estimates(size: int, seed: int, *, pictures: str, **task: Any) -> Arra
     """About `size` offline estimates for a task of pictures (thesis, lines 4036-4058)."""
     from manyarms.experiments.dts_image_tasks import task_estimates
 
-    return task_estimates(size, seed, data=pictures, **task)
+    return task_estimates(size, seed, data=pictures, truth="labels", **task)
 
 
 SOURCES: dict[str, Callable[..., Array]] = {

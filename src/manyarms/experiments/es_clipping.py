@@ -198,7 +198,8 @@ CLIPPING = Experiment(
         "one log, of 50,000 rounds; here there are several. With α = 0.9, ES too has its largest estimate at action 50 on "
         "average (0.047 for action 1 against 0.051), with α = 0.95 it has not: smoothing moves the threshold and does not "
         "remove it.",
-        "For policies that play one action, a row counts for one policy only: the estimates are exact sums.",
+        "IPS-max with τ = 1/M and IPS-min with M are the same here, but for action 50. For policies that "
+        "play one action, a row counts for one policy only: the estimates are exact sums.",
     ],
 )
 

@@ -26,8 +26,8 @@ def forecast(pool: Pool, pending: Sequence[Item], workers: int) -> float:
             probes[item.cell.panel, item.agent, rounds] = replace(
                 item, cell=replace(item.cell, rounds=length, runs=1), runs=(0,)
             )
-    # the first call in a process also pays for imports: it is not counted
-    warm_up = list(probes.values())[:1] * workers
+    # the first call in a process pays for imports, and the first of a kind for what it prepares (pre-training): not counted
+    warm_up = [probe for (_, _, rounds), probe in probes.items() if rounds == SHORT]
     for _ in pool.unordered(timed, warm_up):
         pass
     names = {id(probe): name for name, probe in probes.items()}

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata, util
@@ -85,15 +88,29 @@ def run(
     )
     for text in experiment.warnings():
         console.print(f"NOTE: {text}", style="bold", highlight=False, soft_wrap=True)
-    if pending:
-        _work(experiment, scale, pending, len(cells), count, parts, console, outcomes)
-    by_run = {
-        (item.cell.panel, item.agent, run): columns
-        for item in items
-        for run, columns in outcomes[item.key(parts.version)].items()
-    }
-    results = Results(experiment.name, scale, cells, by_run)
-    return _write(experiment, results, folder, seed, started, reused, count)
+    with _cache_beside(folder):
+        if pending:
+            _work(experiment, scale, pending, len(cells), count, parts, console, outcomes)
+        by_run = {
+            (item.cell.panel, item.agent, run): columns
+            for item in items
+            for run, columns in outcomes[item.key(parts.version)].items()
+        }
+        results = Results(experiment.name, scale, cells, by_run)
+        return _write(experiment, results, folder, seed, started, reused, count)
+
+
+@contextmanager
+def _cache_beside(folder: Path) -> Iterator[None]:
+    """What is prepared once for many runs (pre-trained priors) is kept beside the results, unless the user named a place."""
+    if os.environ.get("MANYARMS_CACHE"):
+        yield
+        return
+    os.environ["MANYARMS_CACHE"] = str((folder / "cache").resolve())
+    try:
+        yield
+    finally:
+        os.environ.pop("MANYARMS_CACHE", None)
 
 
 def _work(

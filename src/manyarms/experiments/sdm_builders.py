@@ -79,14 +79,14 @@ def _logging(kind: str, actions: int, seed: int) -> Policy:
 
 
 def latent_setting(*, seed: int, sizes: Sequence[int], logging: str = "uniform", **parameters: Any) -> Setting:
-    """sDM's own world (thesis, lines 1990-1995). Prior means W_a mu are what MIPS and PC know of an action."""
+    """sDM's own world (thesis, line 1995). Prior means W_a mu are what MIPS and PC know of an action."""
     world = Latent(**parameters, seed=seed)
     prior, policy = world.prior(), _logging(logging, world.actions, seed)
     return Setting(world, policy, tuple(sizes), prior, prior, prior.matrices @ prior.mean)
 
 
 def movielens_setting(*, seed: int, sizes: Sequence[int], logging: str = "uniform", **parameters: Any) -> Setting:
-    """Movies and users (thesis, lines 2014-2021): a mixture's clusters, and the centres they give each movie."""
+    """Movies and users (thesis, lines 2016-2021): a mixture's clusters, and the centres they give each movie."""
     world: MovieLens = movielens_world(seed=seed, **parameters)
     prior = world.prior()
     embeddings = prior.weights @ prior.effect_mean
@@ -103,7 +103,7 @@ Learned = LinearModel | Policy | Decide
 
 
 def learn(*, kind: str, setting: Setting, log: LoggedData, seed: int, **options: Any) -> Learned:
-    """What the learner of that name makes of a log (thesis, lines 4742-4790)."""
+    """What the learner of that name makes of a log (thesis, lines 4742-4789)."""
     makers: Mapping[str, Callable[..., Learned]] = {
         "sdm": _sdm,
         "dm-bayes": lambda setting, log, seed: dm_bayes(log, setting.marginal, setting.likelihood),
@@ -135,7 +135,7 @@ def _sdm(
 
 
 def misspecified(prior: StructuredPrior, error: float, parts: str, seed: int) -> LatentPrior:
-    """The prior with noise uniform on [v, v + 0.5] added to its parameters, v = `error` (thesis, lines 4807).
+    """The prior with noise uniform on [v, v + 0.5] added to its parameters, v = `error` (thesis, line 4807).
 
     parts: "mean" for mu and every entry of the W_a, "covariance" for the variances in Sigma and Sigma_a (adding to entries
     off the diagonal need not leave a covariance), "both" for all of them.

@@ -33,6 +33,16 @@ LOOKS: Mapping[str, tuple[str, str]] = {
     "DR": (PALETTE[5], "--"),
     "MIPS": (PALETTE[6], "-."),
     "PC": (PALETTE[7], "--"),
+    "IPS-min": (PALETTE[0], "-"),
+    "IPS-max": (PALETTE[1], ":"),
+    "cIPS": (PALETTE[0], "--"),
+    "ES": (PALETTE[1], "--"),
+    "ES-α=0.9": (PALETTE[2], "-"),
+    "ES-α=0.95": (PALETTE[4], "-"),
+    "bound": ("#1a1a1a", ":"),
+    "bound, tight": ("#8a8a8a", ":"),
+    "explicit": ("#1a1a1a", "--"),
+    "explicit, tight": ("#8a8a8a", "--"),
 }
 OTHERS = [(colour, dashes) for dashes in ("--", ":", "-.") for colour in PALETTE[2:]]
 Series = Mapping[str, Mapping[float, Measured]]

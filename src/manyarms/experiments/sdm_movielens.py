@@ -1,4 +1,4 @@
-"""sDM on MovieLens, with a structure learned by a mixture and a model that is not the truth (thesis, lines 2014-2026)."""
+"""sDM on MovieLens, with a structure learned by a mixture and a model that is not the truth (thesis, lines 2016-2026)."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def _warnings() -> list[str]:
 MOVIELENS = Experiment(
     name="sdm-movielens",
     title="sDM on MovieLens with a learned structure",
-    thesis_lines="2014-2026",
+    thesis_lines="2016-2026",
     scales={
         "smoke": {"n": [50, 300], "runs": 3, "K": [60]},
-        "quick": {"n": [100, 300, 1_000], "runs": 6, "K": [100, 1_000]},
+        "quick": {"n": [100, 300, 1_000], "runs": 12, "K": [100, 1_000]},
         "paper": {"n": [100, 300, 1_000, 3_000, 10_000], "runs": 50, "K": [100, 1_000]},
     },
     build=_cells,

@@ -158,7 +158,8 @@ PRIOR = Experiment(
         METRIC,
         "Noise uniform on [v, v + 0.5] is added to μ and to every entry of the W_a (means), and to the variances in Σ and Σ_a "
         "(covariances; adding to entries off the diagonal need not leave a covariance). Claims are about the mean over the "
-        "sizes of log. DM (Bayes) has the true marginal prior.",
+        "sizes of log. DM (Bayes) has the true marginal prior. The spread of the noise is 0.5 whatever v is; only its "
+        "offset, common to all entries, grows with v.",
     ],
 )  # fmt: skip
 

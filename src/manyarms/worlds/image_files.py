@@ -129,7 +129,7 @@ def _read_idx(path: Path) -> Bytes:
 
 def _read_npz(path: Path) -> list[AnyArray]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             missing = [name for name in NPZ_ARRAYS if name not in archive.files]
             if missing:
                 raise DataError(f"{path}: the arrays {', '.join(missing)} are missing")

@@ -1,4 +1,4 @@
-"""The world that sDM assumes: one latent vector behind all actions (thesis, lines 1858-1872, 1990-1995).
+"""The world that sDM assumes: one latent vector behind all actions (thesis, lines 1877-1888, 1995).
 
     psi ~ N(mu, latent_scale I),    theta_a | psi ~ N(W_a psi, action_scale I),    X ~ U([-1, 1]^d)
 
@@ -103,7 +103,7 @@ class Latent(World):
         )
 
     def action_prior(self) -> ActionPrior:
-        """The latent vector integrated out, action by action: DM (Bayes)'s prior (thesis, line 1970)."""
+        """The latent vector integrated out, action by action: DM (Bayes)'s prior (thesis, line 1962)."""
         return self.prior().marginal()
 
     def hierarchical_prior(self) -> HierarchicalPrior:
