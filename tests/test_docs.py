@@ -20,7 +20,14 @@ PAGES = [
     *sorted((ROOT / "docs").glob("**/*.md")),
 ]
 # a page shows the sizes that a reader wants to see; here they need only be large enough to run
-SMALLER = {"=3_000": "=40", "rounds=1_000": "rounds=40", "runs=6": "runs=2", "=100_000": "=9_000", "5_000": "300"}
+SMALLER = {
+    "=3_000": "=40",
+    "runs=300": "runs=2",
+    "rounds=1_000": "rounds=40",
+    "runs=6": "runs=2",
+    "=100_000": "=9_000",
+    "5_000": "300",
+}
 
 
 def code_of(page: Path) -> list[tuple[int, str]]:
@@ -94,7 +101,9 @@ def test_commands_exist() -> None:
 def test_the_speed_table_is_the_benchmarks_own() -> None:
     """README's figures, to three digits, are those that benchmarks/README.md reports."""
     report = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
-    measured = json.loads(re.findall(r"^\{.*\}$", report, re.MULTILINE)[-1])
+    measured: dict[str, float] = {}
+    for line in re.findall(r"^\{.*\}$", report, re.MULTILINE):  # one a benchmark
+        measured |= json.loads(line)
     rows = re.findall(r"\| `(\w+)` \| ([\d.,]+) \|", PAGES[0].read_text(encoding="utf-8"))
     assert rows
     for name, shown in rows:

@@ -121,15 +121,15 @@ def test_a_log_that_would_be_refused_is_inspected_all_the_same(tmp_path: Path) -
         assert len(hits) == 1, (words, list(said))
         return hits[0]
 
-    assert level("1 missing entries", "'reward'", "row 2") == "problem"
-    assert level("1 missing entries", "'propensity'", "row 5") == "problem"
-    assert level("1 missing entries", "'x'", "row 1") == "warning"
+    assert level("1 missing entry", "'reward'", "row 2") == "problem"
+    assert level("1 missing entry", "'propensity'", "row 5") == "problem"
+    assert level("1 missing entry", "'x'", "row 1") == "warning"
     assert level("'town'", "row 2") == "warning"
     assert level("actions that are no rows", "row 3 (-3)") == "problem"
     assert level("rewards that are no finite numbers", "row 4 (oops)") == "problem"
     assert level("propensities outside (0, 1]", "2 rows", "row 3") == "problem"
     assert level("1 event ids come again", "row 2") == "problem"
-    assert level("times go back", "1 rows", "row 1") == "note"
+    assert level("times go back", "1 row", "row 1") == "note"
     assert found.missing and found.rows == 6
     assert all(finding.advice for finding in found.findings)
     assert [f.level for f in found.findings] == sorted(
@@ -179,9 +179,7 @@ def test_a_support_that_contradicts_the_propensity_is_named() -> None:
     assert not any("differ from the support" in what for what in levels(inspect(right)))
     chances[17, 0] *= 0.9
     wrong = logged(100, support=np.column_stack([a, (a + 1) % 6]), support_probabilities=chances)
-    assert any(
-        "differ from the support's probability: 1 rows, the first at row 17" in w for w in levels(inspect(wrong))
-    )
+    assert any("differ from the support's probability: 1 row, the first at row 17" in w for w in levels(inspect(wrong)))
 
 
 def test_ids_that_look_like_rows_and_columns_that_look_like_ids() -> None:
@@ -307,3 +305,28 @@ def test_the_command(tmp_path: Path, app: typer.Typer) -> None:
     sound = run.invoke(app, ["inspect", str(tmp_path / "good.csv"), "--out", str(page), "--strict"])
     assert sound.exit_code == 0, sound.output
     assert isinstance(run.invoke(app, ["inspect", str(tmp_path / "none.csv"), "--out", str(page)]).exception, DataError)
+
+
+def test_rounds_that_look_alike_are_no_copies_where_event_ids_differ() -> None:
+    columns = {
+        "x": [1.0, 1.0, 2.0], "action": [0, 0, 1], "reward": [1.0, 1.0, 0.0], "propensity": [0.5, 0.5, 0.5],
+        "timestamp": ["2024-01-01"] * 3,
+    }  # fmt: skip
+    alone = inspect(columns)
+    apart = inspect({**columns, "event_id": ["a", "b", "c"]})
+    assert [f.level for f in alone.findings if "repeat an earlier one entirely" in f.what] == ["warning"]
+    assert [f.level for f in apart.findings if "repeat an earlier one but for the event id" in f.what] == ["note"]
+
+
+def test_numbers_and_texts_in_one_context_column_are_a_problem(tmp_path: Path) -> None:
+    rows = "\n".join(f"{'old' if i == 4 else i},{i % 2},{i % 3},0.5" for i in range(9))
+    (tmp_path / "log.csv").write_text("context_age,action,reward,propensity\n" + rows + "\n")
+    (problem,) = inspect(tmp_path / "log.csv").problems
+    assert "'context_age'" in problem.what and "'old' at row 4" in problem.what
+
+
+def test_a_text_among_rewards_counts_once(tmp_path: Path) -> None:
+    rows = "\n".join(f"{i},{i % 2},{'good' if i == 4 else i % 3},0.5" for i in range(9))
+    (tmp_path / "log.csv").write_text("context_age,action,reward,propensity\n" + rows + "\n")
+    (problem,) = inspect(tmp_path / "log.csv").problems
+    assert "1 row, the first at row 4 (good)" in problem.what

@@ -13,7 +13,7 @@ import pytest
 
 import manyarms
 
-HEAVY = {"matplotlib", "pandas", "pyarrow", "rich", "sklearn", "torch", "typer"}
+HEAVY = {"matplotlib", "pandas", "polars", "pyarrow", "rich", "sklearn", "torch", "typer"}
 
 IMPORT_AND_TELL = """
 import json, sys
@@ -66,7 +66,9 @@ def test_the_metadata_is_sound() -> None:
     assert described["Requires-Python"] == ">=3.11"
     assert described["Summary"]
     assert described["Description-Content-Type"] == "text/markdown"
-    assert {"all", "bench", "experiments", "lint", "test"} <= set(described.get_all("Provides-Extra") or [])
+    assert {"all", "bench", "experiments", "frames", "lint", "test", "torch"} <= set(
+        described.get_all("Provides-Extra") or []
+    )
     always = {
         requirement.split(">")[0].strip()
         for requirement in metadata.requires("manyarms") or []

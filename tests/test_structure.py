@@ -55,6 +55,22 @@ def test_the_marginal_rule_splits_the_overall_covariance(covariance: str) -> Non
     np.testing.assert_allclose(prior.marginal().covariance[pure][0], overall, rtol=1e-4, atol=1e-4)
 
 
+def test_a_mixture_learned_from_some_rows_places_the_others() -> None:
+    theta, label = planted()
+    some = np.arange(0, 3000, 4)
+    part, alone = mixture(theta, 3, learned_from=some, spread="marginal"), mixture(theta[some], 3, spread="marginal")
+    np.testing.assert_array_equal(part.effect_mean, alone.effect_mean)
+    np.testing.assert_array_equal(part.action_covariance, alone.action_covariance)
+    np.testing.assert_array_equal(part.weights[some], alone.weights)
+    assert part.weights.shape == (3000, 3)
+    # rows that it was not learned from are in their own clusters too
+    match = np.linalg.norm(CENTRES[:, None] - part.effect_mean[None], axis=2).argmin(axis=1)
+    assert (part.weights[np.arange(3000), match[label]] > 0.99).mean() > 0.99
+    for bad in ([3000], [-1], [], [0.5]):
+        with pytest.raises(InvalidInput, match="learned_from"):
+            mixture(theta, 3, learned_from=bad)
+
+
 def test_the_scale_of_the_estimates_does_not_matter() -> None:
     theta, _ = planted(400)
     one, small = mixture(theta, 3), mixture(1e-4 * theta, 3)

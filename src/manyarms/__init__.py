@@ -11,7 +11,7 @@ for x in world.contexts(5_000):
 from importlib.metadata import PackageNotFoundError as _NotInstalled
 from importlib.metadata import version as _version
 
-from manyarms import bounds, logs, policies, structure, weights, worlds
+from manyarms import bounds, evaluation, logs, policies, structure, weights, worlds
 from manyarms.agent import Agent, load
 from manyarms.agents import (
     GLMTS,
@@ -48,9 +48,24 @@ from manyarms.beliefs import (
 from manyarms.chains import DiffusionPrior, TwoLevelPrior
 from manyarms.decisions import UCB, EpsilonGreedy, Greedy, Pessimistic, Propensity, Thompson, Uniform
 from manyarms.errors import DataError, InvalidInput, ManyArmsError, MissingExtra, StorageError, UnknownAction
+from manyarms.evaluation import choose, difference, evaluate, save_policy, tune
+from manyarms.inspection import inspect
+from manyarms.latent_prior import LatentPrior
 from manyarms.links import FunctionLink, LinearLink, NetworkLink
+from manyarms.logs import Actions, Columns, Encoding, LoggedData, estimate_propensities, open_log
 from manyarms.pretraining import Pretrained, pretrain
+from manyarms.prior_fitting import calibration, fit_prior
 from manyarms.priors import ActionPrior, HierarchicalPrior, MixedEffectPrior
+from manyarms.reward_models import (
+    BeliefModel,
+    Clipped,
+    LinearModel,
+    dm_bayes,
+    dm_frequentist,
+    learned_structure,
+    sdm,
+    warm_start,
+)
 
 try:
     __version__ = _version("manyarms")
@@ -63,12 +78,17 @@ __all__ = [
     "UCB",
     "UCBGLM",
     "ActionPrior",
+    "Actions",
     "Agent",
     "Belief",
+    "BeliefModel",
     "ChainRoot",
+    "Clipped",
+    "Columns",
     "Common",
     "DataError",
     "DiffusionPrior",
+    "Encoding",
     "EpsilonGreedy",
     "EpsilonGreedyAgent",
     "FactoredRoot",
@@ -82,11 +102,14 @@ __all__ = [
     "InvalidInput",
     "JointBelief",
     "KnownRoot",
+    "LatentPrior",
     "Leaves",
     "LinTS",
     "LinUCB",
     "Linear",
     "LinearLink",
+    "LinearModel",
+    "LoggedData",
     "Logistic",
     "ManyArmsError",
     "Matrices",
@@ -107,14 +130,30 @@ __all__ = [
     "Weights",
     "belief_of",
     "bounds",
+    "calibration",
+    "choose",
     "dTS",
+    "difference",
+    "dm_bayes",
+    "dm_frequentist",
+    "estimate_propensities",
+    "evaluate",
+    "evaluation",
+    "fit_prior",
+    "inspect",
     "jointTS",
+    "learned_structure",
     "load",
     "logs",
     "meTS",
+    "open_log",
     "policies",
     "pretrain",
+    "save_policy",
+    "sdm",
     "structure",
+    "tune",
+    "warm_start",
     "weights",
     "worlds",
 ]

@@ -1,4 +1,4 @@
-"""Upper bounds on the Bayesian suboptimality of sDM's greedy policy (thesis, lines 1945-1988, 4255-4725).
+"""Upper bounds on the Bayesian suboptimality of sDM's greedy policy (thesis, lines 1945-1988, 4255-4724).
 
     BSO = E[V(pi*; theta*) - V(pi_hat; theta*)]        over theta* from the prior, the log, and a fresh context X
 
@@ -119,7 +119,7 @@ def second_moment(
     kappa_w: float,
     tight: bool,
 ) -> Array:
-    """A bound on E[||X||^2_(Sigma_hat_(pi*(X))) | rho] for each rho (thesis, lines 4690-4700)."""
+    """A bound on E[||X||^2_(Sigma_hat_(pi*(X))) | rho] for each rho (thesis, lines 4688-4697)."""
     own, latent = validate.positive("sigma0", sigma0) ** 2, kappa_w * validate.not_negative("tau", tau) ** 2
     m = np.floor(n * rho / 2)
     l = g * m / (2 * noise) + 1 / own

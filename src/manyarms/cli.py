@@ -1,4 +1,4 @@
-"""The command line: `manyarms demo`, `manyarms reproduce`, `manyarms version`.
+"""The command line: `manyarms demo`, `reproduce`, `inspect`, `evaluate`, `version`.
 
 One function a command; what a command does lives in the module that it calls. An error that the package raises on
 purpose is shown as one line and ends the program with code 2.
@@ -22,7 +22,11 @@ from manyarms import __version__, commands_offline
 from manyarms.errors import InvalidInput, ManyArmsError
 
 # what each optional part of the package needs
-EXTRAS = {"experiments": ("pyarrow", "matplotlib", "scikit-learn"), "torch": ("torch",)}
+EXTRAS = {
+    "experiments": ("pyarrow", "matplotlib", "scikit-learn"),
+    "frames": ("pandas", "polars"),
+    "torch": ("torch",),
+}
 ERROR = 2
 
 app = typer.Typer(

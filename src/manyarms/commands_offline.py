@@ -10,11 +10,24 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from manyarms.errors import InvalidInput
+
 if TYPE_CHECKING:
     from manyarms.inspection import Inspection
+    from manyarms.logs import Columns
 
 STYLES = {"problem": "bold red", "warning": "yellow", "note": "dim"}
 FOUND_PROBLEMS = 1
+
+Log = Annotated[Path, typer.Argument(help="A .parquet, .csv, .tsv, .dsjson, .json or .jsonl file; text may be .gz.")]
+Action = Annotated[str | None, typer.Option(help="Column of the action.", show_default="by name")]
+Reward = Annotated[str | None, typer.Option(help="Column of the reward.", show_default="by name")]
+Propensity = Annotated[str | None, typer.Option(help="Column of the propensity.", show_default="by name")]
+Context = Annotated[
+    list[str] | None,
+    typer.Option(help="A context column, or what several begin with; repeat for more.", show_default="by name"),
+]
+Group = Annotated[str | None, typer.Option(help="Column of the group (a user).", show_default="by name")]
 
 
 def register(app: typer.Typer) -> None:
@@ -24,19 +37,14 @@ def register(app: typer.Typer) -> None:
 
 
 def inspect(
-    log: Annotated[
-        Path, typer.Argument(help="A .parquet, .csv, .tsv, .dsjson, .json or .jsonl file; text may be .gz.")
-    ],
-    action: Annotated[str | None, typer.Option(help="Column of the action.", show_default="by name")] = None,
-    reward: Annotated[str | None, typer.Option(help="Column of the reward.", show_default="by name")] = None,
-    propensity: Annotated[str | None, typer.Option(help="Column of the propensity.", show_default="by name")] = None,
-    context: Annotated[
-        list[str] | None,
-        typer.Option(help="A context column, or what several begin with; repeat for more.", show_default="by name"),
-    ] = None,
+    log: Log,
+    action: Action = None,
+    reward: Reward = None,
+    propensity: Propensity = None,
+    context: Context = None,
     event_id: Annotated[str | None, typer.Option(help="Column of the event id.", show_default="by name")] = None,
     timestamp: Annotated[str | None, typer.Option(help="Column of the time.", show_default="by name")] = None,
-    group: Annotated[str | None, typer.Option(help="Column of the group (a user).", show_default="by name")] = None,
+    group: Group = None,
     actions: Annotated[
         int | None, typer.Option(min=1, help="How many actions there are.", show_default="as the log says or shows")
     ] = None,
@@ -45,7 +53,10 @@ def inspect(
 ) -> None:
     """Look through a log before anything is learned from it: what is in it, what is wrong, what to do.
 
-    Rows, actions played and never played, rewards, propensities, overlap and effective sample sizes, repeats, missing
+    A log has one row a decision: the context (columns of numbers or texts), the action that was played, the reward that came,
+    and the propensity, the probability with which the action was played.
+
+    Shown are rows, actions played and never played, rewards, propensities, overlap and effective sample sizes, repeats, missing
     entries, the order of times. One pass in bounded memory, however long the log. What should be a log but is not is
     shown all the same.
 
@@ -56,15 +67,12 @@ def inspect(
       manyarms inspect clicks.csv.gz --action item --reward click --context user_ --actions 5000
 
       manyarms inspect events.dsjson --strict --out inspection.html
+
+    [bold]Next[/bold]: manyarms evaluate uniform LOG
     """
     from manyarms import inspection
-    from manyarms.logs.columns import GUESS, Columns
 
-    columns = Columns(
-        context=GUESS if not context else (context[0] if len(context) == 1 else context),
-        action=action or GUESS, reward=reward or GUESS, propensity=propensity or GUESS, event_id=event_id or GUESS,
-        timestamp=timestamp or GUESS, group=group or GUESS,
-    )  # fmt: skip
+    columns = _columns(action, reward, propensity, context, group, event_id, timestamp)
     found = inspection.inspect(log, columns, action_count=actions)
     target = out if out is not None else Path("out") / f"inspect-{log.name.split('.')[0]}.html"
     inspection.write_page(found, target)
@@ -72,6 +80,29 @@ def inspect(
     Console().print(f"page: {target}", highlight=False, soft_wrap=True)
     if strict and found.problems:
         raise typer.Exit(FOUND_PROBLEMS)
+
+
+def _columns(
+    action: str | None,
+    reward: str | None,
+    propensity: str | None,
+    context: list[str] | None,
+    group: str | None,
+    event_id: str | None = None,
+    timestamp: str | None = None,
+) -> Columns:
+    """Columns as they were named; the others are looked for by their usual names."""
+    from manyarms.logs.columns import GUESS, Columns
+
+    return Columns(
+        context=GUESS if not context else (context[0] if len(context) == 1 else context),
+        action=action or GUESS,
+        reward=reward or GUESS,
+        propensity=propensity or GUESS,
+        event_id=event_id or GUESS,
+        timestamp=timestamp or GUESS,
+        group=group or GUESS,
+    )
 
 
 def show(found: Inspection, console: Console) -> None:
@@ -96,8 +127,9 @@ def show(found: Inspection, console: Console) -> None:
     if not found.findings:
         console.print("nothing to complain of")
         return
-    title = f"{len(found.findings)} findings, {len(found.problems)} of them problems"
-    table = Table(title=title, title_justify="left")
+    many = "1 finding" if len(found.findings) == 1 else f"{len(found.findings)} findings"
+    problems = "none a problem" if not found.problems else f"problems among them: {len(found.problems)}"
+    table = Table(title=f"{many}, {problems}", title_justify="left")
     table.add_column("")
     table.add_column("what", overflow="fold")
     table.add_column("what to do", overflow="fold")
@@ -107,37 +139,80 @@ def show(found: Inspection, console: Console) -> None:
     console.print(table)
 
 
-__all__ = ["inspect", "register", "show"]
-
-
 def evaluate(
     policy: Annotated[
-        Path, typer.Argument(help="A folder with a saved policy, or with a saved agent that does not draw.")
+        Path,
+        typer.Argument(help="A folder with a saved policy, or with a saved agent that does not draw; or: uniform."),
     ],
-    log: Annotated[Path, typer.Argument(help="The log: a .parquet or .csv file, with propensities.")],
+    log: Log,
+    action: Action = None,
+    reward: Reward = None,
+    propensity: Propensity = None,
+    context: Context = None,
+    group: Group = None,
+    drop_missing: Annotated[
+        bool, typer.Option("--drop-missing", help="Leave out rows without an action, a reward or a propensity.")
+    ] = False,
     out: Annotated[Path, typer.Option(help="Where report.html and evaluation.json go.")] = Path("out/evaluate"),
     estimators: Annotated[
-        str | None, typer.Option(help="Names with commas between, such as ips,snips,cips,es,ls.", show_default="all")
+        str | None,
+        typer.Option(
+            help="Names with commas between, each with or without a number: ips, snips, cips:0.01, ips-min, es, es-beta, ix, "
+            "harmonic, shrinkage, ls; with --model also dm, dr, switch, switch-dr.",
+            show_default="most of them",
+        ),
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(help="A folder with a saved agent; what it believes is the reward model of dm, dr, switch-dr."),
     ] = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     interval: Annotated[str, typer.Option(help="normal, bootstrap, bernstein or ls.")] = "normal",
-    low: Annotated[float | None, typer.Option(help="Smallest possible reward.", show_default="as seen")] = None,
-    high: Annotated[float | None, typer.Option(help="Largest possible reward.", show_default="as seen")] = None,
-    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
+    low: Annotated[float | None, typer.Option(help="Smallest possible reward; with --high.", show_default="0")] = None,
+    high: Annotated[float | None, typer.Option(help="Largest possible reward; with --low.", show_default="1")] = None,
+    floor: Annotated[
+        float | None,
+        typer.Option(help="No propensity of the logging policy is below this; for bernstein.", show_default="unknown"),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 0,
 ) -> None:
     """What a policy would have earned on a log: estimates, intervals, and how far to trust them.
 
-    Prints the table and writes a page with the weights' tail, the overlap and the estimates.
+    Prints a table and writes OUT/report.html, a page with the weights' tail, the overlap of the two policies and the estimates,
+    and OUT/evaluation.json. The log needs propensities, and must not be what the policy was learned from.
 
-    manyarms evaluate policy/ log.parquet --out out/evaluate
+    [bold]Examples[/bold]
+
+      manyarms evaluate uniform rounds.parquet
+
+      manyarms evaluate policy/ clicks.csv.gz --action item --reward click --context user_
+
+      manyarms evaluate policy/ rounds.parquet --estimators snips,cips:0.01,ls --interval ls
+
+      manyarms evaluate policy/ rounds.parquet --model agent/ --estimators snips,dm,dr
+
+    [bold]Where a policy's folder comes from[/bold], in Python
+
+      from manyarms.evaluation import save_policy
+
+      save_policy(policy, "policy", log)    the log's encoder and ids are kept beside it
+
+    [bold]Which row to believe[/bold]: an interval without * is for the policy's value. ips is unbiased; snips is steadier; the
+    others trade bias for variance. Where eff. n is small or warnings are many, believe none. docs/evaluation.md has the rest.
     """
     from manyarms.evaluation import command
 
     names = None if estimators is None else [name.strip() for name in estimators.split(",") if name.strip()]
-    span = None if low is None or high is None else (low, high)
+    if (low is None) != (high is None):
+        raise InvalidInput("--low, --high", "one of them", "both, or neither")
     found, page = command.run(
-        policy, log, out=out, estimators=names, level=level, interval=interval, reward_range=span, seed=seed
-    )
+        policy, log, out=out, columns=_columns(action, reward, propensity, context, group), drop_missing=drop_missing,
+        model=model, estimators=names, level=level, interval=interval, propensity_floor=floor, seed=seed,
+        reward_range=None if low is None or high is None else (low, high),
+    )  # fmt: skip
     console = Console()
-    console.print(str(found), markup=False, highlight=False)
+    console.print(str(found), markup=False, highlight=False, soft_wrap=True)
     console.print(f"report: {page}", markup=False, highlight=False, soft_wrap=True)
+
+
+__all__ = ["evaluate", "inspect", "register", "show"]

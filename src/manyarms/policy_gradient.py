@@ -2,7 +2,7 @@
 
     pi(a|x) in proportion to exp(x^T beta_a),    maximise over beta    (1/n) sum_i sum_a pi(a|X_i) w_i(a)
 
-Every objective here is linear in pi row by row, with weights w_i(a) that the log fixes (thesis, lines 4742-4789):
+Every objective here is linear in pi row by row, with weights w_i(a) that the log fixes (thesis, lines 4742-4788):
 
     IPS     r_i / max(pi0(a|x_i), tau) at a = A_i                      the correction may be any that is linear in pi
     snIPS   the ratio of the sums of pi r / pi0 and of pi / pi0
@@ -137,7 +137,7 @@ class MIPS:
 class PC:
     """Policy convolution over the k nearest neighbours of an action, given as ids (K, k), the action among them.
 
-    (thesis, lines 4762-4766; `nearest` finds them.)
+    (thesis, lines 4762-4765; `nearest` finds them.)
     """
 
     neighbours: Ints
@@ -157,7 +157,7 @@ class PC:
 
 @dataclass(frozen=True, eq=False)
 class DR:
-    """Doubly robust: the model's value, and IPS of what it leaves unexplained (thesis, lines 4782-4788)."""
+    """Doubly robust: the model's value, and IPS of what it leaves unexplained (thesis, lines 4782-4787)."""
 
     model: RewardModel
     correction: Correction = field(default_factory=NoCorrection)

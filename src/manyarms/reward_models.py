@@ -30,7 +30,7 @@ from manyarms.chains import DiffusionPrior
 from manyarms.decisions import Decision, Greedy, Pessimistic, Thompson
 from manyarms.errors import InvalidInput
 from manyarms.latent_prior import LatentPrior
-from manyarms.linear_models import MATRICES_AT_A_TIME, DirectFrequentist, LinearModel, RewardModel, rows_of
+from manyarms.linear_models import MATRICES_AT_A_TIME, Clipped, DirectFrequentist, LinearModel, RewardModel, rows_of
 from manyarms.logs.data import LogSource
 from manyarms.priors import ActionPrior, HierarchicalPrior, MixedEffectPrior
 from manyarms.structure import mixture
@@ -87,7 +87,7 @@ class BeliefModel(LinearModel):
         return np.concatenate([mean for mean, _ in pieces]), np.concatenate([spread for _, spread in pieces])
 
     def latent(self) -> tuple[Array, Array]:
-        """Posterior mean and covariance of the latent vector (thesis, lines 1899-1904)."""
+        """Posterior mean and covariance of the latent vector (thesis, lines 1899-1903)."""
         factor = self.belief.root.factor()
         return self.belief.root.mean().copy(), factor @ factor.T
 
@@ -142,7 +142,7 @@ class BeliefModel(LinearModel):
         """The action with the largest x^T mu_hat_a - width ||x||_(Sigma_hat_a), or the k best.
 
         width 0 is the greedy policy (thesis, lines 1869-1872), `pessimism_width(d, delta)` the pessimistic one (lines
-        4815-4832). The same decisions as those of `greedy()` and `pessimistic()`, many contexts at a time.
+        4815-4825). The same decisions as those of `greedy()` and `pessimistic()`, many contexts at a time.
         """
         if validate.not_negative("width", width) == 0:
             return super().decide(X, k)
@@ -196,7 +196,7 @@ def pessimism_width(dim: int, delta: float) -> float:
 
 
 def sdm(source: LogSource, prior: StructuredPrior, likelihood: Likelihood = Linear()) -> BeliefModel:
-    """The structured direct method: the belief of a structured prior folded over a log (thesis, lines 1786-1921).
+    """The structured direct method: the belief of a structured prior folded over a log (thesis, lines 1786-1920).
 
     source: a log in memory, or one that streams; its propensities are not needed. prior: a MixedEffectPrior, a LatentPrior
     (any W_a), a HierarchicalPrior, or a diffusion. likelihood: Linear(noise), or Logistic() through Laplace.
@@ -218,7 +218,7 @@ def warm_start(
 
 
 def dm_bayes(source: LogSource, prior: StructuredPrior, likelihood: Likelihood = Linear()) -> BeliefModel:
-    """DM (Bayes): independent actions, each with its marginal prior (thesis, lines 1810-1824, 4773-4781)."""
+    """DM (Bayes): independent actions, each with its marginal prior (thesis, lines 1811-1824, 4773-4781)."""
     return BeliefModel(belief_for(independent(prior), likelihood)).fold(source)
 
 
@@ -228,7 +228,7 @@ def dm_frequentist(source: LogSource, lam: float = 1.0) -> LinearModel:
 
 
 def learned_structure(source: LogSource, effects: int, *, lam: float = 1.0, seed: int = 0) -> MixedEffectPrior:
-    """A mixed-effect prior from a log: a Gaussian mixture of the parameters that DM (Freq) finds (thesis, lines 996-1002).
+    """A mixed-effect prior from a log: a Gaussian mixture of the parameters that DM (Freq) finds (thesis, lines 996-1001).
 
     Use another part of the log than the one the prior will meet: `learn, use = log.split(0.2)`. Actions that are not in the log
     have the estimate 0 and count among those near it.
@@ -257,6 +257,7 @@ def independent(prior: StructuredPrior) -> ActionPrior:
 
 __all__ = [
     "BeliefModel",
+    "Clipped",
     "DirectFrequentist",
     "LinearModel",
     "RewardModel",

@@ -2,7 +2,7 @@
 
     ratings (user, item, value)  --factorise-->  theta_a, one vector an item  --mixture-->  MixedEffectPrior
 
-(thesis, lines 996-1002; the MovieLens rule of line 1261 is the other way of choosing the covariances)
+(thesis, lines 996-1001; the MovieLens rule of line 1261 is the other way of choosing the covariances)
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ def mixture(
     covariance: Literal["diag", "full"] = "diag",
     spread: Literal["components", "marginal"] = "components",
     effect_share: float = 0.75,
+    learned_from: npt.ArrayLike | None = None,
 ) -> MixedEffectPrior:
     """A mixed-effect prior from offline estimates of theta_a, (K, d), by a Gaussian mixture of L components.
 
     Effect means are the components' centres mu_l and b_al is the probability that action a is in component l.
     For the covariances there are two rules, with s = effect_share in (0, 1):
 
-    "components" (thesis, lines 996-1002)
+    "components" (thesis, lines 996-1001)
         effect l has its component's covariance S_l. The thesis leaves the actions' own covariance open; here
         it is (1 - s) / s sum_l pi_l S_l, with pi_l the mixture's proportions, so that an action's variance
         stands to its effect's as (1 - s) to s, on average over the components.
@@ -47,7 +48,8 @@ def mixture(
         with V the covariance of all estimates (its diagonal for "diag"): every effect has s V, every action
         (1 - s) V.
 
-    A coordinate without variance, or a component of one member, gets a floor of 1e-6 times the average
+    learned_from: the rows that centres and covariances are learned from (None: all); the others only get their
+    probabilities. A coordinate without variance, or a component of one member, gets a floor of 1e-6 times the average
     variance (1e-6 where all estimates are equal). Needs scikit-learn.
     """
     estimates = validate.as_array("parameters", parameters, (None, None))
@@ -58,20 +60,21 @@ def mixture(
         raise InvalidInput("spread", validate.describe(spread), "'components' or 'marginal'")
     if not 0 < validate.probability("effect_share", effect_share) < 1:
         raise InvalidInput("effect_share", effect_share, "a number above 0 and below 1")
-    distinct = len(np.unique(estimates, axis=0))
+    known = estimates if learned_from is None else estimates[_rows("learned_from", learned_from, len(estimates))]
+    distinct = len(np.unique(known, axis=0))
     if distinct < effects:
         raise InvalidInput(
-            "effects", f"{effects} for {len(estimates)} actions, {distinct} of them distinct",
+            "effects", f"{effects} for {len(known)} actions, {distinct} of them distinct",
             "no more effects than distinct rows of parameters",
         )  # fmt: skip
-    average = float(estimates.var(axis=0).mean())
+    average = float(known.var(axis=0).mean())
     floor = RELATIVE_FLOOR * (average if average > 0 else 1.0)
-    weights, centres, covariances, proportions = _fit(estimates, effects, seed, covariance, floor)
+    weights, centres, covariances, proportions = _fit(known, estimates, effects, seed, covariance, floor)
     if spread == "components":
         blocks = covariances
         action = (1 - effect_share) / effect_share * np.einsum("l,lij->ij", proportions, covariances)
     else:
-        overall = np.atleast_2d(np.cov(estimates, rowvar=False, bias=True))
+        overall = np.atleast_2d(np.cov(known, rowvar=False, bias=True))
         if covariance == "diag":
             overall = np.diag(np.maximum(np.diag(overall), floor))
         else:
@@ -84,8 +87,10 @@ def mixture(
     return MixedEffectPrior(weights, centres, effect.reshape(effects * dim, effects * dim), action)
 
 
-def _fit(estimates: Array, effects: int, seed: int, covariance: str, floor: float) -> tuple[Array, Array, Array, Array]:
-    """A fitted mixture: responsibilities (K, L), centres (L, d), covariances (L, d, d), proportions (L,)."""
+def _fit(
+    known: Array, estimates: Array, effects: int, seed: int, covariance: str, floor: float
+) -> tuple[Array, Array, Array, Array]:
+    """A mixture fitted to `known`: responsibilities (K, L) of all, centres (L, d), covariances (L, d, d), proportions."""
     try:
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.mixture import GaussianMixture
@@ -101,7 +106,7 @@ def _fit(estimates: Array, effects: int, seed: int, covariance: str, floor: floa
     with warnings.catch_warnings():
         # a mixture that still creeps after 500 steps is as good a proxy structure as one that has stopped
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(estimates)
+        model.fit(known)
     weights = model.predict_proba(estimates)
     if covariance == "diag":
         matrices = model.covariances_[:, :, None] * np.eye(estimates.shape[1])
@@ -194,6 +199,13 @@ def _least_squares(seen: AnyArray, total: AnyArray, other: Array, ridge: float) 
         gram[:, np.arange(dim), np.arange(dim)] += ridge
         solved[block] = np.linalg.solve(gram, right[block, :, None])[:, :, 0]
     return solved
+
+
+def _rows(name: str, value: npt.ArrayLike, count: int) -> Ints:
+    rows = _indices(name, value)
+    if rows.max() >= count:
+        raise InvalidInput(name, int(rows.max()), f"rows below {count}, the number of estimates")
+    return rows
 
 
 def _indices(name: str, value: npt.ArrayLike) -> Ints:

@@ -83,3 +83,19 @@ def test_tail_and_shares_are_those_of_the_rows(rng):
     assert overlap.mean_weight_error == pytest.approx(w.std(ddof=1) / np.sqrt(4000), rel=1e-3)
     assert overlap.shares("logging")[1].sum() == pytest.approx(1)
     assert overlap.shares("policy")[1].sum() == pytest.approx(1)
+
+
+def test_a_log_of_one_action_says_so():
+    for actions, told in ((np.zeros(40, dtype=int), True), (np.arange(40) % 3, False)):
+        log = LoggedData(np.ones((40, 1)), actions, np.arange(40) % 2, 3, propensities=np.full(40, 1 / 3))
+        found = evaluate(FixedPolicy([0.2, 0.3, 0.5]), log, ["ips"], chunk=7)
+        assert any("the one action 0" in text for text in found.warnings) is told
+
+
+def test_equal_weights_miss_their_mean_by_rounding_only():
+    """1/80 is no binary fraction: weights of a uniform policy average 1 up to rounding, with no error to hide it in."""
+    n = 8_000
+    log = LoggedData(np.ones((n, 1)), np.arange(n) % 80, np.arange(n) % 2, 80, propensities=np.full(n, 0.0125))
+    found = evaluate(FixedPolicy(np.full(80, 1 / 80)), log, ["ips"])
+    assert found.overlap is not None and found.overlap.mean_weight_error < 1e-9
+    assert not any("weights average" in text for text in found.warnings)

@@ -27,7 +27,9 @@ def evaluated(problem, rng):
 def test_table(evaluated):
     lines = str(evaluated).splitlines()
     assert lines[0].startswith("mine <1>: 400 rows, 7 actions")
-    assert len([line for line in lines if "normal" in line]) >= 5
+    assert "intervals are normal, at 0.95" in lines[0]
+    assert len([line for line in lines if "[" in line]) == 5  # the log's own mean, and four estimates
+    assert max(len(line) for line in lines if "[" in line) <= 80  # it fits a terminal
     assert "an interval for the estimator's mean" in str(evaluated)
     with pytest.raises(InvalidInput, match="snips"):
         evaluated["nothing"]

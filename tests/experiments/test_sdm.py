@@ -12,10 +12,11 @@ import pytest
 from manyarms._typing import Array
 from manyarms.errors import InvalidInput
 from manyarms.evaluation import evaluate
-from manyarms.experiments import SCALES, ope_obd, sdm
+from manyarms.experiments import SCALES, figures, ope_obd, sdm, sdm_figures
 from manyarms.experiments.claims import Claim
 from manyarms.experiments.es_clipping import CLIPPING, clipping_task, correction_of, estimates, rounds_of
 from manyarms.experiments.ope_obd import MADE_UP, OBD
+from manyarms.experiments.pages import experiment_page
 from manyarms.experiments.results import Results
 from manyarms.experiments.runner import run
 from manyarms.experiments.sdm_bound import BOUND, bound_task, bounds_of
@@ -32,10 +33,13 @@ from manyarms.experiments.sdm_builders import (
     value_of,
 )
 from manyarms.experiments.sdm_claims import beats, relative, shrinking
-from manyarms.experiments.sdm_robustness import BINARY_LEARNERS, PRIOR
+from manyarms.experiments.sdm_movielens import MOVIELENS
+from manyarms.experiments.sdm_robustness import BINARY_LEARNERS, LIKELIHOOD, PESSIMISM, PRIOR
 from manyarms.experiments.sdm_synthetic import ACTIONS, SYNTHETIC
 from manyarms.experiments.spec import Call, Experiment, items_of
 from manyarms.policies import SoftmaxPolicy
+from manyarms.reward_models import BeliefModel
+from manyarms.reward_models import sdm as dm
 from manyarms.worlds.latent import Latent
 from manyarms.worlds.logged import log_from
 
@@ -56,15 +60,15 @@ def no_data(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def made_up(experiment: Experiment, good: float = 0.9, bad: float = 0.5, scale: str = "smoke") -> Results:
-    """sDM with relative rewards of about `good`, everybody else `bad`, nearer to each other on larger logs."""
+    """sDM with relative rewards of about `good`, everybody else `bad`: nearer to it on larger logs, further in later cells."""
     cells = experiment.cells(scale)
     rng = np.random.default_rng(0)
     rows: dict[tuple[str, str, int], dict[str, Any]] = {}
-    for cell in cells:
+    for later, cell in enumerate(cells):
         sizes = np.array(cell.world.parameters.get("sizes", [cell.rounds]))
         for place, agent in enumerate(cell.agents):
             ours = agent.startswith("sDM") and "pessimistic" not in agent
-            level = good if ours else bad - 0.01 * place
+            level = good if ours else bad - 0.01 * place - 0.02 * later
             if "v=" in agent:
                 level -= 0.05 * float(re.findall(r"v=([0-9.]+)", agent)[0]) * (0.5 if "covariance" in agent else 1.0)
             for number in range(cell.runs):
@@ -109,6 +113,15 @@ def test_sizes_of_the_thesis() -> None:
     assert [cell.parameters["K"] for cell in actions] == [10, 100, 1_000, 10_000, 100_000]
     assert {cell.rounds for cell in actions} == {1_000}
     assert {cell.rounds for cell in CLIPPING.cells("paper")} == {50_000}
+    movies = MOVIELENS.cells("paper")
+    assert [cell.parameters["K"] for cell in movies] == [100, 1_000]
+    of = movies[0].world.parameters
+    assert (of["dim"], of["effects"], of["noise"], of["learned_from"]) == (5, 5, 1.0, 1_000)
+    priors = PRIOR.cells("paper")[0]
+    assert {f"sDM, v={v}" for v in ("0.5", "1", "1.5")} <= set(priors.agents) and "DM (Bayes)" in priors.agents
+    for cell in cells + PRIOR.cells("paper") + PESSIMISM.cells("paper") + LIKELIHOOD.cells("paper"):
+        of = cell.world.parameters
+        assert (of["noise"], of["latent_scale"], of["action_scale"]) == (1.0, 3.0, 1.0)
 
 
 @REWARD
@@ -124,7 +137,10 @@ def test_claims_and_figures(experiment: Experiment, tmp_path: Path) -> None:
         made for made in claims if re.search("outperform|is ahead|greedy policy has better|below the", made.statement)
     ]
     assert ahead and all(made.holds for made in ahead)
-    for path in experiment.figures(results, tmp_path):
+    paths = experiment.figures(results, tmp_path)
+    page = experiment_page(experiment, results, claims, paths, {"scale": "smoke"})
+    assert "relative reward, largest log" in page and "final regret" not in page
+    for path in paths:
         assert path.suffix == ".svg" and path.exists()
         assert path.with_suffix(".png").stat().st_size > 5_000
 
@@ -152,7 +168,27 @@ def test_the_better_of_a_policy_and_its_mode_counts() -> None:
 def test_misspecified_priors_in_the_claims() -> None:
     claims = PRIOR.claims(made_up(PRIOR))
     assert all(made.holds for made in claims)
-    assert {made.statement.split()[0] for made in claims} == {"sDM's", "sDM", "Misspecified"}
+    assert {made.statement.split()[0] for made in claims} == {"sDM's", "sDM", "Misspecified", "A"}
+    (larger,) = [made for made in claims if "where K is large" in made.statement]
+    assert larger.panel == "d'=10" and 0.01 < larger.figure < 0.03  # the second cell's baseline is lower by 0.02
+
+
+def test_a_legend_of_long_names_stays_inside_the_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What hung over the edge was cut off: the legend of misspecified priors has the longest names there are."""
+    results = made_up(PRIOR)
+    kept: list[Any] = []
+    finish = figures.finish
+
+    def keeping(figure: Any, *rest: Any) -> Path:
+        path = finish(figure, *rest)
+        kept.append(figure)
+        return path
+
+    monkeypatch.setattr(sdm_figures, "finish", keeping)
+    assert [path.stem for path in PRIOR.figures(results, tmp_path)] == ["reward", "parts"]
+    for figure in kept:
+        box, whole = figure.legends[0].get_window_extent(), figure.bbox
+        assert whole.x0 <= box.x0 and box.x1 <= whole.x1 and whole.y0 <= box.y0
 
 
 def test_bounds_come_from_averages_over_runs() -> None:
@@ -235,6 +271,19 @@ def test_misspecification_adds_what_the_thesis_says() -> None:
     assert np.array_equal(mean.matrices, wrong.matrices) and np.array_equal(covariance.covariance, wrong.covariance)
 
 
+def test_errors_of_all_sizes_are_the_same_draws_shifted() -> None:
+    """Whatever the learner's own seed: two sizes of error differ by their sizes alone."""
+    setting = latent_setting(seed=7, sizes=[30], actions=6, dim=3, latent_dim=2)
+    log = log_from(setting.world, 30)
+    small, large = (misspecified(setting.prior, v, "both", setting.seed) for v in (0.5, 1.5))
+    np.testing.assert_allclose(large.matrices - small.matrices, 1.0)
+    np.testing.assert_allclose(large.covariance - small.covariance, np.eye(2))
+    one, two = (learn(kind="sdm", setting=setting, log=log, seed=s, error=0.5) for s in (1, 2))
+    assert isinstance(one, BeliefModel) and isinstance(two, BeliefModel)
+    np.testing.assert_array_equal(one.parameters, two.parameters)
+    np.testing.assert_allclose(one.parameters, dm(log, small, setting.likelihood).parameters)
+
+
 def test_unknown_names_are_refused() -> None:
     setting = latent_setting(seed=1, sizes=[10], actions=9, dim=3, latent_dim=2)
     log = log_from(setting.world, 10)
@@ -287,6 +336,13 @@ def test_clipping_runs_from_start_to_end(tmp_path: Path) -> None:
     assert (tmp_path / "report.html").exists() and (tmp_path / "results.parquet").exists()
     assert len(outcome.claims) == 6
     assert [made.holds for made in outcome.claims[:2]] == [True, True]
+    # what a correction gains over action 50 is the value of the action that it chose
+    results = outcome.results
+    (panel,) = results.panels
+    chosen = results.final(panel, "IPS", "chosen").astype(int)
+    gained = [made for made in outcome.claims if made.statement.startswith("IPS does not converge")]
+    assert gained[0].figure == pytest.approx(float(np.mean(0.001 * (50 - chosen))))
+    assert set(results.final(panel, "IPS-min", "chosen")) == {50}
 
 
 # ---- Open Bandit ------------------------------------------------------------------------------------------------------
@@ -321,3 +377,6 @@ def test_the_pipeline_on_made_up_samples(tmp_path: Path) -> None:
     assert float(rows[cell.panel, "IPS", 0]["value"]) == pytest.approx(value)
     ips: Array = rows[cell.panel, "IPS", 0]["standard_error"]
     assert float(ips) > 0
+    page = experiment_page(OBD, results, claims, [path], {"scale": "smoke"})
+    assert "effective rows" in page and "bootstrap intervals" in page
+    assert "final regret" not in page and "± nan" not in page  # one run has no standard error over runs

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import gzip
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,30 @@ def test_frames_give_the_same_log_back(library: str) -> None:
     same(log, from_frame(frame, catalogue=log.catalogue))
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_as_people_have_them(library: str) -> None:
+    """Categories, whole numbers with a gap, times with a zone, texts: the same log from both libraries and from Arrow."""
+    frames = pytest.importorskip(library)
+    columns: dict[str, Any] = {
+        "town": ["Ulm", "Bonn", "Ulm", None],
+        "age": [31, None, 47, 28],
+        "item": ["pear", "fig", "fig", "pear"],
+        "click": [True, False, False, True],
+        "pscore": [0.5, 0.25, 0.25, 0.5],
+        "time": [datetime(2024, 1, day, 12, tzinfo=UTC) for day in (1, 2, 3, 4)],
+        "user_id": [7, 7, 8, 9],
+    }
+    expected = from_frame(pa.table(columns), encoder=Encoding())
+    frame = frames.DataFrame(columns)
+    if library == "pandas":
+        frame = frame.astype({"town": "category", "age": "Int64"})
+    else:
+        frame = frame.with_columns(frames.col("town").cast(frames.Categorical))
+    same(expected, from_frame(frame, encoder=Encoding()))
+    assert expected.catalogue is not None and list(expected.catalogue) == ["pear", "fig"]
+    assert expected.timestamps is not None and str(expected.timestamps[0]).startswith("2024-01-01T12")
+
+
 def test_missing_times_and_groups_of_truth_values_survive(tmp_path: Path) -> None:
     stamps = np.array(["2024-01-01", "NaT", "2024-01-03"], dtype="datetime64[s]")
     log = LoggedData(np.ones((3, 1)), [0, 1, 0], [0.0, 1.0, 1.0], 2, timestamps=stamps, groups=[True, False, True])  # type: ignore[arg-type]
@@ -201,7 +226,7 @@ def test_whole_numbers_are_rows_or_ids_as_said() -> None:
         ({"action": [None, 1, 0]}, r"'action'.*missing entry at row 0"),
         ({"action": [0, 1.5, 0]}, r"actions \(column 'action'\).*row 1|action.*row 1"),
         ({"x": [1.0, np.nan, 2.0]}, r"'x'.*Encoding.*missing entry at row 1"),
-        ({"x": [1.0, np.inf, 2.0]}, r"contexts.*row 1"),
+        ({"x": [1.0, np.inf, 2.0]}, r"'x'.*inf at row 1"),
         ({"x": [1.0, "far", 2.0]}, r"'x'.*one kind.*numbers.*'far' at row 1"),
         ({"x": [[1.0, 2.0], [1.0], [1.0, 2.0]]}, r"'x'.*1 numbers at row 1"),
         ({"reward": ["0", "one", "1"]}, r"'reward'.*'one' at row 1"),
@@ -368,12 +393,12 @@ def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setattr(builtins, "__import__", hidden)
     for module in ("pandas", "polars"):
         monkeypatch.setitem(sys.modules, module, None)
-    for call in (
-        lambda: read_parquet(tmp_path / "log.parquet"),
-        lambda: to_parquet(full(), tmp_path / "x.parquet"),
-        lambda: to_pandas(full()),
-        lambda: to_polars(full()),
+    for call, extra in (
+        (lambda: read_parquet(tmp_path / "log.parquet"), "experiments"),
+        (lambda: to_parquet(full(), tmp_path / "x.parquet"), "experiments"),
+        (lambda: to_pandas(full()), "frames"),
+        (lambda: to_polars(full()), "frames"),
     ):
-        with pytest.raises(MissingExtra, match=r"manyarms\[experiments\]"):
+        with pytest.raises(MissingExtra, match=rf"manyarms\[{extra}\]"):
             call()
     assert not (tmp_path / "x.parquet").exists()

@@ -56,6 +56,22 @@ def test_priors_follow_the_rule_of_the_thesis(folder: Path) -> None:
     np.testing.assert_allclose(shared.mean, alone.mean)
 
 
+def test_priors_can_be_learned_from_a_part_of_the_movies(folder: Path) -> None:
+    whole, part = (MovieLens(30, 3, effects=3, folder=folder, learned_from=n) for n in (None, 40))
+    np.testing.assert_array_equal(part.theta, whole.theta)  # the world is the same, only the priors differ
+    movies = whole.catalogue.movies
+    mean, v = part.action_prior().mean, np.diagonal(part.action_prior().covariance)
+    assert not np.allclose(mean, movies.mean(axis=0)) and not np.allclose(v, movies.var(axis=0))
+    # a part of 40 has moments near those of the 120
+    assert (np.abs(mean - movies.mean(axis=0)) < 5 * np.sqrt(movies.var(axis=0) / 40)).all()
+    np.testing.assert_allclose(part.prior().action_covariance, 0.25 * np.diag(np.ravel(v)[:3]), rtol=1e-10)
+    assert part.catalogue.prior.weights.shape == (len(movies), 3)
+    everything = MovieLens(30, 3, effects=3, folder=folder, learned_from=10_000)
+    np.testing.assert_array_equal(everything.prior().effect_mean, whole.prior().effect_mean)
+    with pytest.raises(InvalidInput, match="learned_from"):
+        MovieLens(30, 3, effects=3, folder=folder, learned_from=0)
+
+
 def test_runs_share_the_preparation_and_differ_in_their_movies(folder: Path) -> None:
     one, two, same = (MovieLens(20, 3, folder=folder, seed=s) for s in (1, 2, 1))
     assert one.catalogue is two.catalogue

@@ -5,10 +5,12 @@ difference(policy, other, log)               two policies on the same rows
 choose(policies, log)                        the largest lower bound, for all policies at once
 tune(policy, log, "es")                      how strongly to correct, by a stated rule
 quality(world, policy, logging, ...)         bias, variance and coverage where the truth is known
+save_policy(policy, folder, log)             for the command line: manyarms evaluate FOLDER LOG
 """
 
 from __future__ import annotations
 
+from manyarms.evaluation.command import open_policy, policy_of, save_policy
 from manyarms.evaluation.compare import Choice, Difference, choose, difference
 from manyarms.evaluation.estimate import evaluate
 from manyarms.evaluation.estimators import DM, DR, IPS, SWITCH
@@ -23,5 +25,5 @@ from manyarms.evaluation.tuning import Tuning, tune
 __all__ = [
     "DM", "DR", "IPS", "MIPS", "PC", "SWITCH", "Choice", "Difference", "Estimate", "Estimator", "Evaluation", "Interval",
     "Neighbours", "OffCEM", "Quality", "Settings", "Terms", "Tuning", "choose", "cluster_actions", "difference", "evaluate",
-    "quality", "true_value", "tune",
+    "open_policy", "policy_of", "quality", "save_policy", "true_value", "tune",
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,12 +11,13 @@ from manyarms import validate
 from manyarms._typing import Array
 from manyarms.errors import InvalidInput
 from manyarms.evaluation.diagnostics import Overlap
-from manyarms.evaluation.estimators import DR, IPS
+from manyarms.evaluation.estimators import DM, DR, IPS, SWITCH
 from manyarms.evaluation.moments import Moments
 from manyarms.evaluation.terms import Case, Estimator, Settings, Terms, bias_is_cheap
+from manyarms.evaluation.whole import RewardModel
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
 from manyarms.policies.base import Policy
-from manyarms.weights import Correction, NoCorrection, Weighting
+from manyarms.weights import Correction, LogSmoothing, NoCorrection, Weighting
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class Survey:
     low: float
     high: float
     first: LoggedData  # a few rows, to see which columns there are
+    outside: int | None = None  # the first row whose reward lies outside [0, 1]
 
     @property
     def unit_rewards(self) -> bool:
@@ -85,16 +87,25 @@ class Survey:
 def survey(log: LogSource) -> Survey:
     """Rows and rewards counted: at once for a log in memory, by one pass over a source."""
     if isinstance(log, LoggedData):
-        return Survey(len(log), float(log.rewards.min()), float(log.rewards.max()), log)
+        return Survey(len(log), float(log.rewards.min()), float(log.rewards.max()), log, _outside(log.rewards))
     if not hasattr(log, "chunks"):
         raise InvalidInput("log", validate.describe(log), "LoggedData, or a source of rounds in chunks")
     rows, low, high, first = 0, np.inf, -np.inf, None
+    outside: int | None = None
     for part in log.chunks():
         first = part.rows(slice(0, 1)) if first is None else first
+        if outside is None and (here := _outside(part.rewards)) is not None:
+            outside = rows + here
         rows, low, high = rows + len(part), min(low, part.rewards.min()), max(high, part.rewards.max())
     if first is None:
         raise InvalidInput("log", "no rows", "at least one")
-    return Survey(rows, float(low), float(high), first)
+    return Survey(rows, float(low), float(high), first, outside)
+
+
+def _outside(rewards: Array) -> int | None:
+    """The first row whose reward lies outside [0, 1]."""
+    wrong = (rewards < 0) | (rewards > 1)
+    return int(np.argmax(wrong)) if wrong.any() else None
 
 
 def plan(
@@ -104,12 +115,14 @@ def plan(
     reward_range: tuple[float, float] | None = None,
     propensity_floor: float | None = None,
     bias: bool | None = None,
+    model: RewardModel | None = None,
 ) -> Plan:
     """Estimators with parameters for this log, and what they are told.
 
-    reward_range: [0, 1] where all rewards lie in it and nothing is given.
+    reward_range: [0, 1] where all rewards lie in it and nothing is given. model: of the estimators that go by the names dm,
+    dr, switch and switch-dr.
     """
-    resolved = tuple(as_estimator(one).resolved(known.rows) for one in estimators)
+    resolved = tuple(as_estimator(one, model).resolved(known.rows) for one in estimators)
     if not resolved:
         raise InvalidInput("estimators", "none", "at least one")
     if propensity_floor is None:
@@ -117,6 +130,11 @@ def plan(
     else:
         floor = validate.probability("propensity_floor", propensity_floor)
     corrections = (NoCorrection(), *(c for one in resolved for c in _corrections(one)))
+    if reward_range is None and not known.unit_rewards and any(isinstance(c, LogSmoothing) for c in corrections):
+        raise InvalidInput(
+            "rewards", f"rewards from {known.low:g} to {known.high:g}, the first outside [0, 1] at row {known.outside}",
+            "rewards in [0, 1] for logarithmic smoothing, or reward_range=(low, high), the range that they can have",
+        )  # fmt: skip
     add_bias = bias_is_cheap(known.first, known.rows) if bias is None else bias
     return Plan(resolved, Settings(_checked_range(known, reward_range), floor, add_bias, corrections))
 
@@ -133,19 +151,31 @@ def _checked_range(known: Survey, given: tuple[float, float] | None) -> tuple[fl
     return low, high
 
 
-def as_estimator(one: Estimator | str) -> Estimator:
-    """An estimator, or the IPS estimator that goes by a name such as "snips", "cips" or "cips:0.01"."""
+def as_estimator(one: Estimator | str, model: RewardModel | None = None) -> Estimator:
+    """An estimator, or the one that goes by a name such as "snips", "cips:0.01", or, with a model, "dr" or "dr:0.01"."""
     if not isinstance(one, str):
         return one
-    name, _, parameter = one.partition(":")
-    if not parameter:
-        return IPS(name)
+    name, _, number = one.partition(":")
     try:
-        return IPS(name, float(parameter))
-    except ValueError as error:
-        if isinstance(error, InvalidInput):
-            raise
+        parameter = float(number) if number else None
+    except ValueError:
         raise InvalidInput("estimators", repr(one), "a name, or a name and a number such as cips:0.01") from None
+    if name not in MODELLED:
+        return IPS(name, parameter)
+    if model is None:
+        raise InvalidInput("estimators", f"{name!r} without a reward model", f"model=, for {', '.join(MODELLED)}")
+    if name == "dm" and parameter is not None:
+        raise InvalidInput("estimators", repr(one), "no number: dm has no parameter")
+    return MODELLED[name](model, parameter)
+
+
+MODELLED: dict[str, Callable[[RewardModel, float | None], Estimator]] = {
+    "dm": lambda model, _: DM(model),
+    "dr": lambda model, tau: DR(model) if tau is None else DR(model, tau),
+    "switch": lambda model, threshold: SWITCH(model, threshold),
+    "switch-dr": lambda model, threshold: SWITCH(model, threshold, doubly_robust=True),
+}
+"""What goes by a name once there is a reward model; after a colon the tau of dr, the threshold of the others."""
 
 
 def _corrections(estimator: Estimator) -> tuple[Correction, ...]:
@@ -175,7 +205,7 @@ def collect(
             mine.largest = np.maximum(mine.largest, heaviest)
             if mine.overlap is not None:
                 lost = case.lost(NoCorrection())
-                mine.overlap.add(case.pi, case.pi0, part.rewards, None if lost is None else lost[0])
+                mine.overlap.add(case.pi, case.pi0, part.rewards, None if lost is None else lost[0], part.actions)
     return collected, rewards
 
 

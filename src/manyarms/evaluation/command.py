@@ -1,8 +1,9 @@
 """`manyarms evaluate POLICY LOG`: a saved policy, a file of rounds, a table, and a page.
 
 POLICY is a folder: a policy that was saved, or an agent whose decision does not draw. A folder may hold, beside the policy,
-`encoder/` (how contexts are made from columns) and `actions/` (the ids of the actions); `save_policy` writes them.
-LOG is a file: Parquet, CSV or TSV (plain or gzipped), or Vowpal Wabbit's dsjson.
+`encoder/` (how contexts are made from columns) and `actions/` (the ids of the actions); `save_policy` writes them. The word
+`uniform` in place of a folder is the policy that plays every action of the log alike.
+LOG is a file that `manyarms.logs.open_log` reads: Parquet, CSV or TSV (plain or gzipped), or Vowpal Wabbit's dsjson.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ from pathlib import Path
 from manyarms import policies, storage
 from manyarms.agent import Agent
 from manyarms.agent import load as load_agent
-from manyarms.errors import DataError, InvalidInput, StorageError
+from manyarms.errors import InvalidInput, StorageError
 from manyarms.evaluation.estimate import evaluate
 from manyarms.evaluation.results import Evaluation
 from manyarms.evaluation.tables import as_data
-from manyarms.logs import Actions, Columns, CsvLog, Encoder, LoggedData, LogSource, ParquetLog, read_dsjson
+from manyarms.logs import Actions, Columns, Encoder, LogSource, open_log
 from manyarms.policies import DeterministicPolicy, EpsilonMixture, Policy, StreamedPolicy, UniformPolicy
+from manyarms.reward_models import BeliefModel
 
 ENCODER, ACTIONS = "encoder", "actions"
+UNIFORM = "uniform"
 
 
 @dataclass(frozen=True)
@@ -34,14 +37,17 @@ class Saved:
     catalogue: Actions | None
 
 
-def save_policy(policy: StreamedPolicy, folder: Path | str, log: LoggedData | None = None) -> None:
-    """Save a policy, and beside it the encoder and the catalogue of the log it was learned from."""
+def save_policy(policy: StreamedPolicy | Agent, folder: Path | str, log: LogSource | None = None) -> None:
+    """Save a policy or an agent, and beside it the encoder and the catalogue of the log it was learned from.
+
+    With them, new rows become the contexts that it knows and ids the actions, whatever their order: see `open_policy`.
+    """
     folder = Path(folder)
     policy.save(folder)
-    if log is not None and log.encoder is not None:
-        log.encoder.save(folder / ENCODER)
-    if log is not None and log.catalogue is not None:
-        log.catalogue.save(folder / ACTIONS)
+    for name, kind in ((ENCODER, Encoder), (ACTIONS, Actions)):
+        found = getattr(log, "encoder" if name == ENCODER else "catalogue", None)
+        if isinstance(found, kind):
+            found.save(folder / name)
 
 
 def open_policy(folder: Path | str) -> Saved:
@@ -50,7 +56,9 @@ def open_policy(folder: Path | str) -> Saved:
     encoder = Encoder.load(folder / ENCODER) if (folder / ENCODER).is_dir() else None
     catalogue = Actions.load(folder / ACTIONS) if (folder / ACTIONS).is_dir() else None
     if not (folder / storage.MANIFEST).is_file():
-        raise StorageError(f"{folder}: no saved policy or agent in this folder")
+        raise StorageError(
+            f"{folder}: no saved policy or agent in this folder (save_policy(policy, folder, log) writes one)"
+        )
     try:
         kind = json.loads((folder / storage.MANIFEST).read_bytes()).get("kind")
     except (OSError, ValueError, AttributeError):
@@ -81,23 +89,16 @@ def policy_of(agent: Agent) -> Policy:
     )  # fmt: skip
 
 
-def open_log(path: Path | str, saved: Saved | None = None, columns: Columns | None = None) -> LogSource:
+def open_for(
+    path: Path | str, saved: Saved | None = None, columns: Columns | None = None, *, drop_missing: bool = False
+) -> LogSource:
     """The rounds in a file, with the encoder and the ids that were saved beside a policy."""
-    path = Path(path)
-    if not path.is_file():
-        raise DataError(f"{path}: no such file")
-    encoder = saved.encoder if saved is not None else None
-    catalogue = saved.catalogue if saved is not None else None
-    count = saved.policy.action_count if saved is not None and catalogue is None else None
-    names = [suffix.lower() for suffix in path.suffixes]
-    kind = names[-2] if names[-1:] == [".gz"] and len(names) > 1 else "".join(names[-1:])
-    if kind in (".parquet", ".pq"):
-        return ParquetLog(path, columns, action_count=count, catalogue=catalogue, encoder=encoder)
-    if kind in (".csv", ".tsv"):
-        return CsvLog(path, columns, action_count=count, catalogue=catalogue, encoder=encoder)
-    if kind in (".dsjson", ".json", ".jsonl"):
-        return read_dsjson(path, catalogue=catalogue, encoder=encoder)
-    raise InvalidInput("LOG", str(path), "a file that ends in .parquet, .csv, .tsv or .dsjson")
+    if saved is None:
+        return open_log(path, columns, drop_missing=drop_missing)
+    count = saved.policy.action_count if saved.catalogue is None else None
+    return open_log(
+        path, columns, action_count=count, catalogue=saved.catalogue, encoder=saved.encoder, drop_missing=drop_missing
+    )
 
 
 def run(
@@ -106,21 +107,30 @@ def run(
     *,
     out: Path | str | None = None,
     columns: Columns | None = None,
+    drop_missing: bool = False,
+    model: Path | str | None = None,
     estimators: Sequence[str] | None = None,
     level: float = 0.95,
     interval: str = "normal",
     reward_range: tuple[float, float] | None = None,
+    propensity_floor: float | None = None,
     seed: int = 0,
 ) -> tuple[Evaluation, Path | None]:
     """Evaluate the policy in a folder on the rounds in a file.
 
-    With `out`, a folder, report.html and evaluation.json are written there. Gives the evaluation (its `str` is the table)
-    and the page's path.
+    model: a folder with a saved agent, whose belief serves dm, dr and switch-dr as their reward model. With `out`, a folder,
+    report.html and evaluation.json are written there. Gives the evaluation (its `str` is the table) and the page's path.
     """
-    saved = open_policy(policy)
-    source = open_log(log, saved, columns)
+    if str(policy) == UNIFORM and not Path(policy).exists():
+        source = open_for(log, None, columns, drop_missing=drop_missing)
+        judged: Policy = UniformPolicy(source.action_count)
+    else:
+        saved = open_policy(policy)
+        judged = saved.policy
+        source = open_for(log, saved, columns, drop_missing=drop_missing)
     evaluation = evaluate(
-        saved.policy, source, estimators, level=level, interval=interval, reward_range=reward_range, seed=seed,
+        judged, source, estimators, model=None if model is None else BeliefModel(load_agent(model).belief), level=level,
+        interval=interval, reward_range=reward_range, propensity_floor=propensity_floor, seed=seed,
         name=Path(policy).name or str(policy),
     )  # fmt: skip
     if out is None:
@@ -129,4 +139,4 @@ def run(
     return evaluation, evaluation.report(Path(out) / "report.html")
 
 
-__all__ = ["Saved", "open_log", "open_policy", "policy_of", "run", "save_policy"]
+__all__ = ["Saved", "open_for", "open_policy", "policy_of", "run", "save_policy"]

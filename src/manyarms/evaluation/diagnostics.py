@@ -17,6 +17,7 @@ EDGES = np.arange(-12.0, 12.01, 0.1)  # of log10
 DOMINANT = 0.1  # a row with more than this share of all weight is worth a warning
 THIN = 0.1  # so is an effective sample below this share of the rows, or below FEW
 FEW = 100
+ROUNDING = 1e-6
 OFF = 4.0  # standard errors by which the mean weight may miss 1
 
 
@@ -50,10 +51,17 @@ class Overlap:
 
     estimated: bool = False
     grouped: bool = False
+    only: int | None = None
+    """The action of all rows, while no other has come."""
 
-    def add(self, pi: Array, pi0: Array, rewards: Array, never_played: Array | None) -> None:
+    def add(
+        self, pi: Array, pi0: Array, rewards: Array, never_played: Array | None, actions: Ints | None = None
+    ) -> None:
         """More rows."""
         w = pi / pi0
+        if actions is not None and (self.rows == 0 or self.only is not None):
+            same = bool((actions == (actions[0] if self.only is None else self.only)).all())
+            self.only = int(actions[0]) if same else None
         self.zero += int((w == 0).sum())
         self.useful += int(((w > 0) & (rewards != 0)).sum())
         if float(pi0.min()) < self.smallest:
@@ -110,12 +118,15 @@ class Overlap:
         if self.rows and self.zero == self.rows:
             out.append("the policy never plays any action of this log: importance weights say nothing about it")
             return out
+        if self.only is not None and self.rows > 1:
+            out.append(f"all rows play the one action {self.only}: this log says nothing about any other")
         if self.never_played is not None and self.never_played > 1e-9:
             out.append(
                 f"the logging policy never plays actions that carry {self.never_played:.1%} of the policy's probability: "
                 "no reweighting can see their rewards"
             )
-        gap, error = self.mean_weight - 1.0, self.mean_weight_error
+        # equal weights have no error at all, and an average that is 1 up to rounding
+        gap, error = self.mean_weight - 1.0, self.mean_weight_error + ROUNDING
         if gap < -OFF * error and self.never_played is None:
             out.append(
                 f"weights average {self.mean_weight:.3g} where 1 is expected: the logging policy seems to leave out actions "

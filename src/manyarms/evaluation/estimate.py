@@ -30,7 +30,14 @@ from manyarms.logs.data import CHUNK, LogSource
 from manyarms.policies.base import Policy
 
 VALUE = "the policy's value"
-OWN_MEAN = "the estimator's mean, which its bias keeps from the policy's value"
+OWN_MEAN = "the estimator's mean, its bias left out"
+NEEDED = {
+    "bernstein": "it needs rows that are not grouped, a range of rewards, and a bound on the weights: propensity_floor, "
+    "or a correction that gives one; with a model, bounded predictions (Clipped)",
+    "bootstrap": "it needs replicates above 0",
+    "ls": "logarithmic smoothing alone has one, on rows that are not grouped",
+    "normal": "",
+}
 DEFAULT = ("ips", "snips", "cips", "ips-min", "es", "ix", "harmonic", "shrinkage", "ls")
 
 
@@ -67,7 +74,7 @@ def estimate_of(collected: Collected, which: int, wanted: Wanted) -> Estimate:
     chosen = next((one for one in found if one.kind == wanted.interval), found[0])
     size, warnings = _reliability(collected, which)
     if chosen.kind != wanted.interval:
-        warnings.append(f"no {wanted.interval} interval for {estimator.name}: the {chosen.kind} one is shown")
+        warnings.append(f"no {wanted.interval} interval ({NEEDED[wanted.interval]}): the {chosen.kind} one is shown")
     return Estimate(
         estimator.name,
         estimator.label,
@@ -183,8 +190,8 @@ def evaluate(
 ) -> Evaluation:
     """Estimate a policy's value from a log.
 
-    estimators: estimators, or names of weightings ("snips", "cips:0.01"); by default the IPS family, and with a
-    `model` also dm, dr and switch-dr.
+    estimators: estimators, or names: of weightings ("snips", "cips:0.01"), and with a `model` also "dm", "dr",
+    "switch" and "switch-dr". By default the IPS family, and with a `model` dm, dr and switch-dr.
     interval: which interval is the estimate's own: normal, bootstrap, bernstein or ls; the others are kept beside.
     reward_range: the range that rewards can have, for bounds and for ls; [0, 1] is noticed by itself.
     propensity_floor: a number that no propensity above 0 falls below, for bernstein; the logging policy's if known.
@@ -197,10 +204,10 @@ def evaluate(
     if reward_range is None and not known.unit_rewards:
         notes.append(
             f"rewards run from {known.low:g} to {known.high:g}: there are no bounds, no bias terms and no ls without "
-            "reward_range=(low, high), the range that they can have"
+            "reward_range=(low, high), the range that they can have (--low and --high on the command line)"
         )
     chosen = _default(known, model, reward_range is not None) if estimators is None else estimators
-    todo = plan(known, chosen, reward_range=reward_range, propensity_floor=propensity_floor, bias=bias)
+    todo = plan(known, chosen, reward_range=reward_range, propensity_floor=propensity_floor, bias=bias, model=model)
     collected, rewards = collect([policy], log, [todo], chunk=chunk)
     mine = collected[0]
     estimates = tuple(estimate_of(mine, i, wanted) for i in range(len(todo.estimators)))

@@ -15,9 +15,11 @@ import numpy.typing as npt
 
 from manyarms._typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
+from manyarms.evaluation.estimators import bounds_of, residual_range
 from manyarms.evaluation.neighbours import Neighbours, cluster_actions
 from manyarms.evaluation.terms import Base, Case, Terms
 from manyarms.evaluation.whole import RewardModel
+from manyarms.weights import NoCorrection
 
 LISTED = 1 << 20  # numbers in a block of rows x neighbours
 
@@ -35,6 +37,16 @@ def _fit(labels: AnyArray, case: Case) -> AnyArray:
             "labels", f"{len(labels)} labels", f"one for each of the log's {case.log.action_count} actions"
         )
     return labels
+
+
+def _span(case: Case, model: RewardModel | None = None) -> tuple[float, float] | None:
+    """Numbers between which the terms lie: a group that was played has at least the floor's probability."""
+    most = NoCorrection().bound(case.settings.propensity_floor)
+    rewards = case.settings.reward_range if model is None else residual_range(case, model)
+    base = (0.0, 0.0) if model is None else bounds_of(model)
+    if most is None or rewards is None or base is None:
+        return None
+    return base[0] + min(0.0, most * rewards[0]), base[1] + max(0.0, most * rewards[1])
 
 
 class MIPS(Base):
@@ -64,7 +76,7 @@ class MIPS(Base):
         ours, theirs = case.group_masses(_fit(self.labels, case), "MIPS")
         weights = ours / theirs
         note = "unbiased only where the actions of a cluster have the same mean reward"
-        return Terms(weights * case.log.rewards, weights, False, note)
+        return Terms(weights * case.log.rewards, weights, False, note, span=_span(case))
 
 
 class OffCEM(Base):
@@ -90,7 +102,7 @@ class OffCEM(Base):
         weights = ours / theirs
         values = weights * (case.log.rewards - case.predicted(self.model)) + case.expected(self.model)
         note = "unbiased only where the model gets the differences within each cluster right"
-        return Terms(values, weights, False, note)
+        return Terms(values, weights, False, note, span=_span(case, self.model))
 
 
 class PC(Base):
@@ -119,7 +131,8 @@ class PC(Base):
             raise InvalidInput("embeddings", came, f"one for each of the log's {case.log.action_count} actions")
         ours, theirs = self._masses(case)
         weights = ours / theirs
-        return Terms(weights * case.log.rewards, weights, False, "biased by what neighbours differ in")
+        note = "biased by what neighbours differ in"
+        return Terms(weights * case.log.rewards, weights, False, note, span=_span(case))
 
     def _masses(self, case: Case) -> tuple[Array, Array]:
         """pi and pi0 of the neighbourhood of each logged action, (n,) each; lists live for one batch only."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from manyarms import report
 from manyarms.evaluation import pictures
 from manyarms.evaluation.results import Estimate, Evaluation
-from manyarms.evaluation.tables import number
+from manyarms.evaluation.tables import number, shared_warnings
 from manyarms.storage import write_text_atomically
 
 COLUMNS = ("estimator", "value", "std. error", "low", "high", "interval", "is for", "effective rows")
@@ -36,7 +36,7 @@ def html(evaluation: Evaluation) -> str:
             "bias out.",
         ),
     ]
-    warnings = [f"{e.label}: {text}" for e in evaluation.estimates for text in e.warnings]
+    warnings = [f"{', '.join(names)}: {text}" for text, names in shared_warnings(evaluation).items()]
     if warnings:
         blocks += [report.heading("Estimator by estimator, what to beware of"), report.bullets(warnings)]
     blocks += _overlap(evaluation)
@@ -56,7 +56,7 @@ def html(evaluation: Evaluation) -> str:
     ]
     if evaluation.notes:
         blocks += [report.heading("Notes"), report.bullets(list(evaluation.notes))]
-    lead = f"{evaluation.rows:,} rows, {evaluation.actions:,} actions; intervals at {evaluation.level:.0%}."
+    lead = f"{evaluation.rows:,} rows, {evaluation.actions:,} actions; intervals at {evaluation.level:.4g}."
     return report.page(f"Off-policy evaluation of {evaluation.policy}", lead, *blocks)
 
 

@@ -8,7 +8,7 @@ from html import escape
 
 from manyarms._typing import Array
 from manyarms.evaluation.results import Estimate
-from manyarms.report import PALETTE
+from manyarms.report import PALETTE, nice_ticks
 
 WIDTH = 820.0
 Curve = tuple[str, Array, Array]
@@ -35,7 +35,7 @@ def log_chart(curves: Sequence[Curve], x_label: str, y_label: str, *, title: str
         return height - bottom - (height - top - bottom) * share
 
     parts = [_open(height, title)]
-    ticks = [10.0**e for e in _some(y_low, y_high)] if log_y else [largest * i / 4 for i in range(5)]
+    ticks = [10.0**e for e in _some(y_low, y_high)] if log_y else nice_ticks(1.1 * largest)
     for tick in ticks:
         level = py(tick)
         parts.append(f'<line x1="{left}" x2="{WIDTH - right}" y1="{level:.1f}" y2="{level:.1f}" stroke="#ddd"/>')
@@ -65,8 +65,7 @@ def whiskers(estimates: Sequence[Estimate], reference: float, *, title: str) -> 
         return left + (WIDTH - left - right) * (min(max(x, low), high) - low) / (high - low)
 
     parts = [_open(height, title)]
-    for i in range(5):
-        tick = low + (high - low) * i / 4
+    for tick in _between(low, high):
         x = px(tick)
         parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{height - bottom}" stroke="#eee"/>')
         parts.append(_text(x, height - bottom + 20, f"{tick:.3g}"))
@@ -106,6 +105,14 @@ def _labels(
         _text((left + WIDTH - right) / 2, height - 10, x_label),
         f'<text transform="translate(16 {middle:.0f}) rotate(-90)" text-anchor="middle" fill="#444">{escape(y_label)}</text>',
     ]
+
+
+def _between(low: float, high: float) -> list[float]:
+    """Round numbers inside an interval."""
+    ticks = nice_ticks(high - low)
+    step = ticks[1] - ticks[0] if len(ticks) > 1 else high - low
+    first = math.ceil(low / step)
+    return [step * i for i in range(first, math.floor(high / step) + 1)]
 
 
 def _some(low: int, high: int) -> list[int]:

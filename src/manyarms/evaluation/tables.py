@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 from manyarms.evaluation.results import Estimate, Evaluation
 
-HEAD = ("estimator", "value", "std. error", "interval", "effective rows")
+HEAD = ("estimator", "value", "error", "interval", "eff. n")
+LEGEND = "error: standard error; eff. n: so many rows of equal weight would say as much"
 
 
 def number(value: float) -> str:
@@ -15,34 +17,47 @@ def number(value: float) -> str:
     return f"{value:.4g}"
 
 
-def cells(estimate: Estimate) -> tuple[str, ...]:
-    """One row of the table."""
+def cells(estimate: Estimate, usual: str) -> tuple[str, ...]:
+    """One row of the table; the interval's kind is named where it is not the usual one."""
     low, high = number(estimate.interval.low), number(estimate.interval.high)
     mark = "" if estimate.interval_is_for.startswith("the policy's") or estimate.name == "logged" else " *"
+    kind = "" if estimate.kind == usual else f" {estimate.kind}"
     return (
         estimate.label,
         number(estimate.value),
-        number(estimate.standard_error),
-        f"[{low}, {high}] {estimate.kind}{mark}",
+        f"{estimate.standard_error:.3g}",
+        f"[{low}, {high}]{kind}{mark}",
         f"{estimate.effective_sample_size:,.0f}",
     )
 
 
 def as_text(evaluation: Evaluation) -> str:
     """A table in plain text, with what to beware of under it."""
-    rows = [cells(estimate) for estimate in (evaluation.logged, *evaluation.estimates)]
+    usual = Counter(estimate.kind for estimate in evaluation.estimates).most_common(1)[0][0]
+    rows = [cells(estimate, usual) for estimate in (evaluation.logged, *evaluation.estimates)]
     widths = [max(len(row[i]) for row in (HEAD, *rows)) for i in range(len(HEAD))]
     lines = [
-        f"{evaluation.policy}: {evaluation.rows:,} rows, {evaluation.actions:,} actions, intervals at {evaluation.level:.0%}",
+        f"{evaluation.policy}: {evaluation.rows:,} rows, {evaluation.actions:,} actions; "
+        f"intervals are {usual}, at {evaluation.level:.4g}",
         "  ".join(name.ljust(width) for name, width in zip(HEAD, widths, strict=True)).rstrip(),
     ]
     lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     if any(" *" in row[3] for row in rows):
         lines.append("* an interval for the estimator's mean; its bias is not in it")
+    lines.append(LEGEND)
     lines += [f"warning: {text}" for text in evaluation.warnings]
-    lines += [f"warning, {e.label}: {text}" for e in evaluation.estimates for text in e.warnings]
+    lines += [f"warning, {', '.join(names)}: {text}" for text, names in shared_warnings(evaluation).items()]
     lines += [f"note: {text}" for text in evaluation.notes]
     return "\n".join(lines)
+
+
+def shared_warnings(evaluation: Evaluation) -> dict[str, list[str]]:
+    """The estimators' own warnings, each with the names of those that it is about."""
+    found: dict[str, list[str]] = {}
+    for estimate in evaluation.estimates:
+        for text in estimate.warnings:
+            found.setdefault(text, []).append(estimate.name)
+    return found
 
 
 def as_data(evaluation: Evaluation) -> dict[str, Any]:
@@ -80,4 +95,4 @@ def _end(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-__all__ = ["HEAD", "as_data", "as_text", "cells", "number"]
+__all__ = ["HEAD", "as_data", "as_text", "cells", "number", "shared_warnings"]

@@ -134,12 +134,12 @@ def logged_propensities(log: LoggedData, purpose: str) -> Array:
 
 def whole_logging(log: LoggedData) -> WholeLogging | None:
     """pi0 of all actions, if the log can tell."""
+    # what is written down is read before the policy is asked again, which may have to score a million actions for it
+    ids, listed = log.support, log.support_probabilities
+    if ids is not None and listed is not None and (np.abs(listed.sum(axis=1) - 1) <= SUM_TOLERANCE).all():
+        return _FromSupport(log.contexts, ids, listed, log.action_count)
     if log.logging is not None and hasattr(log.logging, "rows"):
         return _FromPolicy(log.contexts, cast(Policy, log.logging))
-    if log.support is not None and log.support_probabilities is not None:
-        if (np.abs(log.support_probabilities.sum(axis=1) - 1) > SUM_TOLERANCE).any():
-            return None
-        return _FromSupport(log.contexts, log.support, log.support_probabilities, log.action_count)
     return None
 
 

@@ -143,8 +143,9 @@ def finish(figure: Figure, axes: Sequence[Axes], folder: Path, name: str, title:
         if axis not in axes:
             axis.set_visible(False)
     handles = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    # an entry with the longest name is about 1.3 inches wide
-    columns = max(2, min(len(handles), int(figure.get_figwidth() / 1.3)))
+    # an entry is a line and a name of about 0.08 inches a letter, and at least 1.3 inches wide
+    width = max(1.3, 0.6 + 0.08 * max(len(label) for label in handles))
+    columns = max(1, min(len(handles), int(figure.get_figwidth() / width)))
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=columns, frameon=False)
     figure.suptitle(title, fontsize=11)
     folder.mkdir(parents=True, exist_ok=True)

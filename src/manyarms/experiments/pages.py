@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from manyarms import report
+from manyarms._typing import Array
 from manyarms.experiments.claims import Claim, measured
 from manyarms.experiments.results import Results
 from manyarms.experiments.spec import Experiment
@@ -41,13 +42,11 @@ def experiment_page(
         claims_table(claims),
         report.heading("Figures"),
         *(
-            report.figure(
-                report.svg_of(path, f"figure{number}"), "Mean over runs; the bands are one standard error wide."
-            )
+            report.figure(report.svg_of(path, f"figure{number}"), experiment.caption)
             for number, path in enumerate(figures)
         ),
         report.heading("Numbers"),
-        numbers_table(results),
+        numbers_table(results, experiment.numbers),
         report.heading("Settings"),
         report.facts({**facts, **_settings(experiment, results)}),
         report.bullets(experiment.remarks),
@@ -72,19 +71,24 @@ def claims_table(claims: Sequence[Claim]) -> str:
     return report.table(columns, rows, numbers=("figure", "standard error"))
 
 
-def numbers_table(results: Results) -> str:
-    """Final regret, time and memory of every agent in every panel."""
-    rows = []
-    for panel in results.panels:
-        for agent in results.agents(panel):
-            milliseconds = results.final(panel, agent, "milliseconds_a_round")
-            size = results.final(panel, agent, "agent_bytes")
-            rows.append([
-                panel, agent, str(measured(results.final(panel, agent))), f"{milliseconds.mean():.3f}",
-                f"{size.mean() / 1e6:,.2f}",
-            ])  # fmt: skip
-    columns = ("panel", "agent", "final regret", "ms a round", "agent, MB")
-    return report.table(columns, rows, numbers=columns[2:])
+def numbers_table(results: Results, wanted: Mapping[str, str]) -> str:
+    """Some columns of the results (with their headings) for every agent in every panel, at the last checkpoint."""
+    rows = [
+        [panel, agent, *(_shown(column, results.final(panel, agent, column)) for column in wanted)]
+        for panel in results.panels
+        for agent in results.agents(panel)
+    ]
+    headings = tuple(wanted.values())
+    return report.table(("panel", "agent", *headings), rows, numbers=headings)
+
+
+def _shown(column: str, values: Array) -> str:
+    """A column's values over runs, as a reader wants them."""
+    if column == "milliseconds_a_round":
+        return f"{values.mean():.3f}"
+    if column == "agent_bytes":
+        return f"{values.mean() / 1e6:,.2f}"
+    return str(measured(values)) if len(values) > 1 else f"{values[0]:.4g}"
 
 
 def _settings(experiment: Experiment, results: Results) -> dict[str, str]:

@@ -42,6 +42,13 @@ from manyarms.worlds.movielens import MovieLens
 
 HERE = "manyarms.experiments.sdm_builders"
 TASK = f"{HERE}:offline_task"
+CAPTION = "Mean over runs; the bars are one standard error long on each side."
+NUMBERS = {
+    "relative_reward": "relative reward, largest log",
+    "mode_relative_reward": "of its most probable actions",
+    "regret": "value lost",
+    "milliseconds_a_round": "ms a row",
+}
 EVALUATED = 10_000  # fresh contexts on which a policy is valued
 
 RIDGE = 1.0  # of DM (Freq)
@@ -54,6 +61,7 @@ class Setting:
     """A world, the policy that logs there, and the sizes of log that learners are given.
 
     prior: what sDM knows. embeddings (K, f) and labels (K,): what PC and MIPS know of the actions, no more than that.
+    seed: for what all learners of a run shall have in common, beside world and log.
     """
 
     world: World
@@ -63,6 +71,7 @@ class Setting:
     marginal: StructuredPrior
     embeddings: Array
     labels: AnyArray | None = None
+    seed: int = 0
 
     @property
     def likelihood(self) -> Likelihood:
@@ -82,17 +91,17 @@ def latent_setting(*, seed: int, sizes: Sequence[int], logging: str = "uniform",
     """sDM's own world (thesis, line 1995). Prior means W_a mu are what MIPS and PC know of an action."""
     world = Latent(**parameters, seed=seed)
     prior, policy = world.prior(), _logging(logging, world.actions, seed)
-    return Setting(world, policy, tuple(sizes), prior, prior, prior.matrices @ prior.mean)
+    return Setting(world, policy, tuple(sizes), prior, prior, prior.matrices @ prior.mean, seed=seed)
 
 
 def movielens_setting(*, seed: int, sizes: Sequence[int], logging: str = "uniform", **parameters: Any) -> Setting:
-    """Movies and users (thesis, lines 2016-2021): a mixture's clusters, and the centres they give each movie."""
+    """Movies and users (thesis, lines 2017-2019): a mixture's clusters, and the centres they give each movie."""
     world: MovieLens = movielens_world(seed=seed, **parameters)
     prior = world.prior()
     embeddings = prior.weights @ prior.effect_mean
     policy = _logging(logging, world.actions, seed)
     labels = prior.weights.argmax(axis=1)
-    return Setting(world, policy, tuple(sizes), prior, world.action_prior(), embeddings, labels)
+    return Setting(world, policy, tuple(sizes), prior, world.action_prior(), embeddings, labels, seed)
 
 
 # ---- learners ---------------------------------------------------------------------------------------------------------
@@ -103,7 +112,7 @@ Learned = LinearModel | Policy | Decide
 
 
 def learn(*, kind: str, setting: Setting, log: LoggedData, seed: int, **options: Any) -> Learned:
-    """What the learner of that name makes of a log (thesis, lines 4742-4789)."""
+    """What the learner of that name makes of a log (thesis, lines 4742-4788)."""
     makers: Mapping[str, Callable[..., Learned]] = {
         "sdm": _sdm,
         "dm-bayes": lambda setting, log, seed: dm_bayes(log, setting.marginal, setting.likelihood),
@@ -126,7 +135,8 @@ def _sdm(
     parts: str = "both",
 ) -> BeliefModel | Decide:
     """sDM; pessimistic with the thesis's width for a delta, or with a width given; with a wrong prior for an error."""
-    prior = setting.prior if error is None else misspecified(setting.prior, error, parts, seed)
+    # errors of all sizes are the same draws, shifted: what differs between them is then their size
+    prior = setting.prior if error is None else misspecified(setting.prior, error, parts, setting.seed)
     model = sdm(log, prior, Logistic() if likelihood == "logistic" else setting.likelihood)
     if delta is None and width is None:
         return model
@@ -225,7 +235,7 @@ def offline_task(
         "optimal": top,
         "relative_reward": table["value"] / top,
         "mode_relative_reward": table["mode_value"] / top,
-        # what every experiment's page shows: here the value lost per context, and the time per row
+        # the value lost per context, and the time per row: what pages and forecasts of all experiments know
         "regret": top - table["value"],
         "milliseconds_a_round": 1e3 * float(table["seconds"][-1]) / sizes[-1],
         "agent_bytes": setting.world.actions * setting.world.dim * 8,
@@ -250,6 +260,6 @@ def spread_of(made: object, setting: Setting, X: Array, best: Ints) -> dict[str,
 
 
 __all__ = [
-    "EVALUATED", "HERE", "LEARNERS", "TASK", "Setting", "latent_setting", "learn", "learner", "misspecified",
-    "movielens_setting", "objective_of", "offline_task", "spread_of", "value_of",
+    "CAPTION", "EVALUATED", "HERE", "LEARNERS", "NUMBERS", "TASK", "Setting", "latent_setting", "learn", "learner",
+    "misspecified", "movielens_setting", "objective_of", "offline_task", "spread_of", "value_of",
 ]  # fmt: skip

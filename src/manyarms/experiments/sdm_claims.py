@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from manyarms._typing import Array
 from manyarms.experiments.claims import Claim, Measured, claim, least, measured
@@ -54,11 +54,4 @@ def shrinking(results: Results, panel: str, agent: str, baseline: str, statement
     )
 
 
-def pooled(values: Mapping[str, Array]) -> Measured:
-    """The mean over panels of independent measurements, one array of runs each."""
-    parts = [measured(array) for array in values.values()]
-    error = sum(part.standard_error**2 for part in parts) ** 0.5 / len(parts)
-    return Measured(sum(part.mean for part in parts) / len(parts), error)
-
-
-__all__ = ["METHOD", "beats", "lead", "pooled", "relative", "shrinking", "sizes_of"]
+__all__ = ["METHOD", "beats", "lead", "relative", "shrinking", "sizes_of"]

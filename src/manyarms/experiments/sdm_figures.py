@@ -39,11 +39,18 @@ LOOKS: Mapping[str, tuple[str, str]] = {
     "ES": (PALETTE[1], "--"),
     "ES-α=0.9": (PALETTE[2], "-"),
     "ES-α=0.95": (PALETTE[4], "-"),
-    "bound": ("#1a1a1a", ":"),
-    "bound, tight": ("#8a8a8a", ":"),
-    "explicit": ("#1a1a1a", "--"),
-    "explicit, tight": ("#8a8a8a", "--"),
+    "covariance-dependent bound": ("#1a1a1a", ":"),
+    "covariance-dependent, sharper": ("#8a8a8a", ":"),
+    "explicit bound": ("#1a1a1a", "--"),
+    "explicit, sharper": ("#8a8a8a", "--"),
+    # wrong priors: a colour for each size of the error, dashes for what is wrong
+    **{
+        f"sDM, v={v}{part}": (PALETTE[colour], dashes)
+        for v, colour in (("0.5", 2), ("1", 3), ("1.5", 4))
+        for part, dashes in (("", "--"), (", mean only", ":"), (", covariance only", "-."))
+    },
 }
+MARKERS = "oxs^"
 OTHERS = [(colour, dashes) for dashes in ("--", ":", "-.") for colour in PALETTE[2:]]
 Series = Mapping[str, Mapping[float, Measured]]
 
@@ -53,21 +60,28 @@ def look_of(name: str, place: int) -> tuple[str, str]:
     return LOOKS.get(name, OTHERS[place % len(OTHERS)])
 
 
-def by_size(results: Results, panel: str) -> dict[str, dict[float, Measured]]:
-    """Relative reward of every agent of a panel for each size of log."""
+def by_size(results: Results, panel: str, agents: Sequence[str] | None = None) -> dict[str, dict[float, Measured]]:
+    """Relative reward of the agents of a panel (None: of all) for each size of log."""
     sizes = [float(n) for n in results.values(panel, results.agents(panel)[0], "n")[0]]
     out = {}
-    for agent in results.agents(panel):
+    for agent in results.agents(panel) if agents is None else agents:
         values = relative(results, panel, agent)
         out[agent] = {n: measured(values[:, i]) for i, n in enumerate(sizes)}
     return out
 
 
 def reward_curves(
-    results: Results, panels: Sequence[str], folder: Path, name: str, title: str, *, columns: int = 3
+    results: Results,
+    panels: Sequence[str],
+    folder: Path,
+    name: str,
+    title: str,
+    *,
+    columns: int = 3,
+    agents: Sequence[str] | None = None,
 ) -> Path:
-    """Relative reward against the size of the log, one drawing a panel."""
-    groups = {panel: by_size(results, panel) for panel in panels}
+    """Relative reward against the size of the log, one drawing a panel; of all agents, or of those named."""
+    groups = {panel: by_size(results, panel, agents) for panel in panels}
     return curves(groups, "rows in the log", "relative reward", folder, name, title, columns=columns)
 
 
@@ -115,17 +129,19 @@ def _axes(axis: Axes, series: Series, group: str, xlabel: str, ylabel: str, loga
 def profile(
     x: Array, lines: Mapping[str, tuple[Array, Array]], truth: Array, folder: Path, name: str, title: str
 ) -> Path:
-    """Estimates (mean and standard error) along an axis, with the truth as a line."""
+    """Estimates (mean and spread) along an axis, with the truth as a line; beside each other where they would cover."""
     with drawing(1, 1) as (figure, axes):
         (axis,) = axes
         axis.plot(x, truth, "-", color="#1a1a1a", linewidth=1.8, label="true value")
         for place, (label, (mean, error)) in enumerate(lines.items()):
             colour, _ = look_of(label, place)
+            aside = 0.2 * (place - (len(lines) - 1) / 2)
             axis.errorbar(
-                x, mean, error, fmt="o", color=colour, label=label, markersize=2.6, elinewidth=0.6, linewidth=0
-            )
+                x + aside, mean, error, fmt=MARKERS[place % len(MARKERS)], color=colour, label=label, markersize=3.0,
+                elinewidth=0.5, linewidth=0,
+            )  # fmt: skip
         axis.set_xlabel("action a")
-        axis.set_ylabel("estimated value of the policy that plays a")
+        axis.set_ylabel("estimated value of playing a")
         return finish(figure, axes, folder, name, title)
 
 

@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 SCALES = ("smoke", "quick", "paper")
 ONLINE_REGRET = "manyarms.experiments.simulate:online_regret_task"
 
+# what a page shows of every agent at its last checkpoint, unless the experiment names other columns
+ONLINE_NUMBERS: Mapping[str, str] = {
+    "regret": "final regret",
+    "milliseconds_a_round": "ms a round",
+    "agent_bytes": "agent, MB",
+}
+
 # short runs travel together, so that starting a piece of work costs little beside doing it
 ROUNDS_PER_ITEM = 10_000
 
@@ -163,6 +170,8 @@ class Experiment:
     figures         results, folder -> the files drawn (each as SVG and PNG; the SVG is returned)
     remarks         settings that the thesis leaves open
     warnings        what a reader of the results must not overlook (made-up data)
+    caption         what the figures show
+    numbers         columns of the results for the page's table, with their headings
     """
 
     name: str
@@ -174,6 +183,8 @@ class Experiment:
     figures: Callable[[Results, Path], list[Path]]
     remarks: Sequence[str] = ()
     warnings: Callable[[], list[str]] = list
+    caption: str = "Mean over runs; the bands are one standard error wide."
+    numbers: Mapping[str, str] = field(default_factory=lambda: ONLINE_NUMBERS)
 
     def cells(self, scale: str) -> list[Cell]:
         """The cells at a scale; every panel has its own name."""
@@ -187,5 +198,5 @@ class Experiment:
 
 
 __all__ = [
-    "ONLINE_REGRET", "SCALES", "Call", "Cell", "Experiment", "Item", "digest", "items_of", "resolve", "seed_of",
+    "ONLINE_NUMBERS", "ONLINE_REGRET", "SCALES", "Call", "Cell", "Experiment", "Item", "digest", "items_of", "resolve", "seed_of",
 ]  # fmt: skip

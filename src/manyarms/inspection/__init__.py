@@ -72,6 +72,9 @@ def inspect(
             if kinds[name].name == "mixed":
                 raise tables.complaint(name)
     measures = Measures(resolved, kinds)
+    measures.mixed = {
+        name: str(tables.complaint(name).came) for name in resolved.context if kinds[name].name == "mixed"
+    }
     for table in tables.tables(resolved.all, validate.count("rows_per_chunk", rows_per_chunk)):
         measures.see(table)
     if not measures.rows:
@@ -169,8 +172,14 @@ def _inspection(
         groups=None if columns.group is None else m.groups.distinct,
         groups_are_exact=m.groups.exact,
         findings=found,
-        notes=(*notes, *(f"guessed from the names: {guess}" for guess in columns.guesses if not stated.action_count)),
+        notes=(*notes, *_guesses(columns, stated)),
     )
+
+
+def _guesses(columns: Resolved, stated: Stated) -> tuple[str, ...]:
+    """What was guessed, in one sentence; nothing in a file of ours."""
+    guessed = "; ".join(columns.guesses) if not stated.action_count else ""
+    return (f"guessed from the names: {guessed}",) if guessed else ()
 
 
 def _unseen(m: Measures, count: int, ids: tuple[str, ...] | None) -> tuple[str, ...]:

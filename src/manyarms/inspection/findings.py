@@ -42,7 +42,11 @@ def findings(
 
 def _at(bad: Bad) -> str:
     shown = f" ({bad.example})" if bad.example else ""
-    return f"{bad.count:,} rows, the first at row {bad.first_row}{shown}"
+    return f"{_count(bad.count, 'row')}, the first at row {bad.first_row}{shown}"
+
+
+def _count(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def _about_actions(m: Measures, action_count: int, known: bool, seen: int) -> Iterator[Finding]:
@@ -224,14 +228,20 @@ def _about_repeats(m: Measures) -> Iterator[Finding]:
         )  # fmt: skip
     if m.whole_rows.repeats:
         about = "" if m.whole_rows.exact else "about "
-        telling = c.timestamp is not None
+        apart = c.event_id is not None and not m.events.repeats
+        telling = c.timestamp is not None and not apart
+        if apart:
+            advice = "the event ids differ: rounds that look alike, not copies"
+        elif telling:
+            advice = "same time, context, action and reward: most likely written twice, so drop them"
+        else:
+            advice = "no wonder where contexts are coarse; with event ids or timestamps one could tell"
         yield Finding(
             "warning" if telling else "note",
-            f"{about}{m.whole_rows.repeats:,} rows repeat an earlier one entirely, the first at row "
-            f"{m.whole_rows.first_row}",
-            "same time, context, action and reward: most likely written twice, so drop them"
-            if telling
-            else "no wonder where contexts are coarse; with event ids or timestamps one could tell",
+            f"{about}{m.whole_rows.repeats:,} rows repeat an earlier one"
+            + (" but for the event id" if apart else " entirely")
+            + f", the first at row {m.whole_rows.first_row}",
+            advice,
         )
 
 
@@ -239,7 +249,8 @@ def _about_missing(m: Measures, missing: tuple[MissingColumn, ...]) -> Iterator[
     c = m.columns
     needed = {c.action, c.reward, c.propensity}
     for column in missing:
-        what = f"{column.count:,} missing entries ({column.share:.2%}) in {column.column!r}, the first at row {column.first_row}"
+        entries = _count(column.count, "missing entry", "missing entries")
+        what = f"{entries} ({column.share:.2%}) in {column.column!r}, the first at row {column.first_row}"
         if column.column == c.reward:
             advice = "rewards may still come, or never: wait, count them as 0 if that is what silence means, or drop_missing=True"
             yield Finding("problem", what, advice)
@@ -262,7 +273,10 @@ def _about_contexts(m: Measures) -> Iterator[Finding]:
     constant = [name for name, column in m.context.items() if column.constant and column.kind.name != "vector"]
     if constant and m.rows > 1:
         shown = ", ".join(map(repr, constant[:5])) + (" ..." if len(constant) > 5 else "")
-        yield Finding("note", f"{len(constant)} context columns never change: {shown}", "one intercept does as well")
+        many = (
+            "1 context column never changes" if len(constant) == 1 else f"{len(constant)} context columns never change"
+        )
+        yield Finding("note", f"{many}: {shown}", "one intercept does as well")
     for name, column in m.context.items():
         if column.kind.name == "vector" and column.constant > 1:
             yield Finding(
@@ -280,6 +294,11 @@ def _about_contexts(m: Measures) -> Iterator[Finding]:
             yield Finding(
                 "problem", f"infinite numbers in {name!r}: {_at(column.infinite)}", "correct or drop these rows"
             )
+        if column.kind.name == "mixed":
+            yield Finding(
+                "problem", f"numbers and texts in {name!r}: {m.mixed[name]}",
+                "correct the rows; or, if its numbers are names too, Encoding(categorical=...) takes all of it as texts",
+            )  # fmt: skip
         if column.kind.name in ("text", "mixed") and (column.texts is None or len(column.texts) > MANY_TEXTS):
             many = "more than 1,000" if column.texts is None else f"{len(column.texts):,}"
             yield Finding(

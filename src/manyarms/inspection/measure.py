@@ -59,11 +59,11 @@ class NumberColumn:
     infinite: Bad = field(default_factory=Bad)
     counts: dict[float, int] | None = field(default_factory=dict)  # None once there are too many different values
 
-    def see(self, values: Array, missing: Bools, first_row: int) -> Bools:
-        """Gives the rows with a finite number."""
+    def see(self, values: Array, missing: Bools, first_row: int, written: AnyArray | None = None) -> Bools:
+        """Gives the rows with a finite number; `written`: what stood there, where it was text."""
         self.missing.see(missing, first_row)
         infinite = ~missing & ~np.isfinite(values)
-        self.infinite.see(infinite, first_row, values)
+        self.infinite.see(infinite, first_row, values if written is None else written)
         good = ~(missing | infinite)
         self.moments.see(values[good])
         self.sample.see(values[good])
@@ -188,6 +188,7 @@ class Measures:
         self.bad_propensities = Bad()
         self.log_counts = np.zeros(len(LOG_EDGES) + 1, dtype=np.int64)
         self.inverse = Moments()  # of 1 / p
+        self.mixed: dict[str, str] = {}  # of context columns with numbers and texts: where the first of each are
         self.context = {name: ContextColumn(kinds[name]) for name in columns.context}
         self.events, self.whole_rows, self.groups = Repeats(), Repeats(), Repeats()
         self.missing_events = Bad()
@@ -219,8 +220,7 @@ class Measures:
         if column.categories is not None:  # texts where numbers belong: only those that are numbers count
             numbers = np.array([_number(text) for text in column.categories.tolist()] + [np.nan])
             values = numbers[column.values]
-            into.infinite.see(~column.absent & np.isnan(values), first, column.texts())
-            return values, into.see(values, np.isnan(values) & column.absent, first) & ~np.isnan(values)
+            return values, into.see(values, column.absent, first, column.texts())
         if column.values.ndim != 1 or column.kind.name != "number":
             raise InvalidInput(f"column {name!r}", f"a column of {column.kind.name}s", "numbers")
         values = column.values.astype(np.float64)

@@ -52,6 +52,8 @@ class TableLog:
         if isinstance(encoder, Encoder) and wanted.context == GUESS:
             wanted = Columns(**{**vars(wanted), "context": tuple(encoder.columns)})
         self.columns = wanted.resolve(source.kinds(), source.name)
+        if source.row_count == 0:
+            raise InvalidInput(source.name, "no row", "at least one round")
         self.source: TableSource = source.as_texts(self._ids(source.kinds(), catalogue, encoder))
         self.kinds = self.source.kinds()
         for name in self.columns.all:
@@ -194,7 +196,8 @@ class TableLog:
     def _notes(self, plan: EncoderOption) -> tuple[str, ...]:
         notes = list(self.source.stated.notes)
         if not self.source.stated.action_count:  # in a file of ours nothing is a guess
-            notes += [f"guessed from the names in {self.source.name}: {guess}" for guess in self.columns.guesses]
+            guesses = "; ".join(self.columns.guesses)
+            notes += [f"guessed from the names in {self.source.name}: {guesses}"] if guesses else []
         if not self.columns.context:
             notes.append("the log has no contexts: each is the number 1")
         elif isinstance(plan, Encoding) and self.encoder is not None:
@@ -236,8 +239,15 @@ class TableLog:
             encoder=self._encoded if self.encoder is None else self.encoder,
             notes=self.notes,
             first_row=table.first_row,
-            column_names=c.names(),
+            column_names=c.names() | self._entry_names(),
         )
+
+    def _entry_names(self) -> dict[str, str]:
+        """The column behind each entry of a context, where every column is one entry: for messages."""
+        context = self.columns.context
+        if self.encoder is not None or any(self.kinds[name].name != "number" for name in context):
+            return {}
+        return {f"contexts[{entry}]": name for entry, name in enumerate(context)}
 
     def _contexts(self, table: Table) -> Array:
         return self._matrix(self.columns.context, table) if self.encoder is None else self.encoder.apply(table)

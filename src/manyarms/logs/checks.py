@@ -39,7 +39,11 @@ class Where:
         """Raise for the first row where `wrong` (n,) or (n, m) holds, if there is one."""
         if np.any(wrong):
             first = np.unravel_index(int(np.argmax(wrong)), np.shape(wrong))
-            place = self.row(int(first[0])) + (f", entry {first[1]}" if len(first) > 1 else "")
+            place = self.row(int(first[0]))
+            own = self.names.get(f"{field}[{first[1]}]") if len(first) > 1 else None
+            if own is not None:  # each entry was a column of its own
+                raise InvalidInput(f"column {own!r}", f"{values[first]} at {place}", expected)
+            place += f", entry {first[1]}" if len(first) > 1 else ""
             raise InvalidInput(self.name(field), f"{values[first]} at {place}", expected)
 
 

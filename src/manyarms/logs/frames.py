@@ -78,7 +78,7 @@ def _library(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise MissingExtra(name, "experiments", f"making a {name} frame") from error
+        raise MissingExtra(name, "frames", f"making a {name} frame") from error
 
 
 __all__ = ["from_frame", "tables_of_frame", "to_arrow", "to_pandas", "to_polars"]

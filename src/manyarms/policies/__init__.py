@@ -8,9 +8,13 @@ from manyarms import storage
 from manyarms._typing import AnyArray
 from manyarms.errors import StorageError
 from manyarms.policies.base import Policy, Rows, StreamedPolicy, Values
+from manyarms.policies.encoders import Encoder, Layers, Projection, restored
+from manyarms.policies.segments import SegmentSoftmaxPolicy
 from manyarms.policies.simple import EpsilonMixture, FixedPolicy, FunctionPolicy, UniformPolicy
 from manyarms.policies.softmax import SoftmaxPolicy, TopSoftmaxPolicy
 from manyarms.policies.support import DeterministicPolicy, SupportedPolicy
+from manyarms.policies.support_softmax import SupportSoftmaxPolicy
+from manyarms.policies.two_stage import TwoStagePolicy
 
 
 def load(folder: str | Path) -> StreamedPolicy:
@@ -25,7 +29,7 @@ def load(folder: str | Path) -> StreamedPolicy:
 def _restore(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> StreamedPolicy:
     kind = spec.get("type")
     if kind == SoftmaxPolicy.kind:
-        return SoftmaxPolicy(arrays["weights"], spec["temperature"])
+        return SoftmaxPolicy(arrays["weights"], spec["temperature"], restored(spec, arrays))
     if kind == TopSoftmaxPolicy.kind:
         return TopSoftmaxPolicy(arrays["weights"], spec["k0"], spec["temperature"])
     if kind == FixedPolicy.kind:
@@ -33,22 +37,42 @@ def _restore(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Stre
     if kind == UniformPolicy.kind:
         return UniformPolicy(spec["actions"])
     if kind == EpsilonMixture.kind:
-        inner = {name.removeprefix("policy/"): array for name, array in arrays.items()}
-        return EpsilonMixture(_restore(spec["policy"], inner), spec["epsilon"])
+        return EpsilonMixture(_restore(spec["policy"], _below(arrays, "policy/")), spec["epsilon"])
+    if kind == SupportSoftmaxPolicy.kind:
+        support = _restore(spec["support"], _below(arrays, "support/"))
+        if not isinstance(support, SupportedPolicy):
+            raise StorageError(f"a support of type {spec['support']['type']!r}, which lists no actions")
+        return SupportSoftmaxPolicy(arrays["weights"], support, spec["temperature"], restored(spec, arrays))
+    if kind == TwoStagePolicy.kind:
+        tables = arrays["clusters"], arrays["labels"], arrays["model"]
+        return TwoStagePolicy(*tables, spec["temperature"], restored(spec, arrays))
+    if kind == SegmentSoftmaxPolicy.kind:
+        return SegmentSoftmaxPolicy(arrays["weights"], arrays["centres"], arrays["lists"], spec["temperature"])
     raise StorageError(f"unknown type of policy {kind!r}")
+
+
+def _below(arrays: dict[str, AnyArray], prefix: str) -> dict[str, AnyArray]:
+    """The arrays of a policy within a policy."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 __all__ = [
     "DeterministicPolicy",
+    "Encoder",
     "EpsilonMixture",
     "FixedPolicy",
     "FunctionPolicy",
+    "Layers",
     "Policy",
+    "Projection",
     "Rows",
+    "SegmentSoftmaxPolicy",
     "SoftmaxPolicy",
     "StreamedPolicy",
+    "SupportSoftmaxPolicy",
     "SupportedPolicy",
     "TopSoftmaxPolicy",
+    "TwoStagePolicy",
     "UniformPolicy",
     "Values",
     "load",

@@ -156,9 +156,7 @@ class StreamedPolicy(ABC):
     def group_mass(self, X: npt.ArrayLike, labels: npt.ArrayLike, wanted: npt.ArrayLike) -> Array:
         """The sum of pi(a|x_i) over the actions with labels[a] == wanted[i], (n,)."""
         X = self._contexts(X)
-        groups, asked = _labels(labels, self.action_count), np.asarray(wanted)
-        if asked.shape != (len(X),):
-            raise InvalidInput("wanted", f"shape {asked.shape}", f"one label for each of the {len(X)} contexts")
+        groups, asked = group_arrays(labels, wanted, self.action_count, len(X))
         out = np.empty(len(X))
         for part in row_blocks(len(X)):
             rows, mine = self.rows(X[part]), asked[part][:, None]
@@ -261,11 +259,14 @@ def row_blocks(n: int) -> Iterator[slice]:
         yield slice(start, min(start + ROWS, n))
 
 
-def _labels(labels: npt.ArrayLike, actions: int) -> AnyArray:
-    groups = np.asarray(labels)
+def group_arrays(labels: npt.ArrayLike, wanted: npt.ArrayLike, actions: int, n: int) -> tuple[AnyArray, AnyArray]:
+    """Labels (K,) and the labels that n contexts ask for, as arrays."""
+    groups, asked = np.asarray(labels), np.asarray(wanted)
     if groups.shape != (actions,):
         raise InvalidInput("labels", f"shape {groups.shape}", f"one label for each of the {actions} actions")
-    return groups
+    if asked.shape != (n,):
+        raise InvalidInput("wanted", f"shape {asked.shape}", f"one label for each of the {n} contexts")
+    return groups, asked
 
 
 def first_above(upto: Array, point: Array, parts: Array) -> Ints:
@@ -296,5 +297,6 @@ __all__ = [
     "Values",
     "action_blocks",
     "first_above",
+    "group_arrays",
     "row_blocks",
 ]

@@ -2,13 +2,13 @@
 
     pi(a|x) = exp(x^T beta_a / T) / Z(x),    Z(x) = sum over b of exp(x^T beta_b / T)
 
-Z is summed block by block; the scores of all actions at all contexts never exist at once.
+x may be what an encoder makes of the context. Z is summed block by block; the scores of all actions at all contexts never
+exist at once.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from manyarms import storage, validate
 from manyarms._typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.policies.base import ACTIONS, Rows, StreamedPolicy, action_blocks, row_blocks
+from manyarms.policies.encoders import Encoder, fitting, kept_precision, written
 from manyarms.policies.support import SupportedPolicy
 from manyarms.policies.top import top_k
 
@@ -25,15 +26,14 @@ SAFE = {np.dtype(np.float64): 600.0, np.dtype(np.float32): 60.0}
 GATHERED = 1 << 22  # numbers in a block of gathered parameters
 
 
-class _Linear:
-    """Scores x^T beta_a / T in blocks; computed in the precision of beta, which is float64 or float32."""
+class LinearScores:
+    """Scores enc(x)^T beta_a / T in blocks; computed in the precision of beta, which is float64 or float32."""
 
-    def __init__(self, weights: npt.ArrayLike, temperature: float) -> None:
-        given: Any = np.asarray(weights)
-        checked = validate.as_array("weights", given, (None, None))
-        # float32 is kept: half the memory and twice the speed for six digits
-        self.weights: AnyArray = given if given.dtype == np.float32 else checked
+    def __init__(self, name: str, weights: npt.ArrayLike, temperature: float, encoder: Encoder | None = None) -> None:
+        self.weights = kept_precision(name, weights, (None, None))
         self.temperature = validate.positive("temperature", temperature)
+        self.encoder = encoder
+        self.dim = fitting(encoder, int(self.weights.shape[1]), name)
 
     @cached_property
     def reach(self) -> float:
@@ -41,8 +41,9 @@ class _Linear:
         return float(np.sqrt(np.einsum("kd,kd->k", self.weights, self.weights).max()))
 
     def scaled(self, X: Array) -> AnyArray:
-        """Contexts over T, so that scores are plain products."""
-        return np.asarray(X / self.temperature, dtype=self.weights.dtype)
+        """Encoded contexts over T, so that scores are plain products."""
+        x = X if self.encoder is None else self.encoder.encode(X)
+        return np.asarray(x / self.temperature, dtype=self.weights.dtype)
 
     def scores(self, x: AnyArray, first: int, last: int, out: AnyArray | None = None) -> AnyArray:
         """(b, last - first) scores of scaled contexts."""
@@ -70,7 +71,7 @@ class _Linear:
 class _SoftmaxRows(Rows):
     """exp(score - shift), the shift one number a context, or none where no score can be large."""
 
-    def __init__(self, linear: _Linear, x: AnyArray, shift: AnyArray | None) -> None:
+    def __init__(self, linear: LinearScores, x: AnyArray, shift: AnyArray | None) -> None:
         self._linear, self._x, self.shift = linear, x, shift
         self._buffer: AnyArray = np.empty((len(x), 0), dtype=x.dtype)
 
@@ -99,30 +100,42 @@ class _SoftmaxRows(Rows):
 
 
 class SoftmaxPolicy(StreamedPolicy):
-    """pi(a|x) in proportion to exp(x^T beta_a / T).
+    """pi(a|x) in proportion to exp(enc(x)^T beta_a / T).
 
-    weights: beta (K, d), float64, or float32 for half the memory and time at six digits. temperature: T > 0.
+    actions: beta (K, l), float64, or float32 for half the memory and time at six digits. temperature: T > 0. encoder: what
+    is made of the context first (None: enc(x) = x and l = d). With parameters for every action the scores are the thesis's
+    heavyweight ones; with given embeddings and a learned Projection, the lightweight ones (thesis, lines 2155-2159, 5435-5452).
     """
 
     kind = "softmax"
 
-    def __init__(self, weights: npt.ArrayLike, temperature: float = 1.0) -> None:
-        self._linear = _Linear(weights, temperature)
+    def __init__(self, actions: npt.ArrayLike, temperature: float = 1.0, encoder: Encoder | None = None) -> None:
+        self._linear = LinearScores("actions", actions, temperature, encoder)
         super().__init__(len(self._linear.weights))
-        self.dim = int(self._linear.weights.shape[1])
+        self.dim = self._linear.dim
 
     def __repr__(self) -> str:
         return f"SoftmaxPolicy(actions={self.action_count}, dim={self.dim}, temperature={self.temperature:g})"
 
     @property
+    def actions(self) -> AnyArray:
+        """beta, (K, l)."""
+        return self._linear.weights
+
+    @property
     def weights(self) -> AnyArray:
-        """beta, (K, d)."""
+        """beta, (K, l), by its other name."""
         return self._linear.weights
 
     @property
     def temperature(self) -> float:
         """T."""
         return self._linear.temperature
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """What is made of the context first; None where scores take it as it is."""
+        return self._linear.encoder
 
     def rows(self, X: Array) -> _SoftmaxRows:
         """The policy at a block of contexts."""
@@ -147,10 +160,10 @@ class SoftmaxPolicy(StreamedPolicy):
         return out
 
     def spec(self) -> dict[str, storage.JSON]:
-        return {"temperature": self.temperature}
+        return {"temperature": self.temperature, **written(self.encoder)[0]}
 
     def arrays(self) -> dict[str, AnyArray]:
-        return {"weights": self.weights}
+        return {"weights": self.actions, **written(self.encoder)[1]}
 
 
 class TopSoftmaxPolicy(SupportedPolicy):
@@ -162,15 +175,25 @@ class TopSoftmaxPolicy(SupportedPolicy):
     kind = "top-softmax"
 
     def __init__(self, weights: npt.ArrayLike, k0: int, temperature: float = 1.0) -> None:
-        self._linear = _Linear(weights, temperature)
+        self._linear = LinearScores("weights", weights, temperature)
         super().__init__(len(self._linear.weights))
-        self.dim = int(self._linear.weights.shape[1])
+        self.dim = self._linear.dim
         self.k0 = validate.count("k0", k0)
         if self.k0 > self.action_count:
             raise InvalidInput("k0", self.k0, f"at most the number of actions, {self.action_count}")
 
     def __repr__(self) -> str:
-        return f"TopSoftmaxPolicy(actions={self.action_count}, k0={self.k0}, temperature={self._linear.temperature:g})"
+        return f"TopSoftmaxPolicy(actions={self.action_count}, k0={self.k0}, temperature={self.temperature:g})"
+
+    @property
+    def actions(self) -> AnyArray:
+        """beta, (K, d)."""
+        return self._linear.weights
+
+    @property
+    def temperature(self) -> float:
+        """T."""
+        return self._linear.temperature
 
     def support_block(self, X: Array) -> tuple[Ints, Array]:
         """Ids (b, k0) and probabilities (b, k0), falling."""
@@ -179,10 +202,10 @@ class TopSoftmaxPolicy(SupportedPolicy):
         return ids, mass / mass.sum(axis=1, keepdims=True)
 
     def spec(self) -> dict[str, storage.JSON]:
-        return {"temperature": self._linear.temperature, "k0": self.k0}
+        return {"temperature": self.temperature, "k0": self.k0}
 
     def arrays(self) -> dict[str, AnyArray]:
         return {"weights": self._linear.weights}
 
 
-__all__ = ["SoftmaxPolicy", "TopSoftmaxPolicy"]
+__all__ = ["LinearScores", "SoftmaxPolicy", "TopSoftmaxPolicy"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,9 @@ import numpy.typing as npt
 from manyarms import validate
 from manyarms._typing import Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.policies.base import ROWS, Rows, StreamedPolicy, Values, first_above
+from manyarms.policies.base import ROWS, Rows, StreamedPolicy, Values, first_above, group_arrays, row_blocks
+
+LISTED = 1 << 20  # listed actions that are held at once
 
 
 class SupportRows(Rows):
@@ -62,15 +64,66 @@ class SupportedPolicy(StreamedPolicy):
     def expectation(self, X: npt.ArrayLike, values: Values) -> Array:
         """The sum over a of pi(a|x_i) values(x_i, a), (n,); values are asked for the support only."""
         X = self._contexts(X)
-        return support_expectation(X, *self.support(X), values)
+        out = np.empty(len(X))
+        for part, ids, probabilities in self._supports(X):
+            out[part] = support_expectation(X[part], ids, probabilities, values)
+        return out
+
+    def _supports(self, X: Array) -> Iterator[tuple[slice, Ints, Array]]:
+        """Supports of consecutive contexts, as many at a time as LISTED numbers hold: a wide support takes fewer."""
+        start, kept, listed = 0, [], 0
+        for part in row_blocks(len(X)):
+            kept.append(self.support_block(X[part]))
+            listed += kept[-1][0].size
+            if listed >= LISTED or part.stop == len(X):
+                ids, probabilities = (np.concatenate(arrays) for arrays in zip(*kept, strict=True))
+                yield slice(start, part.stop), ids, probabilities
+                start, kept, listed = part.stop, [], 0
+
+    def group_mass(self, X: npt.ArrayLike, labels: npt.ArrayLike, wanted: npt.ArrayLike) -> Array:
+        """The sum of pi(a|x_i) over the actions with labels[a] == wanted[i], (n,): over the support only."""
+        X = self._contexts(X)
+        groups, asked = group_arrays(labels, wanted, self.action_count, len(X))
+        out = np.empty(len(X))
+        for part in row_blocks(len(X)):
+            ids, probabilities = self.support_block(X[part])
+            inside = groups[ids] == asked[part][:, None]
+            out[part] = (probabilities * inside).sum(axis=1) / probabilities.sum(axis=1)
+        return out
 
     def sample(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
         """One action for every context, (n,)."""
         X = self._contexts(X)
-        ids, probabilities = self.support(X)
-        upto = probabilities.cumsum(axis=1)
-        point = validate.seeded(rng).random(len(X)) * upto[:, -1]
-        return ids[np.arange(len(X)), first_above(upto, point, probabilities)]
+        points = validate.seeded(rng).random(len(X))
+        out = np.empty(len(X), dtype=np.int64)
+        for part in row_blocks(len(X)):
+            ids, probabilities = self.support_block(X[part])
+            upto = probabilities.cumsum(axis=1)
+            out[part] = ids[np.arange(len(ids)), first_above(upto, points[part] * upto[:, -1], probabilities)]
+        return out
+
+    def decide(self, x: npt.ArrayLike, k: int | None = None, exclude: npt.ArrayLike | None = None) -> int | Ints:
+        """The most probable action, or the k most probable, as every policy gives them; found in the support alone.
+
+        Where it holds too few actions that are not excluded, the rest are those of probability 0 with the lowest ids.
+        """
+        given = np.asarray(x)
+        X = self._contexts(given[None] if given.ndim == 1 else given)
+        wanted = 1 if k is None else validate.count("k", k)
+        barred = np.empty(0, dtype=np.int64)
+        if exclude is not None:
+            barred = self._ids("exclude", np.atleast_1d(exclude), (None,))
+        found = np.empty((len(X), wanted), dtype=np.int64)
+        for part in row_blocks(len(X)):
+            ids, probabilities = self.support_block(X[part])
+            mass = np.where(np.isin(ids, barred), 0.0, probabilities)
+            if ((mass > 0).sum(axis=1) < wanted).any():
+                return super().decide(x, k, exclude)
+            order = np.lexsort((ids, -mass), axis=1)[:, :wanted]
+            found[part] = np.take_along_axis(ids, order, axis=1)
+        if k is None:
+            return int(found[0, 0]) if given.ndim == 1 else found[:, 0]
+        return found[0] if given.ndim == 1 else found
 
 
 def support_expectation(X: Array, ids: Ints, probabilities: Array, values: Values) -> Array:

@@ -1,4 +1,4 @@
-"""The world that sDM assumes: one latent vector behind all actions (thesis, lines 1877-1888, 1995).
+"""The world that sDM assumes: one latent vector behind all actions (thesis, lines 1876-1882, 1995).
 
     psi ~ N(mu, latent_scale I),    theta_a | psi ~ N(W_a psi, action_scale I),    X ~ U([-1, 1]^d)
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
+
 from manyarms import validate
 from manyarms._typing import Array
 from manyarms.errors import InvalidInput
@@ -32,6 +34,7 @@ class Catalogue:
     users: Array
     movies: Array
     prior: MixedEffectPrior
+    mean: Array  # of the vectors that the structure was learned from
     provenance: str
 
 
@@ -40,6 +43,7 @@ class MovieLens(World):
 
     data: "ml-1m" or "ml-100k", looked for in `folder` or under MANYARMS_DATA. Movies without any rating have no
     vector and cannot be drawn. `movies` has the drawn movies' own ids; `provenance` says what the data are.
+    learned_from: of how many movies, always the same ones, the priors are learned (None, or more than there are: all).
     """
 
     def __init__(
@@ -53,6 +57,7 @@ class MovieLens(World):
         seed: Seed = 0,
         folder: str | Path | None = None,
         data: RatingSet = "ml-1m",
+        learned_from: int | None = None,
     ) -> None:
         actions, dim = validate.count("actions", actions), validate.count("dim", dim)
         effects = validate.count("effects", effects)
@@ -60,7 +65,7 @@ class MovieLens(World):
         ratings = read_ratings(data, folder)
         if actions > len(ratings.item_ids):
             raise InvalidInput("actions", actions, f"at most {len(ratings.item_ids)}, the number of rated movies")
-        self.catalogue = catalogue(ratings, dim, effects)
+        self.catalogue = catalogue(ratings, dim, effects, learned_from)
         self.provenance = ratings.provenance
         rng, _, _ = streams(seed)
         self._drawn = rng.choice(len(ratings.item_ids), size=actions, replace=False)
@@ -87,7 +92,7 @@ class MovieLens(World):
 
     def action_prior(self) -> ActionPrior:
         """N(mu, diag(v)) for every movie, mu and v the mean and variances of all movie vectors (thesis, line 1259)."""
-        return ActionPrior(self.actions, self.catalogue.movies.mean(axis=0), self._spread())
+        return ActionPrior(self.actions, self.catalogue.mean, self._spread())
 
     def hierarchical_prior(self) -> HierarchicalPrior:
         """One shared mean, N(mu, 0.75 diag(v)), and movies around it with 0.25 diag(v).
@@ -96,7 +101,7 @@ class MovieLens(World):
         split of `prior`, where the centre of an arbitrary cluster would be far from most movies.
         """
         spread = self._spread()
-        mean = self.catalogue.movies.mean(axis=0)
+        mean = self.catalogue.mean
         return HierarchicalPrior(self.actions, mean, EFFECT_SHARE * spread, (1 - EFFECT_SHARE) * spread)
 
     def _spread(self) -> Array:
@@ -121,13 +126,23 @@ def factors(ratings: Ratings, dim: int) -> Factors:
 
 
 @lru_cache(maxsize=16)
-def catalogue(ratings: Ratings, dim: int, effects: int) -> Catalogue:
+def catalogue(ratings: Ratings, dim: int, effects: int, learned_from: int | None = None) -> Catalogue:
     """Vectors and structure of a data set; `ratings` is itself shared, so a process learns each setting once."""
     learned = factors(ratings, dim)
-    prior = mixture(learned.items, effects, seed=PREPARATION_SEED, spread="marginal", effect_share=EFFECT_SHARE)
+    some = np.arange(len(learned.items))
+    if learned_from is not None and validate.count("learned_from", learned_from) < len(some):
+        some = np.sort(np.random.default_rng(PREPARATION_SEED).choice(some, size=learned_from, replace=False))
+    prior = mixture(
+        learned.items,
+        effects,
+        seed=PREPARATION_SEED,
+        spread="marginal",
+        effect_share=EFFECT_SHARE,
+        learned_from=some,
+    )
     for shared in (learned.users, learned.items):
         shared.flags.writeable = False
-    return Catalogue(learned.users, learned.items, prior, ratings.provenance)
+    return Catalogue(learned.users, learned.items, prior, learned.items[some].mean(axis=0), ratings.provenance)
 
 
 __all__ = ["Catalogue", "MovieLens", "catalogue", "factors"]

@@ -1,0 +1,157 @@
+"""Where a run stands, written whole or not at all, so that a killed one goes on to the same result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manyarms import storage
+from manyarms._typing import AnyArray
+from manyarms.errors import InvalidInput
+from manyarms.learning.results import Epoch
+from manyarms.learning.settings import Settings
+from manyarms.learning.trainable import Learnable, Trainable
+from manyarms.logs.data import LoggedData
+from manyarms.objectives.base import Objective
+
+KIND = "learning"
+
+
+@dataclass
+class State:
+    """What changes from batch to batch, beside the parameters."""
+
+    step: int = 0
+    total: Tensor | float = 0.0  # sum of the objective over the batches of this epoch
+    history: list[Epoch] = field(default_factory=list)
+    best_value: float = -math.inf
+    best_epoch: int = -1
+    best: dict[str, AnyArray] | None = None
+    stopped: bool = False
+
+
+class Checkpoints:
+    """Saves to a folder now and then, and finds the last state there; without a folder it does nothing."""
+
+    def __init__(self, folder: str | Path | None, mark: str, seconds: float) -> None:
+        self.folder = None if folder is None else Path(folder)
+        self.mark, self.seconds = mark, seconds
+        self._saved, self._step = time.monotonic(), -1
+
+    def resume(self, trainable: Trainable) -> State:
+        """The state in the folder, its parameters put into `trainable`; a new one where there is none."""
+        if self.folder is None or not (self.folder / storage.MANIFEST).exists():
+            return State()
+        spec, arrays = storage.load(self.folder, KIND)
+        if spec["run"] != self.mark:
+            raise InvalidInput(
+                "folder",
+                f"{self.folder}, a run with another log, policy, objective or setting",
+                "an empty folder, or the same run",
+            )
+        _restore(trainable, spec, arrays)
+        self._step = spec["step"]
+        best = {name.removeprefix("best/"): array for name, array in arrays.items() if name.startswith("best/")}
+        return State(
+            step=spec["step"],
+            total=float(arrays["total"]),
+            history=[Epoch(**line) for line in spec["history"]],
+            best_value=float(arrays["best_value"]),
+            best_epoch=spec["best_epoch"],
+            best=best or None,
+            stopped=spec["stopped"],
+        )
+
+    def maybe_save(self, trainable: Trainable, state: State) -> None:
+        """Save if it is time, and if the sampler holds nothing that a resumed run would not have."""
+        every = getattr(trainable.sampler, "every", 1)
+        if self.folder is not None and time.monotonic() - self._saved >= self.seconds and state.step % every == 0:
+            self.save(trainable, state)
+
+    def save(self, trainable: Trainable, state: State) -> None:
+        """Write the state as it is; nothing to do if it has not moved since."""
+        if self.folder is None or state.step == self._step:
+            return
+        state.total = float(state.total)
+        if not math.isfinite(state.total):
+            return
+        arrays = _arrays(trainable)
+        arrays |= {f"best/{name}": array for name, array in (state.best or {}).items()}
+        arrays |= {"total": np.asarray(state.total), "best_value": np.asarray(state.best_value)}
+        spec = {
+            "run": self.mark,
+            "step": state.step,
+            "history": [asdict(line) for line in state.history],
+            "best_epoch": state.best_epoch,
+            "stopped": state.stopped,
+        }
+        storage.save(self.folder, KIND, spec, arrays)
+        self._saved, self._step = time.monotonic(), state.step
+
+    def last_good(self, state: State) -> str:
+        """For an error message: what is left."""
+        if self.folder is None or self._step < 0:
+            return ""
+        return f" (the state after batch {self._step} of the run is kept in {self.folder})"
+
+
+def fingerprint(log: LoggedData, policy: Learnable, objective: Objective, settings: Settings) -> str:
+    """A name for a run: equal only where log, start, objective and settings are."""
+    digest = hashlib.blake2b(digest_size=16)
+    for array in (log.contexts, log.actions, log.rewards, log.propensities, log.support):
+        if array is not None:
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+    start = policy.clusters if hasattr(policy, "clusters") else policy.actions
+    digest.update(np.ascontiguousarray(start).view(np.uint8).data)
+    words: dict[str, Any] = {"policy": repr(policy), "objective": objective.label, **settings.described()}
+    words.pop("epochs" if settings.schedule == "constant" else "", None)  # a longer run may go on from a shorter one
+    digest.update(json.dumps(words, sort_keys=True, default=str).encode())
+    return digest.hexdigest()
+
+
+def _arrays(trainable: Trainable) -> dict[str, AnyArray]:
+    arrays: dict[str, AnyArray] = {
+        f"table/{name}": tensor.detach().cpu().numpy() for name, tensor in trainable.table.state().items()
+    }
+    arrays["table/steps"] = np.asarray(trainable.table.steps)
+    encoding = trainable.encoding
+    if encoding is not None:
+        for name, tensor in encoding.module.state_dict().items():
+            arrays[f"encoder/{name}"] = tensor.detach().cpu().numpy()
+        if encoding.optimiser is not None:
+            for number, entries in encoding.optimiser.state_dict()["state"].items():
+                for name, entry in entries.items():
+                    arrays[f"optimiser/{number}/{name}"] = torch.as_tensor(entry).cpu().numpy()
+    return arrays
+
+
+def _restore(trainable: Trainable, spec: dict[str, Any], arrays: dict[str, AnyArray]) -> None:
+    def part(prefix: str) -> dict[str, AnyArray]:
+        return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+    table = {name: torch.as_tensor(array) for name, array in part("table/").items() if name != "steps"}
+    trainable.table.restore(table, int(arrays["table/steps"]))
+    encoding = trainable.encoding
+    if encoding is None:
+        return
+    encoding.module.load_state_dict({name: torch.as_tensor(array) for name, array in part("encoder/").items()})
+    if encoding.optimiser is not None:
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, array in part("optimiser/").items():
+            number, _, key = name.partition("/")
+            state.setdefault(int(number), {})[key] = torch.as_tensor(array)
+        encoding.optimiser.load_state_dict(
+            {"state": state, "param_groups": encoding.optimiser.state_dict()["param_groups"]}
+        )
+
+
+__all__ = ["Checkpoints", "State", "fingerprint"]

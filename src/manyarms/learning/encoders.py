@@ -1,0 +1,125 @@
+"""Encoders between NumPy, where they are used, and PyTorch, where they are trained."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from manyarms._typing import AnyArray, Array
+from manyarms.errors import InvalidInput
+from manyarms.policies.encoders import Encoder, Layers, Projection
+
+ACTIVATIONS: dict[str, type[torch.nn.Module]] = {
+    "relu": torch.nn.ReLU,
+    "tanh": torch.nn.Tanh,
+    "gelu": torch.nn.GELU,
+    "sigmoid": torch.nn.Sigmoid,
+    "silu": torch.nn.SiLU,
+    "identity": torch.nn.Identity,
+}
+
+
+class TorchEncoder:
+    """Any PyTorch module from contexts (n, d) to features (n, l), as an encoder of a policy.
+
+    A chain of linear layers with one kind of activation between them is turned into plain arrays once it is learned, so that the
+    policy can be saved and needs no PyTorch any more; any other module works in memory, and cannot be saved.
+    """
+
+    kind: ClassVar[str] = "torch"
+
+    def __init__(self, module: torch.nn.Module, dim: int, width: int) -> None:
+        self.module, self.dim, self.width = module, dim, width
+
+    def encode(self, X: AnyArray) -> AnyArray:
+        """Features of contexts."""
+        first = next(self.module.parameters(), None)
+        with torch.no_grad():
+            x = torch.as_tensor(X, dtype=torch.float32, device=None if first is None else first.device)
+            return np.asarray(self.module(x).cpu().numpy(), dtype=np.asarray(X).dtype)
+
+    def spec(self) -> dict[str, Any]:
+        """Refused: the code of a module cannot be saved without running code when it is read."""
+        raise InvalidInput(
+            "encoder",
+            f"a {type(self.module).__name__}",
+            "a chain of torch.nn.Linear with one kind of activation between, to be saved",
+        )
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Refused, as `spec`."""
+        self.spec()
+        return {}
+
+
+def to_torch(encoder: Encoder) -> torch.nn.Module:
+    """A module of its own for training; what was given stays as it is."""
+    if isinstance(encoder, TorchEncoder):
+        import copy
+
+        return copy.deepcopy(encoder.module).train()
+    if isinstance(encoder, Projection):
+        return _linear(encoder.W, None)
+    if isinstance(encoder, Layers):
+        parts: list[torch.nn.Module] = []
+        for weights, bias in zip(encoder.weights, encoder.biases, strict=True):
+            parts += [_linear(weights, bias), ACTIVATIONS[encoder.activation]()]
+        return torch.nn.Sequential(*parts[:-1])
+    raise InvalidInput("encoder", type(encoder).__name__, "a Projection, Layers or a TorchEncoder")
+
+
+def from_torch(start: Encoder, module: torch.nn.Module, parameters: dict[str, AnyArray]) -> Encoder:
+    """The encoder of trained parameters: plain arrays wherever the module is plain enough."""
+    state = {name.removeprefix("encoder/"): array for name, array in parameters.items() if name.startswith("encoder/")}
+    if isinstance(start, Projection):
+        return Projection(state["weight"].T)
+    layers = _chain(module)
+    if layers is not None:
+        names, activation = layers
+        return Layers(
+            [state[f"{name}weight"].T for name in names],
+            [state.get(f"{name}bias", np.zeros(len(state[f"{name}weight"]), dtype=np.float32)) for name in names],
+            activation,
+        )
+    import copy
+
+    assert isinstance(start, TorchEncoder)
+    filled = copy.deepcopy(module).cpu()
+    filled.load_state_dict({name: torch.as_tensor(array) for name, array in state.items()})
+    return TorchEncoder(filled.eval(), start.dim, start.width)
+
+
+def _linear(weights: Array, bias: Array | None) -> torch.nn.Linear:
+    layer = torch.nn.Linear(weights.shape[0], weights.shape[1], bias=bias is not None)
+    with torch.no_grad():
+        layer.weight.copy_(torch.as_tensor(np.asarray(weights).T.copy()))
+        if bias is not None:
+            layer.bias.copy_(torch.as_tensor(np.asarray(bias)))
+    return layer
+
+
+def _chain(module: torch.nn.Module) -> tuple[list[str], str] | None:
+    """Names of the linear layers and the activation between them, where the module is such a chain."""
+    if isinstance(module, torch.nn.Linear):
+        return [""], "relu"
+    if not isinstance(module, torch.nn.Sequential):
+        return None
+    names, activations = [], set()
+    for place, part in enumerate(module):
+        if place % 2 == 0 and isinstance(part, torch.nn.Linear):
+            names.append(f"{place}.")
+        elif place % 2 == 1:
+            kind = [name for name, kind in ACTIVATIONS.items() if type(part) is kind]
+            if not kind or (kind[0] == "gelu" and getattr(part, "approximate", "none") != "none"):
+                return None
+            activations.add(kind[0])
+        else:
+            return None
+    if len(module) % 2 == 0 or len(activations) > 1:
+        return None
+    return names, next(iter(activations), "relu")
+
+
+__all__ = ["TorchEncoder", "from_torch", "to_torch"]

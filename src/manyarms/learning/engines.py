@@ -1,0 +1,275 @@
+"""Engines: a batch of rows in, what an objective asked for out, and the objective's derivatives back into the parameters.
+
+    terms = engine.forward(asked)        differentiable tensors, see `objectives.Terms`
+    (-objective.value(terms, batch)).backward()
+    gradient_h = engine.backward()       updates the table's rows, and gives the gradient for the encoder that made h
+
+`AllActions` takes the exact softmax over the whole table, block by block. `ListedActions` takes it over a list of actions a row:
+the logging support, candidates, or a sample with its log-probabilities; only rows of the table that a list names are touched.
+`Clusters` is the two-stage policy: a softmax over clusters, each of which plays its best action under a reward model.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manyarms.errors import InvalidInput
+from manyarms.learning.blockwise import (
+    Groups,
+    Measured,
+    Upstream,
+    Values,
+    are_safe,
+    measure,
+    pull,
+    scores_at,
+    singles_of,
+)
+from manyarms.learning.optimisers import Table
+from manyarms.objectives.base import ModelValues, Terms
+
+
+@dataclass
+class Asked:
+    """The active rows of a batch."""
+
+    x: Tensor  # (b, d) contexts
+    h: Tensor  # (b, l) features, over the temperature
+    ids: Tensor  # (b, m), -1 pads
+    wanted: Tensor | None = None  # (b,) groups
+    lists: Tensor | None = None  # (b, k) actions on offer, -1 pads
+    offsets: Tensor | None = None  # (b, k) added to the scores of listed actions: minus log(S q) for sampled ones
+
+
+@dataclass
+class Question:
+    """What an objective asks of every batch, fixed for a run."""
+
+    labels: Tensor | None = None
+    model: ModelValues | None = None
+    model_weights: Tensor | None = None  # (K, d), for linear models
+    raw_scores: bool = False
+
+    def values(self, x: Tensor, first: int, last: int) -> Tensor:
+        """The reward model at the rows for a block of actions."""
+        if self.model_weights is not None:
+            return x @ self.model_weights[first:last].T
+        assert self.model is not None
+        found = self.model.block(x.double().cpu().numpy(), np.arange(first, last))
+        return torch.as_tensor(found).to(x)
+
+    def values_at(self, x: Tensor, lists: Tensor) -> Tensor:
+        """The reward model at listed actions (b, k)."""
+        safe = lists.clamp(min=0)
+        if self.model_weights is not None:
+            return torch.einsum("bd,bkd->bk", x, self.model_weights[safe])
+        assert self.model is not None
+        ids, where = torch.unique(safe, return_inverse=True)
+        found = self.model.block(x.double().cpu().numpy(), ids.cpu().numpy())
+        return torch.as_tensor(found).to(x).gather(1, where)
+
+
+class Engine(Protocol):
+    """A policy's parameters in training."""
+
+    table: Table
+    learns_table: bool
+
+    def forward(self, asked: Asked, question: Question) -> Terms:
+        """What the objective asked for."""
+
+    def backward(self, want_h: bool) -> Tensor | None:
+        """After the objective's own backward: step the table, return the gradient of h."""
+
+
+class AllActions:
+    """The exact softmax over all rows of the table."""
+
+    def __init__(self, table: Table, learns_table: bool = True) -> None:
+        self.table, self.learns_table = table, learns_table
+
+    def forward(self, asked: Asked, question: Question, values: Values | None = None) -> Terms:
+        h, beta = asked.h.detach(), self.table.beta
+        self._h, self._ids, self._raw = h, asked.ids, question.raw_scores
+        scores = scores_at(h, beta, asked.ids)
+        if question.raw_scores:
+            self._leaf = scores.requires_grad_()
+            return Terms(scores.new_empty((len(h), 0)), scores=self._leaf)
+        self._groups = None
+        if question.labels is not None and asked.wanted is not None:
+            self._groups = Groups(question.labels, asked.wanted)
+        self._values = values
+        if values is None and question.model is not None:
+            x = asked.x
+            self._values = lambda first, last: question.values(x, first, last)
+        self._measured = self._measure(h)
+        self._leaf = (scores - self._measured.log_z[:, None]).requires_grad_()
+        for found in (self._measured.log_mass, self._measured.expectation):
+            if found is not None:
+                found.requires_grad_()
+        return Terms(self._leaf, group_log_mass=self._measured.log_mass, expectation=self._measured.expectation)
+
+    def backward(self, want_h: bool) -> Tensor | None:
+        upstream = singles_of(self._ids, _gradient(self._leaf))
+        if self._raw:
+            return _sparse_step(self, self._h, upstream.rows, upstream.ids, upstream.singles, want_h)
+        measured = Measured(self._measured.log_z)
+        if self._measured.log_mass is not None:
+            measured.log_mass, upstream.group = self._measured.log_mass.detach(), _gradient(self._measured.log_mass)
+        if self._measured.expectation is not None:
+            measured.expectation = self._measured.expectation.detach()
+            upstream.expectation = _gradient(self._measured.expectation)
+        return self._pull(measured, upstream, want_h)
+
+    def _measure(self, h: Tensor) -> Measured:
+        safe = are_safe(h, self.table.reach)
+        return measure(h, self.table.beta, groups=self._groups, values=self._values, safe=safe)
+
+    def _pull(self, measured: Measured, upstream: Upstream, want_h: bool) -> Tensor | None:
+        return pull(
+            self._h,
+            self.table.beta,
+            measured,
+            upstream,
+            groups=self._groups,
+            values=self._values,
+            receive=self.table.block if self.learns_table else None,
+            want_h=want_h,
+        )
+
+
+class ListedActions:
+    """The softmax over a list of actions a row; only the rows of the table in a batch's lists are read and stepped."""
+
+    def __init__(self, table: Table, learns_table: bool = True) -> None:
+        self.table, self.learns_table = table, learns_table
+
+    def forward(self, asked: Asked, question: Question) -> Terms:
+        if asked.lists is None:
+            raise InvalidInput("support", "nothing", "a list of actions for every row")
+        lists = asked.lists
+        self._h, self._lists = asked.h.detach(), lists
+        self._gathered = self.table.beta[lists.clamp(min=0)].to(self._h.dtype)  # (b, k, l)
+        self._leaf = torch.bmm(self._gathered, self._h[:, :, None])[:, :, 0].requires_grad_()
+        if question.raw_scores:
+            return Terms(self._leaf[:, :0], scores=self._leaf.gather(1, places(lists, asked.ids)))
+        scores = self._leaf if asked.offsets is None else self._leaf + asked.offsets
+        log_pi = torch.log_softmax(scores.masked_fill(lists < 0, -math.inf), dim=1)
+        terms = Terms(_at(log_pi, lists, asked.ids))
+        if (
+            asked.offsets is not None
+        ):  # a sampled action stands for 1 / (S q) others: its own probability is without the offset
+            terms.log_probability = terms.log_probability - _at(asked.offsets, lists, asked.ids)
+        if question.labels is not None and asked.wanted is not None:
+            mine = question.labels[lists.clamp(min=0)] == asked.wanted[:, None]
+            terms.group_log_mass = torch.logsumexp(log_pi.masked_fill(~mine, -math.inf), dim=1)
+        if question.model is not None:
+            terms.expectation = (log_pi.exp() * question.values_at(asked.x, lists)).sum(dim=1)
+        return terms
+
+    def backward(self, want_h: bool) -> Tensor | None:
+        gradient = _gradient(self._leaf)
+        for_h = torch.bmm(gradient[:, None], self._gathered)[:, 0] if want_h else None
+        if self.learns_table:
+            rows = torch.arange(len(gradient), device=gradient.device)[:, None].expand_as(gradient)
+            used = self._lists >= 0
+            _sparse_step(self, self._h, rows[used], self._lists[used], gradient[used], want_h=False)
+        return for_h
+
+
+class Clusters(AllActions):
+    """pi(a|x) = pi_cl(c|x) 1[a is the best of its cluster c under the model]: the table's rows are clusters (POTEC)."""
+
+    def __init__(self, table: Table, labels: Tensor, model_weights: Tensor, learns_table: bool = True) -> None:
+        super().__init__(table, learns_table)
+        self.labels, self.model_weights = labels, model_weights
+
+    def forward(self, asked: Asked, question: Question, values: Values | None = None) -> Terms:
+        if question.raw_scores:
+            raise InvalidInput(
+                "policy", "a two-stage policy", "a policy with a score for every action, for this objective"
+            )
+        best: Tensor | None = None
+        if question.model is not None or asked.ids.shape[1]:
+            best = best_in_cluster(asked.x, self.model_weights, self.labels, len(self.table.beta))
+        if asked.wanted is not None:
+            if question.labels is None or not torch.equal(question.labels, self.labels):
+                raise InvalidInput("objective", "other clusters", "the clusters of the two-stage policy")
+            clusters = asked.wanted[:, None]
+        else:
+            clusters = torch.where(asked.ids < 0, -1, self.labels[asked.ids.clamp(min=0)])
+        if question.model is not None:
+            if question.model_weights is None or not torch.equal(question.model_weights, self.model_weights):
+                raise InvalidInput("objective", "another reward model", "the reward model of the two-stage policy")
+            assert best is not None
+            known = best
+            values = lambda first, last: known[:, first:last]  # noqa: E731
+        plain = Question(model=question.model, model_weights=question.model_weights)
+        terms = super().forward(Asked(asked.x, asked.h, clusters), plain, values)
+        if asked.wanted is not None:
+            terms.group_log_mass = terms.log_probability[:, 0]
+            terms.log_probability = terms.log_probability[:, :0]
+        elif best is not None:
+            own = torch.einsum("bd,bmd->bm", asked.x, self.model_weights[asked.ids.clamp(min=0)])
+            plays = own >= best.gather(1, clusters.clamp(min=0)) - 1e-6 * own.abs()
+            terms.log_probability = terms.log_probability.masked_fill(~plays, -math.inf)
+        return terms
+
+
+def best_in_cluster(x: Tensor, weights: Tensor, labels: Tensor, clusters: int, numbers: int = 1 << 24) -> Tensor:
+    """(b, C): the largest x_i^T weights_a over the actions of every cluster; rows are taken a few at a time."""
+    out = x.new_full((len(x), clusters), -math.inf)
+    step = max(1, numbers // len(weights))
+    for start in range(0, len(x), step):
+        part = slice(start, start + step)
+        scores = x[part] @ weights.T
+        out[part].scatter_reduce_(1, labels.expand(len(scores), -1), scores, "amax")
+    return out
+
+
+def places(lists: Tensor, ids: Tensor) -> Tensor:
+    """Where ids (b, m) stand in lists (b, k); padding stands at 0."""
+    if lists.shape[1] == 0:
+        raise InvalidInput("support", "empty lists", "at least one action a row")
+    hit = lists[:, None, :] == ids[:, :, None]  # (b, m, k)
+    missing = ~hit.any(dim=2) & (ids >= 0)
+    if missing.any():
+        row, column = (int(i) for i in missing.nonzero()[0])
+        raise InvalidInput(
+            "support", f"lists without action {int(ids[row, column])}", "lists that hold the actions of their row"
+        )
+    return hit.to(torch.uint8).argmax(dim=2)
+
+
+def _at(numbers: Tensor, lists: Tensor, ids: Tensor) -> Tensor:
+    if ids.shape[1] == 0:
+        return numbers[:, :0]
+    return numbers.gather(1, places(lists, ids)).masked_fill(ids < 0, -math.inf)
+
+
+def _gradient(leaf: Tensor) -> Tensor:
+    """The derivative, where there is one: an objective may look at only some of what it asked for. -inf takes none."""
+    if leaf.grad is None:
+        return torch.zeros_like(leaf)
+    return leaf.grad.masked_fill(~leaf.isfinite(), 0.0)
+
+
+def _sparse_step(engine: Engine, h: Tensor, rows: Tensor, ids: Tensor, singles: Tensor, want_h: bool) -> Tensor | None:
+    """The gradient of table row a is the sum of singles * h over its entries: added up per row, then one lazy step."""
+    for_h: Tensor | None = None
+    if want_h:
+        for_h = torch.zeros_like(h).index_add_(0, rows, singles[:, None] * engine.table.beta[ids].to(h.dtype))
+    if engine.learns_table and len(ids):
+        unique, where = torch.unique(ids, return_inverse=True)
+        gradient = h.new_zeros((len(unique), h.shape[1])).index_add_(0, where, singles[:, None] * h[rows])
+        engine.table.rows(unique, gradient)
+    return for_h
+
+
+__all__ = ["AllActions", "Asked", "Clusters", "Engine", "ListedActions", "Question", "best_in_cluster", "places"]

@@ -1,0 +1,238 @@
+"""The one training loop: a log, a policy to start from, an objective; out comes a better policy.
+
+    for every epoch: shuffle the rows;  for every batch: terms of the policy, value of the objective, one step up
+
+Rows that an objective gives no weight are left out of a batch's work and stay in its size, so a batch means the same for every
+objective. Order and random draws come from (seed, epoch, batch) alone: a run that is killed and resumed from a checkpoint ends
+with the same numbers as one that never stopped.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manyarms._typing import AnyArray, Ints
+from manyarms.errors import InvalidInput
+from manyarms.learning.checkpoints import Checkpoints, State, fingerprint
+from manyarms.learning.engines import Asked, Question
+from manyarms.learning.optimisers import schedule
+from manyarms.learning.results import Epoch, Learned, Moment
+from manyarms.learning.settings import Settings
+from manyarms.learning.trainable import Learnable, Trainable
+from manyarms.logs.data import LoggedData
+from manyarms.objectives.base import Batch, Objective, Rows
+from manyarms.policies.base import Policy
+
+HELD_ROWS = 512  # rows of held-out data in one go
+LOOKS = 16  # batches between two looks at a loss on a GPU, where each look waits for the device
+
+
+def learn(
+    log: LoggedData,
+    policy: Learnable,
+    objective: Objective,
+    *,
+    validation: LoggedData | float = 0.0,
+    score: Callable[[Policy], float] | None = None,
+    folder: str | Path | None = None,
+    device: str | None = None,
+    progress: Callable[[Moment], None] | None = None,
+    checkpoint_seconds: float = 60.0,
+    **choices: Any,
+) -> Learned:
+    """A policy that maximises an objective on a log.
+
+    policy: where to start, and what is learned: a SoftmaxPolicy (all actions; with an encoder, the encoder), a
+    SupportSoftmaxPolicy (the logging support or candidates alone) or a TwoStagePolicy (clusters). validation: a held-out log, or
+    the share of rows to hold out; its self-normalised estimate of the policy's reward is in the history, and decides early
+    stopping (`patience`).
+    score: any number of a policy, such as a world's true value, taken after every epoch (and preferred for early stopping).
+    folder: keep checkpoints there, and go on from what is found there. device: "cpu", "cuda", ...; a GPU where there is one.
+    progress: called with a `Moment` after every batch. Everything else: see `Settings` (epochs, batch, learning_rate, ...).
+    """
+    settings = _settings(choices)
+    if isinstance(validation, LoggedData):
+        held: LoggedData | None = validation
+    elif validation:
+        log, held = log.split(1.0 - validation, settings.seed)
+    else:
+        held = None
+    if settings.patience is not None and held is None and score is None:
+        raise InvalidInput("patience", settings.patience, "a validation or a score beside it, to know what is better")
+    if held is not None:
+        held.require("propensities", purpose="a validation of the learned policy")
+    where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    run = _Run(log, policy, objective, settings, where)
+    kept = Checkpoints(folder, fingerprint(log, policy, objective, settings), checkpoint_seconds)
+    return run.go(held, score, kept, progress)
+
+
+class _Run:
+    """A log, a trainable policy and an objective, batch by batch."""
+
+    def __init__(
+        self, log: LoggedData, policy: Learnable, objective: Objective, settings: Settings, device: torch.device
+    ) -> None:
+        self.log, self.objective, self.settings, self.device = log, objective, settings, device
+        self.rows: Rows = objective.prepare(log)
+        distance = 2 * float(getattr(objective, "distance", 0.0)) / len(log)
+        self.trainable = Trainable(policy, log, settings, distance, device)
+        self.contexts = torch.as_tensor(log.contexts, dtype=self.trainable.dtype, device=device)
+        self.columns = {name: self._tensor(column) for name, column in self.rows.columns.items()}
+        self.question = self._question()
+        self.steps_an_epoch = math.ceil(len(log) / settings.batch)
+
+    # ---- the loop
+
+    def go(
+        self,
+        held: LoggedData | None,
+        score: Callable[[Policy], float] | None,
+        kept: Checkpoints,
+        progress: Callable[[Moment], None] | None,
+    ) -> Learned:
+        settings, total = self.settings, self.settings.epochs * self.steps_an_epoch
+        state = kept.resume(self.trainable)
+        started, first, order = time.monotonic(), state.step, None
+        while state.step < total and not state.stopped:
+            epoch, batch = divmod(state.step, self.steps_an_epoch)
+            if order is None or batch == 0:
+                order = np.random.default_rng([settings.seed, epoch]).permutation(len(self.log))
+            index = order[batch * settings.batch : (batch + 1) * settings.batch]
+            rate = settings.learning_rate * schedule(settings.schedule, state.step, total)
+            state.total = (state.total if batch else 0.0) + self._step(index, epoch, batch, state.step, rate)
+            state.step += 1
+            last = batch == self.steps_an_epoch - 1
+            if last or batch % self._patience_of_device == 0:
+                self._check(state, epoch, batch, kept)
+            took = time.monotonic() - started
+            speed = (state.step - first) * settings.batch / max(1e-9, took)
+            if last:
+                self._close(state, epoch, held, score, speed, rate)
+            if progress is not None:
+                left = took / (state.step - first) * (total - state.step)
+                mean = float(state.total) / (batch + 1) if last or self.device.type == "cpu" else math.nan
+                progress(
+                    Moment(epoch, batch, settings.epochs, self.steps_an_epoch, mean, speed, left, tuple(state.history))
+                )
+            kept.maybe_save(self.trainable, state)
+        kept.save(self.trainable, state)
+        best = state.best if settings.patience is not None else None
+        policy = self.trainable.policy() if best is None else self.trainable.policy_of(best)
+        return Learned(policy, tuple(state.history), self.objective.label, settings.described())
+
+    @property
+    def _patience_of_device(self) -> int:
+        return 1 if self.device.type == "cpu" else LOOKS
+
+    def _check(self, state: State, epoch: int, batch: int, kept: Checkpoints) -> None:
+        """A sum that is not finite ends the run before it can reach a checkpoint."""
+        state.total = float(state.total)
+        if not math.isfinite(state.total):
+            came = f"{state.total} in epoch {epoch + 1}, batch {batch + 1}"
+            raise InvalidInput("objective", came, f"a finite value: try a smaller learning rate{kept.last_good(state)}")
+
+    def _close(
+        self,
+        state: State,
+        epoch: int,
+        held: LoggedData | None,
+        score: Callable[[Policy], float] | None,
+        speed: float,
+        rate: float,
+    ) -> None:
+        """The epoch's line of the history; whether it is the best so far, and whether enough is enough."""
+        validation = None if held is None else self.held_out(held)
+        scored = None if score is None else float(score(self.trainable.policy()))
+        mean = float(state.total) / self.steps_an_epoch
+        state.history.append(Epoch(epoch + 1, mean, validation, scored, speed, rate))
+        judged = scored if scored is not None else validation
+        if self.settings.patience is None or judged is None:
+            return
+        if not state.best_value >= judged:
+            state.best_value, state.best_epoch, state.best = judged, epoch, self.trainable.parameters()
+        state.stopped = epoch - state.best_epoch >= self.settings.patience
+
+    # ---- a batch
+
+    def _step(self, index: Ints, epoch: int, batch: int, step: int, rate: float) -> Tensor:
+        """One step up the objective on the rows `index`; its value on them before the step."""
+        rng = np.random.default_rng([self.settings.seed, epoch, batch])
+        trainable, size = self.trainable, len(index)
+        if self.rows.active is not None:
+            index = index[self.rows.active[index]]
+        asked = self._asked(index, step, rng)
+        trainable.table.begin(rate)
+        terms = trainable.engine.forward(asked, self.question)
+        rows = torch.as_tensor(index, device=self.device)
+        value: Tensor = self.objective.value(
+            terms, Batch({name: column[rows] for name, column in self.columns.items()}, size)
+        )
+        if value.requires_grad:
+            (-value).backward()  # type: ignore[no-untyped-call]
+        gradient = trainable.engine.backward(want_h=trainable.learns_encoder)
+        if trainable.encoding is not None and gradient is not None:
+            asked.h.backward(gradient)  # type: ignore[no-untyped-call]
+            trainable.encoding.step(rate)
+        trainable.table.finish()
+        return value.detach()
+
+    def _asked(self, index: Ints, step: int, rng: np.random.Generator) -> Asked:
+        rows = torch.as_tensor(index, device=self.device)
+        x = self.contexts[rows]
+        h = self.trainable.features(x)
+        ids = self.rows.ids(index) if callable(self.rows.ids) else self.rows.ids[index]
+        if self.rows.negatives:
+            extra = rng.integers(0, self.log.action_count, (len(index), self.rows.negatives))
+            ids = np.concatenate([ids, extra], axis=1)
+        asked = Asked(x, h, torch.as_tensor(ids, dtype=torch.int64, device=self.device))
+        if self.rows.wanted is not None:
+            asked.wanted = torch.as_tensor(self.rows.wanted[index], device=self.device)
+        if self.trainable.lists is not None:
+            asked.lists = torch.as_tensor(self.trainable.lists[index], dtype=torch.int64, device=self.device)
+        elif self.trainable.sampler is not None:
+            asked.lists, asked.offsets = self.trainable.sampler.draw(h, self.trainable.table.beta, asked.ids, step, rng)
+        return asked
+
+    def held_out(self, held: LoggedData) -> float:
+        """The self-normalised estimate of the policy's reward on held-out rows."""
+        policy = self.trainable.policy()
+        pi = np.concatenate([policy.probabilities_of(p.contexts, p.actions) for p in held.chunks(HELD_ROWS)])
+        assert held.propensities is not None
+        w = pi / held.propensities
+        return float(w @ held.rewards / max(w.sum(), 1e-300))
+
+    # ---- parts
+
+    def _question(self) -> Question:
+        rows = self.rows
+        weights = getattr(rows.model, "weights", None)
+        return Question(
+            labels=None if rows.labels is None else torch.as_tensor(rows.labels, device=self.device),
+            model=rows.model,
+            model_weights=None if weights is None else self._tensor(weights),
+            raw_scores=rows.raw_scores,
+        )
+
+    def _tensor(self, array: AnyArray) -> Tensor:
+        floats = np.asarray(array).dtype.kind == "f"
+        return torch.as_tensor(array, dtype=self.trainable.dtype if floats else None, device=self.device)
+
+
+def _settings(choices: dict[str, Any]) -> Settings:
+    unknown = set(choices) - set(Settings.__dataclass_fields__)
+    if unknown:
+        names = ", ".join(Settings.__dataclass_fields__)
+        raise InvalidInput("learn", f"the argument {min(unknown)!r}", f"one of {names}")
+    return Settings(**choices)
+
+
+__all__ = ["learn"]

@@ -1,0 +1,141 @@
+"""Steps for a table of parameters that come block by block, or for the touched rows only.
+
+`Table` keeps beta (M, l) and the state of its optimiser. A step is `begin(rate)`, then either `block` for every block of rows
+(each row exactly once) or `rows` for those that a batch touched. The gradients are those of a loss: steps go down.
+
+    sgd       beta <- beta - rate g
+    adam      m <- 0.9 m + 0.1 g,  v <- 0.999 v + 0.001 g^2,  beta <- beta - rate m' / (sqrt(v') + 1e-8), primes: over their bias
+    adagrad   one number a row: s <- s + mean(g^2),  beta <- beta - rate g / (sqrt(s) + 1e-10)
+
+For touched rows alone, adam is "lazy": untouched rows keep their moments and their place until they are touched again, and the
+bias is corrected by the number of steps taken in all. `anchor` and `pull` add pull (beta - anchor) to every gradient: that
+of pull/2 ||beta - anchor||^2, weight decay for an anchor of zero.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from manyarms import validate
+from manyarms.learning.settings import OPTIMISERS, SCHEDULES, one_of
+
+FIRST, SECOND, TINY = 0.9, 0.999, 1e-8
+
+
+class Table:
+    """beta (M, l), updated in place, and what its optimiser remembers."""
+
+    def __init__(
+        self, beta: Tensor, kind: str = "adam", *, pull: float = 0.0, anchor: Tensor | None = None, learned: bool = True
+    ) -> None:
+        one_of("optimiser", kind, OPTIMISERS)
+        self.beta, self.kind = beta, kind
+        self.pull, self.anchor = validate.not_negative("l2", pull), anchor
+        self.steps, self.rate, self._next_reach = 0, 0.0, 0.0
+        self.version = 0  # counts changes, for whoever keeps something derived from beta
+        self.moments: dict[str, Tensor] = {}
+        if kind == "adam" and learned:
+            self.moments = {"first": torch.zeros_like(beta), "second": torch.zeros_like(beta)}
+        elif kind == "adagrad" and learned:
+            self.moments = {"squares": beta.new_zeros(len(beta))}
+        self.reach = self._reach_of(beta)
+
+    def begin(self, rate: float) -> None:
+        """A new step with this learning rate."""
+        self.steps += 1
+        self.rate = rate
+        self._next_reach = 0.0
+
+    def finish(self) -> None:
+        """The step is over: after blocks, the largest norm of a row is known again."""
+        if self._next_reach:
+            self.reach = self._next_reach
+
+    def block(self, first: int, last: int, gradient: Tensor) -> None:
+        """Update the rows first..last-1; `gradient` may be overwritten."""
+        part = slice(first, last)
+        beta = self.beta[part]
+        self.version += 1
+        if self.pull:
+            gradient.add_(beta if self.anchor is None else beta - self.anchor[part], alpha=self.pull)
+        if self.kind == "sgd":
+            beta.sub_(gradient, alpha=self.rate)
+        elif self.kind == "adagrad":
+            squares = self.moments["squares"][part]
+            squares += gradient.square().mean(dim=1)
+            beta.sub_(gradient / (squares.sqrt()[:, None] + 1e-10), alpha=self.rate)
+        else:
+            mean, square = self.moments["first"][part], self.moments["second"][part]
+            mean.lerp_(gradient, 1 - FIRST)
+            square.mul_(SECOND).addcmul_(gradient, gradient, value=1 - SECOND)
+            rate, scale = self.rates()
+            # m' / (sqrt(v') + tiny) with both sides times the root of v's bias: one pass less
+            beta.addcdiv_(mean, torch.sqrt(square, out=gradient).add_(TINY / scale), value=-rate / scale)
+        self._next_reach = max(self._next_reach, self._reach_of(beta))
+
+    def rows(self, ids: Tensor, gradient: Tensor) -> None:
+        """Update some rows, each named once."""
+        beta = self.beta[ids]
+        self.version += 1
+        if self.pull:
+            gradient = gradient.add(beta if self.anchor is None else beta - self.anchor[ids], alpha=self.pull)
+        if self.kind == "sgd":
+            step = gradient
+            rate = self.rate
+        elif self.kind == "adagrad":
+            squares = self.moments["squares"][ids] + gradient.square().mean(dim=1)
+            self.moments["squares"][ids] = squares
+            step, rate = gradient / (squares.sqrt()[:, None] + 1e-10), self.rate
+        else:
+            mean = torch.lerp(self.moments["first"][ids], gradient, 1 - FIRST)
+            square = self.moments["second"][ids].mul_(SECOND).addcmul_(gradient, gradient, value=1 - SECOND)
+            self.moments["first"][ids], self.moments["second"][ids] = mean, square
+            rate, scale = self.rates()
+            step, rate = mean.div_(square.sqrt_().add_(TINY / scale)), rate / scale
+        beta.sub_(step, alpha=rate)
+        self.beta[ids] = beta
+        self.reach = max(self.reach, self._reach_of(beta))
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything that a later `restore` needs to go on to the same result."""
+        return {"beta": self.beta, **self.moments}
+
+    def restore(self, state: dict[str, Tensor], steps: int) -> None:
+        """Go on from a saved state."""
+        self.beta.copy_(state["beta"])
+        for name, moment in self.moments.items():
+            moment.copy_(state[name])
+        self.steps = steps
+        self.version += 1
+        self.reach = self._reach_of(self.beta)
+
+    def rates(self) -> tuple[float, float]:
+        """rate / bias of m, and 1 / root of the bias of v, for Adam; else the rate, and 1."""
+        if self.kind != "adam":
+            return self.rate, 1.0
+        return self.rate / (1 - FIRST**self.steps), 1 / math.sqrt(1 - SECOND**self.steps)
+
+    def _reach_of(self, beta: Tensor) -> float:
+        """The largest norm of a row, on a processor; elsewhere asking would stop the device, and infinity says nothing."""
+        if beta.device.type != "cpu" or not len(beta):
+            return math.inf
+        return math.sqrt(float(torch.einsum("kl,kl->k", beta, beta).max()))
+
+
+def schedule(name: str, step: int, total: int) -> float:
+    """The share of the learning rate at a step of `total`."""
+    one_of("schedule", name, SCHEDULES)
+    done = step / max(1, total)
+    if name == "constant":
+        return 1.0
+    if name == "linear":
+        return 1.0 - done
+    if name == "cosine":
+        return 0.5 * (1 + math.cos(math.pi * done))
+    return float(0.01**done)
+
+
+__all__ = ["Table", "schedule"]

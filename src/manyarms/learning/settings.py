@@ -1,0 +1,72 @@
+"""How a policy is to be learned: every choice in one checked place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from manyarms import validate
+from manyarms.errors import InvalidInput
+
+Train = Literal["actions", "encoder", "both"]
+Towards = Literal["zero", "start", "logging"]
+Precision = Literal["fp64", "fp32", "tf32", "bf16"]
+
+OPTIMISERS = ("adam", "sgd", "adagrad")
+SCHEDULES = ("constant", "linear", "cosine", "exponential")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What `learn` was asked to do, less the log, the policy and the objective.
+
+    epochs: passes over the log. batch: rows in a step. learning_rate: at the start; `schedule` says how it falls: constant,
+    linear (to 0), cosine (to 0), exponential (to a hundredth). optimiser: adam, sgd, or adagrad (one number a row: the cheapest
+    adaptive one where only listed actions are touched). l2: adds l2/2 ||theta - anchor||^2 to the loss; `towards` says which
+    anchor: zero, the start, or the logging policy's parameters. train: the actions' parameters, the encoder's, or both; unless
+    given, the encoder's where the policy has one. precision: fp32, or fp64 for small problems; on a GPU
+    also tf32 or bf16 for products, with sums in fp32. sampler: None for the exact
+    softmax. patience: stop after so many epochs without a better validation, and keep the best policy.
+    """
+
+    epochs: int = 10
+    batch: int = 256
+    learning_rate: float = 1e-3
+    schedule: str = "constant"
+    optimiser: str = "adam"
+    l2: float = 0.0
+    towards: Towards = "zero"
+    train: Train | None = None
+    precision: Precision = "fp32"
+    patience: int | None = None
+    seed: int = 0
+    sampler: Any = None
+
+    def __post_init__(self) -> None:
+        validate.count("epochs", self.epochs)
+        validate.count("batch", self.batch)
+        validate.positive("learning_rate", self.learning_rate)
+        validate.not_negative("l2", self.l2)
+        validate.count("seed", self.seed, least=0)
+        if self.patience is not None:
+            validate.count("patience", self.patience)
+        one_of("schedule", self.schedule, SCHEDULES)
+        one_of("optimiser", self.optimiser, OPTIMISERS)
+        one_of("towards", self.towards, ("zero", "start", "logging"))
+        one_of("train", self.train, (None, "actions", "encoder", "both"))
+        one_of("precision", self.precision, ("fp64", "fp32", "tf32", "bf16"))
+
+    def described(self) -> dict[str, Any]:
+        """All of it in words and numbers, for checkpoints and reports."""
+        return {name: value for name, value in vars(self).items() if name != "sampler"} | {
+            "sampler": repr(self.sampler)
+        }
+
+
+def one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
+    """Refuse a value that is not on the list."""
+    if value not in allowed:
+        raise InvalidInput(name, repr(value), "one of " + ", ".join(map(repr, allowed)))
+
+
+__all__ = ["OPTIMISERS", "SCHEDULES", "Precision", "Settings", "Towards", "Train", "one_of"]

@@ -1,0 +1,178 @@
+"""A policy while it is being trained: its table of parameters, its encoder, its lists; and the way back to plain arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manyarms import validate
+from manyarms._typing import AnyArray, Array, Ints
+from manyarms.errors import InvalidInput
+from manyarms.learning.encoders import from_torch, to_torch
+from manyarms.learning.engines import AllActions, Clusters, Engine, ListedActions
+from manyarms.learning.optimisers import Table
+from manyarms.learning.sampled import Sampler
+from manyarms.learning.settings import Settings
+from manyarms.logs.data import LoggedData
+from manyarms.policies.softmax import SoftmaxPolicy, TopSoftmaxPolicy
+from manyarms.policies.support_softmax import SupportSoftmaxPolicy
+from manyarms.policies.support_softmax import places as logged_places
+from manyarms.policies.two_stage import TwoStagePolicy
+
+Learnable = SoftmaxPolicy | SupportSoftmaxPolicy | TwoStagePolicy
+
+
+@dataclass
+class Encoding:
+    """The module that makes features of contexts, its optimiser, and where its parameters are pulled to."""
+
+    module: torch.nn.Module
+    optimiser: torch.optim.Optimizer | None  # None: it is not trained
+    pull: float
+    anchors: list[Tensor]
+
+    def step(self, rate: float) -> None:
+        """One step down the gradients that are there."""
+        if self.optimiser is None:
+            return
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        if self.pull:
+            for parameter, anchor in zip(self.module.parameters(), self.anchors, strict=True):
+                if parameter.grad is not None:
+                    parameter.grad.add_(parameter.detach() - anchor, alpha=self.pull)
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+
+
+class Trainable:
+    """A policy in training."""
+
+    def __init__(
+        self, policy: Learnable, log: LoggedData, settings: Settings, distance: float, device: torch.device
+    ) -> None:
+        if not isinstance(policy, Learnable):
+            raise InvalidInput(
+                "policy", repr(policy), "a SoftmaxPolicy, SupportSoftmaxPolicy or TwoStagePolicy to start from"
+            )
+        if policy.action_count != log.action_count:
+            raise InvalidInput(
+                "policy",
+                f"parameters for {policy.action_count} actions",
+                f"one row for each of the log's {log.action_count}",
+            )
+        if policy.dim is not None and policy.dim != log.dim:
+            raise InvalidInput("policy", f"contexts of length {policy.dim}", f"contexts of the log's length {log.dim}")
+        self.start, self.device = policy, device
+        self.dtype = torch.float64 if settings.precision == "fp64" else torch.float32
+        start = policy.clusters if isinstance(policy, TwoStagePolicy) else policy.actions
+        train = settings.train or ("actions" if policy.encoder is None else "encoder")
+        if train != "actions" and policy.encoder is None:
+            raise InvalidInput("train", repr(train), "'actions': the policy has no encoder")
+        pull = settings.l2 + distance
+        anchored = distance > 0 or settings.towards == "start"
+        beta = torch.tensor(np.asarray(start), dtype=self.dtype, device=device)
+        anchor = beta.clone() if anchored and pull else None
+        if pull and not distance and settings.towards == "logging":
+            anchor = torch.tensor(_logging_parameters(log, beta.shape), dtype=self.dtype, device=device)
+        learns_table = train in ("actions", "both")
+        table = Table(beta, settings.optimiser, pull=pull, anchor=anchor, learned=learns_table)
+        self.encoding = self._encoding(settings, train, pull, anchored)
+        self.sampler: Sampler | None = settings.sampler
+        self.engine = self._engine(table, learns_table, settings)
+        self.lists = self._lists(log)
+
+    @property
+    def table(self) -> Table:
+        """beta and its optimiser."""
+        return self.engine.table
+
+    @property
+    def learns_encoder(self) -> bool:
+        """Whether gradients of features are wanted."""
+        return self.encoding is not None and self.encoding.optimiser is not None
+
+    def features(self, x: Tensor) -> Tensor:
+        """h = phi(x) / T."""
+        h = x if self.encoding is None else self.encoding.module(x)
+        return h / self.start.temperature if self.start.temperature != 1.0 else h
+
+    def policy(self) -> Learnable:
+        """The policy of the parameters as they are now: plain arrays, no torch."""
+        return self.policy_of(self.parameters())
+
+    def parameters(self) -> dict[str, AnyArray]:
+        """Copies of all that is learned."""
+        out: dict[str, AnyArray] = {"beta": self.table.beta.detach().cpu().numpy().copy()}
+        if self.encoding is not None:
+            for name, tensor in self.encoding.module.state_dict().items():
+                out[f"encoder/{name}"] = tensor.detach().cpu().numpy().copy()
+        return out
+
+    def policy_of(self, parameters: dict[str, AnyArray]) -> Learnable:
+        """The policy of parameters that `parameters` gave."""
+        encoder: Any = self.start.encoder
+        if self.encoding is not None and self.start.encoder is not None:
+            encoder = from_torch(self.start.encoder, self.encoding.module, parameters)
+        beta, temperature = parameters["beta"], self.start.temperature
+        if isinstance(self.start, TwoStagePolicy):
+            return TwoStagePolicy(beta, self.start.labels, self.start.model, temperature, encoder)
+        if isinstance(self.start, SupportSoftmaxPolicy):
+            return SupportSoftmaxPolicy(beta, self.start.restricts_to, temperature, encoder)
+        return SoftmaxPolicy(beta, temperature, encoder)
+
+    # ---- parts
+
+    def _encoding(self, settings: Settings, train: str, pull: float, anchored: bool) -> Encoding | None:
+        if self.start.encoder is None:
+            return None
+        module = to_torch(self.start.encoder).to(self.device, self.dtype)
+        optimiser: torch.optim.Optimizer | None = None
+        if train != "actions":
+            kinds = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad}
+            optimiser = kinds[settings.optimiser](module.parameters(), lr=settings.learning_rate)
+        else:
+            module.requires_grad_(False)
+        anchors = [p.detach().clone() if anchored else torch.zeros_like(p) for p in module.parameters()]
+        return Encoding(module, optimiser, pull, anchors)
+
+    def _engine(self, table: Table, learns_table: bool, settings: Settings) -> Engine:
+        if isinstance(self.start, TwoStagePolicy):
+            labels = torch.tensor(self.start.labels, device=self.device)
+            weights = torch.tensor(np.asarray(self.start.model), dtype=self.dtype, device=self.device)
+            return Clusters(table, labels, weights, learns_table)
+        if isinstance(self.start, SupportSoftmaxPolicy) or settings.sampler is not None:
+            return ListedActions(table, learns_table)
+        if self.device.type == "cuda" and settings.precision != "fp64":
+            from manyarms.learning.cuda import CudaActions
+
+            return CudaActions(table, learns_table, settings.precision)
+        return AllActions(table, learns_table)
+
+    def _lists(self, log: LoggedData) -> Ints | None:
+        """The actions on offer, row by row, where they are few: from the log, or else from the policy that restricts."""
+        if not isinstance(self.start, SupportSoftmaxPolicy):
+            return None
+        lists = log.support
+        played = log.support_probabilities
+        if lists is None:
+            lists, played = self.start.restricts_to.support(log.contexts)
+        if played is not None:
+            lists = np.where(played > 0, lists, -1)
+        logged_places(lists, log.actions)  # refuses a support without the logged action
+        return lists
+
+
+def _logging_parameters(log: LoggedData, shape: torch.Size) -> Array:
+    """beta of the logging policy, where it is a softmax of the same kind."""
+    logging = log.logging
+    if not isinstance(logging, SoftmaxPolicy | TopSoftmaxPolicy):
+        raise InvalidInput("towards", "'logging'", "a log whose logging policy is a softmax (or 'zero', or 'start')")
+    return validate.as_array("log.logging", np.asarray(logging.actions) / logging.temperature, tuple(shape))
+
+
+__all__ = ["Encoding", "Learnable", "Trainable"]

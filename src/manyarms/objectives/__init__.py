@@ -1,0 +1,27 @@
+"""Objectives: what a policy's parameters should maximise on a log.
+
+PWLL, LPI, cLPI, ESLPI, RegKL, RegKLLinear, BPR     weighted log-likelihoods: easy to maximise (likelihoods.py)
+IPS, cIPS, ES, ESBeta, IX, LS, SelfNormalisedIPS    estimates from importance weights (values.py)
+DM, DR                                              estimates from reward models (values.py)
+MIPS, OffCEM, PC                                    estimates for large action spaces (grouped.py)
+SampleVariance, Distance                            penalties on any of them (penalties.py)
+
+An objective says what it needs of a log (`prepare`), what it is on a batch (`value`), and, on finite problems, which policy
+is best for it (`oracle`). `named` finds one by its name.
+"""
+
+from __future__ import annotations
+
+from manyarms.objectives.base import Batch, Objective, RowObjective, Rows, Terms
+from manyarms.objectives.grouped import MIPS, PC, OffCEM
+from manyarms.objectives.likelihoods import BPR, ESLPI, LPI, PWLL, RegKL, RegKLLinear, cLPI
+from manyarms.objectives.naming import LINES, NAMES, named
+from manyarms.objectives.oracles import FiniteProblem
+from manyarms.objectives.penalties import Distance, SampleVariance
+from manyarms.objectives.values import DM, DR, ES, IPS, IX, LS, ESBeta, SelfNormalisedIPS, cIPS
+
+__all__ = [
+    "BPR", "DM", "DR", "ES", "ESLPI", "IPS", "IX", "LINES", "LPI", "LS", "MIPS", "NAMES", "PC", "PWLL", "Batch", "Distance",
+    "ESBeta", "FiniteProblem", "Objective", "OffCEM", "RegKL", "RegKLLinear", "RowObjective", "Rows", "SampleVariance",
+    "SelfNormalisedIPS", "Terms", "cIPS", "cLPI", "named",
+]  # fmt: skip

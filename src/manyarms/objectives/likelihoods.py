@@ -1,0 +1,204 @@
+"""Policy-weighted log-likelihoods (PWLL): concave in the scores of a softmax, and no estimates of a value.
+
+    U_g(pi) = 1/n sum_i g(R_i, pi0(A_i|X_i)) log pi(A_i|X_i)        g >= 0 (thesis, lines 2203-2217)
+
+    LPI          g = r                                              (thesis, lines 2260-2267)
+    cLPI         g = r / max(p0, tau)                               (thesis, lines 2269-2281)
+    ES-LPI       g = r / p0^alpha                                   exponential smoothing's weight (thesis, line 2296)
+    RegKL        g = exp(r / beta)                                  (thesis, lines 2283-2294)
+    RegKL-LIN    exp(r / beta) pi(A|X), the log left out            to see what the log does
+    BPR          r log sigmoid(s(A) - s(a-)), a- at random          an approximate PWLL (thesis, line 2296)
+
+The best policy of U_g has pi(a|x) in proportion to pi0(a|x) E[g(R, pi0(a|x)) | x, a] (thesis, lines 4960-5014).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+
+from manyarms import validate
+from manyarms._typing import Array
+from manyarms.errors import InvalidInput
+from manyarms.evaluation.whole import logged_propensities
+from manyarms.logs.data import LoggedData
+from manyarms.objectives.base import Batch, RowObjective, Rows, Tensor, Terms, some_rows
+from manyarms.objectives.oracles import FiniteProblem, greedy, proportional
+
+Weight = Callable[[Array, Array], Array]
+"""g: rewards (n,) and propensities (n,) to weights (n,) of at least 0."""
+
+LEAST_BETA = 0.1
+
+
+class WeightedLikelihood(RowObjective):
+    """The log-likelihood of what was played, weighted by g(r, p0) >= 0, which `weight` gives."""
+
+    needs_propensities: bool = True
+    """Whether g depends on p0; it is given ones where it does not."""
+
+    @abstractmethod
+    def weight(self, rewards: Array, propensities: Array) -> Array:
+        """g(r, p0), elementwise."""
+
+    def prepare(self, log: LoggedData) -> Rows:
+        pi0 = logged_propensities(log, self.label) if self.needs_propensities else np.ones(len(log))
+        weights = self.weight(log.rewards, pi0)
+        if weights.shape != (len(log),):
+            raise InvalidInput("g", f"weights of shape {weights.shape}", f"one weight for each of {len(log)} rows")
+        wrong = ~(np.isfinite(weights) & (weights >= 0))
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            came = f"a weight of {weights[row]:g} at row {row}, where the reward is {log.rewards[row]:g}"
+            advice = "finite weights of at least 0 (for negative rewards log.with_unit_rewards() rescales them)"
+            raise InvalidInput("g", came, advice)
+        return Rows(log.actions[:, None], {"weight": weights}, active=some_rows(weights))
+
+    def contributions(self, terms: Terms, batch: Batch) -> Tensor:
+        return batch.columns["weight"] * terms.log_probability[:, 0]
+
+    def oracle(self, problem: FiniteProblem) -> Array:
+        """In proportion to pi0(a|x) E[g | x, a]."""
+        return proportional(self.mean_weight(problem))
+
+    def mean_weight(self, problem: FiniteProblem) -> Array:
+        """pi0(a|x) E[g | x, a], (nx, K)."""
+        pi0, r = problem.logging, problem.rewards
+        played = np.where(pi0 > 0, pi0, 1.0).ravel()
+        at = [self.weight(np.full(played.size, reward), played).reshape(pi0.shape) for reward in (0.0, 1.0)]
+        return pi0 * ((1 - r) * at[0] + r * at[1])
+
+
+class PWLL(WeightedLikelihood):
+    """With any function g of rewards and propensities. label: what to call it. propensities: whether g looks at them."""
+
+    name: ClassVar[str] = "pwll"
+
+    def __init__(self, g: Weight, label: str = "pwll", *, propensities: bool = True) -> None:
+        if not callable(g):
+            raise InvalidInput("g", validate.describe(g), "a function of rewards and propensities")
+        self._g, self._label = g, label
+        self.needs_propensities = propensities
+
+    @property
+    def label(self) -> str:
+        return self._label
+
+    def weight(self, rewards: Array, propensities: Array) -> Array:
+        return np.asarray(self._g(rewards, propensities), dtype=np.float64)
+
+
+class LPI(WeightedLikelihood):
+    """Local policy improvement: R log pi; best policy in proportion to r(x, a) pi0(a|x). Needs no propensities."""
+
+    name: ClassVar[str] = "lpi"
+    needs_propensities = False
+
+    def weight(self, rewards: Array, propensities: Array) -> Array:
+        return rewards
+
+
+class cLPI(WeightedLikelihood):
+    """Clipped LPI: R / max(pi0, tau) log pi, 0 <= tau <= 1; best policy ~ r(x, a) pi0 / max(pi0, tau)."""
+
+    name: ClassVar[str] = "clpi"
+
+    def __init__(self, tau: float = 0.01) -> None:
+        self.tau = validate.probability("tau", tau)
+
+    @property
+    def settings(self) -> dict[str, float]:
+        return {"tau": self.tau}
+
+    def weight(self, rewards: Array, propensities: Array) -> Array:
+        return rewards / np.maximum(propensities, self.tau)
+
+
+class ESLPI(WeightedLikelihood):
+    """LPI with exponential smoothing: R / pi0^alpha log pi, 0 <= alpha <= 1; best policy ~ r(x, a) pi0^(1 - alpha)."""
+
+    name: ClassVar[str] = "es-lpi"
+
+    def __init__(self, alpha: float = 0.5) -> None:
+        self.alpha = validate.probability("alpha", alpha)
+
+    @property
+    def settings(self) -> dict[str, float]:
+        return {"alpha": self.alpha}
+
+    def weight(self, rewards: Array, propensities: Array) -> Array:
+        return rewards / propensities**self.alpha
+
+
+class RegKL(WeightedLikelihood):
+    """exp(R / beta) log pi for rewards in [0, 1]; best policy ~ E[exp(R / beta) | x, a] pi0(a|x). Needs no propensities.
+
+    A large beta imitates the logging policy, a small one follows the reward. Every row counts, also those without reward.
+    """
+
+    name: ClassVar[str] = "regkl"
+    needs_propensities = False
+
+    def __init__(self, beta: float = 1.0) -> None:
+        self.beta = validate.positive("beta", beta)
+        if self.beta < LEAST_BETA:
+            expected = (
+                f"at least {LEAST_BETA:g}: weights grow as exp(1 / beta), beyond {np.exp(1 / LEAST_BETA):.0f} below it,"
+            )
+            raise InvalidInput("beta", beta, f"{expected} and overflow")
+
+    @property
+    def settings(self) -> dict[str, float]:
+        return {"beta": self.beta}
+
+    def prepare(self, log: LoggedData) -> Rows:
+        log.require("unit_rewards", purpose=self.name)
+        return super().prepare(log)
+
+    def weight(self, rewards: Array, propensities: Array) -> Array:
+        return np.exp(rewards / self.beta)
+
+
+class RegKLLinear(RegKL):
+    """RegKL-LIN: exp(R / beta) pi, RegKL without its log; the best policy plays one action, the same weight's largest."""
+
+    name: ClassVar[str] = "regkl-lin"
+
+    def contributions(self, terms: Terms, batch: Batch) -> Tensor:
+        return batch.columns["weight"] * terms.log_probability[:, 0].exp()
+
+    def oracle(self, problem: FiniteProblem) -> Array:
+        """The action with the largest pi0(a|x) E[exp(R / beta) | x, a]."""
+        return greedy(self.mean_weight(problem))
+
+
+class BPR(RowObjective):
+    """Bayesian personalised ranking: R log sigmoid(s(A) - s(a-)), averaged over uniform random actions a-.
+
+    It needs scores of 1 + negatives actions a row and no normaliser. Rewards must be at least 0.
+    """
+
+    name: ClassVar[str] = "bpr"
+
+    def __init__(self, negatives: int = 1) -> None:
+        self.negatives = validate.count("negatives", negatives)
+
+    @property
+    def settings(self) -> dict[str, float]:
+        return {"negatives": self.negatives}
+
+    def prepare(self, log: LoggedData) -> Rows:
+        columns = LPI().prepare(log)  # the same weights
+        return Rows(columns.ids, columns.columns, columns.active, raw_scores=True, negatives=self.negatives)
+
+    def contributions(self, terms: Terms, batch: Batch) -> Tensor:
+        assert terms.scores is not None
+        lead = terms.scores[:, :1] - terms.scores[:, 1:]
+        # log sigmoid(z) = -log(1 + exp(-z)), which is smooth at 0 in this form and cannot overflow
+        return batch.columns["weight"] * -(-lead).logaddexp(0.0 * lead).mean(1)
+
+
+__all__ = ["BPR", "ESLPI", "LEAST_BETA", "LPI", "PWLL", "RegKL", "RegKLLinear", "Weight", "WeightedLikelihood", "cLPI"]

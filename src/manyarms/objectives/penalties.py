@@ -1,0 +1,88 @@
+"""Pessimism as penalties on an objective.
+
+SampleVariance    V - weight sqrt(Var / n)                 Var the sample variance of V's terms (SVP; thesis, line 5647)
+Distance          V - weight / n ||theta - theta0||^2      theta0 the start, or the logging policy (thesis, lines 5643-5646)
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from manyarms import validate
+from manyarms.errors import InvalidInput
+from manyarms.logs.data import LoggedData
+from manyarms.objectives.base import Batch, Objective, RowObjective, Rows, Tensor, Terms
+
+TINY = 1e-30  # a variance below it counts as none: the root has no slope there
+
+
+class _Around(Objective):
+    """An objective with something taken off."""
+
+    def __init__(self, objective: Objective, weight: float) -> None:
+        if not isinstance(objective, Objective):
+            raise InvalidInput("objective", validate.describe(objective), "an objective of this package")
+        self.objective = objective
+        self.weight = validate.not_negative("weight", weight)
+
+    @property
+    def settings(self) -> dict[str, float]:
+        return {**self.objective.settings, "weight": self.weight}
+
+    @property
+    def label(self) -> str:
+        return f"{self.objective.label} with {self.name} {self.weight:.3g}"
+
+    def prepare(self, log: LoggedData) -> Rows:
+        return self.objective.prepare(log)
+
+    def value(self, terms: Terms, batch: Batch) -> Tensor:
+        return self.objective.value(terms, batch)
+
+
+class SampleVariance(_Around):
+    """Sample variance penalisation: the mean of the terms less weight sqrt(Var / n).
+
+    n is the number of rows of the log, and Var the variance of the terms of a batch with rows that are not active counted as
+    0. The root of a batch's variance is below the root of the log's on average: the smaller the batch, the milder the penalty.
+    """
+
+    name: ClassVar[str] = "svp"
+
+    def __init__(self, objective: RowObjective, weight: float = 1.0) -> None:
+        super().__init__(objective, weight)
+        if not isinstance(objective, RowObjective):
+            raise InvalidInput("objective", objective.name, "an objective that is a mean of one term a row")
+        self._terms_of = objective
+
+    def prepare(self, log: LoggedData) -> Rows:
+        rows = self.objective.prepare(log)
+        rows.columns = {**rows.columns, "rounds": np.full(len(log), float(len(log)))}
+        return rows
+
+    def value(self, terms: Terms, batch: Batch) -> Tensor:
+        each = self._terms_of.contributions(terms, batch)
+        mean = each.sum() / batch.size
+        rounds = batch.columns["rounds"]
+        if batch.size < 2 or not len(rounds):
+            return mean
+        silent = batch.size - len(rounds)
+        # around the mean, and not as a difference of squares, which would lose all digits where terms are alike
+        variance = (((each - mean) ** 2).sum() + silent * mean**2) / (batch.size - 1)
+        return mean - self.weight * (variance.clip(min=TINY) / rounds[0]).sqrt()
+
+
+class Distance(_Around):
+    """Less weight / n ||theta - theta0||^2, which whoever holds the parameters takes off: here it is only written down."""
+
+    name: ClassVar[str] = "distance"
+
+    @property
+    def distance(self) -> float:
+        """The weight."""
+        return self.weight + self.objective.distance
+
+
+__all__ = ["Distance", "SampleVariance"]

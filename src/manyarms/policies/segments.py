@@ -1,0 +1,71 @@
+"""A softmax over a short list that was made for a whole segment of contexts: what large catalogues are often served with."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms import storage, validate
+from manyarms._typing import AnyArray, Array, Ints
+from manyarms.errors import InvalidInput
+from manyarms.policies.support import SupportedPolicy
+
+GATHERED = 1 << 22  # numbers in a block of gathered parameters
+
+
+class SegmentSoftmaxPolicy(SupportedPolicy):
+    """pi(a|x) in proportion to exp(x^T beta_a / T) over the list of x's segment, and 0 elsewhere.
+
+    weights: beta (K, d), float64 or float32. centres: (S, d), the segment of x is that of the nearest. lists: (S, k0), the
+    ids of each segment's actions, distinct. A context costs S + k0 products of length d, whatever K is, where the best k0
+    of all actions for every context cost K of them.
+    """
+
+    kind = "segment-softmax"
+
+    def __init__(
+        self, weights: npt.ArrayLike, centres: npt.ArrayLike, lists: npt.ArrayLike, temperature: float = 1.0
+    ) -> None:
+        given: AnyArray = np.asarray(weights)
+        checked = validate.as_array("weights", given, (None, None))
+        self.weights: AnyArray = given if given.dtype == np.float32 else checked
+        super().__init__(len(self.weights))
+        self.dim = int(self.weights.shape[1])
+        self.centres = validate.as_array("centres", centres, (None, self.dim))
+        self.lists = self._ids("lists", lists, (len(self.centres), None))
+        if not self.lists.shape[1] or (np.diff(np.sort(self.lists, axis=1), axis=1) == 0).any():
+            raise InvalidInput("lists", "an empty list, or an action twice in one", "distinct actions for each segment")
+        self.temperature = validate.positive("temperature", temperature)
+
+    def __repr__(self) -> str:
+        segments, k0 = self.lists.shape
+        return (
+            f"SegmentSoftmaxPolicy(actions={self.action_count}, segments={segments}, k0={k0}, "
+            f"temperature={self.temperature:g})"
+        )
+
+    def segment_of(self, X: Array) -> Ints:
+        """The nearest centre of each context, (b,)."""
+        closeness = X @ self.centres.T - 0.5 * np.einsum("sd,sd->s", self.centres, self.centres)
+        return np.asarray(closeness.argmax(axis=1), dtype=np.int64)
+
+    def support_block(self, X: Array) -> tuple[Ints, Array]:
+        """Ids (b, k0) and probabilities (b, k0) of each context's segment."""
+        ids = self.lists[self.segment_of(X)]
+        x = np.asarray(X / self.temperature, dtype=self.weights.dtype)
+        scores = np.empty(ids.shape)
+        step = max(1, GATHERED // (ids.shape[1] * self.weights.shape[1]))
+        for start in range(0, len(x), step):
+            part = slice(start, start + step)
+            scores[part] = np.matmul(self.weights[ids[part]], x[part, :, None])[..., 0]
+        mass = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return ids, mass / mass.sum(axis=1, keepdims=True)
+
+    def spec(self) -> dict[str, storage.JSON]:
+        return {"temperature": self.temperature}
+
+    def arrays(self) -> dict[str, AnyArray]:
+        return {"weights": self.weights, "centres": self.centres, "lists": self.lists}
+
+
+__all__ = ["SegmentSoftmaxPolicy"]

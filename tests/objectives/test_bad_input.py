@@ -1,0 +1,186 @@
+"""What an objective cannot work with is refused with its name and a reason, before anything is learned; and names."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from manyarms.errors import InvalidInput
+from manyarms.linear_models import LinearModel
+from manyarms.logs.data import LoggedData
+from manyarms.objectives import (
+    BPR,
+    DM,
+    DR,
+    ES,
+    ESLPI,
+    IPS,
+    IX,
+    LINES,
+    LPI,
+    LS,
+    MIPS,
+    NAMES,
+    PC,
+    PWLL,
+    Distance,
+    ESBeta,
+    OffCEM,
+    RegKL,
+    RegKLLinear,
+    SampleVariance,
+    SelfNormalisedIPS,
+    cIPS,
+    cLPI,
+    named,
+)  # fmt: skip
+from manyarms.objectives.naming import KINDS, parameters_of
+from manyarms.policies import FixedPolicy
+
+K = 4
+MODEL = LinearModel(np.ones((K, 2)))
+BARE = LoggedData(np.ones((3, 2)), [0, 1, 2], [0.0, 1.0, 0.5], K)
+FULL = LoggedData(np.ones((3, 2)), [0, 1, 2], [0.0, 1.0, 0.5], K, [0.25] * 3, logging=FixedPolicy(np.full(K, 1 / K)))
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [cLPI(), ESLPI(), PWLL(lambda r, p: r), IPS(), cIPS(), ES(), ESBeta(), IX(), LS(), SelfNormalisedIPS(), DR(MODEL)],
+    ids=lambda o: o.name,
+)
+def test_propensities_are_asked_for(objective):
+    with pytest.raises(InvalidInput, match="propensities"):
+        objective.prepare(BARE)
+    with pytest.raises(InvalidInput, match="propensities"):
+        Distance(objective, 1.0).prepare(BARE)
+    objective.prepare(FULL)
+
+
+@pytest.mark.parametrize("objective", [LPI(), RegKL(), RegKLLinear(), BPR(), DM(MODEL)], ids=lambda o: o.name)
+def test_some_need_none(objective):
+    objective.prepare(BARE)
+    assert PWLL(lambda r, p: r * p, propensities=False).prepare(BARE).columns["weight"].tolist() == [0.0, 1.0, 0.5]
+
+
+@pytest.mark.parametrize("objective", [MIPS([0, 0, 1, 1]), OffCEM([0, 0, 1, 1], MODEL), PC(np.eye(K), k=2)])
+def test_groups_need_the_logging_policy(objective):
+    log = LoggedData(BARE.contexts, BARE.actions, BARE.rewards, K, [0.25] * 3)
+    with pytest.raises(InvalidInput, match="probabilities of all actions"):
+        objective.prepare(log)
+    objective.prepare(FULL)
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (lambda: cLPI(-0.1), "tau"),
+        (lambda: cLPI(1.5), "tau"),
+        (lambda: cLPI(float("nan")), "tau"),
+        (lambda: cIPS(2.0), "tau"),
+        (lambda: DR(MODEL, tau=-1.0), "tau"),
+        (lambda: ES(1.1), "alpha"),
+        (lambda: ES(-0.1), "alpha"),
+        (lambda: ESLPI(1.2), "alpha"),
+        (lambda: ESBeta(-0.5), "beta"),
+        (lambda: ESBeta(1.5), "beta"),
+        (lambda: RegKL(0.05), "beta.*overflow"),
+        (lambda: RegKLLinear(0.099), "beta.*overflow"),
+        (lambda: RegKL(0.0), "beta"),
+        (lambda: RegKL(-1.0), "beta"),
+        (lambda: IX(-0.1), "gamma"),
+        (lambda: LS(-0.1), "smoothing"),
+        (lambda: BPR(0), "negatives"),
+        (lambda: PWLL(3), "g"),
+        (lambda: IPS("cips"), "correction"),
+        (lambda: DR(MODEL, correction=LS(0.1).correction), "correction"),
+        (lambda: MIPS(np.zeros((2, 2), int)), "labels"),
+        (lambda: MIPS([]), "labels"),
+        (lambda: PC(np.eye(K)), "k, radius"),
+        (lambda: PC(np.eye(K), k=9), "k"),
+        (lambda: SampleVariance(IPS(), -1.0), "weight"),
+        (lambda: SampleVariance(SelfNormalisedIPS(), 1.0), "objective"),
+        (lambda: Distance("ips", 1.0), "objective"),
+        (lambda: MIPS([0, 1, 1]).prepare(FULL), "labels"),
+        (lambda: OffCEM([0, 1, 1, 1, 1], MODEL).prepare(FULL), "labels"),
+        (lambda: PC(np.eye(3), k=2).prepare(FULL), "embeddings"),
+        (lambda: DM(LinearModel(np.ones((K + 1, 2)))).prepare(FULL), "model.*action_count"),
+        (lambda: DR(LinearModel(np.ones((K, 3)))).prepare(FULL), "model.*dim"),
+        (lambda: DM(np.ones((K, 2))).prepare(FULL), "model"),
+        (lambda: PWLL(lambda r, p: r - 0.4).prepare(FULL), "g.*-0.4 at row 0"),
+        (lambda: PWLL(lambda r, p: np.full(len(r), np.inf)).prepare(FULL), "g"),
+        (lambda: PWLL(lambda r, p: 1.0).prepare(FULL), "g"),
+    ],
+)  # fmt: skip
+def test_bad_arguments_are_named(make, what):
+    with pytest.raises(InvalidInput, match=what):
+        make()
+
+
+def test_negative_rewards_and_large_ones():
+    down = LoggedData(np.ones((2, 2)), [0, 1], [1.0, -1.0], K, [0.5, 0.5])
+    for objective in (LPI(), cLPI(), BPR()):
+        with pytest.raises(InvalidInput, match="at least 0"):
+            objective.prepare(down)
+    up = LoggedData(np.ones((2, 2)), [0, 1], [1.0, 900.0], K, [0.5, 0.5])
+    for objective in (RegKL(), LS()):
+        with pytest.raises(InvalidInput, match="with_unit_rewards"):
+            objective.prepare(up)
+    IPS().prepare(down)  # a value may be negative
+
+
+def test_a_logging_policy_that_cannot_have_written_the_log():
+    never = FixedPolicy([0.5, 0.5, 0.0, 0.0])
+    log = LoggedData(np.ones((2, 2)), [0, 3], [1.0, 1.0], K, [0.5, 0.5], logging=never)
+    for objective in (MIPS(np.arange(K)), OffCEM(np.arange(K), MODEL), PC(np.eye(K), k=1)):
+        with pytest.raises(InvalidInput, match="row 1"):
+            objective.prepare(log)
+    without = LoggedData(np.ones((2, 2)), [0, 3], [1.0, 1.0], K, logging=never)
+    with pytest.raises(InvalidInput, match="row 1"):
+        cLPI().prepare(without)
+
+
+def test_propensities_may_come_from_the_logging_policy():
+    log = LoggedData(BARE.contexts, BARE.actions, BARE.rewards, K, logging=FULL.logging)
+    np.testing.assert_array_equal(IPS().prepare(log).columns["propensity"], [0.25] * 3)
+
+
+def test_every_name_has_a_line_and_an_objective():
+    assert set(NAMES) == set(LINES) == set(KINDS)
+    needed = {"model": MODEL, "labels": [0, 0, 1, 1], "embeddings": np.eye(K)}
+    for name in NAMES:
+        told = {key: value for key, value in needed.items() if key in parameters_of(name)}
+        if name == "pc":
+            told["k"] = 2
+        objective = named(name, **told)
+        assert objective.name == name
+        assert objective.label.startswith(name)
+        assert all(isinstance(value, (int, float)) for value in objective.settings.values())
+        objective.prepare(FULL)
+    assert named("CLPI", tau=0.3).settings == {"tau": 0.3}
+    assert type(named("potec", labels=[0, 1], model=MODEL)) is OffCEM
+    assert SampleVariance(cIPS(0.1), 2.0).settings == {"tau": 0.1, "weight": 2.0}
+    assert IPS(ES(0.3).correction).label == "es (alpha=0.3)"
+    for name, parameters, what in (
+        ("of tomorrow", {}, "one of clpi"),
+        ("clpi", {"beta": 1}, "beta.*tau"),
+        ("lpi", {"tau": 1}, "none"),
+        ("dr", {}, "model"),
+        ("mips", {}, "labels"),
+    ):
+        with pytest.raises(InvalidInput, match=what):
+            named(name, **parameters)
+
+
+def test_linear_models_show_their_weights_and_others_do_not():
+    from manyarms.beliefs import Logistic
+
+    np.testing.assert_array_equal(DM(MODEL).prepare(FULL).model.weights, MODEL.parameters)
+    assert DM(LinearModel(np.ones((K, 2)), Logistic())).prepare(FULL).model.weights is None
+
+
+def test_objectives_need_no_torch():
+    code = "import sys, manyarms.objectives; assert 'torch' not in sys.modules and 'sklearn' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
