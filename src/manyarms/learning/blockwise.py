@@ -237,7 +237,12 @@ def log_probability(h: Tensor, beta: Tensor, ids: Tensor, size: int | None = Non
 
 
 def singles_of(ids: Tensor, gradient: Tensor) -> Upstream:
-    """Derivatives at ids (b, m) as a sparse list; padding and zeros are left out."""
+    """Derivatives at ids (b, m) as a sparse list, without padding and zeros."""
+    if (
+        ids.device.type != "cpu"
+    ):  # counting what is left would stop the device: padding stays, with a derivative of zero
+        rows = torch.arange(len(ids), device=ids.device)[:, None].expand_as(ids)
+        return Upstream(rows.reshape(-1), ids.clamp(min=0).reshape(-1), gradient.masked_fill(ids < 0, 0.0).reshape(-1))
     rows, columns = ((ids >= 0) & (gradient != 0)).nonzero(as_tuple=True)
     return Upstream(rows, ids[rows, columns], gradient[rows, columns])
 

@@ -16,19 +16,21 @@ KINDS = {"adam": 1, "sgd": 2}
 class CudaActions(AllActions):
     """`AllActions` with kernels of its own for objectives that look at listed actions alone (PWLL, the IPS family).
 
-    precision: of the products: "fp32", "tf32", or "bf16", which keeps a bfloat16 copy of beta beside it; sums, beta and its
-    moments are float32 in each.
+    precision: of the products: "fp32", which is left to PyTorch's own products, block by block; "tf32"; or "bf16", which keeps
+    a bfloat16 copy of beta beside it. Sums, beta and its moments are float32 in each.
     """
 
     def __init__(self, table: Table, learns_table: bool = True, precision: str = "fp32") -> None:
         super().__init__(table, learns_table)
+        self._precision = precision
         self._name, self._dtype = PRODUCTS[precision]
         self._low: Tensor | None = None
         self._version = -1
         self._reach = torch.zeros(1, device=table.beta.device)
 
     def _has_kernel(self) -> bool:
-        return self._groups is None and self._values is None and len(self._h) > 0 and _triton_is_there()
+        plain = self._groups is None and self._values is None and len(self._h) > 0
+        return plain and self._precision != "fp32" and _triton_is_there()
 
     def _measure(self, h: Tensor) -> Measured:
         if not self._has_kernel():
@@ -37,9 +39,8 @@ class CudaActions(AllActions):
 
         self._bring_up_to_date()
         assert self._low is not None
-        self._h_low = kernels.lowered(h, self._dtype)
         limit = h.norm(dim=1).max() * self._reach.sqrt()
-        return Measured(kernels.log_normaliser(self._h_low, self._low, limit, safe=SAFE, precision=self._name))
+        return Measured(kernels.log_normaliser(h, self._low, limit, safe=SAFE, precision=self._name))
 
     def _pull(self, measured: Measured, upstream: Upstream, want_h: bool) -> Tensor | None:
         table = self.table
@@ -53,7 +54,7 @@ class CudaActions(AllActions):
         factor = h.new_zeros(len(h)).index_add_(0, upstream.rows, upstream.singles).neg_()
         for_h: Tensor | None = None
         if want_h:
-            for_h = kernels.pull_features(self._h_low, self._low, measured.log_z, factor, precision=self._name)
+            for_h = kernels.pull_features(h, self._low, measured.log_z, factor, precision=self._name)
             for_h.index_add_(0, upstream.rows, upstream.singles[:, None] * table.beta[upstream.ids])
         if not self.learns_table:
             return for_h
@@ -61,9 +62,8 @@ class CudaActions(AllActions):
         if table.kind not in KINDS:
             gradient = torch.empty_like(table.beta)
             kernels.step(
-                self._h_low,
-                self._low,
                 h,
+                self._low,
                 measured.log_z,
                 factor,
                 singles,
@@ -76,9 +76,8 @@ class CudaActions(AllActions):
         rate, scale = table.rates()
         self._reach.zero_()
         kernels.step(
-            self._h_low,
-            self._low,
             h,
+            self._low,
             measured.log_z,
             factor,
             singles,
@@ -90,6 +89,7 @@ class CudaActions(AllActions):
             scale=scale,
             pull=table.pull,
             reach=self._reach,
+            signed=not self._rising,
             precision=self._name,
         )
         return for_h

@@ -55,6 +55,7 @@ class Question:
     model: ModelValues | None = None
     model_weights: Tensor | None = None  # (K, d), for linear models
     raw_scores: bool = False
+    rising: bool = False  # no derivative by a log-probability is negative
 
     def values(self, x: Tensor, first: int, last: int) -> Tensor:
         """The reward model at the rows for a block of actions."""
@@ -96,7 +97,7 @@ class AllActions:
 
     def forward(self, asked: Asked, question: Question, values: Values | None = None) -> Terms:
         h, beta = asked.h.detach(), self.table.beta
-        self._h, self._ids, self._raw = h, asked.ids, question.raw_scores
+        self._h, self._ids, self._raw, self._rising = h, asked.ids, question.raw_scores, question.rising
         scores = scores_at(h, beta, asked.ids)
         if question.raw_scores:
             self._leaf = scores.requires_grad_()

@@ -87,6 +87,9 @@ class _Run:
         self.trainable = Trainable(policy, log, settings, distance, device)
         self.contexts = torch.as_tensor(log.contexts, dtype=self.trainable.dtype, device=device)
         self.columns = {name: self._tensor(column) for name, column in self.rows.columns.items()}
+        self.ids = None if callable(self.rows.ids) else self._tensor(self.rows.ids)
+        self.wanted = None if self.rows.wanted is None else self._tensor(self.rows.wanted)
+        self.lists = None if self.trainable.lists is None else self._tensor(self.trainable.lists)
         self.question = self._question()
         self.steps_an_epoch = math.ceil(len(log) / settings.batch)
 
@@ -169,10 +172,10 @@ class _Run:
         trainable, size = self.trainable, len(index)
         if self.rows.active is not None:
             index = index[self.rows.active[index]]
-        asked = self._asked(index, step, rng)
+        rows = self._sent(index)
+        asked = self._asked(index, rows, step, rng)
         trainable.table.begin(rate)
         terms = trainable.engine.forward(asked, self.question)
-        rows = torch.as_tensor(index, device=self.device)
         value: Tensor = self.objective.value(
             terms, Batch({name: column[rows] for name, column in self.columns.items()}, size)
         )
@@ -185,22 +188,24 @@ class _Run:
         trainable.table.finish()
         return value.detach()
 
-    def _asked(self, index: Ints, step: int, rng: np.random.Generator) -> Asked:
-        rows = torch.as_tensor(index, device=self.device)
+    def _asked(self, index: Ints, rows: Tensor, step: int, rng: np.random.Generator) -> Asked:
         x = self.contexts[rows]
         h = self.trainable.features(x)
-        ids = self.rows.ids(index) if callable(self.rows.ids) else self.rows.ids[index]
+        ids = self.ids[rows] if self.ids is not None else self._tensor(self.rows.ids(index))  # type: ignore[operator]
         if self.rows.negatives:
-            extra = rng.integers(0, self.log.action_count, (len(index), self.rows.negatives))
-            ids = np.concatenate([ids, extra], axis=1)
-        asked = Asked(x, h, torch.as_tensor(ids, dtype=torch.int64, device=self.device))
-        if self.rows.wanted is not None:
-            asked.wanted = torch.as_tensor(self.rows.wanted[index], device=self.device)
-        if self.trainable.lists is not None:
-            asked.lists = torch.as_tensor(self.trainable.lists[index], dtype=torch.int64, device=self.device)
+            extra = self._tensor(rng.integers(0, self.log.action_count, (len(index), self.rows.negatives)))
+            ids = torch.cat([ids, extra], dim=1)
+        asked = Asked(x, h, ids, wanted=None if self.wanted is None else self.wanted[rows])
+        if self.lists is not None:
+            asked.lists = self.lists[rows]
         elif self.trainable.sampler is not None:
             asked.lists, asked.offsets = self.trainable.sampler.draw(h, self.trainable.table.beta, asked.ids, step, rng)
         return asked
+
+    def _sent(self, index: Ints) -> Tensor:
+        """Row numbers on the device; to a GPU without waiting for what it is doing."""
+        rows = torch.as_tensor(index)
+        return rows if self.device.type == "cpu" else rows.pin_memory().to(self.device, non_blocking=True)
 
     def held_out(self, held: LoggedData) -> float:
         """The self-normalised estimate of the policy's reward on held-out rows."""
@@ -220,11 +225,13 @@ class _Run:
             model=rows.model,
             model_weights=None if weights is None else self._tensor(weights),
             raw_scores=rows.raw_scores,
+            rising=rows.rising,
         )
 
     def _tensor(self, array: AnyArray) -> Tensor:
-        floats = np.asarray(array).dtype.kind == "f"
-        return torch.as_tensor(array, dtype=self.trainable.dtype if floats else None, device=self.device)
+        kind = np.asarray(array).dtype.kind
+        dtype = self.trainable.dtype if kind == "f" else torch.int64 if kind in "iu" else None
+        return torch.as_tensor(array, dtype=dtype, device=self.device)
 
 
 def _settings(choices: dict[str, Any]) -> Settings:

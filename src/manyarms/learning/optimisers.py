@@ -23,6 +23,7 @@ from manyarms import validate
 from manyarms.learning.settings import OPTIMISERS, SCHEDULES, one_of
 
 FIRST, SECOND, TINY = 0.9, 0.999, 1e-8
+RISE = 0.3  # share of the steps in which a one-cycle rate rises
 
 
 class Table:
@@ -36,15 +37,13 @@ class Table:
         self.pull, self.anchor = validate.not_negative("l2", pull), anchor
         self.steps, self.rate, self._next_reach = 0, 0.0, 0.0
         self.version = 0  # counts changes, for whoever keeps something derived from beta
-        self.moments: dict[str, Tensor] = {}
-        if kind == "adam" and learned:
-            self.moments = {"first": torch.zeros_like(beta), "second": torch.zeros_like(beta)}
-        elif kind == "adagrad" and learned:
-            self.moments = {"squares": beta.new_zeros(len(beta))}
+        self.moments: dict[str, Tensor] = {}  # made when first needed: by then the start may be gone from memory
+        self._learned = learned
         self.reach = self._reach_of(beta)
 
     def begin(self, rate: float) -> None:
         """A new step with this learning rate."""
+        self._remember()
         self.steps += 1
         self.rate = rate
         self._next_reach = 0.0
@@ -106,11 +105,18 @@ class Table:
     def restore(self, state: dict[str, Tensor], steps: int) -> None:
         """Go on from a saved state."""
         self.beta.copy_(state["beta"])
+        self._remember()
         for name, moment in self.moments.items():
             moment.copy_(state[name])
         self.steps = steps
         self.version += 1
         self.reach = self._reach_of(self.beta)
+
+    def _remember(self) -> None:
+        if not self.moments and self._learned and self.kind == "adam":
+            self.moments = {"first": torch.zeros_like(self.beta), "second": torch.zeros_like(self.beta)}
+        elif not self.moments and self._learned and self.kind == "adagrad":
+            self.moments = {"squares": self.beta.new_zeros(len(self.beta))}
 
     def rates(self) -> tuple[float, float]:
         """rate / bias of m, and 1 / root of the bias of v, for Adam; else the rate, and 1."""
@@ -122,7 +128,7 @@ class Table:
         """The largest norm of a row, on a processor; elsewhere asking would stop the device, and infinity says nothing."""
         if beta.device.type != "cpu" or not len(beta):
             return math.inf
-        return math.sqrt(float(torch.einsum("kl,kl->k", beta, beta).max()))
+        return float(torch.linalg.vector_norm(beta, dim=1).max())
 
 
 def schedule(name: str, step: int, total: int) -> float:
@@ -135,6 +141,12 @@ def schedule(name: str, step: int, total: int) -> float:
         return 1.0 - done
     if name == "cosine":
         return 0.5 * (1 + math.cos(math.pi * done))
+    if (
+        name == "one-cycle"
+    ):  # from 1/25 up to 1 in the first 30 % of the steps, then down to 0, each along half a cosine
+        if done < RISE:
+            return 1 / 25 + (1 - 1 / 25) * 0.5 * (1 - math.cos(math.pi * done / RISE))
+        return 0.5 * (1 + math.cos(math.pi * (done - RISE) / (1 - RISE)))
     return float(0.01**done)
 
 

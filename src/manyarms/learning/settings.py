@@ -13,20 +13,20 @@ Towards = Literal["zero", "start", "logging"]
 Precision = Literal["fp64", "fp32", "tf32", "bf16"]
 
 OPTIMISERS = ("adam", "sgd", "adagrad")
-SCHEDULES = ("constant", "linear", "cosine", "exponential")
+SCHEDULES = ("constant", "linear", "cosine", "exponential", "one-cycle")
 
 
 @dataclass(frozen=True)
 class Settings:
     """What `learn` was asked to do, less the log, the policy and the objective.
 
-    epochs: passes over the log. batch: rows in a step. learning_rate: at the start; `schedule` says how it falls: constant,
-    linear (to 0), cosine (to 0), exponential (to a hundredth). optimiser: adam, sgd, or adagrad (one number a row: the cheapest
-    adaptive one where only listed actions are touched). l2: adds l2/2 ||theta - anchor||^2 to the loss; `towards` says which
-    anchor: zero, the start, or the logging policy's parameters. train: the actions' parameters, the encoder's, or both; unless
-    given, the encoder's where the policy has one. precision: fp32, or fp64 for small problems; on a GPU
-    also tf32 or bf16 for products, with sums in fp32. sampler: None for the exact
-    softmax. patience: stop after so many epochs without a better validation, and keep the best policy.
+    epochs: passes over the log. batch: rows in a step. learning_rate: the largest; `schedule` says how it goes: constant, linear
+    (to 0), cosine (to 0), exponential (to a hundredth), one-cycle (up to it, then to 0). optimiser: adam, sgd, or adagrad (one
+    number a row: the cheapest adaptive one where only listed actions are touched). l2: adds l2/2 ||theta - anchor||^2 to the
+    loss; `towards` says which anchor: zero, the start, or the logging policy's parameters. train: the actions' parameters, the
+    encoder's, or both; unless given, the encoder's where the policy has one. precision: fp32, or fp64 for small problems; on a
+    GPU also tf32 or bf16 for products, with sums in fp32. sampler: None for the exact softmax. patience: stop after so many
+    epochs without a better validation, and keep the best policy.
     """
 
     epochs: int = 10

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from manyarms.learning.optimisers import Table
 from manyarms.learning.sampled import Sampler
 from manyarms.learning.settings import Settings
 from manyarms.logs.data import LoggedData
+from manyarms.policies.encoders import Encoder
 from manyarms.policies.softmax import SoftmaxPolicy, TopSoftmaxPolicy
 from manyarms.policies.support_softmax import SupportSoftmaxPolicy
 from manyarms.policies.support_softmax import places as logged_places
@@ -67,7 +68,10 @@ class Trainable:
             )
         if policy.dim is not None and policy.dim != log.dim:
             raise InvalidInput("policy", f"contexts of length {policy.dim}", f"contexts of the log's length {log.dim}")
-        self.start, self.device = policy, device
+        self.device = device
+        # not the policy itself: its parameters are copied below, and nobody may need the original ones any longer
+        self.temperature, self.encoder = policy.temperature, policy.encoder
+        self._remake = _remake(policy)
         self.dtype = torch.float64 if settings.precision == "fp64" else torch.float32
         start = policy.clusters if isinstance(policy, TwoStagePolicy) else policy.actions
         train = settings.train or ("actions" if policy.encoder is None else "encoder")
@@ -83,8 +87,8 @@ class Trainable:
         table = Table(beta, settings.optimiser, pull=pull, anchor=anchor, learned=learns_table)
         self.encoding = self._encoding(settings, train, pull, anchored)
         self.sampler: Sampler | None = settings.sampler
-        self.engine = self._engine(table, learns_table, settings)
-        self.lists = self._lists(log)
+        self.engine = self._engine(policy, table, learns_table, settings)
+        self.lists = _lists(policy, log)
 
     @property
     def table(self) -> Table:
@@ -99,7 +103,7 @@ class Trainable:
     def features(self, x: Tensor) -> Tensor:
         """h = phi(x) / T."""
         h = x if self.encoding is None else self.encoding.module(x)
-        return h / self.start.temperature if self.start.temperature != 1.0 else h
+        return h / self.temperature if self.temperature != 1.0 else h
 
     def policy(self) -> Learnable:
         """The policy of the parameters as they are now: plain arrays, no torch."""
@@ -115,22 +119,17 @@ class Trainable:
 
     def policy_of(self, parameters: dict[str, AnyArray]) -> Learnable:
         """The policy of parameters that `parameters` gave."""
-        encoder: Any = self.start.encoder
-        if self.encoding is not None and self.start.encoder is not None:
-            encoder = from_torch(self.start.encoder, self.encoding.module, parameters)
-        beta, temperature = parameters["beta"], self.start.temperature
-        if isinstance(self.start, TwoStagePolicy):
-            return TwoStagePolicy(beta, self.start.labels, self.start.model, temperature, encoder)
-        if isinstance(self.start, SupportSoftmaxPolicy):
-            return SupportSoftmaxPolicy(beta, self.start.restricts_to, temperature, encoder)
-        return SoftmaxPolicy(beta, temperature, encoder)
+        encoder = self.encoder
+        if self.encoding is not None and encoder is not None:
+            encoder = from_torch(encoder, self.encoding.module, parameters)
+        return self._remake(parameters["beta"], encoder)
 
     # ---- parts
 
     def _encoding(self, settings: Settings, train: str, pull: float, anchored: bool) -> Encoding | None:
-        if self.start.encoder is None:
+        if self.encoder is None:
             return None
-        module = to_torch(self.start.encoder).to(self.device, self.dtype)
+        module = to_torch(self.encoder).to(self.device, self.dtype)
         optimiser: torch.optim.Optimizer | None = None
         if train != "actions":
             kinds = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad}
@@ -140,12 +139,12 @@ class Trainable:
         anchors = [p.detach().clone() if anchored else torch.zeros_like(p) for p in module.parameters()]
         return Encoding(module, optimiser, pull, anchors)
 
-    def _engine(self, table: Table, learns_table: bool, settings: Settings) -> Engine:
-        if isinstance(self.start, TwoStagePolicy):
-            labels = torch.tensor(self.start.labels, device=self.device)
-            weights = torch.tensor(np.asarray(self.start.model), dtype=self.dtype, device=self.device)
+    def _engine(self, policy: Learnable, table: Table, learns_table: bool, settings: Settings) -> Engine:
+        if isinstance(policy, TwoStagePolicy):
+            labels = torch.tensor(policy.labels, device=self.device)
+            weights = torch.tensor(np.asarray(policy.model), dtype=self.dtype, device=self.device)
             return Clusters(table, labels, weights, learns_table)
-        if isinstance(self.start, SupportSoftmaxPolicy) or settings.sampler is not None:
+        if isinstance(policy, SupportSoftmaxPolicy) or settings.sampler is not None:
             return ListedActions(table, learns_table)
         if self.device.type == "cuda" and settings.precision != "fp64":
             from manyarms.learning.cuda import CudaActions
@@ -153,18 +152,30 @@ class Trainable:
             return CudaActions(table, learns_table, settings.precision)
         return AllActions(table, learns_table)
 
-    def _lists(self, log: LoggedData) -> Ints | None:
-        """The actions on offer, row by row, where they are few: from the log, or else from the policy that restricts."""
-        if not isinstance(self.start, SupportSoftmaxPolicy):
-            return None
-        lists = log.support
-        played = log.support_probabilities
-        if lists is None:
-            lists, played = self.start.restricts_to.support(log.contexts)
-        if played is not None:
-            lists = np.where(played > 0, lists, -1)
-        logged_places(lists, log.actions)  # refuses a support without the logged action
-        return lists
+
+def _lists(policy: Learnable, log: LoggedData) -> Ints | None:
+    """The actions on offer, row by row, where they are few: from the log, or else from the policy that restricts."""
+    if not isinstance(policy, SupportSoftmaxPolicy):
+        return None
+    lists, played = log.support, log.support_probabilities
+    if lists is None:
+        lists, played = policy.restricts_to.support(log.contexts)
+    if played is not None and not (played > 0).all():
+        lists = np.where(played > 0, lists, -1)
+    logged_places(lists, log.actions)  # refuses a support without the logged action
+    return lists
+
+
+def _remake(policy: Learnable) -> Callable[[AnyArray, Encoder | None], Learnable]:
+    """How to make a policy of the same kind from other parameters."""
+    temperature = policy.temperature
+    if isinstance(policy, TwoStagePolicy):
+        labels, model = policy.labels, policy.model
+        return lambda beta, encoder: TwoStagePolicy(beta, labels, model, temperature, encoder)
+    if isinstance(policy, SupportSoftmaxPolicy):
+        support = policy.restricts_to
+        return lambda beta, encoder: SupportSoftmaxPolicy(beta, support, temperature, encoder)
+    return lambda beta, encoder: SoftmaxPolicy(beta, temperature, encoder)
 
 
 def _logging_parameters(log: LoggedData, shape: torch.Size) -> Array:

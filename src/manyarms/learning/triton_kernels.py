@@ -6,8 +6,8 @@
                       gradient in registers, adds the derivatives at listed actions, and steps the optimiser on the block at once
     pull_features     the gradient of the features: streams all actions past a tile of rows
 
-Features come in as h / log 2 (`lowered`), so that 2^score needs no multiplication. Products are taken in the type that comes
-in, bfloat16, or float32 in the precision "tf32" or "ieee"; sums are float32.
+Products are taken in the type of the table that comes in, bfloat16, or float32 in the precision "tf32" or "ieee"; sums are
+float32.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ import triton.language as tl
 from torch import Tensor
 
 LN2: tl.constexpr = tl.constexpr(0.6931471805599453)
-LOG2E = 1.4426950408889634
+LOG2E: tl.constexpr = tl.constexpr(1.4426950408889634)
+TO_LOG2 = 1.4426950408889634
 
 
 @triton.jit
 def _normaliser_kernel(
     h_at, beta_at, limit_at, top_at, sum_at, rows, actions, width, per_split,
-    SAFE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr, PRECISION: tl.constexpr,
+    SAFE: tl.constexpr, SCALED: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Per split: the largest score (in units of log 2) of each row, and the sum of 2^(score - largest)."""
     tile, split = tl.program_id(0), tl.program_id(1)
@@ -46,7 +47,7 @@ def _normaliser_kernel(
             b = tl.load(beta_at + a[:, None].to(tl.int64) * width + column[None, :],
                         mask=(a[:, None] < last) & (column[None, :] < width), other=0.0)  # fmt: skip
             s = tl.dot(h, tl.trans(b), input_precision=PRECISION)
-            mass = tl.exp2(s)
+            mass = tl.exp2(s if SCALED else s * LOG2E)
             if start + BN > last:
                 mass = tl.where(a[None, :] < last, mass, 0.0)
             masses += mass
@@ -60,6 +61,7 @@ def _normaliser_kernel(
             b = tl.load(beta_at + a[:, None].to(tl.int64) * width + column[None, :],
                         mask=(a[:, None] < last) & (column[None, :] < width), other=0.0)  # fmt: skip
             s = tl.dot(h, tl.trans(b), input_precision=PRECISION)
+            s = s if SCALED else s * LOG2E
             s = tl.where(a[None, :] < last, s, -float("inf"))
             peak = tl.maximum(top, tl.max(s, axis=1))
             total = total * tl.exp2(top - peak) + tl.sum(tl.exp2(s - peak[:, None]), axis=1)
@@ -74,7 +76,7 @@ def _step_kernel(
     beta_at, first_at, second_at, anchor_at, gradient_at, reach_at,
     rows, actions, width, rate, scale, pull,
     KIND: tl.constexpr, SIGNED: tl.constexpr, PULLED: tl.constexpr, ANCHORED: tl.constexpr, LOW: tl.constexpr,
-    BK: tl.constexpr, BM: tl.constexpr, D: tl.constexpr, PRECISION: tl.constexpr, PARTS: tl.constexpr,
+    SCALED: tl.constexpr, BK: tl.constexpr, BM: tl.constexpr, D: tl.constexpr, PRECISION: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     """The gradient of BK rows of beta, sum_i c_i pi_i(a) h_i + singles, with |c_i| / Z_i inside the exponent; then the step."""
     block = tl.program_id(0)
@@ -92,11 +94,12 @@ def _step_kernel(
         )
         shift = tl.load(shift_at + i, mask=i < rows, other=-float("inf"))
         s = tl.dot(b, tl.trans(h), input_precision=PRECISION)
-        mass = tl.exp2(s + shift[None, :])
+        mass = tl.exp2(s + shift[None, :] if SCALED else s * LOG2E + shift[None, :])
         if SIGNED:
             mass = mass * tl.load(sign_at + i, mask=i < rows, other=0.0)[None, :]
         total = tl.dot(mass.to(h.dtype), h, total, input_precision=PRECISION)
-    total *= LN2  # h came in units of log 2
+    if SCALED:
+        total *= LN2
     for j in range(tl.load(starts_at + block), tl.load(starts_at + block + 1)):
         row = tl.load(single_rows_at + j)
         mine = tl.load(single_ids_at + j) - block * BK
@@ -174,7 +177,7 @@ def _features_kernel(
         b = tl.load(beta_at + a[:, None].to(tl.int64) * width + column[None, :],
                     mask=(a[:, None] < last) & (column[None, :] < width), other=0.0)  # fmt: skip
         s = tl.dot(h, tl.trans(b), input_precision=PRECISION)
-        mass = tl.exp2(s + shift[:, None])
+        mass = tl.exp2(s * LOG2E + shift[:, None])
         total = tl.dot(mass.to(b.dtype), b, total, input_precision=PRECISION)  # rows of b beyond `last` are zero
     if SIGNED:
         total = total * tl.load(sign_at + i, mask=i < rows, other=0.0)[:, None]
@@ -182,46 +185,53 @@ def _features_kernel(
     tl.store(out_at + place, total, mask=(i[:, None] < rows) & (column[None, :] < width))
 
 
-def lowered(h: Tensor, dtype: torch.dtype) -> Tensor:
-    """Features as the kernels take them: over log 2, in the type of the products."""
-    return (h * LOG2E).to(dtype)
+def lowered(h: Tensor, dtype: torch.dtype, scaled: bool) -> Tensor:
+    """Features in the type of the products; over log 2 where scores are to come out in units of log 2."""
+    return (h * TO_LOG2).to(dtype) if scaled else h.to(dtype)
 
 
 @dataclass(frozen=True)
 class Tiles:
-    """Sizes of tiles, warps and pipeline stages; the defaults were the fastest of those tried on an H200."""
+    """Rows and actions in a tile, warps, pipeline stages, and whether features are scaled beforehand or scores afterwards.
+
+    The defaults were the fastest of those tried on an H200; the two ways of scaling differ only in what the compiler makes of
+    them.
+    """
 
     rows: int
     actions: int
     warps: int
     stages: int
+    scaled: bool = False
 
 
-def tiles_for(kernel: str, width: int, low: bool) -> Tiles:
-    """Tiles that fit: float32 tables take twice the room."""
+def tiles_for(kernel: str, width: int, low: bool, signed: bool = False) -> Tiles:
+    """Tiles that fit: float32 tables take twice the room, and signs take registers."""
     if not low:
         return Tiles(64, 64, 4, 2)
-    if kernel == "step" or width <= 64:
-        return Tiles(128, 64, 4, 3)
-    return Tiles(128, 64, 8, 3)
+    if width <= 64:
+        return Tiles(128, 64, 4, 3, scaled=True)
+    if kernel == "step":
+        return Tiles(64, 64, 4, 4) if signed else Tiles(128, 64, 4, 3)
+    return Tiles(128, 64, 8, 3, scaled=kernel == "normaliser")
 
 
 def log_normaliser(
     h: Tensor, beta: Tensor, limit: Tensor, *, safe: float = 60.0, precision: str = "tf32", tiles: Tiles | None = None,
     splits: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """log Z (b,). h (b, l), beta (K, l) of one type; limit: a tensor of one number that no score exceeds in size."""
+    """log Z (b,) of h (b, l) in float32 and beta (K, l) in the type of the products; no score exceeds the one number `limit`."""
     rows, width = h.shape
     actions = len(beta)
-    t = tiles or tiles_for("normaliser", width, h.dtype == torch.bfloat16)
+    t = tiles or tiles_for("normaliser", width, beta.dtype == torch.bfloat16)
     row_tiles = triton.cdiv(rows, t.rows)
     splits = splits or max(1, min(triton.cdiv(actions, t.actions), triton.cdiv(12 * _multiprocessors(h), row_tiles)))
     per_split = triton.cdiv(triton.cdiv(actions, splits), t.actions) * t.actions
     splits = triton.cdiv(actions, per_split)
     top, total = (torch.empty((splits, rows), dtype=torch.float32, device=h.device) for _ in range(2))
     _normaliser_kernel[(row_tiles, splits)](
-        h, beta, limit, top, total, rows, actions, width, per_split, SAFE=safe, BM=t.rows, BN=t.actions, D=_padded(width),
-        PRECISION=precision, num_warps=t.warps, num_stages=t.stages,
+        lowered(h, beta.dtype, t.scaled), beta, limit, top, total, rows, actions, width, per_split, SAFE=safe, SCALED=t.scaled,
+        BM=t.rows, BN=t.actions, D=_padded(width), PRECISION=precision, num_warps=t.warps, num_stages=t.stages,
     )  # fmt: skip
     return torch.logsumexp(total.log() + top * 0.6931471805599453, dim=0)
 
@@ -247,7 +257,7 @@ class Singles:
 
 
 def step(
-    h: Tensor, low: Tensor, full_h: Tensor, log_z: Tensor, factor: Tensor, singles: Singles, *,
+    h: Tensor, low: Tensor, log_z: Tensor, factor: Tensor, singles: Singles, *,
     kind: int, beta: Tensor | None = None, moments: tuple[Tensor, Tensor] | None = None, anchor: Tensor | None = None,
     rate: float = 0.0, scale: float = 1.0, pull: float = 0.0, gradient: Tensor | None = None, reach: Tensor | None = None,
     signed: bool = True, precision: str = "tf32", tiles: Tiles | None = None, parts: int = 2,
@@ -258,16 +268,17 @@ def step(
     """
     rows, width = h.shape
     actions = len(low)
-    t = tiles or tiles_for("step", width, h.dtype == torch.bfloat16)
+    t = tiles or tiles_for("step", width, low.dtype == torch.bfloat16, signed)
     shift, sign = shifted(log_z, factor)
     spare: Any = h
     first, second = moments if moments is not None else (spare, spare)
     _step_kernel[(triton.cdiv(actions, t.actions),)](
-        h, full_h, low, shift, sign, singles.starts(actions, t.actions), singles.rows, singles.ids, singles.values,
+        lowered(h, low.dtype, t.scaled), h, low, shift, sign, singles.starts(actions, t.actions), singles.rows, singles.ids,
+        singles.values,
         spare if beta is None else beta, first, second, spare if anchor is None else anchor,
         spare if gradient is None else gradient, spare if reach is None else reach, rows, actions, width, rate, scale, pull,
         KIND=kind, SIGNED=signed, PULLED=pull != 0, ANCHORED=anchor is not None, LOW=beta is not None and low is not beta,
-        BK=t.actions, BM=t.rows, D=_padded(width), PRECISION=precision, PARTS=parts,
+        SCALED=t.scaled, BK=t.actions, BM=t.rows, D=_padded(width), PRECISION=precision, PARTS=parts,
         num_warps=t.warps, num_stages=t.stages,
     )  # fmt: skip
 
@@ -279,7 +290,7 @@ def pull_features(
     """sum over a of factor_i pi_i(a) beta_a, (b, l) in float32."""
     rows, width = h.shape
     actions = len(low)
-    t = tiles or tiles_for("features", width, h.dtype == torch.bfloat16)
+    t = tiles or tiles_for("features", width, low.dtype == torch.bfloat16)
     row_tiles = triton.cdiv(rows, t.rows)
     splits = max(1, min(triton.cdiv(actions, t.actions), triton.cdiv(2 * _multiprocessors(h), row_tiles)))
     per_split = triton.cdiv(triton.cdiv(actions, splits), t.actions) * t.actions
@@ -287,7 +298,8 @@ def pull_features(
     out = torch.empty((splits, rows, width), dtype=torch.float32, device=h.device)
     shift, sign = shifted(log_z, factor)
     _features_kernel[(row_tiles, splits)](
-        h, low, shift, sign, out, rows, actions, width, per_split, SIGNED=signed, BM=t.rows, BN=t.actions, D=_padded(width),
+        lowered(h, low.dtype, False), low, shift, sign, out, rows, actions, width, per_split, SIGNED=signed, BM=t.rows,
+        BN=t.actions, D=_padded(width),
         PRECISION=precision, num_warps=t.warps, num_stages=t.stages,
     )  # fmt: skip
     return out.sum(dim=0)
@@ -295,7 +307,7 @@ def pull_features(
 
 def shifted(log_z: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
     """log2(|factor| / Z), and the sign of the factor: a row factor costs nothing inside the exponent."""
-    return (factor.abs().log() - log_z) * LOG2E, factor.sign()
+    return (factor.abs().log() - log_z) * TO_LOG2, factor.sign()
 
 
 def _padded(width: int) -> int:

@@ -81,6 +81,9 @@ class Rows:
     raw_scores: bool = False
     """Scores are wanted, and no log-probabilities: then nothing has to be normalised."""
 
+    rising: bool = False
+    """More probability for a listed action never lowers the objective: engines may then do without signs."""
+
     negatives: int = 0
     """So many uniform random ids are appended as last columns of ids, fresh for every batch."""
 

@@ -55,7 +55,7 @@ class WeightedLikelihood(RowObjective):
             came = f"a weight of {weights[row]:g} at row {row}, where the reward is {log.rewards[row]:g}"
             advice = "finite weights of at least 0 (for negative rewards log.with_unit_rewards() rescales them)"
             raise InvalidInput("g", came, advice)
-        return Rows(log.actions[:, None], {"weight": weights}, active=some_rows(weights))
+        return Rows(log.actions[:, None], {"weight": weights}, active=some_rows(weights), rising=True)
 
     def contributions(self, terms: Terms, batch: Batch) -> Tensor:
         return batch.columns["weight"] * terms.log_probability[:, 0]

@@ -60,6 +60,7 @@ class SampleVariance(_Around):
     def prepare(self, log: LoggedData) -> Rows:
         rows = self.objective.prepare(log)
         rows.columns = {**rows.columns, "rounds": np.full(len(log), float(len(log)))}
+        rows.rising = False  # a larger term may cost more in variance than it adds
         return rows
 
     def value(self, terms: Terms, batch: Batch) -> Tensor:

@@ -31,6 +31,7 @@ from manyarms.weights import (
     LinearLogSmoothing,
     LogSmoothing,
     NoCorrection,
+    Shrinkage,
 )
 
 
@@ -62,7 +63,9 @@ class IPS(RowObjective):
         if isinstance(self.correction, LogSmoothing):
             log.require("unit_rewards", purpose=self.label)
         columns = {"reward": log.rewards, "propensity": logged_propensities(log, self.label)}
-        return Rows(log.actions[:, None], columns, active=some_rows(log.rewards))
+        # every correction but shrinkage gives more weight to more probability
+        rising = bool((log.rewards >= 0).all()) and not isinstance(self.correction, Shrinkage)
+        return Rows(log.actions[:, None], columns, active=some_rows(log.rewards), rising=rising)
 
     def contributions(self, terms: Terms, batch: Batch) -> Tensor:
         columns = batch.columns

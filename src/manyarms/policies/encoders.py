@@ -9,7 +9,7 @@ A learned encoder is kept as these arrays, so that a policy decides where no lea
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,8 @@ def _gelu(z: AnyArray) -> AnyArray:
     return np.asarray(0.5 * z * (1.0 + erf(z / np.sqrt(z.dtype.type(2)))), dtype=z.dtype)
 
 
+CHECKED = 1 << 22  # numbers that are checked at once
+
 ACTIVATIONS: dict[str, Callable[[AnyArray], AnyArray]] = {
     "relu": lambda z: np.maximum(z, 0),
     "tanh": np.tanh,
@@ -60,9 +62,19 @@ ACTIVATIONS: dict[str, Callable[[AnyArray], AnyArray]] = {
 
 def kept_precision(name: str, value: npt.ArrayLike, shape: tuple[int | None, ...]) -> AnyArray:
     """A checked array in float64, or in float32 where it came so: half the memory and time for six digits."""
-    given: Any = np.asarray(value)
-    checked = validate.as_array(name, given, shape)
-    return given if given.dtype == np.float32 else checked
+    given: AnyArray = np.asarray(value)
+    if given.dtype != np.float32 or given.ndim != len(shape):
+        return validate.as_array(name, given, shape)
+    step = max(1, CHECKED // max(1, given[:1].size))
+    for start in range(
+        0, max(1, len(given)), step
+    ):  # in parts: float64 copies of large tables would be the most that is held
+        part = given[start : start + step]
+        if not np.isfinite(part).all():
+            row = start + int(np.flatnonzero(~np.isfinite(part).reshape(len(part), -1).all(axis=1))[0])
+            raise InvalidInput(name, f"a number that is not finite in row {row}", "an array of finite numbers")
+    validate.as_array(name, np.broadcast_to(np.float64(0), given.shape), shape)
+    return given
 
 
 class Projection:

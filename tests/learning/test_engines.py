@@ -1,0 +1,265 @@
+"""One step of every engine is one step down the dense gradient, for every objective."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from dense_terms import dense_terms
+from manyarms.learning.loop import _Run
+from manyarms.learning.optimisers import Table
+from manyarms.learning.settings import Settings
+from manyarms.linear_models import LinearModel
+from manyarms.logs.data import LoggedData
+from manyarms.objectives import (
+    BPR,
+    DM,
+    DR,
+    ES,
+    ESLPI,
+    IPS,
+    IX,
+    LPI,
+    LS,
+    MIPS,
+    PC,
+    Distance,
+    ESBeta,
+    OffCEM,
+    RegKL,
+    RegKLLinear,
+    SampleVariance,
+    SelfNormalisedIPS,
+    cIPS,
+    cLPI,
+)  # fmt: skip
+from manyarms.policies import SoftmaxPolicy, TopSoftmaxPolicy
+from manyarms.policies.encoders import Layers, Projection
+from manyarms.policies.support_softmax import SupportSoftmaxPolicy
+from manyarms.policies.two_stage import TwoStagePolicy
+
+ROWS, K, D = 40, 23, 4
+rng = np.random.default_rng(0)
+BETA, MODEL, LABELS = rng.normal(size=(K, D)), rng.normal(size=(K, D)) * 0.3, np.arange(K) % 5
+LOGGING = TopSoftmaxPolicy(rng.normal(size=(K, D)), k0=9)
+
+
+class LinearRewards:
+    """x^T w_a, as a reward model."""
+
+    action_count, dim, weights = K, D, MODEL
+
+    def predict(self, X, actions):
+        return np.einsum("nd,nd->n", X, MODEL[actions])
+
+    def block(self, X, ids):
+        return X @ MODEL[ids].T
+
+
+class Bent(LinearRewards):
+    """A model that is not linear."""
+
+    weights = None
+
+    def predict(self, X, actions):
+        return np.tanh(super().predict(X, actions))
+
+    def block(self, X, ids):
+        return np.tanh(super().block(X, ids))
+
+
+def a_log(seed=1) -> LoggedData:
+    draw = np.random.default_rng(seed)
+    X = draw.normal(size=(ROWS, D))
+    ids, p = LOGGING.support(X)
+    column = (draw.random((ROWS, 1)) > p.cumsum(axis=1)).sum(axis=1).clip(max=8)
+    at = np.arange(ROWS)
+    return LoggedData(
+        X, ids[at, column], (draw.random(ROWS) < 0.6).astype(float), K, p[at, column],
+        support=ids, support_probabilities=p, logging=LOGGING,
+    )  # fmt: skip
+
+
+OBJECTIVES = [
+    LPI(), cLPI(0.1), ESLPI(0.7), RegKL(0.5), RegKLLinear(0.5), IPS(), cIPS(0.2), ES(0.6), ESBeta(0.5), IX(0.1),
+    SelfNormalisedIPS(), LS(0.2), LS(0.2, linear=False), DM(LinearRewards()), DR(LinearRewards()), DR(Bent()), MIPS(LABELS),
+    OffCEM(LABELS, LinearRewards()), PC(BETA, k=4), SampleVariance(cIPS(0.1), 0.3),
+]  # fmt: skip
+POLICIES = {
+    "all": SoftmaxPolicy(BETA),
+    "cool": SoftmaxPolicy(BETA, temperature=0.5),
+    "projected": SoftmaxPolicy(BETA, encoder=Projection(rng.normal(size=(D, D)))),
+    "deep": SoftmaxPolicy(
+        BETA,
+        encoder=Layers([rng.normal(size=(D, 6)), rng.normal(size=(6, D))], [rng.normal(size=6), np.zeros(D)], "tanh"),
+    ),
+    "listed": SupportSoftmaxPolicy(BETA, LOGGING),
+}
+
+
+def dense_gradients(run, policy, objective, log, index):
+    """Gradients of minus the objective by beta and by the encoder's parameters, from all K log-probabilities at once."""
+    beta = torch.tensor(policy.actions, requires_grad=True)
+    x = torch.tensor(log.contexts)
+    module = None if run.trainable.encoding is None else run.trainable.encoding.module
+    scores = run.trainable.features(x) @ beta.T
+    if isinstance(policy, SupportSoftmaxPolicy):
+        barred = torch.ones((ROWS, K), dtype=torch.bool).scatter_(1, torch.tensor(log.support), False)
+        scores = scores.masked_fill(barred, -torch.inf)
+    rows = objective.prepare(log)
+    log_pi = torch.log_softmax(scores, dim=1)
+    if isinstance(policy, SupportSoftmaxPolicy) and rows.model is not None:
+        # -inf times a finite value: the dense sum must not see it
+        log_pi = log_pi.clamp(min=-1e4)
+    terms, batch = dense_terms(rows, log.contexts, log_pi, index=index)
+    value = objective.value(terms, batch)
+    wanted = [beta] + ([] if module is None else [p for p in module.parameters() if p.requires_grad])
+    found = torch.autograd.grad(-value, wanted, allow_unused=True)
+    return float(value.detach()), [torch.zeros_like(w) if g is None else g for w, g in zip(wanted, found, strict=True)]
+
+
+@pytest.mark.parametrize("kind", POLICIES)
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda o: o.label)
+def test_a_step_follows_the_dense_gradient(objective, kind) -> None:
+    policy, log, index = POLICIES[kind], a_log(), np.arange(5, 37)
+    if kind == "listed" and isinstance(objective, PC):
+        pytest.skip("neighbours lie outside the support")
+    train = "both" if policy.encoder is not None else "actions"
+    settings = Settings(optimiser="sgd", precision="fp64", train=train, learning_rate=1.0)
+    run = _Run(log, policy, objective, settings, torch.device("cpu"))
+    value, (for_beta, *for_encoder) = dense_gradients(run, policy, objective, log, index)
+    before = run.trainable.parameters()
+    got = run._step(index, epoch=0, batch=0, step=0, rate=1.0)
+    after = run.trainable.parameters()
+    assert float(got) == pytest.approx(value, rel=1e-10)
+    np.testing.assert_allclose(before["beta"] - after["beta"], for_beta.numpy(), rtol=1e-8, atol=1e-12)
+    names = [name for name in before if name.startswith("encoder/")]
+    for name, gradient in zip(names, for_encoder, strict=True):
+        np.testing.assert_allclose(before[name] - after[name], gradient.numpy(), rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "objective", [OffCEM(LABELS, LinearRewards()), MIPS(LABELS), cLPI(0.1), IPS()], ids=lambda o: o.name
+)
+def test_clusters_follow_the_dense_gradient(objective) -> None:
+    """pi(a|x) = pi_cl(c|x) 1[a is the best of c], written out over all actions."""
+    log, index, start = a_log(), np.arange(30), np.random.default_rng(5).normal(size=(5, D))
+    if not isinstance(objective, OffCEM | MIPS):  # log pi of actions that are never played has no finite value
+        best = TwoStagePolicy(start, LABELS, MODEL).best_actions(log.contexts)[0]
+        plays = best[np.arange(ROWS), LABELS[log.actions]] == log.actions
+        log = log.rows(np.flatnonzero(plays))
+        index = np.arange(len(log))
+    policy = TwoStagePolicy(start, LABELS, MODEL)
+    settings = Settings(optimiser="sgd", precision="fp64", learning_rate=1.0)
+    run = _Run(log, policy, objective, settings, torch.device("cpu"))
+    clusters = torch.tensor(start, requires_grad=True)
+    x = torch.tensor(log.contexts)
+    by_cluster = torch.log_softmax(x @ clusters.T, dim=1)
+    best = torch.as_tensor(policy.best_actions(log.contexts)[0])
+    log_pi = torch.full((len(log), K), -1e4, dtype=torch.float64).scatter(1, best, by_cluster)
+    terms, batch = dense_terms(objective.prepare(log), log.contexts, log_pi, index=index)
+    value = objective.value(terms, batch)
+    (gradient,) = torch.autograd.grad(-value, clusters)
+    got = run._step(index, 0, 0, 0, 1.0)
+    assert float(got) == pytest.approx(float(value.detach()), rel=1e-9)
+    np.testing.assert_allclose(start - run.trainable.parameters()["beta"], gradient.numpy(), rtol=1e-8, atol=1e-12)
+
+
+def test_bpr_follows_its_dense_gradient_with_the_same_negatives() -> None:
+    log, index, policy = a_log(), np.arange(ROWS), SoftmaxPolicy(BETA)
+    run = _Run(log, policy, BPR(), Settings(optimiser="sgd", precision="fp64"), torch.device("cpu"))
+    rows = BPR().prepare(log)
+    active = index if rows.active is None else index[rows.active]
+    drawn = np.random.default_rng([0, 0, 0]).integers(0, K, (len(active), rows.negatives))
+    negatives = np.zeros((ROWS, rows.negatives), dtype=np.int64)
+    negatives[active] = drawn
+    beta = torch.tensor(BETA, requires_grad=True)
+    scores = torch.tensor(log.contexts) @ beta.T
+    terms, batch = dense_terms(rows, log.contexts, torch.log_softmax(scores, 1), scores=scores, negatives=negatives)
+    (gradient,) = torch.autograd.grad(-BPR().value(terms, batch), beta)
+    run._step(index, 0, 0, 0, 1.0)
+    np.testing.assert_allclose(BETA - run.trainable.parameters()["beta"], gradient.numpy(), rtol=1e-8, atol=1e-12)
+
+
+def test_rows_without_weight_count_in_the_batch_and_nowhere_else() -> None:
+    """The same batch with its zero rows computed densely gives the same step; 1/B stays."""
+    log, index = a_log(), np.arange(ROWS)
+    run = _Run(log, SoftmaxPolicy(BETA), LPI(), Settings(optimiser="sgd", precision="fp64"), torch.device("cpu"))
+    assert 0 < run.rows.active.sum() < ROWS
+    terms, batch = dense_terms(
+        run.rows, log.contexts, torch.log_softmax(torch.tensor(log.contexts @ BETA.T), 1), active_only=False
+    )
+    assert batch.size == ROWS
+    assert float(run._step(index, 0, 0, 0, 1.0)) == pytest.approx(float(LPI().value(terms, batch)), rel=1e-12)
+
+
+def test_distance_pulls_to_the_start() -> None:
+    log = a_log()
+    run = _Run(
+        log,
+        SoftmaxPolicy(BETA),
+        Distance(cLPI(0.1), 3.0),
+        Settings(optimiser="sgd", precision="fp64"),
+        torch.device("cpu"),
+    )
+    assert run.trainable.table.pull == pytest.approx(2 * 3.0 / ROWS)
+    np.testing.assert_array_equal(run.trainable.table.anchor.numpy(), BETA)
+
+
+@pytest.mark.parametrize("kind", ["adam", "sgd", "adagrad"])
+def test_dense_steps_are_torchs_own(kind) -> None:
+    beta = torch.randn(11, 3, dtype=torch.float64)
+    reference = beta.clone().requires_grad_()
+    table, squares = Table(beta.clone(), kind, pull=0.1), torch.zeros(11, 1, dtype=torch.float64)
+    kinds = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
+    for step in range(5):
+        gradient = torch.randn(11, 3, dtype=torch.float64)
+        table.begin(0.05)
+        for first, last in ((0, 4), (4, 11)):
+            table.block(first, last, gradient[first:last].clone())
+        table.finish()
+        if kind in kinds:
+            if step == 0:
+                optimiser = kinds[kind]([reference], lr=0.05)
+            reference.grad = gradient + 0.1 * reference.detach()
+            optimiser.step()
+        else:
+            whole = gradient + 0.1 * reference.detach()
+            squares = squares + whole.square().mean(1, keepdim=True)
+            reference.data -= 0.05 * whole / (squares.sqrt() + 1e-10)
+    assert torch.allclose(table.beta, reference.detach(), rtol=1e-10, atol=1e-12)
+    assert table.reach == pytest.approx(float(table.beta.norm(dim=1).max()))
+
+
+def test_lazy_adam_is_torchs_sparse_adam() -> None:
+    beta = torch.randn(12, 3, dtype=torch.float64)
+    reference = beta.clone().requires_grad_()
+    optimiser = torch.optim.SparseAdam([reference], lr=0.05)
+    table = Table(beta.clone(), "adam")
+    for step in range(6):
+        ids = torch.unique(torch.randint(0, 12, (5,), generator=torch.Generator().manual_seed(step)))
+        gradient = torch.randn(len(ids), 3, dtype=torch.float64, generator=torch.Generator().manual_seed(step))
+        table.begin(0.05)
+        table.rows(ids, gradient)
+        reference.grad = torch.sparse_coo_tensor(ids[None], gradient, (12, 3), check_invariants=True)
+        optimiser.step()
+    assert torch.allclose(table.beta, reference.detach(), atol=1e-5)  # its 1e-8 is over another scale
+
+
+def test_a_model_of_clusters_must_be_the_policys_own() -> None:
+    from manyarms.errors import InvalidInput
+
+    log, policy = a_log(), TwoStagePolicy(np.zeros((5, D)), LABELS, MODEL + 1)
+    run = _Run(log, policy, OffCEM(LABELS, LinearRewards()), Settings(), torch.device("cpu"))
+    with pytest.raises(InvalidInput, match="reward model"):
+        run._step(np.arange(5), 0, 0, 0, 0.1)
+
+
+def test_linear_models_of_the_package_are_recognised() -> None:
+    from manyarms.reward_models import dm_frequentist
+
+    model = dm_frequentist(a_log())
+    assert isinstance(model, LinearModel)
+    run = _Run(a_log(), SoftmaxPolicy(BETA), DM(model), Settings(precision="fp64"), torch.device("cpu"))
+    assert run.question.model_weights is not None
