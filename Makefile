@@ -25,7 +25,7 @@ help: ## list the targets
 setup: $(VENV)/.has-dev ## set up .venv for everything but the benchmarks
 	@echo "ready: $(BIN)/manyarms --help"
 
-demo: $(VENV)/.has-experiments ## show the main job: 100,000 items, a table, and out/demo/report.html
+demo: $(VENV)/.has-experiments ## show the main jobs on 100,000 items: tables, pictures, out/demo/report.html
 	@$(BIN)/manyarms demo --out out/demo
 
 # one thread per process: two pools of threads on two cores cost more than they give

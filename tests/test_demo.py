@@ -8,9 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from rich.console import Console
 
-from manyarms import demo
+from manyarms import demo, demo_learning
+from manyarms.worlds import CatalogueWorld
 
 SMALL = demo.Sizes(actions=300, effects=2, dim=3, rounds=60, runs=2)
 
@@ -42,3 +44,28 @@ def test_the_code_on_the_page_runs() -> None:
     code = demo._code(demo.Sizes(actions=50, effects=2, dim=2, rounds=10))
     assert len(code.strip().splitlines()) == 10
     exec(compile(code, "page", "exec"), {"print": lambda value: None})
+
+
+def test_the_offline_part_shows_true_values_and_draws_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = demo_learning.Sizes(actions=400, dim=9, rounds=800, epochs=2, batch=200, test=30, watched=10)
+    part = demo.Part("offline", partial(demo_learning.offline_learning, sizes=sizes))
+    monkeypatch.setattr(demo, "PARTS", (part,))
+    console = Console(file=io.StringIO(), width=120)
+    path = demo.run(tmp_path, seed=1, console=console)
+    assert isinstance(console.file, io.StringIO)
+    text, page = console.file.getvalue(), path.read_text()
+    for words in ("logging policy", "ips", "clpi (tau=0.01)", "best item of all", "true value", "rows/s"):
+        assert words in text
+    assert (tmp_path / "figures" / "offline.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in page and "ma.learn(" in page and "src=" not in page
+
+
+def test_a_worker_learns_the_same_as_this_process() -> None:
+    sizes = demo_learning.Sizes(actions=100, dim=9, rounds=300, epochs=1, batch=100, test=20, watched=5)
+    world = CatalogueWorld(100, 9, test=20, seed=0)
+    job = demo_learning.Job(world, world.log(300, seed=1), demo_learning.OBJECTIVES[1], 0, sizes)
+    threads = torch.get_num_threads()
+    first, second = demo_learning.act(job), demo_learning.act(job)
+    torch.set_num_threads(threads)
+    assert first.by_epoch == second.by_epoch and first.drawn == second.drawn
+    assert len(first.by_epoch) == 2

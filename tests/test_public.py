@@ -9,11 +9,12 @@ import sys
 import types
 from importlib import metadata, resources
 
+import numpy as np
 import pytest
 
 import manyarms
 
-HEAVY = {"matplotlib", "pandas", "polars", "pyarrow", "rich", "sklearn", "torch", "typer"}
+HEAVY = {"faiss", "matplotlib", "pandas", "polars", "pyarrow", "rich", "sklearn", "torch", "triton", "typer"}
 
 IMPORT_AND_TELL = """
 import json, sys
@@ -58,6 +59,43 @@ def test_importing_is_light() -> None:
     assert not HEAVY & set(json.loads(answer.stdout)["loaded"])
 
 
+def test_a_policy_is_learned_in_one_line() -> None:
+    """As README shows it: from a log and embeddings to decisions, everything after `ma.`."""
+    world = manyarms.worlds.CatalogueWorld(40, 4, k0=10, rank=2, segments=None, click_rate=0.1, seed=0)
+    log, embeddings, seen = world.log(rounds=300, seed=1), world.embeddings, [2, 3]
+    ma = manyarms
+    result = ma.learn(log, ma.SoftmaxPolicy(actions=embeddings), ma.cLPI(tau=0.01), seed=0)
+    chosen = result.policy.decide(world.contexts(1)[0], k=10, exclude=seen)
+    assert len(set(np.asarray(chosen).tolist()) - set(seen)) == 10
+    assert len(result.history) == 10 and result.certificate is None
+
+
+WITHOUT_TORCH = """
+import sys
+sys.modules["torch"] = None      # an import of it now fails
+import manyarms as ma
+ma.cLPI(tau=0.1), ma.SoftmaxPolicy, ma.ExactScan, ma.FaissIndex
+assert "learn" in dir(ma)
+try:
+    ma.learn
+except ma.MissingExtra as missing:
+    print(missing)
+try:
+    ma.lern
+except AttributeError as wrong:
+    print(wrong)
+"""
+
+
+def test_without_torch_everything_but_learning_is_there() -> None:
+    answer = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, check=True, timeout=60
+    )
+    missing, wrong = answer.stdout.splitlines()
+    assert "pip install 'manyarms[torch]'" in missing
+    assert "no attribute 'lern'" in wrong
+
+
 def test_the_metadata_is_sound() -> None:
     described = metadata.metadata("manyarms")
     assert described["Name"] == "manyarms"
@@ -66,7 +104,7 @@ def test_the_metadata_is_sound() -> None:
     assert described["Requires-Python"] == ">=3.11"
     assert described["Summary"]
     assert described["Description-Content-Type"] == "text/markdown"
-    assert {"all", "bench", "experiments", "frames", "lint", "test", "torch"} <= set(
+    assert {"all", "bench", "experiments", "faiss", "frames", "lint", "test", "torch"} <= set(
         described.get_all("Provides-Extra") or []
     )
     always = {

@@ -8,10 +8,12 @@ for x in world.contexts(5_000):
     agent.observe(x, a, world.reward(x, a))
 """
 
+from importlib import import_module as _import_module
 from importlib.metadata import PackageNotFoundError as _NotInstalled
 from importlib.metadata import version as _version
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from manyarms import bounds, evaluation, logs, policies, structure, weights, worlds
+from manyarms import bounds, evaluation, logs, objectives, policies, retrieval, structure, weights, worlds
 from manyarms.agent import Agent, load
 from manyarms.agents import (
     GLMTS,
@@ -53,9 +55,34 @@ from manyarms.inspection import inspect
 from manyarms.latent_prior import LatentPrior
 from manyarms.links import FunctionLink, LinearLink, NetworkLink
 from manyarms.logs import Actions, Columns, Encoding, LoggedData, estimate_propensities, open_log
+from manyarms.objectives import (
+    BPR,
+    DM,
+    DR,
+    ES,
+    ESLPI,
+    IPS,
+    IX,
+    LPI,
+    LS,
+    MIPS,
+    PC,
+    PWLL,
+    Distance,
+    ESBeta,
+    OffCEM,
+    RegKL,
+    RegKLLinear,
+    SampleVariance,
+    SelfNormalisedIPS,
+    cIPS,
+    cLPI,
+)
+from manyarms.policies import SoftmaxPolicy, SupportSoftmaxPolicy, TwoStagePolicy
 from manyarms.pretraining import Pretrained, pretrain
 from manyarms.prior_fitting import calibration, fit_prior
 from manyarms.priors import ActionPrior, HierarchicalPrior, MixedEffectPrior
+from manyarms.retrieval import ExactScan, FaissIndex
 from manyarms.reward_models import (
     BeliefModel,
     Clipped,
@@ -67,14 +94,46 @@ from manyarms.reward_models import (
     warm_start,
 )
 
+if _TYPE_CHECKING:
+    from manyarms import learning
+    from manyarms.learning import TorchEncoder, learn
+
+# what needs PyTorch is loaded when it is first asked for: `import manyarms` stays light
+_LATE = {"learn": "manyarms.learning", "TorchEncoder": "manyarms.learning"}
+
+
+def __getattr__(name: str) -> object:
+    if name == "learning":
+        return _import_module("manyarms.learning")
+    if name in _LATE:
+        return getattr(_import_module(_LATE[name]), name)
+    raise AttributeError(f"module 'manyarms' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 try:
     __version__ = _version("manyarms")
 except _NotInstalled:  # run from a source tree that is not installed
     __version__ = "0+unknown"
 
 __all__ = [
+    "BPR",
+    "DM",
+    "DR",
+    "ES",
+    "ESLPI",
     "GLMTS",
     "GLMUCB",
+    "IPS",
+    "IX",
+    "LPI",
+    "LS",
+    "MIPS",
+    "PC",
+    "PWLL",
     "UCB",
     "UCBGLM",
     "ActionPrior",
@@ -88,10 +147,14 @@ __all__ = [
     "Common",
     "DataError",
     "DiffusionPrior",
+    "Distance",
+    "ESBeta",
     "Encoding",
     "EpsilonGreedy",
     "EpsilonGreedyAgent",
+    "ExactScan",
     "FactoredRoot",
+    "FaissIndex",
     "FunctionLink",
     "GaussianRoot",
     "Greedy",
@@ -116,20 +179,31 @@ __all__ = [
     "MissingExtra",
     "MixedEffectPrior",
     "NetworkLink",
+    "OffCEM",
     "OwnChains",
     "Pessimistic",
     "Poisson",
     "Pretrained",
     "Propensity",
+    "RegKL",
+    "RegKLLinear",
+    "SampleVariance",
+    "SelfNormalisedIPS",
+    "SoftmaxPolicy",
     "StorageError",
+    "SupportSoftmaxPolicy",
     "Thompson",
+    "TorchEncoder",
     "TwoLevelPrior",
+    "TwoStagePolicy",
     "Uniform",
     "UniformAgent",
     "UnknownAction",
     "Weights",
     "belief_of",
     "bounds",
+    "cIPS",
+    "cLPI",
     "calibration",
     "choose",
     "dTS",
@@ -142,13 +216,17 @@ __all__ = [
     "fit_prior",
     "inspect",
     "jointTS",
+    "learn",
     "learned_structure",
+    "learning",
     "load",
     "logs",
     "meTS",
+    "objectives",
     "open_log",
     "policies",
     "pretrain",
+    "retrieval",
     "save_policy",
     "sdm",
     "structure",

@@ -10,24 +10,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from manyarms.command_options import Action, Context, DropMissing, Group, Log, Propensity, Reward, columns_of
 from manyarms.errors import InvalidInput
 
 if TYPE_CHECKING:
     from manyarms.inspection import Inspection
-    from manyarms.logs import Columns
 
 STYLES = {"problem": "bold red", "warning": "yellow", "note": "dim"}
 FOUND_PROBLEMS = 1
-
-Log = Annotated[Path, typer.Argument(help="A .parquet, .csv, .tsv, .dsjson, .json or .jsonl file; text may be .gz.")]
-Action = Annotated[str | None, typer.Option(help="Column of the action.", show_default="by name")]
-Reward = Annotated[str | None, typer.Option(help="Column of the reward.", show_default="by name")]
-Propensity = Annotated[str | None, typer.Option(help="Column of the propensity.", show_default="by name")]
-Context = Annotated[
-    list[str] | None,
-    typer.Option(help="A context column, or what several begin with; repeat for more.", show_default="by name"),
-]
-Group = Annotated[str | None, typer.Option(help="Column of the group (a user).", show_default="by name")]
 
 
 def register(app: typer.Typer) -> None:
@@ -72,7 +62,7 @@ def inspect(
     """
     from manyarms import inspection
 
-    columns = _columns(action, reward, propensity, context, group, event_id, timestamp)
+    columns = columns_of(action, reward, propensity, context, group, event_id, timestamp)
     found = inspection.inspect(log, columns, action_count=actions)
     target = out if out is not None else Path("out") / f"inspect-{log.name.split('.')[0]}.html"
     inspection.write_page(found, target)
@@ -80,29 +70,6 @@ def inspect(
     Console().print(f"page: {target}", highlight=False, soft_wrap=True)
     if strict and found.problems:
         raise typer.Exit(FOUND_PROBLEMS)
-
-
-def _columns(
-    action: str | None,
-    reward: str | None,
-    propensity: str | None,
-    context: list[str] | None,
-    group: str | None,
-    event_id: str | None = None,
-    timestamp: str | None = None,
-) -> Columns:
-    """Columns as they were named; the others are looked for by their usual names."""
-    from manyarms.logs.columns import GUESS, Columns
-
-    return Columns(
-        context=GUESS if not context else (context[0] if len(context) == 1 else context),
-        action=action or GUESS,
-        reward=reward or GUESS,
-        propensity=propensity or GUESS,
-        event_id=event_id or GUESS,
-        timestamp=timestamp or GUESS,
-        group=group or GUESS,
-    )
 
 
 def show(found: Inspection, console: Console) -> None:
@@ -150,9 +117,7 @@ def evaluate(
     propensity: Propensity = None,
     context: Context = None,
     group: Group = None,
-    drop_missing: Annotated[
-        bool, typer.Option("--drop-missing", help="Leave out rows without an action, a reward or a propensity.")
-    ] = False,
+    drop_missing: DropMissing = False,
     out: Annotated[Path, typer.Option(help="Where report.html and evaluation.json go.")] = Path("out/evaluate"),
     estimators: Annotated[
         str | None,
@@ -206,7 +171,7 @@ def evaluate(
     if (low is None) != (high is None):
         raise InvalidInput("--low, --high", "one of them", "both, or neither")
     found, page = command.run(
-        policy, log, out=out, columns=_columns(action, reward, propensity, context, group), drop_missing=drop_missing,
+        policy, log, out=out, columns=columns_of(action, reward, propensity, context, group), drop_missing=drop_missing,
         model=model, estimators=names, level=level, interval=interval, propensity_floor=floor, seed=seed,
         reward_range=None if low is None or high is None else (low, high),
     )  # fmt: skip

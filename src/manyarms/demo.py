@@ -24,6 +24,7 @@ from rich.table import Table
 from manyarms import report
 from manyarms._typing import Array, Ints
 from manyarms.demo_diffusion import diffusion_prior
+from manyarms.demo_learning import offline_learning
 from manyarms.experiments.builders import agent_call, mixed_effect_world
 from manyarms.experiments.claims import Measured, measured
 from manyarms.experiments.figures import mean_and_error
@@ -57,6 +58,7 @@ NEXT = (
     "Give `decide` only what may be shown now: `agent.decide(x, candidates=[3, 17, 4711])`, `exclude=`, or the best "
     "ten with `k=10`.",
     "`agent.save('folder')` and `ma.load('folder')`: the next decision after loading is the same, bit by bit.",
+    "`manyarms learn LOG --out POLICY/` learns a policy from your own log; `manyarms evaluate POLICY/ ANOTHER-LOG` judges it.",
     "`agent.add_actions(...)` and `agent.retire(ids)` while it runs; clicks in place of numbers with "
     "`ma.meTS(prior, ma.Logistic())`.",
 )
@@ -64,10 +66,13 @@ NEXT = (
 
 @dataclass(frozen=True)
 class Part:
-    """One job of the demonstration: shows itself on the console and returns blocks of the report."""
+    """One job of the demonstration: shows itself on the console and returns blocks of the report.
+
+    show: called with the console, the seed, and the folder for pictures.
+    """
 
     title: str
-    show: Callable[[Console, int], list[str]]
+    show: Callable[[Console, int, Path], list[str]]
 
 
 def run(out: Path | str, *, seed: int = 0, console: Console | None = None) -> Path:
@@ -76,7 +81,7 @@ def run(out: Path | str, *, seed: int = 0, console: Console | None = None) -> Pa
     started = time.monotonic()
     blocks: list[str] = []
     for part in PARTS:
-        blocks += part.show(console, seed)
+        blocks += part.show(console, seed, Path(out))
     facts = {
         "seed": str(seed),
         "time": f"{time.monotonic() - started:.0f} s on {cores()} cores",
@@ -128,7 +133,7 @@ class Line:
         return measured(self.regret[:, -1])
 
 
-def large_catalogue(console: Console, seed: int, sizes: Sizes = DEFAULT) -> list[str]:
+def large_catalogue(console: Console, seed: int, out: Path, sizes: Sizes = DEFAULT) -> list[str]:
     """meTS against LinTS, LinUCB and HierTS over a catalogue of 100,000 items."""
     console.print(
         f"A catalogue of {sizes.actions:,} items whose {sizes.dim} parameters mix {sizes.effects} shared effects; "
@@ -315,6 +320,7 @@ print(regret)
 PARTS: tuple[Part, ...] = (
     Part("a large catalogue", large_catalogue),
     Part("a prior from embeddings", diffusion_prior),
+    Part("a policy from a log", offline_learning),
 )
 
 __all__ = ["PARTS", "Part", "Sizes", "act", "large_catalogue", "run"]

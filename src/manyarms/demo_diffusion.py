@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from rich.console import Console
@@ -35,7 +36,7 @@ class Sizes:
 DEFAULT = Sizes()
 
 
-def diffusion_prior(console: Console, seed: int, sizes: Sizes = DEFAULT) -> list[str]:
+def diffusion_prior(console: Console, seed: int, out: Path, sizes: Sizes = DEFAULT) -> list[str]:
     """Pre-train on a Swiss roll of item embeddings, then let dTS and LinTS choose among new items."""
     console.print(
         f"\nA prior learned from {sizes.embeddings:,} item embeddings that lie on a Swiss roll; then {sizes.actions} new items, "

@@ -134,19 +134,29 @@ class Series:
     band: Array
 
 
-def line_chart(series: Sequence[Series], x_label: str, y_label: str, *, title: str) -> str:
-    """Curves with bands as SVG, each named at its end."""
-    width, height, left, right, top, bottom = 820.0, 430.0, 84.0, 96.0, 16.0, 52.0
+def line_chart(
+    series: Sequence[Series], x_label: str, y_label: str, *, title: str, from_zero: bool = True, right: float = 96.0
+) -> str:
+    """Curves with bands as SVG, each named at its end; the y axis begins at 0 unless told not to. right: room for names."""
+    width, height, left, top, bottom = 820.0, 430.0, 84.0, 16.0, 52.0
     x_end = max(float(s.x[-1]) for s in series)
-    y_end = max(float((s.y + s.band).max()) for s in series) or 1.0
-    x_ticks, y_ticks = nice_ticks(x_end), nice_ticks(y_end)
-    y_end = max(y_end, y_ticks[-1])
+    y_end = max(float((s.y + s.band).max()) for s in series)
+    if from_zero:
+        y_start, y_end = 0.0, y_end or 1.0
+        y_ticks = nice_ticks(y_end)
+        y_end = max(y_end, y_ticks[-1])
+    else:
+        y_start = min(float((s.y - s.band).min()) for s in series)
+        margin = 0.05 * (y_end - y_start) or 0.05 * abs(y_end) or 1.0
+        y_start, y_end = y_start - margin, y_end + margin
+        y_ticks = ticks_between(y_start, y_end)
+    x_ticks = nice_ticks(x_end)
 
     def px(x: float) -> float:
         return left + (width - left - right) * x / x_end
 
     def py(y: float) -> float:
-        return height - bottom - (height - top - bottom) * y / y_end
+        return height - bottom - (height - top - bottom) * (y - y_start) / (y_end - y_start)
 
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
@@ -167,7 +177,7 @@ def line_chart(series: Sequence[Series], x_label: str, y_label: str, *, title: s
     heights = _spread([py(float(s.y[-1])) for s in series], 16.0)
     for s, colour, label in zip(series, _colours(len(series)), heights, strict=True):
         upper = [f"{px(x):.1f},{py(y):.1f}" for x, y in zip(s.x, s.y + s.band, strict=True)]
-        lower = [f"{px(x):.1f},{py(max(y, 0.0)):.1f}" for x, y in zip(s.x, s.y - s.band, strict=True)]
+        lower = [f"{px(x):.1f},{py(max(y, y_start)):.1f}" for x, y in zip(s.x, s.y - s.band, strict=True)]
         line = [f"{px(x):.1f},{py(y):.1f}" for x, y in zip(s.x, s.y, strict=True)]
         parts.append(f'<polygon points="{" ".join(upper + lower[::-1])}" fill="{colour}" opacity="0.2"/>')
         parts.append(f'<polyline points="{" ".join(line)}" fill="none" stroke="{colour}" stroke-width="2.2"/>')
@@ -182,6 +192,14 @@ def nice_ticks(end: float, about: int = 5) -> list[float]:
     magnitude = 10.0 ** math.floor(math.log10(raw))
     step = next(m * magnitude for m in (1.0, 2.0, 2.5, 5.0, 10.0) if m * magnitude >= raw * 0.999)
     return [step * i for i in range(int(end / step + 1e-9) + 1)]
+
+
+def ticks_between(low: float, high: float) -> list[float]:
+    """Round numbers inside an interval."""
+    ticks = nice_ticks(high - low)
+    step = ticks[1] - ticks[0] if len(ticks) > 1 else high - low
+    first = math.ceil(low / step)
+    return [step * i for i in range(first, math.floor(high / step) + 1)]
 
 
 def _spread(positions: list[float], gap: float) -> list[float]:
@@ -215,5 +233,5 @@ def _with_code(text: str) -> str:
 
 __all__ = [
     "PALETTE", "CellText", "Note", "Series", "bullets", "code", "facts", "figure", "heading", "line_chart", "nice_ticks", "page",
-    "paragraph", "svg_of", "table", "warning",
+    "paragraph", "svg_of", "table", "ticks_between", "warning",
 ]  # fmt: skip

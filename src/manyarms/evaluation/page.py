@@ -23,6 +23,12 @@ def write(evaluation: Evaluation, path: Path) -> Path:
 
 def html(evaluation: Evaluation) -> str:
     """The whole document."""
+    lead = f"{evaluation.rows:,} rows, {evaluation.actions:,} actions; intervals at {evaluation.level:.4g}."
+    return report.page(f"Off-policy evaluation of {evaluation.policy}", lead, *blocks(evaluation))
+
+
+def blocks(evaluation: Evaluation) -> list[str]:
+    """What the page shows, for pages that show an evaluation among other things."""
     blocks = [report.warning(text) for text in evaluation.warnings]
     everything = (evaluation.logged, *evaluation.estimates)
     blocks += [
@@ -56,8 +62,7 @@ def html(evaluation: Evaluation) -> str:
     ]
     if evaluation.notes:
         blocks += [report.heading("Notes"), report.bullets(list(evaluation.notes))]
-    lead = f"{evaluation.rows:,} rows, {evaluation.actions:,} actions; intervals at {evaluation.level:.4g}."
-    return report.page(f"Off-policy evaluation of {evaluation.policy}", lead, *blocks)
+    return blocks
 
 
 def _row(estimate: Estimate) -> tuple[report.CellText, ...]:
@@ -108,4 +113,4 @@ def _overlap(evaluation: Evaluation) -> list[str]:
     ]  # fmt: skip
 
 
-__all__ = ["html", "write"]
+__all__ = ["blocks", "html", "write"]

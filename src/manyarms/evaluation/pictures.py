@@ -8,7 +8,7 @@ from html import escape
 
 from manyarms._typing import Array
 from manyarms.evaluation.results import Estimate
-from manyarms.report import PALETTE, nice_ticks
+from manyarms.report import PALETTE, nice_ticks, ticks_between
 
 WIDTH = 820.0
 Curve = tuple[str, Array, Array]
@@ -65,7 +65,7 @@ def whiskers(estimates: Sequence[Estimate], reference: float, *, title: str) -> 
         return left + (WIDTH - left - right) * (min(max(x, low), high) - low) / (high - low)
 
     parts = [_open(height, title)]
-    for tick in _between(low, high):
+    for tick in ticks_between(low, high):
         x = px(tick)
         parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{height - bottom}" stroke="#eee"/>')
         parts.append(_text(x, height - bottom + 20, f"{tick:.3g}"))
@@ -105,14 +105,6 @@ def _labels(
         _text((left + WIDTH - right) / 2, height - 10, x_label),
         f'<text transform="translate(16 {middle:.0f}) rotate(-90)" text-anchor="middle" fill="#444">{escape(y_label)}</text>',
     ]
-
-
-def _between(low: float, high: float) -> list[float]:
-    """Round numbers inside an interval."""
-    ticks = nice_ticks(high - low)
-    step = ticks[1] - ticks[0] if len(ticks) > 1 else high - low
-    first = math.ceil(low / step)
-    return [step * i for i in range(first, math.floor(high / step) + 1)]
 
 
 def _some(low: int, high: int) -> list[int]:

@@ -156,12 +156,15 @@ class ListedActions:
             raise InvalidInput("support", "nothing", "a list of actions for every row")
         lists = asked.lists
         self._h, self._lists = asked.h.detach(), lists
-        self._gathered = self.table.beta[lists.clamp(min=0)].to(self._h.dtype)  # (b, k, l)
+        self._padded = bool((lists < 0).any())
+        known = lists.clamp(min=0) if self._padded else lists
+        # by number, and not by an index array: that is several times slower
+        self._gathered = self.table.beta.index_select(0, known.reshape(-1)).view(*lists.shape, -1)  # (b, k, l)
         self._leaf = torch.bmm(self._gathered, self._h[:, :, None])[:, :, 0].requires_grad_()
         if question.raw_scores:
             return Terms(self._leaf[:, :0], scores=self._leaf.gather(1, places(lists, asked.ids)))
         scores = self._leaf if asked.offsets is None else self._leaf + asked.offsets
-        log_pi = torch.log_softmax(scores.masked_fill(lists < 0, -math.inf), dim=1)
+        log_pi = torch.log_softmax(scores.masked_fill(lists < 0, -math.inf) if self._padded else scores, dim=1)
         terms = Terms(_at(log_pi, lists, asked.ids))
         if (
             asked.offsets is not None
@@ -179,8 +182,12 @@ class ListedActions:
         for_h = torch.bmm(gradient[:, None], self._gathered)[:, 0] if want_h else None
         if self.learns_table:
             rows = torch.arange(len(gradient), device=gradient.device)[:, None].expand_as(gradient)
-            used = self._lists >= 0
-            _sparse_step(self, self._h, rows[used], self._lists[used], gradient[used], want_h=False)
+            if self._padded:
+                used = self._lists >= 0
+                rows, ids, singles = rows[used], self._lists[used], gradient[used]
+            else:
+                rows, ids, singles = rows.reshape(-1), self._lists.reshape(-1), gradient.reshape(-1)
+            _sparse_step(self, self._h, rows, ids, singles, want_h=False)
         return for_h
 
 
@@ -268,7 +275,9 @@ def _sparse_step(engine: Engine, h: Tensor, rows: Tensor, ids: Tensor, singles: 
         for_h = torch.zeros_like(h).index_add_(0, rows, singles[:, None] * engine.table.beta[ids].to(h.dtype))
     if engine.learns_table and len(ids):
         unique, where = torch.unique(ids, return_inverse=True)
-        gradient = h.new_zeros((len(unique), h.shape[1])).index_add_(0, where, singles[:, None] * h[rows])
+        gradient = h.new_zeros((len(unique), h.shape[1])).index_add_(
+            0, where, h.index_select(0, rows).mul_(singles[:, None])
+        )
         engine.table.rows(unique, gradient)
     return for_h
 

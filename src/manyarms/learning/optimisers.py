@@ -76,27 +76,26 @@ class Table:
         self._next_reach = max(self._next_reach, self._reach_of(beta))
 
     def rows(self, ids: Tensor, gradient: Tensor) -> None:
-        """Update some rows, each named once."""
-        beta = self.beta[ids]
+        """Update some rows, each named once; `gradient` may be overwritten. Rows are read and written by number, never twice."""
         self.version += 1
         if self.pull:
-            gradient = gradient.add(beta if self.anchor is None else beta - self.anchor[ids], alpha=self.pull)
-        if self.kind == "sgd":
-            step = gradient
-            rate = self.rate
-        elif self.kind == "adagrad":
-            squares = self.moments["squares"][ids] + gradient.square().mean(dim=1)
-            self.moments["squares"][ids] = squares
-            step, rate = gradient / (squares.sqrt()[:, None] + 1e-10), self.rate
-        else:
-            mean = torch.lerp(self.moments["first"][ids], gradient, 1 - FIRST)
-            square = self.moments["second"][ids].mul_(SECOND).addcmul_(gradient, gradient, value=1 - SECOND)
-            self.moments["first"][ids], self.moments["second"][ids] = mean, square
-            rate, scale = self.rates()
+            beta = self.beta.index_select(0, ids)
+            gradient.add_(beta if self.anchor is None else beta - self.anchor.index_select(0, ids), alpha=self.pull)
+        rate, scale = self.rates()
+        step = gradient
+        if self.kind == "adagrad":
+            squares = self.moments["squares"]
+            squares.index_add_(0, ids, gradient.square().mean(dim=1))
+            step = gradient.div_(squares.index_select(0, ids).sqrt_().add_(1e-10)[:, None])
+        elif self.kind == "adam":
+            mean = self.moments["first"].index_select(0, ids).lerp_(gradient, 1 - FIRST)
+            self.moments["first"].index_copy_(0, ids, mean)
+            square = self.moments["second"].index_select(0, ids).mul_(SECOND)
+            square.addcmul_(gradient, gradient, value=1 - SECOND)
+            self.moments["second"].index_copy_(0, ids, square)
             step, rate = mean.div_(square.sqrt_().add_(TINY / scale)), rate / scale
-        beta.sub_(step, alpha=rate)
-        self.beta[ids] = beta
-        self.reach = max(self.reach, self._reach_of(beta))
+        self.beta.index_add_(0, ids, step.mul_(-rate))
+        self.reach = math.inf  # whoever needs it takes all rows anyway
 
     def state(self) -> dict[str, Tensor]:
         """Everything that a later `restore` needs to go on to the same result."""

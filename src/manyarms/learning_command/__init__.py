@@ -1,0 +1,16 @@
+"""`manyarms learn LOG`: a file of rounds in, a folder with a learned policy and a report out.
+
+inputs.py      the log, and embeddings of actions from a file
+choices.py     which objective, on which policy, from which start
+running.py     learn, judge on held-out rows, save
+progress.py    how far it is: a bar in a terminal, a line now and then elsewhere
+page.py        the closing report and the closing table
+"""
+
+from __future__ import annotations
+
+from manyarms.learning_command.choices import Choices
+from manyarms.learning_command.inputs import Embeddings, Inputs, read_embeddings
+from manyarms.learning_command.running import Outcome, run
+
+__all__ = ["Choices", "Embeddings", "Inputs", "Outcome", "read_embeddings", "run"]
