@@ -7,15 +7,18 @@ settled by the differences themselves.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from manyarms import validate
-from manyarms._typing import Array, Ints
+from manyarms._typing import Array, Bools, Ints
 from manyarms.errors import InvalidInput
+from manyarms.policies.top import top_k
 
-DISTANCES = 1 << 21  # numbers in a block of distances
+DISTANCES = 1 << 19  # numbers in a block of distances
+ROWS = 64  # actions whose neighbours are looked for together: one pass over all others serves them all
 ROUNDING = 1e-12  # of the squared lengths: far more than a product of two vectors can be off
 
 
@@ -37,25 +40,37 @@ class Neighbours:
 
     def lists(self, actions: Ints) -> Iterator[tuple[int, Ints]]:
         """Each of the actions (m,) with the ids of its neighbours, ascending."""
-        step = max(1, DISTANCES // len(self.embeddings))
-        for start in range(0, len(actions), step):
-            part = actions[start : start + step]
-            near = -2.0 * (self.embeddings[part] @ self.embeddings.T)
-            near += self._squares
-            near += self._squares[part][:, None]
-            doubt = ROUNDING * (self._squares[part] + self._squares.max())
-            for action, row, slack in zip(part.tolist(), near, doubt.tolist(), strict=True):
-                yield action, self._settled(action, row, slack)
+        for start in range(0, len(actions), ROWS):
+            part = actions[start : start + ROWS]
+            slack = ROUNDING * (self._squares[part] + self._squares.max())
+            limit = np.full(len(part), np.inf if self.radius is None else self.radius**2)
+            if self.k is not None:
+                limit = -top_k((-near for _, near in self._blocks(part)), self.k)[1][:, -1] + slack
+            found: list[list[Ints]] = [[] for _ in part]
+            sure: list[list[Bools]] = [[] for _ in part]
+            for first, near in self._blocks(part):
+                row, column = np.nonzero(near <= (limit + slack)[:, None])
+                for i in np.unique(row):
+                    here = column[row == i]
+                    found[i].append(first + here)
+                    sure[i].append(near[i, here] < limit[i] - slack[i])
+            for i, action in enumerate(part.tolist()):
+                yield action, self._settled(action, _joined(found[i], np.int64), _joined(sure[i], np.bool_))
 
-    def _settled(self, action: int, near: Array, slack: float) -> Ints:
+    def _blocks(self, part: Ints) -> Iterator[tuple[int, Array]]:
+        """Squared distances (m, width) of the actions `part` to consecutive blocks of all actions."""
+        mine, squares = self.embeddings[part], self._squares[part][:, None]
+        for first in range(0, len(self.embeddings), DISTANCES // ROWS):
+            others = slice(first, first + DISTANCES // ROWS)
+            near = mine @ self.embeddings[others].T
+            near *= -2.0
+            near += self._squares[others]
+            near += squares
+            yield first, near
+
+    def _settled(self, action: int, ids: Ints, sure: Bools) -> Ints:
+        """What the product left in doubt, decided by the differences themselves."""
         if self.radius is not None:
-            limit = self.radius**2
-        else:
-            assert self.k is not None
-            limit = float(np.partition(near, self.k - 1)[self.k - 1]) + slack
-        ids = np.flatnonzero(near <= limit + slack)
-        if self.radius is not None:
-            sure = near[ids] < limit - slack
             exact = np.linalg.norm(self.embeddings[ids[~sure]] - self.embeddings[action], axis=1)
             keep = sure.copy()
             keep[~sure] = exact < self.radius
@@ -64,6 +79,10 @@ class Neighbours:
         exact = np.linalg.norm(self.embeddings[ids] - self.embeddings[action], axis=1)
         exact[ids == action] = -1.0  # itself first, also among copies of it
         return np.sort(ids[np.lexsort((ids, exact))[: self.k]])
+
+
+def _joined(parts: list[Any], kind: type) -> Any:
+    return np.concatenate(parts) if parts else np.empty(0, dtype=kind)
 
 
 def cluster_actions(embeddings: npt.ArrayLike, clusters: int, *, seed: int = 0) -> Ints:

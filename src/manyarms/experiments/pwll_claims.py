@@ -116,7 +116,12 @@ def flagged(results: Results, claims: list[Claim]) -> list[Claim]:
     """Statements about made-up data say so."""
     if all(results.parameter(panel, "data") != MADE_UP for panel in results.panels):
         return claims
-    return [replace(made, statement=f"[made-up interactions] {made.statement}") for made in claims]
+    return [
+        replace(made, statement=f"[made-up interactions] {made.statement}")
+        if MADE_UP in made.panel or not made.panel
+        else made
+        for made in claims
+    ]
 
 
 __all__ = [

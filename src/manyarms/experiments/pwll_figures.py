@@ -32,6 +32,7 @@ LOOKS: Mapping[str, tuple[str, str]] = {
     "POTEC": (PALETTE[2], "--"),
     "PC": (PALETTE[5], "-."),
     "RegKL-LIN": (PALETTE[2], "--"),
+    "SVP": ("#1a1a1a", "--"),
     LOGGING: ("#8a8a8a", ":"),
 }
 MARKERS = "os^Dv"

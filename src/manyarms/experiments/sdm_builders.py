@@ -22,9 +22,10 @@ from manyarms.experiments.builders import movielens_world
 from manyarms.experiments.spec import Call
 from manyarms.latent_prior import LatentPrior
 from manyarms.logs.data import LoggedData
+from manyarms.objectives import DR, MIPS, PC, Objective, SelfNormalisedIPS, cIPS
 from manyarms.policies.base import Policy
 from manyarms.policies.simple import UniformPolicy
-from manyarms.policy_gradient import DR, IPS, MIPS, PC, Objective, SelfNormalisedIPS, learn_policy, nearest
+from manyarms.policies.softmax import SoftmaxPolicy
 from manyarms.reward_models import (
     BeliefModel,
     LinearModel,
@@ -34,7 +35,6 @@ from manyarms.reward_models import (
     pessimism_width,
     sdm,
 )
-from manyarms.weights import ClipPropensities
 from manyarms.worlds.base import World
 from manyarms.worlds.latent import Latent
 from manyarms.worlds.logged import log_from, skewed_policy
@@ -172,26 +172,31 @@ def misspecified(prior: StructuredPrior, error: float, parts: str, seed: int) ->
 def objective_of(name: str, setting: Setting, log: LoggedData) -> Objective:
     """An objective by name, with this project's choice of what the thesis leaves open."""
     K = log.action_count
-    clip = ClipPropensities(0.25 / K)
+    tau = 0.25 / K
     if name == "IPS":
-        return IPS(clip)
+        return cIPS(tau)
     if name == "snIPS":
         return SelfNormalisedIPS()
     if name == "DR":
-        return DR(dm_frequentist(log, RIDGE), clip)
+        return DR(dm_frequentist(log, RIDGE), tau)
     groups = max(2, round(K**0.5))
     if name == "MIPS":
         labels = setting.labels if setting.labels is not None else cluster_actions(setting.embeddings, groups)
         return MIPS(labels)
     if name == "PC":
-        return PC(nearest(setting.embeddings, max(2, groups // 2)))
+        return PC(setting.embeddings, k=max(2, groups // 2))
     raise InvalidInput("objective", repr(name), "IPS, snIPS, DR, MIPS or PC")
 
 
 def _by_gradient(setting: Setting, log: LoggedData, seed: int, objective: str = "IPS", steps: int = STEPS) -> Policy:
     epochs = max(1, round(steps / -(-len(log) // BATCH)))
     made = objective_of(objective, setting, log)
-    return learn_policy(log, made, epochs=epochs, batch=BATCH, learning_rate=RATE, seed=seed).policy
+    from manyarms.learning import learn as by_gradient  # late: it needs PyTorch
+
+    start = SoftmaxPolicy(np.zeros((log.action_count, log.dim)))  # the uniform policy
+    return by_gradient(
+        log, start, made, epochs=epochs, batch=BATCH, learning_rate=RATE, seed=seed, precision="fp64", device="cpu"
+    ).policy
 
 
 def learner(kind: str, **options: Any) -> Call:

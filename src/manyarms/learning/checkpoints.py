@@ -111,6 +111,7 @@ def fingerprint(log: LoggedData, policy: Learnable, objective: Objective, settin
         if array is not None:
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     start = policy.clusters if hasattr(policy, "clusters") else policy.actions
+    digest.update(np.float64(getattr(policy, "sigma", 0.0)).tobytes())
     digest.update(np.ascontiguousarray(start).view(np.uint8).data)
     words: dict[str, Any] = {"policy": repr(policy), "objective": objective.label, **settings.described()}
     words.pop("epochs" if settings.schedule == "constant" else "", None)  # a longer run may go on from a shorter one
@@ -122,6 +123,9 @@ def _arrays(trainable: Trainable) -> dict[str, AnyArray]:
     arrays: dict[str, AnyArray] = {
         f"table/{name}": tensor.detach().cpu().numpy() for name, tensor in trainable.table.state().items()
     }
+    for extra, small in trainable.engine.extra.items():
+        for name, tensor in small.state().items():
+            arrays[f"extra/{extra}/{name}"] = tensor.detach().cpu().numpy()
     arrays["table/steps"] = np.asarray(trainable.table.steps)
     encoding = trainable.encoding
     if encoding is not None:
@@ -140,6 +144,9 @@ def _restore(trainable: Trainable, spec: dict[str, Any], arrays: dict[str, AnyAr
 
     table = {name: torch.as_tensor(array) for name, array in part("table/").items() if name != "steps"}
     trainable.table.restore(table, int(arrays["table/steps"]))
+    for extra, small in trainable.engine.extra.items():
+        state_of = {name: torch.as_tensor(array) for name, array in part(f"extra/{extra}/").items()}
+        small.restore(state_of, int(arrays["table/steps"]))
     encoding = trainable.encoding
     if encoding is None:
         return

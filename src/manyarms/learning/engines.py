@@ -44,6 +44,7 @@ class Asked:
     ids: Tensor  # (b, m), -1 pads
     wanted: Tensor | None = None  # (b,) groups
     lists: Tensor | None = None  # (b, k) actions on offer, -1 pads
+    seed: int = 0  # for engines that draw
     offsets: Tensor | None = None  # (b, k) added to the scores of listed actions: minus log(S q) for sampled ones
 
 
@@ -55,6 +56,7 @@ class Question:
     model: ModelValues | None = None
     model_weights: Tensor | None = None  # (K, d), for linear models
     raw_scores: bool = False
+    draws: bool = False  # single draws of the parameters
     rising: bool = False  # no derivative by a log-probability is negative
 
     def values(self, x: Tensor, first: int, last: int) -> Tensor:
@@ -82,6 +84,10 @@ class Engine(Protocol):
     table: Table
     learns_table: bool
 
+    @property
+    def extra(self) -> dict[str, Table]:
+        """What is learned beside the table, by name."""
+
     def forward(self, asked: Asked, question: Question) -> Terms:
         """What the objective asked for."""
 
@@ -94,6 +100,7 @@ class AllActions:
 
     def __init__(self, table: Table, learns_table: bool = True) -> None:
         self.table, self.learns_table = table, learns_table
+        self.extra: dict[str, Table] = {}
 
     def forward(self, asked: Asked, question: Question, values: Values | None = None) -> Terms:
         h, beta = asked.h.detach(), self.table.beta
@@ -150,6 +157,7 @@ class ListedActions:
 
     def __init__(self, table: Table, learns_table: bool = True) -> None:
         self.table, self.learns_table = table, learns_table
+        self.extra: dict[str, Table] = {}
 
     def forward(self, asked: Asked, question: Question) -> Terms:
         if asked.lists is None:

@@ -23,6 +23,8 @@ from manyarms._typing import AnyArray, Ints
 from manyarms.errors import InvalidInput
 from manyarms.learning.checkpoints import Checkpoints, State, fingerprint
 from manyarms.learning.engines import Asked, Question
+from manyarms.learning.families import seed_of
+from manyarms.learning.logging_rows import logging_rows
 from manyarms.learning.optimisers import schedule
 from manyarms.learning.results import Epoch, Learned, Moment
 from manyarms.learning.settings import Settings
@@ -83,8 +85,9 @@ class _Run:
     ) -> None:
         self.log, self.objective, self.settings, self.device = log, objective, settings, device
         self.rows: Rows = objective.prepare(log)
-        distance = 2 * float(getattr(objective, "distance", 0.0)) / len(log)
-        self.trainable = Trainable(policy, log, settings, distance, device)
+        distance = 2 * float(getattr(objective, "distance", 0.0)) / len(log) + 2 * self.rows.squared_distance
+        self.trainable = Trainable(policy, log, settings, distance, device, self.rows.all_actions)
+        self.logging = logging_rows(log, device, self.trainable.dtype) if self.rows.all_actions else None
         self.contexts = torch.as_tensor(log.contexts, dtype=self.trainable.dtype, device=device)
         self.columns = {name: self._tensor(column) for name, column in self.rows.columns.items()}
         self.ids = None if callable(self.rows.ids) else self._tensor(self.rows.ids)
@@ -174,18 +177,18 @@ class _Run:
             index = index[self.rows.active[index]]
         rows = self._sent(index)
         asked = self._asked(index, rows, step, rng)
-        trainable.table.begin(rate)
+        trainable.begin(rate)
         terms = trainable.engine.forward(asked, self.question)
-        value: Tensor = self.objective.value(
-            terms, Batch({name: column[rows] for name, column in self.columns.items()}, size)
-        )
+        columns = {name: column[rows] for name, column in self.columns.items()}
+        logging = None if self.logging is None else self.logging(asked.x)
+        value: Tensor = self.objective.value(terms, Batch(columns, size, logging))
         if value.requires_grad:
             (-value).backward()  # type: ignore[no-untyped-call]
         gradient = trainable.engine.backward(want_h=trainable.learns_encoder)
         if trainable.encoding is not None and gradient is not None:
             asked.h.backward(gradient)  # type: ignore[no-untyped-call]
             trainable.encoding.step(rate)
-        trainable.table.finish()
+        trainable.finish()
         return value.detach()
 
     def _asked(self, index: Ints, rows: Tensor, step: int, rng: np.random.Generator) -> Asked:
@@ -195,7 +198,7 @@ class _Run:
         if self.rows.negatives:
             extra = self._tensor(rng.integers(0, self.log.action_count, (len(index), self.rows.negatives)))
             ids = torch.cat([ids, extra], dim=1)
-        asked = Asked(x, h, ids, wanted=None if self.wanted is None else self.wanted[rows])
+        asked = Asked(x, h, ids, wanted=None if self.wanted is None else self.wanted[rows], seed=seed_of(rng))
         if self.lists is not None:
             asked.lists = self.lists[rows]
         elif self.trainable.sampler is not None:
@@ -226,6 +229,7 @@ class _Run:
             model_weights=None if weights is None else self._tensor(weights),
             raw_scores=rows.raw_scores,
             rising=rows.rising,
+            draws=rows.draws,
         )
 
     def _tensor(self, array: AnyArray) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from manyarms.policies.randomised import GaussianPolicy, MixedLogitPolicy
 from manyarms.policies.softmax import SoftmaxPolicy
 from manyarms.policies.support_softmax import SupportSoftmaxPolicy
 from manyarms.policies.two_stage import TwoStagePolicy
@@ -40,7 +41,7 @@ class Moment:
 class Learned:
     """A learned policy (plain arrays: it is saved and decides without PyTorch) and how it was found."""
 
-    policy: SoftmaxPolicy | SupportSoftmaxPolicy | TwoStagePolicy
+    policy: SoftmaxPolicy | SupportSoftmaxPolicy | TwoStagePolicy | GaussianPolicy | MixedLogitPolicy
     history: tuple[Epoch, ...]
     objective: str
     settings: dict[str, Any] = field(default_factory=dict)

@@ -25,7 +25,9 @@ class Settings:
     number a row: the cheapest adaptive one where only listed actions are touched). l2: adds l2/2 ||theta - anchor||^2 to the
     loss; `towards` says which anchor: zero, the start, or the logging policy's parameters. train: the actions' parameters, the
     encoder's, or both; unless given, the encoder's where the policy has one. precision: fp32, or fp64 for small problems; on a
-    GPU also tf32 or bf16 for products, with sums in fp32. sampler: None for the exact softmax. patience: stop after so many
+    GPU also tf32 or bf16 for products, with sums in fp32. sampler: None for the exact softmax. learn_sigma,
+    draws: for randomised policies, whether sigma is learned, and how many draws make a probability (None: by quadrature for
+    Gaussian policies, 32 draws for mixed-logit ones). patience: stop after so many
     epochs without a better validation, and keep the best policy.
     """
 
@@ -41,6 +43,8 @@ class Settings:
     patience: int | None = None
     seed: int = 0
     sampler: Any = None
+    learn_sigma: bool = True
+    draws: int | None = None
 
     def __post_init__(self) -> None:
         validate.count("epochs", self.epochs)
@@ -48,6 +52,8 @@ class Settings:
         validate.positive("learning_rate", self.learning_rate)
         validate.not_negative("l2", self.l2)
         validate.count("seed", self.seed, least=0)
+        if self.draws is not None:
+            validate.count("draws", self.draws)
         if self.patience is not None:
             validate.count("patience", self.patience)
         one_of("schedule", self.schedule, SCHEDULES)

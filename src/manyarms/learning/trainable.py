@@ -14,17 +14,20 @@ from manyarms._typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.learning.encoders import from_torch, to_torch
 from manyarms.learning.engines import AllActions, Clusters, Engine, ListedActions
+from manyarms.learning.families import WholeChoice, sigma_table
 from manyarms.learning.optimisers import Table
 from manyarms.learning.sampled import Sampler
 from manyarms.learning.settings import Settings
 from manyarms.logs.data import LoggedData
 from manyarms.policies.encoders import Encoder
+from manyarms.policies.randomised import GaussianPolicy, MixedLogitPolicy
 from manyarms.policies.softmax import SoftmaxPolicy, TopSoftmaxPolicy
 from manyarms.policies.support_softmax import SupportSoftmaxPolicy
 from manyarms.policies.support_softmax import places as logged_places
 from manyarms.policies.two_stage import TwoStagePolicy
 
-Learnable = SoftmaxPolicy | SupportSoftmaxPolicy | TwoStagePolicy
+Learnable = SoftmaxPolicy | SupportSoftmaxPolicy | TwoStagePolicy | GaussianPolicy | MixedLogitPolicy
+Randomised = (GaussianPolicy, MixedLogitPolicy)
 
 
 @dataclass
@@ -54,11 +57,19 @@ class Trainable:
     """A policy in training."""
 
     def __init__(
-        self, policy: Learnable, log: LoggedData, settings: Settings, distance: float, device: torch.device
+        self,
+        policy: Learnable,
+        log: LoggedData,
+        settings: Settings,
+        distance: float,
+        device: torch.device,
+        all_actions: bool = False,
     ) -> None:
         if not isinstance(policy, Learnable):
             raise InvalidInput(
-                "policy", repr(policy), "a SoftmaxPolicy, SupportSoftmaxPolicy or TwoStagePolicy to start from"
+                "policy",
+                repr(policy),
+                "a policy that can be learned: softmax, support softmax, two-stage, Gaussian, mixed-logit",
             )
         if policy.action_count != log.action_count:
             raise InvalidInput(
@@ -70,7 +81,8 @@ class Trainable:
             raise InvalidInput("policy", f"contexts of length {policy.dim}", f"contexts of the log's length {log.dim}")
         self.device = device
         # not the policy itself: its parameters are copied below, and nobody may need the original ones any longer
-        self.temperature, self.encoder = policy.temperature, policy.encoder
+        self.temperature, self.encoder = getattr(policy, "temperature", 1.0), policy.encoder
+        self.all_actions = all_actions
         self._remake = _remake(policy)
         self.dtype = torch.float64 if settings.precision == "fp64" else torch.float32
         start = policy.clusters if isinstance(policy, TwoStagePolicy) else policy.actions
@@ -112,6 +124,8 @@ class Trainable:
     def parameters(self) -> dict[str, AnyArray]:
         """Copies of all that is learned."""
         out: dict[str, AnyArray] = {"beta": self.table.beta.detach().cpu().numpy().copy()}
+        for name, table in self.engine.extra.items():
+            out[name] = table.beta.detach().cpu().numpy().copy()
         if self.encoding is not None:
             for name, tensor in self.encoding.module.state_dict().items():
                 out[f"encoder/{name}"] = tensor.detach().cpu().numpy().copy()
@@ -122,7 +136,17 @@ class Trainable:
         encoder = self.encoder
         if self.encoding is not None and encoder is not None:
             encoder = from_torch(encoder, self.encoding.module, parameters)
-        return self._remake(parameters["beta"], encoder)
+        return self._remake(parameters, encoder)
+
+    def begin(self, rate: float) -> None:
+        """A new step of everything that has a table."""
+        for table in (self.table, *self.engine.extra.values()):
+            table.begin(rate)
+
+    def finish(self) -> None:
+        """The step is over."""
+        for table in (self.table, *self.engine.extra.values()):
+            table.finish()
 
     # ---- parts
 
@@ -144,6 +168,21 @@ class Trainable:
             labels = torch.tensor(policy.labels, device=self.device)
             weights = torch.tensor(np.asarray(policy.model), dtype=self.dtype, device=self.device)
             return Clusters(table, labels, weights, learns_table)
+        if isinstance(policy, Randomised):
+            family = "gaussian" if isinstance(policy, GaussianPolicy) else "mixed-logit"
+            log_sigma = sigma_table(policy.sigma, settings.optimiser, self.dtype, self.device)
+            return WholeChoice(
+                table,
+                family,
+                learns_table,
+                log_sigma=log_sigma,
+                learns_sigma=settings.learn_sigma,
+                draws=settings.draws,
+            )
+        if self.all_actions and isinstance(policy, SoftmaxPolicy):
+            return WholeChoice(table, "softmax", learns_table)
+        if self.all_actions:
+            raise InvalidInput("policy", repr(policy), "a policy over all actions, for this objective")
         if isinstance(policy, SupportSoftmaxPolicy) or settings.sampler is not None:
             return ListedActions(table, learns_table)
         if self.device.type == "cuda" and settings.precision != "fp64":
@@ -166,16 +205,29 @@ def _lists(policy: Learnable, log: LoggedData) -> Ints | None:
     return lists
 
 
-def _remake(policy: Learnable) -> Callable[[AnyArray, Encoder | None], Learnable]:
+Remake = Callable[[dict[str, AnyArray], Encoder | None], Learnable]
+
+
+def _remake(policy: Learnable) -> Remake:
     """How to make a policy of the same kind from other parameters."""
+    if isinstance(policy, GaussianPolicy):
+        nodes = policy.nodes
+        return lambda new, encoder: GaussianPolicy(new["beta"], _sigma(new), encoder, nodes)
+    if isinstance(policy, MixedLogitPolicy):
+        draws, seed = policy.draws, policy.seed
+        return lambda new, encoder: MixedLogitPolicy(new["beta"], _sigma(new), encoder, draws, seed)
     temperature = policy.temperature
     if isinstance(policy, TwoStagePolicy):
         labels, model = policy.labels, policy.model
-        return lambda beta, encoder: TwoStagePolicy(beta, labels, model, temperature, encoder)
+        return lambda new, encoder: TwoStagePolicy(new["beta"], labels, model, temperature, encoder)
     if isinstance(policy, SupportSoftmaxPolicy):
         support = policy.restricts_to
-        return lambda beta, encoder: SupportSoftmaxPolicy(beta, support, temperature, encoder)
-    return lambda beta, encoder: SoftmaxPolicy(beta, temperature, encoder)
+        return lambda new, encoder: SupportSoftmaxPolicy(new["beta"], support, temperature, encoder)
+    return lambda new, encoder: SoftmaxPolicy(new["beta"], temperature, encoder)
+
+
+def _sigma(parameters: dict[str, AnyArray]) -> float:
+    return float(np.exp(parameters["log_sigma"][0, 0]))
 
 
 def _logging_parameters(log: LoggedData, shape: torch.Size) -> Array:

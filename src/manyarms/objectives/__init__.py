@@ -5,6 +5,7 @@ IPS, cIPS, ES, ESBeta, IX, LS, SelfNormalisedIPS    estimates from importance we
 DM, DR                                              estimates from reward models (values.py)
 MIPS, OffCEM, PC                                    estimates for large action spaces (grouped.py)
 SampleVariance, Distance                            penalties on any of them (penalties.py)
+PACBayes, Heuristic                                 lower bounds on the value, and what they inspire (pessimism.py)
 
 An objective says what it needs of a log (`prepare`), what it is on a batch (`value`), and, on finite problems, which policy
 is best for it (`oracle`). `named` finds one by its name.
@@ -18,10 +19,11 @@ from manyarms.objectives.likelihoods import BPR, ESLPI, LPI, PWLL, RegKL, RegKLL
 from manyarms.objectives.naming import LINES, NAMES, named
 from manyarms.objectives.oracles import FiniteProblem
 from manyarms.objectives.penalties import Distance, SampleVariance
+from manyarms.objectives.pessimism import Heuristic, PACBayes
 from manyarms.objectives.values import DM, DR, ES, IPS, IX, LS, ESBeta, SelfNormalisedIPS, cIPS
 
 __all__ = [
-    "BPR", "DM", "DR", "ES", "ESLPI", "IPS", "IX", "LINES", "LPI", "LS", "MIPS", "NAMES", "PC", "PWLL", "Batch", "Distance",
-    "ESBeta", "FiniteProblem", "Objective", "OffCEM", "RegKL", "RegKLLinear", "RowObjective", "Rows", "SampleVariance",
-    "SelfNormalisedIPS", "Terms", "cIPS", "cLPI", "named",
+    "BPR", "DM", "DR", "ES", "ESLPI", "IPS", "IX", "LINES", "LPI", "LS", "MIPS", "NAMES", "PC", "PWLL", "Batch",
+    "Distance", "ESBeta", "FiniteProblem", "Heuristic", "Objective", "OffCEM", "PACBayes", "RegKL", "RegKLLinear",
+    "RowObjective", "Rows", "SampleVariance", "SelfNormalisedIPS", "Terms", "cIPS", "cLPI", "named",
 ]  # fmt: skip

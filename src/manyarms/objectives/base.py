@@ -55,6 +55,18 @@ class Terms:
     expectation: Tensor | None = None
     """(b,): the sum over a of pi(a|x_i) values(x_i, a)."""
 
+    probabilities: Tensor | None = None
+    """(b, K): pi(a|x_i) of all actions, for objectives that set `all_actions`."""
+
+    draws: Tensor | None = None
+    """(S, b, K): pi_theta(a|x_i) at S draws of theta, for objectives that set `draws` and policies that draw."""
+
+    own_draws: Tensor | None = None
+    """(S, b): the same at the first of the row's ids."""
+
+    divergence: Tensor | None = None
+    """KL of the distribution of parameters from its prior, for policies that have one."""
+
 
 @dataclass
 class Rows:
@@ -81,6 +93,18 @@ class Rows:
     raw_scores: bool = False
     """Scores are wanted, and no log-probabilities: then nothing has to be normalised."""
 
+    all_actions: bool = False
+    """Every action counts, pi and pi0 of all of them are wanted: for catalogues of at most some ten thousand actions."""
+
+    divergence: bool = False
+    """The divergence from the prior is wanted: the policy must have one."""
+
+    squared_distance: float = 0.0
+    """So many times ||theta - start||^2 is taken off by the optimiser."""
+
+    draws: bool = False
+    """Single draws of the parameters are wanted beside their average."""
+
     rising: bool = False
     """More probability for a listed action never lowers the objective: engines may then do without signs."""
 
@@ -94,6 +118,8 @@ class Batch:
 
     columns: dict[str, Tensor]
     size: int
+    logging: Tensor | None = None
+    """(b, K): pi0(a|x_i) of all actions, for objectives that set `all_actions`."""
 
 
 class Objective(ABC):

@@ -60,6 +60,10 @@ class IPS(RowObjective):
         return f"{kind} ({inside})" if inside else kind
 
     def prepare(self, log: LoggedData) -> Rows:
+        return self.checked(log)
+
+    def checked(self, log: LoggedData) -> Rows:
+        """The rows as any objective around this one needs them."""
         if isinstance(self.correction, LogSmoothing):
             log.require("unit_rewards", purpose=self.label)
         columns = {"reward": log.rewards, "propensity": logged_propensities(log, self.label)}
@@ -104,12 +108,31 @@ class cIPS(IPS):
 
 
 class ES(IPS):
-    """Exponential smoothing: pi / pi0^alpha R, 0 <= alpha <= 1 (thesis, lines 2070-2078)."""
+    """Exponential smoothing: pi / pi0^alpha R, 0 <= alpha <= 1 (thesis, lines 2070-2078).
+
+    alpha = "adaptive": inside a PACBayes objective, the best one for the bound on every batch (thesis, lines 2532-2545).
+    """
 
     name: ClassVar[str] = "es"
 
-    def __init__(self, alpha: float = 0.5) -> None:
-        super().__init__(ExponentialAlpha(alpha))
+    def __init__(self, alpha: float | str = 0.5) -> None:
+        self.adaptive = alpha == "adaptive"
+        if isinstance(alpha, str) and not self.adaptive:
+            raise InvalidInput("alpha", repr(alpha), "a number between 0 and 1, or 'adaptive'")
+        super().__init__(ExponentialAlpha(1.0 if isinstance(alpha, str) else alpha))
+
+    @property
+    def settings(self) -> dict[str, float]:
+        return {} if self.adaptive else super().settings
+
+    @property
+    def label(self) -> str:
+        return "es (adaptive alpha)" if self.adaptive else super().label
+
+    def prepare(self, log: LoggedData) -> Rows:
+        if self.adaptive:
+            raise InvalidInput("alpha", "'adaptive'", "a number: only a PACBayes objective has a bound to adapt it to")
+        return super().prepare(log)
 
 
 class ESBeta(IPS):

@@ -9,6 +9,7 @@ from manyarms._typing import AnyArray
 from manyarms.errors import StorageError
 from manyarms.policies.base import Policy, Rows, StreamedPolicy, Values
 from manyarms.policies.encoders import Encoder, Layers, Projection, restored
+from manyarms.policies.randomised import GaussianPolicy, MixedLogitPolicy, gaussian_kl
 from manyarms.policies.segments import SegmentSoftmaxPolicy
 from manyarms.policies.simple import EpsilonMixture, FixedPolicy, FunctionPolicy, UniformPolicy
 from manyarms.policies.softmax import SoftmaxPolicy, TopSoftmaxPolicy
@@ -48,6 +49,11 @@ def _restore(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Stre
         return TwoStagePolicy(*tables, spec["temperature"], restored(spec, arrays))
     if kind == SegmentSoftmaxPolicy.kind:
         return SegmentSoftmaxPolicy(arrays["weights"], arrays["centres"], arrays["lists"], spec["temperature"])
+    if kind == GaussianPolicy.kind:
+        return GaussianPolicy(arrays["weights"], spec["sigma"], restored(spec, arrays), spec["nodes"])
+    if kind == MixedLogitPolicy.kind:
+        sizes = spec["draws"], spec["seed"]
+        return MixedLogitPolicy(arrays["weights"], spec["sigma"], restored(spec, arrays), *sizes)
     raise StorageError(f"unknown type of policy {kind!r}")
 
 
@@ -62,7 +68,9 @@ __all__ = [
     "EpsilonMixture",
     "FixedPolicy",
     "FunctionPolicy",
+    "GaussianPolicy",
     "Layers",
+    "MixedLogitPolicy",
     "Policy",
     "Projection",
     "Rows",
@@ -75,5 +83,6 @@ __all__ = [
     "TwoStagePolicy",
     "UniformPolicy",
     "Values",
+    "gaussian_kl",
     "load",
 ]

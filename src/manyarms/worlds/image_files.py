@@ -1,8 +1,8 @@
 """Finding and reading labelled pictures; nothing is shipped or fetched.
 
-Under MANYARMS_DATA, or in a folder of its own: `mnist` and `fashion-mnist` as idx files under their usual names, plain or
-gzipped, and `cifar100` as one .npz file with x_train, y_train, x_test and y_test. Whoever has neither can work with
-`write_made_up_images`, which writes the same formats.
+Under MANYARMS_DATA, or in a folder of its own: `mnist`, `fashion-mnist` and `emnist` (its balanced split) as idx files under
+their usual names, plain or gzipped, and `cifar100` as one .npz file with x_train, y_train, x_test and y_test. Whoever has neither
+can work with `write_made_up_images`, which writes the same formats.
 """
 
 from __future__ import annotations
@@ -24,10 +24,13 @@ from manyarms._typing import AnyArray, Array, Ints
 from manyarms.errors import DataError, InvalidInput
 from manyarms.worlds.datasets import MADE_UP_NOTE, VARIABLE
 
-ImageSet = Literal["cifar100", "mnist", "fashion-mnist"]
+ImageSet = Literal["cifar100", "mnist", "fashion-mnist", "emnist"]
 Bytes = npt.NDArray[np.uint8]
 
 IDX_FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
+EMNIST_FILES = tuple(
+    f"emnist-balanced-{part}-{what}-ubyte" for part in ("train", "test") for what in ("images-idx3", "labels-idx1")
+)
 NPZ_FILES = ("cifar100_16x16.npz", "cifar100.npz")
 NPZ_ARRAYS = ("x_train", "y_train", "x_test", "y_test")
 
@@ -63,8 +66,12 @@ def read_images(name: ImageSet = "cifar100", folder: str | Path | None = None) -
         if found is not None:
             state = tuple((path.resolve(), path.stat().st_mtime_ns, path.stat().st_size) for path in found)
             return _read(name, state)
-    wanted = " or ".join(NPZ_FILES) if name == "cifar100" else ", ".join(IDX_FILES)
+    wanted = " or ".join(NPZ_FILES) if name == "cifar100" else ", ".join(_idx_files(name))
     raise DataError(f"{name}: no {wanted} in {base} or its folder {name}")
+
+
+def _idx_files(name: ImageSet) -> tuple[str, ...]:
+    return EMNIST_FILES if name == "emnist" else IDX_FILES
 
 
 def _find(folder: Path, name: ImageSet) -> list[Path] | None:
@@ -72,7 +79,7 @@ def _find(folder: Path, name: ImageSet) -> list[Path] | None:
         here = [folder / file for file in NPZ_FILES if (folder / file).is_file()]
         return here[:1] or None
     found = []
-    for file in IDX_FILES:
+    for file in _idx_files(name):
         choices = [path for path in (folder / f"{file}.gz", folder / file) if path.is_file()]
         if not choices:
             return None
@@ -85,7 +92,10 @@ def _read(name: ImageSet, state: tuple[tuple[Path, int, int], ...]) -> Images:
     # dates and sizes only make changed files another key of the cache
     paths = [path for path, _, _ in state]
     if name == "cifar100":
-        arrays = _read_npz(paths[0])
+        arrays = read_arrays(paths[0])
+        for array_name, array in zip(NPZ_ARRAYS, arrays, strict=True):
+            if array.dtype != np.uint8:
+                raise DataError(f"{paths[0]}: {array_name} has type {array.dtype}, expected uint8")
     else:
         arrays = [_read_idx(path) for path in paths]
     train, train_classes, test, test_classes = arrays
@@ -127,7 +137,8 @@ def _read_idx(path: Path) -> Bytes:
     return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape)
 
 
-def _read_npz(path: Path) -> list[AnyArray]:
+def read_arrays(path: Path) -> list[AnyArray]:
+    """x_train, y_train, x_test and y_test of an .npz file, whatever their types."""
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             missing = [name for name in NPZ_ARRAYS if name not in archive.files]
@@ -138,9 +149,6 @@ def _read_npz(path: Path) -> list[AnyArray]:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{path}: cannot be read ({error})") from error
-    for name, array in zip(NPZ_ARRAYS, arrays, strict=True):
-        if array.dtype != np.uint8:
-            raise DataError(f"{path}: {name} has type {array.dtype}, expected uint8")
     return arrays
 
 
@@ -175,7 +183,7 @@ def write_made_up_images(
         x, y, x_test, y_test = parts
         np.savez(target / NPZ_FILES[0], x_train=x, y_train=y, x_test=x_test, y_test=y_test)
         return target
-    for file, array in zip(IDX_FILES, parts, strict=True):
+    for file, array in zip(_idx_files(name), parts, strict=True):
         header = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, dtype=">u4").tobytes()
         # without a time stamp in it the file is the same, byte for byte, for the same arguments
         (target / f"{file}.gz").write_bytes(gzip.compress(header + array.tobytes(), mtime=0))
@@ -189,4 +197,4 @@ def _smooth(pictures: Array) -> Array:
     return pictures
 
 
-__all__ = ["ImageSet", "Images", "read_images", "write_made_up_images"]
+__all__ = ["ImageSet", "Images", "read_arrays", "read_images", "write_made_up_images"]

@@ -1,0 +1,121 @@
+"""Policies that are averages over random parameters, and objectives that look at every action: all of pi (b, K) at once.
+
+    softmax        pi(a|x) = softmax(h^T mu)_a
+    gaussian       theta_a ~ N(mu_a, sigma^2 I), play the best h^T theta_a: by quadrature, or by S draws as in the thesis
+    mixed-logit    the mean of softmax(h^T mu + sigma ||h|| eps) over S draws of eps ~ N(0, I_K)       (thesis, lines 6130-6182)
+
+Beside the probabilities an objective gets the divergence of the learned distribution from the prior,
+
+    KL(N(mu, s^2 I) || N(mu0, s0^2 I)) = ||mu - mu0||^2 / (2 s0^2) + dK/2 (s^2/s0^2 - 1 - log(s^2/s0^2)),
+
+exact for every s (the lemma of lines 6186-6192 needs s <= s0). The prior is the policy that learning starts from.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manyarms.errors import InvalidInput
+from manyarms.learning.engines import Asked, Question
+from manyarms.learning.normal_choice import choice_probabilities, mixed_logit, monte_carlo_choice
+from manyarms.learning.optimisers import Table
+from manyarms.objectives.base import Terms
+
+SMALLEST = 1e-30  # a probability that quadrature gives as 0 still has a logarithm
+
+
+class WholeChoice:
+    """An engine for batches in which every action counts."""
+
+    def __init__(
+        self,
+        table: Table,
+        family: str,
+        learns_table: bool = True,
+        *,
+        log_sigma: Table | None = None,
+        learns_sigma: bool = True,
+        draws: int | None = None,
+        nodes: int = 64,
+    ) -> None:
+        self.table, self.learns_table = table, learns_table
+        self.family, self.draws, self.nodes = family, draws, nodes
+        self.log_sigma, self.learns_sigma = log_sigma, learns_sigma
+        self.prior_mean = table.beta.clone()
+        self.prior_log_sigma = 0.0 if log_sigma is None else float(log_sigma.beta)
+
+    @property
+    def extra(self) -> dict[str, Table]:
+        """What is learned beside the table."""
+        return {} if self.log_sigma is None else {"log_sigma": self.log_sigma}
+
+    def forward(self, asked: Asked, question: Question) -> Terms:
+        if question.raw_scores or question.labels is not None:
+            raise InvalidInput("policy", f"a {self.family} policy", "a SoftmaxPolicy, for this objective")
+        self._h = asked.h.detach().requires_grad_()
+        self._mu = self.table.beta.detach().requires_grad_()
+        self._log_sigma = None if self.log_sigma is None else self.log_sigma.beta.detach().requires_grad_()
+        pi, draws = self._probabilities(asked, question.draws)
+        terms = Terms(
+            pi.clamp(min=SMALLEST).log().gather(1, asked.ids.clamp(min=0)).masked_fill(asked.ids < 0, -math.inf)
+        )
+        terms.probabilities, terms.draws, terms.divergence = pi, draws, self._divergence()
+        if draws is not None:
+            terms.own_draws = draws[:, torch.arange(len(pi)), asked.ids[:, 0]]
+        if question.model is not None:
+            terms.expectation = (pi * question.values(asked.x, 0, len(self.table.beta))).sum(dim=1)
+        return terms
+
+    def backward(self, want_h: bool) -> Tensor | None:
+        if self.learns_table:
+            self.table.block(0, len(self.table.beta), _or_zeros(self._mu))
+        if self.log_sigma is not None and self._log_sigma is not None and self.learns_sigma:
+            self.log_sigma.block(0, 1, _or_zeros(self._log_sigma))
+        return self._h.grad if want_h else None
+
+    def _probabilities(self, asked: Asked, single: bool) -> tuple[Tensor, Tensor | None]:
+        scores = self._h @ self._mu.T
+        if self._log_sigma is None:
+            return torch.softmax(scores, dim=1), None
+        spread = self._log_sigma[0, 0].exp() * asked.h.detach().norm(dim=1)
+        generator = torch.Generator().manual_seed(asked.seed)
+        if self.family == "mixed-logit":
+            noise = torch.randn((self.draws or 32, *scores.shape), generator=generator, dtype=torch.float32).to(scores)
+            if single:
+                draws = torch.softmax(scores + spread[:, None] * noise, dim=-1)
+                return draws.mean(0), draws
+            return mixed_logit(scores, spread, noise), None
+        if single:
+            raise InvalidInput("policy", "a Gaussian policy", "a MixedLogitPolicy, for the general form of the bound")
+        z = scores / spread.clamp(min=torch.finfo(spread.dtype).tiny)[:, None]
+        if self.draws is None:
+            return choice_probabilities(z, self.nodes), None
+        return monte_carlo_choice(z, torch.randn(self.draws, generator=generator).to(z)), None
+
+    def _divergence(self) -> Tensor | None:
+        if self._log_sigma is None:
+            return None
+        log_ratio = 2 * (self._log_sigma[0, 0] - self.prior_log_sigma)
+        distance = (self._mu - self.prior_mean).square().sum() / (2 * math.exp(2 * self.prior_log_sigma))
+        return distance + self._mu.numel() / 2 * (log_ratio.exp() - 1 - log_ratio)
+
+
+def _or_zeros(leaf: Tensor) -> Tensor:
+    return torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
+
+
+def sigma_table(sigma: float, kind: str, dtype: torch.dtype, device: torch.device) -> Table:
+    """log sigma as a table of one number."""
+    return Table(torch.full((1, 1), math.log(sigma), dtype=dtype, device=device), kind)
+
+
+def seed_of(rng: np.random.Generator) -> int:
+    """A seed for torch from a batch's own generator."""
+    return int(rng.integers(0, 2**62))
+
+
+__all__ = ["WholeChoice", "seed_of", "sigma_table"]

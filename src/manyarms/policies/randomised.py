@@ -1,0 +1,323 @@
+"""Policies of randomised parameters: theta_a ~ N(mu_a, sigma^2 I), independent over actions.
+
+    GaussianPolicy      plays the a with the largest h^T theta_a                 pi(a|x) = P(h^T theta_a is the largest)
+    MixedLogitPolicy    plays from the softmax of the scores h^T theta_a         pi(a|x) = E[softmax(h^T theta)_a]
+
+with h = enc(x) (thesis, lines 6132-6182). Both are linear in the law of theta, which is what PAC-Bayesian bounds ask of a policy,
+and the price of the law is its divergence from a prior's, `gaussian_kl`. Since h^T theta_a ~ N(h^T mu_a, sigma^2 ||h||^2), one
+normal an action stands for l of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms import storage, validate
+from manyarms._typing import AnyArray, Array, Ints
+from manyarms.errors import InvalidInput
+from manyarms.policies import normal_choice
+from manyarms.policies.base import Rows, StreamedPolicy, Values, action_blocks, row_blocks
+from manyarms.policies.encoders import Encoder, written
+from manyarms.policies.mixed_logit import MixedLogitRows, Noise
+from manyarms.policies.softmax import LinearScores
+from manyarms.policies.top import top_k
+
+SIGMAS = 1e-50, 1e50  # scores over any such sigma are finite, and so are squares of its quotients
+
+
+def gaussian_kl(mu: npt.ArrayLike, sigma: float, mu0: npt.ArrayLike, sigma0: float) -> float:
+    """KL(N(mu, sigma^2 I) || N(mu0, sigma0^2 I)), exactly:
+
+        ||mu - mu0||^2 / (2 sigma0^2) + (n / 2) (sigma^2 / sigma0^2 - 1 - log(sigma^2 / sigma0^2)),    n numbers in mu.
+
+    mu0 has mu's shape, or is one number for all. The thesis bounds it, for sigma <= sigma0, by leaving out the negative
+    sigma^2 / sigma0^2 - 1 (thesis, lines 6187-6193). Gumbel noise that both laws share adds nothing.
+
+    >>> gaussian_kl([[1.0, 0.0]], 1.0, 0.0, 1.0)
+    0.5
+    """
+    mean, prior = validate.as_floats("mu", mu), validate.as_floats("mu0", mu0)
+    if prior.ndim and prior.shape != mean.shape:
+        raise InvalidInput("mu0", f"shape {prior.shape}", f"the shape {mean.shape} of mu, or one number")
+    scale = _sigma("sigma0", sigma0)
+    log_ratio = 2 * math.log(_sigma("sigma", sigma) / scale)
+    apart = (mean - prior).ravel() / scale
+    return 0.5 * float(apart @ apart) + 0.5 * mean.size * (math.expm1(log_ratio) - log_ratio)
+
+
+def _sigma(name: str, value: float) -> float:
+    sigma = validate.positive(name, value)
+    if not SIGMAS[0] <= sigma <= SIGMAS[1]:
+        raise InvalidInput(name, value, f"a number from {SIGMAS[0]:g} to {SIGMAS[1]:g}")
+    return sigma
+
+
+def _lengths(h: AnyArray) -> Array:
+    """||h||, (b,)."""
+    return np.asarray(np.sqrt(np.einsum("bl,bl->b", h, h, dtype=np.float64)))
+
+
+class _RandomisedPolicy(StreamedPolicy):
+    """What the two families have in common: mu, sigma and an encoder."""
+
+    def __init__(self, actions: npt.ArrayLike, sigma: float, encoder: Encoder | None) -> None:
+        self._linear = LinearScores("actions", actions, 1.0, encoder)
+        super().__init__(len(self._linear.weights))
+        self.dim = self._linear.dim
+        self.sigma = _sigma("sigma", sigma)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(actions={self.action_count}, dim={self.dim}, sigma={self.sigma:g})"
+
+    @property
+    def actions(self) -> AnyArray:
+        """mu, (K, l)."""
+        return self._linear.weights
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """What is made of the context first; None where scores take it as it is."""
+        return self._linear.encoder
+
+    def kl(self, mu0: npt.ArrayLike, sigma0: float) -> float:
+        """The divergence of the law of the parameters from N(mu0, sigma0^2 I)."""
+        return gaussian_kl(self.actions, self.sigma, mu0, sigma0)
+
+    def spec(self) -> dict[str, storage.JSON]:
+        return {"sigma": self.sigma, **written(self.encoder)[0]}
+
+    def arrays(self) -> dict[str, AnyArray]:
+        return {"weights": self.actions, **written(self.encoder)[1]}
+
+    def _largest(self, X: npt.ArrayLike, drawn: Callable[[Array], Callable[[int, int], Array]]) -> Ints:
+        """One action for every context: the one whose drawn score is the largest."""
+        X = self._contexts(X)
+        out = np.empty(len(X), dtype=np.int64)
+        for part in row_blocks(len(X)):
+            block = drawn(X[part])
+            out[part] = top_k((block(first, last) for first, last in action_blocks(self.action_count)), 1)[0][:, 0]
+        return out
+
+
+# ---- Gaussian
+
+
+class _GaussianRows(Rows):
+    """Probabilities by quadrature; the product over all actions is formed when the first probability is asked for."""
+
+    def __init__(self, linear: LinearScores, unit: AnyArray, sigma: float, nodes: int) -> None:
+        self._linear, self._unit, self._sigma, self._nodes = linear, unit, sigma, nodes
+        self._actions = len(linear.weights)
+        self.total = np.ones(len(unit))  # up to the tolerance
+        self._top: Array | None = None
+        self._at: Array = np.empty((len(unit), 0))
+        self._log_weights = self._at
+        self._kept: tuple[int, int, Array] | None = None
+
+    def score(self, first: int, last: int) -> Array:
+        """The most probable action is the one with the largest mean."""
+        return self._linear.scores(self._unit, first, last)
+
+    def mass(self, first: int, last: int) -> Array:
+        self._prepare()
+        return normal_choice.masses(self._at, self._log_weights, self._gaps(first, last))
+
+    def mass_at(self, ids: Ints) -> Array:
+        top = self._prepare()
+        gaps = (top[:, None] - self._linear.scores_at(self._unit, ids)) / self._sigma
+        return normal_choice.masses(self._at, self._log_weights, gaps)
+
+    def only(self, index: Ints) -> Rows:
+        out = _GaussianRows(self._linear, self._unit[index], self._sigma, self._nodes)
+        out._top, out._at, out._log_weights = self._prepare()[index], self._at[index], self._log_weights[index]
+        return out
+
+    def _prepare(self) -> Array:
+        """Three passes over the scores: the largest of them, the ends, and the products at the nodes between."""
+        if self._top is None:
+            blocks = list(action_blocks(self._actions))
+            top = np.full(len(self._unit), -np.inf)
+            for first, last in blocks:
+                np.maximum(top, self.score(first, last).max(axis=1), out=top)
+            self._top = top
+            counts = sum(normal_choice.gap_counts(self._gaps(first, last)) for first, last in blocks)
+            self._at, step = normal_choice.midpoints(*normal_choice.ends(np.asarray(counts)), self._nodes)
+            self._log_weights = np.broadcast_to(np.log(step)[:, None], self._at.shape).copy()
+            for first, last in blocks:
+                self._log_weights += normal_choice.log_products(self._at, self._gaps(first, last))
+        return self._top
+
+    def _gaps(self, first: int, last: int) -> Array:
+        """How far scores lie below the largest, in standard deviations; the latest block is kept."""
+        assert self._top is not None
+        if self._kept is None or self._kept[:2] != (first, last):
+            self._kept = first, last, (self._top[:, None] - self.score(first, last)) / self._sigma
+        return self._kept[2]
+
+
+class GaussianPolicy(_RandomisedPolicy):
+    """Plays the action with the largest h^T theta_a, theta_a ~ N(mu_a, sigma^2 I) drawn anew at every decision.
+
+        pi(a|x) = integral of phi(t - z_a) prod over b != a of Phi(t - z_b) dt,    z_a = h^T mu_a / (sigma ||h||)
+
+    (thesis, lines 6160-6182), on `nodes` quadrature nodes a context that all actions share, so that it costs K and not K^2 terms
+    a node; see `normal_choice`. Where h = 0 all actions are equally probable. As sigma falls to 0 the policy becomes the one that
+    plays the largest h^T mu_a. Probabilities are exact up to `tolerance`, and sum to 1 up to as much.
+
+    actions: mu (K, l), float64 or float32. sigma > 0. encoder: what is made of the context first (None: h = x and l = d).
+
+    >>> policy = GaussianPolicy([[0.0], [0.0], [-9.0]])
+    >>> policy.probabilities_of_many([[1.0]], [[0, 1, 2]]).round(6)
+    array([[0.5, 0.5, 0. ]])
+    """
+
+    kind = "gaussian"
+
+    def __init__(
+        self, actions: npt.ArrayLike, sigma: float = 1.0, encoder: Encoder | None = None, nodes: int = 64
+    ) -> None:
+        super().__init__(actions, sigma, encoder)
+        self.nodes = validate.count("nodes", nodes, normal_choice.LEAST_NODES)
+
+    @property
+    def tolerance(self) -> float:
+        """How far, at most, a probability, or the sum of all, is from what it should be."""
+        return normal_choice.tolerance(self.nodes, self.action_count)
+
+    def rows(self, X: Array) -> Rows:
+        """The policy at a block of contexts."""
+        return _GaussianRows(self._linear, self._unit(X), self.sigma, self.nodes)
+
+    def sample(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
+        """One action for every context, (n,): one normal an action, and the largest wins."""
+        rng = validate.seeded(rng)
+
+        def drawn(X: Array) -> Callable[[int, int], Array]:
+            unit = self._unit(X)
+
+            def block(first: int, last: int) -> Array:
+                scores = self._linear.scores(unit, first, last)
+                return scores + self.sigma * rng.standard_normal(scores.shape)
+
+            return block
+
+        return self._largest(X, drawn)
+
+    def spec(self) -> dict[str, storage.JSON]:
+        return {**super().spec(), "nodes": self.nodes}
+
+    def _unit(self, X: Array) -> AnyArray:
+        """h / ||h||, and 0 where h is."""
+        h = self._linear.scaled(X)
+        lengths = _lengths(h)
+        return np.asarray(h / np.where(lengths > 0, lengths, 1.0)[:, None], dtype=h.dtype)
+
+
+class MixedLogitPolicy(_RandomisedPolicy):
+    """Plays from the softmax of scores h^T theta_a, theta_a ~ N(mu_a, sigma^2 I) drawn anew at every decision.
+
+        pi(a|x) = E[softmax(h^T mu + sigma ||h|| eps)_a],    eps ~ N(0, I_K)
+
+    (thesis, lines 6132-6157). Probabilities are means over `draws` of eps from `seed`, the same for all contexts; a probability's
+    standard error is `standard_errors`, and at most `largest_error`. Draws and best actions are exact: sampling needs no
+    probability. What is linear in the policy can be had draw by draw (`totals_at`, `total_expectations`): numbers that are
+    independent, unbiased and bounded, from which a confidence statement can be made that counts the simulation in.
+
+    actions: mu (K, l), float64 or float32. sigma > 0. encoder: what is made of the context first (None: h = x and l = d).
+    """
+
+    kind = "mixed-logit"
+
+    def __init__(
+        self,
+        actions: npt.ArrayLike,
+        sigma: float = 1.0,
+        encoder: Encoder | None = None,
+        draws: int = 2048,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(actions, sigma, encoder)
+        self.draws = validate.count("draws", draws, 2)
+        self.seed = validate.count("seed", seed, 0)
+        self._noise = Noise(self.action_count, self.draws, self.seed)
+
+    @property
+    def largest_error(self) -> float:
+        """1 / (2 sqrt(draws)): what no probability's standard error exceeds, since probabilities lie in [0, 1]."""
+        return 0.5 / math.sqrt(self.draws)
+
+    def rows(self, X: Array) -> MixedLogitRows:
+        """The policy at a block of contexts."""
+        h = self._linear.scaled(X)
+        return MixedLogitRows(self._linear, h, self._scale(h), self._noise)
+
+    def standard_errors(self, X: npt.ArrayLike, actions: npt.ArrayLike) -> Array:
+        """(n,): the standard errors of probabilities_of(X, actions)."""
+        X = self._contexts(X)
+        out = np.empty(len(X))
+        for part, drawn in self._by_draw(X, actions):
+            out[part] = drawn.std(axis=1, ddof=1) / math.sqrt(self.draws)
+        return out
+
+    def totals_at(self, X: npt.ArrayLike, actions: npt.ArrayLike, weights: npt.ArrayLike) -> Array:
+        """(S,): for every draw, the sum over i of weights_i times its probability of action a_i at x_i."""
+        X = self._contexts(X)
+        w = validate.as_floats("weights", weights)
+        if w.shape != (len(X),):
+            raise InvalidInput("weights", f"shape {w.shape}", f"one number for each of the {len(X)} contexts")
+        out = np.zeros(self.draws)
+        for part, drawn in self._by_draw(X, actions):
+            out += w[part] @ drawn
+        return out
+
+    def total_expectations(self, X: npt.ArrayLike, values: Values) -> Array:
+        """(S,): for every draw, the sum over i and a of its probability of a at x_i times values(x_i, a)."""
+        X = self._contexts(X)
+        out = np.zeros(self.draws)
+        for part in row_blocks(len(X)):
+            here = X[part]
+
+            def block(first: int, last: int, here: Array = here) -> Array:
+                return values(here, np.arange(first, last))
+
+            out += self.rows(here).expectation_draws(block).sum(axis=0)
+        return out
+
+    def sample(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
+        """One action for every context, (n,): the largest score with its normal and a Gumbel variable added."""
+        rng = validate.seeded(rng)
+
+        def drawn(X: Array) -> Callable[[int, int], Array]:
+            h = self._linear.scaled(X)
+            scale = self._scale(h)[:, None]
+
+            def block(first: int, last: int) -> Array:
+                scores = self._linear.scores(h, first, last)
+                shape = scores.shape
+                return np.asarray(scores + scale * rng.standard_normal(shape) + rng.gumbel(size=shape))
+
+            return block
+
+        return self._largest(X, drawn)
+
+    def spec(self) -> dict[str, storage.JSON]:
+        return {**super().spec(), "draws": self.draws, "seed": self.seed}
+
+    def _scale(self, h: AnyArray) -> Array:
+        """sigma ||h||, (b,), to the digits that hold in the precision of h: normalised contexts then have one scale."""
+        part, power = np.frexp(_lengths(h))
+        digits = 2.0 ** (40 if h.dtype == np.float64 else 20)
+        return np.asarray(self.sigma * np.ldexp(np.round(part * digits) / digits, power))
+
+    def _by_draw(self, X: Array, actions: npt.ArrayLike) -> Iterator[tuple[slice, Array]]:
+        """Blocks of contexts, and every draw's probability (b, S) of their actions."""
+        ids = self._ids("actions", actions, (len(X),))
+        for part in row_blocks(len(X)):
+            yield part, self.rows(X[part]).draws_at(ids[part])
+
+
+__all__ = ["GaussianPolicy", "MixedLogitPolicy", "gaussian_kl"]
