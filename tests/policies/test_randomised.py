@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -40,21 +41,20 @@ def by_adaptive_quadrature(z, a):
 
     middle = max(0.0, float(others.max() - z[a])) / 2  # where the integrand of an action far behind lives
     edges = np.linspace(-14, 14 + 2 * middle, 57)
-    return sum(
-        integrate.quad(integrand, l, r, epsabs=1e-14, epsrel=1e-12)[0]
-        for l, r in zip(edges[:-1], edges[1:], strict=True)
-    )
+    return sum(integrate.quad(integrand, left, right, epsabs=1e-14, epsrel=1e-12)[0] for left, right in pairwise(edges))
 
 
-def on_a_fine_grid(z, points=4001):
-    """All probabilities by the same integral on a far wider and finer grid, with room for many actions."""
+def on_a_fine_grid(z, points=1201):
+    """All probabilities by the same integral on a far wider and finer grid; equal scores are counted."""
+    scores, place, counts = np.unique(z, return_inverse=True, return_counts=True)
     t, h = np.linspace(z.max() - 12, z.max() + 12, points, retstep=True)
-    L = sum(log_ndtr(t[:, None] - part).sum(axis=1) for part in np.array_split(z, 1 + len(z) // 500))
-    out = [
-        (np.exp(L[:, None] - log_ndtr(t[:, None] - part)) * stats.norm.pdf(t[:, None] - part)).sum(axis=0) * h
-        for part in np.array_split(z, 1 + len(z) // 500)
-    ]
-    return np.concatenate(out)
+    out = np.empty(len(scores))
+    parts = np.array_split(np.arange(len(scores)), 1 + len(scores) // 500)
+    L = sum(log_ndtr(t[:, None] - scores[part]) @ counts[part] for part in parts)
+    for part in parts:
+        x = t[:, None] - scores[part]
+        out[part] = h * np.exp(L[:, None] - log_ndtr(x) - x**2 / 2).sum(axis=0) / np.sqrt(2 * np.pi)
+    return out[place]
 
 
 # ---- the arithmetic
@@ -96,10 +96,10 @@ def test_probabilities_sum_to_one(K, spread, seed):
 def test_stated_tolerances_hold_where_two_scales_meet(K):
     """One action ahead of K - 1 equal ones: a wide law beside a narrow one, the hardest case that is known."""
     nodes = enough_nodes(K)
-    for ahead in (0.0, 1.0, 3.0, 4.0, 5.0, 6.5, 40.0):
+    for ahead in (0.0, 1.0, 3.0, 4.0, 5.0, 40.0):
         z = np.full(K, -ahead)
         z[0] = 0.0
-        found, truth = choice_probabilities(z[None], nodes)[0], on_a_fine_grid(z, 1501)
+        found, truth = choice_probabilities(z[None], nodes)[0], on_a_fine_grid(z, 4001)
         assert np.abs(found - truth).max() <= tolerance(nodes, K) == 1e-8
         assert abs(found.sum() - 1) <= 1e-8
 
@@ -108,7 +108,7 @@ def test_ten_thousand_actions(rng):
     for z in (np.zeros(10_000), rng.standard_normal(10_000), 4 * rng.standard_normal(10_000)):
         p = choice_probabilities(z[None])[0]
         assert abs(p.sum() - 1) <= 1e-8
-        np.testing.assert_allclose(p, on_a_fine_grid(z, 1201), atol=1e-9)
+        np.testing.assert_allclose(p, on_a_fine_grid(z, 601), atol=1e-9)
         assert p.max() == p[z.argmax()]
     np.testing.assert_allclose(choice_probabilities(np.zeros((1, 10_000))), 1e-4, rtol=1e-8)
 
@@ -367,7 +367,7 @@ def test_bad_input_is_named():
         (lambda: gaussian_kl(mu, 0.0, 0.0, 1.0), "sigma"),
         (lambda: gaussian_kl(mu, 1.0, 0.0, -1.0), "sigma0"),
         (lambda: gaussian_kl(mu, 1.0, np.zeros(3), 1.0), "mu0"),
-        (lambda: gaussian_kl(mu * np.inf, 1.0, 0.0, 1.0), "mu"),
+        (lambda: gaussian_kl(mu + np.inf, 1.0, 0.0, 1.0), "mu"),
     ):
         with pytest.raises(InvalidInput, match=what):
             make()

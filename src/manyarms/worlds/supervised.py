@@ -105,8 +105,6 @@ class SupervisedWorld:
             "logged": (train_features[self._kept_rows], targets[self._kept_rows]),
             "test": (test_features, place.astype(np.int64)),
         }
-        for features, _ in self._rows.values():
-            features.flags.writeable = False  # logs share it
 
     # ---- where rows come from
 

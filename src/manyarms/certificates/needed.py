@@ -1,0 +1,60 @@
+"""How many rows would certify an improvement of x? Answered from a bound, with the averages of the rows that there are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from manyarms.certificates.bounds import Bound, Budget, Gain, mean_at_most
+from manyarms.certificates.bounds.base import confidence
+from manyarms.certificates.summaries import Summary
+from manyarms.errors import InvalidInput
+
+MOST = 10**15
+
+
+def smallest(holds: Callable[[int], bool], most: int = MOST) -> int | None:
+    """The smallest n >= 1 with holds(n), for a statement that stays true once it is; None if not even `most` will do."""
+    if holds(1):
+        return 1
+    high = 2
+    while not holds(high):
+        if high >= most:
+            return None
+        high = min(2 * high, most)
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def rows_needed(
+    summary: Summary, kl: float, improvement: float, delta: float, bounds: Sequence[Bound]
+) -> int | None:
+    """The smallest n with which the best of `bounds` would put the policy at least `improvement` above the logging policy.
+
+    The averages (values, biases, squares) stay what they are in this summary, the divergence too, and lambda moves with 1/sqrt(n) as
+    grids do. Bounds of the gain are read as they are; from a bound on the value an upper end of the logging policy's mean reward is
+    taken off, each with half of delta. None where no number of rows would do: the estimate itself is not that much better, or what
+    is lost to a fixed correction is too much. In units of the largest reward.
+    """
+    if not bounds:
+        raise InvalidInput("bounds", "none", "at least one")
+    paired = [isinstance(bound, Gain) for bound in bounds]
+    if any(paired) and not all(paired):
+        raise InvalidInput("bounds", "some of the gain and some of the value", "one or the other")
+    confidence(delta)
+    budget = Budget(delta if paired[0] else delta / 2, sides=1, points=len(bounds))
+
+    def shown(n: int) -> float:
+        at = summary.at(n)
+        best = max(bound.resized(summary.rows, n).lower(at, kl, budget).end for bound in bounds)
+        return best - (0.0 if paired[0] else mean_at_most(min(1.0, summary.logged), n, delta / 2))
+
+    if math.isinf(kl):
+        return None
+    return smallest(lambda n: shown(n) >= improvement)
+
+
+__all__ = ["rows_needed", "smallest"]

@@ -1,0 +1,163 @@
+"""The prior of a PAC-Bayes certificate: a Gaussian over parameters, and where it came from.
+
+A bound holds for priors that do not depend on its rows. Nobody can check how a prior was made, but that it was learned from the very
+rows of the log can be seen, and is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from manyarms import validate
+from manyarms._typing import AnyArray, Array
+from manyarms.errors import InvalidInput
+from manyarms.logs.data import CHUNK, LoggedData, LogSource
+from manyarms.policies.encoders import Encoder
+from manyarms.policies.softmax import SoftmaxPolicy
+
+
+@runtime_checkable
+class Randomised(Protocol):
+    """A policy that plays a rule with parameters drawn from N(actions, sigma^2 I)."""
+
+    @property
+    def actions(self) -> AnyArray:
+        """mu, (K, l)."""
+
+    @property
+    def sigma(self) -> float:
+        """The standard deviation of every parameter."""
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """What is made of a context first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """N(mean, sigma^2 I) over the parameters (K, l) of all actions; Gumbel noise, where a policy has it, is the same in both.
+
+    learned_from: the log that the mean was learned from, whose rows must not be those of the certificate. encoder: what is made of
+    contexts first, which must be the policy's own: it is not part of what the divergence measures.
+    """
+
+    mean: Array
+    sigma: float = 1.0
+    encoder: Encoder | None = None
+    learned_from: LogSource | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mean", validate.as_array("mean", self.mean, (None, None)))
+        object.__setattr__(self, "sigma", validate.positive("sigma", self.sigma))
+
+    @classmethod
+    def of(cls, policy: object, learned_from: LogSource | None = None, *, sigma: float | None = None) -> Prior:
+        """The prior around a policy: its own mean and sigma, or N(beta / T, 1) for a softmax (thesis, lines 2634-2636)."""
+        if isinstance(policy, SoftmaxPolicy):
+            mean = np.asarray(policy.actions, dtype=np.float64) / policy.temperature
+            return cls(mean, 1.0 if sigma is None else sigma, policy.encoder, learned_from)
+        if isinstance(policy, Randomised):
+            mean = np.asarray(policy.actions, dtype=np.float64)
+            return cls(mean, float(policy.sigma) if sigma is None else sigma, policy.encoder, learned_from)
+        raise InvalidInput("prior", validate.describe(policy), "a Gaussian, mixed-logit or softmax policy")
+
+    def divergence(self, policy: Randomised) -> float:
+        """KL(N(mu, sigma^2 I) || prior), exactly.
+
+            ||mu - mu0||^2 / (2 s0^2) + lK/2 (s^2/s0^2 - 1 - log(s^2/s0^2))
+
+        For s <= s0 it is at most the thesis's ||mu - mu0||^2 / (2 s0^2) + lK/2 log(s0^2/s^2) (lines 6186-6192), which does not hold
+        for s > s0.
+        """
+        mu = np.asarray(policy.actions, dtype=np.float64)
+        if mu.shape != self.mean.shape:
+            came = f"a policy with parameters of shape {mu.shape}"
+            raise InvalidInput("prior", came, f"one with the prior's {self.mean.shape}")
+        if not _same(policy.encoder, self.encoder):
+            raise InvalidInput(
+                "prior", "an encoder that is not the policy's",
+                "the same encoder in both, learned elsewhere: a bound counts the parameters of actions only",
+            )  # fmt: skip
+        ratio = (float(policy.sigma) / self.sigma) ** 2
+        if not ratio > 0:
+            return math.inf
+        shift = mu - self.mean
+        return float(np.vdot(shift, shift)) / (2 * self.sigma**2) + mu.size / 2 * (ratio - 1 - math.log(ratio))
+
+
+def _same(one: Encoder | None, other: Encoder | None) -> bool:
+    if one is other:
+        return True
+    if one is None or other is None or one.kind != other.kind or one.spec() != other.spec():
+        return False
+    ours, theirs = one.arrays(), other.arrays()
+    return ours.keys() == theirs.keys() and all(np.array_equal(ours[name], theirs[name]) for name in ours)
+
+
+# ---- rows in common
+
+
+def require_other_rows(argument: str, learned_from: LogSource, log: LogSource) -> None:
+    """Refuse two logs with a row in common: by event ids where both have them, else by what is in the rows.
+
+    Rounds that merely look alike (the same context, action and reward, from few contexts) are told apart by event ids, or by
+    timestamps, if both logs have them.
+    """
+    fields = _fields(learned_from, log)
+    seen = np.sort(np.concatenate(list(_marks(learned_from, fields))))
+    row = 0
+    for marks in _marks(log, fields):
+        place = np.minimum(np.searchsorted(seen, marks), len(seen) - 1)
+        common = seen[place] == marks
+        if common.any():
+            at = row + int(np.argmax(common))
+            how = "event id" if fields == ("event_ids",) else ", ".join(fields)
+            advice = "" if fields == ("event_ids",) else " (rounds that only look alike are told apart by event ids)"
+            raise InvalidInput(
+                argument, f"a log that shares rows with the certificate's: the same {how} as row {at}",
+                f"rows that the certificate does not use, as log.split gives them{advice}",
+            )  # fmt: skip
+        row += len(marks)
+
+
+def _fields(*logs: LogSource) -> tuple[str, ...]:
+    firsts = [next(iter(log.chunks(1))) for log in logs]
+    if all(one.event_ids is not None for one in firsts):
+        return ("event_ids",)
+    plain = ("contexts", "actions", "rewards")
+    return (*plain, "timestamps") if all(one.timestamps is not None for one in firsts) else plain
+
+
+def _marks(log: LogSource, fields: tuple[str, ...]) -> Iterator[Any]:
+    """One number of 64 bits, or one string, a row."""
+    for part in log.chunks(CHUNK):
+        yield part.event_ids if fields == ("event_ids",) else _mark(part, fields)
+
+
+def _mark(part: LoggedData, fields: tuple[str, ...]) -> Any:
+    columns = []
+    for name in fields:
+        array = getattr(part, name)
+        if array.dtype.kind == "f":
+            array = np.ascontiguousarray(array + 0.0, dtype=np.float64)  # -0 is 0
+        columns.append(np.ascontiguousarray(array).view(np.uint64).reshape(len(part), -1))
+    mark = np.zeros(len(part), dtype=np.uint64)
+    for column in np.concatenate(columns, axis=1).T:
+        mark = _mixed(mark ^ _mixed(column))
+    return mark
+
+
+def _mixed(bits: Any) -> Any:
+    """Every bit of a number made to depend on every other (the finaliser of splitmix64)."""
+    z = bits + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+__all__ = ["Prior", "Randomised", "require_other_rows"]
