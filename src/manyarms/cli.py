@@ -1,4 +1,4 @@
-"""The command line: `manyarms demo`, `reproduce`, `inspect`, `evaluate`, `learn`, `version`.
+"""The command line: `manyarms demo`, `reproduce`, `inspect`, `evaluate`, `learn`, `certify`, `version`.
 
 One function a command; what a command does lives in the module that it calls. An error that the package raises on
 purpose is shown as one line and ends the program with code 2.
@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from manyarms import __version__, commands_learning, commands_offline
+from manyarms import __version__, commands_certify, commands_learning, commands_offline
 from manyarms.errors import InvalidInput, ManyArmsError
 
 # what each optional part of the package needs
@@ -46,6 +46,7 @@ app = typer.Typer(
         "  manyarms inspect LOG                   what is in a log of decisions, and what is wrong with it\n\n"
         "  manyarms evaluate POLICY LOG           what a policy would have earned on it\n\n"
         "  manyarms learn LOG --out POLICY/       a policy learned from it, and a report\n\n"
+        "  manyarms certify POLICY LOG            is it safe to ship? bounds on its value that hold\n\n"
         "Every command explains itself with --help."
     ),
 )
@@ -197,6 +198,7 @@ def _version(package: str) -> str:
 
 commands_offline.register(app)
 commands_learning.register(app)
+commands_certify.register(app)
 
 if __name__ == "__main__":
     main()

@@ -270,3 +270,22 @@ def test_bad_input_is_named():
             call()
     with pytest.raises(UnknownAction):
         policy.probabilities_of(X, [-1, 0])
+
+
+@pytest.mark.parametrize("kind", ["softmax", "top"])
+def test_candidates_are_the_only_ones_on_offer(kind, rng):
+    """The same as excluding everybody else; also where probabilities are too small to be told from 0."""
+    beta = rng.standard_normal((40, 3)) * 200
+    policy = SoftmaxPolicy(beta) if kind == "softmax" else TopSoftmaxPolicy(beta, k0=12)
+    X = rng.standard_normal((9, 3))
+    offered = np.array([3, 17, 21, 5, 39, 8])
+    others = np.setdiff1d(np.arange(40), offered)
+    np.testing.assert_array_equal(policy.decide(X, candidates=offered), policy.decide(X, exclude=others))
+    if kind == "softmax":
+        np.testing.assert_array_equal(policy.decide(X, k=4, candidates=offered), policy.decide(X, k=4, exclude=others))
+    assert policy.decide(X[0], candidates=[7]) == 7
+    assert 3 not in policy.decide(X[0], k=5, candidates=offered, exclude=[3])
+    with pytest.raises(InvalidInput, match="on offer"):
+        policy.decide(X, k=7, candidates=offered)
+    with pytest.raises(UnknownAction, match="candidates"):
+        policy.decide(X, candidates=[40])

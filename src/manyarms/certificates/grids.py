@@ -29,9 +29,9 @@ BELOW_ONE = 0.9
 class Grid:
     """Parameters that a certificate may choose among, and pays for: fixed before the rows were seen, or by their number alone.
 
-    lambdas: of es, ips, clip, ix, harmonic, any-alpha (and, times n, of sakhi-2). alphas: of es and its relatives. taus: of clip,
-    london, sakhi-1, sakhi-2, bernstein. gammas: of ix, ix-tail. smoothings: of ls. strengths: of harmonic. What is left out follows
-    from the number of rows.
+    lambdas: of es, ips, clip, ix, harmonic, any-alpha (and, times n, of sakhi-2). alphas: of es and its relatives. taus: of
+    clip, london, sakhi-1, sakhi-2, bernstein. gammas: of ix, ix-tail. smoothings: of ls. strengths: of harmonic. What is left
+    out follows from the number of rows.
     """
 
     lambdas: Sequence[float] | None = None
@@ -67,7 +67,7 @@ class Grid:
             "strengths": [min(1.0, c * root) for c in (0.25, 1, 4)],
         }
         missing = {name: values for name, values in usual.items() if getattr(self, name) is None}
-        return replace(self, **missing)  # type: ignore[arg-type]
+        return replace(self, **missing)
 
     def values(self, name: str) -> tuple[float, ...]:
         """The parameters of a name, once resolved."""

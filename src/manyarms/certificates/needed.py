@@ -29,15 +29,13 @@ def smallest(holds: Callable[[int], bool], most: int = MOST) -> int | None:
     return high
 
 
-def rows_needed(
-    summary: Summary, kl: float, improvement: float, delta: float, bounds: Sequence[Bound]
-) -> int | None:
+def rows_needed(summary: Summary, kl: float, improvement: float, delta: float, bounds: Sequence[Bound]) -> int | None:
     """The smallest n with which the best of `bounds` would put the policy at least `improvement` above the logging policy.
 
-    The averages (values, biases, squares) stay what they are in this summary, the divergence too, and lambda moves with 1/sqrt(n) as
-    grids do. Bounds of the gain are read as they are; from a bound on the value an upper end of the logging policy's mean reward is
-    taken off, each with half of delta. None where no number of rows would do: the estimate itself is not that much better, or what
-    is lost to a fixed correction is too much. In units of the largest reward.
+    The averages (values, biases, squares) stay what they are in this summary, the divergence too, and lambda moves with
+    1/sqrt(n) as grids do. Bounds of the gain are read as they are; from a bound on the value an upper end of the logging
+    policy's mean reward is taken off, each with half of delta. None where no number of rows would do: the estimate itself is
+    not that much better, or what is lost to a fixed correction is too much. In units of the largest reward.
     """
     if not bounds:
         raise InvalidInput("bounds", "none", "at least one")

@@ -1,12 +1,11 @@
 """The prior of a PAC-Bayes certificate: a Gaussian over parameters, and where it came from.
 
-A bound holds for priors that do not depend on its rows. Nobody can check how a prior was made, but that it was learned from the very
-rows of the log can be seen, and is refused.
+A bound holds for priors that do not depend on its rows. Nobody can check how a prior was made, but that it was learned from
+the very rows of the log can be seen, and is refused.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -18,6 +17,7 @@ from manyarms._typing import AnyArray, Array
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
 from manyarms.policies.encoders import Encoder
+from manyarms.policies.randomised import gaussian_kl
 from manyarms.policies.softmax import SoftmaxPolicy
 
 
@@ -42,8 +42,8 @@ class Randomised(Protocol):
 class Prior:
     """N(mean, sigma^2 I) over the parameters (K, l) of all actions; Gumbel noise, where a policy has it, is the same in both.
 
-    learned_from: the log that the mean was learned from, whose rows must not be those of the certificate. encoder: what is made of
-    contexts first, which must be the policy's own: it is not part of what the divergence measures.
+    learned_from: the log that the mean was learned from, whose rows must not be those of the certificate. encoder: what is
+    made of contexts first, which must be the policy's own: it is not part of what the divergence measures.
     """
 
     mean: Array
@@ -67,13 +67,7 @@ class Prior:
         raise InvalidInput("prior", validate.describe(policy), "a Gaussian, mixed-logit or softmax policy")
 
     def divergence(self, policy: Randomised) -> float:
-        """KL(N(mu, sigma^2 I) || prior), exactly.
-
-            ||mu - mu0||^2 / (2 s0^2) + lK/2 (s^2/s0^2 - 1 - log(s^2/s0^2))
-
-        For s <= s0 it is at most the thesis's ||mu - mu0||^2 / (2 s0^2) + lK/2 log(s0^2/s^2) (lines 6186-6192), which does not hold
-        for s > s0.
-        """
+        """KL(N(mu, sigma^2 I) || prior), exactly (`gaussian_kl`); the thesis's bound on it needs sigma <= sigma0."""
         mu = np.asarray(policy.actions, dtype=np.float64)
         if mu.shape != self.mean.shape:
             came = f"a policy with parameters of shape {mu.shape}"
@@ -83,11 +77,7 @@ class Prior:
                 "prior", "an encoder that is not the policy's",
                 "the same encoder in both, learned elsewhere: a bound counts the parameters of actions only",
             )  # fmt: skip
-        ratio = (float(policy.sigma) / self.sigma) ** 2
-        if not ratio > 0:
-            return math.inf
-        shift = mu - self.mean
-        return float(np.vdot(shift, shift)) / (2 * self.sigma**2) + mu.size / 2 * (ratio - 1 - math.log(ratio))
+        return gaussian_kl(mu, float(policy.sigma), self.mean, self.sigma)
 
 
 def _same(one: Encoder | None, other: Encoder | None) -> bool:

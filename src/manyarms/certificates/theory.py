@@ -18,8 +18,9 @@ from manyarms.errors import InvalidInput
 def direct_width(bound: Unified, summary: Summary, kl: float, delta: float, expected_square: float) -> float:
     """A bound on |E V_hat - V_hat| that needs the world: (KL + log(2/delta)) / (lambda n) + lambda/2 (logged + expected square).
 
-    expected_square: the expectation over contexts, actions of pi0 and rewards of pi R^2 / h^2. The argument of `Unified` for I3, with
-    contexts drawn as well: f = E Z - Z over a whole row, and no I1; E V_hat is not V, but V less the bias (thesis, lines 2571-2577).
+    expected_square: the expectation over contexts, actions of pi0 and rewards of pi R^2 / h^2. The argument of `Unified` for
+    I3, with contexts drawn as well: f = E Z - Z over a whole row, and no I1; E V_hat is not V, but V less the bias (thesis,
+    lines 2571-2577).
     """
     averages, n = summary.of(bound.correction), summary.rows
     spent = (divergence(kl) + math.log(2 / confidence(delta))) / (bound.lam * n)
@@ -27,11 +28,11 @@ def direct_width(bound: Unified, summary: Summary, kl: float, delta: float, expe
 
 
 def oracle_gap(bound: Unified, best: Summary, kl: float, delta: float) -> float:
-    """How far the value of the policy with the largest lower end can be below that of the best policy, given the latter's summary.
+    """How far the policy with the largest lower end can be below the best policy, given the latter's summary.
 
     With probability at least 1 - delta both ends hold for both policies. L(learned) >= L(best) for the lower ends L, so
-    V(learned) >= L(best) = V_hat(best) - costs below, and V_hat(best) >= V(best) - costs above: the sum of both. Learning by the
-    printed width instead, bias on both sides, gives twice the width (thesis, lines 5989-6030).
+    V(learned) >= L(best) = V_hat(best) - costs below, and V_hat(best) >= V(best) - costs above: the sum of both. Learning by
+    the printed width instead, bias on both sides, gives twice the width (thesis, lines 5989-6030).
     """
     budget = Budget(delta)
     below, above = bound.lower(best, kl, budget), bound.upper(best, kl, budget)
@@ -41,15 +42,17 @@ def oracle_gap(bound: Unified, best: Summary, kl: float, delta: float) -> float:
 def uniform_gap(rows: int, actions: int, alpha: float, distance: float, delta: float) -> float:
     """The oracle inequality for uniform logging, Gaussian policies with sigma = 1, lambda = 1/sqrt(n) (thesis, lines 6032-6050).
 
-        (sqrt(D^2 + 2 log(4 sqrt(n)/delta)) + D^2 + 2 log(4/delta) + K^(2 alpha - 1) + K^(2 alpha)) / sqrt(n) + 2 (1 - K^(alpha - 1))
+        (sqrt(D^2 + 2 log(4 sqrt(n)/delta)) + D^2 + 2 log(4/delta) + K^(2 alpha - 1) + K^(2 alpha)) / sqrt(n) + 2 (1 -
+        K^(alpha - 1))
 
-    with D the distance of the best policy's mean to the prior's: B_n = 1 - K^(alpha - 1) and Var_n <= K^(2 alpha - 1) + K^(2 alpha).
+    with D the distance of the best policy's mean to the prior's: B_n = 1 - K^(alpha - 1) and Var_n <= K^(2 alpha - 1) + K^(2
+    alpha).
     """
     n, K = validate.count("rows", rows), validate.count("actions", actions)
     a, square = validate.probability("alpha", alpha), validate.not_negative("distance", distance) ** 2
     root = math.sqrt(square + 2 * math.log(4 * math.sqrt(n) / confidence(delta)))
     moving = root + square + 2 * math.log(4 / delta) + K ** (2 * a - 1) + K ** (2 * a)
-    return moving / math.sqrt(n) + 2 * (1 - K ** (a - 1))
+    return float(moving / math.sqrt(n) + 2 * (1 - K ** (a - 1)))
 
 
 def uniform_rows(gap: float, actions: int, alpha: float, distance: float, delta: float) -> int:

@@ -1,8 +1,8 @@
 """lambda* and adaptive alpha: what learning maximises, which is no certificate.
 
-lambda* = sqrt(2 kl2 / (n Var_n)) and alpha* minimise the width on the rows themselves (thesis, lines 2534-2556). The bound holds for
-parameters that were fixed beforehand, and not for these: `Tuned` is therefore a type of its own, which nothing here turns into a
-`Certificate`. `certify` looks at a grid that was declared beforehand, and pays for it.
+lambda* = sqrt(2 kl2 / (n Var_n)) and alpha* minimise the width on the rows themselves (thesis, lines 2534-2556). The bound
+holds for parameters that were fixed beforehand, and not for these: `Tuned` is therefore a type of its own, which nothing here
+turns into a `Certificate`. `certify` looks at a grid that was declared beforehand, and pays for it.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ def objective(summary: Summary, kl: float, delta: float, correction: Correction)
 
 def adaptive(summary: Summary, kl: float, delta: float, corrections: Sequence[Correction]) -> Tuned:
     """The correction that minimises B_n + sqrt(2 kl2 Var_n / n) among those of the summary, and its objective."""
+
     def cost(one: Correction) -> float:
         averages = summary.of(one)
         return averages.lost + math.sqrt(2 * (kl + math.log(4 / delta)) * averages.second_moment / summary.rows)

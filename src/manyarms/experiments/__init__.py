@@ -8,6 +8,7 @@ mets        the experiments of the chapter on mixed-effect Thompson sampling
 dts         the experiments of the chapter on diffusion Thompson sampling
 sdm         those of the chapter on the structured direct method, and of off-policy estimates
 pwll        those of the chapter on learning policies over large action spaces
+es          those of the chapter on exponential smoothing and pessimism
 
     from manyarms import experiments
     experiments.run(experiments.find("mets-synthetic"), "quick", "out/mets-synthetic")
@@ -20,7 +21,7 @@ from __future__ import annotations
 import difflib
 
 from manyarms.errors import InvalidInput
-from manyarms.experiments import dts, mets, pwll, sdm
+from manyarms.experiments import dts, es, mets, pwll, sdm
 from manyarms.experiments.claims import Claim
 from manyarms.experiments.results import Results
 from manyarms.experiments.runner import Interrupted, Outcome, run
@@ -28,7 +29,13 @@ from manyarms.experiments.simulate import OnlineRun, online_regret
 from manyarms.experiments.spec import SCALES, Call, Cell, Experiment
 
 # one tuple a chapter; `manyarms reproduce --list` shows them in this order
-CHAPTERS: tuple[tuple[Experiment, ...], ...] = (mets.EXPERIMENTS, dts.EXPERIMENTS, sdm.EXPERIMENTS, pwll.EXPERIMENTS)
+CHAPTERS: tuple[tuple[Experiment, ...], ...] = (
+    mets.EXPERIMENTS,
+    dts.EXPERIMENTS,
+    sdm.EXPERIMENTS,
+    pwll.EXPERIMENTS,
+    es.EXPERIMENTS,
+)
 
 
 def catalogue() -> dict[str, Experiment]:

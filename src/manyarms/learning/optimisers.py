@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -112,10 +113,12 @@ class Table:
         self.reach = self._reach_of(self.beta)
 
     def _remember(self) -> None:
-        if not self.moments and self._learned and self.kind == "adam":
-            self.moments = {"first": torch.zeros_like(self.beta), "second": torch.zeros_like(self.beta)}
-        elif not self.moments and self._learned and self.kind == "adagrad":
-            self.moments = {"squares": self.beta.new_zeros(len(self.beta))}
+        if self.moments or not self._learned:
+            return
+        if self.kind == "adam":
+            self.moments = {"first": _zeros(self.beta, self.beta.shape), "second": _zeros(self.beta, self.beta.shape)}
+        elif self.kind == "adagrad":
+            self.moments = {"squares": _zeros(self.beta, self.beta.shape[:1])}
 
     def rates(self) -> tuple[float, float]:
         """rate / bias of m, and 1 / root of the bias of v, for Adam; else the rate, and 1."""
@@ -128,6 +131,13 @@ class Table:
         if beta.device.type != "cpu" or not len(beta):
             return math.inf
         return float(torch.linalg.vector_norm(beta, dim=1).max())
+
+
+def _zeros(like: Tensor, shape: torch.Size) -> Tensor:
+    """Zeros; on a processor from pages that take memory only once they are written: rows that are never touched cost nothing."""
+    if like.device.type != "cpu":
+        return like.new_zeros(shape)
+    return torch.from_numpy(np.zeros(tuple(shape), dtype=np.float64 if like.dtype == torch.float64 else np.float32))
 
 
 def schedule(name: str, step: int, total: int) -> float:

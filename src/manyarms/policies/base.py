@@ -79,6 +79,10 @@ class Rows(ABC):
         """Anything that orders actions as their probabilities do."""
         return self.mass(first, last)
 
+    def score_at(self, ids: Ints) -> Array:
+        """(b, m): the same of the actions `ids` (b, m)."""
+        return self.mass_at(ids)
+
     def normaliser(self, actions: int) -> Array:
         """(b,) sum of all masses."""
         if self.total is None:
@@ -193,15 +197,26 @@ class StreamedPolicy(ABC):
             out[part] = found
         return out
 
-    def decide(self, x: npt.ArrayLike, k: int | None = None, exclude: npt.ArrayLike | None = None) -> int | Ints:
+    def decide(
+        self,
+        x: npt.ArrayLike,
+        k: int | None = None,
+        exclude: npt.ArrayLike | None = None,
+        candidates: npt.ArrayLike | None = None,
+    ) -> int | Ints:
         """The most probable action, or the k most probable: int or (k,) for one context, (n,) or (n, k) for many.
 
-        Equal probabilities go to the lowest id.
+        exclude: ids that are not on offer. candidates: the only ids on offer, all where nothing is given; few of them cost as
+        little as they are. Equal probabilities go to the lowest id.
         """
         given = np.asarray(x)
         X = self._contexts(given[None] if given.ndim == 1 else given)
         barred = None if exclude is None else np.unique(self._ids("exclude", np.atleast_1d(exclude), (None,)))
         wanted = 1 if k is None else validate.count("k", k)
+        if candidates is not None:
+            offered = np.unique(self._ids("candidates", np.atleast_1d(candidates), (None,)))
+            ids = self._best_of(X, offered if barred is None else np.setdiff1d(offered, barred), wanted)
+            return _shaped(ids, k, given.ndim)
         if wanted > self.action_count - (0 if barred is None else len(barred)):
             raise InvalidInput("k", wanted, f"at most the number of actions on offer, of {self.action_count}")
         ids = np.empty((len(X), wanted), dtype=np.int64)
@@ -211,9 +226,19 @@ class StreamedPolicy(ABC):
                 _without(rows.score(first, last), first, barred) for first, last in action_blocks(self.action_count)
             )
             ids[part] = top_k(blocks, wanted)[0]
-        if k is None:
-            return int(ids[0, 0]) if given.ndim == 1 else ids[:, 0]
-        return ids[0] if given.ndim == 1 else ids
+        return _shaped(ids, k, given.ndim)
+
+    def _best_of(self, X: Array, offered: Ints, wanted: int) -> Ints:
+        """(n, wanted): the most probable of a few actions, ascending ids."""
+        if wanted > len(offered):
+            raise InvalidInput("k", wanted, f"at most the number of actions on offer, {len(offered)}")
+        ids = np.empty((len(X), wanted), dtype=np.int64)
+        for part in row_blocks(len(X)):
+            rows = self.rows(X[part])
+            parts = (offered[first:last] for first, last in action_blocks(len(offered)))
+            blocks = (rows.score_at(np.broadcast_to(some, (len(X[part]), len(some)))) for some in parts)
+            ids[part] = offered[top_k(blocks, wanted)[0]]
+        return ids
 
     # ---- keeping
 
@@ -277,6 +302,13 @@ def first_above(upto: Array, point: Array, parts: Array) -> Ints:
         positive = parts[over] > 0
         column[over] = parts.shape[1] - 1 - positive[:, ::-1].argmax(axis=1)
     return np.asarray(column, dtype=np.int64)
+
+
+def _shaped(ids: Ints, k: int | None, dimensions: int) -> int | Ints:
+    """Best ids (n, m) as they were asked for: one or k of them, for one context or for many."""
+    if k is None:
+        return int(ids[0, 0]) if dimensions == 1 else ids[:, 0]
+    return ids[0] if dimensions == 1 else ids
 
 
 def _without(scores: Array, first: int, barred: Ints | None) -> Array:

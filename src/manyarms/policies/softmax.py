@@ -90,6 +90,9 @@ class _SoftmaxRows(Rows):
             scores -= self.shift
         return np.exp(scores, out=scores)
 
+    def score_at(self, ids: Ints) -> Array:
+        return self._linear.scores_at(self._x, ids)
+
     def only(self, index: Ints) -> Rows:
         return _SoftmaxRows(self._linear, self._x[index], None if self.shift is None else self.shift[index])
 

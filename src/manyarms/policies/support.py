@@ -102,11 +102,19 @@ class SupportedPolicy(StreamedPolicy):
             out[part] = ids[np.arange(len(ids)), first_above(upto, points[part] * upto[:, -1], probabilities)]
         return out
 
-    def decide(self, x: npt.ArrayLike, k: int | None = None, exclude: npt.ArrayLike | None = None) -> int | Ints:
+    def decide(
+        self,
+        x: npt.ArrayLike,
+        k: int | None = None,
+        exclude: npt.ArrayLike | None = None,
+        candidates: npt.ArrayLike | None = None,
+    ) -> int | Ints:
         """The most probable action, or the k most probable, as every policy gives them; found in the support alone.
 
         Where it holds too few actions that are not excluded, the rest are those of probability 0 with the lowest ids.
         """
+        if candidates is not None:
+            return super().decide(x, k, exclude, candidates)
         given = np.asarray(x)
         X = self._contexts(given[None] if given.ndim == 1 else given)
         wanted = 1 if k is None else validate.count("k", k)

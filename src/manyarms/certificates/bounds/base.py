@@ -1,9 +1,9 @@
 """What a bound is: a lower and an upper end for the value of a policy, and what each part of it costs.
 
-A bound has its parameters (lambda, and those of its correction) fixed when it is made. It is a statement about rows that do not
-exist yet: with probability at least 1 - delta over logs, it holds for all posteriors at once, so that a policy may be learned from
-the very rows that the bound is computed on. That is no longer so if lambda, alpha or tau are picked by looking at the bound: a
-`Budget` says over how many points, and on how many sides, delta is shared out.
+A bound has its parameters (lambda, and those of its correction) fixed when it is made. It is a statement about rows that do
+not exist yet: with probability at least 1 - delta over logs, it holds for all posteriors at once, so that a policy may be
+learned from the very rows that the bound is computed on. That is no longer so if lambda, alpha or tau are picked by looking
+at the bound: a `Budget` says over how many points, and on how many sides, delta is shared out.
 
 All numbers are for rewards in [0, 1].
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 from manyarms import validate
@@ -101,9 +101,9 @@ class Bound(ABC):
     def settings(self) -> dict[str, float]:
         """The parameters by name."""
         found: dict[str, float] = {}
-        for one in fields(self) if is_dataclass(self) else ():
-            value = getattr(self, one.name)
-            found.update(value.settings if isinstance(value, Correction) else {one.name: float(value)})
+        for name, value in vars(self).items():
+            key = "lambda" if name == "lam" else name
+            found.update(value.settings if isinstance(value, Correction) else {key: float(value)})
         return found
 
     @property
@@ -129,8 +129,9 @@ def over_contexts(summary: Summary, kl: float, delta: float) -> float:
     """How far the mean over n contexts of V(pi_Q|X_i) can be from V(pi_Q), for all posteriors Q at once.
 
     The value of a rule h at a context lies in [0, 1], and for such variables E exp(n kl(mean, expectation)) <= 2 sqrt(n)
-    (Maurer, 2004; Germain et al., 2015, for all n). A change of measure from the prior to Q, Jensen's inequality for the convex kl,
-    and Pinsker's 2 (p - q)^2 <= kl(p, q) give sqrt((KL + log(2 sqrt(n) / delta)) / (2 n)), on both sides (thesis, lines 5756-5760).
+    (Maurer, 2004; Germain et al., 2015, for all n). A change of measure from the prior to Q, Jensen's inequality for the
+    convex kl, and Pinsker's 2 (p - q)^2 <= kl(p, q) give sqrt((KL + log(2 sqrt(n) / delta)) / (2 n)), on both sides (thesis,
+    lines 5756-5760).
     """
     return math.sqrt((kl + math.log(2 * math.sqrt(summary.rows) / delta)) / (2 * summary.rows))
 

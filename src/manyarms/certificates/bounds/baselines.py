@@ -71,9 +71,9 @@ class _FromBelow(Bound):
 class London(_FromBelow):
     """V >= V_hat - sqrt(2 (1/tau - V_hat) c / tau) - 2 c / tau,   c = (KL + log(n/delta)) / (n - 1)   (thesis, lines 6211-6219).
 
-    1 - tau Z with Z = 1(h = A) R / max(p, tau) lies in [0, 1]. For such losses kl(q_hat, q) <= (KL + log(2 sqrt(n)/delta)) / n for
-    all posteriors (Maurer; see `over_contexts`), which is at most c for n >= 2; and kl(q_hat, q) >= (q - q_hat)^2 / (2 q) for
-    q >= q_hat gives q <= q_hat + sqrt(2 q_hat c) + 2 c. With q = 1 - tau E Z and E Z <= V the statement follows.
+    1 - tau Z with Z = 1(h = A) R / max(p, tau) lies in [0, 1]. For such losses kl(q_hat, q) <= (KL + log(2 sqrt(n)/delta)) /
+    n for all posteriors (Maurer; see `over_contexts`), which is at most c for n >= 2; and kl(q_hat, q) >= (q - q_hat)^2 / (2
+    q) for q >= q_hat gives q <= q_hat + sqrt(2 q_hat c) + 2 c. With q = 1 - tau E Z and E Z <= V the statement follows.
     """
 
     tau: float
@@ -94,9 +94,10 @@ class Sakhi1(_FromBelow):
     """V >= max over l > 0 of (exp(l tau V_hat - c) - 1) / (tau (e^l - 1)),   c = (KL + log(2 sqrt(n)/delta)) / n.
 
     Catoni's bound for the losses 1 - tau Z of `London`: q <= (1 - exp(-l q_hat - c)) / (1 - e^-l), for all l at once because
-    kl(q_hat, q) is the supremum over l of -l q_hat - log(1 - q (1 - e^-l)) (Germain et al., 2009), and kl(q_hat, q) <= c. With
-    q = 1 - tau V and q_hat = 1 - tau V_hat the form above follows. The thesis (lines 6235-6241) prints exp(... + c) inside, by which
-    a larger divergence would tighten the bound; here it loosens it. The maximum over l is where kl(tau V_hat, tau V) = c.
+    kl(q_hat, q) is the supremum over l of -l q_hat - log(1 - q (1 - e^-l)) (Germain et al., 2009), and kl(q_hat, q) <= c.
+    With q = 1 - tau V and q_hat = 1 - tau V_hat the form above follows. The thesis (lines 6235-6241) prints exp(... + c)
+    inside, by which a larger divergence would tighten the bound; here it loosens it. The maximum over l is where kl(tau
+    V_hat, tau V) = c.
     """
 
     tau: float
@@ -112,7 +113,9 @@ class Sakhi1(_FromBelow):
 
 @dataclass(frozen=True)
 class Sakhi2(Bound):
-    """V >= V_hat - c - (KL + log(2/delta)) / l - l/n g(l / (tau n)) V_n,   g(u) = (e^u - 1 - u) / u^2   (thesis, lines 6257-6265).
+    """V >= V_hat - c - (KL + log(2/delta)) / l - l/n g(l / (tau n)) V_n,   g(u) = (e^u - 1 - u) / u^2.
+
+    Thesis, lines 6257-6265.
 
     c bounds the error of contexts as in `Unified`. Given the contexts, Z - E Z <= 1/tau, so E exp(t (Z - E Z)) <=
     exp(t^2 g(t/tau) E Z^2) (Bennett), with t = l/n and a change of measure; E Z^2 is at most the sum over a of

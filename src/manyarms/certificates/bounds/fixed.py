@@ -21,8 +21,8 @@ from manyarms.weights import ClipPropensities, Correction
 class EmpiricalBernstein(Bound):
     """V >= V_hat - sqrt(2 S log(2/delta) / n) - 7 log(2/delta) / (3 tau (n - 1)),   for clipped weights, S their sample variance.
 
-    Maurer and Pontil (2009) for the independent terms pi R / max(p, tau), which lie in [0, 1/tau] and whose mean is at most V. From
-    above: the same for 1 - R. It says nothing of a policy that was learned from the same rows.
+    Maurer and Pontil (2009) for the independent terms pi R / max(p, tau), which lie in [0, 1/tau] and whose mean is at most
+    V. From above: the same for 1 - R. It says nothing of a policy that was learned from the same rows.
     """
 
     tau: float
@@ -42,9 +42,7 @@ class EmpiricalBernstein(Bound):
 
     def upper(self, summary: Summary, kl: float, budget: Budget) -> Side:
         averages = summary.of(self.corrections[0])
-        return complement(
-            self._side(averages.complement, averages.complement_spread, summary.rows, kl, budget.each)
-        )
+        return complement(self._side(averages.complement, averages.complement_spread, summary.rows, kl, budget.each))
 
     def _side(self, estimate: float, spread: float, rows: int, kl: float, delta: float) -> Side:
         if kl > 0:

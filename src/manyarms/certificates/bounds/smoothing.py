@@ -1,8 +1,8 @@
 """Bounds from products: logarithmic smoothing, implicit exploration, and the gain over the logging policy.
 
-For independent Z_i >= 0 the product of (1 + l Z_i) has expectation (1 + l E Z)^n. Nothing is asked of the size of weights, pi0 is
-needed of the played actions only, and mass where it is 0 can only make the lower end lower. Thesis, lines 746-752; Sakhi et al.
-(2024).
+For independent Z_i >= 0 the product of (1 + l Z_i) has expectation (1 + l E Z)^n. Nothing is asked of the size of weights,
+pi0 is needed of the played actions only, and mass where it is 0 can only make the lower end lower. Thesis, lines 746-752;
+Sakhi et al. (2024).
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def _side(estimate: float, smoothing: float, rows: int, kl: float, delta: float)
 class LogSmoothingBound(Bound):
     """V >= (exp(l V_ls - (KL + log(1/delta)) / n) - 1) / l,   V_ls the mean of pi log(1 + l R/p) / l.
 
-    For a rule h let Z_i = 1(h(X_i) = A_i) R_i / p_i, with mean at most V(h). E exp(sum log(1 + l Z_i) - n log(1 + l V(h))) <= 1, so by
-    a change of measure from prior to Q and Markov's inequality E_Q[sum log(1 + l Z_i)] <= n E_Q log(1 + l V(h)) + KL + log(1/delta),
-    for all Q at once. The left side is n l V_ls, since log(1 + l Z) is log(1 + l R/p) where the rule plays A and 0 elsewhere; and
-    E_Q log(1 + l V(h)) <= log(1 + l V(pi_Q)) because log is concave. From above: the same for 1 - R.
+    For a rule h let Z_i = 1(h(X_i) = A_i) R_i / p_i, with mean at most V(h). E exp(sum log(1 + l Z_i) - n log(1 + l V(h))) <=
+    1, so by a change of measure from prior to Q and Markov's inequality E_Q[sum log(1 + l Z_i)] <= n E_Q log(1 + l V(h)) + KL
+    + log(1/delta), for all Q at once. The left side is n l V_ls, since log(1 + l Z) is log(1 + l R/p) where the rule plays A
+    and 0 elsewhere; and E_Q log(1 + l V(h)) <= log(1 + l V(pi_Q)) because log is concave. From above: the same for 1 - R.
 
     For a policy that was fixed beforehand KL = 0, and V_ls the mean of log(1 + l w R) / l, which is larger
     (`evaluation.intervals.ls_lower`). l must not depend on the rows.
@@ -66,10 +66,10 @@ class LogSmoothingBound(Bound):
 class Gain(Bound):
     """V(pi) - V(pi0) >= (exp(l G - (KL + log(1/delta)) / n) - 1) / l,   for 0 < l < 1: both policies on the same rows.
 
-    1 + l (Z_i - R_i) > 0 for l < 1, and its expectation is at most 1 + l (V(h) - V(pi0)), with Z_i as in `LogSmoothingBound` and
-    R_i the reward that the logging policy got. The same argument, with E_Q log(1 + l (Z - R)) = pi log(1 + l (1/p - 1) R) +
-    (1 - pi) log(1 - l R). Where the policies agree (pi = p = 1) a row adds nothing at all, neither gain nor noise, which the
-    difference of two separate bounds cannot see. From above there is no such statement.
+    1 + l (Z_i - R_i) > 0 for l < 1, and its expectation is at most 1 + l (V(h) - V(pi0)), with Z_i as in `LogSmoothingBound`
+    and R_i the reward that the logging policy got. The same argument, with E_Q log(1 + l (Z - R)) = pi log(1 + l (1/p - 1) R)
+    + (1 - pi) log(1 - l R). Where the policies agree (pi = p = 1) a row adds nothing at all, neither gain nor noise, which
+    the difference of two separate bounds cannot see. From above there is no such statement.
     """
 
     smoothing: float
@@ -95,8 +95,9 @@ class Gain(Bound):
 class ImplicitExplorationBound(Bound):
     """V >= V_ix - (KL + log(1/delta)) / (2 gamma n),   V_ix the mean of pi R / (p + gamma): the penalty knows no policy.
 
-    z / (1 + z/2) <= log(1 + z) with z = 2 gamma R/p, R <= 1, gives 2 gamma R / (p + gamma) <= log(1 + 2 gamma R/p): the argument of
-    `LogSmoothingBound` with l = 2 gamma, and log(1 + l V) <= l V (Neu, 2015; Gabbianelli et al., 2024). From above: for 1 - R.
+    z / (1 + z/2) <= log(1 + z) with z = 2 gamma R/p, R <= 1, gives 2 gamma R / (p + gamma) <= log(1 + 2 gamma R/p): the
+    argument of `LogSmoothingBound` with l = 2 gamma, and log(1 + l V) <= l V (Neu, 2015; Gabbianelli et al., 2024). From
+    above: for 1 - R.
     """
 
     gamma: float

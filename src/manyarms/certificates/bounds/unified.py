@@ -1,6 +1,7 @@
 """The two-sided bound for exponential smoothing, and with it for clipping, implicit exploration and others: one implementation.
 
-Thesis, lines 2508-2530 (exponential smoothing), 2690-2724 (all corrections), 5746-5860 (proof), 5863-5942 (any lambda, any alpha).
+Thesis, lines 2508-2530 (exponential smoothing), 2690-2724 (all corrections), 5746-5860 (proof), 5863-5942 (any lambda, any
+alpha).
 """
 
 from __future__ import annotations
@@ -20,19 +21,21 @@ HALVINGS = 60
 
 @dataclass(frozen=True)
 class Unified(Bound):
-    """V between V_hat - c - kl2/(n lambda) - lambda/2 Var_n (less `overshoot`) and V_hat + c + B_n + kl2/(n lambda) + lambda/2 Var_n.
+    """V_hat - c - kl2/(n lambda) - lambda/2 Var_n <= V <= V_hat + c + B_n + kl2/(n lambda) + lambda/2 Var_n.
 
-    V - V_hat = I1 + I2 + I3. I1 is the error of n contexts for all contexts: at most c on either side (`over_contexts`, at delta / 2).
+    V - V_hat = I1 + I2 + I3. I1 is the error of n contexts for all contexts: at most c on either side (`over_contexts`, at
+    delta / 2).
 
     I2, given the contexts, is the mean of the sum over a of r(X_i, a) (pi - pi0 w): it lies between -overshoot and B_n. For
-    h(p) >= p nothing is counted too often: I2 >= 0, and the lower end pays no bias. (The thesis takes |I2| <= B_n on both sides,
-    which is `width`; the lower end here is as valid, and nearer.)
+    h(p) >= p nothing is counted too often: I2 >= 0, and the lower end pays no bias. (The thesis takes |I2| <= B_n on both
+    sides, which is `width`; the lower end here is as valid, and nearer.)
 
-    I3, given the contexts, is a mean of f_i = E[Z_i] - Z_i with Z_i = 1(h(X_i) = A_i) R_i / h_i, independent and with mean 0 for any
-    rule h. E exp(l f - l^2/2 (f^2 + E f^2)) <= 1 for any f of mean 0 and any real l (Bercu and Touati, 2008), so by a change of
-    measure from prior to Q and Markov's inequality n E_Q I3 <= (KL + log(1/delta')) / l + l/2 E_Q sum (f_i^2 + E f_i^2); and
-    f^2 + E f^2 = Z^2 + E Z^2 - 2 Z E Z <= Z^2 + E Z^2 since Z >= 0. E_Q of that sum is at most n Var_n, R being at most 1 (rewards
-    may be random). Once for l = lambda and once for -lambda: two sides of delta / 4 each, which gives kl2 = KL + log(4/delta).
+    I3, given the contexts, is a mean of f_i = E[Z_i] - Z_i with Z_i = 1(h(X_i) = A_i) R_i / h_i, independent and with mean 0
+    for any rule h. E exp(l f - l^2/2 (f^2 + E f^2)) <= 1 for any f of mean 0 and any real l (Bercu and Touati, 2008), so by a
+    change of measure from prior to Q and Markov's inequality n E_Q I3 <= (KL + log(1/delta')) / l + l/2 E_Q sum (f_i^2 + E
+    f_i^2); and f^2 + E f^2 = Z^2 + E Z^2 - 2 Z E Z <= Z^2 + E Z^2 since Z >= 0. E_Q of that sum is at most n Var_n, R being
+    at most 1 (rewards may be random). Once for l = lambda and once for -lambda: two sides of delta / 4 each, which gives kl2
+    = KL + log(4/delta).
 
     For a policy that was fixed beforehand Z_i = w_i R_i itself takes the place of the rules', with KL = 0 and squares of w.
     """
@@ -94,8 +97,9 @@ class Unified(Bound):
 class AnyLambda(Bound):
     """The same for all lambda in (0, 1) at once, so that lambda may be chosen by looking (thesis, lines 5863-5913).
 
-    The bound at lambda_j = 2^-j, j = 1, 2, ..., with the share lambda_j of delta, which sum to 1. Both ends are the best over j.
-    `printed` is the thesis's form for a given lambda, which stands for the j with lambda / 2 <= lambda_j <= lambda and is wider.
+    The bound at lambda_j = 2^-j, j = 1, 2, ..., with the share lambda_j of delta, which sum to 1. Both ends are the best over
+    j. `printed` is the thesis's form for a given lambda, which stands for the j with lambda / 2 <= lambda_j <= lambda and is
+    wider.
     """
 
     correction: Correction
@@ -138,9 +142,10 @@ class AnyLambda(Bound):
 class AnyAlpha(Bound):
     """Exponential smoothing from below, for one lambda and all alpha in (0, 1] at once (thesis, lines 5915-5942).
 
-    The bound at alpha_j = 2^-j, j = 0, 1, ..., with the share alpha_j / 2 of delta, which sum to 1. For any alpha there is a j with
-    alpha <= alpha_j <= 2 alpha; V_hat grows with alpha, and so does Var_n, hence the value at alpha_j is at least that at alpha and
-    the variance at most that at min(2 alpha, 1). There is no upper end: the value at alpha_j is not bounded by that at alpha.
+    The bound at alpha_j = 2^-j, j = 0, 1, ..., with the share alpha_j / 2 of delta, which sum to 1. For any alpha there is a
+    j with alpha <= alpha_j <= 2 alpha; V_hat grows with alpha, and so does Var_n, hence the value at alpha_j is at least that
+    at alpha and the variance at most that at min(2 alpha, 1). There is no upper end: the value at alpha_j is not bounded by
+    that at alpha.
     """
 
     alpha: float
@@ -150,7 +155,7 @@ class AnyAlpha(Bound):
 
     def __post_init__(self) -> None:
         validate.positive("lambda", self.lam)
-        if not 0 < validate.probability("alpha", self.alpha):
+        if not validate.probability("alpha", self.alpha) > 0:
             raise InvalidInput("alpha", self.alpha, "a number above 0 and at most 1")
 
     @property

@@ -1,0 +1,130 @@
+"""What comes out: a certificate, and what is certified of the improvement over the logging policy.
+
+Both can only be made by `manyarms.certificates.certify` and its `improvement`, which see to it that parameters were fixed
+beforehand or are paid for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import InitVar, dataclass, field
+from pathlib import Path
+
+from manyarms.errors import InvalidInput
+
+SEAL = object()
+"""Held by the functions that may make certificates."""
+
+
+@dataclass(frozen=True)
+class Ends:
+    """What one bound says, in the units of the rewards; it holds together with all others of its certificate."""
+
+    family: str
+    label: str
+    """The bound with the parameters that gave the lower end."""
+
+    value: float
+    lower: float
+    upper: float
+    terms: Mapping[str, float]
+    upper_terms: Mapping[str, float]
+    settings: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The policy's value lies between `lower` and `upper` with probability at least 1 - delta over logs like this one.
+
+    value: the estimate that the best lower bound starts from. terms: what is taken off it, by name. candidates: all bounds that
+    were declared, which hold together. notes: on what all this rests.
+    """
+
+    lower: float
+    upper: float
+    value: float
+    terms: Mapping[str, float]
+    bound: str
+    delta: float
+    grid: Mapping[str, tuple[float, ...]]
+    kl: float
+    rows: int
+    actions: int
+    logged: float
+    """The mean reward of the log."""
+
+    largest_reward: float
+    two_sided: bool
+    learned: bool
+    """Whether the policy may have been learned from these rows (PAC-Bayes), or was fixed beforehand."""
+
+    candidates: tuple[Ends, ...]
+    notes: tuple[str, ...]
+    seal: InitVar[object] = field(default=None, kw_only=True)
+
+    def __post_init__(self, seal: object) -> None:
+        if seal is not SEAL:
+            raise InvalidInput("certificate", "one made by hand", "one from manyarms.certificates.certify")
+
+    @property
+    def vacuous_below(self) -> bool:
+        """Whether the lower end says no more than that rewards are at least 0."""
+        return not self.lower > 0
+
+    @property
+    def vacuous_above(self) -> bool:
+        """Whether the upper end says no more than that rewards are at most the largest."""
+        return not self.upper < self.largest_reward
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether an end that was asked for says nothing."""
+        return self.vacuous_below or (self.two_sided and self.vacuous_above)
+
+    def __contains__(self, value: float) -> bool:
+        return self.lower <= value <= self.upper
+
+    def __str__(self) -> str:
+        from manyarms.certificates.words import as_text
+
+        return as_text(self)
+
+    def report(self, path: str | Path, improvement: Improvement | None = None) -> Path:
+        """Write an HTML page; its path."""
+        from manyarms.certificates.page import write
+
+        return write(self, improvement, Path(path))
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """The policy's value exceeds the logging policy's by at least `lower`, with probability at least 1 - delta."""
+
+    lower: float
+    estimate: float
+    logged: float
+    delta: float
+    smoothing: float
+    rows: int
+    rows_needed: int | None
+    """So many rows with the same averages would certify any improvement at all; None where none would."""
+
+    notes: tuple[str, ...]
+    seal: InitVar[object] = field(default=None, kw_only=True)
+
+    def __post_init__(self, seal: object) -> None:
+        if seal is not SEAL:
+            raise InvalidInput("improvement", "one made by hand", "one from manyarms.certificates.improvement")
+
+    @property
+    def certified(self) -> bool:
+        """Whether the policy is shown to be better."""
+        return self.lower > 0
+
+    def __str__(self) -> str:
+        from manyarms.certificates.words import improvement_text
+
+        return improvement_text(self)
+
+
+__all__ = ["SEAL", "Certificate", "Ends", "Improvement"]

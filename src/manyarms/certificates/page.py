@@ -1,0 +1,110 @@
+"""The page of a certificate: what is certified, what each term costs, next to the logging policy's value."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from manyarms import report
+from manyarms.certificates import words
+from manyarms.certificates.certificate import Certificate, Improvement
+from manyarms.certificates.pictures import waterfall
+from manyarms.evaluation.estimate import VALUE
+from manyarms.evaluation.intervals import Interval
+from manyarms.evaluation.pictures import whiskers
+from manyarms.evaluation.results import Estimate
+from manyarms.evaluation.tables import number
+from manyarms.storage import write_text_atomically
+
+
+def write(certificate: Certificate, improvement: Improvement | None, path: Path, name: str = "the policy") -> Path:
+    """Write the page; its path (report.html inside, if a folder was given)."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        path = path / "report.html"
+    write_text_atomically(path, html(certificate, improvement, name))
+    return path
+
+
+def html(certificate: Certificate, improvement: Improvement | None = None, name: str = "the policy") -> str:
+    """The whole document."""
+    lead = f"{certificate.rows:,} rows, {certificate.actions:,} actions, delta = {certificate.delta:g}."
+    return report.page(f"Certificate for {name}", lead, *blocks(certificate, improvement))
+
+
+def blocks(certificate: Certificate, improvement: Improvement | None = None) -> list[str]:
+    """What the page shows, for pages that show a certificate among other things."""
+    shown = [report.paragraph(words.claim(certificate))]
+    empty = words.emptiness(certificate)
+    shown += [report.warning(empty)] if empty is not None else []
+    if improvement is not None:
+        shown += [report.heading("Is it better than the logging policy?"), report.paragraph(words.verdict(improvement))]
+        shown += [
+            report.paragraph(
+                "This compares both policies on the same rows, and is a statement of its own: it and the certificate hold with "
+                f"probability {1 - certificate.delta:.4g} each."
+            )
+        ]
+    shown += [report.heading("What is known of its value"), report.facts(_facts(certificate))]
+    shown += [
+        report.table(
+            ("bound", "estimate", "lower", "upper"), words.table(certificate), numbers=("estimate", "lower", "upper")
+        ),
+        report.paragraph("These bounds were declared together and hold together: the best of them may be read off."),
+    ]
+    drawn = _estimates(certificate)
+    if drawn:
+        picture = whiskers(drawn, certificate.logged, title="bounds")
+        shown.append(report.figure(picture, "Where the bounds put the policy's value, each with its estimate."))
+    shown += [
+        report.heading("What each term of the bound costs"),
+        report.table(("term", "cost", "what is paid for"), words.costs(certificate), numbers=("cost",)),
+        report.figure(
+            waterfall(certificate.value, certificate.terms, certificate.logged, title="costs of the bound"),
+            f"From the estimate down to the lower end of {certificate.bound}.",
+        ),
+        report.heading("What it rests on"),
+        report.bullets([*ASSUMED, *certificate.notes]),
+    ]
+    return shown
+
+
+ASSUMED = (
+    "rounds are independent and alike: contexts to come are like those of the log",
+    "propensities are what the logging policy really played with",
+    "bounds and grids were decided on before the log was looked at; choosing them by what comes out undoes the certificate",
+)
+
+
+def _facts(certificate: Certificate) -> dict[str, str]:
+    found = {
+        "estimate": number(certificate.value),
+        "lower end": number(certificate.lower),
+        "upper end": number(certificate.upper) if certificate.two_sided else "not asked for",
+        "logging policy, mean reward": number(certificate.logged),
+        "largest reward": number(certificate.largest_reward),
+    }
+    if certificate.learned:
+        found["KL divergence of what was learned from the prior"] = number(certificate.kl)
+    for name, values in certificate.grid.items():
+        found[f"declared {name}"] = ", ".join(f"{value:.3g}" for value in values)
+    return found
+
+
+def _estimates(certificate: Certificate) -> list[Estimate]:
+    """The bounds in the form that pictures of estimates take, cut to where values can lie."""
+    found = []
+    for ends in certificate.candidates:
+        if not (math.isfinite(ends.lower) and math.isfinite(ends.value)):
+            continue
+        top = certificate.largest_reward
+        low, high = max(0.0, min(ends.lower, top)), max(0.0, min(ends.upper, top))
+        interval = Interval(low, high, "certificate", 1 - certificate.delta, VALUE)
+        found.append(
+            Estimate(
+                ends.family, ends.label, ends.value, 0.0, interval, (interval,), float(certificate.rows), False, (), ""
+            )
+        )
+    return found
+
+
+__all__ = ["blocks", "html", "write"]

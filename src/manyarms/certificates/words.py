@@ -1,0 +1,146 @@
+"""A certificate in words, as text for the terminal, and as plain data for JSON."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from manyarms.certificates.certificate import Certificate, Improvement
+from manyarms.evaluation.tables import number
+
+MEANINGS = {
+    "contexts": "these contexts for all contexts",
+    "divergence": "the KL divergence of what was learned from the prior",
+    "confidence": "delta, and the grid it is spent on",
+    "bias": "what the correction leaves out, or counts too often",
+    "variance": "the weights' second moments",
+    "simulation": "probabilities from Monte Carlo",
+    "quadrature": "probabilities from quadrature",
+}
+"""What is paid for, by the name of a term."""
+
+
+def claim(certificate: Certificate) -> str:
+    """What is certified, in one sentence."""
+    sure = f"{1 - certificate.delta:.4g}"
+    low, high = number(certificate.lower), number(certificate.upper)
+    if not certificate.two_sided:
+        return f"With probability at least {sure} the policy's value is at least {low}."
+    return f"With probability at least {sure} the policy's value is between {low} and {high}."
+
+
+def emptiness(certificate: Certificate) -> str | None:
+    """What a vacuous certificate does not say."""
+    if not certificate.vacuous:
+        return None
+    top = number(certificate.largest_reward)
+    if certificate.vacuous_below and certificate.vacuous_above and certificate.two_sided:
+        said = f"it says no more than that rewards lie between 0 and {top}"
+    elif certificate.vacuous_below:
+        said = "its lower end says no more than that rewards are at least 0"
+    else:
+        said = f"its upper end says no more than that rewards are at most {top}"
+    return f"The certificate is vacuous: {said}. More rows, a policy nearer to the prior, or another bound may help."
+
+
+def verdict(improvement: Improvement) -> str:
+    """Whether the improvement is certified."""
+    sure = f"{1 - improvement.delta:.4g}"
+    if improvement.certified:
+        return (
+            f"The improvement is certified: with probability at least {sure} the policy earns at least "
+            f"{number(improvement.lower)} more a round than the logging policy, which earned {number(improvement.logged)}."
+        )
+    text = (
+        f"The improvement is not certified: the estimate is {improvement.estimate:+.4g} a round, and the bound leaves room for "
+        f"{number(-improvement.lower)} less than the logging policy, which earned {number(improvement.logged)}."
+    )
+    if improvement.rows_needed is None:
+        return f"{text} No number of rows like these would certify one."
+    return f"{text} About {improvement.rows_needed:,} rows like these would, where there are {improvement.rows:,}."
+
+
+def table(certificate: Certificate) -> list[tuple[str, str, str, str]]:
+    """Bound, estimate, lower and upper end, the best lower end first."""
+    rows = []
+    for ends in sorted(certificate.candidates, key=lambda one: -one.lower):
+        upper = number(ends.upper) if certificate.two_sided and math.isfinite(ends.upper) else "-"
+        rows.append((ends.label, number(ends.value), number(ends.lower), upper))
+    return rows
+
+
+def costs(certificate: Certificate) -> list[tuple[str, str, str]]:
+    """Term, cost, what is paid for: of the best lower end."""
+    return [(name, number(cost), MEANINGS.get(name, "")) for name, cost in certificate.terms.items()]
+
+
+def as_text(certificate: Certificate) -> str:
+    """For the terminal."""
+    head = ("bound", "estimate", "lower", "upper")
+    rows = [head, *table(certificate)]
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    kind = f"KL to the prior {number(certificate.kl)}" if certificate.learned else "a policy fixed beforehand"
+    lines = [
+        f"{certificate.rows:,} rows, {certificate.actions:,} actions, delta = {certificate.delta:g}; {kind}",
+        claim(certificate),
+        *(text for text in [emptiness(certificate)] if text is not None),
+        "",
+        *("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows),
+        "",
+        f"what the lower end of {certificate.bound} costs:",
+    ]
+    wide = max((len(name) for name in certificate.terms), default=0)
+    lines += [f"  {name.ljust(wide)}  {cost:>10}  {meaning}" for name, cost, meaning in costs(certificate)]
+    lines += [f"mean reward of the log: {number(certificate.logged)}"]
+    lines += [f"note: {text}" for text in certificate.notes]
+    return "\n".join(lines)
+
+
+def improvement_text(improvement: Improvement) -> str:
+    """For the terminal."""
+    return verdict(improvement)
+
+
+def as_data(certificate: Certificate, improvement: Improvement | None = None) -> dict[str, Any]:
+    """What JSON can hold."""
+    found: dict[str, Any] = {
+        "claim": claim(certificate),
+        "lower": certificate.lower,
+        "upper": certificate.upper,
+        "value": certificate.value,
+        "terms": {name: _finite(cost) for name, cost in certificate.terms.items()},
+        "bound": certificate.bound,
+        "delta": certificate.delta,
+        "two_sided": certificate.two_sided,
+        "vacuous": certificate.vacuous,
+        "kl": _finite(certificate.kl),
+        "rows": certificate.rows,
+        "actions": certificate.actions,
+        "logged": certificate.logged,
+        "largest_reward": certificate.largest_reward,
+        "grid": {name: list(values) for name, values in certificate.grid.items()},
+        "candidates": [
+            {
+                "bound": one.family, "label": one.label, "value": one.value, "lower": _finite(one.lower),
+                "upper": _finite(one.upper), "terms": {name: _finite(cost) for name, cost in one.terms.items()},
+            }
+            for one in certificate.candidates
+        ],
+        "notes": list(certificate.notes),
+    }  # fmt: skip
+    if improvement is not None:
+        found["improvement"] = {
+            "certified": improvement.certified,
+            "lower": _finite(improvement.lower),
+            "estimate": improvement.estimate,
+            "rows_needed": improvement.rows_needed,
+            "words": verdict(improvement),
+        }
+    return found
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+__all__ = ["MEANINGS", "as_data", "as_text", "claim", "costs", "emptiness", "improvement_text", "table", "verdict"]
