@@ -43,7 +43,13 @@ class World:
         rewards = scale * (rng.random(rows) < self.means[i, a])
         logging = self.logging if whole else None
         return LoggedData(
-            self.contexts[i], a, rewards.astype(float), self.actions, propensities=self.pi0[i, a], logging=logging, **fields
+            self.contexts[i],
+            a,
+            rewards.astype(float),
+            self.actions,
+            propensities=self.pi0[i, a],
+            logging=logging,
+            **fields,
         )
 
 
@@ -59,6 +65,7 @@ def make_world(seed=0, contexts=4, actions=5, dim=3, never=False):
         pi0[:, -1] = 0.0
         pi0 /= pi0.sum(axis=1, keepdims=True)
     key = {tuple(x): i for i, x in enumerate(X.tolist())}
+
     # asked row by row, but looked up once a context: tests ask often
     def look(rows, ids):
         return pi0[np.array([key[tuple(x)] for x in rows.tolist()]), ids]

@@ -1,6 +1,6 @@
 """Every certificate covers the truth in at least 1 - delta of repeated logs, for fixed policies and for learned ones.
 
-Coverage is necessary and not sufficient (loose bounds that do not hold cover too): the docstrings of the bounds carry the arguments.
+Coverage is necessary and not sufficient (loose bounds that do not hold cover too): the bounds' docstrings carry the arguments.
 """
 
 from __future__ import annotations
@@ -37,7 +37,12 @@ def needs(names, grid):
 
 # a coarse grid keeps 200 logs within seconds; certificates pay for it as for any other
 GRID = Grid(
-    lambdas=(0.05, 0.2), alphas=(0.7, 1.0), taus=(0.1, 0.3), gammas=(0.03, 0.1), smoothings=(0.05, 0.2), strengths=(0.1,)
+    lambdas=(0.05, 0.2),
+    alphas=(0.7, 1.0),
+    taus=(0.1, 0.3),
+    gammas=(0.03, 0.1),
+    smoothings=(0.05, 0.2),
+    strengths=(0.1,),
 ).resolved(ROWS)
 
 

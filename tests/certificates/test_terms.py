@@ -142,9 +142,7 @@ def test_the_dyadic_ends_are_inside_the_printed_ones(case):
     for j in range(1, 30):
         lam = 2.0**-j
         first = math.sqrt((KL + math.log(4 * math.sqrt(n) / DELTA)) / (2 * n))
-        ends.append(
-            value - first - (KL + math.log(4 / (DELTA * lam))) / (n * lam) - lam / 2 * averages.second_moment
-        )
+        ends.append(value - first - (KL + math.log(4 / (DELTA * lam))) / (n * lam) - lam / 2 * averages.second_moment)
     assert bound.lower(summary, KL, Budget(DELTA)).end == near(max(ends))
 
 
@@ -169,7 +167,9 @@ def test_the_baselines(case):
     first = math.sqrt((KL + math.log(4 * math.sqrt(n) / DELTA)) / (2 * n))
     one_sided = (KL + math.log(2 / DELTA)) / lam
     taken = first + one_sided + lam / n * (math.exp(u) - 1 - u) / u**2 * dense["V"]
-    assert bounds.Sakhi2(tau, lam).lower(summary, KL, Budget(DELTA, 1)).end == near(dense["value"] - taken)  # as printed
+    assert bounds.Sakhi2(tau, lam).lower(summary, KL, Budget(DELTA, 1)).end == near(
+        dense["value"] - taken
+    )  # as printed
     added = first + (KL + math.log(4 / DELTA)) / lam + lam / (2 * n) * dense["V"] + summary.of(corrections[0]).lost
     assert bounds.Sakhi2(tau, lam).upper(summary, KL, Budget(DELTA)).end == near(dense["value"] + added)
 
@@ -211,7 +211,10 @@ def test_a_fixed_policy_has_squares_of_weights(case):
     width = bounds.Unified(corrections[0], LAM).width(summary, 0.0, DELTA)
     B = np.abs(gap).sum(axis=1).mean()
     assert width == near(
-        math.sqrt(math.log(4 * math.sqrt(n) / DELTA) / (2 * n)) + B + math.log(4 / DELTA) / (n * LAM) + LAM / 2 * found.second_moment
+        math.sqrt(math.log(4 * math.sqrt(n) / DELTA) / (2 * n))
+        + B
+        + math.log(4 / DELTA) / (n * LAM)
+        + LAM / 2 * found.second_moment
     )
     w = dense.pi[dense.row, dense.a] / dense.pi0[dense.row, dense.a]
     z = dense.pi[dense.row, dense.a] / np.maximum(dense.pi0[dense.row, dense.a], tau) * dense.r
@@ -279,7 +282,10 @@ def test_what_is_tuned_on_the_data_is_no_certificate(case):
     assert averages.value - found.objective == pytest.approx(min(widths), rel=1e-5)
     assert averages.value - found.objective <= min(widths) + 1e-12
     best = tuned.adaptive(summary, KL, DELTA, alphas)
-    cost = [one.lost + math.sqrt(2 * (KL + math.log(4 / DELTA)) * one.second_moment / summary.rows) for one in summary.weighted.values()]
+    cost = [
+        one.lost + math.sqrt(2 * (KL + math.log(4 / DELTA)) * one.second_moment / summary.rows)
+        for one in summary.weighted.values()
+    ]
     assert best.correction == alphas[int(np.argmin(cost))]
     assert not hasattr(best, "lower") and not hasattr(best, "upper")
 

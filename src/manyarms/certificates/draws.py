@@ -1,6 +1,6 @@
 """Expectations over parameters for the general bound: summaries of policies whose parameters were drawn, averaged.
 
-The general bound (thesis, lines 2690-2700) speaks of E over theta of V(pi_theta) for corrections that need not be linear, and
+The general bound (thesis, lines 2686-2696) speaks of E over theta of V(pi_theta) for corrections that need not be linear, and
 its terms are expectations over theta that have no closed form. Draws of theta give them up to an error that `Summary.worst`
 reckons with, and that certificates pay for out of delta.
 """

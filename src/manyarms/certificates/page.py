@@ -55,17 +55,16 @@ def blocks(certificate: Certificate, improvement: Improvement | None = None) -> 
     if drawn:
         picture = whiskers(drawn, certificate.logged, title="bounds")
         shown.append(report.figure(picture, "Where the bounds put the policy's value, each with its estimate."))
-    shown += [
-        report.heading("What each term of the bound costs"),
-        report.table(("term", "cost", "what is paid for"), words.costs(certificate), numbers=("cost",)),
-        report.figure(
-            waterfall(certificate.value, certificate.terms, certificate.logged, title="costs of the bound"),
-            f"From the estimate down to the lower end of {certificate.bound}.",
-        ),
-        report.heading("What it rests on"),
-        report.bullets([*ASSUMED, *certificate.notes]),
-    ]
-    return shown
+    shown.append(report.heading("What each term of the bounds costs"))
+    columns = ("term", "below", "above", "what is paid for")
+    for ends in sorted(certificate.candidates, key=lambda one: -one.lower):
+        picture = waterfall(ends.value, ends.terms, certificate.logged, title=f"costs of {ends.family}")
+        shown += [
+            report.paragraph(f"{ends.label}:"),
+            report.table(columns, words.costs(ends), numbers=("below", "above")),
+            report.figure(picture, "From the estimate down to the lower end."),
+        ]
+    return [*shown, report.heading("What it rests on"), report.bullets([*ASSUMED, *certificate.notes])]
 
 
 ASSUMED = (

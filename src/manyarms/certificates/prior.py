@@ -57,7 +57,7 @@ class Prior:
 
     @classmethod
     def of(cls, policy: object, learned_from: LogSource | None = None, *, sigma: float | None = None) -> Prior:
-        """The prior around a policy: its own mean and sigma, or N(beta / T, 1) for a softmax (thesis, lines 2634-2636)."""
+        """The prior around a policy: its own mean and sigma, or N(beta / T, 1) for a softmax (thesis, line 2630)."""
         if isinstance(policy, SoftmaxPolicy):
             mean = np.asarray(policy.actions, dtype=np.float64) / policy.temperature
             return cls(mean, 1.0 if sigma is None else sigma, policy.encoder, learned_from)

@@ -8,7 +8,7 @@ With h the denominator of a correction that is linear in the policy, w(a|x) = pi
     expected square   mean of  sum over a of pi0 pi / h^2
     bias              1 - mean of sum over a of pi0 w
 
-Both squares together are Var_n, and the bias is B_n (thesis, lines 2514-2520, 2712-2724). pi stands in the squares, and not
+Both squares together are Var_n, and the bias is B_n (thesis, lines 2511-2520, 2711-2722). pi stands in the squares, and not
 its square, because the bounds look at the deterministic rules that a randomised policy draws from: the square of an indicator
 is the indicator. A policy that was fixed before the log needs no such rules, and gets the squares of w itself; that form also
 takes corrections that are not linear, for which w may count too much: `overshoot` is by how much, and `bias` by how much too

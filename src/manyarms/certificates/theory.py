@@ -1,6 +1,6 @@
 """What can be said where the world is known, or before there is a log: the direct bound, the oracle inequality, sample sizes.
 
-None of these is a certificate: they rest on numbers that no log gives (thesis, lines 2571-2577, 5943-6063).
+None of these is a certificate: they rest on numbers that no log gives (thesis, lines 2571-2577, 5989-6063).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def oracle_gap(bound: Unified, best: Summary, kl: float, delta: float) -> float:
 
     With probability at least 1 - delta both ends hold for both policies. L(learned) >= L(best) for the lower ends L, so
     V(learned) >= L(best) = V_hat(best) - costs below, and V_hat(best) >= V(best) - costs above: the sum of both. Learning by
-    the printed width instead, bias on both sides, gives twice the width (thesis, lines 5989-6030).
+    the printed width instead, bias on both sides, gives twice the width (thesis, lines 5992-6034).
     """
     budget = Budget(delta)
     below, above = bound.lower(best, kl, budget), bound.upper(best, kl, budget)
@@ -40,7 +40,7 @@ def oracle_gap(bound: Unified, best: Summary, kl: float, delta: float) -> float:
 
 
 def uniform_gap(rows: int, actions: int, alpha: float, distance: float, delta: float) -> float:
-    """The oracle inequality for uniform logging, Gaussian policies with sigma = 1, lambda = 1/sqrt(n) (thesis, lines 6032-6050).
+    """The oracle inequality for uniform logging, Gaussian policies with sigma = 1, lambda = 1/sqrt(n) (thesis, lines 6036-6053).
 
         (sqrt(D^2 + 2 log(4 sqrt(n)/delta)) + D^2 + 2 log(4/delta) + K^(2 alpha - 1) + K^(2 alpha)) / sqrt(n) + 2 (1 -
         K^(alpha - 1))

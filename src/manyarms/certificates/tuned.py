@@ -1,6 +1,6 @@
 """lambda* and adaptive alpha: what learning maximises, which is no certificate.
 
-lambda* = sqrt(2 kl2 / (n Var_n)) and alpha* minimise the width on the rows themselves (thesis, lines 2534-2556). The bound
+lambda* = sqrt(2 kl2 / (n Var_n)) and alpha* minimise the width on the rows themselves (thesis, lines 2532-2543). The bound
 holds for parameters that were fixed beforehand, and not for these: `Tuned` is therefore a type of its own, which nothing here
 turns into a `Certificate`. `certify` looks at a grid that was declared beforehand, and pays for it.
 """

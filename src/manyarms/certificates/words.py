@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
-from manyarms.certificates.certificate import Certificate, Improvement
+from manyarms.certificates.certificate import Certificate, Ends, Improvement
 from manyarms.evaluation.tables import number
 
 MEANINGS = {
@@ -69,9 +70,15 @@ def table(certificate: Certificate) -> list[tuple[str, str, str, str]]:
     return rows
 
 
-def costs(certificate: Certificate) -> list[tuple[str, str, str]]:
-    """Term, cost, what is paid for: of the best lower end."""
-    return [(name, number(cost), MEANINGS.get(name, "")) for name, cost in certificate.terms.items()]
+def costs(ends: Ends) -> list[tuple[str, str, str, str]]:
+    """Term, what it takes off the estimate below, what it adds above, and what is paid for."""
+    below, above = ends.terms, ends.upper_terms
+
+    def cell(side: Mapping[str, float], name: str) -> str:
+        return number(side[name]) if name in side else "-"
+
+    names = dict.fromkeys((*below, *above))
+    return [(name, cell(below, name), cell(above, name), MEANINGS[name]) for name in names]
 
 
 def as_text(certificate: Certificate) -> str:
@@ -87,11 +94,11 @@ def as_text(certificate: Certificate) -> str:
         "",
         *("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows),
         "",
-        f"what the lower end of {certificate.bound} costs:",
     ]
-    wide = max((len(name) for name in certificate.terms), default=0)
-    lines += [f"  {name.ljust(wide)}  {cost:>10}  {meaning}" for name, cost, meaning in costs(certificate)]
-    lines += [f"mean reward of the log: {number(certificate.logged)}"]
+    for ends in sorted(certificate.candidates, key=lambda one: -one.lower):
+        lines.append(f"what {ends.label} costs, below and above:")
+        lines += [f"  {name:<11} {low:>10} {high:>10}  {words}" for name, low, high, words in costs(ends)]
+    lines += ["", f"mean reward of the log: {number(certificate.logged)}"]
     lines += [f"note: {text}" for text in certificate.notes]
     return "\n".join(lines)
 

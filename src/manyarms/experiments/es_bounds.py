@@ -120,7 +120,12 @@ def _maximum(results: Results, panels: list[str], data: str) -> Claim:
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
-    drawn = {data: series(results, panels, results.agents(panels[0])) for data, panels in by_data(results).items()}
+    drawn = {}
+    for data, panels in by_data(results).items():
+        for label in FAMILIES:
+            drawn[f"{data}: {label}"] = series(
+                results, panels, [name_of(author, label) for author in (OURS, *BASELINES)]
+            )
     return [lines(drawn, folder, "bounds", "Value of the policy that maximises a bound", columns=2)]
 
 

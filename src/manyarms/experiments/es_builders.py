@@ -9,10 +9,12 @@ A cell's `rounds` are steps of the optimiser, so that a forecast from a few of t
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, cast, get_args
 
 import numpy as np
@@ -33,12 +35,13 @@ from manyarms.weights import (
     NoCorrection,
     Shrinkage,
 )
+from manyarms.worlds.datasets import VARIABLE
 from manyarms.worlds.image_files import ImageSet, read_images
 from manyarms.worlds.supervised import Family, Fit, SupervisedWorld
 
 HERE = "manyarms.experiments.es_builders"
 TASK = f"{HERE}:supervised_task"
-MADE_UP = "made-up"
+MADE_UP, FEATURES = "made-up", "features.npz"
 DELTA = 0.05
 # rows of the training sets (thesis, lines 6109-6128)
 ROWS: Mapping[str, int] = {"mnist": 60_000, "fashion-mnist": 60_000, "emnist": 112_800, "cifar100": 50_000}
@@ -70,7 +73,17 @@ def world_of(data: str, rows: int, test_rows: int | None = None, shrink: int = 1
     if data == MADE_UP:
         return made_up_world(rows, test_rows or 1_000)
     options = {"rows": rows, "test_rows": test_rows}
+    features = features_of(data)
+    if features is not None:
+        return SupervisedWorld.from_features(features, **options)
     return SupervisedWorld.from_images(cast(ImageSet, data), shrink=shrink, **options)
+
+
+def features_of(data: str) -> Path | None:
+    """A file of features that someone has put beside a data set's pictures, as `features.npz`, if there is one."""
+    base = os.environ.get(VARIABLE)
+    path = Path(base) / data / FEATURES if base else None
+    return path if path is not None and path.is_file() else None
 
 
 def made_up_world(
@@ -145,8 +158,9 @@ def objective_of(
     """An objective by name.
 
     bound, general: the two forms of our bound; london, sakhi1, sakhi2: those of the literature; heuristic: less weights[0]
-    distance, weights[1] variance and weights[2] bias; distance: less weights[0] ||mu - mu0||^2; svp: less weights[0] sqrt(Var / n);
-    estimate: nothing taken off. value: of the correction's parameter, "adaptive" for ES, or the usual one for so many rows.
+    distance, weights[1] variance and weights[2] bias; distance: less weights[0] ||mu - mu0||^2; svp: less weights[0]
+    sqrt(Var / n); estimate: nothing taken off. value: of the correction's parameter, "adaptive" for ES, or the usual one for so
+    many rows.
     """
     if method not in METHODS:
         raise InvalidInput("method", repr(method), "one of " + ", ".join(METHODS))
@@ -200,7 +214,7 @@ def train(
     begun = time.perf_counter()
     learned = learn(
         log, start, objective, epochs=epochs, batch=batch, learning_rate=rate, seed=seed % (1 << 31),
-        learn_sigma=isinstance(objective, PACBayes),
+        learn_sigma=isinstance(objective, PACBayes), certified=False,
     )  # fmt: skip
     took = time.perf_counter() - begun
     policy: Any = learned.policy
@@ -251,6 +265,7 @@ def cell(
 
 
 __all__ = [
-    "DELTA", "HERE", "MADE_UP", "METHODS", "ROWS", "TASK", "Setting", "cell", "correction_of", "is_there", "learner",
-    "logged_rows", "made_up_world", "objective_of", "rows_for", "setting", "supervised_task", "train", "usual", "world_of",
+    "DELTA", "HERE", "MADE_UP", "METHODS", "ROWS", "TASK", "Setting", "cell", "correction_of", "features_of", "is_there",
+    "learner", "logged_rows", "made_up_world", "objective_of", "rows_for", "setting", "supervised_task", "train", "usual",
+    "world_of",
 ]  # fmt: skip

@@ -53,8 +53,8 @@ CHOICES = (
     "divergence is exact where the thesis bounds it (lines 6186-6192). Mixed-logit policies have one noise an action."
 )
 DATA = (
-    "EMNIST is used where its idx files are found. CIFAR-100 is at half its resolution here, and its pixels stand in for the "
-    "features of a pre-trained network, with which a linear policy would be far better."
+    "EMNIST is used where its idx files are found. CIFAR-100's features come from a file features.npz (x_train, y_train, x_test, "
+    "y_test) in its folder, where there is one; without it from its pixels, with which no linear policy is any good."
 )
 REMARKS = (MEASURE, CHOICES)
 

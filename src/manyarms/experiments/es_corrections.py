@@ -124,8 +124,8 @@ CORRECTIONS = Experiment(
     remarks=[
         *REMARKS,
         "Su: lambda w / (lambda + w^2); Metelli: w / (1 - lambda + lambda w) (line 2430). The thesis takes their tuning "
-        "procedures from their papers; here a grid of parameters is run and each is shown, so that the best one is at least as good as any "
-        "tuning within the grid. Their objective is the estimate alone, with Gaussian policies and sigma = 1.",
+        "from their papers; here a grid of parameters is run and each is shown, so that the best one is at least as good as "
+        "any tuning within the grid. Their objective is the estimate alone, with Gaussian policies and sigma = 1.",
     ],
     warnings=made_up_warnings,
     caption=CAPTION,

@@ -149,8 +149,8 @@ BOUND = Experiment(
     figures=_figures,
     remarks=[
         *REMARKS, PARAMETERS,
-        "The general form of the bound (lines 2691-2700), for softmax policies with theta ~ N(mu, sigma^2 I), over 32 draws; such "
-        "a policy is mixed-logit when it plays. lambda is the best one for the batch (line 2767).",
+        "The general form of the bound (lines 2691-2700), for softmax policies with theta ~ N(mu, sigma^2 I), over 32 draws; "
+        "such a policy is mixed-logit when it plays. lambda is the best one for the batch (line 2767).",
     ],
     warnings=made_up_warnings,
     caption=CAPTION,

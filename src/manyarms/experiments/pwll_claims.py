@@ -100,7 +100,8 @@ def steadier(
     difference = np.mean([lost[a] for a in shaky], axis=0) - np.mean([lost[a] for a in firm], axis=0)
     shown = ", ".join(f"{agent} {measured(values)}" for agent, values in lost.items())
     detail = (
-        f"share of the best configuration's value lost in the worst: {shown}; the figure is the difference of means"
+        f"share of the best configuration's value lost in the worst: {shown}; the figure is the difference of means. "
+        "What never leaves its start counts as steady"
     )
     named = statement + (OF_MODES_WORDS if column == OF_MODES else "")
     return claim(named, lines, measured(difference), panel=panel, detail=detail)

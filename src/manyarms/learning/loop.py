@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ import torch
 from torch import Tensor
 
 from manyarms._typing import AnyArray, Ints
+from manyarms.certificates import Prior, certify
+from manyarms.certificates.prior import require_other_rows
 from manyarms.errors import InvalidInput
 from manyarms.learning.checkpoints import Checkpoints, State, fingerprint
 from manyarms.learning.engines import Asked, Question
@@ -29,8 +32,9 @@ from manyarms.learning.optimisers import schedule
 from manyarms.learning.results import Epoch, Learned, Moment
 from manyarms.learning.settings import Settings
 from manyarms.learning.trainable import Learnable, Trainable
-from manyarms.logs.data import LoggedData
+from manyarms.logs.data import LoggedData, LogSource
 from manyarms.objectives.base import Batch, Objective, Rows
+from manyarms.objectives.pessimism import PACBayes
 from manyarms.policies.base import Policy
 
 HELD_ROWS = 512  # rows of held-out data in one go
@@ -48,6 +52,8 @@ def learn(
     device: str | None = None,
     progress: Callable[[Moment], None] | None = None,
     checkpoint_seconds: float = 60.0,
+    prior_learned_from: LogSource | None = None,
+    certified: bool = True,
     **choices: Any,
 ) -> Learned:
     """A policy that maximises an objective on a log.
@@ -58,7 +64,10 @@ def learn(
     stopping (`patience`).
     score: any number of a policy, such as a world's true value, taken after every epoch (and preferred for early stopping).
     folder: keep checkpoints there, and go on from what is found there. device: "cpu", "cuda", ...; a GPU where there is one.
-    progress: called with a `Moment` after every batch. Everything else: see `Settings` (epochs, batch, learning_rate, ...).
+    progress: called with a `Moment` after every batch. prior_learned_from: the log that the start was learned from, for a
+    PACBayes objective, whose prior is the start; its rows must be others than those of `log`. certified: whether the result of
+    such an objective comes with its certificate, from bounds that do not depend on what was adapted while learning.
+    Everything else: see `Settings` (epochs, batch, learning_rate, ...).
     """
     settings = _settings(choices)
     if isinstance(validation, LoggedData):
@@ -72,9 +81,14 @@ def learn(
     if held is not None:
         held.require("propensities", purpose="a validation of the learned policy")
     where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    prior = _prior(objective, policy, log, settings, prior_learned_from)
     run = _Run(log, policy, objective, settings, where)
     kept = Checkpoints(folder, fingerprint(log, policy, objective, settings), checkpoint_seconds)
-    return run.go(held, score, kept, progress)
+    result = run.go(held, score, kept, progress)
+    if prior is None or not certified:
+        return result
+    delta = objective.delta if isinstance(objective, PACBayes) else 0.05
+    return replace(result, certificate=certify(result.policy, log, prior=prior, delta=delta))
 
 
 class _Run:
@@ -236,6 +250,21 @@ class _Run:
         kind = np.asarray(array).dtype.kind
         dtype = self.trainable.dtype if kind == "f" else torch.int64 if kind in "iu" else None
         return torch.as_tensor(array, dtype=dtype, device=self.device)
+
+
+def _prior(
+    objective: Objective, policy: Learnable, log: LoggedData, settings: Settings, learned_from: LogSource | None
+) -> Prior | None:
+    """The distribution that a PACBayes objective measures its distance from, once it is known to have seen other rows."""
+    if not isinstance(objective, PACBayes):
+        return None
+    if settings.train in ("encoder", "both") or (policy.encoder is not None and settings.train is None):
+        raise InvalidInput(
+            "train", repr(settings.train), "'actions': a bound does not count what an encoder learns from the log"
+        )
+    if learned_from is not None:
+        require_other_rows("prior_learned_from", learned_from, log)
+    return Prior.of(policy, learned_from)
 
 
 def _settings(choices: dict[str, Any]) -> Settings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from manyarms.certificates import Certificate
 from manyarms.policies.randomised import GaussianPolicy, MixedLogitPolicy
 from manyarms.policies.softmax import SoftmaxPolicy
 from manyarms.policies.support_softmax import SupportSoftmaxPolicy
@@ -45,7 +46,7 @@ class Learned:
     history: tuple[Epoch, ...]
     objective: str
     settings: dict[str, Any] = field(default_factory=dict)
-    certificate: None = None  # objectives with a guarantee state it here
+    certificate: Certificate | None = None  # of policies learned by a PACBayes objective
 
 
 __all__ = ["Epoch", "Learned", "Moment"]

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
@@ -265,14 +264,6 @@ def shrunk(pictures: npt.NDArray[np.uint8], factor: int, channels: int = 1) -> A
     return np.asarray(pictures.reshape(shape).mean(axis=(2, 4), dtype=np.float32).reshape(len(pictures), -1))
 
 
-@lru_cache(maxsize=4)
-def image_world(
-    name: ImageSet, folder: str | None, shrink: int, rows: int | None, test_rows: int | None, seed: int = 0
-) -> SupervisedWorld:
-    """A data set as a world, made once a process: experiments ask for the same one again and again."""
-    return SupervisedWorld.from_images(name, folder, shrink=shrink, rows=rows, test_rows=test_rows, seed=seed)
-
-
 def _pair(x_name: str, X: npt.ArrayLike, y_name: str, y: npt.ArrayLike) -> tuple[AnyArray, AnyArray]:
     features, labels = np.asarray(X), np.asarray(y)
     if features.dtype.kind not in "fiub" or features.ndim != 2 or not features.size:
@@ -309,4 +300,4 @@ def _finite(name: str, value: float) -> float:
     return float(value)
 
 
-__all__ = ["Family", "Fit", "Part", "SupervisedWorld", "fit_softmax", "image_world", "shrunk"]
+__all__ = ["Family", "Fit", "Part", "SupervisedWorld", "fit_softmax", "shrunk"]

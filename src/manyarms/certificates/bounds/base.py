@@ -131,7 +131,7 @@ def over_contexts(summary: Summary, kl: float, delta: float) -> float:
     The value of a rule h at a context lies in [0, 1], and for such variables E exp(n kl(mean, expectation)) <= 2 sqrt(n)
     (Maurer, 2004; Germain et al., 2015, for all n). A change of measure from the prior to Q, Jensen's inequality for the
     convex kl, and Pinsker's 2 (p - q)^2 <= kl(p, q) give sqrt((KL + log(2 sqrt(n) / delta)) / (2 n)), on both sides (thesis,
-    lines 5756-5760).
+    lines 5738-5741).
     """
     return math.sqrt((kl + math.log(2 * math.sqrt(summary.rows) / delta)) / (2 * summary.rows))
 

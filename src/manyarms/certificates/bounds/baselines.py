@@ -1,6 +1,6 @@
 """The bounds of London and Sandler (2019) and of Sakhi et al. (2022), for clipped weights pi / max(pi0, tau).
 
-Thesis, lines 6211-6265. All three are lower bounds; what they say of 1 - r is an upper bound for r.
+Thesis, lines 6213-6263. All three are lower bounds; what they say of 1 - r is an upper bound for r.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _FromBelow(Bound):
 
 @dataclass(frozen=True)
 class London(_FromBelow):
-    """V >= V_hat - sqrt(2 (1/tau - V_hat) c / tau) - 2 c / tau,   c = (KL + log(n/delta)) / (n - 1)   (thesis, lines 6211-6219).
+    """V >= V_hat - sqrt(2 (1/tau - V_hat) c / tau) - 2 c / tau,   c = (KL + log(n/delta)) / (n - 1)   (thesis, lines 6215-6221).
 
     1 - tau Z with Z = 1(h = A) R / max(p, tau) lies in [0, 1]. For such losses kl(q_hat, q) <= (KL + log(2 sqrt(n)/delta)) /
     n for all posteriors (Maurer; see `over_contexts`), which is at most c for n >= 2; and kl(q_hat, q) >= (q - q_hat)^2 / (2
@@ -95,7 +95,7 @@ class Sakhi1(_FromBelow):
 
     Catoni's bound for the losses 1 - tau Z of `London`: q <= (1 - exp(-l q_hat - c)) / (1 - e^-l), for all l at once because
     kl(q_hat, q) is the supremum over l of -l q_hat - log(1 - q (1 - e^-l)) (Germain et al., 2009), and kl(q_hat, q) <= c.
-    With q = 1 - tau V and q_hat = 1 - tau V_hat the form above follows. The thesis (lines 6235-6241) prints exp(... + c)
+    With q = 1 - tau V and q_hat = 1 - tau V_hat the form above follows. The thesis (lines 6237-6241) prints exp(... + c)
     inside, by which a larger divergence would tighten the bound; here it loosens it. The maximum over l is where kl(tau
     V_hat, tau V) = c.
     """
@@ -115,7 +115,7 @@ class Sakhi1(_FromBelow):
 class Sakhi2(Bound):
     """V >= V_hat - c - (KL + log(2/delta)) / l - l/n g(l / (tau n)) V_n,   g(u) = (e^u - 1 - u) / u^2.
 
-    Thesis, lines 6257-6265.
+    Thesis, lines 6257-6263.
 
     c bounds the error of contexts as in `Unified`. Given the contexts, Z - E Z <= 1/tau, so E exp(t (Z - E Z)) <=
     exp(t^2 g(t/tau) E Z^2) (Bennett), with t = l/n and a change of measure; E Z^2 is at most the sum over a of

@@ -1,6 +1,6 @@
 """The two-sided bound for exponential smoothing, and with it for clipping, implicit exploration and others: one implementation.
 
-Thesis, lines 2508-2530 (exponential smoothing), 2690-2724 (all corrections), 5746-5860 (proof), 5863-5942 (any lambda, any
+Thesis, lines 2508-2530 (exponential smoothing), 2686-2722 (all corrections), 5722-5860 (proof), 5863-5941 (any lambda, any
 alpha).
 """
 
@@ -72,7 +72,7 @@ class Unified(Bound):
         return Side(averages.value + sum(costs.values()), averages.value, costs)
 
     def width(self, summary: Summary, kl: float, delta: float) -> float:
-        """The two-sided bound on |V - V_hat| as it is printed (thesis, lines 2511-2520, 2712-2724)."""
+        """The two-sided bound on |V - V_hat| as it is printed (thesis, lines 2511-2520, 2711-2722)."""
         averages = summary.of(self.correction)
         costs = self._costs(summary, averages, kl, Budget(delta), averages.lost + averages.overshoot)
         return sum(costs.values())
@@ -95,7 +95,7 @@ class Unified(Bound):
 
 @dataclass(frozen=True)
 class AnyLambda(Bound):
-    """The same for all lambda in (0, 1) at once, so that lambda may be chosen by looking (thesis, lines 5863-5913).
+    """The same for all lambda in (0, 1) at once, so that lambda may be chosen by looking (thesis, lines 5865-5901).
 
     The bound at lambda_j = 2^-j, j = 1, 2, ..., with the share lambda_j of delta, which sum to 1. Both ends are the best over
     j. `printed` is the thesis's form for a given lambda, which stands for the j with lambda / 2 <= lambda_j <= lambda and is
@@ -140,7 +140,7 @@ class AnyLambda(Bound):
 
 @dataclass(frozen=True)
 class AnyAlpha(Bound):
-    """Exponential smoothing from below, for one lambda and all alpha in (0, 1] at once (thesis, lines 5915-5942).
+    """Exponential smoothing from below, for one lambda and all alpha in (0, 1] at once (thesis, lines 5905-5941).
 
     The bound at alpha_j = 2^-j, j = 0, 1, ..., with the share alpha_j / 2 of delta, which sum to 1. For any alpha there is a
     j with alpha <= alpha_j <= 2 alpha; V_hat grows with alpha, and so does Var_n, hence the value at alpha_j is at least that
