@@ -50,7 +50,10 @@ def our_step(actions: int, dim: int, rows: int, device: str = "cpu", precision: 
 
 
 def plain_step(actions: int, dim: int, rows: int, device: str = "cpu", how: str = "plain") -> Callable[[], object]:
-    """The same step written plainly: all scores, cross_entropy, backward, torch's own (fused on a GPU) Adam."""
+    """The same step written plainly: all scores, cross_entropy, backward, torch's own (fused on a GPU) Adam.
+
+    how: "plain"; "compile", the same through torch.compile; "chunked", torch's own linear_cross_entropy in chunks of the batch.
+    """
     log = a_batch(actions, dim, rows)
     low = device != "cpu"
     beta = torch.nn.Parameter(torch.tensor(beta_of(actions, dim), device=device))
@@ -61,7 +64,10 @@ def plain_step(actions: int, dim: int, rows: int, device: str = "cpu", how: str 
     optimiser = torch.optim.Adam([beta], lr=RATE, fused=True if low else None)
 
     def loss(beta: torch.Tensor) -> torch.Tensor:
-        scores = h.bfloat16() @ beta.bfloat16().T if low else h @ beta.T
+        left, right = (h.bfloat16(), beta.bfloat16()) if low else (h, beta)
+        if how == "chunked":
+            return (chunked_entropy(left, right, ids).float() * weights).mean()
+        scores = left @ right.T
         return (torch.nn.functional.cross_entropy(scores, ids, reduction="none").float() * weights).mean()
 
     value = torch.compile(loss) if how == "compile" else loss
@@ -73,6 +79,19 @@ def plain_step(actions: int, dim: int, rows: int, device: str = "cpu", how: str 
         return None
 
     return step
+
+
+def has_chunked() -> bool:
+    """Whether this PyTorch brings a cross entropy that does not hold all scores."""
+    return hasattr(torch.nn.functional, "linear_cross_entropy")
+
+
+def chunked_entropy(h: torch.Tensor, beta: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+    """Minus log pi of every row, by torch's own function."""
+    from torch.nn.modules.linear_cross_entropy_options import LinearCrossEntropyOptions
+
+    function = torch.nn.functional.linear_cross_entropy
+    return function(h, beta, ids, reduction="none", options=LinearCrossEntropyOptions())
 
 
 def support_epoch(actions: int, rows: int, k0: int, dim: int, optimiser: str, batch: int) -> dict[str, float]:

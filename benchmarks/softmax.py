@@ -22,7 +22,7 @@ from functools import partial
 
 import torch
 from _report import GOALS, Figures, as_json, first_line, report
-from _softmax import child, our_step, plain_step
+from _softmax import child, has_chunked, our_step, plain_step
 from _timing import alternate, clock, over, summary
 from _topk import topk_over_gemv
 
@@ -53,7 +53,16 @@ def run_cpu(actions: int) -> Figures:
     times = alternate(5, partial(timed, plain), partial(timed, ours))
     print("  " + summary(("plain", "ours"), times))
     found: Figures = {"cpu_plain_over_ours": over(times, 0, 1), "cpu_step_s": float(sorted(t[1] for t in times)[2])}
-    del ours, plain
+    del plain
+    gc.collect()
+    found["cpu_chunked_over_ours"] = None
+    if has_chunked():
+        chunked = plain_step(actions, 64, 256, how="chunked")
+        times = alternate(2, partial(timed, chunked), partial(timed, ours))
+        print("  " + summary(("torch's linear_cross_entropy", "ours"), times))
+        found["cpu_chunked_over_ours"] = over(times, 0, 1)
+        del chunked
+    del ours
     gc.collect()
     found["cpu_peak_gb"] = child("peak", 1, actions=actions, dim=64, rows=256)["peak_gb"]
     return found

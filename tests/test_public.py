@@ -70,11 +70,33 @@ def test_a_policy_is_learned_in_one_line() -> None:
     assert len(result.history) == 10 and result.certificate is None
 
 
+def test_a_policy_is_learned_with_its_certificate() -> None:
+    """Everything after `ma.`: learned by a bound that adapts alpha and lambda, certified by one that declares them."""
+    ma, rng = manyarms, np.random.default_rng(0)
+    X = rng.standard_normal((400, 3))
+    logging = ma.SoftmaxPolicy(np.zeros((4, 3)))
+    actions = logging.sample(X, rng)
+    rewards = (X[:, 0] > 0) == (actions == 0)
+    log = ma.LoggedData(
+        X, actions, rewards.astype(float), 4, propensities=logging.probabilities_of(X, actions), logging=logging
+    )
+    start = ma.GaussianPolicy(np.zeros((4, 3)))
+    result = ma.learn(log, start, ma.PACBayes(ma.ES(alpha="adaptive"), delta=0.05), epochs=2, learning_rate=0.1, seed=0)
+    found = result.certificate
+    assert isinstance(found, ma.Certificate) and 0 <= found.lower <= found.upper <= 1
+    assert found.lower == pytest.approx(max(0.0, found.value - sum(found.terms.values())))
+    again = ma.certify(result.policy, log, prior=ma.Prior.of(start), delta=0.05)
+    assert (again.lower, again.upper) == (found.lower, found.upper)
+    gain = ma.improvement(result.policy, log, prior=ma.Prior.of(start), delta=0.05)
+    assert gain.certified == (gain.lower > 0)
+
+
 WITHOUT_TORCH = """
 import sys
 sys.modules["torch"] = None      # an import of it now fails
 import manyarms as ma
 ma.cLPI(tau=0.1), ma.SoftmaxPolicy, ma.ExactScan, ma.FaissIndex
+ma.PACBayes(ma.ES("adaptive")), ma.Heuristic, ma.GaussianPolicy, ma.MixedLogitPolicy, ma.certify, ma.Prior, ma.rows_needed
 assert "learn" in dir(ma)
 try:
     ma.learn

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError as _NotInstalled
 from importlib.metadata import version as _version
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from manyarms import bounds, evaluation, logs, objectives, policies, retrieval, structure, weights, worlds
+from manyarms import bounds, certificates, evaluation, logs, objectives, policies, retrieval, structure, weights, worlds
 from manyarms.agent import Agent, load
 from manyarms.agents import (
     GLMTS,
@@ -47,6 +47,7 @@ from manyarms.beliefs import (
     Poisson,
     Weights,
 )
+from manyarms.certificates import Certificate, Grid, Improvement, Prior, certify, improvement, rows_needed, summarise
 from manyarms.chains import DiffusionPrior, TwoLevelPrior
 from manyarms.decisions import UCB, EpsilonGreedy, Greedy, Pessimistic, Propensity, Thompson, Uniform
 from manyarms.errors import DataError, InvalidInput, ManyArmsError, MissingExtra, StorageError, UnknownAction
@@ -70,7 +71,9 @@ from manyarms.objectives import (
     PWLL,
     Distance,
     ESBeta,
+    Heuristic,
     OffCEM,
+    PACBayes,
     RegKL,
     RegKLLinear,
     SampleVariance,
@@ -78,7 +81,7 @@ from manyarms.objectives import (
     cIPS,
     cLPI,
 )
-from manyarms.policies import SoftmaxPolicy, SupportSoftmaxPolicy, TwoStagePolicy
+from manyarms.policies import GaussianPolicy, MixedLogitPolicy, SoftmaxPolicy, SupportSoftmaxPolicy, TwoStagePolicy
 from manyarms.pretraining import Pretrained, pretrain
 from manyarms.prior_fitting import calibration, fit_prior
 from manyarms.priors import ActionPrior, HierarchicalPrior, MixedEffectPrior
@@ -141,6 +144,7 @@ __all__ = [
     "Agent",
     "Belief",
     "BeliefModel",
+    "Certificate",
     "ChainRoot",
     "Clipped",
     "Columns",
@@ -156,12 +160,16 @@ __all__ = [
     "FactoredRoot",
     "FaissIndex",
     "FunctionLink",
+    "GaussianPolicy",
     "GaussianRoot",
     "Greedy",
     "GreedyAgent",
+    "Grid",
+    "Heuristic",
     "HierTS",
     "HierarchicalPrior",
     "Identity",
+    "Improvement",
     "InvalidInput",
     "JointBelief",
     "KnownRoot",
@@ -178,12 +186,15 @@ __all__ = [
     "Matrices",
     "MissingExtra",
     "MixedEffectPrior",
+    "MixedLogitPolicy",
     "NetworkLink",
     "OffCEM",
     "OwnChains",
+    "PACBayes",
     "Pessimistic",
     "Poisson",
     "Pretrained",
+    "Prior",
     "Propensity",
     "RegKL",
     "RegKLLinear",
@@ -205,6 +216,8 @@ __all__ = [
     "cIPS",
     "cLPI",
     "calibration",
+    "certificates",
+    "certify",
     "choose",
     "dTS",
     "difference",
@@ -214,6 +227,7 @@ __all__ = [
     "evaluate",
     "evaluation",
     "fit_prior",
+    "improvement",
     "inspect",
     "jointTS",
     "learn",
@@ -227,9 +241,11 @@ __all__ = [
     "policies",
     "pretrain",
     "retrieval",
+    "rows_needed",
     "save_policy",
     "sdm",
     "structure",
+    "summarise",
     "tune",
     "warm_start",
     "weights",

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from manyarms.experiments.claims import Claim, claim, measured
-from manyarms.experiments.es_builders import Family
 from manyarms.experiments.es_common import (
     BASELINES,
     CAPTION,
@@ -32,6 +31,7 @@ from manyarms.experiments.es_figures import lines, series
 from manyarms.experiments.pwll_claims import ahead, by_data, flagged
 from manyarms.experiments.results import Results
 from manyarms.experiments.spec import Cell, Experiment
+from manyarms.worlds.supervised import Family
 
 FAMILIES: Mapping[str, Family] = {"Gaussian": "gaussian", "mixed-logit": "mixed-logit"}
 AVERAGE = 0.5  # eta_0 up to which a logging policy is called modest (thesis, line 2656)

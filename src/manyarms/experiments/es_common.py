@@ -9,10 +9,10 @@ import numpy as np
 
 from manyarms._typing import Array
 from manyarms.experiments.claims import Claim, Measured, claim, least, measured
-from manyarms.experiments.es_builders import MADE_UP, ROWS, Family, cell, is_there, learner
-from manyarms.experiments.pwll_claims import lead
+from manyarms.experiments.es_builders import MADE_UP, ROWS, cell, is_there, learner
 from manyarms.experiments.results import Results
 from manyarms.experiments.spec import Call, Cell
+from manyarms.worlds.supervised import Family
 
 Sizes = Mapping[str, Any]
 OURS, LONDON, SAKHI1, SAKHI2 = "Ours", "London et al.", "Sakhi et al. 1", "Sakhi et al. 2"
@@ -161,6 +161,6 @@ def made_up_warnings() -> list[str]:
 
 __all__ = [
     "BASELINES", "CAPTION", "CHOICES", "DATA", "LONDON", "MEASURE", "NUMBERS", "OURS", "PAPER", "QUICK", "REAL", "REMARKS",
-    "SAKHI1", "SAKHI2", "SMOKE", "Sizes", "above", "at", "cells", "comparable", "improves", "lead", "learners", "level",
+    "SAKHI1", "SAKHI2", "SMOKE", "Sizes", "above", "at", "cells", "comparable", "improves", "learners", "level",
     "made_up_warnings", "mean_lead", "worlds",
 ]  # fmt: skip

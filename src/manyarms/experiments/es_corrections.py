@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from manyarms.experiments.claims import Claim, claim, measured
-from manyarms.experiments.es_builders import Family
 from manyarms.experiments.es_common import (
     CAPTION,
     NUMBERS,
@@ -29,6 +28,7 @@ from manyarms.experiments.pwll_claims import ahead, by_data, flagged
 from manyarms.experiments.results import Results
 from manyarms.experiments.spec import Cell, Experiment
 from manyarms.report import PALETTE
+from manyarms.worlds.supervised import Family
 
 BOUND, PRINCIPLE = f"{OURS}, bound", f"{OURS}, LP"
 SU, METELLI = "Su et al.", "Metelli et al."

@@ -20,7 +20,7 @@ from manyarms.certificates import NAMES, Prior, certify, improvement
 from manyarms.certificates.certify import MONTE_CARLO
 from manyarms.errors import InvalidInput
 from manyarms.experiments.claims import Claim, measured
-from manyarms.experiments.es_builders import DELTA, Family, made_up_world, objective_of
+from manyarms.experiments.es_builders import DELTA, made_up_world, objective_of
 from manyarms.experiments.figures import drawing, finish
 from manyarms.experiments.results import Results
 from manyarms.experiments.spec import Call, Cell, Experiment
@@ -28,7 +28,7 @@ from manyarms.logs.data import LoggedData
 from manyarms.objectives.pessimism import PACBayes
 from manyarms.policies.base import Policy
 from manyarms.report import PALETTE
-from manyarms.worlds.supervised import SupervisedWorld
+from manyarms.worlds.supervised import Family, SupervisedWorld
 
 HERE = "manyarms.experiments.es_coverage"
 FIXED_ONLY, DRAWN_ONLY = "bernstein", "harmonic"  # for policies without, and not with, a distribution by quadrature

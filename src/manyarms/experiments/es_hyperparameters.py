@@ -10,7 +10,6 @@ import numpy as np
 
 from manyarms._typing import Array
 from manyarms.experiments.claims import Claim, Measured, claim, least, measured
-from manyarms.experiments.es_builders import Family
 from manyarms.experiments.es_common import (
     CAPTION,
     NUMBERS,
@@ -32,6 +31,7 @@ from manyarms.experiments.pwll_claims import by_data, flagged
 from manyarms.experiments.results import Results
 from manyarms.experiments.spec import Cell, Experiment
 from manyarms.report import PALETTE
+from manyarms.worlds.supervised import Family
 
 ADAPTIVE = f"{OURS}, adaptive alpha"
 MIDDLE = 0.5  # modest logging policies have an eta_0 up to here, good ones from here on

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from manyarms.experiments.claims import Claim
-from manyarms.experiments.es_builders import Family
 from manyarms.experiments.es_common import (
     BASELINES,
     CAPTION,
@@ -27,6 +26,7 @@ from manyarms.experiments.es_figures import lines, series
 from manyarms.experiments.pwll_claims import ahead, by_data, flagged
 from manyarms.experiments.results import Results
 from manyarms.experiments.spec import Cell, Experiment
+from manyarms.worlds.supervised import Family
 
 NEAR_ZERO = 0.05  # an eta_0 up to here counts as too close to zero
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from manyarms.experiments.claims import Claim, Measured, claim, least, measured
-from manyarms.experiments.es_builders import Family
 from manyarms.experiments.es_common import (
     CAPTION,
     NUMBERS,
@@ -28,6 +27,7 @@ from manyarms.experiments.es_figures import COLOURS, LOGGING, Look, Series, line
 from manyarms.experiments.pwll_claims import by_data, flagged
 from manyarms.experiments.results import Results
 from manyarms.experiments.spec import Cell, Experiment
+from manyarms.worlds.supervised import Family
 
 KINDS = ("Clip", "Har", "IX", "ES")
 LETTERS = {"Clip": "tau", "Har": "lambda", "IX": "gamma", "ES": "alpha"}

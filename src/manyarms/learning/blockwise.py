@@ -27,8 +27,8 @@ import torch
 from torch import Tensor
 
 SAFE = 60.0  # scores up to this size can be exponentiated in float32 as they are, and so can a sum of a billion of them
-NUMBERS = 1 << 20  # numbers in a block of scores
-WIDEST = 1 << 13  # actions in a block: with its two moments a block of beta should stay in the cache as well
+NUMBERS = 1 << 19  # numbers in a block of scores
+WIDEST = 1 << 12  # actions in a block: with its two moments a block of beta should stay in the cache as well
 
 Values = Callable[[int, int], Tensor]
 """v(first, last) -> (b, last - first): the values of a block of actions at the batch's rows."""
@@ -102,22 +102,22 @@ def measure(
     size = size or block_size(b, actions, h.device)
     top = h.new_zeros(b) if safe else h.new_full((b,), -math.inf)
     total, inside, above = h.new_zeros(b), h.new_zeros(b), h.new_zeros(b)
-    room = h.new_empty((b, min(size, actions)))
+    room = h.new_empty((min(size, actions), b))
     for first, last in blocks(actions, size):
-        mass = _scores(h, beta, first, last, room)
+        mass = _scores(h, beta, first, last, room)  # (k, b)
         if not safe:
-            peak = torch.maximum(top, mass.amax(dim=1))
+            peak = torch.maximum(top, mass.amax(dim=0))
             shrink = (top - peak).exp_()
             for kept in (total, inside, above):
                 kept.mul_(shrink)
             top = peak
-            mass.sub_(top[:, None])
+            mass.sub_(top)
         mass.exp_()
-        total += mass.sum(dim=1)
+        total += mass.sum(dim=0)
         if values is not None:
-            above += torch.einsum("bk,bk->b", mass, values(first, last))
+            above += torch.einsum("kb,bk->b", mass, values(first, last))
         if groups is not None:
-            inside += (mass * (groups.labels[first:last] == groups.wanted[:, None])).sum(dim=1)
+            inside += (mass * (groups.labels[first:last, None] == groups.wanted)).sum(dim=0)
     return Measured(
         log_z=total.log() + top,
         log_mass=None if groups is None else inside.log() - total.log(),
@@ -160,39 +160,33 @@ def pull(
     ids, rows, singles = upstream.ids[order], upstream.rows[order], upstream.singles[order]
     bounds = torch.searchsorted(ids, torch.arange(0, actions + size, size, device=h.device)).tolist()
     gradient_h = h.new_zeros(h.shape) if want_h else None
-    room = h.new_empty((b, min(size, actions)))
+    room = h.new_empty((min(size, actions), b))
     for number, (first, last) in enumerate(blocks(actions, size)):
-        scores = _scores(h, beta, first, last, room)
+        scores = _scores(h, beta, first, last, room)  # (k, b)
         within: Tensor | None = None
         if inner is not None and groups is not None and upstream.group is not None:
-            outside = groups.labels[first:last] != groups.wanted[:, None]
-            within = (scores - inner[:, None]).masked_fill_(outside, -math.inf).exp_().mul_(upstream.group[:, None])
-        pi = scores.sub_(measured.log_z[:, None]).exp_()
+            outside = groups.labels[first:last, None] != groups.wanted
+            within = (scores - inner).masked_fill_(outside, -math.inf).exp_().mul_(upstream.group)
+        pi = scores.sub_(measured.log_z).exp_()
         if not plain:
-            pi.mul_(
-                flat[:, None]
-                if worth is None or values is None
-                else flat[:, None] + worth[:, None] * values(first, last)
-            )
+            pi.mul_(flat if worth is None or values is None else flat + (worth[:, None] * values(first, last)).T)
         if within is not None:
             pi += within
         mine = slice(bounds[number], bounds[number + 1])
         if gradient_h is not None:
-            part = pi @ beta[first:last].to(h.dtype)
+            part = pi.T @ beta[first:last].to(h.dtype)
             gradient_h += part * flat[:, None] if plain else part
             gradient_h.index_add_(0, rows[mine], singles[mine, None] * beta[ids[mine]].to(h.dtype))
         if receive is not None:
-            block = pi.T @ scaled
+            block = pi @ scaled
             block.index_add_(0, ids[mine] - first, singles[mine, None] * h[rows[mine]])
             receive(first, last, block)
     return gradient_h
 
 
 def _scores(h: Tensor, beta: Tensor, first: int, last: int, room: Tensor) -> Tensor:
-    block = beta[first:last].to(h.dtype)
-    if last - first == room.shape[1]:
-        return torch.mm(h, block.T, out=room)
-    return h @ block.T
+    """(k, b) scores of a block of actions: in this order both products of the second pass read along their rows."""
+    return torch.mm(beta[first:last].to(h.dtype), h.T, out=room[: last - first])
 
 
 class LogProbability(torch.autograd.Function):

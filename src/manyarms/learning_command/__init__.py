@@ -2,6 +2,7 @@
 
 inputs.py      the log, and embeddings of actions from a file
 choices.py     which objective, on which policy, from which start
+pessimism.py   learning by a bound, from which prior, and the certificate
 running.py     learn, judge on held-out rows, save
 progress.py    how far it is: a bar in a terminal, a line now and then elsewhere
 page.py        the closing report and the closing table
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from manyarms.learning_command.choices import Choices
 from manyarms.learning_command.inputs import Embeddings, Inputs, read_embeddings
+from manyarms.learning_command.pessimism import Pessimism
 from manyarms.learning_command.running import Outcome, run
 
-__all__ = ["Choices", "Embeddings", "Inputs", "Outcome", "read_embeddings", "run"]
+__all__ = ["Choices", "Embeddings", "Inputs", "Outcome", "Pessimism", "read_embeddings", "run"]

@@ -62,11 +62,14 @@ class Inputs:
     drop_missing: bool = False
     embeddings: Embeddings | None = None
     logging: Path | None = None  # a folder with the policy that wrote the log
+    prior: Path | None = None  # a folder with the policy that a prior stands around
+    prior_log: Path | None = None  # the rounds that it was learned from
 
     def read(self) -> LoggedData:
         """All rounds in memory, with the ids of the embeddings and the logging policy in place."""
         logger = None if self.logging is None else open_policy(self.logging)
-        log = collect(self._source(logger))
+        known = self._agreeing(logger)
+        log = collect(self._source(known))
         if logger is None:
             return log
         if logger.policy.action_count != log.action_count:
@@ -77,6 +80,41 @@ class Inputs:
             parts = [logger.policy.probabilities_of(part.contexts, part.actions) for part in log.chunks(CHUNK)]
             propensities = np.concatenate(parts)
         return replace(log, logging=logger.policy, propensities=propensities)
+
+    def prior_policy(self) -> Saved | None:
+        """The policy in the folder `prior`."""
+        if self.prior is None:
+            return None
+        if self.embeddings is not None:
+            raise InvalidInput(
+                ARGUMENT, self.embeddings.source, "--prior alone: the prior's mean comes from one of them"
+            )
+        return open_policy(self.prior)
+
+    def prior_rows(self, log: LoggedData) -> LogSource | None:
+        """The rounds of `prior_log`, read as the log was, so that rows can be compared."""
+        if self.prior_log is None:
+            return None
+        if self.prior is None:
+            raise InvalidInput(
+                "--prior-log", str(self.prior_log), "--prior beside it, the policy that was learned from it"
+            )
+        count = log.action_count if log.catalogue is None else None
+        return open_log(
+            self.prior_log, self.columns, action_count=count, catalogue=log.catalogue, encoder=log.encoder,
+            drop_missing=self.drop_missing,
+        )  # fmt: skip
+
+    def _agreeing(self, logger: Saved | None) -> Saved | None:
+        """The saved policy whose ids and encoder the log is read with: the logging policy, else the prior's."""
+        prior = self.prior_policy()
+        if logger is None or prior is None:
+            return logger or prior
+        if None not in (logger.catalogue, prior.catalogue) and logger.catalogue != prior.catalogue:
+            expected = f"the same ids in the same order as those of --logging {self.logging}"
+            raise InvalidInput("--prior", f"other ids in {self.prior}", expected)
+        encoder, catalogue = logger.encoder or prior.encoder, logger.catalogue or prior.catalogue
+        return replace(logger, encoder=encoder, catalogue=catalogue)
 
     def _source(self, logger: Saved | None) -> LogSource:
         given = self.embeddings

@@ -7,6 +7,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from manyarms import report
+from manyarms.certificates import page as certificate_page
+from manyarms.certificates import words
 from manyarms.evaluation import page as evaluation_page
 from manyarms.evaluation.tables import number
 from manyarms.experiments.progress import duration
@@ -19,6 +21,9 @@ def html(outcome: Outcome) -> str:
     """The whole document."""
     learned = outcome.learned
     blocks = [report.facts(summary(outcome))]
+    if outcome.certified is not None:
+        blocks.append(report.heading("What is certified"))
+        blocks += certificate_page.blocks(outcome.certified.certificate, outcome.certified.gain)
     blocks += _curves(outcome)
     if outcome.evaluation is not None:
         which = "that decided nothing" if outcome.best_epoch else "that nothing was learned from"
@@ -27,7 +32,7 @@ def html(outcome: Outcome) -> str:
             report.paragraph(f"On {outcome.evaluation.rows:,} held-out rows {which}."),
             *evaluation_page.blocks(outcome.evaluation),
         ]
-    else:
+    elif outcome.certified is None:
         blocks.append(report.warning("No rows were held out: nothing here says what the policy is worth."))
     blocks += [report.heading("How to use it"), report.code(_code(outcome))]
     blocks += [report.heading("Settings"), report.facts({name: str(value) for name, value in learned.settings.items()})]
@@ -49,6 +54,11 @@ def summary(outcome: Outcome) -> dict[str, str]:
         "epochs": _epochs(outcome),
         "speed": f"{history[-1].rows_per_second:,.0f} rows a second",
     }
+    if outcome.certified is not None:
+        made, shown = outcome.certified.certificate, outcome.certified.gain
+        lines["estimate and certificate"] = _interval(made.value, made.lower, made.upper)
+        lines["logging policy"] = f"{number(made.logged)}, the mean reward of the log"
+        lines["improvement"] = "certified" if shown.certified else "not certified"
     if found is not None and gain is not None:
         ours = found[JUDGE]
         lines["logging policy"] = _interval(found.logged.value, found.logged.interval.low, found.logged.interval.high)
@@ -67,6 +77,12 @@ def table(outcome: Outcome) -> Table:
     for name, value in summary(outcome).items():
         made.add_row(escape(name), escape(value))
     return made
+
+
+def certificate_text(outcome: Outcome) -> str | None:
+    """The certificate with what each term costs, and whether the improvement is certified, for a terminal."""
+    made = outcome.certified
+    return None if made is None else f"{made.certificate}\n\n{words.verdict(made.gain)}"
 
 
 def warnings(outcome: Outcome) -> list[str]:
@@ -129,4 +145,4 @@ def _code(outcome: Outcome) -> str:
     return "\n".join(lines)
 
 
-__all__ = ["html", "summary", "table", "warnings"]
+__all__ = ["certificate_text", "html", "summary", "table", "warnings"]

@@ -2,6 +2,7 @@
 
 OUT/manifest.json, arrays-*.npz     the policy; OUT/encoder and OUT/actions beside it where the log has them
 OUT/learning.json, OUT/report.html  what was done and what came out
+OUT/certificate.json, OUT/prior     with a bound: the certificate, and the prior that it is relative to
 OUT/checkpoint/                     where an unfinished run stands: the same command goes on from it to the same policy
 """
 
@@ -17,12 +18,15 @@ from typing import Any
 from rich.console import Console
 
 from manyarms import storage
+from manyarms.certificates import Prior, words
 from manyarms.errors import InvalidInput
 from manyarms.evaluation import Difference, Evaluation, difference, evaluate, save_policy
 from manyarms.evaluation.tables import as_data
 from manyarms.learning import Learned, Settings, learn
+from manyarms.learning.trainable import Learnable
 from manyarms.learning_command.choices import Choices
 from manyarms.learning_command.inputs import Inputs
+from manyarms.learning_command.pessimism import SUBFOLDER, Certified, Pessimism
 from manyarms.learning_command.progress import following
 from manyarms.logs import LoggedData
 
@@ -51,6 +55,7 @@ class Outcome:
     gain: Difference | None
     seconds: float
     notes: tuple[str, ...]
+    certified: Certified | None = None  # of a policy learned with --pessimism
 
     @property
     def page(self) -> Path:
@@ -71,6 +76,7 @@ def run(
     out: Path | str,
     choices: Choices,
     *,
+    pessimism: Pessimism | None = None,
     validation: float | None = None,
     device: str | None = None,
     checkpoint_seconds: float = 60.0,
@@ -80,29 +86,45 @@ def run(
 ) -> Outcome:
     """Learn a policy from a file of rounds and save it to a folder.
 
-    validation: the share of rows to hold out; a tenth, or none where the log has no propensities, unless given. settings: of
-    `manyarms.learning.Settings`.
+    pessimism: learn a randomised policy by a bound, in place of what `choices` says, and certify it. validation: the share of
+    rows to hold out; a tenth, or none where the log has no propensities or the policy is certified on the rows that it was
+    learned from, unless given. settings: of `manyarms.learning.Settings`.
     """
     from manyarms.learning_command.page import html
 
     started, folder, console = time.monotonic(), Path(out), console or Console(stderr=True)
     checked = Settings(seed=choices.seed, **settings)
     log = inputs.read()
+    if pessimism is not None:
+        pessimism.check(log)
+        validation = validation or 0.0
     parts = divide(log, validation, checked)
-    objective, start = choices.build(parts.train, inputs.embeddings)
+    start: Learnable
+    prior: Prior | None = None
+    if pessimism is None:
+        objective, start = choices.build(parts.train, inputs.embeddings)
+    else:
+        objective, (start, prior) = pessimism.objective(len(parts.train)), pessimism.start(log, inputs)
+        settings = {**settings, "train": "actions"}
     with following(console, objective.label) as tell:
         learned = learn(
             parts.train, start, objective, validation=0.0 if parts.watched is None else parts.watched,
             folder=folder / CHECKPOINT, device=device, progress=tell, checkpoint_seconds=checkpoint_seconds,
-            seed=choices.seed, **settings,
+            seed=choices.seed, certified=False, **settings,
         )  # fmt: skip
     evaluation = gain = None
     if parts.judged is not None:
         evaluation = evaluate(learned.policy, parts.judged, name="the learned policy", seed=choices.seed)
         gain = difference(learned.policy, None, parts.judged, seed=choices.seed)
+    certified = None
+    if pessimism is not None and prior is not None:
+        certified = pessimism.certified(learned.policy, parts.train, prior)
+        save_policy(start, folder / SUBFOLDER, log)  # for `manyarms certify OUT LOG --prior OUT/prior`
+        data = json.dumps(words.as_data(certified.certificate, certified.gain), indent=1)
+        storage.write_text_atomically(folder / "certificate.json", data + "\n")
     save_policy(learned.policy, folder, log)
     took = time.monotonic() - started
-    outcome = Outcome(str(inputs.log), folder, learned, parts, evaluation, gain, took, log.notes)
+    outcome = Outcome(str(inputs.log), folder, learned, parts, evaluation, gain, took, log.notes, certified)
     storage.write_text_atomically(folder / "learning.json", json.dumps(described(outcome), indent=1) + "\n")
     storage.write_text_atomically(outcome.page, html(outcome))
     if not keep_checkpoint:  # only now: killed any earlier, the same command finds its way back
@@ -147,6 +169,9 @@ def described(outcome: Outcome) -> dict[str, Any]:
         "gain": None
         if gain is None
         else {"value": gain.value, "standard_error": gain.standard_error, "low": gain.interval.low, "high": gain.interval.high},
+        "certificate": None
+        if outcome.certified is None
+        else words.as_data(outcome.certified.certificate, outcome.certified.gain),
         "seconds": outcome.seconds,
         "notes": list(outcome.notes),
     }  # fmt: skip
