@@ -11,7 +11,7 @@ import pytest
 import torch
 from rich.console import Console
 
-from manyarms import demo, demo_learning
+from manyarms import demo, demo_learning, demo_safe
 from manyarms.worlds import CatalogueWorld
 
 SMALL = demo.Sizes(actions=300, effects=2, dim=3, rounds=60, runs=2)
@@ -69,3 +69,39 @@ def test_a_worker_learns_the_same_as_this_process() -> None:
     torch.set_num_threads(threads)
     assert first.by_epoch == second.by_epoch and first.drawn == second.drawn
     assert len(first.by_epoch) == 2
+
+
+SAFE = demo_safe.Sizes(
+    rows=(120, 300), population=600, classes=3, dim=4, noise=0.8, eta0=0.3, epochs=1, least_visits=600
+)
+
+
+def test_the_last_part_shows_certificates_beside_the_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    part = demo.Part("safe", partial(demo_safe.safe_to_ship, sizes=SAFE))
+    monkeypatch.setattr(demo, "PARTS", (part,))
+    console = Console(file=io.StringIO(), width=140)
+    threads = torch.get_num_threads()
+    path = demo.run(tmp_path, seed=1, console=console)
+    torch.set_num_threads(threads)
+    assert isinstance(console.file, io.StringIO)
+    text, page = console.file.getvalue(), path.read_text()
+    for words in (*demo_safe.METHODS, "certificate", "true value", "logging policy's true value", "certificates hold"):
+        assert words in text
+    assert (tmp_path / "figures" / "safe.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in page and "ma.PACBayes(" in page and "src=" not in page
+
+
+def test_certificates_of_the_last_part_rest_on_rows_of_their_own() -> None:
+    threads = torch.get_num_threads()
+    lines = list(demo_safe.learned(demo_safe.world_of(SAFE, 0), SAFE, 0))
+    torch.set_num_threads(threads)
+    assert [(line.rows, line.name) for line in lines] == [(n, name) for n in SAFE.rows for name in demo_safe.METHODS]
+    for line in lines:
+        spent = round(demo_safe.PRIOR_SHARE * line.rows) if line.name == demo_safe.SPLIT else 0
+        assert line.certificate.rows == line.rows - spent
+        assert line.certificate.lower <= line.truth <= line.certificate.upper
+    assert "6 of 6 certificates hold" in demo_safe.verdict(lines)
+
+
+def test_the_code_of_the_last_part_runs() -> None:
+    exec(compile(demo_safe._code(SAFE), "page", "exec"), {"print": lambda value: None})

@@ -25,6 +25,7 @@ from manyarms import report
 from manyarms._typing import Array, Ints
 from manyarms.demo_diffusion import diffusion_prior
 from manyarms.demo_learning import offline_learning
+from manyarms.demo_safe import safe_to_ship
 from manyarms.experiments.builders import agent_call, mixed_effect_world
 from manyarms.experiments.claims import Measured, measured
 from manyarms.experiments.figures import mean_and_error
@@ -59,6 +60,7 @@ NEXT = (
     "ten with `k=10`.",
     "`agent.save('folder')` and `ma.load('folder')`: the next decision after loading is the same, bit by bit.",
     "`manyarms learn LOG --out POLICY/` learns a policy from your own log; `manyarms evaluate POLICY/ ANOTHER-LOG` judges it.",
+    "`manyarms learn LOG --pessimism ls --out POLICY/` learns one with a certificate: a lower end for its value.",
     "`agent.add_actions(...)` and `agent.retire(ids)` while it runs; clicks in place of numbers with "
     "`ma.meTS(prior, ma.Logistic())`.",
 )
@@ -321,6 +323,7 @@ PARTS: tuple[Part, ...] = (
     Part("a large catalogue", large_catalogue),
     Part("a prior from embeddings", diffusion_prior),
     Part("a policy from a log", offline_learning),
+    Part("is it safe to ship", safe_to_ship),
 )
 
 __all__ = ["PARTS", "Part", "Sizes", "act", "large_catalogue", "run"]

@@ -263,3 +263,23 @@ def test_linear_models_of_the_package_are_recognised() -> None:
     assert isinstance(model, LinearModel)
     run = _Run(a_log(), SoftmaxPolicy(BETA), DM(model), Settings(precision="fp64"), torch.device("cpu"))
     assert run.question.model_weights is not None
+
+
+@pytest.mark.parametrize("kind", POLICIES)
+@pytest.mark.parametrize("optimiser", ["adam", "adagrad"])
+def test_a_batch_without_any_weight_moves_nothing_at_first(kind, optimiser) -> None:
+    """All rewards of the batch are 0: no row is left, and the first step has no momentum either."""
+    policy, log = POLICIES[kind], a_log()
+    silent = np.flatnonzero(log.rewards == 0)[:5]
+    settings = Settings(optimiser=optimiser, precision="fp64", train="actions")
+    run = _Run(log, policy, cLPI(0.1), settings, torch.device("cpu"))
+    before = run.trainable.parameters()["beta"]
+    assert float(run._step(silent, 0, 0, 0, 0.1)) == 0.0
+    np.testing.assert_array_equal(run.trainable.parameters()["beta"], before)
+
+
+def test_a_batch_of_clusters_without_any_weight() -> None:
+    log = a_log()
+    silent = np.flatnonzero(log.rewards == 0)[:5]
+    run = _Run(log, TwoStagePolicy(np.ones((5, D)), LABELS, MODEL), MIPS(LABELS), Settings(), torch.device("cpu"))
+    assert float(run._step(silent, 0, 0, 0, 0.1)) == 0.0

@@ -124,7 +124,7 @@ def test_the_real_world_is_learned_well() -> None:
     errors = ratings.ratings - learned.predict(ratings.users, ratings.items)
     assert np.sqrt((errors**2).mean()) < 0.83 < ratings.ratings.std()
     world = MovieLens(100, 5, seed=0)
-    assert world.catalogue is catalogue(ratings, 5, 5)
+    assert world.catalogue is catalogue(ratings, 5, 5, None)  # learned once in a process
     X = world.contexts(500)
     best = world.mean_reward(X, world.optimal(X)[0]).mean()
     assert best > world.mean_reward(X, np.arange(500) % 100).mean() + 1.0

@@ -72,7 +72,7 @@ def world_of(data: str, rows: int, test_rows: int | None = None, shrink: int = 1
     """Made once a process."""
     if data == MADE_UP:
         return made_up_world(rows, test_rows or 1_000)
-    options = {"rows": rows, "test_rows": test_rows}
+    options: dict[str, Any] = {"rows": rows, "test_rows": test_rows}
     features = features_of(data)
     if features is not None:
         return SupervisedWorld.from_features(features, **options)
@@ -143,7 +143,7 @@ def correction_of(name: str, value: float) -> Correction:
 
 def usual(correction: str, rows: int) -> float:
     """The thesis's fixed parameters: tau = n^(-1/4), alpha = 1 - n^(-1/4) (line 2655)."""
-    step = rows**-0.25
+    step = float(rows**-0.25)
     return {"ES": 1 - step, "Clip": step, "IX": step, "Har": 1 - step, "IPS": 0.0}[correction]
 
 

@@ -104,7 +104,7 @@ def at(results: Results, panels: Sequence[str], eta0: float) -> list[str]:
 
 def level(results: Results, panels: Sequence[str], agents: Sequence[str], column: str = "value") -> Array:
     """(runs,): the mean final value over some panels and agents."""
-    return np.mean([results.final(panel, agent, column) for panel in panels for agent in agents], axis=0)
+    return np.asarray(np.mean([results.final(panel, agent, column) for panel in panels for agent in agents], axis=0))
 
 
 def mean_lead(

@@ -36,7 +36,7 @@ DEFAULT, GAIN = "default", "improvement"
 SURE = 0.01  # coverage is called too low where so many misses, or more, were less probable than this
 NODES, DRAWS = 32, 512
 ROUNDING = 1e-9
-LEARNING = {"epochs": 3, "batch": 100, "learning_rate": 0.1}
+LEARNING: dict[str, Any] = {"epochs": 3, "batch": 100, "learning_rate": 0.1}
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +133,7 @@ def covered(results: Results, panel: str, agent: str, family: str) -> Array | No
 def widths(results: Results, panel: str, agent: str, family: str) -> Array:
     """(runs,): upper less lower."""
     low, high = (results.values(panel, agent, f"{end} {family}").astype(float) for end in ("lower", "upper"))
-    return high - low
+    return np.asarray(high - low)
 
 
 def plausible(misses: int, runs: int, delta: float = DELTA) -> float:

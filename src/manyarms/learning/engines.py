@@ -167,7 +167,8 @@ class ListedActions:
         self._padded = bool((lists < 0).any())
         known = lists.clamp(min=0) if self._padded else lists
         # by number, and not by an index array: that is several times slower
-        self._gathered = self.table.beta.index_select(0, known.reshape(-1)).view(*lists.shape, -1)  # (b, k, l)
+        width = self.table.beta.shape[1]
+        self._gathered = self.table.beta.index_select(0, known.reshape(-1)).view(*lists.shape, width)  # (b, k, l)
         self._leaf = torch.bmm(self._gathered, self._h[:, :, None])[:, :, 0].requires_grad_()
         if question.raw_scores:
             return Terms(self._leaf[:, :0], scores=self._leaf.gather(1, places(lists, asked.ids)))

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manyarms import validate
 from manyarms._typing import AnyArray, Ints
 from manyarms.certificates import Prior, certify
 from manyarms.certificates.prior import require_other_rows
@@ -70,6 +71,12 @@ def learn(
     Everything else: see `Settings` (epochs, batch, learning_rate, ...).
     """
     settings = _settings(choices)
+    if not isinstance(log, LoggedData):
+        raise InvalidInput("log", validate.describe(log), "LoggedData, with its rows in memory")
+    if not isinstance(objective, Objective):
+        raise InvalidInput(
+            "objective", validate.describe(objective), "an objective of manyarms.objectives, such as cLPI()"
+        )
     if isinstance(validation, LoggedData):
         held: LoggedData | None = validation
     elif validation:
