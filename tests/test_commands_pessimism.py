@@ -118,6 +118,25 @@ def test_a_mixed_logit_policy_and_an_encoder_that_stays(files: dict[str, Path], 
     assert saved["lower"] == pytest.approx(made.lower, abs=1e-12) and "simulation" in saved["terms"]
 
 
+def test_an_encoding_that_the_rows_suggested_is_told(files: dict[str, Path], tmp_path: Path) -> None:
+    """Categories of the log itself are no part of what the divergence measures; those saved with a prior came before."""
+    log = read_parquet(files["rest"])
+    assert log.propensities is not None
+    rows = zip(log.actions.tolist(), log.rewards, log.propensities.tolist(), strict=True)
+    lines = [f"{'ab'[a % 2]},{a},{r:g},{p!r}" for a, r, p in rows]
+    (tmp_path / "rounds.csv").write_text("\n".join(["place,action,reward,propensity", *lines[:1000]]) + "\n")
+    (tmp_path / "later.csv").write_text("\n".join(["place,action,reward,propensity", *lines[1000:]]) + "\n")
+    context = ("--context", "place", "--pessimism", "ls", *QUICK)
+
+    def notes(log: str, out: str, *more: Any) -> str:
+        result = invoke("learn", tmp_path / log, "--out", tmp_path / out, *context, *more)
+        assert result.exit_code == 0, (result.output, result.exception)
+        return " ".join(json.loads((tmp_path / out / "certificate.json").read_text())["notes"])
+
+    assert "categories, means and scales of these rows" in notes("rounds.csv", "first")
+    assert "of these rows; the" not in notes("later.csv", "second", "--prior", tmp_path / "first")
+
+
 def test_rows_can_be_held_out_as_well(files: dict[str, Path], tmp_path: Path) -> None:
     result = invoke(
         "learn", files["rest"], "--pessimism", "ls", "--validation", 0.2, "--patience", 1, "--out", tmp_path, *QUICK

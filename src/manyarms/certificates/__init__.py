@@ -1,10 +1,10 @@
 """Certificates: is a new policy safe to ship? Bounds on its value that hold with probability 1 - delta.
 
-    certify(policy, log, prior=..., delta=0.05)        lower, upper, what each term costs
-    improvement(policy, log, prior=..., delta=0.05)    a lower end for the gain over the logging policy
-    rows_needed(summary, kl, x, delta, bounds)         how many rows would certify an improvement of x
-    bounds, theory, tuned                              the bounds with their arguments; what needs a known world; what is tuned
-                                                       on data, and is therefore no certificate
+certify(policy, log, prior=..., delta=0.05)        lower, upper, what each term costs
+improvement(policy, log, prior=..., delta=0.05)    a lower end for the gain over the logging policy
+rows_needed(summary, kl, x, delta, bounds)         how many rows would certify an improvement of x
+bounds, theory, tuned                              the bounds with their arguments; what needs a known world; what is tuned
+                                                   on data, and is therefore no certificate
 """
 
 from __future__ import annotations

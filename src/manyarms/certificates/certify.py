@@ -94,7 +94,7 @@ def certify(
         _fits(name, bounds, case)
     summaries = _summaries(case, families, seed)
     share = case.delta * (1 - MONTE_CARLO if case.simulated else 1) / len(families)
-    moved = {kind: summary.worst(case.delta * MONTE_CARLO) for kind, summary in summaries.items()}
+    moved = {kind: one.worst(case.delta * MONTE_CARLO / len(summaries)) for kind, one in summaries.items()}
     candidates = []
     for name, (bounds, points) in families.items():
         below, above = moved[_kind(name, case)]

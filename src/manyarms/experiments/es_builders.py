@@ -43,7 +43,7 @@ HERE = "manyarms.experiments.es_builders"
 TASK = f"{HERE}:supervised_task"
 MADE_UP, FEATURES = "made-up", "features.npz"
 DELTA = 0.05
-# rows of the training sets (thesis, lines 6109-6128)
+# rows of the training sets (thesis, lines 6106-6124)
 ROWS: Mapping[str, int] = {"mnist": 60_000, "fashion-mnist": 60_000, "emnist": 112_800, "cifar100": 50_000}
 
 METHODS = ("bound", "general", "london", "sakhi1", "sakhi2", "heuristic", "distance", "svp", "estimate")
@@ -126,14 +126,14 @@ def logged_rows(world: Mapping[str, Any]) -> int:
 
 
 def correction_of(name: str, value: float) -> Correction:
-    """A regularisation of importance weights by the thesis's name and hyper-parameter (lines 2430, 2681-2690)."""
+    """A regularisation of importance weights by the thesis's name and hyper-parameter (lines 2431, 2673-2676)."""
     makers: Mapping[str, Callable[[float], Correction]] = {
         "IPS": lambda _: NoCorrection(),
         "Clip": ClipPropensities,
         "ES": ExponentialAlpha,
         "IX": ImplicitExploration,
-        "Har": lambda lam: Harmonic(1 - lam),  # lambda = 1 is IPS, as in line 2688
-        "Metelli": Harmonic,  # lambda_2 = 0 is IPS, as in line 2430
+        "Har": lambda lam: Harmonic(1 - lam),  # lambda = 1 is IPS, as in line 2676
+        "Metelli": Harmonic,  # lambda_2 = 0 is IPS, as in line 2431
         "Su": Shrinkage,
     }
     if name not in makers:
@@ -142,7 +142,7 @@ def correction_of(name: str, value: float) -> Correction:
 
 
 def usual(correction: str, rows: int) -> float:
-    """The thesis's fixed parameters: tau = n^(-1/4), alpha = 1 - n^(-1/4) (line 2655)."""
+    """The thesis's fixed parameters: tau = n^(-1/4), alpha = 1 - n^(-1/4) (line 2642)."""
     step = float(rows**-0.25)
     return {"ES": 1 - step, "Clip": step, "IX": step, "Har": 1 - step, "IPS": 0.0}[correction]
 

@@ -123,7 +123,7 @@ CORRECTIONS = Experiment(
     figures=_figures,
     remarks=[
         *REMARKS,
-        "Su: lambda w / (lambda + w^2); Metelli: w / (1 - lambda + lambda w) (line 2430). The thesis takes their tuning "
+        "Su: lambda w / (lambda + w^2); Metelli: w / (1 - lambda + lambda w) (line 2431). The thesis takes their tuning "
         "from their papers; here a grid of parameters is run and each is shown, so that the best one is at least as good as "
         "any tuning within the grid. Their objective is the estimate alone, with Gaussian policies and sigma = 1.",
     ],

@@ -1,4 +1,4 @@
-"""A bound against learning principles with weights to tune: ours, London's, and sample variance (thesis, lines 6308-6327)."""
+"""A bound against learning principles with weights to tune: ours, London's, and sample variance (thesis, lines 6309-6326)."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _figures(results: Results, folder: Path) -> list[Path]:
 PRINCIPLES = Experiment(
     name="es-principles",
     title="Bound optimisation and learning principles",
-    thesis_lines="6308-6327, 2585-2592",
+    thesis_lines="6309-6326, 2555-2559",
     scales={
         "smoke": SMOKE | {"etas": [0.0, 0.5], "weights": [1e-5, 0.1], "svp": [1.0]},
         "quick": QUICK | {"etas": [0.0, 0.1, 0.3, 1.0], "weights": [1e-5, 1e-3, 0.1], "svp": [0.1, 10.0]},

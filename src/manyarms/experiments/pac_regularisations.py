@@ -135,7 +135,7 @@ ALL: dict[str, Any] = {
     "values": [round(0.05 + 0.1 * i, 2) for i in range(10)],
 }
 PARAMETERS = (
-    "Har is w / ((1 - lambda) w + lambda), as in line 2688: lambda = 1 is IPS. For Clip and IX that is 0, for ES 1. Mean over "
+    "Har is w / ((1 - lambda) w + lambda), as in line 2676: lambda = 1 is IPS. For Clip and IX that is 0, for ES 1. Mean over "
     "parameters compares what one gets without tuning; the same numbers mean different strengths for the four."
 )
 
@@ -149,7 +149,7 @@ BOUND = Experiment(
     figures=_figures,
     remarks=[
         *REMARKS, PARAMETERS,
-        "The general form of the bound (lines 2691-2700), for softmax policies with theta ~ N(mu, sigma^2 I), over 32 draws; "
+        "The general form of the bound (lines 2686-2696), for softmax policies with theta ~ N(mu, sigma^2 I), over 32 draws; "
         "such a policy is mixed-logit when it plays. lambda is the best one for the batch (line 2767).",
     ],
     warnings=made_up_warnings,

@@ -81,7 +81,7 @@ class WholeChoice:
         scores = self._h @ self._mu.T
         if self._log_sigma is None:
             return torch.softmax(scores, dim=1), None
-        spread = self._log_sigma[0, 0].exp() * asked.h.detach().norm(dim=1)
+        spread = self._log_sigma[0, 0].exp() * self._h.norm(dim=1)  # h counts here too, where an encoder is learned
         generator = torch.Generator().manual_seed(asked.seed)
         if self.family == "mixed-logit":
             noise = torch.randn((self.draws or 32, *scores.shape), generator=generator, dtype=torch.float32).to(scores)

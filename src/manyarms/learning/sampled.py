@@ -64,7 +64,8 @@ class TopProposal:
 
     def draw(self, h: Tensor, beta: Tensor, ids: Tensor, step: int, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         """Draws from the mixture, and their log-probabilities under it."""
-        if self._index is None or self._looked != step // self.every:
+        # a round number of steps looks again in any case: the same object may have served another run
+        if self._index is None or step % self.every == 0 or self._looked != step // self.every:
             self._index, self._looked = ExactScan(beta.detach().cpu().numpy().copy()), step // self.every
         top = min(self.top, len(beta))
         best, scores = self._index.search(h.detach().cpu().numpy(), top)

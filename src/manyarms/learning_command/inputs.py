@@ -14,6 +14,7 @@ from manyarms.errors import DataError, InvalidInput
 from manyarms.evaluation.command import Saved, open_for, open_policy
 from manyarms.logs import CHUNK, Actions, Columns, LoggedData, LogSource, collect, open_log
 from manyarms.logs.assemble import TableLog
+from manyarms.logs.encoding import TextPart
 from manyarms.logs.files import reading
 from manyarms.logs.parquet import ParquetTables
 
@@ -80,6 +81,13 @@ class Inputs:
             parts = [logger.policy.probabilities_of(part.contexts, part.actions) for part in log.chunks(CHUNK)]
             propensities = np.concatenate(parts)
         return replace(log, logging=logger.policy, propensities=propensities)
+
+    def encoding_is_the_logs_own(self, log: LoggedData) -> bool:
+        """Whether categories, means and scales of the contexts came from this log, and not with a saved policy."""
+        saved = [open_policy(folder) for folder in (self.logging, self.prior) if folder is not None]
+        own = log.encoder is not None and all(one.encoder is None for one in saved)
+        parts = log.encoder.parts if own and log.encoder is not None else ()
+        return any(isinstance(p, TextPart) or p.tells_missing or p.mean.any() or (p.scale != 1).any() for p in parts)
 
     def prior_policy(self) -> Saved | None:
         """The policy in the folder `prior`."""

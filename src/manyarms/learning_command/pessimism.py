@@ -6,7 +6,7 @@ parameter that was given. What was not given is left to learning, and the certif
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -80,8 +80,8 @@ class Pessimism:
             return PACBayes(LS(min(MOST_SMOOTHING, 2 * rows**-0.5) if given is None else given), self.delta)
         return PACBayes(cIPS(rows**-0.25 if given is None else given), self.delta, bound=self.kind)
 
-    def check(self, log: LoggedData) -> None:
-        """Refuse, before anything is learned, a log that there can be no such certificate for."""
+    def checked(self, log: LoggedData, inputs: Inputs) -> LoggedData:
+        """The log, with a note on what its certificate takes for granted; refused before anything is learned, if at all."""
         log.require("propensities", purpose="a certificate")
         log.require("unit_rewards", purpose="a certificate")
         if log.groups is not None and not self.independent:
@@ -92,6 +92,11 @@ class Pessimism:
                 "--logging", "none", f"a folder with the policy that wrote the log: --pessimism {self.kind} needs its "
                 "probabilities of all actions, for bias and variance; ls, london and sakhi1 do without",
             )  # fmt: skip
+
+        if not inputs.encoding_is_the_logs_own(log):
+            return log
+        note = "contexts are encoded by categories, means and scales of these rows; the certificate takes them for fixed before"
+        return replace(log, notes=(*log.notes, note))
 
     def start(self, log: LoggedData, inputs: Inputs) -> tuple[Randomised, Prior]:
         """What learning starts from, and the same as a prior: around the policy of --prior, else around 0 (or --actions)."""

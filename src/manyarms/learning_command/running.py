@@ -96,7 +96,7 @@ def run(
     checked = Settings(seed=choices.seed, **settings)
     log = inputs.read()
     if pessimism is not None:
-        pessimism.check(log)
+        log = pessimism.checked(log, inputs)
         validation = validation or 0.0
     parts = divide(log, validation, checked)
     start: Learnable

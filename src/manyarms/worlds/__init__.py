@@ -7,7 +7,7 @@ SwissRoll       actions on a Swiss roll, which is no such model (thesis, lines 1
 Images          pictures as actions, one parameter for all of them (thesis, lines 4036-4058)
 InteractionWorld  interaction data as a logged bandit: half of a history is seen, half rewarded (thesis, lines 5397-5440)
 CatalogueWorld  a made-up catalogue of up to a million actions whose click rates are known
-SupervisedWorld  labelled rows as a logged bandit: an action is a label (thesis, lines 6064-6128)
+SupervisedWorld  labelled rows as a logged bandit: an action is a label (thesis, lines 6064-6124)
 log_from        what a logging policy would have written in a world; skewed_policy is one that plays few actions often
 """
 

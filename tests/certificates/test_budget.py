@@ -1,0 +1,128 @@
+"""What delta is spent on: families, points, sides and simulation together never cost more than delta."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from manyarms.certificates import Budget, Grid, Prior, bounds, certify, improvement, summarise
+from manyarms.certificates.certify import MONTE_CARLO
+from manyarms.certificates.summaries import Summary
+from manyarms.evaluation.intervals import bernstein_margin
+from manyarms.policies import SoftmaxPolicy
+from manyarms.policies.randomised import MixedLogitPolicy
+from manyarms.weights import ClipPropensities, ExponentialAlpha, Harmonic
+
+DELTA, LAM, TAU, SMOOTHING, DRAWS, SEED = 0.1, 0.05, 0.1, 0.05, 256, 3
+GRID = Grid(lambdas=(LAM,), alphas=(0.8,), taus=(TAU,), smoothings=(SMOOTHING,), strengths=(0.2,))
+
+
+@pytest.fixture
+def log(world, rng):
+    return world.log(800, rng)
+
+
+@pytest.fixture
+def prior(world):
+    return Prior(world.start, 1.0)
+
+
+@pytest.fixture
+def drawn(world):
+    """A policy with simulated probabilities, with the draws that a certificate of SEED makes."""
+    return MixedLogitPolicy(world.start, 0.5, draws=DRAWS, seed=SEED)
+
+
+def certified(world, log, prior, **choices):
+    return certify(
+        MixedLogitPolicy(world.start, 0.5), log, prior=prior, delta=DELTA, grid=GRID, draws=DRAWS, seed=SEED, **choices
+    )
+
+
+def test_families_share_delta(log, learned, prior):
+    """Two families with one point each: a quarter of delta for each end of London's."""
+    made = certify(learned, log, prior=prior, delta=DELTA, bound=("es", "london"), grid=GRID)
+    below, above = summarise(learned, log, [ExponentialAlpha(0.8), ClipPropensities(TAU)]).worst(DELTA)
+    for ends, bound in zip(
+        made.candidates, (bounds.Unified(ExponentialAlpha(0.8), LAM), bounds.London(TAU)), strict=True
+    ):
+        assert ends.lower == pytest.approx(bound.lower(below, made.kl, Budget(DELTA / 2)).end, abs=1e-12)
+        assert ends.upper == pytest.approx(bound.upper(above, made.kl, Budget(DELTA / 2)).end, abs=1e-12)
+
+
+def test_simulation_takes_its_part_of_delta(world, log, prior, drawn):
+    """The ends are those of averages that were moved against them, at what is left of delta."""
+    spent, left = DELTA * MONTE_CARLO, DELTA * (1 - MONTE_CARLO)
+    kl = prior.divergence(drawn)
+    made = certified(world, log, prior, bound="ls")
+    below, _ = summarise(drawn, log, (), [SMOOTHING], whole=False).worst(spent)
+    bound = bounds.LogSmoothingBound(SMOOTHING)
+    assert made.candidates[0].lower == pytest.approx(bound.lower(below, kl, Budget(left)).end, abs=1e-12)
+    gain = improvement(
+        MixedLogitPolicy(world.start, 0.5), log, prior=prior, delta=DELTA, grid=GRID, draws=DRAWS, seed=SEED
+    )
+    expected = bounds.Gain(SMOOTHING).lower(below, kl, Budget(left, 1)).end
+    assert gain.lower == pytest.approx(expected, abs=1e-12)
+    clip = certified(world, log, prior, bound="clip").candidates[0]
+    below, above = summarise(drawn, log, [ClipPropensities(TAU)]).worst(spent)
+    unified = bounds.Unified(ClipPropensities(TAU), LAM)
+    assert below.of(ClipPropensities(TAU)).value < above.of(ClipPropensities(TAU)).value
+    assert clip.lower == pytest.approx(unified.lower(below, kl, Budget(left)).end, abs=1e-12)
+    assert clip.upper == pytest.approx(unified.upper(above, kl, Budget(left)).end, abs=1e-12)
+
+
+def test_two_simulations_share_their_part(world, log, prior, monkeypatch):
+    """The general bound draws parameters of its own, beside the draws of the others."""
+    seen = []
+    worst = Summary.worst
+
+    def watched(self, delta):
+        seen.append(delta)
+        return worst(self, delta)
+
+    monkeypatch.setattr(Summary, "worst", watched)
+    certified(world, log, prior, bound=("harmonic", "ls"))
+    assert len(seen) == 2 and sum(seen) == pytest.approx(DELTA * MONTE_CARLO)
+
+
+def test_the_margins_of_simulation(log, drawn):
+    """Empirical Bernstein over the draws' own averages, at a share of delta for either side of every average."""
+    one = ClipPropensities(TAU)
+    summary = summarise(drawn, log, [one], [SMOOTHING])
+    slopes = log.rewards / np.maximum(log.propensities, TAU)
+    each = drawn.totals_at(log.contexts, log.actions, slopes) / len(log)
+    assert summary.of(one).value == pytest.approx(each.mean())
+    share = DELTA / (2 * (6 + 3))
+    margin = bernstein_margin(each.var(ddof=1), DRAWS, slopes.mean(), share)
+    below, above = summary.worst(DELTA)
+    assert below.of(one).value == pytest.approx(each.mean() - margin)
+    assert above.of(one).value == pytest.approx(each.mean() + margin)
+    # a bias lies between 0 and 1 in every draw
+    reach = math.sqrt(math.log(1 / share) / (2 * DRAWS))
+    for moved in (below, above):
+        assert moved.of(one).lost == pytest.approx(min(1.0, summary.of(one).lost + reach))
+        assert moved.of(one).second_moment > summary.of(one).second_moment
+
+
+def test_the_general_bound_pays_for_what_counts_too_much_below_and_too_little_above(world, log):
+    summary = summarise(SoftmaxPolicy(-world.start), log, [Harmonic(0.3)], linear=False)
+    found, bound = summary.of(Harmonic(0.3)), bounds.Unified(Harmonic(0.3), LAM)
+    assert found.overshoot > 0 and found.lost > 0 and found.overshoot != pytest.approx(found.lost, rel=1e-12)
+    below, above = bound.lower(summary, 0.0, Budget(DELTA)), bound.upper(summary, 0.0, Budget(DELTA))
+    assert below.costs["bias"] == found.overshoot and above.costs["bias"] == found.lost
+    assert below.end == pytest.approx(found.value - sum(below.costs.values()))
+
+
+def test_any_alpha_pays_for_its_share_and_for_twice_alpha(learned, log):
+    """log(2 / (alpha delta')) with delta' a quarter of delta, and the variance at 2 alpha; no bias from below."""
+    own, doubled, kl, n = ExponentialAlpha(0.4), ExponentialAlpha(0.8), 2.0, len(log)
+    summary = summarise(learned, log, [own, doubled])
+    expected = (
+        summary.of(own).value
+        - math.sqrt((kl + math.log(4 * math.sqrt(n) / DELTA)) / (2 * n))
+        - (kl + math.log(8 / (DELTA * 0.4))) / (n * LAM)
+        - LAM / 2 * summary.of(doubled).second_moment
+    )
+    assert bounds.AnyAlpha(0.4, LAM).lower(summary, kl, Budget(DELTA)).end == pytest.approx(expected, abs=1e-12)
