@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from manyarms.errors import InvalidInput
-from manyarms.learning import learn
+from manyarms.learning import TorchEncoder, learn
 from manyarms.logs.data import LoggedData
 from manyarms.objectives import ES, IPS, PACBayes, cIPS
 from manyarms.policies import SoftmaxPolicy
-from manyarms.policies.encoders import Projection
+from manyarms.policies.encoders import Layers, Projection
 from manyarms.policies.randomised import GaussianPolicy
 
 K, D = 4, 3
@@ -65,3 +66,25 @@ def test_an_encoder_may_not_learn_from_the_rows_of_a_bound() -> None:
     with pytest.raises(InvalidInput, match="encoder learns"):
         learn(a_log(300, 0), policy, PACBayes(ES(0.9)), epochs=1, device="cpu")
     learn(a_log(300, 0), policy, PACBayes(ES(0.9)), epochs=1, device="cpu", train="actions")
+
+
+def an_encoder(kind: str) -> Projection | Layers | TorchEncoder:
+    W = np.random.default_rng(4).normal(size=(D, D))  # numbers that float32 does not hold
+    if kind == "torch":
+        return TorchEncoder(torch.nn.Sequential(torch.nn.Linear(D, D), torch.nn.BatchNorm1d(D)), D, D)
+    return Projection(W) if kind == "projection" else Layers([W, W.T], [W[0], W[1]], "tanh")
+
+
+@pytest.mark.parametrize("kind", ["projection", "layers", "torch"])
+def test_an_encoder_that_does_not_learn_stays_what_it_is(kind) -> None:
+    """The prior and the learned policy have one encoder, and the certificate counts the actions' parameters alone."""
+    encoder = an_encoder(kind)
+    start = GaussianPolicy(TASTE / 6, encoder=encoder)
+    result = learn(a_log(300, 0), start, PACBayes(ES(0.9)), epochs=1, device="cpu", train="actions")
+    assert result.certificate is not None
+    assert result.certificate.kl == pytest.approx(result.policy.kl(start.actions, 1.0))
+    if isinstance(encoder, TorchEncoder):
+        before, after = encoder.module.state_dict(), result.policy.encoder.module.state_dict()
+        assert all(torch.equal(before[name], after[name]) for name in before)
+    else:
+        assert result.policy.encoder is encoder

@@ -26,6 +26,7 @@ from manyarms.objectives import (
     PC,
     Distance,
     ESBeta,
+    Heuristic,
     OffCEM,
     RegKL,
     RegKLLinear,
@@ -36,6 +37,7 @@ from manyarms.objectives import (
 )  # fmt: skip
 from manyarms.policies import SoftmaxPolicy, TopSoftmaxPolicy
 from manyarms.policies.encoders import Layers, Projection
+from manyarms.policies.randomised import GaussianPolicy, MixedLogitPolicy
 from manyarms.policies.support_softmax import SupportSoftmaxPolicy
 from manyarms.policies.two_stage import TwoStagePolicy
 
@@ -166,6 +168,26 @@ def test_clusters_follow_the_dense_gradient(objective) -> None:
     np.testing.assert_allclose(start - run.trainable.parameters()["beta"], gradient.numpy(), rtol=1e-8, atol=1e-12)
 
 
+@pytest.mark.parametrize("policy", [GaussianPolicy, MixedLogitPolicy])
+def test_an_encoder_of_a_randomised_policy_follows_its_gradient(policy) -> None:
+    """h counts in the means of the scores, h^T mu, and in their spread, sigma ||h||: differences of the objective say so."""
+    log, index, W = a_log(), np.arange(ROWS), np.random.default_rng(2).normal(size=(D, D))
+    settings = Settings(optimiser="sgd", precision="fp64", train="encoder", learn_sigma=False)
+
+    def run(weights):
+        start = policy(BETA, 0.7, encoder=Projection(weights))
+        return _Run(log, start, IPS(), settings, torch.device("cpu"))
+
+    run_of = run(W)
+    run_of._step(index, 0, 0, 0, 1.0)
+    step = run_of.trainable.parameters()["encoder/weight"].T - W
+    for i, j in ((0, 0), (1, 3), (3, 2)):
+        small = np.zeros((D, D))
+        small[i, j] = 1e-5
+        up, down = (float(run(W + way * small)._step(index, 0, 0, 0, 1e-30)) for way in (1, -1))
+        assert step[i, j] == pytest.approx((up - down) / 2e-5, rel=1e-4, abs=1e-7)
+
+
 def test_bpr_follows_its_dense_gradient_with_the_same_negatives() -> None:
     log, index, policy = a_log(), np.arange(ROWS), SoftmaxPolicy(BETA)
     run = _Run(log, policy, BPR(), Settings(optimiser="sgd", precision="fp64"), torch.device("cpu"))
@@ -205,6 +227,23 @@ def test_distance_pulls_to_the_start() -> None:
     )
     assert run.trainable.table.pull == pytest.approx(2 * 3.0 / ROWS)
     np.testing.assert_array_equal(run.trainable.table.anchor.numpy(), BETA)
+
+
+@pytest.mark.parametrize("towards", ["zero", "start", "logging"])
+@pytest.mark.parametrize("l2", [0.0, 0.4])
+def test_two_pulls_are_the_gradients_of_both(towards, l2) -> None:
+    """l2/2 ||theta - a||^2 and l1 ||theta - start||^2 of the heuristic objective, away from the start."""
+    log, moved, temperature = a_log(), BETA + 0.3, 0.5
+    settings = Settings(optimiser="sgd", precision="fp64", l2=l2, towards=towards)
+    policy = SoftmaxPolicy(BETA, temperature=temperature)
+    table = _Run(log, policy, Heuristic(cIPS(0.1), distance=0.7), settings, torch.device("cpu")).trainable.table
+    table.beta.copy_(torch.tensor(moved))
+    table.begin(1.0)
+    table.block(0, K, torch.zeros(K, D, dtype=torch.float64))
+    logged = LOGGING.actions / LOGGING.temperature * temperature
+    other = {"zero": np.zeros_like(BETA), "start": BETA, "logging": logged}[towards]
+    expected = l2 * (moved - other) + 2 * 0.7 * (moved - BETA)
+    np.testing.assert_allclose(moved - table.beta.numpy(), expected, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["adam", "sgd", "adagrad"])

@@ -12,9 +12,10 @@ import torch
 from manyarms.errors import InvalidInput
 from manyarms.learning import SampledSoftmax, TopProposal, TorchEncoder, gradient_gap, learn
 from manyarms.logs.data import LoggedData
-from manyarms.objectives import ES, IPS, LPI, PWLL, Distance, FiniteProblem, RegKL, cIPS, cLPI
+from manyarms.objectives import DM, ES, IPS, LPI, MIPS, PWLL, Distance, FiniteProblem, PACBayes, RegKL, cIPS, cLPI
 from manyarms.policies import SoftmaxPolicy, TopSoftmaxPolicy, load
 from manyarms.policies.encoders import Layers, Projection
+from manyarms.policies.randomised import GaussianPolicy
 from manyarms.policies.support_softmax import SupportSoftmaxPolicy
 
 K, D = 30, 4
@@ -77,6 +78,7 @@ def test_with_l2_any_start_reaches_the_same_optimum() -> None:
 
 def same(a, b) -> None:
     np.testing.assert_array_equal(a.policy.actions, b.policy.actions)
+    assert getattr(a.policy, "sigma", None) == getattr(b.policy, "sigma", None)
     if a.policy.encoder is not None:
         for name, array in a.policy.encoder.arrays().items():
             np.testing.assert_array_equal(array, b.policy.encoder.arrays()[name])
@@ -91,6 +93,7 @@ RUNS = {
     "support": (SupportSoftmaxPolicy(START.actions, a_log().logging), cIPS(0.1), {}),
     "sampled": (START, LPI(), {"sampler": SampledSoftmax(16)}),
     "proposal": (START, LPI(), {"sampler": TopProposal(8, 8, every=4)}),
+    "gaussian": (GaussianPolicy(START.actions, 0.5), PACBayes(cIPS(0.1), bound="london"), {"certified": False}),
     "stopping": (START, RegKL(0.5), {"validation": 0.2, "patience": 2}),
 }
 
@@ -136,6 +139,51 @@ def test_another_run_does_not_take_over_a_folder(tmp_path) -> None:
     ):
         with pytest.raises(InvalidInput, match="another log, policy, objective or setting"):
             learn(log, START, objective, folder=tmp_path, epochs=1, device="cpu", **more)
+
+
+class Guess:
+    """A reward model that is the same at every context."""
+
+    action_count, dim, weights = K, D, None
+
+    def __init__(self, values):
+        self.values = values
+
+    def predict(self, X, actions):
+        return self.values[actions]
+
+    def block(self, X, ids):
+        return np.tile(self.values[ids], (len(X), 1))
+
+
+def encoded(seed):
+    return SoftmaxPolicy(START.actions, encoder=Projection(np.random.default_rng(seed).normal(size=(D, D))))
+
+
+ALIKE = {  # two runs whose names are the same
+    "model": ((START, DM(Guess(np.zeros(K)))), (START, DM(Guess(np.arange(K) / K)))),
+    "clusters": ((START, MIPS(np.arange(K) % 3)), (START, MIPS(np.arange(K) // 10))),
+    "g": ((START, PWLL(lambda r, p: r)), (START, PWLL(lambda r, p: 2 * r))),
+    "encoder": ((encoded(0), LPI()), (encoded(1), LPI())),
+}
+
+
+@pytest.mark.parametrize("what", ALIKE)
+def test_a_run_that_only_looks_the_same_does_not_take_over_a_folder(what, tmp_path) -> None:
+    (policy, objective), (other, another) = ALIKE[what]
+    assert objective.label == another.label and repr(policy) == repr(other)
+    done = learn(a_log(), policy, objective, folder=tmp_path, epochs=1, device="cpu")
+    with pytest.raises(InvalidInput, match="another log, policy, objective or setting"):
+        learn(a_log(), other, another, folder=tmp_path, epochs=1, device="cpu")
+    same(done, learn(a_log(), policy, objective, folder=tmp_path, epochs=1, device="cpu"))
+
+
+def test_a_proposal_keeps_nothing_from_another_run() -> None:
+    """Far fewer steps than `every`: the best actions are still those of the run's own start."""
+    used, settings = TopProposal(8, 8), {"epochs": 1, "batch": 100, "learning_rate": 0.1, "device": "cpu"}
+    learn(a_log(), SoftmaxPolicy(-5 * START.actions), LPI(), sampler=used, **settings)
+    again = learn(a_log(), START, LPI(), sampler=used, **settings)
+    same(again, learn(a_log(), START, LPI(), sampler=TopProposal(8, 8), **settings))
 
 
 def test_early_stopping_keeps_the_best() -> None:

@@ -220,6 +220,7 @@ def test_bad_input() -> None:
         (lambda: ES("often"), "adaptive"),
         (lambda: ES("adaptive").prepare(a_log()), "PACBayes"),
         (lambda: Heuristic(ES(0.5), variance=-1.0), "variance"),
+        (lambda: Heuristic(ES("adaptive")), "PACBayes"),
     ):
         with pytest.raises(InvalidInput, match=message):
             make()

@@ -228,3 +228,12 @@ def test_bad_input_is_named():
     ):
         with pytest.raises(InvalidInput, match=what):
             make()
+
+
+def test_what_is_listed_with_probability_0_is_not_in_the_support():
+    """The second of the two best actions has a probability too small to be told from 0, and the scores like it better."""
+    top = TopSoftmaxPolicy(np.array([[1.0], [-1e4], [-1e5]]), k0=2)
+    ids, probabilities = top.support([[1.0]])
+    assert set(ids[0]) == {0, 1} and probabilities.min() == 0.0
+    policy = SupportSoftmaxPolicy(np.array([[0.0], [5.0], [9.0]]), top)
+    np.testing.assert_array_equal(policy.probabilities_of_many([[1.0]], [[0, 1, 2]]), [[1.0, 0.0, 0.0]])

@@ -99,7 +99,7 @@ def _look(name: str, place: int) -> Look:
 
 def _figures(results: Results, folder: Path) -> list[Path]:
     drawn = {data: series(results, panels, results.agents(panels[0])) for data, panels in by_data(results).items()}
-    title = "Exponential smoothing against shrinkage (Su) and harmonic weights (Metelli)"
+    title = "Smoothing against shrinkage (Su) and harmonic weights (Metelli)"
     return [lines(drawn, folder, "corrections", title, look=_look)]
 
 

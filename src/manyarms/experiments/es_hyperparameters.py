@@ -109,7 +109,7 @@ def _claims(results: Results) -> list[Claim]:
             )
         )  # fmt: skip
         small = taus[0]
-        gain = level(results, panels, [small]) - level(results, panels, [small], "logging_value")
+        gain = level(results, informed, [small]) - level(results, informed, [small], "logging_value")
         other = theirs.max(axis=1) - level(results, informed, [small])
         found.append(
             claim(

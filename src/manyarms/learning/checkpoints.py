@@ -19,11 +19,13 @@ from manyarms._typing import AnyArray
 from manyarms.errors import InvalidInput
 from manyarms.learning.results import Epoch
 from manyarms.learning.settings import Settings
-from manyarms.learning.trainable import Learnable, Trainable
+from manyarms.learning.trainable import Encoding, Learnable, Trainable
 from manyarms.logs.data import LoggedData
-from manyarms.objectives.base import Objective
+from manyarms.objectives.base import Objective, Rows
+from manyarms.policies.two_stage import TwoStagePolicy
 
 KIND = "learning"
+MODEL_ROWS = 4  # rows at which two reward models are told apart
 
 
 @dataclass
@@ -104,15 +106,26 @@ class Checkpoints:
         return f" (the state after batch {self._step} of the run is kept in {self.folder})"
 
 
-def fingerprint(log: LoggedData, policy: Learnable, objective: Objective, settings: Settings) -> str:
-    """A name for a run: equal only where log, start, objective and settings are."""
+def fingerprint(
+    log: LoggedData, policy: Learnable, objective: Objective, settings: Settings, rows: Rows, encoding: Encoding | None
+) -> str:
+    """A name for a run: equal only where log, start, objective and settings are.
+
+    An objective's name does not say which reward model, clusters or function g it has: what it made of the log (`rows`) does.
+    """
     digest = hashlib.blake2b(digest_size=16)
-    for array in (log.contexts, log.actions, log.rewards, log.propensities, log.support):
+    start = policy.clusters if isinstance(policy, TwoStagePolicy) else policy.actions
+    parts: list[AnyArray | None] = [log.contexts, log.actions, log.rewards, log.propensities, log.support]
+    parts += [log.support_probabilities, np.asarray(getattr(policy, "sigma", 0.0)), start, rows.labels]
+    parts += [policy.labels, policy.model] if isinstance(policy, TwoStagePolicy) else []
+    parts += [column for _, column in sorted(rows.columns.items())]
+    if rows.model is not None:
+        parts.append(rows.model.block(log.contexts[:MODEL_ROWS], np.arange(log.action_count)))
+    if encoding is not None:
+        parts += [tensor.detach().cpu().numpy() for tensor in encoding.module.state_dict().values()]
+    for array in parts:
         if array is not None:
-            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
-    start = policy.clusters if hasattr(policy, "clusters") else policy.actions
-    digest.update(np.float64(getattr(policy, "sigma", 0.0)).tobytes())
-    digest.update(np.ascontiguousarray(start).view(np.uint8).data)
+            digest.update(np.ascontiguousarray(array).tobytes())
     words: dict[str, Any] = {"policy": repr(policy), "objective": objective.label, **settings.described()}
     words.pop("epochs" if settings.schedule == "constant" else "", None)  # a longer run may go on from a shorter one
     digest.update(json.dumps(words, sort_keys=True, default=str).encode())

@@ -92,9 +92,10 @@ def from_torch(start: Encoder, module: torch.nn.Module, parameters: dict[str, An
 
 
 def _linear(weights: Array, bias: Array | None) -> torch.nn.Linear:
-    layer = torch.nn.Linear(weights.shape[0], weights.shape[1], bias=bias is not None)
+    start = torch.as_tensor(np.asarray(weights).T.copy())
+    layer = torch.nn.Linear(weights.shape[0], weights.shape[1], bias=bias is not None, dtype=start.dtype)
     with torch.no_grad():
-        layer.weight.copy_(torch.as_tensor(np.asarray(weights).T.copy()))
+        layer.weight.copy_(start)
         if bias is not None:
             layer.bias.copy_(torch.as_tensor(np.asarray(bias)))
     return layer

@@ -90,11 +90,13 @@ def learn(
     where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     prior = _prior(objective, policy, log, settings, prior_learned_from)
     run = _Run(log, policy, objective, settings, where)
-    kept = Checkpoints(folder, fingerprint(log, policy, objective, settings), checkpoint_seconds)
+    mark = "" if folder is None else fingerprint(log, policy, objective, settings, run.rows, run.trainable.encoding)
+    kept = Checkpoints(folder, mark, checkpoint_seconds)
     result = run.go(held, score, kept, progress)
     if prior is None or not certified:
         return result
     delta = objective.delta if isinstance(objective, PACBayes) else 0.05
+    prior = replace(prior, encoder=result.policy.encoder)  # the start's, in whatever form: it was not learned
     return replace(result, certificate=certify(result.policy, log, prior=prior, delta=delta))
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from manyarms import validate
 from manyarms._typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.learning.encoders import from_torch, to_torch
+from manyarms.learning.encoders import TorchEncoder, from_torch, to_torch
 from manyarms.learning.engines import AllActions, Clusters, Engine, ListedActions
 from manyarms.learning.families import WholeChoice, sigma_table
 from manyarms.learning.optimisers import Table
@@ -90,14 +90,17 @@ class Trainable:
         if train != "actions" and policy.encoder is None:
             raise InvalidInput("train", repr(train), "'actions': the policy has no encoder")
         pull = settings.l2 + distance
-        anchored = distance > 0 or settings.towards == "start"
+        # l2/2 ||theta - a||^2 + distance/2 ||theta - start||^2 is one pull to a point between a and the start, but for a constant
+        to_start = 0.0 if not pull else (distance + (settings.l2 if settings.towards == "start" else 0.0)) / pull
         beta = torch.tensor(np.asarray(start), dtype=self.dtype, device=device)
-        anchor = beta.clone() if anchored and pull else None
-        if pull and not distance and settings.towards == "logging":
-            anchor = torch.tensor(_logging_parameters(log, beta.shape), dtype=self.dtype, device=device)
+        anchor = beta * to_start if to_start else None
+        if settings.l2 and settings.towards == "logging":
+            own = self.temperature * _logging_parameters(log, beta.shape)  # scores are h^T beta / T
+            logging = torch.tensor(own, dtype=self.dtype, device=device) * (1 - to_start)
+            anchor = logging if anchor is None else anchor + logging
         learns_table = train in ("actions", "both")
         table = Table(beta, settings.optimiser, pull=pull, anchor=anchor, learned=learns_table)
-        self.encoding = self._encoding(settings, train, pull, anchored)
+        self.encoding = self._encoding(settings, train, pull, to_start)
         self.sampler: Sampler | None = settings.sampler
         self.engine = self._engine(policy, table, learns_table, settings)
         self.lists = _lists(policy, log)
@@ -134,7 +137,9 @@ class Trainable:
     def policy_of(self, parameters: dict[str, AnyArray]) -> Learnable:
         """The policy of parameters that `parameters` gave."""
         encoder = self.encoder
-        if self.encoding is not None and encoder is not None:
+        # one that was not learned is the start's own, to the last digit; a module's arrays are taken out of it in any case
+        made = self.learns_encoder or isinstance(encoder, TorchEncoder)
+        if self.encoding is not None and encoder is not None and made:
             encoder = from_torch(encoder, self.encoding.module, parameters)
         return self._remake(parameters, encoder)
 
@@ -150,7 +155,7 @@ class Trainable:
 
     # ---- parts
 
-    def _encoding(self, settings: Settings, train: str, pull: float, anchored: bool) -> Encoding | None:
+    def _encoding(self, settings: Settings, train: str, pull: float, to_start: float) -> Encoding | None:
         if self.encoder is None:
             return None
         module = to_torch(self.encoder).to(self.device, self.dtype)
@@ -159,8 +164,8 @@ class Trainable:
             kinds = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad}
             optimiser = kinds[settings.optimiser](module.parameters(), lr=settings.learning_rate)
         else:
-            module.requires_grad_(False)
-        anchors = [p.detach().clone() if anchored else torch.zeros_like(p) for p in module.parameters()]
+            module.requires_grad_(False).eval()  # nor may it keep statistics of the rows it sees, as batch norms do
+        anchors = [p.detach() * to_start for p in module.parameters()]
         return Encoding(module, optimiser, pull, anchors)
 
     def _engine(self, policy: Learnable, table: Table, learns_table: bool, settings: Settings) -> Engine:

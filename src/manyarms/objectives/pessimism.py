@@ -189,6 +189,8 @@ class Heuristic(_OnAllActions):
 
     def __init__(self, value: IPS, distance: float = 1e-5, variance: float = 1e-5, bias: float = 1e-5) -> None:
         super().__init__(value)
+        if isinstance(value, ES) and value.adaptive:
+            raise InvalidInput("alpha", "'adaptive'", "a number: only a PACBayes objective has a bound to adapt it to")
         self.distance_weight = validate.not_negative("distance", distance)
         self.variance_weight, self.bias_weight = (
             validate.not_negative("variance", variance),

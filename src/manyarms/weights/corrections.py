@@ -207,7 +207,7 @@ class ExponentialBeta(_Shared):
 
 @dataclass(frozen=True)
 class ImplicitExploration(_Shared):
-    """pi / (pi0 + gamma), "IX", gamma >= 0; gamma = 0 is IPS (thesis, line 2687).
+    """pi / (pi0 + gamma), "IX", gamma >= 0; gamma = 0 is IPS (thesis, line 2675).
 
     Bias at x: minus the sum over a of pi(a|x) r(x, a) gamma / (pi0(a|x) + gamma).
     """
@@ -240,7 +240,7 @@ class ImplicitExploration(_Shared):
 class Harmonic(_Shared):
     """w / (1 - s + s w), 0 <= s <= 1, "Har": strength s = 0 is IPS and s = 1 ignores the weights (w_hat = 1).
 
-    The thesis prints it both ways round: s is lambda_2 of line 2430, and 1 - lambda of line 2688. Raises weights
+    The thesis prints it both ways round: s is lambda_2 of line 2431, and 1 - lambda of line 2676. Raises weights
     below 1: the bias has two signs.
     """
 
@@ -270,7 +270,7 @@ class Harmonic(_Shared):
 
 @dataclass(frozen=True)
 class Shrinkage(_Shared):
-    """l w / (l + w^2), l > 0; a large l is IPS (thesis, line 2430). Weights beyond sqrt(l) shrink towards 0.
+    """l w / (l + w^2), l > 0; a large l is IPS (thesis, line 2431). Weights beyond sqrt(l) shrink towards 0.
 
     Bias at x: minus the sum over a of pi(a|x) r(x, a) w^2 / (l + w^2).
     """
