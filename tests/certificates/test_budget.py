@@ -9,8 +9,12 @@ import pytest
 
 from manyarms.certificates import Budget, Grid, Prior, bounds, certify, improvement, summarise
 from manyarms.certificates.certify import MONTE_CARLO
+from manyarms.certificates.draws import reach_of
+from manyarms.certificates.prior import require_other_rows
 from manyarms.certificates.summaries import Summary
+from manyarms.errors import InvalidInput
 from manyarms.evaluation.intervals import bernstein_margin
+from manyarms.logs.data import LoggedData
 from manyarms.policies import SoftmaxPolicy
 from manyarms.policies.randomised import MixedLogitPolicy
 from manyarms.weights import ClipPropensities, ExponentialAlpha, Harmonic
@@ -126,3 +130,71 @@ def test_any_alpha_pays_for_its_share_and_for_twice_alpha(learned, log):
         - LAM / 2 * summary.of(doubled).second_moment
     )
     assert bounds.AnyAlpha(0.4, LAM).lower(summary, kl, Budget(DELTA)).end == pytest.approx(expected, abs=1e-12)
+
+
+def test_no_draw_goes_beyond_its_reach(world, log, drawn):
+    """Monte Carlo's margins rest on it: for squares the largest of an action, bounded by a norm that is a little larger."""
+    one = ClipPropensities(TAU)
+    reach = summarise(drawn, log, [one]).reach.of(one)
+    where = np.array([np.flatnonzero((world.contexts == x).all(axis=1))[0] for x in log.contexts])
+    squares = world.pi0[where] / np.maximum(world.pi0[where], TAU) ** 2  # (n, K)
+    largest = squares.max(axis=1).mean()
+    assert largest <= reach.expected_square <= largest * world.actions ** (1 / 8)
+    assert reach.value == pytest.approx((log.rewards / np.maximum(log.propensities, TAU)).mean())
+    assert reach.bias == 1.0 and reach.overshoot == 0.0
+
+
+def test_no_drawn_parameter_goes_beyond_its_reach(world, log):
+    """Harmonic weights rise with pi: the largest are those at pi = 1."""
+    one = Harmonic(0.3)
+    reach = reach_of(log, [one]).of(one)
+    w = 1 / (0.7 * log.propensities + 0.3)
+    assert reach.value == pytest.approx((w * log.rewards).mean())
+    assert reach.logged_square == pytest.approx(((w * log.rewards) ** 2).mean())
+    where = np.array([np.flatnonzero((world.contexts == x).all(axis=1))[0] for x in log.contexts])
+    pi0 = world.pi0[where]
+    assert reach.expected_square == pytest.approx((pi0 / (0.7 * pi0 + 0.3) ** 2).sum(axis=1).mean())
+
+
+def test_the_margins_of_quadrature(log, learned):
+    """Every probability may be off by the tolerance: one of them in sums over played actions, all K in sums over actions."""
+    one, off = ClipPropensities(TAU), learned.tolerance
+    summary = summarise(learned, log, [one])
+    below, above = (moved.of(one) for moved in summary.worst(DELTA))
+    own, reach = summary.of(one), summary.reach.of(one)
+    assert own.value - below.value == pytest.approx(off * reach.value, rel=1e-6)
+    assert above.value - own.value == pytest.approx(off * reach.value, rel=1e-6)
+    assert below.lost - own.lost == pytest.approx(off * learned.action_count, rel=1e-6)
+    assert below.expected_square - own.expected_square == pytest.approx(
+        off * learned.action_count * reach.expected_square, rel=1e-5
+    )
+
+
+def test_an_improvement_is_in_the_units_of_the_rewards(world, learned, prior):
+    plain, scaled = (
+        improvement(learned, world.log(500, np.random.default_rng(1), scale=b), prior=prior, largest_reward=b)
+        for b in (1.0, 8.0)
+    )
+    assert plain.lower != 0 and scaled.rows_needed == plain.rows_needed
+    assert (scaled.lower, scaled.estimate, scaled.logged) == pytest.approx(
+        (8 * plain.lower, 8 * plain.estimate, 8 * plain.logged)
+    )
+
+
+def test_a_softmax_with_a_temperature_is_a_prior_around_its_scores(world):
+    np.testing.assert_array_equal(Prior.of(SoftmaxPolicy(world.start, temperature=0.5)).mean, 2 * world.start)
+
+
+@pytest.mark.parametrize("place", [0, 57, 199])
+def test_one_row_in_common_is_one_too_many(rng, place):
+    def a_log(rows):
+        p = np.full(rows, 0.5)
+        return LoggedData(rng.standard_normal((rows, 3)), rng.integers(0, 2, rows), rng.random(rows), 2, p)
+
+    first, other = a_log(200), a_log(90)
+    require_other_rows("learned_from", first, other)
+    contexts, actions, rewards = other.contexts.copy(), other.actions.copy(), other.rewards.copy()
+    contexts[40], actions[40], rewards[40] = first.contexts[place], first.actions[place], first.rewards[place]
+    mixed = LoggedData(contexts, actions, rewards, 2, other.propensities)
+    with pytest.raises(InvalidInput, match="as row 40"):
+        require_other_rows("learned_from", first, mixed)

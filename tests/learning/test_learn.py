@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from manyarms.errors import InvalidInput
-from manyarms.learning import SampledSoftmax, TopProposal, TorchEncoder, gradient_gap, learn
+from manyarms.learning import SampledSoftmax, TopProposal, TorchEncoder, gradient_gap, learn, loop
 from manyarms.logs.data import LoggedData
 from manyarms.objectives import DM, ES, IPS, LPI, MIPS, PWLL, Distance, FiniteProblem, PACBayes, RegKL, cIPS, cLPI
 from manyarms.policies import SoftmaxPolicy, TopSoftmaxPolicy, load
@@ -176,6 +176,20 @@ def test_a_run_that_only_looks_the_same_does_not_take_over_a_folder(what, tmp_pa
     with pytest.raises(InvalidInput, match="another log, policy, objective or setting"):
         learn(a_log(), other, another, folder=tmp_path, epochs=1, device="cpu")
     same(done, learn(a_log(), policy, objective, folder=tmp_path, epochs=1, device="cpu"))
+
+
+def test_every_epoch_has_an_order_of_its_own(monkeypatch) -> None:
+    seen: dict[int, list[int]] = {}
+    step = loop._Run._step
+
+    def watched(self, index, epoch, *more):
+        seen.setdefault(epoch, []).extend(index)
+        return step(self, index, epoch, *more)
+
+    monkeypatch.setattr(loop._Run, "_step", watched)
+    learn(a_log(100), START, LPI(), epochs=3, batch=32, device="cpu")
+    assert [sorted(order) for order in seen.values()] == [list(range(100))] * 3
+    assert len({tuple(order) for order in seen.values()}) == 3
 
 
 def test_a_proposal_keeps_nothing_from_another_run() -> None:

@@ -194,6 +194,20 @@ def test_the_divergence_is_the_exact_gaussian_one() -> None:
     assert float(terms.divergence.detach()) == pytest.approx(gaussian_kl(start + 0.1, sigma, start, 0.8))
 
 
+@pytest.mark.parametrize("general", [False, True])
+def test_bias_counts_what_is_too_much_as_well_as_what_is_too_little(made, general) -> None:
+    """Harmonic weights are above w for some actions: |pi - pi0 w_hat|, and squares of w_hat (thesis, lines 2693-2699)."""
+    pi, pi0, actions, rewards, terms, batch = made
+    w = np.where(pi0 > 0, pi / (0.6 * pi0 + 0.4 * pi), 0.0)
+    gap = pi - pi0 * w
+    assert gap.min() < 0 < gap.max()
+    own = w[np.arange(B), actions] * rewards
+    value, bias, variance = (float(one) for one in moments(Harmonic(0.4), terms, batch, general, not general))
+    assert value == pytest.approx(own.mean())
+    assert bias == pytest.approx(np.abs(gap).sum(axis=1).mean())
+    assert variance == pytest.approx(((pi0 * w**2).sum(axis=1) + own**2).mean())
+
+
 def test_learning_by_the_bound_improves_on_the_prior_and_resumes(tmp_path) -> None:
     log, start = a_log(3000), 0.1 * np.random.default_rng(2).normal(size=(K, D))
     X = a_log(500, seed=5).contexts

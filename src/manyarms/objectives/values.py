@@ -145,7 +145,7 @@ class ESBeta(IPS):
 
 
 class IX(IPS):
-    """Implicit exploration: pi / (pi0 + gamma) R, gamma >= 0 (thesis, line 2687)."""
+    """Implicit exploration: pi / (pi0 + gamma) R, gamma >= 0 (thesis, line 2675)."""
 
     name: ClassVar[str] = "ix"
 
