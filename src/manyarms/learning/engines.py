@@ -136,8 +136,8 @@ class AllActions:
         return self._pull(measured, upstream, want_h)
 
     def _measure(self, h: Tensor) -> Measured:
-        safe = are_safe(h, self.table.reach)
-        return measure(h, self.table.beta, groups=self._groups, values=self._values, safe=safe)
+        self._safe = are_safe(h, self.table.reach)
+        return measure(h, self.table.beta, groups=self._groups, values=self._values, safe=self._safe)
 
     def _pull(self, measured: Measured, upstream: Upstream, want_h: bool) -> Tensor | None:
         return pull(
@@ -149,6 +149,7 @@ class AllActions:
             values=self._values,
             receive=self.table.block if self.learns_table else None,
             want_h=want_h,
+            safe=self._safe,
         )
 
 
