@@ -29,6 +29,7 @@ from torch import Tensor
 
 SAFE = 30.0  # scores up to this size can be exponentiated in float32 as they are, summed over a billion, and divided by
 NUMBERS = 1 << 19  # numbers in a block of scores
+STORED = 50_000_000  # numbers that the first pass may leave for the second, on a processor
 WIDEST = 1 << 12  # actions in a block: with its two moments a block of beta should stay in the cache as well
 
 Values = Callable[[int, int], Tensor]
@@ -44,6 +45,7 @@ class Measured:
     log_z: Tensor  # (b,)
     log_mass: Tensor | None = None  # (b,) of the wanted group
     expectation: Tensor | None = None  # (b,)
+    kept_from: int | None = None  # the exponentials of the scores of actions from here on are in the store
 
 
 @dataclass
@@ -106,15 +108,21 @@ def measure(
     values: Values | None = None,
     safe: bool = False,
     size: int | None = None,
+    store: Tensor | None = None,
 ) -> Measured:
-    """The first pass: log Z, and group masses and expectations where asked for. Sums are rescaled as larger scores appear."""
+    """The first pass: log Z, and group masses and expectations where asked for. Sums are rescaled as larger scores appear.
+
+    store: room for some numbers, in which the exponentials of the last blocks stay for the second pass, where none is shifted.
+    """
     b, actions = len(h), len(beta)
     size = size or block_size(b, actions, h.device)
     top = h.new_zeros(b) if safe else h.new_full((b,), -math.inf)
     total, inside, above = h.new_zeros(b), h.new_zeros(b), h.new_zeros(b)
     room = h.new_empty((min(size, actions), b))
+    kept_from = _kept_from(store, b, actions, size) if safe and groups is None and values is None else None
     for first, last in blocks(actions, size):
-        mass = _scores(h, beta, first, last, room)  # (k, b)
+        place = room if kept_from is None or first < kept_from else _kept(store, b, kept_from, first, last)
+        mass = _scores(h, beta, first, last, place)  # (k, b)
         if not safe:
             peak = torch.maximum(top, mass.amax(dim=0))
             shrink = (top - peak).exp_()
@@ -132,6 +140,7 @@ def measure(
         log_z=total.log() + top,
         log_mass=None if groups is None else inside.log() - total.log(),
         expectation=None if values is None else above / total,
+        kept_from=kept_from,
     )
 
 
@@ -147,6 +156,7 @@ def pull(
     want_h: bool = False,
     safe: bool = False,
     size: int | None = None,
+    store: Tensor | None = None,
 ) -> Tensor | None:
     """The second pass: hands the gradient of every block of beta to `receive`, and returns that of h (b, l) where wanted.
 
@@ -176,12 +186,14 @@ def pull(
     gradient_h = h.new_zeros(h.shape) if want_h else None
     room = h.new_empty((min(size, actions), b))
     for number, (first, last) in enumerate(blocks(actions, size)):
-        scores = _scores(h, beta, first, last, room)  # (k, b)
+        kept = unshifted and measured.kept_from is not None and first >= measured.kept_from
+        place = _kept(store, b, measured.kept_from, first, last) if kept else room
+        scores = place if kept else _scores(h, beta, first, last, room)  # (k, b)
         within: Tensor | None = None
         if inner is not None and groups is not None and upstream.group is not None:
             outside = groups.labels[first:last, None] != groups.wanted
             within = (scores - inner).masked_fill_(outside, -math.inf).exp_().mul_(upstream.group)
-        pi = exponentiate(scores if unshifted else scores.sub_(measured.log_z))
+        pi = scores if kept else exponentiate(scores if unshifted else scores.sub_(measured.log_z))
         if not plain:
             pi.mul_(flat if worth is None or values is None else flat + (worth[:, None] * values(first, last)).T)
         if within is not None:
@@ -201,6 +213,21 @@ def pull(
 def _scores(h: Tensor, beta: Tensor, first: int, last: int, room: Tensor) -> Tensor:
     """(k, b) scores of a block of actions: in this order both products of the second pass read along their rows."""
     return torch.mm(beta[first:last].to(h.dtype), h.T, out=room[: last - first])
+
+
+def _kept_from(store: Tensor | None, rows: int, actions: int, size: int) -> int | None:
+    """The first action whose block, and all after it, fit into the store."""
+    if store is None or rows == 0:
+        return None
+    fit = store.numel() // rows  # so many actions fit
+    first = -(-max(0, actions - fit) // size) * size
+    return first if first < actions else None
+
+
+def _kept(store: Tensor | None, rows: int, kept_from: int | None, first: int, last: int) -> Tensor:
+    """(k, b) of the store that belong to a block."""
+    assert store is not None and kept_from is not None
+    return store[(first - kept_from) * rows : (last - kept_from) * rows].view(last - first, rows)
 
 
 class LogProbability(torch.autograd.Function):

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from manyarms.errors import InvalidInput
 from manyarms.learning.blockwise import (
+    STORED,
     Groups,
     Measured,
     Upstream,
@@ -100,6 +101,7 @@ class AllActions:
 
     def __init__(self, table: Table, learns_table: bool = True) -> None:
         self.table, self.learns_table = table, learns_table
+        self._room: Tensor | None = None
         self.extra: dict[str, Table] = {}
 
     def forward(self, asked: Asked, question: Question, values: Values | None = None) -> Terms:
@@ -137,7 +139,17 @@ class AllActions:
 
     def _measure(self, h: Tensor) -> Measured:
         self._safe = are_safe(h, self.table.reach)
-        return measure(h, self.table.beta, groups=self._groups, values=self._values, safe=self._safe)
+        self._kept = self._store(h)
+        return measure(h, self.table.beta, groups=self._groups, values=self._values, safe=self._safe, store=self._kept)
+
+    def _store(self, h: Tensor) -> Tensor | None:
+        """Room for exponentials between the passes, made once: as much as the table could need, and never much."""
+        wanted = min(STORED, len(h) * len(self.table.beta))
+        if h.device.type != "cpu" or not wanted:
+            return None
+        if self._room is None or self._room.numel() < wanted:
+            self._room = h.new_empty(wanted)
+        return self._room
 
     def _pull(self, measured: Measured, upstream: Upstream, want_h: bool) -> Tensor | None:
         return pull(
@@ -150,6 +162,7 @@ class AllActions:
             receive=self.table.block if self.learns_table else None,
             want_h=want_h,
             safe=self._safe,
+            store=self._kept,
         )
 
 
