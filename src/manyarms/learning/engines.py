@@ -129,7 +129,7 @@ class AllActions:
         upstream = singles_of(self._ids, _gradient(self._leaf))
         if self._raw:
             return _sparse_step(self, self._h, upstream.rows, upstream.ids, upstream.singles, want_h)
-        measured = Measured(self._measured.log_z)
+        measured = Measured(self._measured.log_z, kept_from=self._measured.kept_from)
         if self._measured.log_mass is not None:
             measured.log_mass, upstream.group = self._measured.log_mass.detach(), _gradient(self._measured.log_mass)
         if self._measured.expectation is not None:
