@@ -186,7 +186,7 @@ class _Run:
         judged = scored if scored is not None else validation
         if self.settings.patience is None or judged is None:
             return
-        if not state.best_value >= judged:
+        if judged > state.best_value:  # never for a NaN
             state.best_value, state.best_epoch, state.best = judged, epoch, self.trainable.parameters()
         state.stopped = epoch - state.best_epoch >= self.settings.patience
 
