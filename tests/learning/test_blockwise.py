@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyarms.learning import log_probability
-from manyarms.learning.blockwise import Groups, Upstream, measure, pull
+from manyarms.learning.blockwise import Groups, Upstream, exponentiate, measure, pull
 
 SHAPES = st.tuples(st.integers(1, 9), st.integers(2, 40), st.integers(1, 7), st.integers(1, 45), st.integers(0, 10**6))
 
@@ -106,6 +106,41 @@ def test_groups_and_expectations_and_their_gradients(shape, scale) -> None:
 def test_a_safe_pass_equals_the_careful_one() -> None:
     h, beta, _ = problem(8, 100, 4, seed=1)
     assert torch.allclose(measure(h, beta, safe=True).log_z, measure(h, beta).log_z, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("room", "kept_from"), [(0, None), (8 * 30, 72), (8 * 50, 54), (8 * 101, 0), (10**6, 0)])
+def test_exponentials_that_stay_change_nothing_and_are_used(room, kept_from) -> None:
+    """What fits is kept from a whole block on; the second pass takes it from the store, and not from beta again."""
+    h, beta, ids = problem(8, 101, 4, seed=2)
+    upstream = Upstream(torch.arange(8), ids[:, 0], torch.randn(8, dtype=h.dtype))
+
+    def gradients(store, table):
+        found, got = measure(h, beta, safe=True, size=18, store=store), torch.zeros_like(beta)
+        for_h = pull(h, table, found, upstream, safe=True, size=18, store=store, want_h=True,
+                     receive=lambda first, last, block: got[first:last].copy_(block))  # fmt: skip
+        return found.kept_from, got, for_h
+
+    store = torch.empty(room, dtype=h.dtype) if room else None
+    first, with_store, for_h = gradients(store, beta)
+    assert first == kept_from
+    _, without, for_h_without = gradients(None, beta)
+    assert torch.allclose(with_store, without, rtol=1e-12) and torch.allclose(for_h, for_h_without, rtol=1e-12)
+    if kept_from is not None:  # another table in the second pass shows where its scores come from
+        _, other, _ = gradients(store, beta * 2)
+        assert torch.allclose(other[kept_from:], without[kept_from:], rtol=1e-12)
+
+
+def test_exponentials_in_place_are_right_to_rounding() -> None:
+    threads = torch.get_num_threads()
+    numbers = torch.linspace(-80, 80, 10_001)
+    try:
+        for count in (1, 2):
+            torch.set_num_threads(count)
+            given = numbers.clone()
+            assert exponentiate(given) is given
+            np.testing.assert_allclose(given.numpy(), np.exp(numbers.double().numpy()), rtol=1e-6)
+    finally:
+        torch.set_num_threads(threads)
 
 
 def test_no_rows_give_a_gradient_of_zero() -> None:
