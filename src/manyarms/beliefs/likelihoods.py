@@ -14,6 +14,7 @@ The ridge keeps the maximum finite where the rewards seen so far do not (all cli
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
@@ -60,7 +61,7 @@ class Linear:
 
 
 @dataclass(frozen=True)
-class _Canonical:
+class _Canonical(ABC):
     """What the GLMs share: the ridge and the fit."""
 
     ridge: float = 1e-5
@@ -73,17 +74,17 @@ class _Canonical:
         """What is needed to build it again."""
         return {"ridge": self.ridge}
 
+    @abstractmethod
     def mean(self, u: Array) -> Array:
         """g(u), the expected reward at u = x^T theta."""
-        raise NotImplementedError
 
+    @abstractmethod
     def slope(self, u: Array) -> Array:
         """g'(u)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def potential(self, u: Array) -> Array:
         """A(u)."""
-        raise NotImplementedError
 
     def fit(self, X: Array, r: Array, start: Array) -> tuple[Array, Array]:
         """Ridge-regularised maximum likelihood from a warm start by damped Newton steps: (mu, G)."""

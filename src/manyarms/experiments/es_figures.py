@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from manyarms.experiments.claims import Measured, measured
 from manyarms.experiments.es_common import LONDON, OURS, SAKHI1, SAKHI2
-from manyarms.experiments.figures import drawing, finish
 from manyarms.experiments.results import Results
+from manyarms.experiments.series import Series, draw_series
 from manyarms.report import PALETTE
 
 Look = tuple[str, str]
-Series = Mapping[str, Mapping[float, Measured]]
 LOGGING = "logging policy"
 GREY = "#8a8a8a"
 COLOURS: Mapping[str, str] = {
@@ -71,28 +67,11 @@ def lines(
     logarithmic: bool = False,
     from_zero: bool = True,
 ) -> Path:
-    """Measurements against a number, one drawing a group, one legend for all; `hidden` names have no entry in it."""
-    columns = min(columns, len(groups))
-    with drawing(math.ceil(len(groups) / columns), columns) as (figure, axes):
-        for axis, (group, found) in zip(axes, groups.items(), strict=False):
-            for place, (curve, points) in enumerate(found.items()):
-                colour, dashes = look(curve, place)
-                x = np.array(list(points), dtype=np.float64)
-                order = np.argsort(x)
-                mean = np.array([point.mean for point in points.values()])
-                error = np.nan_to_num(np.array([point.standard_error for point in points.values()]))
-                axis.errorbar(
-                    x[order], mean[order], error[order], fmt=dashes, color=colour, linewidth=1.4, marker="o", markersize=2.5,
-                    elinewidth=0.9, capsize=1.5, label=f"_{curve}" if curve in hidden else curve,
-                )  # fmt: skip
-            axis.set_title(group)
-            axis.set_xlabel(xlabel)
-            axis.set_ylabel(ylabel)
-            if logarithmic:
-                axis.set_xscale("log")
-            if from_zero:
-                axis.set_ylim(bottom=0)
-        return finish(figure, axes[: len(groups)], folder, name, title)
+    """`draw_series` with what the figures of this chapter have in common."""
+    return draw_series(
+        groups, look, xlabel, ylabel, folder, name, title, columns=columns, hidden=hidden, from_zero=from_zero,
+        ticks="log" if logarithmic else "auto",
+    )  # fmt: skip
 
 
 __all__ = ["COLOURS", "LOGGING", "Look", "Series", "lines", "look_of", "series", "shade"]

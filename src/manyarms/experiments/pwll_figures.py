@@ -12,6 +12,7 @@ from manyarms._typing import Array
 from manyarms.experiments.claims import Measured, measured
 from manyarms.experiments.figures import drawing, finish, mean_and_error
 from manyarms.experiments.results import Results
+from manyarms.experiments.series import draw_series
 from manyarms.report import PALETTE
 
 LOGGING = "logging policy"
@@ -36,7 +37,6 @@ LOOKS: Mapping[str, tuple[str, str]] = {
     LOGGING: ("#8a8a8a", ":"),
 }
 MARKERS = "os^Dv"
-Series = Mapping[str, Mapping[float, Measured]]
 
 
 def look_of(name: str, place: int) -> tuple[str, str]:
@@ -109,35 +109,7 @@ def against(
         series[LOGGING] = series.pop(LOGGING)
         drawn[group] = series
     label = "value, test users" if column == "value" else "value of modes, test users"
-    return curves(drawn, xlabel, label, folder, name, title, columns=columns)
-
-
-def curves(
-    groups: Mapping[str, Series], xlabel: str, ylabel: str, folder: Path, name: str, title: str, *, columns: int = 3
-) -> Path:
-    """Measurements against a number, one drawing a group, one legend for all."""
-    columns = min(columns, len(groups))
-    with drawing(math.ceil(len(groups) / columns), columns) as (figure, axes):
-        for axis, (group, series) in zip(axes, groups.items(), strict=False):
-            for place, (curve, points) in enumerate(series.items()):
-                colour, dashes = look_of(curve, place)
-                x = np.array(list(points), dtype=np.float64)
-                mean = np.array([point.mean for point in points.values()])
-                error = np.nan_to_num(np.array([point.standard_error for point in points.values()]))
-                axis.errorbar(
-                    x, mean, error, fmt=dashes, color=colour, label=curve, linewidth=1.5, marker="o", markersize=3.0,
-                    elinewidth=1.0, capsize=2,
-                )  # fmt: skip
-            ticks = sorted({x for points in series.values() for x in points})
-            axis.set_title(group)
-            axis.set_xlabel(xlabel)
-            axis.set_ylabel(ylabel)
-            if ticks[0] > 0 and ticks[-1] / ticks[0] >= 4:
-                axis.set_xscale("log")
-            axis.minorticks_off()
-            axis.set_xticks(ticks, [f"{value:,g}" for value in ticks])
-            axis.set_ylim(bottom=0)
-        return finish(figure, axes[: len(groups)], folder, name, title)
+    return draw_series(drawn, look_of, xlabel, label, folder, name, title, columns=columns, from_zero=True)
 
 
 def bars(
@@ -192,4 +164,4 @@ def mean_over(values: Array) -> Measured:
     return measured(values.reshape(len(values), -1).mean(axis=1))
 
 
-__all__ = ["LOGGING", "LOOKS", "against", "bars", "curves", "epochs", "finals", "look_of", "mean_over", "scatter"]
+__all__ = ["LOGGING", "LOOKS", "against", "bars", "epochs", "finals", "look_of", "mean_over", "scatter"]

@@ -17,8 +17,9 @@ from manyarms.experiments.mets_structure import weighted_slope
 from manyarms.experiments.results import Results
 from manyarms.experiments.sdm_builders import CAPTION, EVALUATED, LEARNERS, NUMBERS, Setting, offline_task
 from manyarms.experiments.sdm_claims import METHOD, sizes_of
-from manyarms.experiments.sdm_figures import curves
+from manyarms.experiments.sdm_figures import look_of
 from manyarms.experiments.sdm_synthetic import latent_cell
+from manyarms.experiments.series import draw_series
 from manyarms.experiments.spec import Call, Cell, Experiment
 
 TASK = "manyarms.experiments.sdm_bound:bound_task"
@@ -200,7 +201,7 @@ def _figures(results: Results, folder: Path) -> list[Path]:
     title = "Bayesian suboptimality and its bounds"
     columns = len(results.where(logging="uniform"))  # a row of drawings for each logging policy
     y = "Bayesian suboptimality"
-    return [curves(groups, "rows in the log", y, folder, "bound", title, columns=columns, logarithmic=True)]
+    return [draw_series(groups, look_of, "rows in the log", y, folder, "bound", title, columns=columns, log_y=True)]
 
 
 BOUND = Experiment(

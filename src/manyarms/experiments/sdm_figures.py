@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from manyarms._typing import Array
 from manyarms.experiments.claims import Measured, measured
 from manyarms.experiments.figures import drawing, finish
 from manyarms.experiments.results import Results
 from manyarms.experiments.sdm_claims import relative
+from manyarms.experiments.series import draw_series
 from manyarms.report import PALETTE
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # sDM is blue and its variants differ in their dashes; direct methods have full lines, the others broken ones
 LOOKS: Mapping[str, tuple[str, str]] = {
@@ -52,7 +46,6 @@ LOOKS: Mapping[str, tuple[str, str]] = {
 }
 MARKERS = "oxs^"
 OTHERS = [(colour, dashes) for dashes in ("--", ":", "-.") for colour in PALETTE[2:]]
-Series = Mapping[str, Mapping[float, Measured]]
 
 
 def look_of(name: str, place: int) -> tuple[str, str]:
@@ -82,48 +75,7 @@ def reward_curves(
 ) -> Path:
     """Relative reward against the size of the log, one drawing a panel; of all agents, or of those named."""
     groups = {panel: by_size(results, panel, agents) for panel in panels}
-    return curves(groups, "rows in the log", "relative reward", folder, name, title, columns=columns)
-
-
-def curves(
-    groups: Mapping[str, Series],
-    xlabel: str,
-    ylabel: str,
-    folder: Path,
-    name: str,
-    title: str,
-    *,
-    columns: int = 3,
-    logarithmic: bool = False,
-) -> Path:
-    """Measurements against a number, one drawing a group, one legend for all."""
-    columns = min(columns, len(groups))
-    with drawing(math.ceil(len(groups) / columns), columns) as (figure, axes):
-        for axis, (group, series) in zip(axes, groups.items(), strict=False):
-            for place, (curve, points) in enumerate(series.items()):
-                colour, dashes = look_of(curve, place)
-                x = np.array(list(points), dtype=np.float64)
-                mean = np.array([point.mean for point in points.values()])
-                error = np.nan_to_num(np.array([point.standard_error for point in points.values()]))
-                axis.errorbar(
-                    x, mean, error, fmt=dashes, color=colour, label=curve, linewidth=1.6, marker="o", markersize=3.0,
-                    elinewidth=1.0, capsize=2,
-                )  # fmt: skip
-            _axes(axis, series, group, xlabel, ylabel, logarithmic)
-        return finish(figure, axes[: len(groups)], folder, name, title)
-
-
-def _axes(axis: Axes, series: Series, group: str, xlabel: str, ylabel: str, logarithmic: bool) -> None:
-    ticks = sorted({x for points in series.values() for x in points})
-    axis.set_title(group)
-    axis.set_xlabel(xlabel)
-    axis.set_ylabel(ylabel)
-    if ticks[0] > 0 and ticks[-1] / ticks[0] > 4:
-        axis.set_xscale("log")
-    axis.minorticks_off()
-    axis.set_xticks(ticks, [f"{value:,g}" for value in ticks])
-    if logarithmic:
-        axis.set_yscale("log")
+    return draw_series(groups, look_of, "rows in the log", "relative reward", folder, name, title, columns=columns)
 
 
 def profile(
@@ -145,4 +97,4 @@ def profile(
         return finish(figure, axes, folder, name, title)
 
 
-__all__ = ["LOOKS", "by_size", "curves", "look_of", "profile", "reward_curves"]
+__all__ = ["LOOKS", "by_size", "look_of", "profile", "reward_curves"]

@@ -11,7 +11,8 @@ from manyarms.experiments.claims import Claim, increasing, measured
 from manyarms.experiments.results import Results
 from manyarms.experiments.sdm_builders import CAPTION, EVALUATED, HERE, LEARNERS, NUMBERS, TASK
 from manyarms.experiments.sdm_claims import METHOD, beats, lead, relative, shrinking, sizes_of
-from manyarms.experiments.sdm_figures import curves, reward_curves
+from manyarms.experiments.sdm_figures import look_of, reward_curves
+from manyarms.experiments.series import draw_series
 from manyarms.experiments.spec import Call, Cell, Experiment
 
 DIM, LATENT_VARIANCE, ACTION_VARIANCE, NOISE = 10, 3.0, 1.0, 1.0
@@ -138,7 +139,7 @@ def _actions_figures(results: Results, folder: Path) -> list[Path]:
     }
     n = sizes_of(results, results.panels[0])[-1]
     title = "Relative reward as the catalogue grows"
-    return [curves({f"n={n:,}": points}, "actions K", "relative reward", folder, "actions", title)]
+    return [draw_series({f"n={n:,}": points}, look_of, "actions K", "relative reward", folder, "actions", title)]
 
 
 ACTIONS = Experiment(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, cast, runtime_checkable
 
@@ -48,7 +49,7 @@ class Correction(Protocol):
         """A number that w_hat never exceeds where pi0 >= pi0_min; None if there is none."""
 
 
-class _Shared:
+class _Shared(ABC):
     """What most corrections have in common."""
 
     never_above: ClassVar[bool] = True
@@ -58,8 +59,9 @@ class _Shared:
     def settings(self) -> dict[str, float]:
         return {name: float(value) for name, value in vars(self).items()}
 
+    @abstractmethod
     def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
-        raise NotImplementedError
+        """w_hat."""
 
     def terms(self, pi: Array, pi0: Array, reward: Array) -> Array:
         return self.weight(pi, pi0, reward) * reward
