@@ -55,3 +55,14 @@ def test_drawings_keep_their_ids_apart(tmp_path: Path) -> None:
     assert 'id="one-p"' in svg
     assert 'href="#one-p"' in svg
     assert "url(#one-p)" in svg
+
+
+@pytest.mark.parametrize("name", ["meTS", "dTS, one chain per item", "a curve whose name is of quite unusual length"])
+def test_names_of_curves_fit_beside_them(name: str) -> None:
+    """Nothing is drawn beyond the picture's 820 pixels, with 8 for a letter."""
+    import re
+
+    x = np.arange(3.0)
+    chart = report.line_chart([report.Series(name, x, x, 0 * x)], "round", "regret", title="t")
+    place = re.search(rf'<text x="([0-9.]+)" [^>]*>{re.escape(name)}</text>', chart)
+    assert place is not None and float(place.group(1)) + 8 * len(name) <= 820

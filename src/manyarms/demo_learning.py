@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import util
 from pathlib import Path
 from typing import Any
@@ -55,9 +55,8 @@ class Line:
     drawn: Value
     decided: Value
     seconds: float | None = None
-    by_epoch: tuple[
-        float, ...
-    ] = ()  # value of drawn actions at the watched contexts, before the first epoch and after each
+    by_epoch: tuple[float, ...] = ()
+    """Value of drawn actions at the watched contexts, before the first epoch and after each; one number if nothing is learned."""
 
     def cells(self) -> tuple[str, str, str, str]:
         """The line of a table."""
@@ -92,7 +91,9 @@ def offline_learning(console: Console, seed: int, out: Path, sizes: Sizes = DEFA
     log = world.log(sizes.rounds, seed=seed + 1, support=False)
     console.print(f"{int(log.rewards.sum()):,} clicks in the log", highlight=False)
     logging = world.logging
-    lines = [_line(world, "logging policy", logging, logging.decide), *_side_by_side(console, world, log, seed, sizes)]
+    logged = _line(world, "logging policy", logging, logging.decide)
+    watched = float(world.value(logging, _watched(world, seed, sizes)))  # at the same contexts as the curves beside it
+    lines = [replace(logged, by_epoch=(watched,)), *_side_by_side(console, world, log, seed, sizes)]
     best = world.best_value()
     table = Table(
         title=f"true click rates ± se, {sizes.actions:,} items",
@@ -147,7 +148,7 @@ def act(job: Job) -> Line:
 
     torch.set_num_threads(1)
     world, sizes = job.world, job.sizes
-    watched = world.contexts(sizes.watched, seed=job.seed + 2)
+    watched = _watched(world, job.seed, sizes)
     start = SoftmaxPolicy(actions=world.embeddings, encoder=Projection(np.eye(sizes.dim, dtype=np.float32)))
     read, began = Reader(job.objective.label, "true value"), time.monotonic()
     before = float(world.value(start, watched))
@@ -166,6 +167,11 @@ def act(job: Job) -> Line:
     return Line(made.name, made.drawn, made.decided, seconds, (before, *values))
 
 
+def _watched(world: CatalogueWorld, seed: int, sizes: Sizes) -> Array:
+    """The contexts on which values are taken while policies learn: fewer than at the end, and others."""
+    return world.contexts(sizes.watched, seed=seed + 2)
+
+
 def _line(world: CatalogueWorld, name: str, policy: Policy, decide: Callable[[Array], Any]) -> Line:
     decided = DeterministicPolicy(lambda X: np.asarray(decide(X)), policy.action_count)
     return Line(name, world.value(policy), world.value(decided))
@@ -180,18 +186,18 @@ def _picture(lines: list[Line], best: Value, folder: Path, sizes: Sizes) -> Path
         curves, bars = axes
         for place, line in enumerate(lines):
             colour = report.PALETTE[(2, 1, 0)[place]]
-            if line.by_epoch:
+            if len(line.by_epoch) > 1:
                 values = 100 * np.array(line.by_epoch)
                 curves.plot(range(len(values)), values, color=colour, label=line.name, marker="o", markersize=3)
             else:
-                curves.axhline(100 * float(line.drawn), color=colour, linestyle="--", label=line.name)
+                curves.axhline(100 * line.by_epoch[0], color=colour, linestyle="--", label=line.name)
             for shift, value, alpha in ((-0.2, line.drawn, 0.45), (0.2, line.decided, 1.0)):
                 bars.bar(
                     place + shift, 100 * float(value), 0.38, yerr=100 * value.standard_error, color=colour, alpha=alpha
                 )
         curves.set_xlabel("epoch")
         curves.set_ylabel("true click rate, %")
-        curves.set_title("actions drawn, as it learns")
+        curves.set_title(f"actions drawn, as it learns: {sizes.watched} other contexts")
         curves.set_ylim(bottom=0)
         bars.axhline(100 * float(best), color="#555555", linestyle=":", label="best item of all")
         bars.set_xticks(range(len(lines)), [line.name.replace(" (", "\n(") for line in lines])

@@ -134,11 +134,13 @@ class Series:
     band: Array
 
 
-def line_chart(
-    series: Sequence[Series], x_label: str, y_label: str, *, title: str, from_zero: bool = True, right: float = 96.0
-) -> str:
-    """Curves with bands as SVG, each named at its end; the y axis begins at 0 unless told not to. right: room for names."""
+LETTER = 8.0  # width of a letter of a curve's name, at most on average: 13 pixels, bold
+
+
+def line_chart(series: Sequence[Series], x_label: str, y_label: str, *, title: str, from_zero: bool = True) -> str:
+    """Curves with bands as SVG, each named at its end; the y axis begins at 0 unless told not to."""
     width, height, left, top, bottom = 820.0, 430.0, 84.0, 16.0, 52.0
+    right = max(96.0, 16.0 + LETTER * max(len(s.name) for s in series))
     x_end = max(float(s.x[-1]) for s in series)
     y_end = max(float((s.y + s.band).max()) for s in series)
     if from_zero:
