@@ -15,13 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from manyarms._typing import Array, Ints
+from manyarms._base.typing import Array, Ints
 from manyarms.beliefs import Linear
 from manyarms.evaluation import evaluate
-from manyarms.latent_prior import LatentPrior
 from manyarms.logs.data import LoggedData
 from manyarms.policies import SoftmaxPolicy
-from manyarms.reward_models import sdm
+from manyarms.priors.latent import LatentPrior
+from manyarms.rewards.bayesian import sdm
 
 GIGABYTE = 1e9
 SCRIPT = Path(__file__).with_name("offline.py")
@@ -114,7 +114,7 @@ def rounds_of(sizes: Sizes) -> LoggedData:
 
 def sdm_child(sizes: Sizes, path: str) -> dict[str, float]:
     """sDM on a Parquet file: reading, checking, the sums and the posterior of every action, all counted."""
-    from manyarms.logs.parquet import ParquetLog
+    from manyarms.logs.formats.parquet import ParquetLog
 
     prior = latent_prior(sizes)
     figures: dict[str, float] = {}
@@ -228,7 +228,7 @@ def limited_child(sizes: Sizes, path: str, limit_mb: str) -> dict[str, float]:
     """sDM on a file, in a process that may not have more memory than so much above what it has at the start."""
     import pyarrow as pa
 
-    from manyarms.logs.parquet import ParquetLog
+    from manyarms.logs.formats.parquet import ParquetLog
 
     pa.set_memory_pool(pa.system_memory_pool())  # the others reserve address space by the gigabyte
     log = ParquetLog(path, action_count=100)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from _timing import Learner
 
-from manyarms._typing import Array
+from manyarms._base.typing import Array
 from manyarms.worlds import MixedEffect
 
 

@@ -12,7 +12,7 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from manyarms._typing import Array, Ints
+from manyarms._base.typing import Array, Ints
 from manyarms.worlds import MixedEffect
 
 # CPU time of this process: what others do with the cores does not count, what a peer's own threads do does

@@ -6,7 +6,7 @@ import numpy as np
 from _report import Figures
 from _timing import alternate, clock, over, summary
 
-from manyarms.retrieval import ExactScan
+from manyarms.policies.retrieval import ExactScan
 
 
 def topk_over_gemv(actions: int = 1_000_000, dim: int = 64, k: int = 100, turns: int = 30) -> Figures:

@@ -22,7 +22,7 @@ import time
 import numpy as np
 
 import manyarms as ma
-from manyarms._typing import Array
+from manyarms._base.typing import Array
 
 DIM, DEPTH, HIDDEN, NOISE = 20, 4, 60, 1.0
 

@@ -42,9 +42,9 @@ from _timing import alternate, over, summary
 
 from manyarms.beliefs import Linear
 from manyarms.evaluation import DM, DR, IPS, evaluate
-from manyarms.experiments.ope_obd import MADE_UP, by_position, estimated_policy, samples, source
 from manyarms.logs.data import LoggedData
-from manyarms.reward_models import dm_frequentist, sdm
+from manyarms.rewards.bayesian import dm_frequentist, sdm
+from manyarms_thesis.sdm.ope_obd import MADE_UP, by_position, estimated_policy, samples, source
 
 # what the figures have to reach: (is it an upper bound, the bound)
 OURS: dict[str, tuple[bool, float]] = {
@@ -65,7 +65,7 @@ GOALS |= OURS
 
 def run_sdm(sizes: Sizes) -> Figures:
     """sDM from Parquet: seconds with the read counted (best of several processes), and the most memory."""
-    from manyarms.logs.parquet import to_parquet
+    from manyarms.logs.formats.parquet import to_parquet
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rounds.parquet"
@@ -209,7 +209,7 @@ def run_agreement(sizes: Sizes) -> Figures:
 
 def run_stream(sizes: Sizes) -> Figures:
     """A log that is larger than the memory that the process may use (`RLIMIT_AS`): does it fold?"""
-    from manyarms.logs.parquet import to_parquet
+    from manyarms.logs.formats.parquet import to_parquet
 
     rng = np.random.default_rng(5)
     n, d = sizes.rows * 2, sizes.dim

@@ -28,8 +28,8 @@ from _report import Figures, as_json, first_line, report
 from _timing import Learner, Play, alternate, floor_of_scoring, label, milliseconds, over, summary
 
 import manyarms as ma
-from manyarms._typing import Array, Ints
-from manyarms.agent import Agent
+from manyarms._base.typing import Array, Ints
+from manyarms.agents.agent import Agent
 from manyarms.worlds import MixedEffect
 
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from manyarms._typing import Array, Ints
-from manyarms.agent import Agent
+from manyarms._base.typing import Array, Ints
+from manyarms.agents.agent import Agent
+from manyarms.agents.decisions import Thompson
 from manyarms.beliefs import (
     Belief,
     Common,
@@ -30,7 +31,6 @@ from manyarms.beliefs import (
     Weights,
 )
 from manyarms.beliefs.mixing import Mixing
-from manyarms.decisions import Thompson
 
 MIXINGS = ("identity", "common", "weights", "one-hot", "matrices")
 

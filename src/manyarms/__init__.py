@@ -13,9 +13,10 @@ from importlib.metadata import PackageNotFoundError as _NotInstalled
 from importlib.metadata import version as _version
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from manyarms import bounds, certificates, evaluation, logs, objectives, policies, retrieval, structure, weights, worlds
-from manyarms.agent import Agent, load
-from manyarms.agents import (
+from manyarms import certificates, evaluation, logs, objectives, policies, weights, worlds
+from manyarms.agents.agent import Agent, load
+from manyarms.agents.decisions import UCB, EpsilonGreedy, Greedy, Pessimistic, Propensity, Thompson, Uniform
+from manyarms.agents.named import (
     GLMTS,
     GLMUCB,
     UCBGLM,
@@ -48,14 +49,10 @@ from manyarms.beliefs import (
     Weights,
 )
 from manyarms.certificates import Certificate, Grid, Improvement, Prior, certify, improvement, rows_needed, summarise
-from manyarms.chains import DiffusionPrior, TwoLevelPrior
-from manyarms.decisions import UCB, EpsilonGreedy, Greedy, Pessimistic, Propensity, Thompson, Uniform
 from manyarms.errors import DataError, InvalidInput, ManyArmsError, MissingExtra, StorageError, UnknownAction
 from manyarms.evaluation import choose, difference, evaluate, save_policy, tune
-from manyarms.inspection import inspect
-from manyarms.latent_prior import LatentPrior
-from manyarms.links import FunctionLink, LinearLink, NetworkLink
 from manyarms.logs import Actions, Columns, Encoding, LoggedData, estimate_propensities, open_log
+from manyarms.logs.inspection import inspect
 from manyarms.objectives import (
     BPR,
     DM,
@@ -81,12 +78,22 @@ from manyarms.objectives import (
     cIPS,
     cLPI,
 )
-from manyarms.policies import GaussianPolicy, MixedLogitPolicy, SoftmaxPolicy, SupportSoftmaxPolicy, TwoStagePolicy
-from manyarms.pretraining import Pretrained, pretrain
-from manyarms.prior_fitting import calibration, fit_prior
-from manyarms.priors import ActionPrior, HierarchicalPrior, MixedEffectPrior
-from manyarms.retrieval import ExactScan, FaissIndex
-from manyarms.reward_models import (
+from manyarms.policies import (
+    GaussianPolicy,
+    MixedLogitPolicy,
+    SoftmaxPolicy,
+    SupportSoftmaxPolicy,
+    TwoStagePolicy,
+    retrieval,
+)
+from manyarms.policies.retrieval import ExactScan, FaissIndex
+from manyarms.priors import structure
+from manyarms.priors.diffusion import DiffusionPrior, TwoLevelPrior
+from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior, MixedEffectPrior
+from manyarms.priors.latent import LatentPrior
+from manyarms.priors.links import FunctionLink, LinearLink, NetworkLink
+from manyarms.priors.pretraining import Pretrained, pretrain
+from manyarms.rewards.bayesian import (
     BeliefModel,
     Clipped,
     LinearModel,
@@ -96,6 +103,8 @@ from manyarms.reward_models import (
     sdm,
     warm_start,
 )
+from manyarms.rewards.prior_fitting import calibration, fit_prior
+from manyarms.theory import regret as bounds
 
 if _TYPE_CHECKING:
     from manyarms import learning

@@ -17,8 +17,8 @@ from contextlib import contextmanager
 import numpy as np
 import numpy.typing as npt
 
-from manyarms._typing import AnyArray, Array, Ints
-from manyarms.agent import Agent, load
+from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms.agents.agent import Agent, load
 from manyarms.beliefs import Belief, Linear
 from manyarms.errors import InvalidInput, ManyArmsError
 

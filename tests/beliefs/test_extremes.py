@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from scipy.special import log_ndtr
 
-from manyarms._typing import Array
-from manyarms.noise import log_cdf_of_largest, normal_from_log_cdf
+from manyarms._base.noise import log_cdf_of_largest, normal_from_log_cdf
+from manyarms._base.typing import Array
 
 
 def largest(m: int, n: int, rng: np.random.Generator) -> Array:

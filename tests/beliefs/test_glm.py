@@ -12,7 +12,7 @@ from scipy.special import expit
 
 import manyarms as ma
 from brute_force import MIXINGS, covariance_matrix, random_case
-from manyarms._typing import Array, Ints
+from manyarms._base.typing import Array, Ints
 from manyarms.beliefs import Belief, Logistic, Poisson
 from manyarms.beliefs.likelihoods import TOLERANCE
 

@@ -13,9 +13,9 @@ from numpy.testing import assert_allclose
 
 import manyarms as ma
 from brute_force import covariance_matrix, covariance_of_root, random_case, random_rows
-from manyarms import linalg
-from manyarms._typing import Array, Ints
-from manyarms.agent import Agent
+from manyarms._base import linalg
+from manyarms._base.typing import Array, Ints
+from manyarms.agents.agent import Agent
 from manyarms.beliefs import GaussianRoot
 from manyarms.beliefs.growing import Growing
 

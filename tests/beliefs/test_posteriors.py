@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 
 import manyarms.beliefs.belief as module
 from brute_force import MIXINGS, Case, Joint, Rows, covariance_of_root, random_case, random_rows
-from manyarms._typing import Array
+from manyarms._base.typing import Array
 from manyarms.beliefs import Belief, FactoredRoot, GaussianRoot, Leaves, Matrices, Weights
 
 seeds = st.integers(0, 10**6)

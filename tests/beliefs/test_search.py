@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from brute_force import same_law
-from manyarms._typing import Array, Ints
+from manyarms._base.typing import Array, Ints
 from manyarms.beliefs import blocks, search
-from manyarms.beliefs.blocks import Blocks
+from manyarms.beliefs.actions.blocks import Blocks
 
 DRAWS = 3000
 C = np.array([0.9, -0.5, 0.3])  # coefficients of the features

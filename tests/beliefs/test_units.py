@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import manyarms.beliefs.units as module
-from manyarms._typing import Array
-from manyarms.beliefs.catalogue import Catalogue, Offer
-from manyarms.beliefs.units import Units, _equal_rows, skip
+import manyarms.beliefs.actions.units as module
+from manyarms._base.typing import Array
+from manyarms.beliefs.actions.catalogue import Catalogue, Offer
+from manyarms.beliefs.actions.units import Units, _equal_rows, skip
 
 
 def features_of(kind: str, actions: int, rng: np.random.Generator) -> Array | None:

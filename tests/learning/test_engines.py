@@ -12,7 +12,6 @@ from manyarms.learning import optimisers
 from manyarms.learning.loop import _Run
 from manyarms.learning.optimisers import Table
 from manyarms.learning.settings import Settings
-from manyarms.linear_models import LinearModel
 from manyarms.logs.data import LoggedData
 from manyarms.objectives import (
     BPR,
@@ -42,6 +41,7 @@ from manyarms.policies.encoders import Layers, Projection
 from manyarms.policies.randomised import GaussianPolicy, MixedLogitPolicy
 from manyarms.policies.support_softmax import SupportSoftmaxPolicy
 from manyarms.policies.two_stage import TwoStagePolicy
+from manyarms.rewards.linear import LinearModel
 
 ROWS, K, D = 40, 23, 4
 rng = np.random.default_rng(0)
@@ -308,7 +308,7 @@ def test_a_model_of_clusters_must_be_the_policys_own() -> None:
 
 
 def test_linear_models_of_the_package_are_recognised() -> None:
-    from manyarms.reward_models import dm_frequentist
+    from manyarms.rewards.bayesian import dm_frequentist
 
     model = dm_frequentist(a_log())
     assert isinstance(model, LinearModel)

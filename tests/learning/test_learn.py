@@ -295,7 +295,7 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_checkpoint(tmp_path)
 
     with pytest.raises(InvalidInput, match=r"kept in .* epoch 2, batch 3"):
         learn(a_log(), START, Broken(), epochs=3, batch=32, folder=tmp_path, checkpoint_seconds=0, device="cpu")
-    from manyarms import storage
+    from manyarms._base import storage
 
     spec, arrays = storage.load(tmp_path, "learning")
     assert spec["step"] == 12

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from manyarms._typing import Array, Ints
+from manyarms._base.typing import Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs import LoggedData, ParquetLog, action_frequencies, estimate_propensities, to_parquet
 from manyarms.logs.calibration import Reliability, calibration

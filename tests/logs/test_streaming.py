@@ -25,7 +25,7 @@ import numpy as np, pyarrow as pa
 pa.set_memory_pool(pa.system_memory_pool())  # the default one reserves address space ahead
 pa.set_cpu_count(1); pa.set_io_thread_count(1)
 from manyarms.logs import ParquetLog, collect, to_parquet
-from manyarms.inspection import inspect
+from manyarms.logs.inspection import inspect
 
 jobs, path, small, budget = sys.argv[1].split(), sys.argv[2], sys.argv[3], int(sys.argv[4])
 

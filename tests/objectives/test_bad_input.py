@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from manyarms.errors import InvalidInput
-from manyarms.linear_models import LinearModel
 from manyarms.logs.data import LoggedData
 from manyarms.objectives import (
     BPR,
@@ -39,6 +38,7 @@ from manyarms.objectives import (
 )  # fmt: skip
 from manyarms.objectives.naming import KINDS, parameters_of
 from manyarms.policies import FixedPolicy
+from manyarms.rewards.linear import LinearModel
 
 K = 4
 MODEL = LinearModel(np.ones((K, 2)))

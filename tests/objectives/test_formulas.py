@@ -11,7 +11,6 @@ import torch
 from dense_terms import dense_terms, value_of
 from manyarms.errors import InvalidInput
 from manyarms.evaluation.neighbours import Neighbours
-from manyarms.linear_models import LinearModel
 from manyarms.logs.data import LoggedData
 from manyarms.objectives import (
     BPR,
@@ -37,6 +36,7 @@ from manyarms.objectives import (
     cLPI,
 )  # fmt: skip
 from manyarms.policies import SoftmaxPolicy
+from manyarms.rewards.linear import LinearModel
 from manyarms.weights import ClipWeights, ExponentialAlpha, Harmonic, Shrinkage
 
 N, K, D = 60, 9, 3

@@ -13,7 +13,6 @@ import torch
 
 from dense_terms import dense_terms
 from manyarms.errors import InvalidInput
-from manyarms.linear_models import LinearModel
 from manyarms.objectives import (
     DM,
     DR,
@@ -36,6 +35,7 @@ from manyarms.objectives import (
     cLPI,
 )  # fmt: skip
 from manyarms.policies import TwoStagePolicy
+from manyarms.rewards.linear import LinearModel
 from manyarms.weights import ClipWeights
 
 NX, K, TENTHS, FIFTHS = 3, 5, 10, 5

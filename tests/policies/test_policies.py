@@ -10,6 +10,7 @@ from hypothesis.extra import numpy as arrays
 from scipy import stats
 
 from manyarms import policies
+from manyarms._base.top_k import top_k
 from manyarms.errors import InvalidInput, StorageError, UnknownAction
 from manyarms.policies import (
     DeterministicPolicy,
@@ -22,7 +23,6 @@ from manyarms.policies import (
     UniformPolicy,
 )
 from manyarms.policies.base import ACTIONS, ROWS
-from manyarms.policies.top import top_k
 
 D = 3
 
@@ -178,7 +178,7 @@ def test_saved_policies_are_the_same(rng, tmp_path):
         again = policies.load(folder)
         assert type(again) is type(policy)
         np.testing.assert_array_equal(again.probabilities_of_many(X, ids), policy.probabilities_of_many(X, ids))
-    from manyarms import storage
+    from manyarms._base import storage
 
     storage.save(tmp_path / "other", "policy", {"type": "of tomorrow"}, {})
     with pytest.raises(StorageError, match="of tomorrow"):

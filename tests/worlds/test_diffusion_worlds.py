@@ -12,7 +12,7 @@ from scipy import stats
 
 import manyarms as ma
 from manyarms.errors import DataError, InvalidInput, UnknownAction
-from manyarms.links import LinearLink, NetworkLink
+from manyarms.priors.links import LinearLink, NetworkLink
 from manyarms.worlds import Diffusion, Images, SwissRoll, synthetic_chain
 from manyarms.worlds.image_files import read_images, write_made_up_images
 from manyarms.worlds.swiss_roll import SCALE, START, STOP, moments

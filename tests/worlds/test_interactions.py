@@ -8,7 +8,7 @@ import os
 import numpy as np
 import pytest
 
-from manyarms._typing import Array
+from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 from manyarms.policies import SoftmaxPolicy, TopSoftmaxPolicy, UniformPolicy
 from manyarms.worlds.interaction_files import Interactions, interactions_of, read_interactions

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from manyarms._typing import Array, Ints
+from manyarms._base.typing import Array, Ints
 from manyarms.errors import DataError, InvalidInput
 from manyarms.policies import SoftmaxPolicy, UniformPolicy
 from manyarms.worlds.image_files import ImageSet, read_images, write_made_up_images

@@ -12,15 +12,15 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from manyarms import linalg, validate
-from manyarms._typing import AnyArray, Array, Ints
-from manyarms.beliefs.catalogue import Catalogue, Offer
+from manyarms._base import linalg, validate
+from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms.beliefs.actions.catalogue import Catalogue, Offer
+from manyarms.beliefs.actions.unplayed import Unplayed
 from manyarms.beliefs.fold import PRODUCTS_AT_A_TIME, Sums, start_all
 from manyarms.beliefs.growing import Growing
 from manyarms.beliefs.leaves import Leaves
 from manyarms.beliefs.likelihoods import Likelihood, Linear
 from manyarms.beliefs.roots import Root
-from manyarms.beliefs.unplayed import Unplayed
 from manyarms.errors import InvalidInput
 
 Rows = tuple[Array, Ints, Array]  # contexts (n, d), actions (n,), rewards (n,)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from manyarms._typing import AnyArray, Array
+from manyarms._base.typing import AnyArray, Array
 from manyarms.beliefs.messages import Chain, Layers
-from manyarms.chains import DiffusionPrior
-from manyarms.links import restore_link
+from manyarms.priors.diffusion import DiffusionPrior
+from manyarms.priors.links import restore_link
 
 MOMENT_DRAWS = 4096
 

@@ -11,8 +11,8 @@ from typing import cast
 
 import numpy as np
 
-from manyarms import linalg
-from manyarms._typing import Array, Ints
+from manyarms._base import linalg
+from manyarms._base.typing import Array, Ints
 from manyarms.beliefs.growing import Growing
 from manyarms.beliefs.leaves import Leaves
 

@@ -13,10 +13,10 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from manyarms import validate
-from manyarms._typing import AnyArray, Array, Ints
+from manyarms._base import validate
+from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms.beliefs.actions.catalogue import Catalogue, Offer
 from manyarms.beliefs.belief import Belief, check_contexts
-from manyarms.beliefs.catalogue import Catalogue, Offer
 from manyarms.beliefs.leaves import Leaves
 from manyarms.beliefs.likelihoods import Likelihood
 from manyarms.beliefs.mixing import Mixing

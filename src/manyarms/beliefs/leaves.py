@@ -20,9 +20,9 @@ from typing import cast
 
 import numpy as np
 
-from manyarms import linalg, validate
-from manyarms._typing import AnyArray, Array, Ints
-from manyarms.beliefs.catalogue import Catalogue
+from manyarms._base import linalg, validate
+from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms.beliefs.actions.catalogue import Catalogue
 from manyarms.beliefs.growing import Growing
 from manyarms.beliefs.mixing import Common, Identity, Matrices, Mixing, Weights
 from manyarms.errors import InvalidInput

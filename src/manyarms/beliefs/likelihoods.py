@@ -22,8 +22,8 @@ import numpy as np
 from scipy.linalg.lapack import dposv
 from scipy.special import expit
 
-from manyarms import validate
-from manyarms._typing import Array
+from manyarms._base import validate
+from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 
 MAX_NEWTON_STEPS = 100

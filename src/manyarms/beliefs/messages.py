@@ -23,9 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyarms._typing import Array
-from manyarms.chains import DiffusionPrior
+from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
+from manyarms.priors.diffusion import DiffusionPrior
 
 RULES = ("thesis", "jacobian")
 

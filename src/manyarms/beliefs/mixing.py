@@ -16,8 +16,8 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from manyarms import validate
-from manyarms._typing import Array, Ints
+from manyarms._base import validate
+from manyarms._base.typing import Array, Ints
 from manyarms.beliefs.growing import Growing
 from manyarms.errors import InvalidInput
 

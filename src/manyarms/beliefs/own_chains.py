@@ -14,9 +14,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr
 
-from manyarms._typing import AnyArray, Array, Ints
+from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms.beliefs.actions.catalogue import Offer
 from manyarms.beliefs.belief import Belief
-from manyarms.beliefs.catalogue import Offer
 from manyarms.beliefs.chain_root import chain_arrays
 from manyarms.beliefs.growing import Growing
 from manyarms.beliefs.leaves import Leaves
@@ -24,8 +24,8 @@ from manyarms.beliefs.likelihoods import Likelihood
 from manyarms.beliefs.messages import Chain, Layers
 from manyarms.beliefs.mixing import Identity
 from manyarms.beliefs.roots import KnownRoot
-from manyarms.chains import DiffusionPrior
 from manyarms.errors import InvalidInput
+from manyarms.priors.diffusion import DiffusionPrior
 
 BANK = 8192
 POSTERIOR_DRAWS = 4096

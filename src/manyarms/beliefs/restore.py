@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from manyarms._typing import AnyArray
+from manyarms._base.typing import AnyArray
 from manyarms.beliefs.belief import Belief
 from manyarms.beliefs.chain_root import ChainRoot, restore_chain
 from manyarms.beliefs.joint import JointBelief

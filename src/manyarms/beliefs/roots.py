@@ -13,8 +13,8 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from manyarms import linalg, validate
-from manyarms._typing import AnyArray, Array
+from manyarms._base import linalg, validate
+from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput
 
 

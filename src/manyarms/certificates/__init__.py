@@ -3,13 +3,13 @@
 certify(policy, log, prior=..., delta=0.05)        lower, upper, what each term costs
 improvement(policy, log, prior=..., delta=0.05)    a lower end for the gain over the logging policy
 rows_needed(summary, kl, x, delta, bounds)         how many rows would certify an improvement of x
-bounds, theory, tuned                              the bounds with their arguments; what needs a known world; what is tuned
+bounds, tuned                                      the bounds with their arguments; what is tuned
                                                    on data, and is therefore no certificate
 """
 
 from __future__ import annotations
 
-from manyarms.certificates import bounds, theory, tuned
+from manyarms.certificates import bounds, tuned
 from manyarms.certificates.bounds import Bound, Budget, Side
 from manyarms.certificates.certificate import Certificate, Ends, Improvement
 from manyarms.certificates.certify import certify, improvement
@@ -21,5 +21,5 @@ from manyarms.certificates.summaries import Averages, Smoothed, Summary
 
 __all__ = [
     "FAMILIES", "NAMES", "Averages", "Bound", "Budget", "Certificate", "Ends", "Grid", "Improvement", "Prior", "Side", "Smoothed",
-    "Summary", "bounds", "certify", "improvement", "rows_needed", "summarise", "theory", "tuned",
+    "Summary", "bounds", "certify", "improvement", "rows_needed", "summarise", "tuned",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from manyarms import validate
+from manyarms._base import validate
 from manyarms.certificates.bounds import Bound, Budget, Gain, Side
 from manyarms.certificates.bounds.base import confidence
 from manyarms.certificates.certificate import SEAL, Certificate, Ends, Improvement

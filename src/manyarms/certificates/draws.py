@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from manyarms._typing import Array
+from manyarms._base.typing import Array
 from manyarms.certificates.passes import unit_rewards, unit_weight
 from manyarms.certificates.summaries import Averages, Summary
 from manyarms.errors import InvalidInput

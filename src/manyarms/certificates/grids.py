@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from manyarms import validate
+from manyarms._base import validate
 from manyarms.certificates.bounds import (
     AnyAlpha,
     AnyLambda,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from manyarms import report
+from manyarms._base import html as report
+from manyarms._base.storage import write_text_atomically
 from manyarms.certificates import words
 from manyarms.certificates.certificate import Certificate, Improvement
 from manyarms.certificates.pictures import waterfall
@@ -14,7 +15,6 @@ from manyarms.evaluation.intervals import Interval
 from manyarms.evaluation.pictures import whiskers
 from manyarms.evaluation.results import Estimate
 from manyarms.evaluation.tables import number
-from manyarms.storage import write_text_atomically
 
 
 def write(certificate: Certificate, improvement: Improvement | None, path: Path, name: str = "the policy") -> Path:

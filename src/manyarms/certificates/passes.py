@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from manyarms import validate
-from manyarms._typing import Array
+from manyarms._base import validate
+from manyarms._base.typing import Array
 from manyarms.certificates.summaries import Averages, Smoothed, Summary
 from manyarms.errors import InvalidInput
 from manyarms.evaluation.whole import CellFunction, Cells, logged_propensities, require_whole

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from html import escape
 
-from manyarms.report import PALETTE, ticks_between
+from manyarms._base.html import PALETTE, ticks_between
 
 WIDTH = 820.0
 

@@ -12,8 +12,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from manyarms import validate
-from manyarms._typing import AnyArray, Array
+from manyarms._base import validate
+from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
 from manyarms.policies.encoders import Encoder

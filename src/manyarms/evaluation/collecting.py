@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from manyarms import validate
-from manyarms._typing import Array
+from manyarms._base import validate
+from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 from manyarms.evaluation.diagnostics import Overlap
 from manyarms.evaluation.estimators import DM, DR, IPS, SWITCH

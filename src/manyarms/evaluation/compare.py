@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from manyarms import validate
+from manyarms._base import validate
 from manyarms.errors import InvalidInput
 from manyarms.evaluation import intervals
 from manyarms.evaluation.collecting import Collected, Columns, Plan, collect, constant, plan, survey

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from manyarms._typing import Array, Ints
+from manyarms._base.typing import Array, Ints
 
 EDGES = np.arange(-12.0, 12.01, 0.1)  # of log10
 DOMINANT = 0.1  # a row with more than this share of all weight is worth a warning

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from manyarms import validate
+from manyarms._base import validate
 from manyarms.errors import InvalidInput
 from manyarms.evaluation import intervals
 from manyarms.evaluation.collecting import Collected, Survey, collect, plan, survey

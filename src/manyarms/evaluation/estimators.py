@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from manyarms import validate
-from manyarms._typing import Array
+from manyarms._base import validate
+from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 from manyarms.evaluation.terms import Base, Case, Estimator, Smoothing, Terms
 from manyarms.evaluation.whole import CellFunction, RewardModel

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from manyarms._typing import AnyArray, Array, Ints
+from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.evaluation.estimators import bounds_of, residual_range
 from manyarms.evaluation.neighbours import Neighbours, cluster_actions

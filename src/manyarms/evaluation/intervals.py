@@ -19,8 +19,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from manyarms import validate
-from manyarms._typing import Array
+from manyarms._base import validate
+from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 
 KINDS = ("normal", "bootstrap", "bernstein", "ls")

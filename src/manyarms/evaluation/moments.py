@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyarms._typing import AnyArray, Array, Ints
+from manyarms._base.typing import AnyArray, Array, Ints
 
 UNITS = 16_384
 DRAWN = 1 << 20  # bootstrap counts held at a time

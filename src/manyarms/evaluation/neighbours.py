@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manyarms import validate
-from manyarms._typing import Array, Bools, Ints
+from manyarms._base import validate
+from manyarms._base.top_k import top_k
+from manyarms._base.typing import Array, Bools, Ints
 from manyarms.errors import InvalidInput
-from manyarms.policies.top import top_k
 
 DISTANCES = 1 << 19  # numbers in a block of distances
 ROWS = 64  # actions whose neighbours are looked for together: one pass over all others serves them all

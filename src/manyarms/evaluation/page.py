@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from manyarms import report
+from manyarms._base import html as report
+from manyarms._base.storage import write_text_atomically
 from manyarms.evaluation import pictures
 from manyarms.evaluation.results import Estimate, Evaluation
 from manyarms.evaluation.tables import number, shared_warnings
-from manyarms.storage import write_text_atomically
 
 COLUMNS = ("estimator", "value", "std. error", "low", "high", "interval", "is for", "effective rows")
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from manyarms._typing import Array
+from manyarms._base.html import PALETTE, nice_ticks, ticks_between
+from manyarms._base.typing import Array
 from manyarms.evaluation.results import Estimate
-from manyarms.report import PALETTE, nice_ticks, ticks_between
 
 WIDTH = 820.0
 Curve = tuple[str, Array, Array]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyarms import validate
-from manyarms._typing import Array, Ints
+from manyarms._base import validate
+from manyarms._base.typing import Array, Ints
 from manyarms.evaluation.collecting import as_estimator
 from manyarms.evaluation.estimate import DEFAULT, evaluate
 from manyarms.evaluation.results import Estimate

@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from manyarms._typing import AnyArray, Array
+from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput
 from manyarms.evaluation.whole import (
     CellFunction,

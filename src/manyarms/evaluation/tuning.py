@@ -23,8 +23,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyarms import validate
-from manyarms._typing import Array
+from manyarms._base import validate
+from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 from manyarms.evaluation.collecting import plan, survey
 from manyarms.evaluation.estimators import IPS

@@ -14,7 +14,7 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from manyarms._typing import AnyArray, Array, Ints
+from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy, action_blocks, row_blocks

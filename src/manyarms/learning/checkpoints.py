@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manyarms import storage
-from manyarms._typing import AnyArray
+from manyarms._base import storage
+from manyarms._base.typing import AnyArray
 from manyarms.errors import InvalidInput
 from manyarms.learning.results import Epoch
 from manyarms.learning.settings import Settings

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from manyarms._typing import AnyArray, Array
+from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput
 from manyarms.policies.encoders import Encoder, Layers, Projection
 

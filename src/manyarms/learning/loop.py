@@ -20,8 +20,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manyarms import validate
-from manyarms._typing import AnyArray, Ints
+from manyarms._base import validate
+from manyarms._base.typing import AnyArray, Ints
 from manyarms.certificates import Prior, certify
 from manyarms.certificates.prior import require_other_rows
 from manyarms.errors import InvalidInput

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manyarms import validate
+from manyarms._base import validate
 from manyarms.learning.settings import OPTIMISERS, SCHEDULES, one_of
 
 FIRST, SECOND, TINY = 0.9, 0.999, 1e-8

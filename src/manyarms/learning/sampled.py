@@ -20,9 +20,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manyarms import validate
+from manyarms._base import validate
 from manyarms.errors import InvalidInput
-from manyarms.retrieval import ExactScan
+from manyarms.policies.retrieval import ExactScan
 
 
 class Sampler(Protocol):

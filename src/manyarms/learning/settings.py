@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from manyarms import validate
+from manyarms._base import validate
 from manyarms.errors import InvalidInput
 
 Train = Literal["actions", "encoder", "both"]

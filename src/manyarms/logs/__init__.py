@@ -12,14 +12,14 @@ from manyarms.logs.actions import Actions
 from manyarms.logs.assemble import TableLog
 from manyarms.logs.calibration import Calibration
 from manyarms.logs.columns import Columns
-from manyarms.logs.csv import CsvLog, read_csv, to_csv
 from manyarms.logs.data import CHUNK, LoggedData, LoggingPolicy, LogSource, collect, concatenate
-from manyarms.logs.dsjson import read_dsjson
 from manyarms.logs.encoding import Encoder, Encoding
-from manyarms.logs.frames import from_frame, to_arrow, to_pandas, to_polars
-from manyarms.logs.open_bandit import OpenBandit, read_open_bandit, write_made_up_open_bandit
+from manyarms.logs.formats.csv import CsvLog, read_csv, to_csv
+from manyarms.logs.formats.dsjson import read_dsjson
+from manyarms.logs.formats.frames import from_frame, to_arrow, to_pandas, to_polars
+from manyarms.logs.formats.open_bandit import OpenBandit, read_open_bandit, write_made_up_open_bandit
+from manyarms.logs.formats.parquet import ParquetLog, read_parquet, to_parquet
 from manyarms.logs.opening import open_log
-from manyarms.logs.parquet import ParquetLog, read_parquet, to_parquet
 from manyarms.logs.propensities import EstimatedPropensities, FrequencyTable, action_frequencies, estimate_propensities
 
 __all__ = [

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from manyarms import storage
-from manyarms._typing import AnyArray, Ints
+from manyarms._base import storage
+from manyarms._base.typing import AnyArray, Ints
+from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput, StorageError, UnknownAction
-from manyarms.validate import describe
 
 KIND = "actions"
 

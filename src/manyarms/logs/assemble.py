@@ -7,8 +7,9 @@ from typing import Literal
 
 import numpy as np
 
-from manyarms import validate
-from manyarms._typing import AnyArray, Array, Ints
+from manyarms._base import validate
+from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.logs.actions import Actions
 from manyarms.logs.checks import Where
@@ -16,7 +17,6 @@ from manyarms.logs.columns import GUESS, Columns, Resolved
 from manyarms.logs.data import CHUNK, LoggedData, concatenate
 from manyarms.logs.encoding import Encoder, Encoding, TextPart, as_codes
 from manyarms.logs.tables import Column, Kind, Table, TableSource, as_times
-from manyarms.validate import describe
 
 MOST_IDS = 50_000_000
 CatalogueOption = Actions | Literal["build"] | None

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyarms._typing import Array, Ints
+from manyarms._base.typing import Array, Ints
 
 EDGES = np.array([0, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
 MOST_PAIRS = 20_000_000  # pairs of rows and actions looked at; beyond, rows are sampled

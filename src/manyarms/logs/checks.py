@@ -11,9 +11,9 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from manyarms._typing import AnyArray, Array, Bools, Ints
+from manyarms._base.typing import AnyArray, Array, Bools, Ints
+from manyarms._base.validate import LARGEST, describe
 from manyarms.errors import InvalidInput, UnknownAction
-from manyarms.validate import LARGEST, describe
 
 # probabilities written in single precision sum to 1 only so far
 SUM_TOLERANCE = 1e-4

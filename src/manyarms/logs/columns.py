@@ -9,9 +9,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput
 from manyarms.logs.tables import Kind
-from manyarms.validate import describe
 
 GUESS = "?"  # as a column's name: look for it by its usual names
 

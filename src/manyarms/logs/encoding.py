@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from manyarms import storage, validate
-from manyarms._typing import AnyArray, Array
+from manyarms._base import storage, validate
+from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput, StorageError
 from manyarms.logs.checks import Where
 from manyarms.logs.tables import Column, Table, table_of

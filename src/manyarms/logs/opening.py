@@ -8,10 +8,10 @@ from typing import Literal
 from manyarms.errors import DataError, InvalidInput
 from manyarms.logs.assemble import CatalogueOption, EncoderOption, TableLog
 from manyarms.logs.columns import Columns
-from manyarms.logs.csv import CsvLog
 from manyarms.logs.data import LoggedData
-from manyarms.logs.dsjson import read_dsjson
-from manyarms.logs.parquet import ParquetLog
+from manyarms.logs.formats.csv import CsvLog
+from manyarms.logs.formats.dsjson import read_dsjson
+from manyarms.logs.formats.parquet import ParquetLog
 
 Format = Literal["parquet", "csv", "dsjson"]
 ENDINGS: dict[str, Format] = {

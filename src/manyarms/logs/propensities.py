@@ -16,8 +16,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from manyarms import validate
-from manyarms._typing import AnyArray, Array, Ints
+from manyarms._base import validate
+from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs.calibration import MOST_PAIRS, Calibration, Reliability, calibration
 from manyarms.logs.data import LoggedData

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from manyarms import validate
-from manyarms._typing import AnyArray, Array, Ints
+from manyarms._base import validate
+from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LoggedData, LogSource
 

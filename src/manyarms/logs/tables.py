@@ -14,10 +14,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from manyarms._typing import AnyArray, Bools, Ints
+from manyarms._base.typing import AnyArray, Bools, Ints
+from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput
 from manyarms.logs.checks import Where
-from manyarms.validate import describe
 
 KindName = Literal["number", "text", "time", "vector", "mixed"]
 MOST_SECONDS = 1e11  # unix times above are milliseconds: as seconds they would lie beyond the year 5000

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from manyarms._typing import AnyArray, Array, Bools, Ints
+from manyarms._base.typing import AnyArray, Array, Bools, Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LoggedData
 from manyarms.objectives.oracles import FiniteProblem

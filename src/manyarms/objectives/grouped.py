@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from manyarms._typing import AnyArray, Array, Bools, Ints
+from manyarms._base.typing import AnyArray, Array, Bools, Ints
 from manyarms.errors import InvalidInput
 from manyarms.evaluation.neighbours import Neighbours, cluster_actions
 from manyarms.evaluation.whole import RewardModel, require_whole

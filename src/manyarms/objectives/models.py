@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from manyarms import validate
-from manyarms._typing import Array, Ints
+from manyarms._base import validate
+from manyarms._base.typing import Array, Ints
 from manyarms.beliefs import Linear
 from manyarms.errors import InvalidInput
 from manyarms.evaluation.whole import RewardModel
-from manyarms.linear_models import LinearModel
 from manyarms.logs.data import LoggedData
+from manyarms.rewards.linear import LinearModel
 
 
 class Predictions:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from manyarms import validate
-from manyarms._typing import Array, Bools, Ints
+from manyarms._base import validate
+from manyarms._base.typing import Array, Bools, Ints
 from manyarms.errors import InvalidInput
 from manyarms.evaluation.whole import RewardModel
 from manyarms.logs.data import LoggedData

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from manyarms import validate
+from manyarms._base import validate
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LoggedData
 from manyarms.objectives.base import Batch, Objective, RowObjective, Rows, Tensor, Terms

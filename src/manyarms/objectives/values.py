@@ -14,8 +14,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from manyarms import validate
-from manyarms._typing import Array
+from manyarms._base import validate
+from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 from manyarms.evaluation.whole import RewardModel, logged_propensities
 from manyarms.logs.data import LoggedData

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from manyarms import storage
-from manyarms._typing import AnyArray
+from manyarms._base import storage
+from manyarms._base.typing import AnyArray
 from manyarms.errors import StorageError
 from manyarms.policies.base import Policy, Rows, StreamedPolicy, Values
 from manyarms.policies.encoders import Encoder, Layers, Projection, restored

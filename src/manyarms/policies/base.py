@@ -15,10 +15,10 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from manyarms import storage, validate
-from manyarms._typing import AnyArray, Array, Ints
+from manyarms._base import storage, validate
+from manyarms._base.top_k import top_k
+from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput, UnknownAction
-from manyarms.policies.top import top_k
 
 ROWS = 256  # contexts in a block
 ACTIONS = 2048  # actions in a block: with 256 contexts 4 MB, near the second-level cache

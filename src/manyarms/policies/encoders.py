@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import erf, expit
 
-from manyarms import storage, validate
-from manyarms._typing import AnyArray
+from manyarms._base import storage, validate
+from manyarms._base.typing import AnyArray
 from manyarms.errors import InvalidInput, StorageError
 
 

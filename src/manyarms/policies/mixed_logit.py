@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from manyarms._typing import AnyArray, Array, Ints
+from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.policies.base import ACTIONS, Rows, action_blocks
 from manyarms.policies.softmax import LinearScores
 

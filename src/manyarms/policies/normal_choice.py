@@ -27,7 +27,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from manyarms._typing import AnyArray, Array, Ints
+from manyarms._base.typing import AnyArray, Array, Ints
 
 MISSED = 1e-11  # the mass of the largest variable that may lie beyond either end
 LOWEST, HIGHEST = -8.0, 10.0  # where ends are looked for, from the largest score: enough for a billion actions

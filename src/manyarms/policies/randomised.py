@@ -16,15 +16,15 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from manyarms import storage, validate
-from manyarms._typing import AnyArray, Array, Ints
+from manyarms._base import storage, validate
+from manyarms._base.top_k import top_k
+from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.policies import normal_choice
 from manyarms.policies.base import Rows, StreamedPolicy, Values, action_blocks, row_blocks
 from manyarms.policies.encoders import Encoder, written
 from manyarms.policies.mixed_logit import MixedLogitRows, Noise
 from manyarms.policies.softmax import LinearScores
-from manyarms.policies.top import top_k
 
 SIGMAS = 1e-50, 1e50  # scores over any such sigma are finite, and so are squares of its quotients
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from manyarms import storage, validate
-from manyarms._typing import AnyArray, Array, Ints
+from manyarms._base import storage, validate
+from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.policies.support import SupportedPolicy
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from manyarms import storage, validate
-from manyarms._typing import AnyArray, Array, Ints
+from manyarms._base import storage, validate
+from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.policies.base import Policy, Rows, StreamedPolicy, Values
 

@@ -13,13 +13,13 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from manyarms import storage, validate
-from manyarms._typing import AnyArray, Array, Ints
+from manyarms._base import storage, validate
+from manyarms._base.top_k import top_k
+from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.policies.base import ACTIONS, Rows, StreamedPolicy, action_blocks, row_blocks
 from manyarms.policies.encoders import Encoder, fitting, kept_precision, written
 from manyarms.policies.support import SupportedPolicy
-from manyarms.policies.top import top_k
 
 # scores up to this size can be exponentiated as they are: neither they nor a sum of a billion overflows or vanishes
 SAFE = {np.dtype(np.float64): 600.0, np.dtype(np.float32): 60.0}

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from manyarms import validate
-from manyarms._typing import Array, Ints
+from manyarms._base import validate
+from manyarms._base.typing import Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.policies.base import ROWS, Rows, StreamedPolicy, Values, first_above, group_arrays, row_blocks
 

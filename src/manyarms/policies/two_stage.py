@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from manyarms import storage
-from manyarms._typing import AnyArray, Array, Ints
+from manyarms._base import storage
+from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.policies.base import ACTIONS, action_blocks
 from manyarms.policies.encoders import Encoder, kept_precision, written

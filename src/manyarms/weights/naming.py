@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from manyarms import validate
+from manyarms._base import validate
 from manyarms.errors import InvalidInput
 from manyarms.weights.corrections import (
     ClipPropensities,

@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from manyarms import validate
-from manyarms._typing import Array, Ints
-from manyarms.chains import DiffusionPrior
+from manyarms._base import validate
+from manyarms._base.typing import Array, Ints
 from manyarms.errors import InvalidInput, UnknownAction
-from manyarms.priors import ActionPrior, HierarchicalPrior, MixedEffectPrior
+from manyarms.priors.diffusion import DiffusionPrior
+from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior, MixedEffectPrior
 from manyarms.worlds.best import BestAction
 
 RewardKind = Literal["linear", "logistic", "poisson"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from manyarms._typing import Array, Ints
+from manyarms._base.typing import Array, Ints
 
 ACTIONS_PER_BLOCK = 2048
 SCORES_PER_BLOCK = 1 << 20

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit
 
-from manyarms import validate
-from manyarms._typing import AnyArray, Array, Ints
+from manyarms._base import validate
+from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy

@@ -18,8 +18,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from manyarms import validate
-from manyarms._typing import Array, Ints
+from manyarms._base import validate
+from manyarms._base.typing import Array, Ints
 from manyarms.errors import DataError, InvalidInput
 
 VARIABLE = "MANYARMS_DATA"

@@ -12,12 +12,12 @@ from typing import cast
 
 import numpy as np
 
-from manyarms import validate
-from manyarms._typing import Array
-from manyarms.chains import DiffusionPrior
+from manyarms._base import validate
+from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
-from manyarms.links import LinearLink, Link, NetworkLink
-from manyarms.priors import ActionPrior, HierarchicalPrior
+from manyarms.priors.diffusion import DiffusionPrior
+from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior
+from manyarms.priors.links import LinearLink, Link, NetworkLink
 from manyarms.worlds.base import Cube, RewardKind, RewardModel, Seed, World, streams
 
 # hidden units of the thesis's non-linear links (line 1622); three times d at other sizes

@@ -29,10 +29,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from manyarms import validate
-from manyarms._typing import Array, Bools, Ints
+from manyarms._base import validate
+from manyarms._base.typing import Array, Bools, Ints
 from manyarms.errors import InvalidInput, UnknownAction
-from manyarms.priors import ActionPrior, HierarchicalPrior
+from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior
 from manyarms.worlds import image_files
 from manyarms.worlds.base import RewardKind, RewardModel, Seed, streams
 from manyarms.worlds.image_files import ImageSet, read_images

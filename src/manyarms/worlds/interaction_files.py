@@ -24,8 +24,8 @@ from typing import IO, Literal, get_args
 
 import numpy as np
 
-from manyarms import validate
-from manyarms._typing import AnyArray, Array, Ints
+from manyarms._base import validate
+from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import DataError, InvalidInput
 from manyarms.worlds.datasets import MADE_UP_NOTE, VARIABLE
 

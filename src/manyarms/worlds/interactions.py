@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 
 import numpy as np
 
-from manyarms import validate
-from manyarms._typing import AnyArray, Array, Ints
+from manyarms._base import validate
+from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy

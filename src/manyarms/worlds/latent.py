@@ -13,11 +13,11 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from manyarms import validate
-from manyarms._typing import Array
+from manyarms._base import validate
+from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
-from manyarms.latent_prior import LatentPrior
-from manyarms.priors import ActionPrior, HierarchicalPrior
+from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior
+from manyarms.priors.latent import LatentPrior
 from manyarms.worlds.base import Cube, RewardKind, RewardModel, Seed, World, streams
 
 MatrixKind = Literal["uniform", "orthonormal"]

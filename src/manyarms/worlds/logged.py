@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from manyarms import validate
+from manyarms._base import validate
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy

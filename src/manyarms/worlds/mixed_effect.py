@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from manyarms import validate
-from manyarms._typing import Array
+from manyarms._base import validate
+from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
-from manyarms.priors import ActionPrior, HierarchicalPrior, MixedEffectPrior
+from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior, MixedEffectPrior
 from manyarms.worlds.base import Cube, Pool, RewardKind, RewardModel, Seed, World, streams
 
 # a covariance of zero is a world's right, but a prior must be positive definite

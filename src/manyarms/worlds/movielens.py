@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from manyarms import validate
-from manyarms._typing import Array
+from manyarms._base import validate
+from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
-from manyarms.priors import ActionPrior, HierarchicalPrior, MixedEffectPrior
-from manyarms.structure import Factors, factorise, mixture
+from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior, MixedEffectPrior
+from manyarms.priors.structure import Factors, factorise, mixture
 from manyarms.worlds.base import Pool, RewardKind, RewardModel, Seed, World, streams
 from manyarms.worlds.datasets import Ratings, RatingSet, read_ratings
 

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from manyarms._typing import Array, Ints
+from manyarms._base.typing import Array, Ints
 from manyarms.policies.base import first_above
 from manyarms.policies.support import SupportedPolicy
 

@@ -19,8 +19,8 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 import numpy.typing as npt
 
-from manyarms import validate
-from manyarms._typing import AnyArray, Array, Ints
+from manyarms._base import validate
+from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import DataError, InvalidInput
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy

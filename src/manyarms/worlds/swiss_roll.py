@@ -12,10 +12,10 @@ from typing import NoReturn, cast
 
 import numpy as np
 
-from manyarms import validate
-from manyarms._typing import Array
+from manyarms._base import validate
+from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
-from manyarms.priors import ActionPrior, HierarchicalPrior
+from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior
 from manyarms.worlds.base import Cube, RewardKind, RewardModel, Seed, World, streams
 
 START, STOP = 1.5 * np.pi, 4.5 * np.pi

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from manyarms import validate
+from manyarms._base import validate
 from manyarms.certificates.summaries import Summary
 from manyarms.errors import InvalidInput
 from manyarms.weights import Correction

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from manyarms import validate
+from manyarms._base import validate
 from manyarms.certificates.bounds.base import Bound, Budget, Side, complement, divergence, over_contexts
 from manyarms.certificates.summaries import Summary
 from manyarms.errors import InvalidInput

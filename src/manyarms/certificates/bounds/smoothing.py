@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from manyarms import validate
+from manyarms._base import validate
 from manyarms.certificates.bounds.base import Bound, Budget, Side, complement, divergence
 from manyarms.certificates.summaries import Summary
 from manyarms.errors import InvalidInput

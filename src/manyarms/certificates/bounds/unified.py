@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from manyarms import validate
+from manyarms._base import validate
 from manyarms.certificates.bounds.base import Bound, Budget, Side, confidence, divergence, over_contexts
 from manyarms.certificates.summaries import Averages, Summary
 from manyarms.errors import InvalidInput

@@ -1,0 +1,239 @@
+"""Self-contained HTML pages: no script, no file beside them, nothing fetched.
+
+Small functions that return HTML; `page` puts them together. Texts are escaped here, so callers pass plain strings.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+from pathlib import Path
+
+from manyarms._base.typing import Array
+
+# Okabe and Ito's palette: told apart with any kind of colour vision; black and greys are left for text and axes
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A5C00", "#555555")
+
+STYLE = """
+:root { color-scheme: light; }
+body { font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; color: #1a1a1a;
+       background: #fff; max-width: 62rem; margin: 2.5rem auto; padding: 0 1.25rem; }
+h1 { font-size: 1.7rem; line-height: 1.25; margin: 0 0 .25rem; }
+h2 { font-size: 1.2rem; margin: 2.5rem 0 .5rem; }
+p.lead { color: #555; margin-top: 0; }
+p.warning { border-left: 4px solid #D55E00; background: #fdf1e8; padding: .6rem .9rem; }
+table { border-collapse: collapse; width: 100%; font-size: .92rem; }
+th, td { text-align: left; vertical-align: top; padding: .35rem .6rem; border-bottom: 1px solid #ddd; }
+th { border-bottom: 2px solid #999; white-space: nowrap; }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+td.yes { color: #00694d; font-weight: 600; } td.no { color: #a63d00; font-weight: 600; }
+td small { color: #666; display: block; }
+figure { margin: 1.25rem 0; } figure svg { width: 100%; height: auto; display: block; }
+figcaption { color: #555; font-size: .9rem; }
+pre { background: #f5f5f3; padding: .8rem 1rem; overflow-x: auto; font-size: .88rem; line-height: 1.45; }
+li code { white-space: nowrap; }
+code { font-family: ui-monospace, "SFMono-Regular", Menlo, "DejaVu Sans Mono", monospace; }
+.scroll { overflow-x: auto; }
+"""
+
+
+def page(title: str, lead: str, *blocks: str) -> str:
+    """A whole HTML document."""
+    body = "\n".join(blocks)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+        f'<h1>{escape(title)}</h1>\n<p class="lead">{escape(lead)}</p>\n{body}\n</body>\n</html>\n'
+    )
+
+
+def heading(text: str) -> str:
+    """A section's heading."""
+    return f"<h2>{escape(text)}</h2>"
+
+
+def paragraph(text: str) -> str:
+    """A paragraph of plain text."""
+    return f"<p>{escape(text)}</p>"
+
+
+def warning(text: str) -> str:
+    """A paragraph that must not be overlooked."""
+    return f'<p class="warning" role="note"><strong>Note.</strong> {escape(text)}</p>'
+
+
+def bullets(texts: Sequence[str]) -> str:
+    """A list; back-quoted pieces are set as code."""
+    return "<ul>" + "".join(f"<li>{_with_code(text)}</li>" for text in texts) + "</ul>"
+
+
+def code(text: str) -> str:
+    """A block of code."""
+    return f"<pre><code>{escape(text)}</code></pre>"
+
+
+@dataclass(frozen=True)
+class Note:
+    """A table's cell with a second, quieter line."""
+
+    text: str
+    small: str
+
+
+CellText = str | bool | Note
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[CellText]], numbers: Sequence[str] = ()) -> str:
+    """A table; the columns named in `numbers` are aligned as numbers, and True and False are shown as yes and no."""
+    kinds = ["number" if name in numbers else "" for name in columns]
+    head = "".join(f"<th{_class(kind)}>{escape(name)}</th>" for name, kind in zip(columns, kinds, strict=True))
+    lines = []
+    for row in rows:
+        cells = "".join(_cell(value, kind) for value, kind in zip(row, kinds, strict=True))
+        lines.append(f"<tr>{cells}</tr>")
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
+
+
+def facts(values: Mapping[str, str]) -> str:
+    """A table of names and values."""
+    rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in values.items())
+    return f"<table><tbody>{rows}</tbody></table>"
+
+
+def figure(svg: str, caption: str) -> str:
+    """A drawing inside the page."""
+    return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
+
+
+def svg_of(path: Path, prefix: str) -> str:
+    """An SVG file made fit to stand inside a page: no prolog, its width left to the page, its ids its own."""
+    text = path.read_text(encoding="utf-8")
+    text = text[text.index("<svg") :]
+    width = re.search(r'<svg[^>]*?\swidth="([\d.]+)pt"', text)
+    for _ in ("width", "height"):
+        text = re.sub(r'(<svg[^>]*?)\s(?:width|height)="[^"]*"', r"\1", text, count=1)
+    if width is not None:  # never larger than drawn: 96 pixels are 72 points
+        text = text.replace("<svg", f'<svg style="max-width: {float(width[1]) * 96 / 72:.0f}px"', 1)
+    text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
+    text = re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', text)
+    return re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", text)
+
+
+@dataclass(frozen=True)
+class Series:
+    """A curve with a band around it."""
+
+    name: str
+    x: Array
+    y: Array
+    band: Array
+
+
+LETTER = 8.0  # width of a letter of a curve's name, at most on average: 13 pixels, bold
+
+
+def line_chart(series: Sequence[Series], x_label: str, y_label: str, *, title: str, from_zero: bool = True) -> str:
+    """Curves with bands as SVG, each named at its end; the y axis begins at 0 unless told not to."""
+    width, height, left, top, bottom = 820.0, 430.0, 84.0, 16.0, 52.0
+    right = max(96.0, 16.0 + LETTER * max(len(s.name) for s in series))
+    x_end = max(float(s.x[-1]) for s in series)
+    y_end = max(float((s.y + s.band).max()) for s in series)
+    if from_zero:
+        y_start, y_end = 0.0, y_end or 1.0
+        y_ticks = nice_ticks(y_end)
+        y_end = max(y_end, y_ticks[-1])
+    else:
+        y_start = min(float((s.y - s.band).min()) for s in series)
+        margin = 0.05 * (y_end - y_start) or 0.05 * abs(y_end) or 1.0
+        y_start, y_end = y_start - margin, y_end + margin
+        y_ticks = ticks_between(y_start, y_end)
+    x_ticks = nice_ticks(x_end)
+
+    def px(x: float) -> float:
+        return left + (width - left - right) * x / x_end
+
+    def py(y: float) -> float:
+        return height - bottom - (height - top - bottom) * (y - y_start) / (y_end - y_start)
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
+        f'font-family="system-ui, DejaVu Sans, sans-serif" font-size="13"><title>{escape(title)}</title>'
+    ]
+    for tick in y_ticks:
+        parts.append(f'<line x1="{left}" x2="{width - right}" y1="{py(tick):.1f}" y2="{py(tick):.1f}" stroke="#ddd"/>')
+        parts.append(f'<text x="{left - 8}" y="{py(tick) + 4:.1f}" text-anchor="end" fill="#555">{tick:,.10g}</text>')
+    for tick in x_ticks:
+        parts.append(
+            f'<text x="{px(tick):.1f}" y="{height - bottom + 20}" text-anchor="middle" fill="#555">{tick:,.10g}</text>'
+        )
+    middle_x, middle_y = (left + width - right) / 2, (top + height - bottom) / 2
+    parts.append(f'<text x="{middle_x}" y="{height - 10}" text-anchor="middle">{escape(x_label)}</text>')
+    parts.append(
+        f'<text transform="translate(16 {middle_y}) rotate(-90)" text-anchor="middle">{escape(y_label)}</text>'
+    )
+    heights = _spread([py(float(s.y[-1])) for s in series], 16.0)
+    for s, colour, label in zip(series, _colours(len(series)), heights, strict=True):
+        upper = [f"{px(x):.1f},{py(y):.1f}" for x, y in zip(s.x, s.y + s.band, strict=True)]
+        lower = [f"{px(x):.1f},{py(max(y, y_start)):.1f}" for x, y in zip(s.x, s.y - s.band, strict=True)]
+        line = [f"{px(x):.1f},{py(y):.1f}" for x, y in zip(s.x, s.y, strict=True)]
+        parts.append(f'<polygon points="{" ".join(upper + lower[::-1])}" fill="{colour}" opacity="0.2"/>')
+        parts.append(f'<polyline points="{" ".join(line)}" fill="none" stroke="{colour}" stroke-width="2.2"/>')
+        place = f'x="{width - right + 8}" y="{label + 4:.1f}"'
+        parts.append(f'<text {place} fill="{colour}" font-weight="600">{escape(s.name)}</text>')
+    return "".join(parts) + "</svg>"
+
+
+def nice_ticks(end: float, about: int = 5) -> list[float]:
+    """Round numbers from 0 up to about `end`."""
+    raw = end / about
+    magnitude = 10.0 ** math.floor(math.log10(raw))
+    step = next(m * magnitude for m in (1.0, 2.0, 2.5, 5.0, 10.0) if m * magnitude >= raw * 0.999)
+    return [step * i for i in range(int(end / step + 1e-9) + 1)]
+
+
+def ticks_between(low: float, high: float) -> list[float]:
+    """Round numbers inside an interval."""
+    ticks = nice_ticks(high - low)
+    step = ticks[1] - ticks[0] if len(ticks) > 1 else high - low
+    first = math.ceil(low / step)
+    return [step * i for i in range(first, math.floor(high / step) + 1)]
+
+
+def _spread(positions: list[float], gap: float) -> list[float]:
+    """Positions pushed down just enough that neighbours are `gap` from each other."""
+    result = list(positions)
+    order = sorted(range(len(positions)), key=lambda i: positions[i])
+    for before, after in pairwise(order):
+        result[after] = max(result[after], result[before] + gap)
+    return result
+
+
+def _colours(count: int) -> list[str]:
+    return [PALETTE[i % len(PALETTE)] for i in range(count)]
+
+
+def _cell(value: CellText, kind: str) -> str:
+    if isinstance(value, bool):
+        return f'<td class="{"yes" if value else "no"}">{"yes" if value else "no"}</td>'
+    if isinstance(value, Note):
+        return f"<td{_class(kind)}>{escape(value.text)}<small>{escape(value.small)}</small></td>"
+    return f"<td{_class(kind)}>{escape(value)}</td>"
+
+
+def _class(kind: str) -> str:
+    return f' class="{kind}"' if kind else ""
+
+
+def _with_code(text: str) -> str:
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
+__all__ = [
+    "PALETTE", "CellText", "Note", "Series", "bullets", "code", "facts", "figure", "heading", "line_chart", "nice_ticks", "page",
+    "paragraph", "svg_of", "table", "ticks_between", "warning",
+]  # fmt: skip

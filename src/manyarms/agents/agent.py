@@ -1,0 +1,205 @@
+"""An agent: one belief, one decision, one stream of random numbers, and checks at the edge."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms._base import storage, validate
+from manyarms._base.typing import Array, Ints
+from manyarms.agents.decisions import Decision, Propensity, restore_decision
+from manyarms.beliefs import Belief, restore_belief
+from manyarms.errors import InvalidInput, StorageError
+
+Seed = int | np.random.Generator | None
+
+
+class Agent:
+    """Decides, learns, and can be saved.
+
+    >>> import manyarms as ma
+    >>> agent = ma.LinTS(ma.ActionPrior(actions=1000, mean=[0.0, 0.0], covariance=[[1.0, 0.0], [0.0, 1.0]]), seed=0)
+    >>> action = agent.decide([0.5, -0.2])
+    >>> agent.observe([0.5, -0.2], action, 1.0)
+    >>> agent.played
+    1
+    """
+
+    def __init__(self, belief: Belief, decision: Decision, seed: Seed = None, name: str = "agent") -> None:
+        self.belief = belief
+        self.decision = decision
+        self.rng = validate.seeded(seed)
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.actions:,} actions, {self.played:,} played, d={self.belief.dim}>"
+
+    # ---- deciding -----------------------------------------------------------------------------------------------------
+
+    def decide(
+        self,
+        x: npt.ArrayLike,
+        *,
+        candidates: npt.ArrayLike | None = None,
+        exclude: npt.ArrayLike | None = None,
+        k: int | None = None,
+        rng: Seed = None,
+    ) -> int | Ints:
+        """The action to take in context x, or the best k of them, best first.
+
+        x: one context (d,), or a batch (n, d), each with a draw of its own. candidates: only these; exclude: not these.
+        Returns an int, or arrays of shape (k,), (n,) or (n, k). rng: a generator or seed to use in place of the agent's own.
+        """
+        X, single = self.belief.contexts(x)
+        offer = self.belief.catalogue.offer(candidates, exclude)
+        number = 1 if k is None else validate.count("k", k)
+        if number > offer.total:
+            raise InvalidInput("k", number, f"at most {offer.total}, the number of actions offered")
+        generator = self.rng if rng is None else validate.seeded(rng)
+        picks = self.decision.pick(self.belief, X, offer, number, generator)
+        if single and k is None:
+            return int(self.decision.settle(offer, picks[0], generator)[0])
+        ids = np.array([self.decision.settle(offer, pick, generator) for pick in picks])
+        if k is None:
+            ids = ids[:, 0]
+        return cast(Ints, ids[0]) if single else ids
+
+    def propensity(
+        self,
+        x: npt.ArrayLike,
+        action: int,
+        *,
+        candidates: npt.ArrayLike | None = None,
+        exclude: npt.ArrayLike | None = None,
+        k: int = 1,
+        draws: int = 1000,
+        rng: Seed = None,
+    ) -> Propensity:
+        """How likely `decide` is to choose `action` in context x under the same filters.
+
+        Exact for decisions that do not draw, for epsilon-greedy and uniform; a Monte-Carlo estimate over `draws` decisions for
+        Thompson sampling, and it says so (`exact`, `draws`, `standard_error`). An action that the filters leave out has 0.
+        The estimate uses a generator of its own unless one is given: asking does not change the agent's next decision.
+        """
+        X, single = self.belief.contexts(x)
+        if not single:
+            raise InvalidInput("x", f"{len(X)} contexts", "one context")
+        catalogue = self.belief.catalogue
+        action = catalogue.check_one("action", action)
+        offer = catalogue.offer(candidates, exclude)
+        number, draws = validate.count("k", k), validate.count("draws", draws)
+        if number > offer.total:
+            raise InvalidInput("k", number, f"at most {offer.total}, the number of actions offered")
+        if rng is None:
+            # seeded by a copy of the agent's stream: neither a part of it nor a repetition of what comes next
+            rng = np.random.default_rng(copy.deepcopy(self.rng).integers(1 << 63, size=2))
+        generator = validate.seeded(rng)
+        return self.decision.propensity(self.belief, X[0], action, offer, number, draws, generator)
+
+    # ---- learning -----------------------------------------------------------------------------------------------------
+
+    def observe(self, x: npt.ArrayLike, action: int | npt.ArrayLike, reward: float | npt.ArrayLike) -> None:
+        """Learn what came of it: one row, or a batch of contexts (n, d), actions (n,) and rewards (n,).
+
+        A batch gives the same belief as its rows one by one, in any order.
+        """
+        catalogue, likelihood = self.belief.catalogue, self.belief.likelihood
+        X, single = self.belief.contexts(x)
+        if single:
+            ids = np.array([catalogue.check_one("action", action)])
+            rewards = validate.as_array("reward", reward, ())[None]
+        else:
+            ids = catalogue.check("action", cast(npt.ArrayLike, action), unique=False)
+            if len(ids) != len(X):
+                raise InvalidInput("action", f"{len(ids)} actions", f"{len(X)}, one for each context")
+            rewards = validate.as_array("reward", reward, (len(X),))
+        likelihood.check(rewards)
+        self.belief.observe(X, ids, rewards)
+
+    def posterior(self, action: int) -> tuple[Array, Array]:
+        """Mean (d,) and covariance (d, d) of an action's parameter, the root integrated out."""
+        ids = np.array([self.belief.catalogue.check_one("action", action)])
+        mean, covariance = self.belief.action_posterior(ids)
+        return mean[0], covariance[0]
+
+    # ---- the catalogue ------------------------------------------------------------------------------------------------
+
+    @property
+    def actions(self) -> int:
+        """How many actions there are that are not retired."""
+        return self.belief.catalogue.alive
+
+    @property
+    def played(self) -> int:
+        """How many different actions have been observed."""
+        return len(self.belief.catalogue.played)
+
+    def add_actions(
+        self,
+        number: int | None = None,
+        *,
+        weights: npt.ArrayLike | None = None,
+        covariance: npt.ArrayLike | None = None,
+    ) -> Ints:
+        """New actions at their prior; returns their ids, which continue the count. Nothing else changes.
+
+        weights: a row of mixing weights for each (mixed effects), or its matrix W_a; number: how many, where no rows tell.
+        covariance: prior covariances, where every action has its own.
+        """
+        given = None if covariance is None else validate.as_floats("covariance", covariance)
+        return self.belief.add_actions(weights, number, given)
+
+    def retire(self, actions: int | npt.ArrayLike) -> None:
+        """Never choose these again. What they taught stays; their ids are not used again."""
+        catalogue = self.belief.catalogue
+        listed = [actions] if np.isscalar(actions) else actions
+        ids = catalogue.check("actions", cast(npt.ArrayLike, listed), unique=True)
+        catalogue.retire(ids)
+
+    # ---- keeping ------------------------------------------------------------------------------------------------------
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the belief holds, prior and derived tables included."""
+        return self.belief.nbytes
+
+    def copy(self) -> Agent:
+        """An independent agent in the same state, random numbers included."""
+        return copy.deepcopy(self)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the whole agent to a folder; the next decision after loading is the same to the last bit."""
+        spec = {
+            "name": self.name,
+            "belief": self.belief.spec(),
+            "decision": {"kind": self.decision.kind, **self.decision.options()},
+            "generator": _plain(self.rng.bit_generator.state),
+        }
+        storage.save(folder, "agent", cast("dict[str, storage.JSON]", spec), self.belief.arrays())
+
+
+def _plain(state: object) -> object:
+    """A bit generator's state with lists in place of arrays."""
+    if isinstance(state, Mapping):
+        return {name: _plain(value) for name, value in state.items()}
+    return state.tolist() if isinstance(state, np.ndarray) else state
+
+
+def load(folder: str | Path) -> Agent:
+    """The agent that was saved in a folder."""
+    spec, arrays = storage.load(folder, "agent")
+    try:
+        decision_spec = dict(cast("dict[str, object]", spec["decision"]))
+        belief = restore_belief(cast("dict[str, object]", spec["belief"]), arrays)
+        decision = restore_decision(str(decision_spec.pop("kind")), decision_spec)
+        state = cast("dict[str, object]", spec["generator"])
+        generator = np.random.Generator(getattr(np.random, str(state["bit_generator"]))())
+        generator.bit_generator.state = state
+        return Agent(belief, decision, generator, str(spec["name"]))
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        raise StorageError(f"{folder}: the saved agent is incomplete or inconsistent ({error!r})") from error

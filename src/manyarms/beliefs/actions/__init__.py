@@ -1,0 +1,1 @@
+"""Internal: the catalogue of actions, exchangeable units, blocks, and the search over unplayed actions."""

@@ -1,0 +1,242 @@
+"""Which actions exist, which have been played, and which may be chosen now.
+
+Actions are the whole numbers 0 .. K-1; new ones continue the count and no number is used twice. A played action has a
+*slot*, its row in the leaves' tables, in order of first play; the others are only counted, by units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms._base import linalg, validate
+from manyarms._base.typing import Array, Ints
+from manyarms.beliefs.actions.units import Units, skip
+from manyarms.beliefs.growing import Growing
+from manyarms.errors import InvalidInput, UnknownAction
+
+
+@dataclass
+class Offer:
+    """What may be chosen in one decision.
+
+    slots: the played actions offered (None: all of them but `barred`). units: the units offered (None: all), with the
+    number of members offered of each. Members of a unit stay interchangeable under any filter.
+    """
+
+    catalogue: Catalogue
+    slots: Ints | None
+    barred: Ints
+    units: Ints | None
+    counts: Ints
+    total: int
+    withheld: dict[int, list[int]] = field(default_factory=dict)  # unit -> ranks that an `exclude` takes out
+    listed: dict[int, Ints] = field(default_factory=dict)  # unit -> the candidates that belong to it
+
+    @property
+    def fresh(self) -> int:
+        """How many unplayed actions are offered."""
+        played = len(self.catalogue.played) - len(self.barred) if self.slots is None else len(self.slots)
+        return self.total - played
+
+    def ids_of_slots(self) -> Ints:
+        """Ids of the played actions, in the order of the scores."""
+        ids = cast(Ints, self.catalogue.played.rows)
+        return ids if self.slots is None else ids[self.slots]
+
+    def unit_at(self, place: int) -> int:
+        """Unit at a place of `counts`."""
+        return place if self.units is None else int(self.units[place])
+
+    def member(self, place: int, rank: int) -> int:
+        """The action at that rank (ascending ids) among the offered members of the unit at that place."""
+        unit = self.unit_at(place)
+        if unit in self.listed:
+            return int(self.listed[unit][rank])
+        return self.catalogue.units.member(unit, skip(self.withheld.get(unit, []), rank))
+
+    def lowest(self, places: Ints, k: int) -> tuple[Ints, Ints]:
+        """The up to k lowest ids of each of these units: (ids, the place that each came from)."""
+        alone = self.counts[places] == 1
+        ids, owners = [self._only_members(places[alone])], [places[alone]]
+        for place in places[~alone].tolist():
+            number = min(k, int(self.counts[place]))
+            ids.append(np.array([self.member(place, rank) for rank in range(number)], dtype=np.int64))
+            owners.append(np.full(number, place))
+        return np.concatenate(ids), np.concatenate(owners)
+
+    def _only_members(self, places: Ints) -> Ints:
+        units = places if self.units is None else self.units[places]
+        table = self.catalogue.units
+        if table.unit_of is None and not table.single and not self.listed:
+            return table.represent[units]  # every unit is one action
+        return np.array([self.member(place, 0) for place in places.tolist()], dtype=np.int64)
+
+    def place_of(self, action: int) -> tuple[bool, int] | None:
+        """(True, place among the slots' scores) or (False, place of its unit), or None if it is not offered."""
+        slot = self.catalogue.slot_of.get(action)
+        if slot is not None:
+            if self.slots is None:
+                return None if slot in self.barred else (True, slot)
+            where = np.flatnonzero(self.slots == slot)
+            return (True, int(where[0])) if len(where) else None
+        unit = int(self.catalogue.units.unit(np.array([action]))[0])
+        if self.units is not None:
+            where = np.flatnonzero(self.units == unit)
+            if not len(where) or action not in self.listed[unit]:
+                return None
+            return False, int(where[0])
+        if action in self.catalogue.retired:
+            return None
+        rank = self.catalogue.units.rank(action, unit)
+        return None if rank in self.withheld.get(unit, ()) else (False, unit)
+
+
+def _whole_numbers(name: str, ids: npt.ArrayLike) -> Ints:
+    """A list of ids as an array; an empty one may have any type."""
+    try:
+        array = np.asarray(ids)
+    except ValueError:  # lists of different lengths
+        array = np.empty((0, 0))
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InvalidInput(name, validate.describe(ids), "a one-dimensional list of whole numbers, ids of actions")
+    return array.astype(np.int64, copy=False)
+
+
+class Catalogue:
+    """The actions of a belief."""
+
+    def __init__(self, actions: int, features: Array | None, distinct: bool) -> None:
+        self.size = validate.count("actions", actions)
+        self.distinct = distinct
+        self.units = Units(self.size, features, distinct)
+        self.played = Growing((), np.int64)
+        self.slot_of: dict[int, int] = {}
+        self.retired: dict[int, None] = {}  # in order of retirement
+        self._barred: Ints = np.empty(0, dtype=np.int64)  # slots of played actions that were retired
+
+    @property
+    def alive(self) -> int:
+        """Actions that are not retired."""
+        return self.size - len(self.retired)
+
+    def check(self, name: str, ids: npt.ArrayLike, *, unique: bool) -> Ints:
+        """Ids as an array; refuses what is unknown, retired, or (where it must not be) given twice."""
+        array = _whole_numbers(name, ids)
+        if not array.size:
+            return array
+        if array.min() < 0 or array.max() >= self.size:
+            bad = array[(array < 0) | (array >= self.size)][0]
+            raise UnknownAction(name, f"action {bad}", f"ids from 0 to {self.size - 1}")
+        if self.retired:
+            gone = np.isin(array, np.fromiter(self.retired, np.int64, len(self.retired)))
+            if gone.any():
+                raise UnknownAction(name, f"action {array[gone][0]}, which is retired", "actions that are not retired")
+        if unique and len(array) > 1:
+            ordered = np.sort(array)
+            twice = ordered[1:][ordered[1:] == ordered[:-1]]
+            if twice.size:
+                raise UnknownAction(name, f"action {twice[0]} more than once", "every action at most once")
+        return array
+
+    def check_one(self, name: str, action: object) -> int:
+        """One id that exists and is not retired."""
+        if not isinstance(action, int | np.integer) or isinstance(action, bool):
+            raise InvalidInput(name, validate.describe(action), "a whole number, the id of an action")
+        if not 0 <= action < self.size:
+            raise UnknownAction(name, f"action {action}", f"an id from 0 to {self.size - 1}")
+        if action in self.retired:
+            raise UnknownAction(name, f"action {action}, which is retired", "an action that is not retired")
+        return int(action)
+
+    def play(self, action: int) -> tuple[int, bool]:
+        """Slot of an action that is being observed, and whether it is new."""
+        slot = self.slot_of.get(action)
+        if slot is not None:
+            return slot, False
+        slot = len(self.played)
+        self.slot_of[action] = slot
+        self.played.append(action)
+        self.units.take(action)
+        return slot, True
+
+    def add(self, number: int, features: Array | None) -> Ints:
+        """New actions (their features are already in the table); returns their ids."""
+        ids = np.arange(self.size, self.size + number)
+        self.size += number
+        if not self.units.add(number):
+            self.units = Units(self.size, features, self.distinct)
+            for action in (*self.played.rows.tolist(), *(a for a in self.retired if a not in self.slot_of)):
+                self.units.take(action)
+        return ids
+
+    def retire(self, ids: Ints) -> None:
+        """Never offer these again; what they have taught stays."""
+        for action in ids.tolist():
+            self.retired[action] = None
+            slot = self.slot_of.get(action)
+            if slot is None:
+                self.units.take(action)
+            else:
+                self._barred = np.append(self._barred, slot)
+
+    def offer(self, candidates: npt.ArrayLike | None = None, exclude: npt.ArrayLike | None = None) -> Offer:
+        """What may be chosen, checked; raises if nothing is left."""
+        if candidates is not None:
+            chosen = self.check("candidates", candidates, unique=True)
+            if exclude is not None:
+                chosen = chosen[~np.isin(chosen, self._excluded(exclude))]
+            offer = self._of_candidates(chosen)
+        elif exclude is not None:
+            offer = self._without(self._excluded(exclude))
+        else:
+            offer = Offer(self, None, self._barred, None, self.units.counts, self.alive)
+        if offer.total == 0:
+            raise InvalidInput("candidates", "an empty set", "at least one action that is neither retired nor excluded")
+        return offer
+
+    def _excluded(self, exclude: npt.ArrayLike) -> Ints:
+        """Ids to leave out; one that is retired already, or comes twice, does no harm."""
+        array = np.unique(_whole_numbers("exclude", exclude))
+        if array.size and (array[0] < 0 or array[-1] >= self.size):
+            bad = array[0] if array[0] < 0 else array[-1]
+            raise UnknownAction("exclude", f"action {bad}", f"ids from 0 to {self.size - 1}")
+        if self.retired and array.size:
+            array = array[~np.isin(array, np.fromiter(self.retired, np.int64, len(self.retired)))]
+        return array
+
+    def _split(self, ids: Ints) -> tuple[Ints, Ints]:
+        """Slots of the played ones, and the ids of the others."""
+        slots = np.fromiter((self.slot_of.get(a, -1) for a in ids.tolist()), np.int64, len(ids))
+        return slots[slots >= 0], ids[slots < 0]
+
+    def _of_candidates(self, ids: Ints) -> Offer:
+        slots, fresh = self._split(ids)
+        fresh = np.sort(fresh)
+        units = self.units.unit(fresh)
+        order = np.argsort(units, kind="stable")
+        labels = units[order]
+        starts = linalg.first_rows(labels) if len(labels) else np.empty(0, dtype=np.int64)
+        groups = np.split(fresh[order], starts[1:]) if len(labels) else []
+        kinds = labels[starts]
+        counts = np.diff(np.append(starts, len(labels)))
+        listed = dict(zip(kinds.tolist(), groups, strict=True))
+        none = np.empty(0, dtype=np.int64)
+        return Offer(self, slots, none, kinds, counts, len(ids), listed=listed)
+
+    def _without(self, ids: Ints) -> Offer:
+        slots, fresh = self._split(ids)
+        barred = np.union1d(self._barred, slots)
+        counts, withheld = self.units.counts, dict[int, list[int]]()
+        if len(fresh):
+            counts = counts.copy()
+            units = self.units.unit(fresh)
+            np.subtract.at(counts, units, 1)
+            for action, unit in zip(fresh.tolist(), units.tolist(), strict=True):
+                withheld.setdefault(unit, []).append(self.units.rank(action, unit))
+            for ranks in withheld.values():
+                ranks.sort()
+        return Offer(self, None, barred, None, counts, self.alive - len(ids), withheld=withheld)

@@ -1,0 +1,264 @@
+"""The demonstration's last part: what can be promised of a learned policy, and what it is truly worth."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from importlib import util
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from manyarms._base import html as report
+from manyarms.certificates import Certificate, Improvement, Prior, certify, improvement
+from manyarms.errors import MissingExtra
+from manyarms.logs import LoggedData
+from manyarms.objectives import ES, IPS, PACBayes, cLPI
+from manyarms.policies import GaussianPolicy, SoftmaxPolicy
+from manyarms.worlds import SupervisedWorld
+from manyarms_thesis.harness.figures import drawing, finish
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large this part is; the defaults end within forty seconds on two cores."""
+
+    rows: tuple[int, ...] = (1_000, 4_000, 16_000)
+    population: int = 20_000
+    classes: int = 10
+    dim: int = 20
+    noise: float = 1.5
+    eta0: float = 0.1  # how much better than chance the logging policy is
+    epochs: int = 5
+    least_visits: int = 40_000  # rows that learning looks at, however small the log
+    delta: float = 0.05
+
+
+DEFAULT = Sizes()
+BATCH, RATE = 256, 0.1
+PRIOR_SHARE = 0.2
+BOUND, SPLIT, PLAIN = "ES bound", "ES bound, prior from a fifth", "plain IPS"
+METHODS = (BOUND, SPLIT, PLAIN)
+COLOURS = dict(zip(METHODS, report.PALETTE, strict=False))
+COLUMNS = ("rounds", "learned by", "IPS on its rows", "certificate", "true value", "better than the logger?")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A learned policy: what its rows seem to say, what is certified, and the truth."""
+
+    rows: int
+    name: str
+    seeming: float
+    certificate: Certificate
+    gain: Improvement
+    truth: float
+
+    def cells(self) -> tuple[str, ...]:
+        """The line of a table."""
+        made, gain = self.certificate, self.gain
+        words = f"certified, by {gain.lower:.3f}" if gain.certified else "not certified"
+        return (
+            f"{self.rows:,}", self.name, f"{self.seeming:.3f}", f"[{made.lower:.3f}, {made.upper:.3f}]",
+            f"{self.truth:.3f}", words,
+        )  # fmt: skip
+
+
+def safe_to_ship(console: Console, seed: int, out: Path, sizes: Sizes = DEFAULT) -> list[str]:
+    """Logs of several sizes; a policy learned by a bound, one by plain IPS, and their certificates beside the truth."""
+    console.print(
+        f"\nIs a policy that was learned from a log safe to ship? {sizes.classes} actions, rewards 0 or 1; a policy learned by a "
+        f"lower bound on its value, one by plain IPS, and certificates at delta = {sizes.delta:g} from the same rows.",
+        highlight=False,
+    )
+    started = time.monotonic()
+    if util.find_spec("torch") is None:
+        missing = MissingExtra("torch", "torch", "learning policies from logs")
+        console.print(f"left out: {missing}", style="yellow", highlight=False)
+        return [report.heading("Is it safe to ship?"), report.warning(f"Left out: {missing}")]
+    world = world_of(sizes, seed)
+    logged = float(world.value(world.logging(sizes.eta0), "logged"))
+    lines = []
+    for line in learned(world, sizes, seed):
+        lines.append(line)
+        console.print(f"{line.rows:,} rounds: {line.name}", style="dim", highlight=False)
+    table = Table(title=f"the logging policy's true value is {logged:.3f}", title_justify="left")
+    for column in COLUMNS:
+        table.add_column(column, justify="left" if column in (COLUMNS[1], COLUMNS[-1]) else "right")
+    for line in lines:
+        table.add_row(*line.cells(), end_section=line.name == METHODS[-1])
+    console.print(table)
+    console.print(verdict(lines), highlight=False)
+    picture = _picture(lines, logged, out / "figures", sizes)
+    console.print(f"picture: {picture.with_suffix('.png')}", highlight=False, soft_wrap=True)
+    console.print(f"{time.monotonic() - started:.0f} s", style="dim", highlight=False)
+    return _blocks(lines, logged, picture, sizes)
+
+
+def world_of(sizes: Sizes, seed: int) -> SupervisedWorld:
+    """Contexts around one random centre an action; playing that action earns 1."""
+    rng = np.random.default_rng([seed, sizes.classes, sizes.dim])
+    centres = rng.standard_normal((sizes.classes, sizes.dim))
+    y = rng.integers(sizes.classes, size=sizes.population)
+    X = centres[y] + sizes.noise * rng.standard_normal((sizes.population, sizes.dim))
+    return SupervisedWorld.from_data(X, y, seed=seed)
+
+
+def learned(world: SupervisedWorld, sizes: Sizes, seed: int) -> Iterator[Line]:
+    """A line for every size of the log and every way to learn from it."""
+    import torch
+
+    if torch.get_num_threads() > 1:  # products this small do not gain by threads
+        torch.set_num_threads(1)
+    ways: dict[str, Callable[[SupervisedWorld, LoggedData, Sizes, int], _Found]] = {
+        BOUND: _by_the_bound, SPLIT: _from_a_learned_prior, PLAIN: _by_plain_ips,
+    }  # fmt: skip
+    for rows in sizes.rows:
+        # drawn anew from the same contexts, so that the world knows the truth exactly; the ids tell equal rounds apart
+        log = world.log(sizes.eta0, seed + rows, rows=rows)
+        log = replace(log, event_ids=np.arange(rows).astype(np.str_))
+        for name in METHODS:
+            policy, prior, on = ways[name](world, log, sizes, seed)
+            made = certify(policy, on, prior=prior, delta=sizes.delta)
+            gain = improvement(policy, on, prior=prior, delta=sizes.delta)
+            yield Line(rows, name, _seeming(policy, on), made, gain, float(world.value(policy, "logged")))
+
+
+_Found = tuple[GaussianPolicy, Prior, LoggedData]
+
+
+def _by_the_bound(world: SupervisedWorld, log: LoggedData, sizes: Sizes, seed: int) -> _Found:
+    start = GaussianPolicy(world.logging(sizes.eta0).actions)
+    return _learn(log, start, PACBayes(ES("adaptive"), sizes.delta), sizes, seed), Prior.of(start), log
+
+
+def _by_plain_ips(world: SupervisedWorld, log: LoggedData, sizes: Sizes, seed: int) -> _Found:
+    start = GaussianPolicy(world.logging(sizes.eta0).actions)
+    return _learn(log, start, IPS(), sizes, seed), Prior.of(start), log
+
+
+def _from_a_learned_prior(world: SupervisedWorld, log: LoggedData, sizes: Sizes, seed: int) -> _Found:
+    from manyarms.learning import learn
+
+    first, rest = log.split(PRIOR_SHARE, seed)
+    begin = SoftmaxPolicy(world.logging(sizes.eta0).actions)
+    before = learn(
+        first, begin, cLPI(), epochs=_epochs(first, sizes), batch=BATCH, learning_rate=RATE, seed=seed
+    ).policy
+    assert isinstance(before, SoftmaxPolicy)
+    start = GaussianPolicy(before.actions)
+    policy = _learn(rest, start, PACBayes(ES("adaptive"), sizes.delta), sizes, seed)
+    return policy, Prior.of(start, learned_from=first), rest
+
+
+def _learn(
+    log: LoggedData, start: GaussianPolicy, objective: IPS | PACBayes, sizes: Sizes, seed: int
+) -> GaussianPolicy:
+    from manyarms.learning import learn
+
+    found = learn(
+        log, start, objective, epochs=_epochs(log, sizes), batch=BATCH, learning_rate=RATE, seed=seed, device="cpu",
+        certified=False,
+    ).policy  # fmt: skip
+    assert isinstance(found, GaussianPolicy)
+    return found
+
+
+def _epochs(log: LoggedData, sizes: Sizes) -> int:
+    return max(sizes.epochs, math.ceil(sizes.least_visits / len(log)))
+
+
+def _seeming(policy: GaussianPolicy, log: LoggedData) -> float:
+    """What IPS says on the rows that the policy was learned from."""
+    assert log.propensities is not None
+    return float(np.mean(policy.probabilities_of(log.contexts, log.actions) / log.propensities * log.rewards))
+
+
+def verdict(lines: list[Line]) -> str:
+    """What came out at the largest log, in words."""
+    last = {line.name: line for line in lines if line.rows == lines[-1].rows}
+    plain, split = last[PLAIN], last[SPLIT]
+    inside = sum(line.truth in line.certificate for line in lines)
+    return (
+        f"With {plain.rows:,} rounds, plain IPS promises {plain.seeming:.3f}, is worth {plain.truth:.3f}, and its certificate "
+        f"says {plain.certificate.lower:.3f}; learned by the bound from a prior that a fifth of the rows gave: worth "
+        f"{split.truth:.3f}, certified at {split.certificate.lower:.3f}. "
+        f"{inside} of {len(lines)} certificates hold the truth."
+    )
+
+
+def _picture(lines: list[Line], logged: float, folder: Path, sizes: Sizes) -> Path:
+    with drawing(1, 2) as (figure, axes):
+        growing, last = axes
+        for name in METHODS:
+            own = [line for line in lines if line.name == name]
+            x = [line.rows for line in own]
+            colour = COLOURS[name]
+            growing.plot(
+                x, [line.certificate.lower for line in own], color=colour, marker="o", markersize=4, label=name
+            )
+            growing.plot(x, [line.truth for line in own], color=colour, linestyle=":", marker="x", markersize=4)
+        growing.set_xscale("log")
+        growing.set_xticks(sizes.rows, [f"{rows:,}" for rows in sizes.rows])
+        growing.minorticks_off()
+        growing.set_xlabel("rounds in the log")
+        growing.set_ylabel("value")
+        growing.set_title("full: certified; dotted: true")
+        largest = [line for line in lines if line.rows == sizes.rows[-1]]
+        for place, line in enumerate(reversed(largest)):
+            colour, made = COLOURS[line.name], line.certificate
+            last.plot(
+                [made.lower, made.upper], [place, place], color=colour, linewidth=4, alpha=0.5, solid_capstyle="butt"
+            )
+            last.plot([line.truth], [place], "x", color="#1a1a1a", markersize=7, label="true value")
+            last.plot([line.seeming], [place], "o", color=colour, markerfacecolor="white", markersize=6)
+        last.set_yticks(range(len(largest)), [line.name.replace(", ", ",\n") for line in reversed(largest)])
+        last.set_ylim(-0.6, len(largest) - 0.4)
+        last.set_xlabel("value; circle: IPS on the learned rows")
+        last.set_title(f"certificates, {sizes.rows[-1]:,} rounds")
+        for axis, line_at in ((growing, growing.axhline), (last, last.axvline)):
+            line_at(logged, color="#555555", linestyle="--", linewidth=1, label="logging policy")
+            axis.set_axisbelow(True)
+        growing.set_ylim(bottom=-0.02)
+        title = f"{sizes.classes} actions, delta = {sizes.delta:g}"
+        return finish(figure, axes, folder, "safe", title)
+
+
+def _blocks(lines: list[Line], logged: float, picture: Path, sizes: Sizes) -> list[str]:
+    return [
+        report.heading("Is it safe to ship?"),
+        report.paragraph(
+            f"All policies are Gaussian, start at the logging policy (true value {logged:.3f}), and are certified on the rows "
+            "that they were learned from. Plain IPS takes what its rows promise and goes far from its start, for which a "
+            "certificate has to pay, however good the policy is: the log alone cannot tell. The bound goes as far as its rows "
+            "allow, which is little with few of them. A prior learned from a fifth of the rows costs those rows, and gives the "
+            "rest a start from which little has to be moved."
+        ),
+        report.paragraph(verdict(lines)),
+        report.figure(report.svg_of(picture, "safe"), "Certified lower ends and true values; certificates at the largest log."),
+        report.table(COLUMNS, [line.cells() for line in lines], numbers=(COLUMNS[0], *COLUMNS[2:5])),
+        report.code(_code(sizes)),
+    ]  # fmt: skip
+
+
+def _code(sizes: Sizes) -> str:
+    return f"""\
+import numpy as np
+import manyarms as ma
+
+rng = np.random.default_rng(0)
+y = rng.integers({sizes.classes}, size={sizes.population:_})
+X = rng.standard_normal(({sizes.classes}, {sizes.dim}))[y] + {sizes.noise:g} * rng.standard_normal((len(y), {sizes.dim}))
+log = ma.worlds.SupervisedWorld.from_data(X, y).log(eta0={sizes.eta0:g}, seed=1)
+start = ma.GaussianPolicy(log.logging.actions)
+result = ma.learn(log, start, ma.PACBayes(ma.ES(alpha="adaptive"), delta={sizes.delta:g}), learning_rate={RATE:g}, seed=0)
+print(result.certificate)
+print(ma.improvement(result.policy, log, prior=ma.Prior.of(start)))
+"""
+
+
+__all__ = ["Line", "Sizes", "learned", "safe_to_ship", "verdict", "world_of"]

@@ -1,0 +1,203 @@
+"""Arrow's arrays as columns, and a log as an Arrow table. pyarrow is imported when it is needed, and only then."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from manyarms._base.typing import AnyArray
+from manyarms.errors import DataError, InvalidInput, MissingExtra
+from manyarms.logs.columns import ESTIMATE
+from manyarms.logs.data import LoggedData
+from manyarms.logs.tables import Column, Kind, Stated, number_column
+
+METADATA = b"manyarms"
+VERSION = 1
+
+
+def pyarrow(purpose: str) -> Any:
+    """The package pyarrow, or an error that says what to install."""
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise MissingExtra("pyarrow", "experiments", purpose) from error
+    return pa
+
+
+def kind_of(type_: Any) -> Kind:
+    """The kind of a column of an Arrow type."""
+    types = pyarrow("reading Arrow").types
+    if types.is_dictionary(type_):
+        return kind_of(type_.value_type)
+    if types.is_boolean(type_) or types.is_integer(type_) or types.is_floating(type_) or types.is_decimal(type_):
+        return Kind("number")
+    if types.is_string(type_) or types.is_large_string(type_) or types.is_string_view(type_):
+        return Kind("text")
+    if types.is_timestamp(type_) or types.is_date(type_):
+        return Kind("time")
+    if types.is_fixed_size_list(type_) and kind_of(type_.value_type).name == "number":
+        return Kind("vector", int(type_.list_size))
+    if (types.is_list(type_) or types.is_large_list(type_)) and kind_of(type_.value_type).name == "number":
+        return Kind("vector", None)
+    return Kind("mixed")
+
+
+def column_of_arrow(name: str, array: Any, first_row: int) -> Column:
+    """A column from an Arrow array (not a chunked one)."""
+    pa = pyarrow("reading Arrow")
+    if pa.types.is_dictionary(array.type) and kind_of(array.type).name != "text":
+        array = array.dictionary_decode()
+    kind = kind_of(array.type).name
+    missing = np.asarray(array.is_null()) if array.null_count else None
+    if kind == "number":
+        if pa.types.is_decimal(array.type) or array.type == pa.float16():
+            array = array.cast(pa.float64())
+        if missing is not None:
+            array = array.fill_null(False if pa.types.is_boolean(array.type) else 0)
+        return number_column(array.to_numpy(zero_copy_only=False), missing)
+    if kind == "time":
+        values = array.cast(pa.timestamp("us", tz=getattr(array.type, "tz", None)), safe=False)
+        return Column(values.to_numpy(zero_copy_only=False).astype("datetime64[us]"), missing)
+    if kind == "text":
+        coded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+        texts = coded.dictionary.to_pylist()
+        codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        return _texts(texts, codes)
+    if kind == "vector":
+        return _vectors(pa, name, array, missing, first_row)
+    raise unfit(name, array.type)
+
+
+def unfit(name: str, type_: Any) -> InvalidInput:
+    """The complaint about a column that has no place in a log."""
+    return InvalidInput(f"column {name!r}", f"Arrow's type {type_}", "numbers, texts, times or lists of numbers")
+
+
+def _texts(texts: list[str | None], codes: AnyArray) -> Column:
+    if None in texts or len(set(texts)) < len(texts):  # a dictionary may hold nulls and repeat itself
+        first: dict[str, int] = {}
+        places = [-1 if text is None else first.setdefault(text, len(first)) for text in texts]
+        codes = np.array([*places, -1], dtype=np.int64)[codes]
+        texts = list(first)
+    gone = codes < 0
+    known = np.array(texts, dtype=np.str_) if texts else np.empty(0, dtype="U1")
+    return Column(codes, gone if gone.any() else None, known)
+
+
+def _vectors(pa: Any, name: str, array: Any, missing: AnyArray | None, first_row: int) -> Column:
+    if pa.types.is_fixed_size_list(array.type):
+        width = int(array.type.list_size)
+    else:
+        lengths = np.asarray(array.value_lengths().fill_null(-1))
+        known = lengths[lengths >= 0]
+        width = int(known[0]) if len(known) else 0
+        ragged = (lengths >= 0) & (lengths != width)
+        if ragged.any():
+            row = int(np.argmax(ragged))
+            came = f"{lengths[row]} numbers at row {first_row + row}"
+            raise InvalidInput(f"column {name!r}", came, f"{width} numbers in every row, as in the rows before")
+    flat = array.flatten().to_numpy(zero_copy_only=False)  # flatten leaves out what is null
+    if missing is None:
+        return Column(flat.reshape(len(array), width))
+    values = np.full((len(array), width), np.nan)
+    values[~missing] = flat.reshape(-1, width)
+    return Column(values, missing)
+
+
+# ---- a log as a table
+
+
+def schema_of(log: LoggedData) -> Any:
+    """The schema of the table that `table_of_log` gives, with what a log knows about itself in the metadata."""
+    pa = pyarrow("writing Parquet")
+    fields = [
+        pa.field("context", pa.list_(pa.float64(), log.dim), nullable=False),
+        pa.field(
+            "action",
+            pa.int64() if log.catalogue is None else pa.dictionary(pa.int32(), pa.string()),
+            nullable=False,
+        ),
+        pa.field("reward", pa.float64(), nullable=False),
+    ]
+    if log.propensities is not None:
+        name = ESTIMATE if log.propensities_are_estimates else "propensity"
+        fields.append(pa.field(name, pa.float64(), nullable=False))
+    if log.support is not None:
+        fields.append(pa.field("support", pa.list_(pa.int64(), log.support.shape[1]), nullable=False))
+    if log.support_probabilities is not None:
+        width = log.support_probabilities.shape[1]
+        fields.append(pa.field("support_probabilities", pa.list_(pa.float64(), width), nullable=False))
+    if log.event_ids is not None:
+        fields.append(pa.field("event_id", pa.string()))
+    if log.timestamps is not None:
+        fields.append(pa.field("timestamp", pa.timestamp("us")))
+    if log.groups is not None:
+        fields.append(pa.field("group", pa.string() if log.groups.dtype.kind == "U" else pa.int64()))
+    notes = list(log.notes)
+    if log.logging is not None:
+        notes.append("the logging policy itself was at hand when this was written, but is not part of the file")
+    told = {
+        "version": VERSION,
+        "action_count": log.action_count,
+        "propensities_are_estimates": log.propensities_are_estimates,
+        "catalogue": None if log.catalogue is None else list(log.catalogue),
+        "encoder": None if log.encoder is None else log.encoder.as_json(),
+        "notes": notes,
+    }
+    return pa.schema(fields, metadata={METADATA: json.dumps(told)})
+
+
+def table_of_log(log: LoggedData, schema: Any) -> Any:
+    """A log's rounds as an Arrow table of the schema."""
+    pa = pyarrow("writing Parquet")
+
+    def vectors(values: AnyArray, type_: Any) -> Any:
+        return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel(), type=type_), values.shape[1])
+
+    def field(name: str) -> Any:
+        if name == "context":
+            return vectors(log.contexts, pa.float64())
+        if name == "action":
+            if log.catalogue is None:
+                return pa.array(log.actions)
+            rows, codes = np.unique(log.actions, return_inverse=True)
+            ids = pa.array(log.catalogue.ids(rows), pa.string())
+            return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), ids)
+        if name == "support":
+            return vectors(np.asarray(log.support), pa.int64())
+        if name == "support_probabilities":
+            return vectors(np.asarray(log.support_probabilities), pa.float64())
+        own = {"reward": "rewards", "event_id": "event_ids", "timestamp": "timestamps", "group": "groups"}
+        value = np.asarray(getattr(log, own.get(name, "propensities")))
+        if name == "timestamp":
+            value = value.astype("datetime64[us]")
+        return pa.array(value.tolist() if value.dtype.kind == "U" else value, schema.field(name).type)
+
+    return pa.Table.from_arrays([field(name) for name in schema.names], schema=schema)
+
+
+def stated_in(metadata: Mapping[bytes, bytes] | None, source: str) -> Stated:
+    """What a file that we wrote says about itself; nothing for a file of somebody else."""
+    if not metadata or METADATA not in metadata:
+        return Stated()
+    try:
+        told = json.loads(metadata[METADATA])
+        if told["version"] != VERSION:
+            raise DataError(f"{source}: written as version {told['version']} of our logs; this release reads {VERSION}")
+        return Stated(
+            action_count=int(told["action_count"]),
+            propensities_are_estimates=bool(told["propensities_are_estimates"]),
+            catalogue_ids=None if told["catalogue"] is None else tuple(told["catalogue"]),
+            encoder=told["encoder"],
+            notes=tuple(told["notes"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{source}: what it says about itself cannot be read: {error!r}") from error
+
+
+__all__ = ["column_of_arrow", "kind_of", "pyarrow", "schema_of", "stated_in", "table_of_log", "unfit"]

@@ -1,0 +1,157 @@
+"""Parquet in and out, row group by row group: a file may be larger than memory both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from manyarms._base import validate
+from manyarms.errors import DataError, InvalidInput
+from manyarms.logs.assemble import CatalogueOption, EncoderOption, TableLog
+from manyarms.logs.columns import Columns
+from manyarms.logs.data import CHUNK, LoggedData, LogSource
+from manyarms.logs.files import reading, write_atomically
+from manyarms.logs.formats.arrow import column_of_arrow, kind_of, pyarrow, schema_of, stated_in, table_of_log, unfit
+from manyarms.logs.tables import Kind, Stated, Table
+
+BUFFER = 1 << 20  # bytes of a column read at a time, so that one huge row group needs no more memory than a small one
+
+
+class ParquetTables:
+    """A Parquet file as tables; only the columns asked for are read."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        with self._open() as file:
+            self._schema = file.schema_arrow
+            self._rows = int(file.metadata.num_rows)
+            self._metadata = file.metadata
+        self._stated = stated_in(self._schema.metadata, str(self.path))
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
+    @property
+    def row_count(self) -> int | None:
+        return self._rows
+
+    @property
+    def stated(self) -> Stated:
+        return self._stated
+
+    def kinds(self) -> dict[str, Kind]:
+        return {field.name: kind_of(field.type) for field in self._schema}
+
+    def complaint(self, column: str) -> InvalidInput:
+        return unfit(column, self._schema.field(column).type)
+
+    def as_texts(self, columns: Collection[str]) -> ParquetTables:
+        return self
+
+    def largest(self, column: str) -> int | None:
+        """From the statistics in the file's footer."""
+        largest = -1
+        for group in range(self._metadata.num_row_groups):
+            row_group = self._metadata.row_group(group)
+            for place in range(row_group.num_columns):
+                chunk = row_group.column(place)
+                if chunk.path_in_schema == column:
+                    known = chunk.statistics
+                    if known is None or not known.has_min_max or not isinstance(known.max, int):
+                        return None
+                    largest = max(largest, known.max)
+        return largest if largest >= 0 else None
+
+    def tables(self, columns: Sequence[str], rows: int) -> Iterator[Table]:
+        first = 0
+        with self._open() as file:
+            batches = file.iter_batches(batch_size=rows, columns=list(columns), use_threads=False)
+            for batch in batches:
+                named = zip(batch.schema.names, batch.columns, strict=True)
+                yield Table({n: column_of_arrow(n, array, first) for n, array in named}, batch.num_rows, first)
+                first += batch.num_rows
+
+    @contextmanager
+    def _open(self) -> Iterator[Any]:
+        pa = pyarrow("reading Parquet")
+        import pyarrow.parquet as parquet
+
+        with reading(self.path):
+            if self.path.is_dir():
+                raise DataError(f"{self.path}: a folder; name one Parquet file")
+            try:
+                file = parquet.ParquetFile(self.path, buffer_size=BUFFER, pre_buffer=False)
+                with file:
+                    yield file
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                reason = str(error).splitlines()[0]
+                raise DataError(f"{self.path}: no readable Parquet file, or a truncated one ({reason})") from error
+
+
+class ParquetLog(TableLog):
+    """A LogSource over a Parquet file of any size; the arguments are those of TableLog.
+
+    >>> log = ParquetLog("rounds.parquet", Columns(action="item", reward="click"))  # doctest: +SKIP
+    >>> sum(chunk.rewards.sum() for chunk in log.chunks())                          # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        columns: Columns | None = None,
+        *,
+        action_count: int | None = None,
+        catalogue: CatalogueOption = None,
+        encoder: EncoderOption = None,
+        drop_missing: bool = False,
+    ) -> None:
+        super().__init__(
+            ParquetTables(path), columns, action_count=action_count, catalogue=catalogue, encoder=encoder,
+            drop_missing=drop_missing,
+        )  # fmt: skip
+
+
+def read_parquet(
+    path: Path | str,
+    columns: Columns | None = None,
+    *,
+    action_count: int | None = None,
+    catalogue: CatalogueOption = None,
+    encoder: EncoderOption = None,
+    drop_missing: bool = False,
+) -> LoggedData:
+    """A Parquet file in memory; the arguments are those of TableLog."""
+    return ParquetLog(
+        path, columns, action_count=action_count, catalogue=catalogue, encoder=encoder, drop_missing=drop_missing
+    ).collect()
+
+
+def to_parquet(source: LogSource, path: Path | str, *, rows_per_group: int = CHUNK) -> None:
+    """Write a log, or a source of any size chunk by chunk; the file appears when it is complete, or not at all.
+
+    Contexts are written as fixed-size lists. The number of actions, the catalogue, the encoder, the notes, and whether
+    propensities are estimates travel in the file's metadata: `read_parquet` gives the same log back.
+    """
+    rows = validate.count("rows_per_group", rows_per_group)
+    pyarrow("writing Parquet")
+    import pyarrow.parquet as parquet
+
+    def write(stream: BinaryIO) -> None:
+        writer: Any = None
+        try:
+            for chunk in source.chunks(rows):
+                if writer is None:
+                    schema = schema_of(chunk)
+                    writer = parquet.ParquetWriter(stream, schema, compression="zstd", compression_level=1)
+                writer.write_table(table_of_log(chunk, schema), row_group_size=rows)
+        finally:
+            if writer is not None:
+                writer.close()
+
+    write_atomically(path, write)
+
+
+__all__ = ["ParquetLog", "ParquetTables", "read_parquet", "to_parquet"]

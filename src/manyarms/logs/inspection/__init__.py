@@ -1,0 +1,208 @@
+"""Inspection: what is in a log, what is wrong with it, and what to do about it, before anything is learned from it.
+
+    found = inspect("rounds.parquet")
+    for finding in found.findings:
+        print(finding.level, finding.what, finding.advice, sep=": ")
+    write_page(found, "inspection.html")
+
+A log that `read_parquet` would refuse is inspected all the same: that is the point. One pass, in bounded memory.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manyarms._base import validate
+from manyarms._base.storage import write_text_atomically
+from manyarms.errors import InvalidInput
+from manyarms.logs.assemble import TableLog
+from manyarms.logs.columns import Columns, Resolved
+from manyarms.logs.data import CHUNK, LoggedData
+from manyarms.logs.formats.csv import CsvTables
+from manyarms.logs.formats.dsjson import read_dsjson
+from manyarms.logs.formats.frames import tables_of_frame
+from manyarms.logs.formats.parquet import ParquetTables
+from manyarms.logs.inspection.findings import findings
+from manyarms.logs.inspection.measure import Measures
+from manyarms.logs.inspection.page import page
+from manyarms.logs.inspection.summary import (
+    MOST_SHOWN,
+    ActionRow,
+    Distribution,
+    Finding,
+    Histogram,
+    Inspection,
+    MissingColumn,
+    Overlap,
+    RepeatCount,
+    action_row,
+    distribution,
+    missing_columns,
+    overlap,
+)
+from manyarms.logs.opening import format_of
+from manyarms.logs.tables import Column, MemoryTables, Stated, Table, TableSource, number_column, text_column
+
+
+def inspect(
+    source: Path | str | LoggedData | TableLog | TableSource | Any,
+    columns: Columns | None = None,
+    *,
+    action_count: int | None = None,
+    rows_per_chunk: int = CHUNK,
+) -> Inspection:
+    """Look through a log once.
+
+    source        a file (.parquet, .csv, .tsv, .dsjson, .json, .jsonl; text also with .gz), a log in memory, a source
+                  of chunks such as ParquetLog, or a data frame
+    columns       which column is what, as for reading; guessed where not said
+    action_count  how many actions there are, where the log does not say
+    """
+    tables, notes = _tables(source)
+    if isinstance(source, TableLog):
+        resolved, action_count = source.columns, action_count or source.action_count
+    else:
+        resolved = (columns or Columns()).resolve(tables.kinds(), tables.name)
+    kinds = tables.kinds()
+    if not isinstance(tables, CsvTables):  # there, mixed columns can still be looked at
+        for name in resolved.all:
+            if kinds[name].name == "mixed":
+                raise tables.complaint(name)
+    measures = Measures(resolved, kinds)
+    measures.mixed = {
+        name: str(tables.complaint(name).came) for name in resolved.context if kinds[name].name == "mixed"
+    }
+    for table in tables.tables(resolved.all, validate.count("rows_per_chunk", rows_per_chunk)):
+        measures.see(table)
+    if not measures.rows:
+        raise InvalidInput(tables.name, "no row", "at least one round")
+    return _inspection(tables, resolved, measures, action_count, notes)
+
+
+def write_page(found: Inspection, path: Path | str) -> None:
+    """The inspection as one HTML file."""
+    write_text_atomically(path, page(found))
+
+
+def _tables(source: Any) -> tuple[TableSource, tuple[str, ...]]:
+    if isinstance(source, TableLog):
+        return source.source, source.notes
+    if isinstance(source, (str, Path)):
+        path = Path(source)
+        kind = format_of(path)
+        if kind == "dsjson":
+            log = read_dsjson(path, ragged="drop")
+            return _tables_of_log(log, str(path)), log.notes
+        return (ParquetTables(path) if kind == "parquet" else CsvTables(path)), ()
+    if isinstance(source, LoggedData):
+        return _tables_of_log(source, "the log"), source.notes
+    if hasattr(source, "tables") and hasattr(source, "kinds"):
+        return source, ()
+    return tables_of_frame(source), ()
+
+
+def _tables_of_log(log: LoggedData, name: str) -> MemoryTables:
+    """A log in memory as a table under the usual names."""
+    ids = log.catalogue
+    found: dict[str, Column] = {"context": Column(log.contexts), "reward": number_column(log.rewards)}
+    found["action"] = Column(log.actions, None, None if ids is None else np.array(list(ids), dtype=np.str_))
+    if log.propensities is not None:
+        found["propensity"] = number_column(log.propensities)
+    if log.support is not None and ids is None:
+        found["support"] = Column(log.support)
+        if log.support_probabilities is not None:
+            found["support_probabilities"] = Column(log.support_probabilities)
+    if log.event_ids is not None and log.event_ids.any():
+        found["event_id"] = text_column(text or None for text in log.event_ids.tolist())
+    if log.timestamps is not None:
+        found["timestamp"] = Column(log.timestamps)
+    if log.groups is not None:
+        whole = log.groups.dtype.kind in "iub"
+        found["group"] = number_column(log.groups) if whole else text_column(log.groups.tolist())
+    stated = Stated(log.action_count, log.propensities_are_estimates, None if ids is None else tuple(ids))
+    return MemoryTables(Table(found, len(log)), name, stated)
+
+
+def _inspection(
+    tables: TableSource, columns: Resolved, m: Measures, action_count: int | None, notes: tuple[str, ...]
+) -> Inspection:
+    stated = tables.stated
+    played = m.actions["rows"]
+    seen = int((played > 0).sum())
+    known = action_count if action_count is not None else stated.action_count
+    count = known if known is not None else max(m.actions.size, 1)
+    names = None if m.actions.ids is None else list(m.actions.ids)
+    told = columns.propensities_are_estimates
+    estimates = columns.propensity is not None and (stated.propensities_are_estimates if told is None else told)
+    reach = None if columns.propensity is None else overlap(m, count, names)
+    missing = missing_columns(m)
+    shares = played[played > 0] / max(played.sum(), 1)
+    order = np.argsort(-played, kind="stable")[:MOST_SHOWN]
+    found = findings(
+        m, action_count=count, known=known is not None, seen=seen, estimates=estimates, reach=reach, missing=missing
+    )
+    dim = sum(max(c.widths) if c.widths else 1 for c in m.context.values())
+    return Inspection(
+        source=tables.name,
+        rows=m.rows,
+        parts=_parts(columns),
+        dim=dim,
+        action_count=count,
+        action_count_is_known=known is not None,
+        actions_seen=seen,
+        unseen=_unseen(m, count, stated.catalogue_ids),
+        rarely_played=int(((played > 0) & (played < 5)).sum()),
+        effective_actions=float(np.exp(-(shares * np.log(shares)).sum())) if seen else 0.0,
+        most_played=tuple(action_row(m, int(slot), names) for slot in order if played[slot] > 0),
+        rewards=distribution(m.rewards),
+        propensities=None if columns.propensity is None else distribution(m.propensities, log_counts=m.log_counts),
+        propensities_are_estimates=estimates,
+        overlap=reach,
+        event_repeats=None
+        if columns.event_id is None
+        else RepeatCount(m.events.repeats, m.events.first_row, m.events.exact),
+        row_repeats=RepeatCount(m.whole_rows.repeats, m.whole_rows.first_row, m.whole_rows.exact),
+        missing=missing,
+        first_time=None if m.first_time is None else str(m.first_time),
+        last_time=None if m.last_time is None else str(m.last_time),
+        out_of_order=None if columns.timestamp is None else m.earlier.count,
+        groups=None if columns.group is None else m.groups.distinct,
+        groups_are_exact=m.groups.exact,
+        findings=found,
+        notes=(*notes, *_guesses(columns, stated)),
+    )
+
+
+def _guesses(columns: Resolved, stated: Stated) -> tuple[str, ...]:
+    """What was guessed, in one sentence; nothing in a file of ours."""
+    guessed = "; ".join(columns.guesses) if not stated.action_count else ""
+    return (f"guessed from the names: {guessed}",) if guessed else ()
+
+
+def _unseen(m: Measures, count: int, ids: tuple[str, ...] | None) -> tuple[str, ...]:
+    if m.actions.ids is None:
+        played = np.zeros(count, dtype=np.bool_)
+        here = m.actions["rows"][:count] > 0
+        played[: len(here)] = here
+        return tuple(str(row) for row in np.flatnonzero(~played)[:MOST_SHOWN])
+    never = (name for name in ids or () if name not in m.actions.ids)
+    return tuple(name for name, _ in zip(never, range(MOST_SHOWN), strict=False))
+
+
+def _parts(columns: Resolved) -> dict[str, str]:
+    several = {"context": columns.context, "support": columns.support}
+    single = ("action", "reward", "propensity", "event_id", "timestamp", "group")
+    parts = {name: getattr(columns, name) for name in single if getattr(columns, name) is not None}
+    for name, names in several.items():
+        if names:
+            parts[name] = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return parts
+
+
+__all__ = [
+    "ActionRow", "Distribution", "Finding", "Histogram", "Inspection", "MissingColumn", "Overlap", "RepeatCount", "inspect",
+    "page", "write_page",
+]  # fmt: skip

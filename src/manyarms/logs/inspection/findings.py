@@ -1,0 +1,319 @@
+"""From counts to advice: what an analyst would say on seeing them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from manyarms.logs.inspection.measure import Bad, Measures
+from manyarms.logs.inspection.summary import HEAVY, Finding, MissingColumn, Overlap
+
+FEW_SUCCESSES = 100
+LOW_SHARE = 0.1  # an effective sample size below this share of the rows is called low
+MANY_TEXTS = 200
+
+
+def findings(
+    measures: Measures,
+    *,
+    action_count: int,
+    known: bool,
+    seen: int,
+    estimates: bool,
+    reach: Overlap | None,
+    missing: tuple[MissingColumn, ...],
+) -> tuple[Finding, ...]:
+    """Everything worth saying, problems first."""
+    found = [
+        *_about_actions(measures, action_count, known, seen),
+        *_about_rewards(measures),
+        *_about_propensities(measures, estimates),
+        *_about_reach(measures, reach, action_count, seen),
+        *_about_support(measures),
+        *_about_repeats(measures),
+        *_about_missing(measures, missing),
+        *_about_contexts(measures),
+        *_about_times(measures),
+    ]
+    order = {"problem": 0, "warning": 1, "note": 2}
+    return tuple(sorted(found, key=lambda finding: order[finding.level]))
+
+
+def _at(bad: Bad) -> str:
+    shown = f" ({bad.example})" if bad.example else ""
+    return f"{_count(bad.count, 'row')}, the first at row {bad.first_row}{shown}"
+
+
+def _count(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def _about_actions(m: Measures, action_count: int, known: bool, seen: int) -> Iterator[Finding]:
+    if m.bad_actions.count:
+        yield Finding(
+            "problem", f"actions that are no rows of a catalogue: {_at(m.bad_actions)}",
+            'use whole numbers from 0, or read the column as ids (catalogue="build")',
+        )  # fmt: skip
+    if m.actions.ids is None and m.actions.size > action_count:
+        first = int(np.flatnonzero(m.actions["rows"][action_count:])[0]) + action_count
+        yield Finding(
+            "problem", f"the action {first} is beyond the {action_count:,} that there are said to be",
+            "correct the number of actions, or the rows",
+        )  # fmt: skip
+    if seen == 1:
+        yield Finding(
+            "problem", "only one action was ever played",
+            "nothing can be learned about any other action from this log; collect rounds that vary the action",
+        )  # fmt: skip
+    elif seen < action_count:
+        yield Finding(
+            "warning" if seen < 0.5 * action_count else "note",
+            f"{action_count - seen:,} of {action_count:,} actions were never played",
+            "importance weighting is blind to them; a policy that plays them can only be judged by a model of the "
+            "reward that shares between actions (sDM), or after some exploration",
+        )  # fmt: skip
+    if not known:
+        yield Finding(
+            "note", f"the log does not say how many actions there are; {action_count:,} is what it shows",
+            "give the number of actions, or the catalogue, if there are more",
+        )  # fmt: skip
+    if m.actions.ids is None and seen > 1 and m.actions.size > 20 * seen:
+        yield Finding(
+            "warning", f"actions go up to {m.actions.size - 1:,}, but only {seen:,} different ones were played",
+            'if these numbers are ids rather than rows, read them with catalogue="build"',
+        )  # fmt: skip
+    rare = int(((m.actions["rows"] > 0) & (m.actions["rows"] < 5)).sum())
+    if rare > 0.2 * seen:
+        yield Finding(
+            "note", f"{rare:,} of {seen:,} played actions have fewer than 5 rows",
+            "a model a single action has too little to go by; use a prior that shares between actions",
+        )  # fmt: skip
+
+
+def _about_rewards(m: Measures) -> Iterator[Finding]:
+    r = m.rewards
+    if r.infinite.count:
+        yield Finding("problem", f"rewards that are no finite numbers: {_at(r.infinite)}", "correct or drop these rows")
+    if not r.moments.count:
+        return
+    if r.moments.least == r.moments.largest:
+        yield Finding(
+            "problem", f"every reward is {r.moments.least:g}", "nothing tells good actions from bad; check the column"
+        )
+        return
+    if r.counts is not None and len(r.counts) == 2:
+        rarer = min(r.counts, key=lambda value: r.counts[value])  # type: ignore[index]
+        if r.counts[rarer] < FEW_SUCCESSES:
+            yield Finding(
+                "warning", f"only {r.counts[rarer]:,} rows have the reward {rarer:g}",
+                "every estimate rests on these few: expect wide intervals, and compare only policies that differ much",
+            )  # fmt: skip
+    if r.moments.least < 0 or r.moments.largest > 1:
+        yield Finding(
+            "note", f"rewards go from {r.moments.least:g} to {r.moments.largest:g}",
+            "estimators with bounds need [0, 1]: log.with_unit_rewards(low, high) moves them there",
+        )  # fmt: skip
+
+
+def _about_propensities(m: Measures, estimates: bool) -> Iterator[Finding]:
+    if m.columns.propensity is None:
+        yield Finding(
+            "warning", "the log has no propensities",
+            "have the logger write the probability of what it plays; until then estimate_propensities(log, ...) makes "
+            "estimates with a calibration check, and direct methods (DM, sDM) need none",
+        )  # fmt: skip
+        return
+    if m.propensities.infinite.count:
+        yield Finding(
+            "problem", f"propensities that are no numbers: {_at(m.propensities.infinite)}", "correct the rows"
+        )
+    if m.bad_propensities.count:
+        yield Finding(
+            "problem", f"propensities outside (0, 1]: {_at(m.bad_propensities)}",
+            "what was played had a positive probability: find out what was written, or drop the column and estimate",
+        )  # fmt: skip
+    if estimates:
+        yield Finding(
+            "warning", "the propensities are estimates",
+            "importance-weighted values inherit their error, and intervals do not show it; compare with a direct method",
+        )  # fmt: skip
+    p = m.propensities.moments
+    if p.count and p.least > 0.999:
+        yield Finding(
+            "problem", "every action was played with probability 1",
+            "a logger that leaves nothing to chance says nothing about other policies; use a direct method with care",
+        )  # fmt: skip
+
+
+def _about_reach(m: Measures, reach: Overlap | None, action_count: int, seen: int) -> Iterator[Finding]:
+    if reach is None:
+        return
+    rows = m.inverse.count
+    share = reach.effective_sample_size / rows
+    if share < LOW_SHARE:
+        yield Finding(
+            "warning",
+            f"for a uniform policy the {rows:,} rows are worth {reach.effective_sample_size:,.0f} ({share:.1%})",
+            "weights are uneven: use clipped or smoothed weights (ES, IX, LS) or DR, and look at the weights' tail",
+        )
+    if reach.heavy_share > 0:
+        yield Finding(
+            "warning" if reach.heavy_share > 0.001 else "note",
+            f"{reach.heavy_share:.2%} of the rows have a propensity below {1 / (HEAVY * action_count):.2g}, "
+            f"a hundredth of 1/K; the largest weight of a uniform policy is {reach.largest_weight:,.0f}",
+            "single rows can move an importance-weighted estimate; clip, and report the interval",
+        )
+    distance = reach.mean_weight - 1.0
+    surprise = 4 * reach.mean_weight_error + 0.01
+    if distance > surprise:
+        yield Finding(
+            "warning",
+            f"the weights of a uniform policy average {reach.mean_weight:.3f} ± {reach.mean_weight_error:.3f}, above 1",
+            "the propensities are smaller than what was played: they may be of another policy, of several positions "
+            "together, or of fewer actions than there are",
+        )
+    elif distance < -surprise:
+        unseen = 1 - seen / action_count
+        why = (
+            f"{unseen:.0%} of the actions were never played, which explains a mean near {seen / action_count:.3f}"
+            if unseen > 0.01
+            else "the propensities are larger than what was played, or some actions cannot be played in some contexts"
+        )
+        yield Finding(
+            "warning",
+            f"the weights of a uniform policy average {reach.mean_weight:.3f} ± {reach.mean_weight_error:.3f}, below 1",
+            f"{why}; importance weighting undervalues policies that play what cannot be seen here",
+        )
+    if (
+        reach.best is not None
+        and reach.best.effective_sample_size is not None
+        and reach.best.effective_sample_size < 100
+    ):
+        best = reach.best
+        yield Finding(
+            "note",
+            f"always playing {best.name!r}, the best by weighted reward, rests on {best.rows:,} rows worth "
+            f"{best.effective_sample_size:,.0f}",
+            "the best of many noisy values is partly luck: choose by lower bounds, not by estimates",
+        )
+
+
+def _about_support(m: Measures) -> Iterator[Finding]:
+    if m.bad_support.count:
+        yield Finding(
+            "problem", f"supports whose probabilities are negative or sum above 1: {_at(m.bad_support)}",
+            "correct the support's probabilities, or leave these columns out",
+        )  # fmt: skip
+    if m.outside_support.count:
+        yield Finding(
+            "warning", f"actions that are not in their row's support: {_at(m.outside_support)}",
+            "fine if the logger also explores beyond its top actions; otherwise supports and actions do not belong "
+            "together",
+        )  # fmt: skip
+    if m.disagreeing.count:
+        yield Finding(
+            "warning", f"propensities that differ from the support's probability: {_at(m.disagreeing)}",
+            "one of the two columns is wrong: find out which before weighting",
+        )  # fmt: skip
+
+
+def _about_repeats(m: Measures) -> Iterator[Finding]:
+    c = m.columns
+    if c.event_id is not None and m.events.repeats:
+        about = "" if m.events.exact else "about "
+        yield Finding(
+            "problem", f"{about}{m.events.repeats:,} event ids come again, the first at row {m.events.first_row}",
+            "keep one row an event: rounds that count twice make intervals too narrow",
+        )  # fmt: skip
+    if m.whole_rows.repeats:
+        about = "" if m.whole_rows.exact else "about "
+        apart = c.event_id is not None and not m.events.repeats
+        telling = c.timestamp is not None and not apart
+        if apart:
+            advice = "the event ids differ: rounds that look alike, not copies"
+        elif telling:
+            advice = "same time, context, action and reward: most likely written twice, so drop them"
+        else:
+            advice = "no wonder where contexts are coarse; with event ids or timestamps one could tell"
+        yield Finding(
+            "warning" if telling else "note",
+            f"{about}{m.whole_rows.repeats:,} rows repeat an earlier one"
+            + (" but for the event id" if apart else " entirely")
+            + f", the first at row {m.whole_rows.first_row}",
+            advice,
+        )
+
+
+def _about_missing(m: Measures, missing: tuple[MissingColumn, ...]) -> Iterator[Finding]:
+    c = m.columns
+    needed = {c.action, c.reward, c.propensity}
+    for column in missing:
+        entries = _count(column.count, "missing entry", "missing entries")
+        what = f"{entries} ({column.share:.2%}) in {column.column!r}, the first at row {column.first_row}"
+        if column.column == c.reward:
+            advice = "rewards may still come, or never: wait, count them as 0 if that is what silence means, or drop_missing=True"
+            yield Finding("problem", what, advice)
+        elif column.column in needed:
+            yield Finding("problem", what, "drop_missing=True leaves these rows out; first ask why they are missing")
+        elif column.column in m.context:
+            advice = (
+                "an Encoding keeps such rows: it fills in the mean, or a category of its own, and tells that it did"
+            )
+            yield Finding("warning", what, advice)
+        else:
+            yield Finding("note", what, "harmless unless splits or joins use this column")
+
+
+def _about_contexts(m: Measures) -> Iterator[Finding]:
+    if not m.columns.context:
+        yield Finding(
+            "note", "the log has no contexts", "policies that look at nothing can still be judged and learned"
+        )
+    constant = [name for name, column in m.context.items() if column.constant and column.kind.name != "vector"]
+    if constant and m.rows > 1:
+        shown = ", ".join(map(repr, constant[:5])) + (" ..." if len(constant) > 5 else "")
+        many = (
+            "1 context column never changes" if len(constant) == 1 else f"{len(constant)} context columns never change"
+        )
+        yield Finding("note", f"{many}: {shown}", "one intercept does as well")
+    for name, column in m.context.items():
+        if column.kind.name == "vector" and column.constant > 1:
+            yield Finding(
+                "note",
+                f"{column.constant} entries of the vectors in {name!r} never change",
+                "one intercept does as well",
+            )
+        if len(column.widths) > 1:
+            yield Finding(
+                "problem",
+                f"vectors of different lengths in {name!r}: {sorted(column.widths)}",
+                "one length for all rows",
+            )
+        if column.infinite.count:
+            yield Finding(
+                "problem", f"infinite numbers in {name!r}: {_at(column.infinite)}", "correct or drop these rows"
+            )
+        if column.kind.name == "mixed":
+            yield Finding(
+                "problem", f"numbers and texts in {name!r}: {m.mixed[name]}",
+                "correct the rows; or, if its numbers are names too, Encoding(categorical=...) takes all of it as texts",
+            )  # fmt: skip
+        if column.kind.name in ("text", "mixed") and (column.texts is None or len(column.texts) > MANY_TEXTS):
+            many = "more than 1,000" if column.texts is None else f"{len(column.texts):,}"
+            yield Finding(
+                "warning", f"{many} different texts in {name!r}",
+                "one entry a category would make long contexts: is it an id? else Encoding(most_categories=...) keeps "
+                "the frequent ones",
+            )  # fmt: skip
+
+
+def _about_times(m: Measures) -> Iterator[Finding]:
+    if m.earlier.count:
+        yield Finding(
+            "note", f"times go back: {_at(m.earlier)}",
+            "sort by time before anything that learns in order, and before a split into past and future",
+        )  # fmt: skip
+
+
+__all__ = ["findings"]

@@ -1,0 +1,307 @@
+"""One pass over a log as it was written, good or bad: what is in it, in memory that does not grow with its length.
+
+Counts, means, weights and effective sample sizes are exact. Quantiles come from a uniform sample beyond 100,000 rows,
+and repeats from a sample of hashes beyond a million different ones; both then say so. Memory grows with the number of
+different actions alone.
+
+    weight of a target π in row i             w_i = π(a_i | x_i) / π₀(a_i | x_i)
+    effective sample size                     (Σ w_i)² / Σ w_i²
+    uniform target                            w_i = 1 / (K p_i); its mean is 1 if every action can be played and the
+                                              propensities p_i are true
+    always action a                           w_i = 1[a_i = a] / p_i, value Σ w_i r_i / Σ w_i (self-normalised)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from manyarms._base.typing import AnyArray, Array, Bools, Ints
+from manyarms.errors import InvalidInput
+from manyarms.logs.checks import SUM_TOLERANCE, Where
+from manyarms.logs.columns import Resolved
+from manyarms.logs.inspection.sketches import Moments, Repeats, Sample, hashes_of
+from manyarms.logs.tables import Column, Kind, Table, as_times
+
+MOST_ACTIONS = 20_000_000
+MOST_VALUES = 12  # different rewards that are counted one by one
+MOST_TEXTS = 1_000  # different texts of a context column that are kept in mind
+LOG_EDGES = 10.0 ** np.arange(-12, 0.01, 0.25)
+QUANTILES = (0.01, 0.1, 0.5, 0.9, 0.99)
+LEAST_ROWS = 10  # of an action before it may be called the best
+
+
+@dataclass
+class Bad:
+    """Rows that cannot stay as they are."""
+
+    count: int = 0
+    first_row: int | None = None
+    example: str = ""
+
+    def see(self, wrong: Bools | np.bool_, first_row: int, values: AnyArray | None = None) -> None:
+        found = int(wrong.sum())
+        if found and self.first_row is None:
+            row = int(np.argmax(wrong))
+            self.first_row = first_row + row
+            self.example = "" if values is None else str(values[row])
+        self.count += found
+
+
+@dataclass
+class NumberColumn:
+    """A column of numbers (or of vectors, all their entries together)."""
+
+    moments: Moments = field(default_factory=Moments)
+    sample: Sample = field(default_factory=Sample)
+    missing: Bad = field(default_factory=Bad)
+    infinite: Bad = field(default_factory=Bad)
+    counts: dict[float, int] | None = field(default_factory=dict)  # None once there are too many different values
+
+    def see(self, values: Array, missing: Bools, first_row: int, written: AnyArray | None = None) -> Bools:
+        """Gives the rows with a finite number; `written`: what stood there, where it was text."""
+        self.missing.see(missing, first_row)
+        infinite = ~missing & ~np.isfinite(values)
+        self.infinite.see(infinite, first_row, values if written is None else written)
+        good = ~(missing | infinite)
+        self.moments.see(values[good])
+        self.sample.see(values[good])
+        if self.counts is not None:
+            for value, count in zip(
+                *(found.tolist() for found in np.unique(values[good], return_counts=True)), strict=True
+            ):
+                self.counts[value] = self.counts.get(value, 0) + count
+                if len(self.counts) > MOST_VALUES:
+                    self.counts = None
+                    break
+        return good
+
+    def quantiles(self) -> list[float]:
+        values = self.sample.values()
+        return [float(q) for q in np.quantile(values, QUANTILES)] if len(values) else []
+
+
+@dataclass
+class ContextColumn:
+    """What is known of a context column; of vectors, entry by entry."""
+
+    kind: Kind
+    missing: Bad = field(default_factory=Bad)
+    infinite: Bad = field(default_factory=Bad)
+    least: Array | None = None  # (m,)
+    largest: Array | None = None
+    texts: set[str] | None = field(default_factory=set)
+    widths: set[int] = field(default_factory=set)
+
+    def see(self, column: Column, first_row: int) -> None:
+        if column.categories is not None:
+            self.missing.see(column.absent, first_row)
+            if self.texts is not None:
+                self.texts.update(column.categories[np.unique(column.values[column.values >= 0])].tolist())
+                self.texts = None if len(self.texts) > MOST_TEXTS else self.texts
+            return
+        if column.kind.name == "time":
+            self.missing.see(column.absent, first_row)
+            return
+        values = column.values.astype(np.float64).reshape(len(column), -1)
+        self.widths.add(values.shape[1])
+        gone = column.absent[:, None] | np.isnan(values)
+        self.missing.see(gone.any(axis=1), first_row)
+        self.infinite.see(np.isinf(values).any(axis=1), first_row)
+        good = np.where(gone | np.isinf(values), np.nan, values)
+        with np.errstate(all="ignore"):
+            low = np.fmin.reduce(good, axis=0)
+            high = np.fmax.reduce(good, axis=0)
+        self.least = low if self.least is None else np.fmin(self.least, low)
+        self.largest = high if self.largest is None else np.fmax(self.largest, high)
+
+    @property
+    def constant(self) -> int:
+        """How many of its entries never change."""
+        if self.kind.name == "text":
+            return int(self.texts is not None and len(self.texts) <= 1)
+        return 0 if self.least is None or self.largest is None else int((self.least == self.largest).sum())
+
+
+class PerAction:
+    """Sums for each action: rows, rewards, 1/p, 1/p², r/p; arrays that grow to the actions seen."""
+
+    FIELDS = ("rows", "reward", "rewarded", "inverse", "inverse_squares", "weighted_reward")
+
+    def __init__(self) -> None:
+        self.ids: dict[str, int] | None = None  # where actions have names
+        self._sums = np.zeros((len(self.FIELDS), 16))
+        self.size = 0
+
+    def slots(self, column: Column, bad: Bad, missing: Bad, first_row: int) -> tuple[Ints, Bools]:
+        """The slot of each row's action, and which rows have one."""
+        missing.see(column.absent, first_row)
+        if column.categories is not None:
+            self.ids = {} if self.ids is None else self.ids
+            used = np.unique(column.values[column.values >= 0])
+            places = np.full(len(column.categories) + 1, -1)
+            for code in used.tolist():
+                places[code] = self.ids.setdefault(str(column.categories[code]), len(self.ids))
+            slots: Ints = places[column.values]
+            self._grow(len(self.ids))
+            return slots, slots >= 0
+        values = column.values
+        if values.ndim != 1 or values.dtype.kind not in "biuf":
+            raise InvalidInput("action", f"a column of {column.kind.name}s", "whole numbers or texts")
+        whole = values.astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            good = ~column.absent & (whole == np.rint(whole)) & (whole >= 0) & (whole < MOST_ACTIONS)
+        bad.see(~good & ~column.absent, first_row, values)
+        slots = np.where(good, np.nan_to_num(whole), 0).astype(np.int64)
+        self._grow(int(slots[good].max()) + 1 if good.any() else 0)
+        return slots, good
+
+    def add(self, slots: Ints, field_name: str, weights: Array | None = None) -> None:
+        found = np.bincount(slots, weights=weights, minlength=self.size)
+        self._sums[self.FIELDS.index(field_name), : len(found)] += found
+
+    def _grow(self, size: int) -> None:
+        if size > MOST_ACTIONS:
+            raise InvalidInput("action", f"more than {MOST_ACTIONS:,} different actions", "a column of actions")
+        if size > self._sums.shape[1]:
+            wider = np.zeros((len(self.FIELDS), max(size, 2 * self._sums.shape[1])))
+            wider[:, : self._sums.shape[1]] = self._sums
+            self._sums = wider
+        self.size = max(self.size, size)
+
+    def __getitem__(self, field_name: str) -> Array:
+        sums: Array = self._sums[self.FIELDS.index(field_name), : self.size]
+        return sums
+
+
+class Measures:
+    """Everything that is counted, chunk by chunk."""
+
+    def __init__(self, columns: Resolved, kinds: dict[str, Kind]) -> None:
+        self.columns = columns
+        self.rows = 0
+        self.actions = PerAction()
+        self.bad_actions, self.missing_actions = Bad(), Bad()
+        self.rewards = NumberColumn()
+        self.propensities = NumberColumn()
+        self.bad_propensities = Bad()
+        self.log_counts = np.zeros(len(LOG_EDGES) + 1, dtype=np.int64)
+        self.inverse = Moments()  # of 1 / p
+        self.mixed: dict[str, str] = {}  # of context columns with numbers and texts: where the first of each are
+        self.context = {name: ContextColumn(kinds[name]) for name in columns.context}
+        self.events, self.whole_rows, self.groups = Repeats(), Repeats(), Repeats()
+        self.missing_events = Bad()
+        self.first_time: np.datetime64 | None = None
+        self.last_time: np.datetime64 | None = None
+        self.earlier, self.missing_times = Bad(), Bad()
+        self._previous: np.datetime64 | None = None
+        self.outside_support, self.disagreeing, self.bad_support = Bad(), Bad(), Bad()
+
+    def see(self, table: Table) -> None:
+        first = int(table.first_row) if isinstance(table.first_row, int) else 0
+        c = self.columns
+        self.rows += table.rows
+        slots, played = self.actions.slots(table[c.action], self.bad_actions, self.missing_actions, first)
+        self.actions.add(slots[played], "rows")
+        r, rewarded = self._numbers(self.rewards, table[c.reward], c.reward, first)
+        rewarded = rewarded & played
+        self.actions.add(slots[rewarded], "reward", r[rewarded])
+        self.actions.add(slots[rewarded], "rewarded")
+        if c.propensity is not None:
+            self._see_propensities(table[c.propensity], slots, played, r, rewarded, first)
+        for name, seen in self.context.items():
+            seen.see(table[name], first)
+        self._see_labels(table, first)
+        if c.support:
+            self._see_support(table, first)
+
+    def _numbers(self, into: NumberColumn, column: Column, name: str, first: int) -> tuple[Array, Bools]:
+        if column.categories is not None:  # texts where numbers belong: only those that are numbers count
+            numbers = np.array([_number(text) for text in column.categories.tolist()] + [np.nan])
+            values = numbers[column.values]
+            return values, into.see(values, column.absent, first, column.texts())
+        if column.values.ndim != 1 or column.kind.name != "number":
+            raise InvalidInput(f"column {name!r}", f"a column of {column.kind.name}s", "numbers")
+        values = column.values.astype(np.float64)
+        return values, into.see(values, column.absent, first)
+
+    def _see_propensities(
+        self, column: Column, slots: Ints, played: Bools, r: Array, rewarded: Bools, first: int
+    ) -> None:
+        p, known = self._numbers(self.propensities, column, str(self.columns.propensity), first)
+        with np.errstate(invalid="ignore"):
+            good = known & (p > 0) & (p <= 1 + 1e-6)
+        self.bad_propensities.see(known & ~good, first, p)
+        self.log_counts += np.bincount(np.searchsorted(LOG_EDGES, p[good] * (1 + 1e-9)), minlength=len(self.log_counts))
+        w = 1.0 / p[good]
+        self.inverse.see(w)
+        both = good & played
+        self.actions.add(slots[both], "inverse", 1.0 / p[both])
+        self.actions.add(slots[both], "inverse_squares", 1.0 / p[both] ** 2)
+        paid = both & rewarded
+        self.actions.add(slots[paid], "weighted_reward", r[paid] / p[paid])
+
+    def _see_labels(self, table: Table, first: int) -> None:
+        c = self.columns
+        numbers = first + np.arange(table.rows)
+        if c.event_id is not None:
+            column = table[c.event_id]
+            self.missing_events.see(column.absent, first)
+            here = np.flatnonzero(~column.absent)
+            if len(here):
+                self.events.see(hashes_of([column], table.rows)[here], first + here)
+        if c.group is not None:
+            self.groups.see(hashes_of([table[c.group]], table.rows), numbers)
+        rest = [table[name] for name in c.all if name != c.event_id]
+        self.whole_rows.see(hashes_of(rest, table.rows), numbers)
+        if c.timestamp is not None:
+            times = as_times(c.timestamp, table[c.timestamp], Where(first))
+            self.missing_times.see(np.isnat(times), first)
+            here = np.flatnonzero(~np.isnat(times))
+            if len(here):
+                known = times[here]
+                before = np.concatenate([known[:1] if self._previous is None else [self._previous], known[:-1]])
+                back = np.zeros(table.rows, dtype=np.bool_)
+                back[here] = known < before
+                self.earlier.see(back, first)
+                self._previous = known[-1]
+                low, high = known.min(), known.max()
+                self.first_time = low if self.first_time is None else min(self.first_time, low)
+                self.last_time = high if self.last_time is None else max(self.last_time, high)
+
+    def _see_support(self, table: Table, first: int) -> None:
+        """Only where actions are rows: ids in a support are checked when the log is read."""
+        c = self.columns
+        action = table[c.action]
+        ids = _matrix(table, c.support)
+        if ids is None or action.categories is not None or action.values.dtype.kind not in "iuf":
+            return
+        inside = ids == action.values[:, None]
+        self.outside_support.see(~inside.any(axis=1), first)
+        chances = _matrix(table, c.support_probabilities) if c.support_probabilities else None
+        if chances is None or chances.shape != ids.shape:
+            return
+        with np.errstate(invalid="ignore"):
+            self.bad_support.see(~((chances >= 0).all(axis=1) & (chances.sum(axis=1) <= 1 + SUM_TOLERANCE)), first)
+            if c.propensity is not None and table[c.propensity].kind.name == "number":
+                p = table[c.propensity].values.astype(np.float64)
+                own = np.where(inside, chances, 0.0).sum(axis=1)
+                self.disagreeing.see(inside.any(axis=1) & ~(np.abs(own - p) <= 1e-4 * np.maximum(p, 1e-3)), first)
+
+
+def _matrix(table: Table, names: tuple[str, ...]) -> Array | None:
+    columns = [table[name] for name in names]
+    if any(column.categories is not None or column.kind.name == "time" for column in columns):
+        return None
+    return np.column_stack([column.values.astype(np.float64) for column in columns])
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+__all__ = ["LOG_EDGES", "QUANTILES", "Bad", "Measures", "NumberColumn"]

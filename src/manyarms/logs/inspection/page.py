@@ -1,0 +1,142 @@
+"""The inspection as one HTML page."""
+
+from __future__ import annotations
+
+from html import escape
+
+from manyarms._base import html as report
+from manyarms.logs.inspection.summary import Distribution, Histogram, Inspection
+
+
+def page(found: Inspection) -> str:
+    """A self-contained page: findings first, then the numbers behind them."""
+    count = len(found.problems)
+    lead = f"{found.rows:,} rounds, {found.actions_seen:,} actions played; " + (
+        "nothing stands in the way of using the log."
+        if not count
+        else f"{count} problem{'s' * (count > 1)} to solve first."
+    )
+    blocks = [report.heading("Findings")]
+    if found.findings:
+        rows: list[tuple[report.CellText, ...]] = [(f.level, f.what, f.advice) for f in found.findings]
+        blocks.append(report.table(("", "what", "what to do"), rows))
+    else:
+        blocks.append(report.paragraph("None."))
+    blocks += [report.heading("The log"), report.facts(overview(found))]
+    blocks += [
+        report.heading("Rewards"),
+        report.facts(numbers(found.rewards)),
+        _bars(found.rewards.histogram, "reward"),
+    ]
+    if found.propensities is not None:
+        blocks += [report.heading("Propensities"), report.facts(numbers(found.propensities))]
+        blocks.append(_bars(found.propensities.histogram, "propensity"))
+    if found.overlap is not None:
+        blocks += [report.heading("Overlap"), report.facts(reach(found))]
+    blocks += [report.heading("Actions"), _actions(found)]
+    if found.missing:
+        rows = [(m.column, f"{m.count:,}", f"{m.share:.2%}", str(m.first_row)) for m in found.missing]
+        head = ("column", "missing", "share", "first row")
+        blocks += [report.heading("Missing entries"), report.table(head, rows, numbers=head[1:])]
+    if found.notes:
+        blocks += [report.heading("Notes"), report.bullets(found.notes)]
+    return report.page(f"Inspection of {found.source}", lead, *blocks)
+
+
+def overview(found: Inspection) -> dict[str, str]:
+    """What is in the log, by name."""
+    known = "" if found.action_count_is_known else " (as far as the log shows)"
+    facts = {
+        "rounds": f"{found.rows:,}",
+        "actions": f"{found.action_count:,}{known}, {found.actions_seen:,} played, "
+        f"{max(found.action_count - found.actions_seen, 0):,} never played",
+        "effective number of actions": f"{found.effective_actions:,.1f}",
+    }
+    if found.unseen:
+        facts["never played, for example"] = ", ".join(found.unseen)
+    facts |= {f"column of {part}": names for part, names in found.parts.items()}
+    facts["length of a context"] = f"{found.dim:,} before encoding"
+    if found.groups is not None:
+        facts["groups"] = f"{'' if found.groups_are_exact else 'about '}{found.groups:,}"
+    if found.first_time is not None:
+        facts["times"] = (
+            f"{found.first_time} to {found.last_time}; {found.out_of_order:,} rows earlier than the one before"
+        )
+    for name, repeats in (("repeated event ids", found.event_repeats), ("repeated rows", found.row_repeats)):
+        if repeats is not None:
+            facts[name] = f"{'' if repeats.exact else 'about '}{repeats.count:,}"
+    return facts
+
+
+def numbers(found: Distribution) -> dict[str, str]:
+    """A distribution, by name."""
+    if not found.count:
+        return {"count": "0"}
+    facts = {"count": f"{found.count:,}", "missing": f"{found.missing:,}"}
+    facts |= {"mean ± deviation": f"{found.mean:.6g} ± {found.deviation:.4g}"}
+    facts["least, largest"] = f"{found.least:.6g}, {found.largest:.6g}"
+    if found.values is None or len(found.values) > 2:
+        which = " (from a sample of 100,000 rows)" if found.sampled else ""
+        facts[f"quantiles{which}"] = ", ".join(f"{q:.0%}: {v:.4g}" for q, v in found.quantiles.items())
+    return facts
+
+
+def reach(found: Inspection) -> dict[str, str]:
+    """Overlap, by name."""
+    o = found.overlap
+    if o is None:
+        return {}
+    rows = found.propensities.count if found.propensities is not None else found.rows
+    facts = {
+        "effective sample size, uniform policy": f"{o.effective_sample_size:,.1f} of {rows:,} "
+        f"({o.effective_sample_size / rows:.1%})",
+        "mean weight, uniform policy": f"{o.mean_weight:.4f} ± {o.mean_weight_error:.4f} (1 if all is well)",
+        "largest weight, uniform policy": f"{o.largest_weight:,.4g}",
+        "propensity below": ", ".join(f"{t:g}: {share:.2%}" for t, share in o.below.items()),
+    }
+    if o.best is not None and o.best.effective_sample_size is not None:
+        facts["always the best action"] = (
+            f"{o.best.name}: value {o.best.value:.4g} from {o.best.rows:,} rows, "
+            f"effective sample size {o.best.effective_sample_size:,.1f}"
+        )
+    return facts
+
+
+def _actions(found: Inspection) -> str:
+    head = ["action", "rows", "share", "mean reward"]
+    weighted = any(row.effective_sample_size is not None for row in found.most_played)
+    head += ["value if always played", "effective sample size"] if weighted else []
+    rows: list[list[report.CellText]] = []
+    for a in found.most_played:
+        row: list[report.CellText] = [a.name, f"{a.rows:,}", f"{a.share:.2%}", f"{a.mean_reward:.4g}"]
+        if weighted:
+            row += ["" if a.value is None else f"{a.value:.4g}"]
+            row += ["" if a.effective_sample_size is None else f"{a.effective_sample_size:,.1f}"]
+        rows.append(row)
+    most = report.paragraph(f"The {len(rows)} most played.")
+    return most + report.table(head, rows, numbers=head[1:])
+
+
+def _bars(histogram: Histogram, name: str) -> str:
+    """Horizontal bars, one a class, drawn by hand: nothing but rectangles and text."""
+    if not histogram.counts:
+        return ""
+    height, left, width = 22, 170, 760
+    largest = max(histogram.counts) or 1
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height * len(histogram.counts) + 6}" role="img" '
+        f'font-family="system-ui, DejaVu Sans, sans-serif" font-size="13"><title>{escape(name)}: rows by value</title>'
+    ]
+    for place, (label, count) in enumerate(zip(histogram.labels, histogram.counts, strict=True)):
+        y = place * height + 3
+        length = (width - left - 100) * count / largest
+        parts.append(f'<text x="{left - 8}" y="{y + 14}" text-anchor="end" fill="#555">{escape(label)}</text>')
+        parts.append(
+            f'<rect x="{left}" y="{y}" width="{length:.1f}" height="{height - 5}" fill="{report.PALETTE[0]}"/>'
+        )
+        parts.append(f'<text x="{left + length + 6:.1f}" y="{y + 14}">{count:,}</text>')
+    which = "all rows" if histogram.exact else "a sample of the rows"
+    return report.figure("".join(parts) + "</svg>", f"Rows by {name}, {which}.")
+
+
+__all__ = ["numbers", "overview", "page", "reach"]

@@ -1,0 +1,178 @@
+"""What can be kept of a stream in bounded memory: moments, a uniform sample, and repeats told by their hashes."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms._base.typing import AnyArray, Array, Bools, Ints
+from manyarms.logs.tables import Column
+
+UInts = npt.NDArray[np.uint64]
+
+_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # the finaliser of splitmix64
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Moments:
+    """Count, mean, deviation, least and largest of finite numbers; exact up to rounding."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.mean = 0.0
+        self._squares = 0.0
+        self.least = np.inf
+        self.largest = -np.inf
+
+    def see(self, values: Array) -> None:
+        if not len(values):
+            return
+        mean = float(values.mean())
+        squares = float(((values - mean) ** 2).sum())
+        total = self.count + len(values)
+        step = mean - self.mean
+        self._squares += squares + step**2 * self.count * len(values) / total
+        self.mean += step * len(values) / total
+        self.count = total
+        self.least = min(self.least, float(values.min()))
+        self.largest = max(self.largest, float(values.max()))
+
+    @property
+    def deviation(self) -> float:
+        return float(np.sqrt(self._squares / self.count)) if self.count else 0.0
+
+
+class Sample:
+    """A uniform sample of at most `size` numbers: those with the smallest of independent uniform marks."""
+
+    def __init__(self, size: int = 100_000, seed: int = 0) -> None:
+        self.size = size
+        self._rng = np.random.default_rng(seed)
+        self._values: Array = np.empty(0)
+        self._marks: Array = np.empty(0)
+        self._limit = 1.0
+        self.seen = 0
+
+    def see(self, values: Array) -> None:
+        self.seen += len(values)
+        marks = self._rng.random(len(values))
+        keep = marks < self._limit
+        self._values = np.concatenate([self._values, values[keep]])
+        self._marks = np.concatenate([self._marks, marks[keep]])
+        if len(self._values) > 2 * self.size:
+            self._shrink()
+
+    def _shrink(self) -> None:
+        if len(self._values) > self.size:
+            smallest = np.argpartition(self._marks, self.size - 1)[: self.size]
+            self._limit = float(self._marks[smallest].max())
+            self._values, self._marks = self._values[smallest], self._marks[smallest]
+
+    def values(self) -> Array:
+        self._shrink()
+        return self._values
+
+    @property
+    def complete(self) -> bool:
+        """Whether it holds everything, so that what is computed from it is exact."""
+        return self.seen <= self.size
+
+
+class Repeats:
+    """How many entries of a stream were there before, from 64-bit hashes.
+
+    Exact (up to hash collisions) while at most `budget` different hashes came. Beyond, only hashes whose lowest bits
+    are 0 are kept, 1 in `thinning`: equal entries have equal hashes, so they are kept or dropped together, and counts
+    multiplied by `thinning` are unbiased.
+    """
+
+    def __init__(self, budget: int = 1_000_000) -> None:
+        self.budget = budget
+        self.thinning = 1
+        self._known: UInts = np.empty(0, dtype=np.uint64)  # sorted
+        self._times: Ints = np.empty(0, dtype=np.int64)  # how often each came
+        self.first_row: int | None = None  # the first entry that was there before, among those kept
+
+    def see(self, hashes: UInts, numbers: Ints) -> None:
+        """numbers: the row of each entry."""
+        rows = np.flatnonzero((hashes & np.uint64(self.thinning - 1)) == 0)
+        kept, first, times = np.unique(hashes[rows], return_index=True, return_counts=True)
+        new = np.ones(len(kept), dtype=np.bool_)
+        if len(self._known):
+            at = np.minimum(np.searchsorted(self._known, kept), len(self._known) - 1)
+            new = self._known[at] != kept
+            self._times[at[~new]] += times[~new]
+        if self.first_row is None and int(new.sum()) < len(rows):
+            fresh = np.zeros(len(rows), dtype=np.bool_)
+            fresh[first[new]] = True
+            self.first_row = int(numbers[rows[np.argmin(fresh)]])
+        if new.any():
+            known = np.concatenate([self._known, kept[new]])
+            order = np.argsort(known, kind="stable")  # two sorted runs: quick
+            self._known, self._times = known[order], np.concatenate([self._times, times[new]])[order]
+        while len(self._known) > self.budget:
+            self.thinning *= 2
+            keep = (self._known & np.uint64(self.thinning - 1)) == 0
+            self._known, self._times = self._known[keep], self._times[keep]
+
+    @property
+    def repeats(self) -> int:
+        return int((self._times - 1).sum()) * self.thinning
+
+    @property
+    def distinct(self) -> int:
+        return len(self._known) * self.thinning
+
+    @property
+    def exact(self) -> bool:
+        return self.thinning == 1
+
+
+def mixed(values: UInts) -> UInts:
+    """Bits stirred so that every bit of the answer depends on every bit of the value."""
+    with np.errstate(over="ignore"):
+        values = (values ^ (values >> np.uint64(30))) * _MIX[0]
+        values = (values ^ (values >> np.uint64(27))) * _MIX[1]
+        stirred: UInts = values ^ (values >> np.uint64(31))
+    return stirred
+
+
+def hashes_of(columns: list[Column], rows: int) -> UInts:
+    """One 64-bit number a row, the same for the same entries whatever chunk they come in."""
+    total = np.zeros(rows, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        for place, column in enumerate(columns):
+            for part in _words(column):
+                total = mixed(total + mixed(part + np.uint64(place + 1) * _STEP) + _STEP)
+    return total
+
+
+def _words(column: Column) -> list[UInts]:
+    """A column as 64-bit numbers, one array an entry."""
+    if column.categories is not None:
+        own = np.append(_text_words(column.categories), np.uint64(1))  # the code -1, a missing text
+        return [own[column.values]]
+    values: AnyArray = column.values
+    if values.dtype.kind in "Mm":
+        return [values.astype(np.int64).view(np.uint64)]
+    numbers = values.astype(np.float64).reshape(len(values), -1) + 0.0  # -0.0 is 0.0
+    absent: Bools = column.absent
+    words = [np.ascontiguousarray(numbers[:, j]).view(np.uint64) for j in range(numbers.shape[1])]
+    return [np.where(absent, np.uint64(2), word) for word in words] if column.missing is not None else words
+
+
+def _text_words(texts: AnyArray) -> UInts:
+    """A hash of each text: the sum of its stirred characters with their places, so that padding changes nothing."""
+    if not len(texts) or texts.dtype.itemsize == 0:
+        return np.zeros(len(texts), dtype=np.uint64)
+    width = texts.dtype.itemsize // 4
+    codes = np.ascontiguousarray(texts).view(np.uint32).reshape(len(texts), width)
+    total = np.zeros(len(texts), dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        for place in range(width):
+            code = codes[:, place].astype(np.uint64)
+            total += np.where(code > 0, mixed(code + np.uint64(place + 1) * _STEP), np.uint64(0))
+    return total
+
+
+__all__ = ["Moments", "Repeats", "Sample", "hashes_of", "mixed"]

@@ -1,0 +1,233 @@
+"""What an inspection found, as plain numbers and words, ready to be printed or put on a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+
+from manyarms._base.typing import Array, Ints
+from manyarms.logs.inspection.measure import LEAST_ROWS, LOG_EDGES, QUANTILES, Bad, Measures, NumberColumn
+
+HEAVY = 100.0  # a weight of the uniform target above it is called heavy
+MOST_SHOWN = 10
+Level = Literal["problem", "warning", "note"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that stands in the way (problem), calls for care (warning), or is good to know (note)."""
+
+    level: Level
+    what: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts of values; labels say what each bar stands for. `exact` is False where they come from a sample."""
+
+    labels: tuple[str, ...]
+    counts: tuple[int, ...]
+    exact: bool = True
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """A column of numbers in short; quantiles are exact unless `sampled`."""
+
+    count: int
+    missing: int
+    mean: float
+    deviation: float
+    least: float
+    largest: float
+    quantiles: dict[float, float]
+    sampled: bool
+    values: dict[float, int] | None  # each value with its count, where there are few
+    histogram: Histogram
+
+
+@dataclass(frozen=True)
+class ActionRow:
+    """One action: how often it was played, what it brought, and how well a policy that always plays it is covered."""
+
+    name: str
+    rows: int
+    share: float
+    mean_reward: float
+    value: float | None  # self-normalised estimate of always playing it
+    effective_sample_size: float | None
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """How far the rows reach for other policies than the one that logged them; see measure.py for the formulas."""
+
+    mean_weight: float
+    mean_weight_error: float
+    largest_weight: float
+    effective_sample_size: float
+    heavy_share: float
+    below: dict[float, float]  # share of rows with a propensity below each of some thresholds
+    best: ActionRow | None  # the action with the best value among those with enough rows
+
+
+@dataclass(frozen=True)
+class RepeatCount:
+    """Entries that were there before."""
+
+    count: int
+    first_row: int | None
+    exact: bool
+
+
+@dataclass(frozen=True)
+class MissingColumn:
+    """Missing entries of a column."""
+
+    column: str
+    count: int
+    share: float
+    first_row: int
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """All of it; `findings` say what to do."""
+
+    source: str
+    rows: int
+    parts: dict[str, str]  # part of the log -> its column or columns
+    dim: int
+    action_count: int
+    action_count_is_known: bool
+    actions_seen: int
+    unseen: tuple[str, ...]  # some that were never played
+    rarely_played: int  # actions played, but fewer than 5 times
+    effective_actions: float  # exp of the entropy of the actions' shares
+    most_played: tuple[ActionRow, ...]
+    rewards: Distribution
+    propensities: Distribution | None
+    propensities_are_estimates: bool
+    overlap: Overlap | None
+    event_repeats: RepeatCount | None
+    row_repeats: RepeatCount
+    missing: tuple[MissingColumn, ...]
+    first_time: str | None
+    last_time: str | None
+    out_of_order: int | None
+    groups: int | None
+    groups_are_exact: bool
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def problems(self) -> tuple[Finding, ...]:
+        """What stands in the way of using the log as it is."""
+        return tuple(finding for finding in self.findings if finding.level == "problem")
+
+
+def distribution(column: NumberColumn, *, log_counts: Ints | None = None) -> Distribution:
+    m = column.moments
+    quantiles = dict(zip(QUANTILES, column.quantiles(), strict=False))
+    if log_counts is not None:
+        histogram = log_histogram(log_counts)
+    elif column.counts is not None:
+        ordered = sorted(column.counts.items())
+        histogram = Histogram(tuple(f"{v:g}" for v, _ in ordered), tuple(c for _, c in ordered))
+    else:
+        counts, edges = np.histogram(column.sample.values(), bins=20)
+        labels = tuple(f"{a:.3g} to {b:.3g}" for a, b in pairwise(edges))
+        histogram = Histogram(labels, tuple(counts.tolist()), column.sample.complete)
+    return Distribution(
+        count=m.count, missing=column.missing.count, mean=m.mean, deviation=m.deviation,
+        least=m.least if m.count else float("nan"), largest=m.largest if m.count else float("nan"),
+        quantiles=quantiles, sampled=not column.sample.complete, values=column.counts, histogram=histogram,
+    )  # fmt: skip
+
+
+def log_histogram(counts: Ints) -> Histogram:
+    """Half decades, from the first to the last that holds anything."""
+    lower = np.concatenate([[0.0], LOG_EDGES])
+    halves = np.floor(np.log10(np.maximum(lower, LOG_EDGES[0] / 10)) * 2 + 1e-6) / 2
+    steps, member = np.unique(halves, return_inverse=True)
+    sums = np.bincount(member, weights=counts).astype(np.int64)
+    used = np.flatnonzero(sums)
+    if not len(used):
+        return Histogram((), ())
+    kept = range(int(used[0]), int(used[-1]) + 1)
+    return Histogram(tuple(f"from {10 ** steps[i]:.2g}" for i in kept), tuple(int(sums[i]) for i in kept))
+
+
+def action_row(measures: Measures, slot: int, names: list[str] | None) -> ActionRow:
+    a = measures.actions
+    rows = int(a["rows"][slot])
+    rewarded = a["rewarded"][slot]
+    inverse, squares = float(a["inverse"][slot]), float(a["inverse_squares"][slot])
+    return ActionRow(
+        name=str(slot) if names is None else names[slot],
+        rows=rows,
+        share=rows / measures.rows,
+        mean_reward=float(a["reward"][slot] / rewarded) if rewarded else float("nan"),
+        value=float(a["weighted_reward"][slot] / inverse) if inverse > 0 else None,
+        effective_sample_size=inverse**2 / squares if squares > 0 else None,
+    )
+
+
+def overlap(measures: Measures, action_count: int, names: list[str] | None) -> Overlap | None:
+    m = measures.inverse
+    if not m.count:
+        return None
+    scale = 1.0 / action_count
+    mean, deviation = m.mean * scale, m.deviation * scale
+    p = measures.propensities.sample.values()
+    good = p[(p > 0) & (p <= 1)]
+    total = int(measures.log_counts.sum())
+    below = {}
+    for threshold in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
+        place = int(np.searchsorted(LOG_EDGES, threshold * (1 - 1e-9)))
+        below[threshold] = float(measures.log_counts[: place + 1].sum() / total)
+    return Overlap(
+        mean_weight=mean,
+        mean_weight_error=deviation / np.sqrt(m.count),
+        largest_weight=m.largest * scale,
+        effective_sample_size=m.count * mean**2 / (mean**2 + deviation**2),
+        heavy_share=float((good < scale / HEAVY).mean()) if len(good) else 0.0,
+        below=below,
+        best=_best(measures, names),
+    )
+
+
+def _best(measures: Measures, names: list[str] | None) -> ActionRow | None:
+    a = measures.actions
+    enough = np.flatnonzero((a["rows"] >= LEAST_ROWS) & (a["inverse"] > 0))
+    if not len(enough):
+        return None
+    values: Array = a["weighted_reward"][enough] / a["inverse"][enough]
+    return action_row(measures, int(enough[np.argmax(values)]), names)
+
+
+def missing_columns(measures: Measures) -> tuple[MissingColumn, ...]:
+    c = measures.columns
+    found: list[tuple[str, Bad]] = [(c.action, measures.missing_actions), (c.reward, measures.rewards.missing)]
+    if c.propensity is not None:
+        found.append((c.propensity, measures.propensities.missing))
+    if c.event_id is not None:
+        found.append((c.event_id, measures.missing_events))
+    if c.timestamp is not None:
+        found.append((c.timestamp, measures.missing_times))
+    found += [(name, column.missing) for name, column in measures.context.items()]
+    return tuple(
+        MissingColumn(name, bad.count, bad.count / measures.rows, bad.first_row)
+        for name, bad in found
+        if bad.first_row is not None
+    )
+
+
+__all__ = [
+    "HEAVY", "MOST_SHOWN", "ActionRow", "Distribution", "Finding", "Histogram", "Inspection", "Level", "MissingColumn",
+    "Overlap", "RepeatCount", "action_row", "distribution", "missing_columns", "overlap",
+]  # fmt: skip

@@ -1,0 +1,1 @@
+"""Priors: what is assumed about actions before any data."""

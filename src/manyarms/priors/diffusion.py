@@ -1,0 +1,172 @@
+"""Diffusion priors: a chain of latents above the actions (thesis, lines 1278-1300).
+
+    psi_L ~ N(0, Sigma_(L+1)),    psi_(l-1) | psi_l ~ N(f_l(psi_l), Sigma_l),    theta_a | psi_1 ~ N(f_1(psi_1), Sigma_1)
+
+Two readings of "above the actions":
+
+- shared (the thesis's model): one chain for all actions. All theta_a lie within Sigma_1 of the one point f_1(psi_1), and playing
+  any action teaches about that point.
+- one chain per action: theta_a are independent draws of the diffusion. This is what a chain pre-trained on single actions'
+  parameters means; nothing is shared beyond the prior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms._base import validate
+from manyarms._base.typing import Array
+from manyarms.errors import InvalidInput
+from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior
+from manyarms.priors.links import LinearLink, Link, LinkLike, as_link
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class DiffusionPrior:
+    """A diffusion prior over the parameters of K actions.
+
+    links: f_1, ..., f_L, from the actions upwards: matrices, functions of points (n, d), or links (manyarms.priors.links).
+    covariances: Sigma_1, ..., Sigma_(L+1), each a number (times the identity), a diagonal (d,), or a matrix (d, d).
+    shared: one chain for all actions, or one per action.
+    """
+
+    actions: int
+    dim: int
+    links: tuple[Link, ...]
+    covariances: Array  # (L + 1, d, d)
+    shared: bool
+
+    def __init__(
+        self,
+        actions: int,
+        dim: int,
+        links: Sequence[LinkLike],
+        covariances: Sequence[npt.ArrayLike] | Array,
+        shared: bool = True,
+    ) -> None:
+        put = object.__setattr__
+        put(self, "actions", validate.count("actions", actions))
+        put(self, "dim", validate.count("dim", dim))
+        if not links:
+            raise InvalidInput("links", "none", "at least one link, f_1")
+        if len(covariances) != len(links) + 1:
+            raise InvalidInput(
+                "covariances", f"{len(covariances)} of them", f"{len(links) + 1}, one more than there are links"
+            )
+        put(self, "links", tuple(as_link(f"links[{i}]", link, self.dim) for i, link in enumerate(links)))
+        full = [_full(f"covariances[{i}]", value, self.dim) for i, value in enumerate(covariances)]
+        put(self, "covariances", np.stack(full))
+        put(self, "shared", bool(shared))
+
+    @property
+    def depth(self) -> int:
+        """L, the number of latents."""
+        return len(self.links)
+
+    @property
+    def matrices(self) -> tuple[Array, ...] | None:
+        """W_1, ..., W_L where every link is linear; the posterior is exact then."""
+        found = tuple(link.matrix for link in self.links if isinstance(link, LinearLink))
+        return found if len(found) == self.depth else None
+
+    def draw_centres(self, rng: np.random.Generator, n: int) -> Array:
+        """(n, d) draws of f_1(psi_1) from the prior."""
+        factors = np.linalg.cholesky(self.covariances)
+        psi = rng.standard_normal((n, self.dim)) @ factors[self.depth].T
+        for level in range(self.depth - 1, 0, -1):
+            psi = self.links[level](psi) + rng.standard_normal((n, self.dim)) @ factors[level].T
+        return self.links[0](psi)
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        """(K, d): the parameters of a catalogue drawn from the prior."""
+        centres = self.draw_centres(rng, 1 if self.shared else self.actions)
+        noise = rng.standard_normal((self.actions, self.dim)) @ np.linalg.cholesky(self.covariances[0]).T
+        return centres + noise
+
+    def with_actions(self, actions: int, shared: bool | None = None) -> DiffusionPrior:
+        """The same chain over another number of actions, or read the other way."""
+        return DiffusionPrior(
+            actions, self.dim, self.links, list(self.covariances), self.shared if shared is None else shared
+        )
+
+    # ---- two-level and flat versions of it ----------------------------------------------------------------------------
+
+    def marginal(self, draws: int = 100_000, seed: int = 0) -> ActionPrior:
+        """Every action on its own: the LinTS and GLM-TS that go with this prior.
+
+        Linear links: N(0, Sigma_1 + sum_l B_l Sigma_(l+1) B_l^T), B_l = W_1 ... W_l (thesis, line 1592). Otherwise mean and
+        covariance are Monte-Carlo moments over `draws`.
+        """
+        if self.matrices is not None:
+            spread = self.covariances[0] + sum(self._products(range(1, self.depth + 1)))
+            return ActionPrior(self.actions, np.zeros(self.dim), spread)
+        centres = self.draw_centres(np.random.default_rng(seed), draws)
+        spread = np.atleast_2d(np.cov(centres.T)) + self.covariances[0]
+        return ActionPrior(self.actions, centres.mean(axis=0), spread)
+
+    def _products(self, levels: range) -> list[Array]:
+        """B_l Sigma_(l+1) B_l^T for each level."""
+        assert self.matrices is not None
+        out, B = [], np.eye(self.dim)
+        for level in range(1, self.depth + 1):
+            B = B @ self.matrices[level - 1]
+            if level in levels:
+                out.append(B @ self.covariances[level] @ B.T)
+        return out
+
+    def two_level(self, keep: int) -> TwoLevelPrior:
+        """A linear chain with all latents but psi_keep integrated out (thesis, lines 3567-3585).
+
+        keep = L is the thesis's HierTS-1: theta_a | psi_L ~ N(B_L psi_L, Omega_1), actions independent given psi_L, which in
+        truth they are not. keep = 1 is HierTS-2, which is exact: psi_1 with its marginal covariance, and
+        theta_a | psi_1 ~ N(W_1 psi_1, Sigma_1).
+        """
+        if self.matrices is None:
+            raise InvalidInput("links", "links that are not linear", "linear links: others cannot be integrated out")
+        if not 1 <= keep <= self.depth:
+            raise InvalidInput("keep", keep, f"a level from 1 to {self.depth}")
+        down = np.linalg.multi_dot([np.eye(self.dim), *self.matrices[:keep]])
+        below = self.covariances[0] + sum(self._products(range(1, keep)), np.zeros((self.dim, self.dim)))
+        above, B = self.covariances[keep].copy(), np.eye(self.dim)
+        for level in range(keep + 1, self.depth + 1):
+            B = B @ self.matrices[level - 1]
+            above += B @ self.covariances[level] @ B.T
+        return TwoLevelPrior(self.actions, down, above, below)
+
+
+@dataclass(frozen=True, eq=False)
+class TwoLevelPrior:
+    """psi ~ N(0, covariance), theta_a | psi ~ N(matrix psi, action_covariance): a linear chain with one latent left."""
+
+    actions: int
+    matrix: Array
+    covariance: Array
+    action_covariance: Array
+
+    @property
+    def dim(self) -> int:
+        """d."""
+        return len(self.matrix)
+
+    def hierarchical(self) -> HierarchicalPrior:
+        """The same with matrix psi as the shared mean, where the matrix is invertible."""
+        spread = self.matrix @ self.covariance @ self.matrix.T
+        return HierarchicalPrior(self.actions, np.zeros(self.dim), spread, self.action_covariance)
+
+
+def _full(name: str, value: npt.ArrayLike, dim: int) -> Array:
+    array = validate.as_floats(name, value)
+    if array.ndim == 0:
+        return np.eye(dim) * validate.positive(name, float(array))
+    if array.ndim == 1:
+        if array.shape != (dim,) or (array <= 0).any():
+            raise InvalidInput(name, f"shape {array.shape}", f"{dim} positive numbers for a diagonal covariance")
+        return np.diag(array)
+    matrix = validate.covariance(name, array, dim)
+    if matrix.ndim != 2:
+        raise InvalidInput(name, f"shape {matrix.shape}", f"a number, ({dim},) or ({dim}, {dim})")
+    return matrix

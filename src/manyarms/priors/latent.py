@@ -1,0 +1,75 @@
+"""The structured prior of sDM in full generality: one latent vector, and a matrix of its own for every action.
+
+    psi ~ N(mean, covariance),    theta_a | psi ~ N(W_a psi, action_covariance)          (thesis, lines 1877-1888)
+
+d' = len(psi) may be far below d (low rank) or above it. Mixed effects are the special case W_a = b_a^T kron I, which
+`MixedEffectPrior` holds in K x L numbers instead of K x d x d'.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from manyarms._base import validate
+from manyarms._base.typing import Array
+from manyarms.errors import InvalidInput
+from manyarms.priors.gaussian import ActionPrior
+
+
+@dataclass(frozen=True, eq=False)
+class LatentPrior:
+    """Actions that are linear maps of one latent vector, plus a deviation of their own.
+
+    matrices W (K, d, d'), mean (d',), covariance (d', d'), action_covariance (d, d), or (K, d, d) for one per action.
+    """
+
+    matrices: Array
+    mean: Array
+    covariance: Array
+    action_covariance: Array
+
+    def __post_init__(self) -> None:
+        matrices = validate.as_array("matrices", self.matrices, (None, None, None))
+        actions, dim, latent = matrices.shape
+        covariance = validate.covariance("covariance", self.covariance, latent)
+        if covariance.ndim != 2:
+            raise InvalidInput("covariance", f"shape {covariance.shape}", f"one matrix of shape ({latent}, {latent})")
+        own = validate.covariance("action_covariance", self.action_covariance, dim)
+        if own.ndim == 3 and len(own) != actions:
+            raise InvalidInput(
+                "action_covariance", f"{len(own)} matrices", f"one matrix, or one for each of {actions} actions"
+            )
+        object.__setattr__(self, "matrices", matrices)
+        object.__setattr__(self, "mean", validate.as_array("mean", self.mean, (latent,)))
+        object.__setattr__(self, "covariance", covariance)
+        object.__setattr__(self, "action_covariance", own)
+
+    @property
+    def actions(self) -> int:
+        """K, the number of actions."""
+        return len(self.matrices)
+
+    @property
+    def dim(self) -> int:
+        """d, the length of a context and of an action's parameter."""
+        return int(self.matrices.shape[1])
+
+    @property
+    def latent_dim(self) -> int:
+        """d', the length of the latent vector."""
+        return int(self.matrices.shape[2])
+
+    def marginal(self) -> ActionPrior:
+        """The latent vector integrated out, action by action: N(W_a mu, Sigma_a + W_a Sigma W_a^T) (thesis, line 1962).
+
+        The prior of DM (Bayes): the same marginals, and no correlation between actions.
+        """
+        W = self.matrices
+        # two products with a triangle of Sigma: symmetric to the last bit, and no larger temporary than W itself
+        half = W @ np.linalg.cholesky(self.covariance)
+        return ActionPrior(self.actions, W @ self.mean, half @ np.swapaxes(half, 1, 2) + self.action_covariance)
+
+
+__all__ = ["LatentPrior"]

@@ -1,0 +1,192 @@
+"""Links of a diffusion chain: psi_(l-1) | psi_l ~ N(f_l(psi_l), Sigma_l).
+
+    LinearLink(W)              f(psi) = W psi: the chain's posterior is exact where all links are of this kind
+    NetworkLink(skip, layers)  f(psi) = skip psi + a small ReLU network: what pre-training gives, as plain matrix products
+    FunctionLink(f)            anything else; cannot be saved
+
+`as_link` takes arrays, functions and links alike. A function that turns out to be linear becomes a LinearLink, so that a
+chain of linear links written as functions still gets the exact posterior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, cast
+
+import numpy as np
+
+from manyarms._base import validate
+from manyarms._base.typing import AnyArray, Array
+from manyarms.errors import InvalidInput
+
+
+class Link(Protocol):
+    """What a chain needs of a link."""
+
+    kind: str
+
+    def __call__(self, psi: Array) -> Array:
+        """f at points (..., d)."""
+
+    def jacobian(self, psi: Array) -> Array:
+        """(n, d, d): derivatives of f at points (n, d), rows by output."""
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """What is needed to build it again."""
+
+
+class LinearLink:
+    """f(psi) = W psi."""
+
+    kind = "linear"
+
+    def __init__(self, matrix: Array) -> None:
+        matrix = validate.as_array("matrix", matrix, (None, None))
+        if matrix.shape[0] != matrix.shape[1]:
+            raise InvalidInput("matrix", f"shape {matrix.shape}", "a square matrix")
+        self.matrix = matrix
+
+    def __call__(self, psi: Array) -> Array:
+        return psi @ self.matrix.T
+
+    def jacobian(self, psi: Array) -> Array:
+        return np.broadcast_to(self.matrix, (len(psi), *self.matrix.shape))
+
+    def arrays(self) -> dict[str, AnyArray]:
+        return {"matrix": self.matrix}
+
+
+class NetworkLink:
+    """f(psi) = skip * psi + network(psi), the network a chain of affine maps with ReLU in between.
+
+    layers: pairs (A, c) of a matrix (out, in) and a vector (out,).
+    """
+
+    kind = "network"
+
+    def __init__(self, skip: float, layers: Sequence[tuple[Array, Array]]) -> None:
+        self.skip = float(skip)
+        self.layers = tuple(
+            (validate.as_array("layers", A, (None, None)), validate.as_array("layers", c, (None,))) for A, c in layers
+        )
+        width = self.layers[0][0].shape[1] if self.layers else 0
+        for A, c in self.layers:
+            if A.shape != (len(c), width):
+                raise InvalidInput("layers", f"a matrix of {A.shape} with a vector of {c.shape}", f"{width} columns")
+            width = len(c)
+        if not self.layers or width != self.layers[0][0].shape[1]:
+            raise InvalidInput("layers", f"{width} outputs", "as many outputs as inputs")
+        self._transposed = tuple((np.ascontiguousarray(A.T), c) for A, c in self.layers)
+
+    @classmethod
+    def random(cls, dim: int, hidden: int, rng: np.random.Generator, *, scaled: bool = False) -> NetworkLink:
+        """Two layers with weights uniform on [-1, 1] and no constants (thesis, line 1622); `scaled`: over sqrt(fan-in)."""
+        A = rng.uniform(-1, 1, (hidden, dim)) / (np.sqrt(dim) if scaled else 1.0)
+        B = rng.uniform(-1, 1, (dim, hidden)) / (np.sqrt(hidden) if scaled else 1.0)
+        return cls(0.0, [(A, np.zeros(hidden)), (B, np.zeros(dim))])
+
+    def __call__(self, psi: Array) -> Array:
+        out = psi
+        for i, (A, c) in enumerate(self._transposed):
+            if i:
+                out = np.maximum(out, 0.0)
+            out = out @ A + c
+        return out + self.skip * psi if self.skip else out
+
+    def jacobian(self, psi: Array) -> Array:
+        out, slope = psi, None
+        for i, (A, c) in enumerate(self.layers):
+            if i:
+                slope = cast(Array, slope) * (out > 0)[:, :, None]
+                out = np.maximum(out, 0.0)
+            out = out @ A.T + c
+            slope = np.broadcast_to(A, (len(psi), *A.shape)) if slope is None else A @ slope
+        return cast(Array, slope) + self.skip * np.eye(psi.shape[1])
+
+    def arrays(self) -> dict[str, AnyArray]:
+        out: dict[str, AnyArray] = {"skip": np.array(self.skip)}
+        for i, (A, c) in enumerate(self.layers):
+            out[f"matrix{i}"], out[f"vector{i}"] = A, c
+        return out
+
+
+class FunctionLink:
+    """Any function of points (n, d), with derivatives by central differences unless they are given."""
+
+    kind = "function"
+
+    def __init__(self, function: Callable[[Array], Array], jacobian: Callable[[Array], Array] | None = None) -> None:
+        self.function = function
+        self._jacobian = jacobian
+
+    def __call__(self, psi: Array) -> Array:
+        flat = psi.reshape(-1, psi.shape[-1])
+        return _checked(self.function(flat), flat).reshape(psi.shape)
+
+    def jacobian(self, psi: Array) -> Array:
+        if self._jacobian is not None:
+            return self._jacobian(psi)
+        n, d = psi.shape
+        step = 1e-5 * (1.0 + np.abs(psi))
+        moves = step[:, None, :] * np.eye(d)
+        up, down = self((psi[:, None, :] + moves).reshape(-1, d)), self((psi[:, None, :] - moves).reshape(-1, d))
+        return np.swapaxes((up - down).reshape(n, d, d) / (2 * step[:, :, None]), 1, 2)
+
+    def arrays(self) -> dict[str, AnyArray]:
+        raise InvalidInput("links", "a plain function", "a LinearLink or a NetworkLink: functions cannot be saved")
+
+
+LinkLike = Link | Array | Callable[[Array], Array]
+
+
+def as_link(name: str, value: LinkLike, dim: int) -> Link:
+    """A link of dimension d from a matrix, a function of points (n, d), or a link."""
+    link: Link
+    if isinstance(value, LinearLink | NetworkLink | FunctionLink):
+        link = value
+    elif callable(value):
+        link = FunctionLink(value)
+    else:
+        link = LinearLink(value)
+    probes = np.random.default_rng(0).standard_normal((4, dim))
+    try:
+        out = np.asarray(link(probes))
+    except (ValueError, TypeError, IndexError) as error:
+        raise InvalidInput(
+            name, f"a link that fails on points of shape (4, {dim}): {error}", "layers that chain"
+        ) from error
+    _checked(out, probes, name)
+    return _linear_if_it_is(link, dim) if isinstance(link, FunctionLink) else link
+
+
+def restore_link(kind: str, arrays: dict[str, AnyArray]) -> Link:
+    """The link that `kind` and `arrays()` describe."""
+    if kind == "linear":
+        return LinearLink(arrays["matrix"])
+    layers: list[tuple[AnyArray, AnyArray]] = []
+    while f"matrix{len(layers)}" in arrays:
+        layers.append((arrays[f"matrix{len(layers)}"], arrays[f"vector{len(layers)}"]))
+    return NetworkLink(float(arrays["skip"]), layers)
+
+
+def _checked(out: object, points: Array, name: str = "links") -> Array:
+    array = np.asarray(out, dtype=np.float64)
+    if array.shape != points.shape:
+        raise InvalidInput(name, f"a link that maps shape {points.shape} to {array.shape}", f"shape {points.shape}")
+    if not np.isfinite(array).all():
+        raise InvalidInput(name, "a link that returns NaN or infinity", "finite values")
+    return array
+
+
+def _linear_if_it_is(link: FunctionLink, dim: int) -> Link:
+    """A LinearLink where the function equals its own matrix, f(e_1), ..., f(e_d), at points near and far, of both signs."""
+    matrix = link(np.eye(dim)).T
+    rng = np.random.default_rng(1)
+    points = rng.standard_normal((64, dim)) * np.geomspace(1e-3, 1e3, 64)[:, None]
+    points = np.vstack([points, -points, np.zeros((1, dim))])
+    try:
+        values = link(points)
+    except InvalidInput:
+        return link
+    scale = np.abs(points).sum(axis=1, keepdims=True) * max(1e-300, float(np.abs(matrix).max()))
+    return LinearLink(matrix) if bool((np.abs(values - points @ matrix.T) <= 1e-9 * scale).all()) else link

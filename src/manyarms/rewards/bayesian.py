@@ -1,0 +1,274 @@
+"""Reward models from logs: DM (Freq), DM (Bayes) and sDM, and the policies that they lead to.
+
+    r_hat(x, a) = E[r(x, a; theta) | log] = x^T mu_hat_a            (thesis, lines 1848-1916)
+
+DM (Freq) is a ridge regression for every action (linear_models.py). DM (Bayes) and sDM are a *belief* folded over a log: the
+leaves and roots that an online agent learns with, and nothing written twice. They differ in the prior: independent actions
+for DM (Bayes), a shared latent for sDM (mixed effects, any W_a, a structure learned by a mixture). Decisions are greedy, or
+pessimistic.
+
+    log or source  --sdm(prior)-->  BeliefModel  --.decide(X)-->  actions
+                                                 --.agent(seed=0)-->  an online agent that goes on from there
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms._base import linalg, validate
+from manyarms._base.typing import Array, Ints
+from manyarms.agents.agent import Agent, Seed
+from manyarms.agents.decisions import Decision, Greedy, Pessimistic, Thompson
+from manyarms.agents.named import AnyPrior, belief_of
+from manyarms.beliefs import Belief, GaussianRoot, Leaves, Likelihood, Linear, Matrices
+from manyarms.errors import InvalidInput
+from manyarms.logs.data import LogSource
+from manyarms.priors.diffusion import DiffusionPrior
+from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior, MixedEffectPrior
+from manyarms.priors.latent import LatentPrior
+from manyarms.priors.structure import mixture
+from manyarms.rewards.linear import MATRICES_AT_A_TIME, Clipped, DirectFrequentist, LinearModel, RewardModel, rows_of
+from manyarms.worlds.best import BestAction
+
+StructuredPrior = AnyPrior | LatentPrior
+
+
+# ---- beliefs ----------------------------------------------------------------------------------------------------------
+
+
+class BeliefModel(LinearModel):
+    """A belief as a reward model: r_hat(x, a) = g(x^T mu_hat_a), mu_hat_a the marginal posterior mean of theta_a.
+
+    For linear rewards this is E[r | log]. For the others it is the reward at the posterior mean, which orders actions as the
+    greedy decision does. The tables of posteriors are made at the first use and again after the belief has learned more.
+    """
+
+    def __init__(self, belief: Belief) -> None:
+        if belief.kind not in ("two-level", "own-chains"):
+            raise InvalidInput("belief", f"a belief of kind {belief.kind!r}", "one with a parameter for every action")
+        self.belief = belief
+        self.likelihood = belief.likelihood
+        self._made_at = -1
+        self._means: Array = np.empty((0, belief.dim))
+        self._spreads: Array | None = None
+        self._search: BestAction | None = None
+
+    @property
+    def action_count(self) -> int:
+        """K."""
+        return self.belief.catalogue.size
+
+    @property
+    def dim(self) -> int:
+        """d."""
+        return self.belief.dim
+
+    def fold(self, source: LogSource) -> BeliefModel:
+        """Learn one more log; the same belief as if it had come with the first."""
+        self.belief.fold(rows_of(source, self.belief))
+        return self
+
+    # ---- posteriors ---------------------------------------------------------------------------------------------------
+
+    def posterior(self, ids: npt.ArrayLike | None = None) -> tuple[Array, Array]:
+        """Marginal posteriors of actions (None: of all): means mu_hat (k, d), covariances Sigma_hat (k, d, d).
+
+        mu_hat_a = S_a (Sigma_a^-1 W_a m + B_a),  Sigma_hat_a = S_a + S_a Sigma_a^-1 W_a Cov(m) W_a^T Sigma_a^-1 S_a
+        (thesis, lines 1905-1907), with m and Cov(m) those of the latent posterior.
+        """
+        which = np.arange(self.action_count) if ids is None else np.atleast_1d(self._ids(ids))
+        pieces = [self.belief.action_posterior(some) for some in self._chunks(which)]
+        return np.concatenate([mean for mean, _ in pieces]), np.concatenate([spread for _, spread in pieces])
+
+    def latent(self) -> tuple[Array, Array]:
+        """Posterior mean and covariance of the latent vector (thesis, lines 1899-1903)."""
+        factor = self.belief.root.factor()
+        return self.belief.root.mean().copy(), factor @ factor.T
+
+    @property
+    def parameters(self) -> Array:
+        """(K, d) posterior means."""
+        self._refresh(spreads=False)
+        return self._means
+
+    def _refresh(self, *, spreads: bool) -> None:
+        rows = int(self.belief.leaves.counts.rows.sum()) + self.action_count
+        if rows == self._made_at and (self._spreads is not None or not spreads):
+            return
+        packing = linalg.packing(self.dim)
+        means = np.empty((self.action_count, self.dim))
+        packed = np.empty((self.action_count, packing.size)) if spreads else None
+        for some in self._chunks(np.arange(self.action_count)):
+            mean, spread = self.belief.action_posterior(some)
+            means[some] = mean
+            if packed is not None:
+                packed[some] = packing.pack(spread)
+        self._means, self._spreads, self._made_at, self._search = means, packed, rows, None
+
+    def _chunks(self, ids: Ints) -> Iterator[Ints]:
+        step = max(1, MATRICES_AT_A_TIME // (self.dim * max(self.dim, self.belief.root.dim)))
+        for start in range(0, max(1, len(ids)), step):
+            yield ids[start : start + step]
+
+    def moments(self, X: npt.ArrayLike, ids: npt.ArrayLike) -> tuple[Array, Array]:
+        """Posterior mean and variance of x_i^T theta_j for contexts (b, d) and actions (k,), as (b, k) each."""
+        rows, which = self._contexts(X), self._ids(ids)
+        return self._moments(rows, which)
+
+    def moments_of(self, X: npt.ArrayLike, actions: npt.ArrayLike) -> tuple[Array, Array]:
+        """Posterior mean and variance of x_i^T theta_(a_i), row by row, (n,) each."""
+        rows, ids = self._contexts(X), self._ids(actions)
+        self._refresh(spreads=True)
+        packing = linalg.packing(self.dim)
+        mean = np.einsum("nd,nd->n", rows, self._means[ids])
+        variance = np.einsum("np,np->n", packing.bilinear(rows, rows), cast(Array, self._spreads)[ids])
+        return mean, np.maximum(variance, 0.0)
+
+    def _moments(self, X: Array, some: Ints | slice) -> tuple[Array, Array]:
+        self._refresh(spreads=True)
+        packing = linalg.packing(self.dim)
+        variance = packing.bilinear(X, X) @ cast(Array, self._spreads)[some].T
+        return X @ self._means[some].T, np.maximum(variance, 0.0)
+
+    # ---- decisions ----------------------------------------------------------------------------------------------------
+
+    def decide(self, X: npt.ArrayLike, k: int | None = None, *, width: float = 0.0) -> int | Ints:
+        """The action with the largest x^T mu_hat_a - width ||x||_(Sigma_hat_a), or the k best.
+
+        width 0 is the greedy policy (thesis, lines 1869-1872), `pessimism_width(d, delta)` the pessimistic one (lines
+        4815-4825). The same decisions as those of `greedy()` and `pessimistic()`, many contexts at a time.
+        """
+        if validate.not_negative("width", width) == 0:
+            return super().decide(X, k)
+        given = np.asarray(X)
+        rows = self._contexts(given[None] if given.ndim == 1 else given)
+
+        def lower(x: Array, some: slice) -> Array:
+            mean, variance = self._moments(x, some)
+            return mean - width * np.sqrt(variance)
+
+        found = self._top(rows, 1 if k is None else k, lower)
+        found = found[:, 0] if k is None else found
+        if given.ndim == 1:
+            return int(found[0]) if k is None else cast(Ints, found[0])
+        return found
+
+    @property
+    def _best(self) -> BestAction:
+        parameters = self.parameters
+        if self._search is None:
+            self._search = BestAction(parameters)
+        return self._search
+
+    def agent(self, decision: Decision | None = None, *, seed: Seed = None, name: str = "warm start") -> Agent:
+        """An online agent that goes on from this belief (Thompson sampling unless said otherwise); the model keeps its own."""
+        return Agent(copy.deepcopy(self.belief), Thompson() if decision is None else decision, seed, name)
+
+    def greedy(self) -> Agent:
+        """sDM's decision: the largest posterior mean."""
+        return self.agent(Greedy(), seed=0, name="greedy")
+
+    def pessimistic(self, delta: float = 0.05) -> Agent:
+        """The largest lower bound x^T mu_hat_a - alpha(d, delta) ||x||_(Sigma_hat_a)."""
+        return self.agent(Pessimistic(pessimism_width(self.dim, delta)), seed=0, name="pessimistic")
+
+
+def pessimism_width(dim: int, delta: float) -> float:
+    """alpha(d, delta) = sqrt(d + 2 sqrt(d log(1/delta)) + 2 log(1/delta)) (thesis, line 4825).
+
+    With probability at least 1 - delta the posterior has ||theta_a - mu_hat_a|| below it in the norm of Sigma_hat_a^-1, so that
+    |x^T (theta_a - mu_hat_a)| <= alpha ||x||_(Sigma_hat_a) for every x at once.
+    """
+    d, delta = validate.count("dim", dim), validate.probability("delta", delta)
+    if delta == 0:
+        raise InvalidInput("delta", delta, "a number above 0 and at most 1")
+    log = math.log(1 / delta)
+    return math.sqrt(d + 2 * math.sqrt(d * log) + 2 * log)
+
+
+# ---- from a log to a model --------------------------------------------------------------------------------------------
+
+
+def sdm(source: LogSource, prior: StructuredPrior, likelihood: Likelihood = Linear()) -> BeliefModel:
+    """The structured direct method: the belief of a structured prior folded over a log (thesis, lines 1786-1920).
+
+    source: a log in memory, or one that streams; its propensities are not needed. prior: a MixedEffectPrior, a LatentPrior
+    (any W_a), a HierarchicalPrior, or a diffusion. likelihood: Linear(noise), or Logistic() through Laplace.
+    """
+    return BeliefModel(belief_for(prior, likelihood)).fold(source)
+
+
+def warm_start(
+    source: LogSource,
+    prior: StructuredPrior,
+    likelihood: Likelihood = Linear(),
+    decision: Decision | None = None,
+    *,
+    seed: Seed = None,
+) -> Agent:
+    """From a log to an online agent in one call: what it has learned is the log, and it goes on with every reward."""
+    belief = sdm(source, prior, likelihood).belief
+    return Agent(belief, Thompson() if decision is None else decision, seed, "warm start")
+
+
+def dm_bayes(source: LogSource, prior: StructuredPrior, likelihood: Likelihood = Linear()) -> BeliefModel:
+    """DM (Bayes): independent actions, each with its marginal prior (thesis, lines 1811-1824, 4773-4781)."""
+    return BeliefModel(belief_for(independent(prior), likelihood)).fold(source)
+
+
+def dm_frequentist(source: LogSource, lam: float = 1.0) -> LinearModel:
+    """DM (Freq): a ridge regression for every action."""
+    return DirectFrequentist(lam).fit(source)
+
+
+def learned_structure(source: LogSource, effects: int, *, lam: float = 1.0, seed: int = 0) -> MixedEffectPrior:
+    """A mixed-effect prior from a log: a Gaussian mixture of the parameters that DM (Freq) finds (thesis, lines 996-1001).
+
+    Use another part of the log than the one the prior will meet: `learn, use = log.split(0.2)`. Actions that are not in the log
+    have the estimate 0 and count among those near it.
+    """
+    return mixture(dm_frequentist(source, lam).parameters, effects, seed=seed)
+
+
+def belief_for(prior: StructuredPrior, likelihood: Likelihood) -> Belief:
+    """The belief that a prior and a likelihood make."""
+    if isinstance(prior, LatentPrior):
+        leaves = Leaves(Matrices(prior.matrices), prior.action_covariance)
+        return Belief(GaussianRoot(prior.mean, prior.covariance), leaves, likelihood)
+    return belief_of(prior, likelihood)
+
+
+def independent(prior: StructuredPrior) -> ActionPrior:
+    """The marginal prior of every action, correlations left out."""
+    if isinstance(prior, MixedEffectPrior | LatentPrior | DiffusionPrior):
+        return prior.marginal()
+    if isinstance(prior, HierarchicalPrior):
+        return ActionPrior(prior.actions, prior.mean, prior.covariance + prior.action_covariance)
+    if not isinstance(prior, ActionPrior):
+        raise InvalidInput("prior", validate.describe(prior), "an ActionPrior, or a prior that can be marginalised")
+    return prior
+
+
+__all__ = [
+    "BeliefModel",
+    "Clipped",
+    "DirectFrequentist",
+    "LinearModel",
+    "RewardModel",
+    "StructuredPrior",
+    "belief_for",
+    "dm_bayes",
+    "dm_frequentist",
+    "independent",
+    "learned_structure",
+    "pessimism_width",
+    "rows_of",
+    "sdm",
+    "warm_start",
+]

@@ -1,0 +1,227 @@
+"""Reward models that are a table of parameters: what all of them can do, and DM (Freq), the plainest.
+
+r_hat(x, a) = g(x^T theta_a)        g the likelihood's mean; the identity for linear rewards
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms._base import validate
+from manyarms._base.top_k import top_k
+from manyarms._base.typing import Array, Ints
+from manyarms.beliefs import Belief, Likelihood, Linear, Logistic
+from manyarms.beliefs.belief import Rows
+from manyarms.beliefs.fold import Sums
+from manyarms.errors import InvalidInput, UnknownAction
+from manyarms.logs.data import LogSource
+from manyarms.policies.softmax import TopSoftmaxPolicy
+from manyarms.worlds.best import BestAction
+
+CONTEXTS, ACTIONS = 256, 2048  # contexts x actions that are scored at once
+MATRICES_AT_A_TIME = 1 << 21  # numbers in full d x d matrices that are alive at once
+
+
+class RewardModel(Protocol):
+    """What estimators, learners and decisions need of a reward model."""
+
+    @property
+    def action_count(self) -> int:
+        """K."""
+
+    @property
+    def dim(self) -> int:
+        """d."""
+
+    def predict(self, X: npt.ArrayLike, actions: npt.ArrayLike) -> Array:
+        """r_hat(x_i, a_i), (n,)."""
+
+    def block(self, X: Array, ids: Ints) -> Array:
+        """r_hat(x_i, a_j) of contexts (b, d) and actions (k,), as (b, k)."""
+
+    def decide(self, X: npt.ArrayLike, k: int | None = None) -> int | Ints:
+        """The best action of every context by r_hat, or the best k."""
+
+
+class LinearModel:
+    """r_hat(x, a) = g(x^T theta_a) for a table of parameters (K, d), g the likelihood's mean (identity for linear rewards)."""
+
+    def __init__(self, parameters: npt.ArrayLike, likelihood: Likelihood = Linear()) -> None:
+        self._parameters = validate.as_array("parameters", parameters, (None, None))
+        self.likelihood = likelihood
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.action_count:,} actions, d={self.dim}, {self.likelihood.kind}>"
+
+    @property
+    def parameters(self) -> Array:
+        """(K, d), one row an action."""
+        return self._parameters
+
+    @property
+    def action_count(self) -> int:
+        """K."""
+        return len(self._parameters)
+
+    @property
+    def dim(self) -> int:
+        """d."""
+        return int(self._parameters.shape[1])
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Numbers between which every prediction lies; None where there are none."""
+        return (0.0, 1.0) if isinstance(self.likelihood, Logistic) else None
+
+    def predict(self, X: npt.ArrayLike, actions: npt.ArrayLike) -> Array:
+        """r_hat(x_i, a_i), (n,)."""
+        rows, ids = self._contexts(X), self._ids(actions)
+        if ids.shape != (len(rows),):
+            raise InvalidInput("actions", f"shape {ids.shape}", f"one action for each of the {len(rows)} contexts")
+        return self.likelihood.mean(np.einsum("nd,nd->n", rows, self.parameters[ids]))
+
+    def block(self, X: Array, ids: Ints) -> Array:
+        """r_hat(x_i, a_j) of contexts (b, d) and actions (k,), as (b, k)."""
+        return self.likelihood.mean(X @ self.parameters[ids].T)
+
+    def decide(self, X: npt.ArrayLike, k: int | None = None) -> int | Ints:
+        """The action with the largest r_hat, or the k best: int or (k,) for one context, (n,) or (n, k) for many."""
+        given = np.asarray(X)
+        rows = self._contexts(given[None] if given.ndim == 1 else given)
+        if k is None:
+            ids, _ = self._best(rows)  # every mean grows with the score, so the scores decide
+            return int(ids[0]) if given.ndim == 1 else ids
+        found = self._top(rows, k, lambda x, some: x @ self.parameters[some].T)
+        return cast(Ints, found[0]) if given.ndim == 1 else found
+
+    def greedy_policy(self) -> TopSoftmaxPolicy:
+        """The greedy decision as a policy, 1 for the best action and 0 for the others: for estimators, and to be saved."""
+        return TopSoftmaxPolicy(self.parameters, 1)
+
+    @property
+    def _best(self) -> BestAction:
+        return self._finder
+
+    @cached_property
+    def _finder(self) -> BestAction:
+        return BestAction(self.parameters)
+
+    def _top(self, X: Array, k: int, scores: _Scores) -> Ints:
+        """The k best of all actions by a score, in blocks of contexts and actions; ties go to the lowest id."""
+        K = self.action_count
+        if validate.count("k", k) > K:
+            raise InvalidInput("k", k, f"at most {K}, the number of actions")
+        ids = np.empty((len(X), k), dtype=np.int64)
+        for start in range(0, len(X), CONTEXTS):
+            x = X[start : start + CONTEXTS]
+            blocks = (scores(x, slice(first, first + ACTIONS)) for first in range(0, K, ACTIONS))
+            ids[start : start + CONTEXTS] = top_k(blocks, k)[0]
+        return ids
+
+    def _contexts(self, X: npt.ArrayLike) -> Array:
+        array = validate.as_floats("X", X)
+        if array.ndim != 2 or array.shape[1] != self.dim:
+            raise InvalidInput("X", f"shape {array.shape}", f"contexts of shape (n, {self.dim})")
+        return array
+
+    def _ids(self, actions: npt.ArrayLike) -> Ints:
+        ids = np.asarray(actions)
+        if ids.size and ids.dtype.kind not in "iu":
+            raise UnknownAction("actions", validate.describe(actions), "whole numbers, ids of actions")
+        if ids.size and not 0 <= ids.min() <= ids.max() < self.action_count:
+            wrong = ids[(ids < 0) | (ids >= self.action_count)].flat[0]
+            raise UnknownAction("actions", int(wrong), f"ids from 0 to {self.action_count - 1}")
+        return ids.astype(np.int64, copy=False)
+
+
+class Clipped:
+    """A reward model whose predictions are cut off at the range that rewards can have.
+
+    A linear model may predict clicks of -0.1: cut off, it is nearer to the truth, and its known bounds give the direct method
+    and DR intervals that hold for any number of rows (empirical Bernstein). `decide` still orders actions by the model itself.
+    """
+
+    def __init__(self, model: RewardModel, low: float = 0.0, high: float = 1.0) -> None:
+        if not (np.isfinite([low, high]).all() and low < high):
+            raise InvalidInput("low, high", f"{low:g} and {high:g}", "two finite numbers, the lower first")
+        self.model = model
+        self.bounds = (float(low), float(high))
+
+    def __repr__(self) -> str:
+        return f"<Clipped to [{self.bounds[0]:g}, {self.bounds[1]:g}]: {self.model!r}>"
+
+    @property
+    def action_count(self) -> int:
+        """K."""
+        return self.model.action_count
+
+    @property
+    def dim(self) -> int:
+        """d."""
+        return self.model.dim
+
+    def predict(self, X: npt.ArrayLike, actions: npt.ArrayLike) -> Array:
+        """r_hat(x_i, a_i), (n,)."""
+        return np.clip(self.model.predict(X, actions), *self.bounds)
+
+    def block(self, X: Array, ids: Ints) -> Array:
+        """r_hat(x_i, a_j) of contexts (b, d) and actions (k,), as (b, k)."""
+        return np.clip(self.model.block(X, ids), *self.bounds)
+
+    def decide(self, X: npt.ArrayLike, k: int | None = None) -> int | Ints:
+        """The best action of every context by the model, or the best k."""
+        return self.model.decide(X, k)
+
+
+class _Scores(Protocol):
+    def __call__(self, x: Array, some: slice, /) -> Array: ...
+
+
+class DirectFrequentist:
+    """DM (Freq): for every action a ridge regression of its own, (G_a + lam I)^-1 B_a (thesis, lines 4767-4771).
+
+    G_a = sum x x^T and B_a = sum r x over the rows of a; an action without rows has the parameter 0. Linear rewards.
+    """
+
+    def __init__(self, lam: float = 1.0) -> None:
+        self.lam = validate.positive("lam", lam)
+
+    def fit(self, source: LogSource) -> LinearModel:
+        """The model of a log, or of anything that gives one in chunks."""
+        sums = Sums(source.dim)
+        for rows in rows_of(source):
+            sums.add(*rows)
+        parameters = np.zeros((source.action_count, source.dim))
+        ridge = self.lam * np.eye(source.dim)
+        step = max(1, MATRICES_AT_A_TIME // source.dim**2)
+        for start in range(0, len(sums), step):
+            some = slice(start, start + step)
+            solved = np.linalg.solve(sums.packing.unpack(sums.G[some]) + ridge, sums.B[some, :, None])
+            parameters[sums.ids[some]] = solved[:, :, 0]
+        return LinearModel(parameters)
+
+
+def rows_of(source: LogSource, belief: Belief | None = None) -> Iterator[Rows]:
+    """The rows of a log in chunks (contexts, actions, rewards), checked against what is to learn them."""
+    if belief is not None:
+        if source.dim != belief.dim:
+            raise InvalidInput(
+                "source", f"contexts of length {source.dim}", f"length {belief.dim}, as the prior has it"
+            )
+        if source.action_count > belief.catalogue.size:
+            raise InvalidInput(
+                "source", f"{source.action_count} actions", f"at most {belief.catalogue.size}, the prior's number"
+            )
+    for chunk in source.chunks():
+        if belief is not None:
+            belief.likelihood.check(chunk.rewards)
+            belief.catalogue.check("actions", chunk.actions, unique=False)
+        yield chunk.contexts, chunk.actions, chunk.rewards
+
+
+__all__ = ["MATRICES_AT_A_TIME", "Clipped", "DirectFrequentist", "LinearModel", "RewardModel", "rows_of"]

@@ -1,0 +1,268 @@
+"""Noise and prior variances that nobody knows, fitted to a log by marginal likelihood, and a check on rows left out.
+
+A structure (which actions share what, W_a, the shapes of the covariances) is given as a prior; three numbers are fitted:
+
+    t    the variance of the noise (linear rewards)
+    s0   what the actions' own covariances are multiplied by
+    s1   what the latent vector's covariance is multiplied by
+
+by maximising the evidence in their logarithms (evidence.py has formula and gradient; each step costs one pass over the per-action
+sums, none over the rows). There is one latent vector in a log, so s1 is known from d' numbers only, with a relative error of
+about sqrt(2 / d'); the standard errors say so. Whether the fitted belief is right about its own uncertainty is then measured
+on held-out rows: how often their rewards lie inside the predictive intervals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import expit, ndtri
+
+from manyarms._base import validate
+from manyarms._base.typing import Array
+from manyarms.beliefs import Belief, Likelihood, Linear, Logistic
+from manyarms.beliefs.belief import Rows
+from manyarms.errors import InvalidInput
+from manyarms.logs.data import LogSource
+from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior, MixedEffectPrior
+from manyarms.priors.latent import LatentPrior
+from manyarms.rewards.bayesian import BeliefModel, belief_for
+from manyarms.rewards.evidence import Evidence, statistics
+from manyarms.rewards.linear import rows_of
+
+Structure = ActionPrior | HierarchicalPrior | MixedEffectPrior | LatentPrior
+LEVELS = (0.5, 0.8, 0.9, 0.95)
+BINS = 10
+FURTHEST = math.log(1e6)  # no number is moved further than this factor from where it starts
+STEP = 1e-4  # of the logarithms, for the curvature
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Whether a belief knows how much it does not know, on rows that it has not learned.
+
+    Linear rewards: `coverage` of the central predictive intervals at `levels`, with binomial standard errors (rows of one
+    action share its parameter, so that the true errors are somewhat larger), and `spread`, the mean of ((r - mean) / sd)^2,
+    which should be 1. Binary rewards: `levels` are mean predicted probabilities in bins of equal size, and `coverage` the
+    share of rewards 1 in each. log_density: the mean log predictive density of a row.
+    """
+
+    rows: int
+    levels: Array
+    coverage: Array
+    standard_errors: Array
+    log_density: float
+    spread: float | None = None
+
+    @property
+    def worst(self) -> float:
+        """The largest deviation of coverage from its level, in standard errors."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.abs(self.coverage - self.levels) / self.standard_errors
+        return float(np.nanmax(ratio))
+
+    def __str__(self) -> str:
+        pairs = zip(self.levels, self.coverage, self.standard_errors, strict=True)
+        return ", ".join(f"{level:.3f}: {seen:.3f} ± {error:.3f}" for level, seen, error in pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedPrior:
+    """A prior and a likelihood with fitted variances.
+
+    action_scale and latent_scale multiplied the covariances of the structure (1 where they were not fitted, latent_scale None
+    without a latent vector); `errors` are standard errors of the *logarithms* of what was fitted, by name, from the
+    curvature. `at_bound` names what ended at the edge of its range: the data do not determine it.
+    """
+
+    prior: Structure
+    likelihood: Likelihood
+    log_evidence: float
+    action_scale: float
+    latent_scale: float | None
+    errors: dict[str, float]
+    at_bound: tuple[str, ...] = ()
+    calibration: Calibration | None = None
+
+    def __str__(self) -> str:
+        parts = [f"noise {self.likelihood.noise:.4g}"] if isinstance(self.likelihood, Linear) else []
+        parts.append(f"action covariance x {self.action_scale:.4g}")
+        parts += [] if self.latent_scale is None else [f"latent covariance x {self.latent_scale:.4g}"]
+        return ", ".join(parts) + f"; log evidence {self.log_evidence:.6g}"
+
+
+def fit_prior(
+    source: LogSource,
+    structure: Structure,
+    likelihood: Likelihood = Linear(),
+    *,
+    noise: bool = True,
+    action: bool = True,
+    latent: bool = True,
+    held_out: float = 0.2,
+    seed: int = 0,
+) -> FittedPrior:
+    """Fit the noise and the scales of a prior's covariances to a log by marginal likelihood.
+
+    structure: the prior whose shapes, means and W_a are kept, and whose scales are where the search starts; `likelihood.noise`
+    is where the noise starts. noise, action, latent: what is to be fitted. held_out: the share of rows that is left out of the
+    fit and serves the calibration check (0: none). The source is read twice, three times with held-out rows.
+    """
+    held_out = validate.probability("held_out", held_out)
+    if held_out == 1:
+        raise InvalidInput("held_out", 1, "a share below 1: nothing would be left to fit")
+    belief = belief_for(structure, likelihood)
+    evidence = Evidence(statistics(_part(source, belief, held_out, seed, False), belief), belief)
+    linear = isinstance(likelihood, Linear)
+    wanted = {"noise": noise and linear, "action": action, "latent": latent and not evidence.known}
+    start = np.array([math.log(likelihood.variance) if isinstance(likelihood, Linear) else 0.0, 0.0, 0.0])
+    free = np.array([wanted[name] for name in wanted])
+    found, value = _maximise(evidence, start, free)
+    names = [name for name in wanted if wanted[name]]
+    errors = dict(zip(names, _errors(evidence, found, free).tolist(), strict=True))
+    edge = np.abs(found - start) > FURTHEST - 1e-3
+    t, s0, s1 = (float(v) for v in np.exp(found))
+    fitted = FittedPrior(
+        scaled(structure, s0, s1),
+        Linear(math.sqrt(t)) if linear else likelihood,
+        value,
+        s0,
+        None if evidence.known else s1,
+        errors,
+        tuple(name for name, is_free, out in zip(wanted, free, edge, strict=True) if is_free and out),
+    )
+    if held_out == 0:
+        return fitted
+    model = BeliefModel(belief_for(fitted.prior, fitted.likelihood))
+    model.belief.fold(_part(source, model.belief, held_out, seed, False))
+    return replace(fitted, calibration=_calibration(model, _part(source, model.belief, held_out, seed, True)))
+
+
+def scaled(structure: Structure, action: float, latent: float) -> Structure:
+    """The prior with its covariances multiplied: the actions' own by `action`, the latent vector's by `latent`."""
+    if isinstance(structure, ActionPrior):
+        return replace(structure, covariance=action * structure.covariance)
+    if isinstance(structure, MixedEffectPrior):
+        return structure.scaled(effect_covariance=latent, action_covariance=action)
+    return replace(
+        structure,
+        covariance=latent * structure.covariance,
+        action_covariance=action * structure.action_covariance,
+    )
+
+
+def calibration(model: BeliefModel, source: LogSource) -> Calibration:
+    """How well a belief's predictive distributions fit rows that it has not learned."""
+    return _calibration(model, rows_of(source, model.belief))
+
+
+def _part(source: LogSource, belief: Belief, held_out: float, seed: int, wanted: bool) -> Iterator[Rows]:
+    """The rows that are held out, or the others: the same ones in every pass, however the chunks are cut."""
+    rng = np.random.default_rng(seed)
+    for X, actions, rewards in rows_of(source, belief):
+        chosen = (rng.random(len(actions)) < held_out) == wanted
+        if chosen.all():
+            yield X, actions, rewards
+        elif chosen.any():
+            yield X[chosen], actions[chosen], rewards[chosen]
+
+
+# ---- the search -------------------------------------------------------------------------------------------------------
+
+
+def _maximise(evidence: Evidence, start: Array, free: Array) -> tuple[Array, float]:
+    """The free logarithms that maximise the evidence, by L-BFGS with the exact gradient."""
+    from scipy.optimize import minimize  # late: it takes a while to import, and only a fit needs it
+
+    if not free.any():
+        return start, evidence(*np.exp(start))[0]
+    rows = max(1, evidence.statistics.rows, len(evidence.statistics.ids))
+
+    def loss(logs: Array) -> tuple[float, Array]:
+        full = start.copy()
+        full[free] = logs
+        value, gradient = evidence(*np.exp(full))
+        return -value / rows, -gradient[free] / rows
+
+    bounds = [(v - FURTHEST, v + FURTHEST) for v in start[free]]
+    result = minimize(
+        loss, start[free], jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-14, "gtol": 1e-9}
+    )
+    found = start.copy()
+    found[free] = result.x
+    return found, evidence(*np.exp(found))[0]
+
+
+def _errors(evidence: Evidence, found: Array, free: Array) -> Array:
+    """Standard errors of the fitted logarithms, from differences of the gradient; NaN where the curvature tells none."""
+    places = np.flatnonzero(free)
+    hessian = np.empty((len(places), len(places)))
+    for row, place in enumerate(places):
+        step = np.zeros(len(found))
+        step[place] = STEP
+        ahead, behind = evidence(*np.exp(found + step))[1], evidence(*np.exp(found - step))[1]
+        hessian[row] = (ahead - behind)[free] / (2 * STEP)
+    try:
+        covariance = np.linalg.inv(-(hessian + hessian.T) / 2)
+    except np.linalg.LinAlgError:
+        return np.full(len(places), np.nan)
+    with np.errstate(invalid="ignore"):
+        return np.sqrt(np.diag(covariance))
+
+
+# ---- the check --------------------------------------------------------------------------------------------------------
+
+
+def _calibration(model: BeliefModel, chunks: Iterator[Rows]) -> Calibration:
+    means, variances, rewards = [], [], []
+    for X, actions, seen in chunks:
+        mean, variance = model.moments_of(X, actions)
+        means.append(mean)
+        variances.append(variance)
+        rewards.append(seen)
+    if not rewards:
+        raise InvalidInput("held_out", "no row at all", "a share that leaves some rows out")
+    m, v, r = (np.concatenate(parts) for parts in (means, variances, rewards))
+    if isinstance(model.likelihood, Linear):
+        return gaussian_calibration(m, v + model.likelihood.variance, r)
+    if isinstance(model.likelihood, Logistic):
+        # the mean of a logistic function over a Gaussian, by the probit's closed form (error below 0.02)
+        return binary_calibration(expit(m / np.sqrt(1 + math.pi / 8 * v)), r)
+    raise InvalidInput("likelihood", model.likelihood.kind, "linear or logistic rewards, for a check of calibration")
+
+
+def gaussian_calibration(mean: Array, variance: Array, rewards: Array, levels: Sequence[float] = LEVELS) -> Calibration:
+    """Coverage of central intervals of N(mean, variance)."""
+    z = (rewards - mean) / np.sqrt(variance)
+    inside = np.array([(np.abs(z) <= ndtri(0.5 + level / 2)).mean() for level in levels])
+    nominal = np.array(levels)
+    errors = np.sqrt(nominal * (1 - nominal) / len(z))
+    density = -0.5 * (np.log(2 * math.pi * variance) + z**2)
+    return Calibration(len(z), nominal, inside, errors, float(density.mean()), float((z**2).mean()))
+
+
+def binary_calibration(probabilities: Array, rewards: Array, bins: int = BINS) -> Calibration:
+    """Predicted and observed shares of rewards 1, in bins of equal size by prediction."""
+    order = np.argsort(probabilities, kind="stable")
+    parts = [part for part in np.array_split(order, min(bins, len(order))) if len(part)]
+    predicted = np.array([probabilities[part].mean() for part in parts])
+    seen = np.array([rewards[part].mean() for part in parts])
+    spread = np.array([np.sqrt((probabilities[part] * (1 - probabilities[part])).sum()) / len(part) for part in parts])
+    p = np.clip(probabilities, 1e-12, 1 - 1e-12)
+    density = float((rewards * np.log(p) + (1 - rewards) * np.log1p(-p)).mean())
+    return Calibration(len(order), predicted, seen, spread, density)
+
+
+__all__ = [
+    "Calibration",
+    "FittedPrior",
+    "Structure",
+    "binary_calibration",
+    "calibration",
+    "fit_prior",
+    "gaussian_calibration",
+    "scaled",
+]

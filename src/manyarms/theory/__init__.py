@@ -1,0 +1,1 @@
+"""Regret, suboptimality and PAC-Bayes bounds as formulas."""

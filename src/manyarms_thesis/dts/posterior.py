@@ -1,0 +1,222 @@
+"""How good dTS's posterior is, against the truth in the plane (thesis, lines 4011-4035).
+
+One action, one chain, more and more observations. Two priors: pre-trained on N(0, I), as in the thesis, where the posterior under
+the true prior is known in closed form; and pre-trained on a Swiss roll, where only sampling gives the truth (dts_sampling.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms._base.html import PALETTE
+from manyarms._base.storage import write_text_atomically
+from manyarms._base.typing import Array
+from manyarms.beliefs.messages import RULES, Chain
+from manyarms.errors import InvalidInput
+from manyarms.priors.diffusion import DiffusionPrior
+from manyarms_thesis.dts import sampling
+from manyarms_thesis.dts.figures import against, clouds
+from manyarms_thesis.dts.posterior_claims import (
+    COLUMNS,
+    GAUSSIAN,
+    MARKS,
+    NORMAL,
+    ROLL,
+    TRUTH,
+    all_claims,
+    at,
+    table,
+)
+from manyarms_thesis.dts.pretrained import DEPTH, SOURCES, pretrained
+from manyarms_thesis.dts.sampling import Evidence
+from manyarms_thesis.harness.results import Results
+from manyarms_thesis.harness.spec import Call, Cell, Experiment
+
+HERE = "manyarms_thesis.dts.posterior"
+LOOKS = {
+    "thesis": (PALETTE[0], "-"), "jacobian": (PALETTE[3], "--"), GAUSSIAN: (PALETTE[1], "-"), TRUTH: ("#8a8a8a", ":"),
+}  # fmt: skip
+
+Draws = Callable[[Evidence, int, np.random.Generator], Array]
+
+
+@dataclass(frozen=True)
+class OneAction:
+    """An action whose parameter is drawn from the law that the prior was pre-trained on; contexts from the square."""
+
+    data: str
+    noise: float
+    seed: int
+
+    def rows(self, n: int) -> tuple[Array, Array]:
+        """The first n contexts and rewards."""
+        theta = SOURCES[self.data](1, self.seed % 2**31)[0]
+        contexts, noise = (np.random.default_rng(child) for child in np.random.SeedSequence(self.seed).spawn(2))
+        X = contexts.uniform(-1.0, 1.0, (max(MARKS), 2))
+        return X[:n], (X @ theta + self.noise * noise.standard_normal(len(X)))[:n]
+
+
+def one_action(*, data: str, noise: float, seed: int) -> OneAction:
+    """The world of a cell."""
+    return OneAction(data, noise, seed)
+
+
+@dataclass(frozen=True, eq=False)
+class Sampler:
+    """Draws of a posterior by one rule, beside the truth under the same prior."""
+
+    prior: DiffusionPrior
+    centres: Array
+    draw: Draws
+    size: int
+
+
+@lru_cache(maxsize=2)
+def _bank(told: tuple[tuple[str, Any], ...], number: int) -> tuple[DiffusionPrior, Array]:
+    """A pre-trained prior of one action and many draws of its chain."""
+    prior = pretrained(**dict(told)).prior(1)
+    return prior, sampling.prior_centres(prior, number, seed=4011)
+
+
+def sampler(*, rule: str, prior: Mapping[str, Any], bank: int, draws: int) -> Sampler:
+    """The agent of a cell: dTS by a rule, the Gaussian with the prior's moments, or the truth once more."""
+    diffusion, centres = _bank(tuple(sorted(prior.items())), bank)
+    covariance = diffusion.covariances[0]
+    draw: Draws
+    if rule in RULES:
+        chain = Chain(diffusion, rule)
+
+        def draw(evidence: Evidence, n: int, rng: np.random.Generator) -> Array:
+            return sampling.approximate_posterior(chain, evidence, n, rng)
+    elif rule == GAUSSIAN:
+        mean, spread = centres.mean(axis=0), np.cov(centres.T) + covariance
+
+        def draw(evidence: Evidence, n: int, rng: np.random.Generator) -> Array:
+            return sampling.gaussian_posterior(mean, spread, evidence, n, rng)
+    elif rule == TRUTH:
+
+        def draw(evidence: Evidence, n: int, rng: np.random.Generator) -> Array:
+            return sampling.true_posterior(centres, covariance, evidence, n, rng)[0]
+    else:
+        raise InvalidInput("rule", repr(rule), "one of " + ", ".join((*RULES, GAUSSIAN, TRUTH)))
+    return Sampler(diffusion, centres, draw, draws)
+
+
+def posterior_task(
+    *, world: Call, agent: Call, rounds: int, world_seed: int, agent_seed: int
+) -> dict[str, npt.ArrayLike]:
+    """Distances to the truth after 0, 1, 10 and 100 observations of one action."""
+    action: OneAction = world(seed=world_seed)
+    made: Sampler = agent()
+    found: dict[str, list[float]] = {name: [] for name in (*COLUMNS, "effective_draws", "to_exact", "exact_sd")}
+    seconds = 0.0
+    for mark in MARKS:
+        evidence = Evidence.of(*action.rows(mark), action.noise)
+        rng = np.random.default_rng([agent_seed, mark])
+        truth, effective = sampling.true_posterior(
+            made.centres, made.prior.covariances[0], evidence, made.size, np.random.default_rng([world_seed, mark])
+        )
+        started = time.perf_counter()
+        drawn = made.draw(evidence, made.size, rng)
+        seconds += time.perf_counter() - started
+        apart = sampling.distance(truth, drawn)
+        found["mean_error"].append(apart.mean)
+        found["covariance_error"].append(apart.covariance)
+        found["sliced"].append(apart.sliced)
+        found["effective_draws"].append(effective)
+        # the posterior under N(0, I), which is the truth where the action came from it
+        exact = sampling.gaussian_posterior(np.zeros(2), np.eye(2), evidence, made.size, rng)
+        found["to_exact"].append(sampling.sliced_wasserstein(exact, drawn))
+        found["exact_sd"].append(float(np.sqrt(np.trace(np.linalg.inv(np.eye(2) + evidence.G)) / 2)))
+    return {
+        "round": np.array(MARKS),
+        # one action: there is no wrong choice
+        "regret": np.zeros(len(MARKS)),
+        "milliseconds_a_round": 1e3 * seconds / (len(MARKS) * made.size),
+        "agent_bytes": made.prior.covariances.nbytes,
+        **{name: np.array(values) for name, values in found.items()},
+    }
+
+
+def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
+    cells = []
+    for panel, data, n in ((NORMAL, "normal", sizes["normal_n"]), (ROLL, "swiss-roll", sizes["roll_n"])):
+        prior = {"data": data, "size": n, "depth": sizes["depth"], "seed": 0, **sizes.get("training", {})}
+        told = {"prior": prior, "bank": sizes["bank"], "draws": sizes["draws"]}
+        agents = {rule: Call(f"{HERE}:sampler", {"rule": rule, **told}) for rule in (*RULES, GAUSSIAN, TRUTH)}
+        parameters = {"data": data, "n": n, "L": sizes["depth"], "noise": 1.0}
+        world = Call(f"{HERE}:one_action", {"data": data, "noise": 1.0})
+        cells.append(Cell(panel, parameters, world, agents, max(MARKS), sizes["runs"], task=f"{HERE}:posterior_task"))
+    return cells
+
+
+def _figures(results: Results, folder: Path) -> list[Path]:
+    write_text_atomically(folder.parent / "table.md", table(results))
+    groups = {
+        panel: {
+            rule: {float(mark): at(results, panel, rule, "sliced", mark) for mark in MARKS}
+            for rule in results.agents(panel)
+        }
+        for panel in results.panels
+    }
+    title = "Distance of posteriors to the truth"
+    drawn = against(
+        groups, "observations", folder, "distance", title, ylabel="sliced Wasserstein distance", even=True, looks=LOOKS
+    )
+    return [drawn, *(_pictures(results, panel, folder) for panel in results.panels)]
+
+
+def _pictures(results: Results, panel: str, folder: Path) -> Path:
+    """Draws of the true posterior and of both approximations as observations of one action come in."""
+    cell = results.cells[panel]
+    action: OneAction = cell.world(seed=7)
+    groups = {}
+    for rule in RULES:
+        made: Sampler = cell.agents[rule]()
+        for mark in MARKS:
+            evidence = Evidence.of(*action.rows(mark), action.noise)
+            rng = np.random.default_rng(mark)
+            truth, _ = sampling.true_posterior(made.centres, made.prior.covariances[0], evidence, 800, rng)
+            groups[f"{rule}, {mark} observation{'s' if mark != 1 else ''}"] = {
+                "true posterior": truth, "dTS": made.draw(evidence, 800, rng),
+            }  # fmt: skip
+    name = "posterior-" + cell.parameters["data"]
+    title = f"Posterior of one action, prior pre-trained on {panel}"
+    return clouds(groups, folder, name, title, columns=len(MARKS))
+
+
+POSTERIOR = Experiment(
+    name="dts-posterior",
+    title="dTS's approximate posterior against the truth",
+    thesis_lines="4011-4035",
+    scales={
+        "smoke": {
+            "runs": 2, "normal_n": 200, "roll_n": 400, "depth": 6, "bank": 20_000, "draws": 500,
+            "training": {"epochs": 200},
+        },
+        "quick": {"runs": 20, "normal_n": 1_000, "roll_n": 10_000, "depth": DEPTH, "bank": 200_000, "draws": 2_000},
+        "paper": {"runs": 50, "normal_n": 1_000, "roll_n": 10_000, "depth": DEPTH, "bank": 400_000, "draws": 4_000},
+    },
+    build=_cells,
+    claims=all_claims,
+    figures=_figures,
+    remarks=[
+        "The truth is the posterior under the pre-trained prior itself: draws of the chain from the prior, weighted by the "
+        "likelihood of the observations, the action's parameter drawn given each. “effective draws” says how many draws that is "
+        f"worth. “{TRUTH}” is a second sample of it: the distance that sampling alone makes.",
+        "“thesis” leaves the links out on the way up, “jacobian” linearises them (beliefs/messages.py). “Gaussian” is the "
+        "posterior under the normal law with the prior's mean and covariance, which is LinTS's. σ = 1, contexts uniform on the "
+        "square. There is one action, so that regret, shown in the table of numbers, is zero; “ms a round” is the time of a "
+        "draw. The table is also in table.md.",
+    ],
+)  # fmt: skip
+
+__all__ = ["POSTERIOR", "OneAction", "Sampler", "one_action", "posterior_task", "sampler"]

@@ -1,0 +1,119 @@
+"""What the thesis states about its posterior approximation, and the table of distances."""
+
+from __future__ import annotations
+
+from manyarms_thesis.harness.claims import Claim, Measured, claim, measured
+from manyarms_thesis.harness.results import Results
+
+MARKS = (0, 1, 10, 100)
+NORMAL, ROLL = "normal law", "Swiss roll"
+GAUSSIAN, TRUTH = "Gaussian", "truth again"
+COLUMNS = ("mean_error", "covariance_error", "sliced")
+# "matches" and "nearly matches" (thesis, line 4018), in standard deviations of the law that is to be matched
+MATCHES, NEARLY = 0.15, 0.5
+# how much farther than sampling itself a prior may be that is "exactly recovered" (thesis, line 3564)
+RECOVERED = 0.03
+
+
+def at(results: Results, panel: str, rule: str, column: str, mark: int) -> Measured:
+    """A distance after so many observations."""
+    return measured(results.values(panel, rule, column)[:, MARKS.index(mark)])
+
+
+def _paired(results: Results, panel: str, column: str, first: str, second: str, mark: int) -> Measured:
+    i = MARKS.index(mark)
+    return measured(results.values(panel, first, column)[:, i] - results.values(panel, second, column)[:, i])
+
+
+def all_claims(results: Results) -> list[Claim]:
+    """Everything that the thesis says about the approximation."""
+    return [*_as_in_the_thesis(results), *_limits(results), *_against_others(results)]
+
+
+def _as_in_the_thesis(results: Results) -> list[Claim]:
+    """P_1, the exact posterior under N(0, I), and P_2, dTS's under the pre-trained prior (thesis, lines 4013-4018)."""
+    prior = at(results, NORMAL, "thesis", "to_exact", 0)
+    apart = results.values(NORMAL, "thesis", "to_exact")[:, -1]
+    width = results.values(NORMAL, "thesis", "exact_sd")[:, -1]
+    return [
+        claim(
+            "The learned prior matches the true Gaussian prior", "4018",
+            Measured(MATCHES - prior.mean, prior.standard_error), panel=NORMAL,
+            detail=f"{MATCHES} standard deviations less the sliced Wasserstein distance {prior}",
+        ),
+        claim(
+            "After 100 rounds the approximate posterior P₂ nearly matches the exact posterior P₁", "4018",
+            measured(NEARLY * width - apart), panel=NORMAL,
+            detail=f"half a standard deviation of P₁ ({measured(width)} in all) less the sliced Wasserstein distance "
+            f"{measured(apart)}",
+        ),
+    ]  # fmt: skip
+
+
+def _limits(results: Results) -> list[Claim]:
+    found = []
+    for panel in results.panels:
+        extra = _paired(results, panel, "sliced", "thesis", TRUTH, 0)
+        found.append(
+            claim(
+                "Without data the approximation recovers the diffusion prior exactly", "3564",
+                Measured(RECOVERED - extra.mean, extra.standard_error), panel=panel,
+                detail=f"{RECOVERED} less what it is farther from the prior than a second sample of the prior, {extra}",
+            )
+        )  # fmt: skip
+        values = results.values(panel, "thesis", "sliced")
+        found.append(
+            claim(
+                "With more data the likelihood dominates and the approximation comes nearer to the truth", "3565",
+                measured(values[:, MARKS.index(10)] - values[:, MARKS.index(100)]), panel=panel,
+                detail="sliced Wasserstein distance after 10 observations less that after 100",
+            )
+        )  # fmt: skip
+    return found
+
+
+def _against_others(results: Results) -> list[Claim]:
+    found = []
+    for mark in MARKS[1:]:
+        found.append(
+            claim(
+                "Where the prior is not Gaussian, the approximation is nearer to the truth than a single Gaussian", "1522",
+                _paired(results, ROLL, "sliced", GAUSSIAN, "thesis", mark), panel=f"{ROLL}, {mark} observations",
+                detail=f"sliced Wasserstein distance: Gaussian {at(results, ROLL, GAUSSIAN, 'sliced', mark)}, dTS "
+                f"{at(results, ROLL, 'thesis', 'sliced', mark)}",
+            )
+        )  # fmt: skip
+    for panel in results.panels:
+        found += [
+            claim(
+                "Leaving the links out on the way up loses nothing: the rule with Jacobians is not nearer to the truth",
+                "3553-3556", _paired(results, panel, "sliced", "jacobian", "thesis", mark),
+                panel=f"{panel}, {mark} observations",
+                detail=f"sliced Wasserstein distance: jacobian {at(results, panel, 'jacobian', 'sliced', mark)}, thesis "
+                f"{at(results, panel, 'thesis', 'sliced', mark)}",
+            )
+            for mark in MARKS[1:]
+        ]  # fmt: skip
+    return found
+
+
+def table(results: Results) -> str:
+    """The distances as a Markdown table."""
+    lines = [
+        "| prior | observations | posterior | mean error | covariance error | sliced Wasserstein | effective draws |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for panel in results.panels:
+        for mark in MARKS:
+            for rule in results.agents(panel):
+                errors = " | ".join(_short(at(results, panel, rule, column, mark)) for column in COLUMNS)
+                effective = at(results, panel, rule, "effective_draws", mark).mean
+                lines.append(f"| {panel} | {mark} | {rule} | {errors} | {effective:,.0f} |")
+    return "\n".join(lines) + "\n"
+
+
+def _short(value: Measured) -> str:
+    return f"{value.mean:.3f} ± {value.standard_error:.3f}"
+
+
+__all__ = ["COLUMNS", "GAUSSIAN", "MARKS", "NORMAL", "ROLL", "TRUTH", "all_claims", "at", "table"]

@@ -1,0 +1,178 @@
+"""Pre-trained priors inside experiments: each is trained once, kept on disk, and the same whoever trains it.
+
+A prior is named by what it is trained on (data, size, seed) and by its depth. The first process that needs one trains it, while
+others that need the same one wait; later it is read from the cache. The cache is the folder that MANYARMS_CACHE names, or
+`manyarms` in the user's folder for caches. Throwing it away costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms._base.typing import Array
+from manyarms.agents import named as agents
+from manyarms.beliefs.likelihoods import Linear
+from manyarms.errors import InvalidInput, ManyArmsError
+from manyarms.priors.pretraining import Pretrained, pretrain
+from manyarms.worlds.swiss_roll import SwissRoll
+from manyarms_thesis.harness.simulate import columns, online_regret
+from manyarms_thesis.harness.spec import Call, digest
+
+CACHE = "MANYARMS_CACHE"
+HERE = "manyarms_thesis.dts.pretrained"
+TASK = f"{HERE}:pretrained_task"
+# the depth that the thesis found best (line 1690)
+DEPTH = 40
+
+
+def cache_folder() -> Path:
+    """Where pre-trained priors are kept."""
+    named = os.environ.get(CACHE)
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "manyarms"
+
+
+# ---- what to train on
+
+
+def swiss_roll_points(size: int, seed: int) -> Array:
+    """Fresh points of the Swiss roll."""
+    return SwissRoll(1).sample(size, seed)
+
+
+def normal_points(size: int, seed: int) -> Array:
+    """Draws of N(0, I) in the plane (thesis, line 4013)."""
+    return np.random.default_rng([seed, 4013]).standard_normal((size, 2))
+
+
+def movie_vectors(size: int, seed: int, *, source: str, dim: int) -> Array:
+    """All movies' vectors of a factorisation (thesis, line 1692); `size` of them at random, all where there are no more."""
+    from manyarms_thesis.mets.builders import movielens_world
+
+    movies = movielens_world(source=source, actions=2, dim=dim, reward="linear", seed=0).catalogue.movies
+    chosen = np.random.default_rng([seed, 1692]).permutation(len(movies))[:size]
+    return np.asarray(movies[np.sort(chosen)])
+
+
+def image_estimates(size: int, seed: int, *, pictures: str, **task: Any) -> Array:
+    """About `size` offline estimates for a task of pictures (thesis, lines 4036-4058)."""
+    from manyarms_thesis.dts.image_tasks import task_estimates
+
+    return task_estimates(size, seed, data=pictures, truth="labels", **task)
+
+
+SOURCES: dict[str, Callable[..., Array]] = {
+    "swiss-roll": swiss_roll_points,
+    "normal": normal_points,
+    "movies": movie_vectors,
+    "image-tasks": image_estimates,
+}
+
+
+# ---- training once
+
+
+@lru_cache(maxsize=8)
+def _pretrained(name: str, size: int, depth: int, seed: int, details: tuple[tuple[str, Any], ...]) -> Pretrained:
+    told = dict(details)
+    training = {key: told.pop(key) for key in ("epochs", "hidden") if key in told}
+    if name not in SOURCES:
+        raise InvalidInput("data", repr(name), "one of " + ", ".join(SOURCES))
+    key = digest([metadata.version("manyarms"), name, size, depth, seed, dict(details)])[:24]
+    folder = cache_folder() / f"{name}-{size}-L{depth}-{key}"
+    with _only_one(folder):
+        try:
+            return Pretrained.load(folder)
+        except ManyArmsError:  # not there, or damaged
+            pass
+        made = pretrain(SOURCES[name](size, seed, **told), depth, seed=seed, **training)
+        made.save(folder)
+        return made
+
+
+def pretrained(data: str, *, size: int, depth: int = DEPTH, seed: int = 0, **details: Any) -> Pretrained:
+    """The prior trained on `size` rows of `data`. details: what the data need to know (dim, source), and epochs and hidden."""
+    return _pretrained(data, size, depth, seed, tuple(sorted(details.items())))
+
+
+@contextmanager
+def _only_one(folder: Path) -> Iterator[None]:
+    """Processes that want the same prior enter one by one; a process that dies lets the next one in."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl
+    except ImportError:  # pragma: no cover - Windows: two may train the same prior, which is only a waste
+        yield
+        return
+    with (folder.parent / f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(lock, fcntl.LOCK_UN)
+
+
+# ---- agents with such a prior
+
+
+def pretrained_task(
+    *, world: Call, agent: Call, rounds: int, world_seed: int, agent_seed: int
+) -> dict[str, npt.ArrayLike]:
+    """One run of an online cell; agents are also told the world's seed, by which runs take turns with the pre-trainings."""
+    built = world(seed=world_seed)
+    acting = agent(world=built, rounds=rounds, seed=agent_seed, preparation=world_seed)
+    return columns(online_regret(built, acting, rounds), acting)
+
+
+def pretrained_agent(
+    *,
+    kind: str,
+    world: Any,
+    rounds: int,
+    seed: int,
+    preparation: int,
+    prior: Mapping[str, Any] | None = None,
+    preparations: int = 1,
+    shared: bool = False,
+    first: str | None = None,
+    approximation: str = "thesis",
+) -> Any:
+    """dTS with a pre-trained prior, or LinTS with the world's own moments.
+
+    prior: what `pretrained` is called with. preparations: how many pre-trainings, of different seeds and data, runs share.
+    shared: one chain for all actions, or one each. first: the rule for Sigma_1 (priors.pretraining), by default what suits it.
+    """
+    law = Linear(world.noise)
+    if kind == "LinTS":
+        return agents.LinTS(world.action_prior(), law, seed=seed)
+    if kind != "dTS" or prior is None:
+        raise InvalidInput("kind", repr(kind), "'LinTS', or 'dTS' with a prior")
+    made = pretrained(**prior, seed=preparation % preparations)
+    diffusion = made.prior(world.actions, shared, first_covariance=first)
+    return agents.dTS(diffusion, law, approximation=approximation, seed=seed)
+
+
+def agent_call(kind: str, **parameters: Any) -> Call:
+    """An agent as a cell names it."""
+    return Call(f"{HERE}:pretrained_agent", {"kind": kind, **parameters})
+
+
+def swiss_world(*, actions: int, noise: float, seed: int) -> SwissRoll:
+    """Actions on a Swiss roll."""
+    return SwissRoll(actions, noise=noise, seed=seed)
+
+
+__all__ = [
+    "CACHE", "DEPTH", "SOURCES", "TASK", "agent_call", "cache_folder", "pretrained", "pretrained_agent",
+    "pretrained_task", "swiss_world",
+]  # fmt: skip

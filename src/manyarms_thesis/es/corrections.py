@@ -1,0 +1,135 @@
+"""Exponential smoothing against the corrections of Su et al. and of Metelli et al. in learning (thesis, lines 6328-6336)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manyarms._base.html import PALETTE
+from manyarms.worlds.supervised import Family
+from manyarms_thesis.es.common import (
+    CAPTION,
+    NUMBERS,
+    OURS,
+    PAPER,
+    QUICK,
+    REMARKS,
+    SMOKE,
+    above,
+    cells,
+    learners,
+    level,
+    made_up_warnings,
+)
+from manyarms_thesis.es.figures import Look, lines, look_of, series, shade
+from manyarms_thesis.harness.claims import Claim, claim, measured
+from manyarms_thesis.harness.results import Results
+from manyarms_thesis.harness.spec import Cell, Experiment
+from manyarms_thesis.pwll.claims import ahead, by_data, flagged
+
+BOUND, PRINCIPLE = f"{OURS}, bound", f"{OURS}, LP"
+SU, METELLI = "Su et al.", "Metelli et al."
+KINDS = {SU: ("Su", "lambda", 0), METELLI: ("Metelli", "lambda", 3)}
+MODEST = 0.5
+
+
+def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
+    methods: dict[str, tuple[str, Family, Mapping[str, Any]]] = {
+        BOUND: ("bound", "gaussian", {"correction": "ES"}),
+        PRINCIPLE: ("heuristic", "gaussian", {"correction": "ES"}),
+    }
+    for kind, (correction, letter, _) in KINDS.items():
+        for value in sizes[correction]:
+            methods[f"{kind}, {letter}={value:g}"] = (
+                "estimate",
+                "gaussian",
+                {"correction": correction, "value": value},
+            )
+    return cells(sizes, learners(methods, sizes))
+
+
+def _of(results: Results, panels: list[str], kind: str) -> list[str]:
+    return [name for name in results.agents(panels[0]) if name.startswith(f"{kind}, ")]
+
+
+def _claims(results: Results) -> list[Claim]:
+    found: list[Claim] = []
+    for data, panels in by_data(results).items():
+        informed = above(results, panels, 0.0)
+        for ours in (BOUND, PRINCIPLE):
+            for kind in KINDS:
+                found.append(
+                    ahead(
+                        results, informed, ours, _of(results, panels, kind),
+                        f"{ours}: outperforms {kind}, whatever the latter's parameter, when the logging policy is not uniform",
+                        "6330", panel=data,
+                    )
+                )  # fmt: skip
+        modest, good = above(results, panels, 0.0, MODEST), above(results, panels, MODEST)
+        if not modest or not good:
+            continue
+        for kind in KINDS:
+            gaps = {
+                name: level(results, group, [BOUND])
+                - np.max([level(results, group, [other]) for other in _of(results, panels, kind)], axis=0)
+                for name, group in (("modest", modest), ("good", good))
+            }  # fmt: skip
+            found.append(
+                claim(
+                    f"The gap to {kind} is more significant when the logging policy is not performing well", "6330",
+                    measured(gaps["modest"] - gaps["good"]), panel=data,
+                    detail="lead of our bound over the other's best parameter: "
+                    + ", ".join(f"{name} logging {measured(gap)}" for name, gap in gaps.items()),
+                )
+            )  # fmt: skip
+    return flagged(results, found)
+
+
+def _look(name: str, place: int) -> Look:
+    kind, _, rest = name.partition(", ")
+    if kind not in KINDS:
+        return {BOUND: (PALETTE[2], "-"), PRINCIPLE: (PALETTE[2], "--")}.get(name) or look_of(name, place)
+    value = float(rest.partition("=")[2])
+    share = value if kind == METELLI else float(np.clip(np.log10(value) / 6 + 0.33, 0, 1))
+    return shade(KINDS[kind][2], share), "-"
+
+
+def _figures(results: Results, folder: Path) -> list[Path]:
+    drawn = {data: series(results, panels, results.agents(panels[0])) for data, panels in by_data(results).items()}
+    title = "Smoothing against shrinkage (Su) and harmonic weights (Metelli)"
+    return [lines(drawn, folder, "corrections", title, look=_look)]
+
+
+CORRECTIONS = Experiment(
+    name="es-corrections",
+    title="Other corrections of importance weights in learning",
+    thesis_lines="6328-6336",
+    scales={
+        "smoke": SMOKE | {"etas": [0.0, 0.5, 1.0], "Su": [100.0], "Metelli": [0.1]},
+        "quick": QUICK | {"etas": [0.0, 0.1, 0.3, 1.0], "Su": [1.0, 100.0, 10_000.0], "Metelli": [0.001, 0.1, 0.5]},
+        "paper": PAPER
+        | {
+            "data": ["mnist", "fashion-mnist"],
+            "etas": [round(0.1 * i, 1) for i in range(11)],
+            "Su": [0.1, 1.0, 10.0, 100.0, 1_000.0, 10_000.0],
+            "Metelli": [0.001, 0.01, 0.1, 0.3, 0.5, 0.9],
+        },
+    },
+    build=_cells,
+    claims=_claims,
+    figures=_figures,
+    remarks=[
+        *REMARKS,
+        "Su: lambda w / (lambda + w^2); Metelli: w / (1 - lambda + lambda w) (line 2431). The thesis takes their tuning "
+        "from their papers; here a grid of parameters is run and each is shown, so that the best one is at least as good as "
+        "any tuning within the grid. Their objective is the estimate alone, with Gaussian policies and sigma = 1.",
+    ],
+    warnings=made_up_warnings,
+    caption=CAPTION,
+    numbers=NUMBERS,
+)
+
+__all__ = ["BOUND", "CORRECTIONS"]

@@ -1,0 +1,260 @@
+"""Do certificates hold? Many logs of a world whose values are known, and the ends of every bound for each of them.
+
+A bound that covers the truth in fewer than 1 - delta of the logs is wrong, whatever its proof says. Policies are fixed
+beforehand, or learned from the very rows that they are certified on (thesis, lines 2511-2521, 2686-2722).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms._base.html import PALETTE
+from manyarms._base.typing import Array
+from manyarms.certificates import NAMES, Prior, certify, improvement
+from manyarms.certificates.certify import MONTE_CARLO
+from manyarms.errors import InvalidInput
+from manyarms.logs.data import LoggedData
+from manyarms.objectives.pessimism import PACBayes
+from manyarms.policies.base import Policy
+from manyarms.worlds.supervised import Family, SupervisedWorld
+from manyarms_thesis.es.builders import DELTA, made_up_world, objective_of
+from manyarms_thesis.harness.claims import Claim, measured
+from manyarms_thesis.harness.figures import drawing, finish
+from manyarms_thesis.harness.results import Results
+from manyarms_thesis.harness.spec import Call, Cell, Experiment
+
+HERE = "manyarms_thesis.es.coverage"
+FIXED_ONLY, DRAWN_ONLY = "bernstein", "harmonic"  # for policies without, and not with, a distribution by quadrature
+DEFAULT, GAIN = "default", "improvement"
+SURE = 0.01  # coverage is called too low where so many misses, or more, were less probable than this
+NODES, DRAWS = 32, 512
+ROUNDING = 1e-9
+LEARNING: dict[str, Any] = {"epochs": 3, "batch": 100, "learning_rate": 0.1}
+
+
+@dataclass(frozen=True, eq=False)
+class Repeated:
+    """A world with a finite population of contexts, and one log of independent draws from it."""
+
+    world: SupervisedWorld
+    log: LoggedData
+    eta0: float
+
+    def truth(self, policy: Policy) -> float:
+        """The value in the population."""
+        return float(self.world.value(policy, "logged"))
+
+
+def repeated(*, seed: int, rows: int, eta0: float, population: int, classes: int, dim: int) -> Repeated:
+    """The same world for all runs; its logs differ."""
+    world = made_up_world(population, 10, classes, dim)
+    return Repeated(world, world.log(eta0, seed % (1 << 32), rows=rows), eta0)
+
+
+# ---- one log ----------------------------------------------------------------------------------------------------------
+
+
+def fixed(*, setting: Repeated, seed: int, eta: float) -> dict[str, npt.ArrayLike]:
+    """A softmax policy that was there before the log."""
+    return _ends(setting, setting.world.logging(eta), None, list(NAMES))
+
+
+def learned(*, setting: Repeated, seed: int, family: Family, method: str) -> dict[str, npt.ArrayLike]:
+    """A policy learned from the log by a method of `es_builders`, and certified on it."""
+    import torch
+
+    from manyarms.learning import learn
+
+    if torch.get_num_threads() > 1:
+        torch.set_num_threads(1)
+    options: dict[str, Any] = {"nodes": NODES} if family == "gaussian" else {"draws": 64}
+    start = setting.world.prior(setting.eta0, family, **options)
+    objective = objective_of(method, len(setting.log))
+    priced = isinstance(objective, PACBayes)
+    found = learn(setting.log, start, objective, seed=seed % (1 << 31), learn_sigma=priced, certified=False, **LEARNING)
+    names = [name for name in NAMES if name != FIXED_ONLY and not (name == DRAWN_ONLY and family == "gaussian")]
+    return _ends(setting, found.policy, Prior.of(start), names)
+
+
+def _ends(setting: Repeated, policy: Policy, prior: Prior | None, names: Sequence[str]) -> dict[str, npt.ArrayLike]:
+    """Ends of all families at delta each, those of the default certificate, and of the improvement.
+
+    One certificate with a larger delta gives every family its own: they share it in equal parts, beside what simulation costs.
+    """
+    simulated = prior is not None and not hasattr(policy, "tolerance")
+    cost = MONTE_CARLO if simulated else 0.0
+    together = DELTA / (cost + (1 - cost) / len(names))
+    every = certify(policy, setting.log, prior=prior, delta=together, bound=names, draws=DRAWS)
+    usual = certify(policy, setting.log, prior=prior, delta=DELTA, draws=DRAWS)
+    gain = improvement(policy, setting.log, prior=prior, delta=DELTA, draws=DRAWS)
+    truth = setting.truth(policy)
+    ends = {one.family: (one.lower, one.upper) for one in every.candidates} | {DEFAULT: (usual.lower, usual.upper)}
+    columns: dict[str, npt.ArrayLike] = {"truth": truth, "kl": every.kl, "milliseconds_a_round": 0.0}
+    for name, (lower, upper) in ends.items():
+        columns[f"lower {name}"], columns[f"upper {name}"] = max(lower, 0.0), min(upper, 1.0)
+    columns["width"] = usual.upper - usual.lower
+    columns["true gain"] = truth - setting.truth(setting.world.logging(setting.eta0))
+    columns["lower gain"] = gain.lower
+    return columns
+
+
+def coverage_task(
+    *, world: Call, agent: Call, rounds: int, world_seed: int, agent_seed: int
+) -> dict[str, npt.ArrayLike]:
+    """One log, one policy, all its certificates."""
+    return agent(setting=world(seed=world_seed, rows=rounds), seed=agent_seed)  # type: ignore[no-any-return]
+
+
+# ---- judging ----------------------------------------------------------------------------------------------------------
+
+
+def covered(results: Results, panel: str, agent: str, family: str) -> Array | None:
+    """(runs,) 1 where the truth lies between the ends; None where the bound is not for this policy."""
+    outcome = results.runs[panel, agent, 0]
+    if family == GAIN:
+        return np.asarray(
+            results.values(panel, agent, "lower gain") <= results.values(panel, agent, "true gain") + ROUNDING,
+            dtype=np.float64,
+        )
+    if f"lower {family}" not in outcome:
+        return None
+    truth = results.values(panel, agent, "truth")
+    low, high = (results.values(panel, agent, f"{end} {family}") for end in ("lower", "upper"))
+    return np.asarray((low <= truth + ROUNDING) & (truth <= high + ROUNDING), dtype=np.float64)
+
+
+def widths(results: Results, panel: str, agent: str, family: str) -> Array:
+    """(runs,): upper less lower."""
+    low, high = (results.values(panel, agent, f"{end} {family}").astype(float) for end in ("lower", "upper"))
+    return np.asarray(high - low)
+
+
+def plausible(misses: int, runs: int, delta: float = DELTA) -> float:
+    """The probability of so many misses, or more, if each log were missed with probability delta."""
+    from scipy.stats import binom
+
+    if not 0 <= misses <= runs:
+        raise InvalidInput("misses", misses, f"a number from 0 to {runs}")
+    return float(binom.sf(misses - 1, runs, delta))
+
+
+def _claims(results: Results) -> list[Claim]:
+    found = []
+    for family in (*NAMES, DEFAULT, GAIN):
+        rates: dict[str, Array] = {}
+        for panel in results.panels:
+            for agent in results.agents(panel):
+                hits = covered(results, panel, agent, family)
+                if hits is not None:
+                    rates[f"{agent}, {panel}"] = hits
+        worst = min(rates, key=lambda name: float(rates[name].mean()))
+        hits = rates[worst]
+        chance = {name: plausible(int(len(one) - one.sum()), len(one)) for name, one in rates.items()}
+        share = float(hits.mean())
+        found.append(
+            Claim(
+                _statement(family), "2511-2521, 2686-2722", share, math.sqrt(share * (1 - share) / len(hits)),
+                min(chance.values()) >= SURE, "all",
+                f"the lowest share of {len(hits)} logs that are covered, of {worst}; all: "
+                + ", ".join(f"{name} {one.mean():.4g}" + _width(results, name, family) for name, one in rates.items()),
+            )
+        )  # fmt: skip
+    return found
+
+
+def _statement(family: str) -> str:
+    what = {DEFAULT: "The certificate that is given by default", GAIN: "The certified improvement"}
+    return f"{what.get(family, f'The bound {family!r}')} covers in at least {1 - DELTA:.0%} of logs, for learned policies too"
+
+
+def _width(results: Results, name: str, family: str) -> str:
+    """Of an agent in a panel, written as "agent, panel"."""
+    for panel in results.panels:
+        if name.endswith(f", {panel}") and family != GAIN:
+            return f" (mean width {measured(widths(results, panel, name.removesuffix(f', {panel}'), family)).mean:.3g})"
+    return ""
+
+
+def _figures(results: Results, folder: Path) -> list[Path]:
+    families = (*NAMES, DEFAULT)
+    with drawing(2, len(results.panels)) as (figure, axes):
+        for column, panel in enumerate(results.panels):
+            upper, lower = axes[column], axes[len(results.panels) + column]
+            for place, agent in enumerate(results.agents(panel)):
+                points = [(i, covered(results, panel, agent, family)) for i, family in enumerate(families)]
+                there = [(i, hits.mean()) for i, hits in points if hits is not None]
+                shift = 0.16 * (place - (len(results.agents(panel)) - 1) / 2)
+                colour = PALETTE[place % len(PALETTE)]
+                upper.plot(
+                    [i + shift for i, _ in there], [y for _, y in there], "o", color=colour, markersize=4, label=agent
+                )
+                wide = [widths(results, panel, agent, families[i]).mean() for i, _ in there]
+                lower.bar([i + shift for i, _ in there], wide, width=0.15, color=colour, label=agent)
+            upper.axhline(1 - DELTA, linestyle=":", color="#1a1a1a", label=f"{1 - DELTA:.0%}")
+            upper.set_ylim(0.93, 1.004)
+            upper.set_title(panel)
+            upper.set_ylabel("share of logs covered")
+            lower.set_ylabel("mean width")
+            for axis in (upper, lower):
+                axis.set_axisbelow(True)
+                axis.set_xticks(range(len(families)), list(families), rotation=60, ha="right")
+        return [finish(figure, axes, folder, "coverage", "Certificates over repeated logs")]
+
+
+def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
+    agents = {
+        "fixed softmax": Call(f"{HERE}:fixed", {"eta": 1.0}),
+        "learned Gaussian": Call(f"{HERE}:learned", {"family": "gaussian", "method": "bound"}),
+        "learned without pessimism": Call(f"{HERE}:learned", {"family": "gaussian", "method": "estimate"}),
+        "learned mixed-logit": Call(f"{HERE}:learned", {"family": "mixed-logit", "method": "bound"}),
+    }
+    made = []
+    for eta0 in sizes["etas"]:
+        parameters = {"eta0": eta0, "rows": sizes["rows"], "classes": sizes["classes"]}
+        shape = {name: sizes[name] for name in ("population", "classes", "dim")}
+        world = Call(f"{HERE}:repeated", {"eta0": eta0, **shape})
+        made.append(
+            Cell(f"eta0={eta0:g}", parameters, world, agents, sizes["rows"], sizes["logs"], f"{HERE}:coverage_task")
+        )
+    return made
+
+
+SHAPE: dict[str, Any] = {"population": 400, "classes": 3, "dim": 3}
+COVERAGE = Experiment(
+    name="es-coverage",
+    title="Certificates over repeated logs of known worlds",
+    thesis_lines="2511-2521, 2686-2722",
+    scales={
+        "smoke": SHAPE | {"etas": [0.3], "rows": 300, "logs": 50},
+        "quick": SHAPE | {"etas": [0.3], "rows": 1_500, "logs": 1_000},
+        "paper": SHAPE | {"etas": [-0.5, 0.0, 0.3, 1.0], "rows": 3_000, "logs": 1_000},
+    },
+    build=_cells,
+    claims=_claims,
+    figures=_figures,
+    remarks=[
+        "The population is finite, 300 made-up rows of 3 classes; logs are independent draws from it, so that the true value of "
+        "any policy is a sum. Every family of bounds has delta = 0.05 for itself, shared over both ends and its grid; the "
+        "default certificate is exponential and logarithmic smoothing with 0.05 for both together. Mixed-logit policies pay for "
+        "simulation. A coverage of 1 beside a mean width of 1 says nothing: the widths are in the claims' details.",
+        "Coverage is called too low where so many misses, or more, had a probability below 1 % if each log were missed with "
+        "probability 0.05. “Learned without pessimism” maximises exponential smoothing's estimate alone, at sigma = 1: an "
+        "overfitted policy, whose certificates must hold as well.",
+    ],
+    caption="Above: how often the truth lies between the ends. Below: how far apart they are on average.",
+    numbers={
+        "truth": "true value",
+        "kl": "KL from the prior",
+        "lower default": "lower end",
+        "upper default": "upper end",
+    },
+)
+
+__all__ = ["COVERAGE", "Repeated", "coverage_task", "covered", "plausible", "repeated", "widths"]

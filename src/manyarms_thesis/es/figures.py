@@ -1,0 +1,77 @@
+"""Figures of values against eta_0 or a hyper-parameter, with one look for each method or one shade for each parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from manyarms._base.html import PALETTE
+from manyarms_thesis.es.common import LONDON, OURS, SAKHI1, SAKHI2
+from manyarms_thesis.harness.claims import Measured, measured
+from manyarms_thesis.harness.results import Results
+from manyarms_thesis.harness.series import Series, draw_series
+
+Look = tuple[str, str]
+LOGGING = "logging policy"
+GREY = "#8a8a8a"
+COLOURS: Mapping[str, str] = {
+    OURS: PALETTE[0], LONDON: PALETTE[1], SAKHI1: PALETTE[2], SAKHI2: PALETTE[3], "Su et al.": PALETTE[1],
+    "Metelli et al.": PALETTE[3], "SVP": PALETTE[2], "Clip": PALETTE[1], "Har": PALETTE[3], "IX": PALETTE[2], "ES": PALETTE[0],
+}  # fmt: skip
+SHADES = ("Blues", "Oranges", "Greens", "Purples", "Greys")
+INSIDE = 40.0  # per cent of a colour map that are too light to be seen on white
+
+
+def look_of(name: str, place: int) -> Look:
+    """Colour by method, dashes by what comes after the comma."""
+    if name == LOGGING:
+        return GREY, ":"
+    base, _, rest = name.partition(", ")
+    dashes = "--" if rest in ("mixed-logit", "LP") else "-."
+    return COLOURS.get(base, PALETTE[place % len(PALETTE)]), "-" if rest in ("", "Gaussian", "bound") else dashes
+
+
+def shade(family: int, share: float) -> str:
+    """A colour of a family of lines, light for a share of 0 and dark for 1."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    return to_hex(colormaps[SHADES[family % len(SHADES)]]((INSIDE + (100 - INSIDE) * share) / 100))
+
+
+def series(
+    results: Results, panels: Sequence[str], agents: Sequence[str], column: str = "value"
+) -> dict[str, dict[float, Measured]]:
+    """Final values of agents against eta_0, and those of the logging policy."""
+    out: dict[str, dict[float, Measured]] = {agent: {} for agent in agents}
+    out[LOGGING] = {}
+    for panel in panels:
+        x = float(results.parameter(panel, "eta0"))
+        for agent in agents:
+            out[agent][x] = measured(results.final(panel, agent, column))
+        out[LOGGING][x] = Measured(float(results.final(panel, agents[0], "logging_value").mean()), 0.0)
+    return out
+
+
+def lines(
+    groups: Mapping[str, Series],
+    folder: Path,
+    name: str,
+    title: str,
+    *,
+    xlabel: str = "eta0, quality of the logging policy",
+    ylabel: str = "value, test rows",
+    look: Callable[[str, int], Look] = look_of,
+    columns: int = 3,
+    hidden: Sequence[str] = (),
+    logarithmic: bool = False,
+    from_zero: bool = True,
+) -> Path:
+    """`draw_series` with what the figures of this chapter have in common."""
+    return draw_series(
+        groups, look, xlabel, ylabel, folder, name, title, columns=columns, hidden=hidden, from_zero=from_zero,
+        ticks="log" if logarithmic else "auto",
+    )  # fmt: skip
+
+
+__all__ = ["COLOURS", "LOGGING", "Look", "Series", "lines", "look_of", "series", "shade"]

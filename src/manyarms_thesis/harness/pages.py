@@ -1,0 +1,105 @@
+"""The page of one experiment: its claims, figures, numbers and settings in one file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from manyarms._base import html as report
+from manyarms._base.typing import Array
+from manyarms_thesis.harness.claims import Claim, measured
+from manyarms_thesis.harness.results import Results
+from manyarms_thesis.harness.spec import Experiment
+
+
+def experiment_page(
+    experiment: Experiment,
+    results: Results,
+    claims: Sequence[Claim],
+    figures: Sequence[Path],
+    facts: Mapping[str, str],
+) -> str:
+    """The whole page."""
+    held = sum(claim.holds for claim in claims)
+    blocks = [report.warning(text) for text in experiment.warnings()]
+    if results.scale != "paper":
+        blocks.append(
+            report.warning(
+                f"Scale “{results.scale}”: fewer rounds, runs and actions than the thesis has. Many of its statements "
+                "need more data than this to show; a “no” below may only mean that. "
+                f"manyarms reproduce {experiment.name} --scale paper has the thesis's own sizes."
+            )
+        )
+    blocks += [
+        report.heading("What the thesis states, and what was measured"),
+        report.paragraph(
+            f"{held} of {len(claims)} statements hold. A statement holds when the measured difference has the right "
+            "sign and is at least two standard errors from zero; differences between agents are taken run by run, "
+            "in the same worlds."
+        ),
+        claims_table(claims),
+        report.heading("Figures"),
+        *(
+            report.figure(report.svg_of(path, f"figure{number}"), experiment.caption)
+            for number, path in enumerate(figures)
+        ),
+        report.heading("Numbers"),
+        numbers_table(results, experiment.numbers),
+        report.heading("Settings"),
+        report.facts({**facts, **_settings(experiment, results)}),
+        report.bullets(experiment.remarks),
+    ]
+    lead = f"{experiment.name}: thesis, lines {experiment.thesis_lines}; scale “{results.scale}”"
+    return report.page(experiment.title, lead, *blocks)
+
+
+def claims_table(claims: Sequence[Claim]) -> str:
+    """Statements with their measurements."""
+    rows: list[list[report.CellText]] = [
+        [
+            report.Note(claim.statement, " · ".join(filter(None, (claim.panel, claim.detail)))),
+            claim.thesis_lines,
+            f"{claim.figure:.4g}",
+            "–" if np.isnan(claim.standard_error) else f"{claim.standard_error:.2g}",
+            claim.holds,
+        ]
+        for claim in claims
+    ]
+    columns = ("statement", "lines", "figure", "standard error", "holds")
+    return report.table(columns, rows, numbers=("figure", "standard error"))
+
+
+def numbers_table(results: Results, wanted: Mapping[str, str]) -> str:
+    """Some columns of the results (with their headings) for every agent in every panel, at the last checkpoint."""
+    rows = [
+        [panel, agent, *(_shown(column, results.final(panel, agent, column)) for column in wanted)]
+        for panel in results.panels
+        for agent in results.agents(panel)
+    ]
+    headings = tuple(wanted.values())
+    return report.table(("panel", "agent", *headings), rows, numbers=headings)
+
+
+def _shown(column: str, values: Array) -> str:
+    """A column's values over runs, as a reader wants them."""
+    if column == "milliseconds_a_round":
+        return f"{values.mean():.3f}"
+    if column == "agent_bytes":
+        return f"{values.mean() / 1e6:,.2f}"
+    return str(measured(values)) if len(values) > 1 else f"{values[0]:.4g}"
+
+
+def _settings(experiment: Experiment, results: Results) -> dict[str, str]:
+    cells = list(results.cells.values())
+    sizes = experiment.scales[results.scale]
+    return {
+        "sizes": ", ".join(f"{name} = {value}" for name, value in sizes.items()),
+        "panels": str(len(cells)),
+        "rounds": ", ".join(sorted({f"{cell.rounds:,}" for cell in cells})),
+        "runs": ", ".join(sorted({str(cell.runs) for cell in cells})),
+    }
+
+
+__all__ = ["claims_table", "experiment_page", "numbers_table"]

@@ -1,0 +1,226 @@
+"""The landscapes of a likelihood and of a value estimate on three actions (thesis, lines 2221-2254).
+
+No contexts; mean rewards (0.9, 0.7, 0.2); pi0 = (0.002, 0.003, 0.995); a log has n = 60 rows. The policy is a softmax of
+(theta1, theta2, 1). cLPI and cIPS share the weights w(a) = 1/n sum_i 1[A_i = a] R_i / max(pi0(A_i), tau): the first climbs
+sum_a w(a) log pi(a), the second sum_a w(a) pi(a).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms._base.typing import Array
+from manyarms_thesis.harness.claims import Claim, Measured, claim, least, measured
+from manyarms_thesis.harness.results import Results
+from manyarms_thesis.harness.spec import Call, Cell, Experiment
+from manyarms_thesis.pwll.landscape_figures import landscapes, shares
+from manyarms_thesis.pwll.theory import FiniteSoftmax, Objective, lattice
+
+HERE = "manyarms_thesis.pwll.landscape"
+REWARDS = np.array([0.9, 0.7, 0.2])
+LOGGING = np.array([0.002, 0.003, 0.995])
+FIXED = 1.0  # theta3
+WINDOW = 10.0  # both free logits lie in [-10, 10]
+NEAR = 0.05  # a policy this near (total variation) to the objective's best one has arrived
+FLAT = 0.01  # where the gradient is below this part of its largest norm, the ground is flat
+OBJECTIVES: Mapping[str, Objective] = {"cLPI": "likelihood", "cIPS": "value"}
+STEPS = {"": 1.0, ", step × 0.1": 0.1, ", step × 10": 10.0}
+
+
+def problem_of(weights: Array) -> FiniteSoftmax:
+    """The three actions with given weights and a fixed third logit."""
+    features = np.array([[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]])
+    return FiniteSoftmax(features, np.asarray(weights, dtype=np.float64)[None], np.array([[0.0, 0.0, FIXED]]))
+
+
+def world(*, n: int, tau: float, seed: int) -> FiniteSoftmax:
+    """A log of n rows, as the weights of the actions."""
+    rng = np.random.default_rng(seed)
+    actions = rng.choice(3, size=n, p=LOGGING)
+    rewards = rng.random(n) < REWARDS[actions]
+    return problem_of(np.bincount(actions[rewards], minlength=3) / np.maximum(LOGGING, tau) / n)
+
+
+def climber(*, objective: Objective, multiple: float) -> tuple[Objective, float]:
+    """An objective, and the step as a multiple of 1/L."""
+    return objective, multiple
+
+
+def smoothness(problem: FiniteSoftmax, objective: Objective, points: int = 81) -> float:
+    """The largest curvature in the window, found on a grid: steps are measured in it, the same way for both objectives."""
+    curvatures = np.linalg.eigvalsh(problem.hessian(lattice(-WINDOW, WINDOW, points), objective))
+    return float(np.abs(curvatures).max())
+
+
+def landscape_task(
+    *, world: Call, agent: Call, rounds: int, world_seed: int, agent_seed: int
+) -> dict[str, npt.ArrayLike]:
+    """One log: gradient ascent from a grid of starts, and the shape of the ground on a finer grid."""
+    problem: FiniteSoftmax = world(seed=world_seed)
+    objective, multiple = agent()
+    ground = lattice(-WINDOW, WINDOW, 81)
+    curvature = np.linalg.eigvalsh(problem.hessian(ground, objective))
+    slope = np.linalg.norm(problem.gradient(ground, objective), axis=1)
+    away = problem.distance(ground, objective) > NEAR
+    largest = float(np.abs(curvature).max())
+    starts = lattice(-WINDOW, WINDOW, 9)
+    step = multiple / largest if largest > 0 else 0.0
+    ends = problem.ascend(starts, objective, step, rounds)
+    distance = problem.distance(ends, objective)
+    return {
+        "start1": starts[:, 0],
+        "start2": starts[:, 1],
+        "distance": distance,
+        "arrived": float((distance <= NEAR).mean()),
+        "plateau": float((away & (slope < FLAT * slope.max())).mean()),
+        "steep": float((slope > 0.1 * slope.max()).mean()),
+        "top_curvature": float(curvature.max()) / largest,
+        "convex_share": float((curvature[:, -1] > 1e-9 * largest).mean()),
+        "weight1": float(problem.weights[0, 0]),
+        "weight2": float(problem.weights[0, 1]),
+        "weight3": float(problem.weights[0, 2]),
+    }
+
+
+def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
+    agents = {
+        f"{name}{words}": Call(f"{HERE}:climber", {"objective": objective, "multiple": multiple})
+        for words, multiple in STEPS.items()
+        for name, objective in OBJECTIVES.items()
+    }
+    return [
+        Cell(
+            f"n={n:,}, τ={tau:g}", {"n": n, "tau": tau}, Call(f"{HERE}:world", {"n": n, "tau": tau}), agents,
+            sizes["steps"], sizes["runs"], f"{HERE}:landscape_task",
+        )
+        for n, tau in sizes["logs"]
+    ]  # fmt: skip
+
+
+def _over_panels(results: Results, difference: Any) -> tuple[str, Measured]:
+    """The least convincing panel."""
+    return least({panel: measured(difference(panel)) for panel in results.panels})
+
+
+def weights_of(results: Results, panel: str) -> Array:
+    """(runs, 3) the weights of the actions in each log."""
+    return np.stack([results.final(panel, "cLPI", f"weight{a}") for a in (1, 2, 3)], axis=1)
+
+
+def _claims(results: Results) -> list[Claim]:
+    top = max(results.final(panel, "cLPI", "top_curvature").max() for panel in results.panels)
+    everywhere = {panel: results.final(panel, "cLPI", "arrived") for panel in results.panels}
+    worst = min(everywhere, key=lambda panel: float(everywhere[panel].min()))
+    fewest = float(everywhere[worst].min())
+    found = [
+        Claim(
+            "The landscape of PWLL (cLPI) is concave: its Hessian is negative semidefinite on the whole grid", "2254",
+            -float(top), 0.0, bool(top <= 1e-12),
+            detail="least of minus the largest eigenvalue, in parts of the largest curvature, over all logs; for cIPS an "
+            "eigenvalue is above zero on "
+            + ", ".join(f"{measured(results.final(p, 'cIPS', 'convex_share'))} of the window ({p})" for p in results.panels),
+        ),
+        Claim(
+            "Optimisation of PWLL converges from roughly any initialisation: all starts of all logs arrive", "2254",
+            fewest, 0.0, fewest == 1.0, panel=worst,
+            detail="smallest share of starts, over logs, that end within "
+            f"{NEAR} (total variation) of the policy that maximises cLPI; step 1/L",
+        ),
+    ]  # fmt: skip
+    for statement, lines, better, worse, column, detail in (
+        (
+            "Fewer starts arrive at the maximum of the IPS-based objective than at that of PWLL", "2254", "cLPI", "cIPS",
+            "arrived", "share of starts that arrive, step 1/L",
+        ),
+        (
+            "The IPS-based landscape has more flat regions away from its maximum than that of PWLL", "2254", "cIPS", "cLPI",
+            "plateau", f"share of the window with a gradient below {FLAT:.0%} of its largest, away from the maximum",
+        ),
+        (
+            "The IPS-based landscape is steep in a narrow band only: a smaller part of the window than that of PWLL", "2254",
+            "cLPI", "cIPS", "steep", "share of the window with a gradient above 10% of its largest",
+        ),
+    ):  # fmt: skip
+        panel, difference = _over_panels(
+            results,
+            lambda p, b=better, w=worse, c=column: results.final(p, b, c) - results.final(p, w, c),
+        )
+        shown = "; ".join(
+            f"{p}: " + ", ".join(f"{name} {measured(results.final(p, name, column))}" for name in ("cLPI", "cIPS"))
+            for p in results.panels
+        )
+        found.append(claim(statement, lines, difference, panel=panel, detail=f"{detail}: {shown}"))
+    return [*found, _sensitive(results)]
+
+
+def _sensitive(results: Results) -> Claim:
+    """How much the share of starts that arrive depends on the step."""
+
+    def spread(panel: str, name: str) -> Array:
+        values = np.stack([results.final(panel, f"{name}{words}", "arrived") for words in STEPS])
+        return np.asarray(values.max(axis=0) - values.min(axis=0))
+
+    panel, difference = _over_panels(results, lambda p: spread(p, "cIPS") - spread(p, "cLPI"))
+    shown = "; ".join(
+        f"{p}: " + ", ".join(f"{name} {measured(results.final(p, name, 'arrived'))}" for name in results.agents(p))
+        for p in results.panels
+    )
+    return claim(
+        "The IPS-based objective is more sensitive to the learning rate than PWLL", "2254", difference, panel=panel,
+        detail=f"share of starts that arrive, largest less smallest over steps 0.1/L, 1/L and 10/L: {shown}",
+    )  # fmt: skip
+
+
+def _figures(results: Results, folder: Path) -> list[Path]:
+    chosen: dict[str, FiniteSoftmax] = {}
+    for panel in results.where(tau=min(results.parameter(panel, "tau") for panel in results.panels)):
+        weights = weights_of(results, panel)
+        kinds = weights > 0
+        for kind in np.unique(kinds, axis=0):
+            rewarded = " and ".join(str(a + 1) for a in np.flatnonzero(kind)) or "none"
+            count = int((kinds == kind).all(axis=1).sum())
+            title = f"{panel}; rewarded: {rewarded} ({count} of {len(kinds)} logs)"
+            chosen[title] = problem_of(weights[(kinds == kind).all(axis=1)][0])
+    steps = next(iter(results.cells.values())).rounds
+    return [
+        landscapes(chosen, smoothness, steps, folder, "landscapes", "Landscapes of cLPI and cIPS, and gradient ascent on them"),
+        shares(results, list(STEPS), folder, "arrivals", "Starts from which gradient ascent arrives, over logs"),
+    ]  # fmt: skip
+
+
+LOGS = ((60, 0.01), (60, 0.001), (6_000, 0.001))
+
+LANDSCAPE = Experiment(
+    name="pwll-landscape",
+    title="The landscapes of PWLL and of an IPS-based objective on three actions",
+    thesis_lines="2221-2254",
+    scales={
+        "smoke": {"logs": LOGS, "runs": 6, "steps": 500},
+        "quick": {"logs": LOGS, "runs": 50, "steps": 2_000},
+        "paper": {"logs": LOGS, "runs": 200, "steps": 2_000},
+    },
+    build=_cells,
+    claims=_claims,
+    figures=_figures,
+    remarks=[
+        "The thesis draws one log of 60 rows, and names neither it nor τ, the window or the steps. With its logging policy 74% "
+        "of such logs hold action 3 only: both objectives then want action 3, at infinity. The pictures therefore show one log "
+        "of each kind that was drawn (the first), with how often that kind came; τ = 0.001 clips nothing, and 6,000 rows show "
+        "what a log does in which all actions were rewarded.",
+        f"Window [-{WINDOW:g}, {WINDOW:g}]², 9 × 9 starts, gradient ascent with a constant step. L is the largest curvature "
+        "within the window, for each log and objective on its own: both objectives get the step that suits them. Arrived: the "
+        f"policy is within {NEAR} in total variation of one that maximises the objective (known in closed form).",
+        "A step of 10/L is beyond 2/L, where gradient ascent circles around a maximum at a finite place. cLPI has such a maximum "
+        "once all actions were rewarded; that of cIPS always lies at infinity, where the ground is flat. So cLPI bears too small "
+        "a step well and too large a one badly, and cIPS the other way round.",
+    ],
+    caption="Green paths arrive at the maximum, red ones do not. Brighter is higher.",
+    numbers={"arrived": "starts that arrive", "plateau": "flat, away from the maximum", "steep": "steep part"},
+)
+
+__all__ = ["LANDSCAPE", "climber", "landscape_task", "problem_of", "smoothness", "world"]

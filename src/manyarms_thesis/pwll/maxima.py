@@ -1,0 +1,238 @@
+"""Local maxima of an IPS-based objective, exponentially many in the number of actions (thesis, lines 2168-2171, 5218-5238).
+
+The thesis cites a theorem and gives no instance. With one context and a free logit for each action there is none: the
+gradient is pi(a)(r(a) - V), which vanishes nowhere unless all rewards are equal. With shared features it is true, and this
+is an instance. theta in R^d; for each coordinate j eight actions:
+
+    one at e_j with reward 1, one at -e_j with reward 1 - delta_j, one each at ±b e_j with reward 0, four at 0 with reward 0.
+
+V = N/D with N = sum_j N_j(theta_j), D = sum_j D_j(theta_j). Where V = v is stationary, so is sum_j h_j, h_j = N_j - v D_j,
+coordinate by coordinate, and the Hessian of V there is diag(h_j'') / D. Each h_j' is a sum of four exponentials whose signs
+alternate: at most three zeros, a minimum between two maxima. A choice of a maximum in each coordinate fixes v (the sum of
+the h_j falls in v and must be 0): at most 2^d local maxima, and 2^d = 2^(K/8) where v is small enough for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms._base.html import PALETTE
+from manyarms._base.typing import Array
+from manyarms_thesis.harness.claims import Claim, claim, least, measured
+from manyarms_thesis.harness.figures import drawing, finish
+from manyarms_thesis.harness.results import Results
+from manyarms_thesis.harness.spec import Call, Cell, Experiment
+from manyarms_thesis.pwll.theory import FiniteSoftmax, Objective, climb, lattice, strict_maxima
+
+HERE = "manyarms_thesis.pwll.maxima"
+WALL = 1.25  # b
+CENTRE = 4  # actions at 0 for each coordinate
+PER_COORDINATE = CENTRE + 4
+DELTAS = (0.02, 0.12)
+BLOCK = 256  # starts climbed at a time
+OBJECTIVES: Mapping[str, Objective] = {"IPS": "value", "PWLL": "likelihood"}
+
+
+def instance(deltas: Array) -> FiniteSoftmax:
+    """The construction for these deltas: 8 d actions, one context. Weights are the rewards (π₀(a) ≥ τ, n large)."""
+    d = len(deltas)
+    unit = np.eye(d)
+    features = np.concatenate([unit, -unit, WALL * unit, -WALL * unit, np.zeros((CENTRE * d, d))])
+    rewards = np.concatenate([np.ones(d), 1 - deltas, np.zeros((2 + CENTRE) * d)])
+    return FiniteSoftmax(features[None], rewards[None])
+
+
+def world(*, dim: int, seed: int) -> FiniteSoftmax:
+    """The construction with drawn deltas."""
+    return instance(np.random.default_rng(seed).uniform(*DELTAS, size=dim))
+
+
+def maxima_from(problem: FiniteSoftmax, starts: Array, objective: Objective) -> tuple[Array, Array]:
+    """The distinct strict local maxima that are reached from the starts, and how many starts reach each."""
+    ends = np.concatenate([climb(problem, starts[i : i + BLOCK], objective) for i in range(0, len(starts), BLOCK)])
+    sure = np.concatenate(
+        [strict_maxima(problem, ends[i : i + BLOCK], objective, 1e-6) for i in range(0, len(ends), BLOCK)]
+    )
+    # + 0.0 turns -0.0 into 0.0, which np.unique would keep apart
+    places, counts = np.unique(np.round(ends[sure], 3) + 0.0, axis=0, return_counts=True)
+    return places, counts.astype(np.float64)
+
+
+def corners(dim: int, side: float = 1.0) -> Array:
+    """(2^dim, dim) all choices of a side in each coordinate."""
+    return lattice(-side, side, 2, dim)
+
+
+def climber(*, objective: Objective) -> Objective:
+    """What a cell calls an agent."""
+    return objective
+
+
+def maxima_task(*, world: Call, agent: Call, rounds: int, world_seed: int, agent_seed: int) -> dict[str, npt.ArrayLike]:
+    """One instance: maxima from `rounds` drawn starts and from all corners, and what the policies there are worth."""
+    problem: FiniteSoftmax = world(seed=world_seed)
+    objective: Objective = agent()
+    d = problem.features.shape[2]
+    drawn = 3.0 * np.random.default_rng(agent_seed).standard_normal((rounds, d))
+    places, counts = maxima_from(problem, drawn, objective)
+    every, _ = maxima_from(problem, corners(d, 4.0), objective)
+    worth = problem.of(every, "value")  # of both objectives: the true value, as weights are rewards
+    best = int(problem.of(places, objective).argmax())
+    return {
+        "found": len(places),
+        "enumerated": len(every),
+        "best_share": float(counts[best] / rounds),
+        "stuck": float(1 - counts.sum() / rounds),
+        "lowest": float(worth.min()),
+        "highest": float(worth.max()),
+        "mean": float((problem.of(places, "value") * counts).sum() / counts.sum()),
+    }
+
+
+def starts_for(dim: int) -> int:
+    """Starts enough to meet 2^dim equally likely maxima all at least once, but for a chance of about e^-4."""
+    return int(np.ceil(2**dim * (dim * np.log(2) + 4)))
+
+
+def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
+    agents = {name: Call(f"{HERE}:climber", {"objective": objective}) for name, objective in OBJECTIVES.items()}
+    return [
+        Cell(
+            f"K={PER_COORDINATE * d}", {"K": PER_COORDINATE * d, "d": d}, Call(f"{HERE}:world", {"dim": d}), agents,
+            starts_for(d), sizes["runs"], f"{HERE}:maxima_task",
+        )
+        for d in sizes["d"]
+    ]  # fmt: skip
+
+
+def _claims(results: Results) -> list[Claim]:
+    d = np.array([results.parameter(panel, "d") for panel in results.panels], dtype=float)
+    found, every = (
+        np.stack([results.final(panel, "IPS", column) for panel in results.panels])
+        for column in ("found", "enumerated")
+    )
+    single = np.stack([results.final(panel, "PWLL", "found") for panel in results.panels])
+    short = every - 2.0 ** d[:, None]
+    slopes = measured(np.array([np.polyfit(d, np.log2(column), 1)[0] for column in found.T]) - 0.5)
+    shown = ", ".join(
+        f"{panel}: {np.median(a):.0f} of {2**n:.0f}" for panel, a, n in zip(results.panels, found, d, strict=True)
+    )
+    shares = {panel: results.final(panel, "IPS", "best_share") for panel in results.panels}
+    few, many = results.panels[0], results.panels[-1]
+    worse = {
+        panel: measured(results.final(panel, "IPS", "highest") - results.final(panel, "IPS", "mean"))
+        for panel in results.panels
+    }
+    nearest, lost = least(worse)
+    values = "; ".join(
+        f"{panel}: IPS {measured(results.final(panel, 'IPS', 'lowest'))} to {measured(results.final(panel, 'IPS', 'highest'))}, "
+        f"mean over starts {measured(results.final(panel, 'IPS', 'mean'))}, PWLL {measured(results.final(panel, 'PWLL', 'mean'))}"
+        for panel in results.panels
+    )  # fmt: skip
+    return [
+        Claim(
+            "An IPS-based objective of one context can have exponentially many local maxima in K: 2^(K/8), all of them found",
+            "5218-5238", float(np.abs(short).max()), 0.0, bool((short == 0).all()),
+            detail="largest difference between the strict local maxima found from all corners and 2^(K/8); from drawn starts "
+            f"alone: {shown}",
+        ),
+        claim(
+            "Their number from drawn starts grows exponentially: at least by half a doubling for each 8 actions", "5218-5238",
+            slopes, detail="slope of log2 of the number against K/8, less 1/2 (the construction has slope 1)",
+        ),
+        Claim(
+            "PWLL has one maximum on the same instances, reached from every start", "2207-2211", float(single.max()), 0.0,
+            bool((single == 1).all() and max(results.final(p, "PWLL", "stuck").max() for p in results.panels) == 0),
+            detail="largest number of maxima found",
+        ),
+        claim(
+            "Local maxima are poor: a start ends below the best one on average", "2168-2173", lost, panel=nearest,
+            detail=f"value of the best maximum less the mean over starts; values: {values}",
+        ),
+        claim(
+            "The chance of a start to reach the best maximum falls with K", "2168-2173",
+            measured(shares[few]) - measured(shares[many]),
+            detail=", ".join(f"{panel}: {measured(share)}" for panel, share in shares.items()),
+        ),
+    ]  # fmt: skip
+
+
+def _figures(results: Results, folder: Path) -> list[Path]:
+    K = np.array([results.parameter(panel, "K") for panel in results.panels], dtype=float)
+    with drawing(1, 3) as (figure, axes):
+        for name, colour in (("IPS", PALETTE[1]), ("PWLL", PALETTE[0])):
+            counts = [measured(results.final(panel, name, "found")).mean for panel in results.panels]
+            axes[0].semilogy(K, counts, "o-", color=colour, label=name, markersize=4)
+            axes[2].plot(
+                K,
+                [results.final(panel, name, "mean").mean() for panel in results.panels],
+                "o-",
+                color=colour,
+                markersize=4,
+            )
+        axes[0].semilogy(K, 2 ** (K / PER_COORDINATE), ":", color="#1a1a1a", label="2^(K/8)")
+        axes[0].set_ylabel("local maxima found")
+        axes[0].set_xlabel("K")
+        low, high = (
+            np.array([results.final(panel, "IPS", column).mean() for panel in results.panels])
+            for column in ("lowest", "highest")
+        )
+        axes[2].fill_between(K, low, high, color=PALETTE[1], alpha=0.2, linewidth=0, label="IPS, worst to best maximum")
+        axes[2].set_xlabel("K")
+        axes[2].set_ylabel("value reached, mean over starts")
+        _picture(axes[1])
+        return [finish(figure, axes, folder, "maxima", "Local maxima of an IPS-based objective and of PWLL")]
+
+
+def _picture(axis: Any) -> None:
+    """The instance with two coordinates."""
+    problem, points = instance(np.array([0.05, 0.1])), 81
+    ground = lattice(-9.0, 9.0, points)
+    values = problem.of(ground, "value").reshape(points, points)
+    axis.contourf(*(ground[:, i].reshape(points, points) for i in range(2)), values, levels=24, cmap="viridis")
+    for objective, marker, colour, label in (
+        ("value", "^", "#ffffff", "maxima of IPS (d = 2)"), ("likelihood", "s", "#e34a33", "maximum of PWLL (d = 2)"),
+    ):  # fmt: skip
+        places, _ = maxima_from(problem, corners(2, 4.0), objective)  # type: ignore[arg-type]
+        axis.plot(*places.T, marker, color=colour, markeredgecolor="#1a1a1a", label=label)
+    axis.set_title("value, K = 16")
+    axis.set_xlabel("θ₁")
+    axis.set_ylabel("θ₂")
+    axis.grid(False)
+
+
+MAXIMA = Experiment(
+    name="pwll-maxima",
+    title="Local maxima of IPS-based objectives, exponentially many in K",
+    thesis_lines="2168-2171, 5218-5238",
+    scales={
+        "smoke": {"d": [1, 2, 3, 4], "runs": 3},
+        "quick": {"d": [1, 2, 3, 4, 5, 6], "runs": 5},
+        "paper": {"d": [1, 2, 3, 4, 5, 6, 7, 8], "runs": 20},
+    },
+    build=_cells,
+    claims=_claims,
+    figures=_figures,
+    remarks=[
+        "The proof refers to a theorem elsewhere and has no instance. This one is this project's own; its number of local "
+        "maxima, 2^(K/8), is proved in pwll_maxima.py and found by ascent here. The proposition needs shared features φ(x, a): "
+        "with one context and a free logit for each action (the heavyweight form with a single context) a linear objective has "
+        "no stationary point at all unless all rewards are equal, only plateaus.",
+        "Ascent is Newton's method with the absolute values of the Hessian's eigenvalues and a bounded step, which leaves "
+        "saddles; every end is checked to be a strict local maximum (no gradient, all curvatures negative). Drawn starts are "
+        "normal with standard deviation 3. Rewards stand for the linearised ones, π₀ uniform, n large.",
+        "One maximum need not be a good one. The instance is made to have many maxima; PWLL imitates the logged rewards, which "
+        "point to both sides of every coordinate alike, and its policy stays between them: it is worth less here (0.24) than "
+        "even the worst local maximum of IPS (0.29).",
+    ],
+    caption="Left: mean number over instances. Middle: an instance with two coordinates. Right: what is reached.",
+    numbers={"found": "maxima from drawn starts", "enumerated": "maxima from all corners", "best_share": "starts at the best one",
+             "mean": "value reached"},
+)  # fmt: skip
+
+__all__ = ["MAXIMA", "corners", "instance", "maxima_from", "maxima_task", "world"]

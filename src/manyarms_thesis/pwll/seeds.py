@@ -1,0 +1,139 @@
+"""Values over the epochs for several seeds, with plain and with tuned optimisation, and from two starts.
+
+Thesis, lines 5510-5530.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from manyarms._base.typing import Array
+from manyarms_thesis.harness.claims import Claim, Measured, claim
+from manyarms_thesis.harness.results import Results
+from manyarms_thesis.harness.spec import Cell, Experiment
+from manyarms_thesis.pwll.builders import cell
+from manyarms_thesis.pwll.claims import ahead, both, by_data, final, flagged
+from manyarms_thesis.pwll.common import (
+    CAPTION,
+    NUMBERS,
+    PAPER,
+    QUICK,
+    REMARKS,
+    SMOKE,
+    described,
+    learners,
+    made_up_warnings,
+    worlds,
+)  # fmt: skip
+from manyarms_thesis.pwll.figures import epochs
+
+PLAIN, TUNED = "plain Adam", "tuned"
+BASELINES = ("cIPS", "IX", "POTEC")
+SUPPORT = ", support"
+
+
+def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
+    cells = []
+    for data, world in worlds(sizes).items():
+        for name in (PLAIN, TUNED):
+            for start in sizes["starts"]:
+                how = dict(sizes[name])
+                agents = learners(("cLPI", *BASELINES), sizes, **how, start=start, curve=True)
+                agents |= learners(
+                    ("cLPI", "cIPS"), sizes, **how, start=start, suffix=SUPPORT, space="support", curve=True
+                )
+                parameters = described(world) | how | {"optimisation": name, "start": start}
+                panel = f"{data}, {name}" + ("" if start == "zero" else ", from the logging policy")
+                cells.append(cell(panel, parameters, world, agents, sizes["runs"]))
+    return cells
+
+
+def deviation(values: Array) -> Measured:
+    """The standard deviation over runs, with the standard error that it has for normal values."""
+    n = len(values)
+    spread = float(values.std(ddof=1))
+    return Measured(spread, spread / np.sqrt(2 * (n - 1)))
+
+
+def _claims(results: Results) -> list[Claim]:
+    found = []
+    for data, every in by_data(results).items():
+        panels = [panel for panel in every if results.parameter(panel, "start") == "zero"]
+        found += both(
+            results,
+            panels,
+            "cLPI",
+            BASELINES,
+            "IPS-based methods reach inferior performance to cLPI",
+            "5514",
+            panel=data,
+        )
+        for panel in panels:
+            found.append(_narrower(results, panel))
+        found.append(
+            ahead(
+                results, panels, "cIPS" + SUPPORT, ["cIPS"],
+                "cIPS with objective-aware parametrisation surpasses cIPS", "5522", panel=data,
+            )
+        )  # fmt: skip
+        found.append(
+            ahead(
+                results, panels, "cLPI" + SUPPORT, ["cLPI", "cIPS", "cIPS" + SUPPORT, "IX", "POTEC"],
+                "cLPI in its objective-aware form achieves the best overall performance", "5522", panel=data,
+            )
+        )  # fmt: skip
+    return flagged(results, found)
+
+
+def _narrower(results: Results, panel: str) -> Claim:
+    """cLPI varies less over seeds than the least varying baseline does."""
+    found = {agent: deviation(final(results, panel, agent)) for agent in ("cLPI", *BASELINES)}
+    nearest = min(BASELINES, key=lambda agent: found[agent].mean)
+    shown = ", ".join(f"{agent} {value}" for agent, value in found.items())
+    return claim(
+        "IPS-based methods suffer from considerably higher variance over seeds than cLPI", "5514",
+        found[nearest] - found["cLPI"], panel=panel, detail=f"standard deviations of the final value: {shown}",
+    )  # fmt: skip
+
+
+def _how(batch: int, rate: float, schedule: str) -> dict[str, Any]:
+    return {"batch": batch, "rate": rate, "schedule": schedule}
+
+
+SEEDS = Experiment(
+    name="pwll-seeds",
+    title="Values over the epochs, for several seeds",
+    thesis_lines="5510-5530",
+    scales={
+        "smoke": SMOKE | {
+            "runs": 3, "starts": ["zero"], PLAIN: _how(64, 0.001, "constant"), TUNED: _how(64, 0.1, "one-cycle"),
+        },
+        "quick": QUICK | {
+            "runs": 5, "starts": ["zero", "logging"], PLAIN: _how(32, 0.001, "constant"), TUNED: _how(256, 0.1, "one-cycle"),
+        },
+        "paper": PAPER | {
+            "runs": 5, "starts": ["zero", "logging"], PLAIN: _how(32, 0.001, "constant"), TUNED: _how(256, 0.01, "one-cycle"),
+        },
+    },
+    build=_cells,
+    claims=_claims,
+    figures=lambda results, folder: [
+        epochs(results, panels, folder, f"seeds-{data}", f"Value over the epochs on {data}")
+        for data, panels in by_data(results).items()
+    ],
+    remarks=[
+        *REMARKS,
+        "Plain Adam has a rate of 0.001 and batches of 32; the tuned optimiser has a one-cycle schedule, larger batches and "
+        "a larger rate. A seed draws the log as well as the order of training. Policies “from the "
+        "logging policy” start at its embeddings (and POTEC at their means over clusters) in place of zero; claims are about "
+        "starts at zero.",
+    ],
+    warnings=made_up_warnings,
+    caption=CAPTION,
+    numbers=NUMBERS,
+)  # fmt: skip
+
+__all__ = ["SEEDS", "deviation"]

@@ -1,0 +1,231 @@
+"""The two bounds on the Bayesian suboptimality against what is measured (thesis, lines 1945-1988, 4443-4476)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms._base.typing import Array
+from manyarms.theory.suboptimality import covariance_bound, second_moment
+from manyarms_thesis.harness.claims import Claim, Measured, claim, least, measured
+from manyarms_thesis.harness.results import Results
+from manyarms_thesis.harness.series import draw_series
+from manyarms_thesis.harness.spec import Call, Cell, Experiment
+from manyarms_thesis.mets.structure import weighted_slope
+from manyarms_thesis.sdm.builders import CAPTION, EVALUATED, LEARNERS, NUMBERS, Setting, offline_task
+from manyarms_thesis.sdm.claims import METHOD, sizes_of
+from manyarms_thesis.sdm.figures import look_of
+from manyarms_thesis.sdm.synthetic import latent_cell
+
+TASK = "manyarms_thesis.sdm.bound:bound_task"
+SIGMA, SIGMA0, TAU = 0.5, 1.0, math.sqrt(3.0)
+BAYES = "DM (Bayes)"
+ENOUGH = 10  # rows an action from which a log counts as large
+KINDS = {
+    "covariance": "covariance-dependent bound",
+    "covariance, tight": "covariance-dependent, sharper",
+    "explicit": "explicit bound",
+    "explicit, tight": "explicit, sharper",
+}
+
+
+def bound_task(*, world: Call, agent: Call, rounds: int, world_seed: int, agent_seed: int) -> dict[str, npt.ArrayLike]:
+    """One run, with what the explicit bound averages over the best actions' logging probabilities."""
+    found = offline_task(world=world, agent=agent, rounds=rounds, world_seed=world_seed, agent_seed=agent_seed)
+    setting: Setting = world(seed=world_seed)
+    X = setting.world.contexts(EVALUATED)
+    rho = setting.logging.probabilities_of(X, setting.world.optimal(X)[0])
+    d = setting.world.dim
+    of: dict[str, Any] = {
+        "noise": SIGMA**2,
+        "sigma0": SIGMA0,
+        "tau": TAU,
+        "g": 1 / (3 * d),
+        "kappa_x": 1.0,
+        "kappa_w": 1.0,
+    }
+    for name, tight in (("second_moment", False), ("second_moment_tight", True)):
+        found[name] = np.array(
+            [float(second_moment(rho, int(n), d, tight=tight, **of).mean()) for n in np.atleast_1d(found["n"])]
+        )
+    return found
+
+
+def bounds_of(results: Results, panel: str, kind: str, agent: str = METHOD) -> Array:
+    """A bound for each size of log, from the averages over all runs."""
+    K, d = int(results.parameter(panel, "K")), int(results.parameter(panel, "d"))
+    tight = kind.endswith("tight")
+    if kind.startswith("covariance"):
+        spread = results.values(panel, agent, "spread").mean(axis=0)
+    else:
+        spread = np.sqrt(results.values(panel, agent, "second_moment_tight" if tight else "second_moment").mean(axis=0))
+    sizes = sizes_of(results, panel)
+    return np.array(
+        [
+            covariance_bound(K, n, d, float(s), sigma0=SIGMA0, tau=TAU, tight=tight).total
+            for n, s in zip(sizes, spread, strict=True)
+        ]
+    )
+
+
+def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
+    agents = {name: LEARNERS[name] for name in (METHOD, BAYES)}
+    return [
+        latent_cell(
+            K, sizes["latent"], agents, sizes["n"], sizes["runs"], logging=logging, task=TASK, dim=sizes["d"], noise=SIGMA,
+            matrices="orthonormal", unit_contexts=True, name=f"{logging} logging, K={K:,}",
+        )
+        for logging in ("uniform", "skewed")
+        for K in sizes["K"]
+    ]  # fmt: skip
+
+
+def _gap(results: Results, panel: str, agent: str = METHOD) -> Array:
+    """(runs, sizes) suboptimality."""
+    return results.values(panel, agent, "regret").astype(float)
+
+
+def _claims(results: Results) -> list[Claim]:
+    found = []
+    for kind, lines in (("covariance", "1945-1957"), ("explicit", "4455-4476")):
+        for version in (kind, f"{kind}, tight"):
+            room: dict[str, Measured] = {}
+            ratios: list[float] = []
+            for panel in results.panels:
+                bound, gap = bounds_of(results, panel, version), _gap(results, panel)
+                ratios += (bound / gap.mean(axis=0)).tolist()
+                room |= {
+                    f"{panel}, n={n:,}": measured(bound[i] - gap[:, i]) for i, n in enumerate(sizes_of(results, panel))
+                }
+            nearest, difference = least(room)
+            words = "covariance-dependent bound" if kind == "covariance" else "explicit bound"
+            words += " with this project's sharper steps" if version != kind else ""
+            found.append(
+                claim(
+                    f"The Bayesian suboptimality of sDM is below the {words}, everywhere", lines, difference,
+                    panel=nearest, detail=f"bound less measured; the bound is {min(ratios):.3g} to {max(ratios):.3g} times it",
+                )
+            )  # fmt: skip
+    return [*found, _narrower(results), _more_so(results), *_coverage(results), *_rate(results)]
+
+
+def _narrower(results: Results) -> Claim:
+    """sDM's posterior of the best action is narrower than DM (Bayes)'s, so that its bound is smaller."""
+    gaps: dict[str, Measured] = {}
+    for panel in results.panels:
+        theirs, ours = (results.values(panel, agent, "spread").astype(float) for agent in (BAYES, METHOD))
+        gaps |= {f"{panel}, n={n:,}": measured((theirs - ours)[:, i]) for i, n in enumerate(sizes_of(results, panel))}
+    nearest, difference = least(gaps)
+    return claim(
+        "The posterior of the best action is narrower under sDM than under the non-structured prior", "1962", difference,
+        panel=nearest, detail="E‖X‖ in the posterior covariance of the best action: DM (Bayes) less sDM, least convincing",
+    )  # fmt: skip
+
+
+def _more_so(results: Results) -> Claim:
+    """The gain in width grows with K."""
+    panels = sorted(results.where(logging="uniform"), key=lambda panel: int(results.parameter(panel, "K")))
+    few, many = panels[0], panels[-1]
+    share = {
+        panel: measured(
+            1 - (results.values(panel, METHOD, "spread") / results.values(panel, BAYES, "spread")).astype(float)[:, -1]
+        )
+        for panel in (few, many)
+    }
+    return claim(
+        "The difference is more pronounced when the number of actions is large", "1962", share[many] - share[few],
+        detail=f"part of DM (Bayes)'s width that sDM saves on the largest log: {share[few]} ({few}), {share[many]} ({many})",
+    )  # fmt: skip
+
+
+def _coverage(results: Results) -> list[Claim]:
+    """Bound and suboptimality are larger where the logging policy covers the best actions worse."""
+    found = []
+    for panel in results.where(logging="uniform"):
+        (other,) = results.where(logging="skewed", K=results.parameter(panel, "K"))
+        gap = {name: measured(_gap(results, name)[:, -1]) for name in (panel, other)}
+        bound = {name: float(bounds_of(results, name, "explicit, tight")[-1]) for name in (panel, other)}
+        found.append(
+            claim(
+                "Suboptimality grows where the logging policy covers the best actions less, as the bound does", "1988",
+                gap[other] - gap[panel], panel=f"K={results.parameter(panel, 'K'):,}",
+                detail=f"on the largest log: uniform {gap[panel]} (bound {bound[panel]:.3g}), skewed {gap[other]} "
+                f"(bound {bound[other]:.3g})",
+            )
+        )  # fmt: skip
+    return found
+
+
+def _rate(results: Results) -> list[Claim]:
+    """Where n is large beside K, the suboptimality falls at least as fast as n^(-1/2): slopes of its logarithm."""
+    slopes = {}
+    for panel in results.where(logging="uniform"):
+        sizes = np.array(sizes_of(results, panel), dtype=float)
+        large = sizes >= ENOUGH * int(results.parameter(panel, "K"))
+        means = [measured(column) for column in _gap(results, panel)[:, large].T]
+        if large.sum() < 2 or min(one.mean for one in means) <= 0:
+            continue
+        logs = [Measured(math.log(one.mean), one.standard_error / one.mean) for one in means]
+        slopes[panel] = weighted_slope(np.log(sizes[large]), logs)
+    if not slopes:
+        return []
+    panel, slowest = least({name: Measured(-0.5 - slope.mean, slope.standard_error) for name, slope in slopes.items()})
+    shown = ", ".join(f"{name}: {slope}" for name, slope in slopes.items())
+    return [
+        claim(
+            "For n large enough the Bayesian suboptimality is of the order 1/√n: it falls at least as fast", "1974-1986",
+            slowest, panel=panel,
+            detail=f"exponents of n, over logs with at least {ENOUGH} rows an action: {shown}; the figure is -1/2 less the "
+            "exponent",
+        )
+    ]  # fmt: skip
+
+
+def _figures(results: Results, folder: Path) -> list[Path]:
+    groups: dict[str, dict[str, dict[float, Measured]]] = {}
+    for panel in results.panels:
+        sizes = [float(n) for n in sizes_of(results, panel)]
+        lines = {
+            agent: {n: measured(_gap(results, panel, agent)[:, i]) for i, n in enumerate(sizes)}
+            for agent in (METHOD, BAYES)
+        }
+        for kind in KINDS:
+            bound = bounds_of(results, panel, kind)
+            lines[KINDS[kind]] = {n: Measured(float(bound[i]), 0.0) for i, n in enumerate(sizes)}
+        groups[panel] = lines
+    title = "Bayesian suboptimality and its bounds"
+    columns = len(results.where(logging="uniform"))  # a row of drawings for each logging policy
+    y = "Bayesian suboptimality"
+    return [draw_series(groups, look_of, "rows in the log", y, folder, "bound", title, columns=columns, log_y=True)]
+
+
+BOUND = Experiment(
+    name="sdm-bound",
+    title="Bounds on the Bayesian suboptimality of sDM against what is measured",
+    thesis_lines="1945-1988, 4443-4476",
+    scales={
+        "smoke": {"n": [100, 1_000], "runs": 8, "K": [10, 40], "d": 3, "latent": 5},
+        "quick": {"n": [100, 1_000, 10_000, 100_000], "runs": 20, "K": [10, 100, 1_000], "d": 5, "latent": 10},
+        "paper": {"n": [100, 1_000, 10_000, 100_000], "runs": 100, "K": [10, 100, 1_000], "d": 5, "latent": 10},
+    },
+    build=_cells,
+    claims=_claims,
+    figures=_figures,
+    remarks=[
+        "Worlds fulfil the theorems' assumptions: W_a has orthonormal rows, contexts are uniform on the cube inside the unit "
+        "ball (g = 1/(3d)), Σ = 3 I, Σ_a = I; σ = 0.5. Neither logging policy looks at the context. The bounds' expectations "
+        f"over θ*, logs and contexts are averages over the runs and {EVALUATED:,} contexts each.",
+        "“Sharper” replaces the ball around each parameter by the scalars that matter (a union bound over K Gaussians) and "
+        "Hoeffding's inequality for the rows of an action by Chernoff's (bso_bounds.py). The thesis prints no experiment for its "
+        "theorems: the sizes are this project's choice.",
+    ],
+    caption=CAPTION,
+    numbers=NUMBERS,
+)
+
+__all__ = ["BOUND", "bound_task", "bounds_of"]

@@ -1,0 +1,203 @@
+"""Propensities agree with what is decided, with quadrature, and with each other; they say how well they are known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import manyarms as ma
+from brute_force import random_case, random_rows
+from manyarms._base.typing import Array
+from manyarms.agents.agent import Agent
+
+X = np.array([0.8, -0.5])
+
+
+def learned(mixing: str = "weights", root: str = "gaussian", *, shared: bool = True, K: int = 7) -> Agent:
+    case = random_case(12, mixing, root, shared=shared, actions=K, noise=0.5, spread=0.4)
+    agent = case.agent(seed=7)
+    agent.observe(*random_rows(3, 8, 2, np.array([1, 4])))
+    return agent
+
+
+def first_of_independent(mean: Array, sd: Array) -> Array:
+    """P(score a is the largest) of independent normals: the integral of phi_a(s) prod_b Phi_b(s)."""
+    s = np.linspace((mean - 9 * sd).min(), (mean + 9 * sd).max(), 4001)
+    cdf = stats.norm.cdf(s, mean[:, None], sd[:, None])
+    out = np.empty(len(mean))
+    for a in range(len(mean)):
+        others = np.delete(cdf, a, axis=0).prod(axis=0)
+        out[a] = np.trapezoid(others * stats.norm.pdf(s, mean[a], sd[a]), s)
+    return out
+
+
+def test_against_quadrature_with_independent_actions() -> None:
+    agent = learned("identity", "known")
+    mean, variance = np.empty(7), np.empty(7)
+    for a in range(7):
+        theta, covariance = agent.posterior(a)
+        mean[a], variance[a] = X @ theta, X @ covariance @ X
+    exact = first_of_independent(mean, np.sqrt(variance))
+    assert exact.sum() == pytest.approx(1, abs=1e-9)
+    for a in range(7):
+        found = agent.propensity(X, a, draws=4000, rng=1)
+        assert not found.exact and found.draws == 4000
+        assert abs(found.value - exact[a]) < 4.5 * found.standard_error
+        assert found.inclusion == found.value
+
+
+def test_against_quadrature_with_a_shared_root() -> None:
+    """d = 1: given the root the scores are independent, so one more integral, over the root, gives it exactly."""
+    agent = ma.HierTS(ma.HierarchicalPrior(5, np.array([0.2]), np.eye(1), 0.5 * np.eye(1)), ma.Linear(0.5), seed=0)
+    agent.observe([[1.0], [0.5], [0.8]], [1, 1, 3], [0.4, 0.1, -0.3])
+    belief = agent.belief
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    exact = np.zeros(5)
+    for node, weight in zip(nodes, weights / weights.sum(), strict=True):
+        m = belief.root.mean() + belief.root.factor() @ [node]
+        mean, sd = np.full(5, m[0]), np.full(5, np.sqrt(0.5))
+        for a, slot in belief.leaves.catalogue.slot_of.items():
+            S = belief.leaves.S.rows[slot][0]
+            mean[a], sd[a] = belief.leaves.c.rows[slot][0] + S / 0.5 * m[0], np.sqrt(S)
+        exact += weight * first_of_independent(mean, sd)
+    for a in range(5):
+        found = agent.propensity([1.0], a, draws=6000, rng=2)
+        assert abs(found.value - exact[a]) < 4.5 * found.standard_error
+
+
+CASES = {
+    "LinTS": ("identity", "known", True),
+    "HierTS": ("identity", "gaussian", True),
+    "one-hot": ("one-hot", "gaussian", True),
+    "distinct weights": ("weights", "gaussian", True),
+    "own covariances": ("weights", "gaussian", False),
+}
+FILTERS: list[dict[str, Any]] = [
+    {},
+    {"candidates": [6, 4, 2, 0, 1]},
+    {"exclude": [0, 4]},
+    {"candidates": [6, 4, 2, 0, 1], "exclude": [2, 5]},
+]
+
+
+@pytest.mark.parametrize("options", FILTERS)
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize(("mixing", "root", "shared"), CASES.values(), ids=CASES.keys())
+def test_over_all_actions_they_sum_to_one_and_match_the_frequencies(
+    mixing: str, root: str, shared: bool, k: int, options: dict[str, Any]
+) -> None:
+    """With one seed all estimates come from the same draws, so that they sum to one (and inclusions to k) to rounding."""
+    agent = learned(mixing, root, shared=shared)
+    agent.retire(3)
+    alive = [0, 1, 2, 4, 5, 6]
+    found = {a: agent.propensity(X, a, k=k, draws=600, rng=5, **options) for a in alive}
+    assert sum(p.value for p in found.values()) == pytest.approx(1)
+    assert sum(p.inclusion for p in found.values()) == pytest.approx(k)
+    decided = np.asarray(agent.decide(np.tile(X, (2000, 1)), k=k, **options))
+    offered = [a for a in options.get("candidates", alive) if a not in options.get("exclude", ())]
+    for a, p in found.items():
+        if a not in offered:
+            assert p.exact and p.value == p.inclusion == 0.0
+            continue
+        assert 0 <= p.value <= p.inclusion <= 1 + 1e-12
+        for have, error, seen in (
+            (p.value, p.standard_error, (decided[:, 0] == a).mean()),
+            (p.inclusion, p.inclusion_standard_error, (decided == a).any(axis=1).mean()),
+        ):
+            # the frequency has an error of its own
+            assert abs(have - seen) < 5 * np.hypot(error, np.sqrt(max(have * (1 - have), 1e-4) / 2000))
+
+
+def test_unplayed_actions_of_one_kind_share_what_their_group_gets() -> None:
+    """A catalogue of a million: each has the same estimate, with an error a million times smaller than its group's."""
+    agent = ma.LinTS(ma.ActionPrior(1_000_000, np.zeros(2), np.eye(2)), seed=0)
+    agent.observe(X, 5, 30.0)
+    one, other = agent.propensity(X, 17, rng=1), agent.propensity(X, 999_999, rng=1)
+    assert one == other
+    played = agent.propensity(X, 5, rng=1)
+    assert one.value * 999_999 + played.value == pytest.approx(1)
+    assert one.standard_error == pytest.approx(played.standard_error / 999_999)
+
+
+def test_the_standard_error_is_honest() -> None:
+    """Over repetitions the estimate scatters as much as it says, and covers the truth."""
+    agent = learned("identity", "known")
+    found = [agent.propensity(X, 1, draws=100, rng=seed) for seed in range(150)]
+    values = np.array([p.value for p in found])
+    typical = np.mean([p.standard_error for p in found])
+    assert 0.8 < values.std(ddof=1) / typical < 1.25
+    best = agent.propensity(X, 1, draws=20_000, rng=999)
+    inside = [abs(p.value - best.value) < 2 * p.standard_error for p in found]
+    assert np.mean(inside) > 0.88
+
+
+def test_a_probability_never_seen_is_not_called_certain() -> None:
+    agent = ma.LinTS(ma.ActionPrior(2, np.zeros(2), np.eye(2)), ma.Linear(0.1), seed=0)
+    for _ in range(30):
+        agent.observe(X, 0, 5.0)
+        agent.observe(X, 1, -5.0)
+    never, always = agent.propensity(X, 1, draws=500), agent.propensity(X, 0, draws=500)
+    assert never.value == 0 and always.value == 1 and not never.exact
+    assert never.standard_error == always.standard_error == pytest.approx(1 / 500)
+    assert np.isinf(agent.propensity(X, 0, draws=1).standard_error)
+
+
+def test_asking_changes_nothing() -> None:
+    """Neither the next decision, nor what is asked next; and the estimate is no rehearsal of the next decision."""
+    agent, twin = learned(), learned()
+    first = agent.propensity(X, 2)
+    assert agent.propensity(X, 2) == first
+    agent.propensity(X, 2, k=2, candidates=[2, 3, 4], draws=10)
+    batch = np.tile(X, (50, 1))
+    assert (np.asarray(agent.decide(batch)) == np.asarray(twin.decide(batch))).all()
+    assert agent.propensity(X, 2) != first  # the stream has moved on
+    agreement = []
+    for seed in range(300):
+        agent = ma.LinTS(ma.ActionPrior(2, np.zeros(2), np.eye(2)), seed=seed)
+        agent.observe(np.stack([X, X]), [0, 1], [0.0, 0.0])
+        agreement.append(agent.propensity(X, 0, draws=1).value == (agent.decide(X) == 0))
+    assert 0.35 < np.mean(agreement) < 0.65
+
+
+@pytest.mark.parametrize("decision", [ma.Greedy(), ma.UCB(1.5), ma.Pessimistic(0.7)], ids=lambda d: d.kind)
+def test_decisions_that_do_not_draw_have_one_or_zero(decision: ma.Greedy | ma.UCB | ma.Pessimistic) -> None:
+    agent = Agent(learned().belief, decision, 0)
+    for options in FILTERS:
+        best = np.asarray(agent.decide(X, k=3, **options))
+        for a in range(7):
+            found = agent.propensity(X, a, k=3, **options)
+            assert found.exact and found.standard_error == 0
+            assert found.value == float(a == best[0])
+            assert found.inclusion == float(a in best)
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_epsilon_greedy_and_uniform_are_exact(k: int) -> None:
+    belief = learned("one-hot").belief
+    for options in FILTERS:
+        offered = [a for a in options.get("candidates", range(7)) if a not in options.get("exclude", ())]
+        greedy = np.asarray(Agent(belief, ma.Greedy(), 0).decide(X, k=k, **options))
+        for decision, epsilon in ((ma.EpsilonGreedy(0.3), 0.3), (ma.Uniform(), 1.0), (ma.EpsilonGreedy(0.0), 0.0)):
+            agent = Agent(belief, decision, 0)
+            decided = np.asarray(agent.decide(np.tile(X, (1500, 1)), k=k, **options))
+            total = 0.0
+            for a in range(7):
+                found = agent.propensity(X, a, k=k, **options)
+                assert found.exact
+                share = 1 / len(offered) if a in offered else 0.0
+                assert found.value == pytest.approx(epsilon * share + (1 - epsilon) * (a == greedy[0]))
+                assert found.inclusion == pytest.approx(epsilon * k * share + (1 - epsilon) * (a in greedy))
+                assert abs((decided[:, 0] == a).mean() - found.value) < 0.05
+                assert abs((decided == a).any(axis=1).mean() - found.inclusion) < 0.05
+                total += found.value
+            assert total == pytest.approx(1)
+
+
+def test_a_context_of_zeros_is_uniform() -> None:
+    agent = learned("weights")
+    for a in (1, 2):
+        found = agent.propensity(np.zeros(2), a, draws=3000)
+        assert abs(found.value - 1 / 7) < 4.5 * found.standard_error

@@ -1,0 +1,87 @@
+"""The command line: what it lists, what it writes, and how it refuses."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import util
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from manyarms.cli import app as cli
+from manyarms_thesis import catalogue as experiments
+from manyarms_thesis.mets.robustness import MISSPECIFIED
+
+
+def invoke(*arguments: str) -> Any:
+    return CliRunner().invoke(cli.app, list(arguments), env={"COLUMNS": "160"})
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Run through the entry point, which must end with code 2 and one line."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(list(arguments))
+    assert ended.value.code == 2
+    text = capsys.readouterr().err
+    assert text.count("\n") == 1
+    assert text.startswith("manyarms: ")
+    return text
+
+
+def test_the_list_has_every_experiment() -> None:
+    result = invoke("reproduce", "--list")
+    assert result.exit_code == 0
+    for name, experiment in experiments.catalogue().items():
+        assert name in result.output
+        assert experiment.thesis_lines.split(",")[0] in result.output
+
+
+def test_help_teaches() -> None:
+    for arguments in (["--help"], ["demo", "--help"], ["reproduce", "--help"], ["version", "--help"], []):
+        assert invoke(*arguments).output.strip()
+    text = invoke("reproduce", "--help").output
+    for word in ("claims.json", "results.parquet", "report.html", "--workers", "MANYARMS_DATA", "manyarms reproduce"):
+        assert word in text
+
+
+def test_version_names_what_is_installed() -> None:
+    result = invoke("version")
+    assert result.exit_code == 0
+    for word in ("manyarms", "python", "numpy", "pyarrow", "matplotlib"):
+        assert word in result.output
+
+
+def test_an_experiment_from_end_to_end(tmp_path: Path) -> None:
+    result = invoke("reproduce", MISSPECIFIED.name, "--scale", "smoke", "--out", str(tmp_path), "--workers", "2")
+    assert result.exit_code == 0, result.output
+    assert "statements hold" in result.output
+    claims = json.loads((tmp_path / "claims.json").read_text())["claims"]
+    assert len(claims) == 4
+    assert all(isinstance(made["holds"], bool) for made in claims)
+    page = (tmp_path / "report.html").read_text()
+    assert "fewer rounds, runs and actions than the thesis" in page
+
+
+def test_refusals(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert "did you mean mets-grid" in refused(capsys, "reproduce", "mets-gird")
+    assert "--list" in refused(capsys, "reproduce")
+    assert "one of smoke, quick, paper" in refused(capsys, "reproduce", "mets-grid", "--scale", "large")
+    found = util.find_spec
+    monkeypatch.setattr(util, "find_spec", lambda name, *rest: None if name == "pyarrow" else found(name, *rest))
+    text = refused(capsys, "reproduce", "mets-grid", "--scale", "smoke", "--out", str(tmp_path / "out"))
+    assert "pip install 'manyarms[experiments]'" in text
+    assert not (tmp_path / "out").exists()
+
+
+def test_starting_the_command_line_is_light() -> None:
+    """Figures and Parquet are loaded by those who need them."""
+    import subprocess
+
+    code = (
+        "import sys, manyarms.cli.app; print(sorted({'matplotlib', 'pyarrow', 'sklearn', 'torch'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

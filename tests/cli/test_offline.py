@@ -1,0 +1,194 @@
+"""`manyarms inspect` and `manyarms evaluate` as a stranger meets them: what they print, and how they refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import manyarms as ma
+from manyarms.cli import app as cli
+from manyarms.evaluation import open_policy, save_policy
+from manyarms.logs import read_csv, to_parquet
+from manyarms.policies import SoftmaxPolicy
+from manyarms.rewards.bayesian import warm_start
+
+HEADER = "age,device,item,click,propensity"
+
+
+def rows(n: int = 60) -> list[list[str]]:
+    rng = np.random.default_rng(0)
+    return [
+        [str(rng.integers(20, 60)), str(rng.choice(["phone", "desk"])), str(rng.choice(["a", "b", "c"])),
+         str(rng.integers(2)), f"{1 / 3:.6f}"]
+        for _ in range(n)
+    ]  # fmt: skip
+
+
+def write(path: Path, cells: list[list[str]]) -> Path:
+    path.write_text("\n".join([HEADER, *(",".join(row) for row in cells)]) + "\n")
+    return path
+
+
+def invoke(*arguments: Any) -> Any:
+    return CliRunner().invoke(cli.app, [str(one) for one in arguments], env={"COLUMNS": "100"})
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: Any) -> str:
+    with pytest.raises(SystemExit) as ended:
+        cli.main([str(one) for one in arguments])
+    assert ended.value.code == 2
+    text = capsys.readouterr().err
+    assert text.startswith("manyarms: ") and text.count("\n") == 1
+    return text
+
+
+def test_inspect_shows_what_is_there_and_what_to_do(tmp_path: Path) -> None:
+    cells = rows()
+    cells[7][4], cells[9][3] = "0", ""
+    result = invoke("inspect", write(tmp_path / "log.csv", cells), "--out", tmp_path / "page.html")
+    assert result.exit_code == 0, result.output
+    for words in ("rounds", "problem", "row 7 (0.0)", "1 missing entry", "row 9", "what to do"):
+        assert words in result.output
+    assert (tmp_path / "page.html").is_file()
+    assert invoke("inspect", tmp_path / "log.csv", "--out", tmp_path / "page.html", "--strict").exit_code == 1
+
+
+def test_evaluate_uniform_needs_nothing_but_a_log(tmp_path: Path) -> None:
+    log = write(tmp_path / "log.csv", rows())
+    result = invoke("evaluate", "uniform", log, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    mean = np.mean([int(row[3]) for row in rows()])
+    saved = json.loads((tmp_path / "out" / "evaluation.json").read_text())
+    # the logging policy is the uniform one: every weight is 1, and no warning says otherwise
+    assert saved["estimates"][0]["value"] == pytest.approx(mean, rel=1e-5)
+    assert not any("weights average" in text for text in saved["warnings"])
+    assert "[" in result.output and (tmp_path / "out" / "report.html").is_file()
+    odd = write(tmp_path / "odd.csv", rows())
+    odd.write_text(odd.read_text().replace("item,click,propensity", "thing,gain,chance"))
+    named = invoke(
+        "evaluate", "uniform", odd, "--action", "thing", "--reward", "gain", "--propensity", "chance", "--context", "age",
+        "--out", tmp_path / "odd", "--estimators", "ips,ls", "--interval", "ls",
+    )  # fmt: skip
+    assert named.exit_code == 0, named.output
+    assert json.loads((tmp_path / "odd" / "evaluation.json").read_text())["estimates"][0]["value"] == pytest.approx(
+        mean, rel=1e-5
+    )
+
+
+def test_a_saved_policy_and_an_agent_as_its_model(tmp_path: Path) -> None:
+    """Encoder and ids are kept beside policy and agent, and a file with its rows reversed gives the same."""
+    cells = rows()
+    log = read_csv(write(tmp_path / "log.csv", cells))
+    prior = ma.HierarchicalPrior(3, np.zeros(log.dim), 1e-3 * np.eye(log.dim), 1e-3 * np.eye(log.dim))
+    agent = warm_start(log, prior, ma.Linear(0.5), ma.Greedy(), seed=0)
+    save_policy(agent, tmp_path / "agent", log)
+    save_policy(SoftmaxPolicy(np.zeros((3, log.dim))), tmp_path / "policy", log)
+    saved = open_policy(tmp_path / "agent")
+    assert saved.catalogue == log.catalogue and saved.encoder is not None
+    np.testing.assert_array_equal(
+        saved.policy.sample(log.contexts, np.random.default_rng(0)), agent.decide(log.contexts)
+    )
+    values = []
+    for name, ordered in (("one", cells), ("two", cells[::-1])):
+        file = write(tmp_path / f"{name}.csv", ordered)
+        result = invoke(
+            "evaluate", tmp_path / "policy", file, "--model", tmp_path / "agent", "--estimators", "snips,dm,dr",
+            "--out", tmp_path / name,
+        )  # fmt: skip
+        assert result.exit_code == 0, result.output
+        values.append([e["value"] for e in json.loads((tmp_path / name / "evaluation.json").read_text())["estimates"]])
+    assert values[0] == pytest.approx(values[1], rel=1e-9)
+
+
+BAD = {
+    "a propensity of 0": ((17, 4, "0"), ["'propensity'", "0.0 at row 17"]),
+    "one above 1": ((17, 4, "1.5"), ["'propensity'", "1.5 at row 17"]),
+    "a missing one": ((17, 4, ""), ["'propensity'", "row 17", "drop_missing"]),
+    "a reward that is a text": ((17, 3, "good"), ["'click'", "'good' at row 17"]),
+    "a missing reward": ((17, 3, ""), ["'click'", "row 17"]),
+    "a missing action": ((17, 2, ""), ["'item'", "row 17"]),
+    "numbers and texts": ((17, 0, "old"), ["'age'", "'old' at row 17"]),
+    "an infinite context": ((17, 0, "inf"), ["'age'", "inf at row 17"]),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_bad_cells_are_named_and_nothing_is_written(
+    bad: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (row, column, cell), words = BAD[bad]
+    cells = rows()
+    cells[row][column] = cell
+    log, out = write(tmp_path / "log.csv", cells), tmp_path / "out"
+    told = refused(capsys, "evaluate", "uniform", log, "--context", "age", "--out", out)
+    assert [word for word in words if word not in told] == []
+    assert not out.exists()
+
+
+def test_bad_files_are_named_and_nothing_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    cells = rows()
+
+    def told(log: Path, *more: Any, policy: Any = "uniform") -> str:
+        text = refused(capsys, "evaluate", policy, log, "--out", out, *more)
+        assert not out.exists()
+        return text
+
+    assert "no row" in told(write(tmp_path / "empty.csv", []))
+    assert "2 actions" in told(write(tmp_path / "single.csv", [[*row[:2], "a", *row[3:]] for row in cells]))
+    cells[5] = cells[5][:3]
+    assert "row 5 has 3 fields" in told(write(tmp_path / "ragged.csv", cells))
+    good = read_csv(write(tmp_path / "good.csv", rows()))
+    to_parquet(good, tmp_path / "log.parquet")
+    (tmp_path / "cut.parquet").write_bytes((tmp_path / "log.parquet").read_bytes()[:-100])
+    assert "truncated" in told(tmp_path / "cut.parquet")
+    table = pq.read_table(tmp_path / "log.parquet").to_pydict()
+    table["context"][5] = table["context"][5][:2]
+    pq.write_table(pa.table(table), tmp_path / "ragged.parquet")
+    assert "'context'" in (text := told(tmp_path / "ragged.parquet")) and "at row 5" in text
+    save_policy(SoftmaxPolicy(np.zeros((3, good.dim))), tmp_path / "policy", good)
+    cells = rows()
+    cells[11][2] = "z"
+    text = told(write(tmp_path / "other.csv", cells), policy=tmp_path / "policy")
+    assert "'item'" in text and "'z' at row 11" in text
+    cells = rows()
+    cells[13][3] = "5"
+    large = write(tmp_path / "large.csv", cells)
+    text = told(large, "--estimators", "ls")
+    assert "rewards from 0 to 5" in text and "row 13" in text
+    assert "both, or neither" in told(large, "--low", "0")
+    assert (
+        invoke("evaluate", "uniform", large, "--estimators", "ls", "--low", 0, "--high", 5, "--out", out).exit_code == 0
+    )
+
+
+def test_rows_with_missing_entries_can_be_left_out(tmp_path: Path) -> None:
+    cells = rows()
+    cells[3][3] = cells[4][4] = ""
+    log = write(tmp_path / "log.csv", cells)
+    result = invoke("evaluate", "uniform", log, "--drop-missing", "--out", tmp_path / "out")
+    assert result.exit_code == 0 and "58 rows" in result.output
+
+
+def test_help_teaches() -> None:
+    inspect, evaluate = invoke("inspect", "--help").output, invoke("evaluate", "--help").output
+    for word in ("--action", "--context", "--strict", "propensity", "manyarms evaluate uniform LOG"):
+        assert word in inspect
+    for word in (
+        "uniform",
+        "--estimators",
+        "--interval",
+        "--model",
+        "save_policy",
+        "report.html",
+        "snips",
+        "cips:0.01",
+    ):
+        assert word in evaluate

@@ -1,0 +1,119 @@
+"""The documentation is true: its code runs, its links lead somewhere, and the commands it names exist."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import types
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from manyarms.agents import decisions
+from manyarms_thesis import catalogue as experiments
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").glob("**/*.md")),
+]
+# a page shows the sizes that a reader wants to see; here they need only be large enough to run
+SMALLER = {
+    "=3_000": "=40",
+    "runs=300": "runs=2",
+    "rounds=1_000": "rounds=40",
+    "runs=6": "runs=2",
+    "=100_000": "=9_000",
+    "5_000": "300",
+}
+
+
+def code_of(page: Path) -> list[tuple[int, str]]:
+    """The Python blocks of a page, each with the line that it starts on."""
+    text = page.read_text(encoding="utf-8")
+    found = re.finditer(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    return [(text[: block.start(1)].count("\n"), block[1]) for block in found]
+
+
+def prose_of(page: Path) -> str:
+    """A page without its blocks of code."""
+    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The places inside a page that a link can name, by the rule of the usual Markdown viewers."""
+    headings = re.findall(r"^#+ (.*)$", prose_of(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.fixture
+def registry() -> Iterator[None]:
+    """A page may register a decision of its own: it is gone afterwards."""
+    before = dict(decisions.DECISIONS)
+    yield
+    decisions.DECISIONS.clear()
+    decisions.DECISIONS.update(before)
+
+
+@pytest.mark.usefixtures("registry")
+@pytest.mark.parametrize("page", [page for page in PAGES if code_of(page)], ids=lambda page: page.name)
+def test_the_code_on_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All blocks of a page, in order, in one fresh namespace and an empty folder; the sizes are made small."""
+    monkeypatch.chdir(tmp_path)
+    module = types.ModuleType("page")  # a real one: dataclasses look their module up
+    monkeypatch.setitem(sys.modules, "page", module)
+    for line, code in code_of(page):
+        for large, small in SMALLER.items():
+            code = code.replace(large, small)
+        # blank lines in front, so that a traceback names the line of the page
+        exec(compile("\n" * line + code, str(page), "exec", dont_inherit=True), module.__dict__)
+
+
+def test_the_sizes_that_are_made_small_are_still_there() -> None:
+    code = "".join(block for page in PAGES for _, block in code_of(page))
+    assert [large for large in SMALLER if large not in code] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose_of(page)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        if not there.exists() or (anchor and anchor not in anchors_of(there)):
+            broken.append(target)
+    assert broken == []
+
+
+def test_commands_exist() -> None:
+    """Every `make` target and every experiment that a page names is there, and every experiment is listed."""
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE)) | {"test", "bench"}
+    assert set(re.findall(r"(?:^    |`)make ([a-z]+)", text, re.MULTILINE)) <= targets
+    assert set(re.findall(r"manyarms reproduce ([a-z]+-[a-z]+)", text)) <= set(experiments.catalogue())
+
+
+def test_the_speed_table_is_the_benchmarks_own() -> None:
+    """README's figures, to three digits, are those that benchmarks/README.md reports."""
+    report = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    measured: dict[str, float] = {}
+    for line in re.findall(r"^\{.*\}$", report, re.MULTILINE):  # one a benchmark
+        measured |= json.loads(line)
+    rows = re.findall(r"\| `(\w+)` \| ([\d.,]+) \|", PAGES[0].read_text(encoding="utf-8"))
+    assert rows
+    for name, shown in rows:
+        assert float(shown.replace(",", "")) == pytest.approx(measured[name], rel=0.005), name
+
+
+def test_pictures_are_small_and_whole() -> None:
+    pictures = list((ROOT / "docs" / "pictures").glob("*.svg"))
+    assert pictures
+    for picture in pictures:
+        assert picture.stat().st_size < 100_000
+        assert ElementTree.parse(picture).getroot().tag.endswith("svg")

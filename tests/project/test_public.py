@@ -1,0 +1,147 @@
+"""The face of the package: what is exported, what importing it costs, and what its metadata promises."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+import types
+from importlib import metadata, resources
+
+import numpy as np
+import pytest
+
+import manyarms
+
+HEAVY = {"faiss", "matplotlib", "pandas", "polars", "pyarrow", "rich", "sklearn", "torch", "triton", "typer"}
+
+IMPORT_AND_TELL = """
+import json, sys
+
+import manyarms
+
+print(json.dumps({"loaded": sorted({name.partition(".")[0] for name in sys.modules})}))
+"""
+
+
+def test_every_exported_name_is_there() -> None:
+    # that they are sorted is lint's business (ruff, RUF022: constants, classes, functions)
+    assert len(set(manyarms.__all__)) == len(manyarms.__all__)
+    missing = [name for name in manyarms.__all__ if not hasattr(manyarms, name)]
+    assert not missing
+
+
+def test_everything_public_in_the_namespace_is_exported() -> None:
+    """Nothing that a user meets after `ma.` is there by accident; submodules come with any package, so they may."""
+    public = {
+        name
+        for name, value in vars(manyarms).items()
+        if not name.startswith("_") and not isinstance(value, types.ModuleType) and name != "annotations"
+    }
+    assert public <= set(manyarms.__all__)
+
+
+@pytest.mark.parametrize("name", [name for name in manyarms.__all__ if not name.startswith("__")])
+def test_every_exported_name_is_explained(name: str) -> None:
+    value = getattr(manyarms, name)
+    assert inspect.getdoc(value), f"manyarms.{name} has no docstring"
+    if inspect.isclass(value):
+        assert value.__doc__, f"manyarms.{name} only inherits a docstring"
+        assert not value.__doc__.startswith(f"{name}("), f"manyarms.{name} has only the signature dataclasses make"
+
+
+def test_importing_is_light() -> None:
+    """No plotting, no data frames, no command line, no torch; benchmarks/online.py times it."""
+    answer = subprocess.run(
+        [sys.executable, "-c", IMPORT_AND_TELL], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert not HEAVY & set(json.loads(answer.stdout)["loaded"])
+
+
+def test_a_policy_is_learned_in_one_line() -> None:
+    """As README shows it: from a log and embeddings to decisions, everything after `ma.`."""
+    world = manyarms.worlds.CatalogueWorld(40, 4, k0=10, rank=2, segments=None, click_rate=0.1, seed=0)
+    log, embeddings, seen = world.log(rounds=300, seed=1), world.embeddings, [2, 3]
+    ma = manyarms
+    result = ma.learn(log, ma.SoftmaxPolicy(actions=embeddings), ma.cLPI(tau=0.01), seed=0)
+    chosen = result.policy.decide(world.contexts(1)[0], k=10, exclude=seen)
+    assert len(set(np.asarray(chosen).tolist()) - set(seen)) == 10
+    assert len(result.history) == 10 and result.certificate is None
+
+
+def test_a_policy_is_learned_with_its_certificate() -> None:
+    """Everything after `ma.`: learned by a bound that adapts alpha and lambda, certified by one that declares them."""
+    ma, rng = manyarms, np.random.default_rng(0)
+    X = rng.standard_normal((400, 3))
+    logging = ma.SoftmaxPolicy(np.zeros((4, 3)))
+    actions = logging.sample(X, rng)
+    rewards = (X[:, 0] > 0) == (actions == 0)
+    log = ma.LoggedData(
+        X, actions, rewards.astype(float), 4, propensities=logging.probabilities_of(X, actions), logging=logging
+    )
+    start = ma.GaussianPolicy(np.zeros((4, 3)))
+    result = ma.learn(log, start, ma.PACBayes(ma.ES(alpha="adaptive"), delta=0.05), epochs=2, learning_rate=0.1, seed=0)
+    found = result.certificate
+    assert isinstance(found, ma.Certificate) and 0 <= found.lower <= found.upper <= 1
+    assert found.lower == pytest.approx(max(0.0, found.value - sum(found.terms.values())))
+    again = ma.certify(result.policy, log, prior=ma.Prior.of(start), delta=0.05)
+    assert (again.lower, again.upper) == (found.lower, found.upper)
+    gain = ma.improvement(result.policy, log, prior=ma.Prior.of(start), delta=0.05)
+    assert gain.certified == (gain.lower > 0)
+
+
+WITHOUT_TORCH = """
+import sys
+sys.modules["torch"] = None      # an import of it now fails
+import manyarms as ma
+ma.cLPI(tau=0.1), ma.SoftmaxPolicy, ma.ExactScan, ma.FaissIndex
+ma.PACBayes(ma.ES("adaptive")), ma.Heuristic, ma.GaussianPolicy, ma.MixedLogitPolicy, ma.certify, ma.Prior, ma.rows_needed
+assert "learn" in dir(ma)
+try:
+    ma.learn
+except ma.MissingExtra as missing:
+    print(missing)
+try:
+    ma.lern
+except AttributeError as wrong:
+    print(wrong)
+"""
+
+
+def test_without_torch_everything_but_learning_is_there() -> None:
+    answer = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, check=True, timeout=60
+    )
+    missing, wrong = answer.stdout.splitlines()
+    assert "pip install 'manyarms[torch]'" in missing
+    assert "no attribute 'lern'" in wrong
+
+
+def test_the_metadata_is_sound() -> None:
+    described = metadata.metadata("manyarms")
+    assert described["Name"] == "manyarms"
+    assert described["Version"] == manyarms.__version__
+    assert described["License-Expression"] == "Apache-2.0"
+    assert described["Requires-Python"] == ">=3.11"
+    assert described["Summary"]
+    assert described["Description-Content-Type"] == "text/markdown"
+    assert {"all", "bench", "experiments", "faiss", "frames", "lint", "test", "torch"} <= set(
+        described.get_all("Provides-Extra") or []
+    )
+    always = {
+        requirement.split(">")[0].strip()
+        for requirement in metadata.requires("manyarms") or []
+        if "extra ==" not in requirement
+    }
+    assert always == {"numpy", "scipy", "typer", "rich"}
+
+
+def test_the_command_is_installed() -> None:
+    (command,) = metadata.entry_points(group="console_scripts", name="manyarms")
+    assert command.value == "manyarms.cli.app:main"
+    assert callable(command.load())
+
+
+def test_types_are_shipped() -> None:
+    assert resources.files("manyarms").joinpath("py.typed").is_file()
