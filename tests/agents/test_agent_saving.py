@@ -16,7 +16,7 @@ from brute_force import MIXINGS, random_case, random_rows
 from manyarms._base import storage
 from manyarms._base.typing import AnyArray, Array
 from manyarms.agents.agent import Agent
-from manyarms.beliefs import blocks, search, units
+from manyarms.beliefs.actions import blocks, search, units
 
 K, L, D = 12, 3, 2
 RNG = np.random.default_rng(0)

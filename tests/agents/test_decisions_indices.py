@@ -15,7 +15,8 @@ import manyarms as ma
 from brute_force import MIXINGS, Joint, random_case, random_rows
 from manyarms._base.typing import Array, Ints
 from manyarms.agents.agent import Agent
-from manyarms.beliefs import Belief, search
+from manyarms.beliefs import Belief
+from manyarms.beliefs.actions import search
 
 K, D = 7, 2
 Index = ma.Greedy | ma.UCB | ma.Pessimistic

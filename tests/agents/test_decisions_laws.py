@@ -16,7 +16,7 @@ import manyarms as ma
 from brute_force import Case, Joint, covariance_of_root, random_case, random_rows, same_law
 from manyarms._base.typing import Ints
 from manyarms.agents.agent import Agent
-from manyarms.beliefs import blocks, search, units
+from manyarms.beliefs.actions import blocks, search, units
 
 K, D = 8, 2
 X = np.array([0.8, -0.5])

@@ -13,7 +13,7 @@ from scipy import stats
 
 from brute_force import same_law
 from manyarms._base.typing import Array, Ints
-from manyarms.beliefs import blocks, search
+from manyarms.beliefs.actions import blocks, search
 from manyarms.beliefs.actions.blocks import Blocks
 
 DRAWS = 3000

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from manyarms.certificates import FAMILIES, Budget, Grid, Prior, bounds, certify, improvement, summarise, theory
+from manyarms.certificates import FAMILIES, Budget, Grid, Prior, bounds, certify, improvement, summarise
 from manyarms.policies import SoftmaxPolicy
 from manyarms.policies.randomised import GaussianPolicy, MixedLogitPolicy
+from manyarms.theory import pac_bayes as theory
 from manyarms.weights import ExponentialAlpha
 
 RUNS, ROWS, DELTA = 200, 250, 0.2

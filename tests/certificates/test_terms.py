@@ -7,11 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from manyarms.certificates import Budget, Prior, bounds, summarise, theory, tuned
+from manyarms.certificates import Budget, Prior, bounds, summarise, tuned
 from manyarms.certificates.draws import averaged, drawn_policies, reach_of
 from manyarms.errors import InvalidInput
 from manyarms.policies import SoftmaxPolicy
 from manyarms.policies.randomised import MixedLogitPolicy
+from manyarms.theory import pac_bayes as theory
 from manyarms.weights import (
     ClipPropensities,
     ExponentialAlpha,

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import manyarms as ma
+from manyarms.cli import evaluation as command
 from manyarms.errors import DataError, InvalidInput, StorageError
-from manyarms.evaluation import MIPS, command, evaluate
+from manyarms.evaluation import MIPS, evaluate, open_policy, save_policy
 from manyarms.evaluation.tables import as_data
 from manyarms.logs import LoggedData, read_csv, to_csv, to_parquet
 from manyarms.policies import FixedPolicy, SoftmaxPolicy
@@ -58,7 +59,7 @@ def test_pages_of_odd_logs(tmp_path):
 def test_command_on_files(problem, rng, tmp_path, kind):
     log = problem.log(300, rng)
     (to_parquet if kind == "parquet" else to_csv)(log, tmp_path / f"log.{kind}")
-    command.save_policy(problem.policy, tmp_path / "policy", log)
+    save_policy(problem.policy, tmp_path / "policy", log)
     found, page = command.run(tmp_path / "policy", tmp_path / f"log.{kind}", out=tmp_path / "out", seed=3)
     direct = evaluate(problem.policy, log, seed=3)
     for one, other in zip(found.estimates, direct.estimates, strict=True):
@@ -80,7 +81,7 @@ def test_ids_and_encoding_travel_with_the_policy(rng, tmp_path):
     (tmp_path / "second.csv").write_text("\n".join([rows[0], *rows[:0:-1]]) + "\n")
     log = read_csv(tmp_path / "first.csv")
     policy = SoftmaxPolicy(0.05 * rng.standard_normal((3, log.dim)))
-    command.save_policy(policy, tmp_path / "policy", log)
+    save_policy(policy, tmp_path / "policy", log)
     direct = evaluate(policy, log, ["ips"])["ips"].value
     found, _ = command.run(tmp_path / "policy", tmp_path / "second.csv", estimators=["ips"])
     assert found["ips"].value == pytest.approx(direct, rel=1e-9)
@@ -93,11 +94,11 @@ def test_agents_are_policies_where_their_probabilities_are_known(rng, tmp_path):
     agent.observe(X, rng.integers(5, size=30), rng.standard_normal(30))
     agent.save(tmp_path / "thompson")
     with pytest.raises(InvalidInput, match="thompson"):
-        command.open_policy(tmp_path / "thompson")
+        open_policy(tmp_path / "thompson")
     for decision in (ma.Greedy(), ma.UCB(0.5), ma.EpsilonGreedy(0.2), ma.Uniform()):
         one = ma.Agent(agent.belief, decision, 0)
         one.save(tmp_path / decision.kind)
-        policy = command.open_policy(tmp_path / decision.kind).policy
+        policy = open_policy(tmp_path / decision.kind).policy
         found = policy.probabilities_of_many(X, np.tile(np.arange(5), (30, 1)))
         truth = [[one.propensity(x, a).value for a in range(5)] for x in X]
         np.testing.assert_allclose(found, truth, atol=1e-12)

@@ -369,7 +369,7 @@ def test_a_learning_rate_beyond_all_bounds_is_told() -> None:
 def test_missing_torch_is_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.delitem(sys.modules, "manyarms.priors.denoiser", raising=False)
-    monkeypatch.delattr(ma, "denoiser", raising=False)
+    monkeypatch.delattr("manyarms.priors.denoiser", raising=False)
     with pytest.raises(MissingExtra, match=r"manyarms\[torch\]") as told:
         pretrain(GOOD)
     assert told.value.extra == "torch"
