@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from _offline import peak_bytes
 
+from manyarms.estimators import LPI, cLPI
 from manyarms.learning.loop import _Run
 from manyarms.learning.settings import Settings
 from manyarms.logs.data import LoggedData
-from manyarms.objectives import LPI, cLPI
 from manyarms.policies import SoftmaxPolicy, SupportSoftmaxPolicy, TopSoftmaxPolicy
 
 TAU, RATE = 0.01, 1e-3

@@ -21,11 +21,11 @@ import torch
 from _report import GOALS, Figures, as_json, report
 from _timing import alternate, clock, over, summary
 
+from manyarms.estimators import ES, PACBayes
 from manyarms.learning.loop import _Run
 from manyarms.learning.normal_choice import monte_carlo_choice
 from manyarms.learning.settings import Settings
 from manyarms.logs.data import LoggedData
-from manyarms.objectives import ES, PACBayes
 from manyarms.policies import SoftmaxPolicy
 from manyarms.policies.randomised import GaussianPolicy
 

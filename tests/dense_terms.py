@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from manyarms.objectives import Batch, Terms
+from manyarms.estimators import Batch, Terms
 
 
 def dense_terms(rows, X, log_pi, *, index=None, scores=None, negatives=None, active_only=True):

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError as _NotInstalled
 from importlib.metadata import version as _version
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from manyarms import certificates, evaluation, logs, objectives, policies, weights, worlds
+from manyarms import certificates, estimators, evaluation, logs, policies, weights, worlds
 from manyarms.agents.agent import Agent, load
 from manyarms.agents.decisions import UCB, EpsilonGreedy, Greedy, Pessimistic, Propensity, Thompson, Uniform
 from manyarms.agents.named import (
@@ -50,10 +50,7 @@ from manyarms.beliefs import (
 )
 from manyarms.certificates import Certificate, Grid, Improvement, Prior, certify, improvement, rows_needed, summarise
 from manyarms.errors import DataError, InvalidInput, ManyArmsError, MissingExtra, StorageError, UnknownAction
-from manyarms.evaluation import choose, difference, evaluate, save_policy, tune
-from manyarms.logs import Actions, Columns, Encoding, LoggedData, estimate_propensities, open_log
-from manyarms.logs.inspection import inspect
-from manyarms.objectives import (
+from manyarms.estimators import (
     BPR,
     DM,
     DR,
@@ -78,6 +75,9 @@ from manyarms.objectives import (
     cIPS,
     cLPI,
 )
+from manyarms.evaluation import choose, difference, evaluate, save_policy, tune
+from manyarms.logs import Actions, Columns, Encoding, LoggedData, estimate_propensities, open_log
+from manyarms.logs.inspection import inspect
 from manyarms.policies import (
     GaussianPolicy,
     MixedLogitPolicy,
@@ -233,6 +233,7 @@ __all__ = [
     "dm_bayes",
     "dm_frequentist",
     "estimate_propensities",
+    "estimators",
     "evaluate",
     "evaluation",
     "fit_prior",
@@ -245,7 +246,6 @@ __all__ = [
     "load",
     "logs",
     "meTS",
-    "objectives",
     "open_log",
     "policies",
     "pretrain",

@@ -17,9 +17,9 @@ import torch
 from typer.testing import CliRunner
 
 from manyarms.cli import app as cli
+from manyarms.estimators import NAMES
 from manyarms.evaluation import open_policy, save_policy
 from manyarms.logs import LoggedData, read_parquet, to_parquet
-from manyarms.objectives import NAMES
 from manyarms.policies import TwoStagePolicy, load
 from manyarms.worlds import CatalogueWorld
 

@@ -220,7 +220,7 @@ def test_names_and_labels(problem, rng):
 
 
 def test_neighbours_with_copies_and_ties(rng, monkeypatch):
-    from manyarms.evaluation import neighbours
+    from manyarms.estimators import neighbours
 
     monkeypatch.setattr(neighbours, "DISTANCES", 64)  # several blocks
     points = rng.integers(0, 3, (40, 2)).astype(float) + 1e3  # many copies, far from the origin

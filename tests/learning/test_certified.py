@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from manyarms.errors import InvalidInput
+from manyarms.estimators import ES, IPS, PACBayes, cIPS
 from manyarms.learning import TorchEncoder, learn
 from manyarms.logs.data import LoggedData
-from manyarms.objectives import ES, IPS, PACBayes, cIPS
 from manyarms.policies import SoftmaxPolicy
 from manyarms.policies.encoders import Layers, Projection
 from manyarms.policies.randomised import GaussianPolicy

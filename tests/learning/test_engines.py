@@ -8,12 +8,7 @@ import torch
 
 from dense_terms import dense_terms
 from manyarms.errors import InvalidInput
-from manyarms.learning import optimisers
-from manyarms.learning.loop import _Run
-from manyarms.learning.optimisers import Table
-from manyarms.learning.settings import Settings
-from manyarms.logs.data import LoggedData
-from manyarms.objectives import (
+from manyarms.estimators import (
     BPR,
     DM,
     DR,
@@ -36,6 +31,11 @@ from manyarms.objectives import (
     cIPS,
     cLPI,
 )  # fmt: skip
+from manyarms.learning import optimisers
+from manyarms.learning.loop import _Run
+from manyarms.learning.optimisers import Table
+from manyarms.learning.settings import Settings
+from manyarms.logs.data import LoggedData
 from manyarms.policies import SoftmaxPolicy, TopSoftmaxPolicy
 from manyarms.policies.encoders import Layers, Projection
 from manyarms.policies.randomised import GaussianPolicy, MixedLogitPolicy

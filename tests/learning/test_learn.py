@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from manyarms.errors import InvalidInput
+from manyarms.estimators import DM, ES, IPS, LPI, MIPS, PWLL, Distance, FiniteProblem, PACBayes, RegKL, cIPS, cLPI
 from manyarms.learning import SampledSoftmax, TopProposal, TorchEncoder, gradient_gap, learn, loop
 from manyarms.logs.data import LoggedData
-from manyarms.objectives import DM, ES, IPS, LPI, MIPS, PWLL, Distance, FiniteProblem, PACBayes, RegKL, cIPS, cLPI
 from manyarms.policies import SoftmaxPolicy, TopSoftmaxPolicy, load
 from manyarms.policies.encoders import Layers, Projection
 from manyarms.policies.randomised import GaussianPolicy

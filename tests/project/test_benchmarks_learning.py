@@ -44,8 +44,8 @@ def test_both_sides_take_the_same_step(found) -> None:
     """Plain PyTorch and ours start alike, and one step leaves them alike."""
     from _softmax import RATE, TAU, a_batch, beta_of
 
+    from manyarms.estimators import cLPI
     from manyarms.learning import learn
-    from manyarms.objectives import cLPI
     from manyarms.policies import SoftmaxPolicy
 
     log, start = a_batch(300, 8, 32), beta_of(300, 8)

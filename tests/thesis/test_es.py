@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import binom
 
 from manyarms.errors import InvalidInput
-from manyarms.objectives.pessimism import Heuristic, PACBayes
+from manyarms.estimators.pessimism import Heuristic, PACBayes
 from manyarms_thesis.catalogue import SCALES
 from manyarms_thesis.es import builders as es_builders
 from manyarms_thesis.es.builders import (

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from manyarms.cli.options import Action, Context, DropMissing, Group, Log, Propensity, Reward, columns_of
 from manyarms.errors import InvalidInput
-from manyarms.objectives.naming import LINES
+from manyarms.estimators.naming import LINES
 
 USUAL = "clpi"
 POTEC = "offcem on a policy in two stages: a cluster, then its best action by the reward model"

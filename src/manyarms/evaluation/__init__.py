@@ -10,12 +10,12 @@ save_policy(policy, folder, log)             for the command line: manyarms eval
 
 from __future__ import annotations
 
+from manyarms.estimators.neighbours import Neighbours, cluster_actions
 from manyarms.evaluation.compare import Choice, Difference, choose, difference
 from manyarms.evaluation.estimate import evaluate
 from manyarms.evaluation.estimators import DM, DR, IPS, SWITCH
 from manyarms.evaluation.grouped import MIPS, PC, OffCEM
 from manyarms.evaluation.intervals import Interval
-from manyarms.evaluation.neighbours import Neighbours, cluster_actions
 from manyarms.evaluation.quality import Quality, quality, true_value
 from manyarms.evaluation.results import Estimate, Evaluation
 from manyarms.evaluation.saved import open_policy, policy_of, save_policy

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from manyarms._base import validate
+from manyarms._base.moments import Moments
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
+from manyarms.estimators.logging_policy import RewardModel
 from manyarms.evaluation.diagnostics import Overlap
 from manyarms.evaluation.estimators import DM, DR, IPS, SWITCH
-from manyarms.evaluation.moments import Moments
 from manyarms.evaluation.terms import Case, Estimator, Settings, Terms, bias_is_cheap
-from manyarms.evaluation.whole import RewardModel
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
 from manyarms.policies.base import Policy
 from manyarms.weights import Correction, LogSmoothing, NoCorrection, Weighting

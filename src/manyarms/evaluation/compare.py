@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from manyarms._base import validate
+from manyarms._base.moments import Contrast, Moments, Part
 from manyarms.errors import InvalidInput
 from manyarms.evaluation import intervals
 from manyarms.evaluation.collecting import Collected, Columns, Plan, collect, constant, plan, survey
 from manyarms.evaluation.estimate import VALUE, Readings, Wanted, estimate_of, intervals_of, ls_ends, readings
 from manyarms.evaluation.intervals import Interval
-from manyarms.evaluation.moments import Contrast, Moments, Part
 from manyarms.evaluation.results import Estimate
 from manyarms.evaluation.terms import Case, Estimator, Terms
 from manyarms.logs.data import CHUNK, LogSource

@@ -16,16 +16,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from manyarms._base import validate
+from manyarms._base.moments import Contrast, Moments, Part
 from manyarms.errors import InvalidInput
+from manyarms.estimators.logging_policy import RewardModel
 from manyarms.evaluation import intervals
 from manyarms.evaluation.collecting import Collected, Survey, collect, plan, survey
 from manyarms.evaluation.diagnostics import DOMINANT, FEW, effective_sample_size
 from manyarms.evaluation.estimators import DM, DR, SWITCH
 from manyarms.evaluation.intervals import Interval
-from manyarms.evaluation.moments import Contrast, Moments, Part
 from manyarms.evaluation.results import Estimate, Evaluation
 from manyarms.evaluation.terms import Estimator, Terms
-from manyarms.evaluation.whole import RewardModel
 from manyarms.logs.data import CHUNK, LogSource
 from manyarms.policies.base import Policy
 

@@ -15,8 +15,8 @@ import numpy as np
 from manyarms._base import validate
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
+from manyarms.estimators.logging_policy import CellFunction, RewardModel
 from manyarms.evaluation.terms import Base, Case, Estimator, Smoothing, Terms
-from manyarms.evaluation.whole import CellFunction, RewardModel
 from manyarms.weights import ClipPropensities, Correction, LogSmoothing, NoCorrection, Weighting, named
 
 COVERED = "unbiased where the logging policy plays whatever the policy plays"

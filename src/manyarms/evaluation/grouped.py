@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
+from manyarms.estimators.logging_policy import RewardModel
+from manyarms.estimators.neighbours import Neighbours, cluster_actions
 from manyarms.evaluation.estimators import bounds_of, residual_range
-from manyarms.evaluation.neighbours import Neighbours, cluster_actions
 from manyarms.evaluation.terms import Base, Case, Terms
-from manyarms.evaluation.whole import RewardModel
 from manyarms.weights import NoCorrection
 
 LISTED = 1 << 20  # numbers in a block of rows x neighbours

@@ -14,11 +14,11 @@ import numpy as np
 
 from manyarms._base import validate
 from manyarms._base.typing import Array, Ints
+from manyarms.estimators.logging_policy import RewardModel
 from manyarms.evaluation.collecting import as_estimator
 from manyarms.evaluation.estimate import DEFAULT, evaluate
 from manyarms.evaluation.results import Estimate
 from manyarms.evaluation.terms import Estimator
-from manyarms.evaluation.whole import RewardModel
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy
 from manyarms.worlds.base import Pool, World

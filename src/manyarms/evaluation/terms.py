@@ -15,7 +15,7 @@ import numpy as np
 
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput
-from manyarms.evaluation.whole import (
+from manyarms.estimators.logging_policy import (
     CellFunction,
     Cells,
     RewardModel,

@@ -24,11 +24,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from manyarms._base import validate
+from manyarms._base.moments import Moments, Part
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 from manyarms.evaluation.collecting import plan, survey
 from manyarms.evaluation.estimators import IPS
-from manyarms.evaluation.moments import Moments, Part
 from manyarms.evaluation.terms import Case
 from manyarms.logs.data import CHUNK, LogSource
 from manyarms.policies.base import Policy

@@ -17,11 +17,11 @@ from torch import Tensor
 from manyarms._base import storage
 from manyarms._base.typing import AnyArray
 from manyarms.errors import InvalidInput
+from manyarms.estimators.base import Objective, Rows
 from manyarms.learning.results import Epoch
 from manyarms.learning.settings import Settings
 from manyarms.learning.trainable import Encoding, Learnable, Trainable
 from manyarms.logs.data import LoggedData
-from manyarms.objectives.base import Objective, Rows
 from manyarms.policies.two_stage import TwoStagePolicy
 
 KIND = "learning"

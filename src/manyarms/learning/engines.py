@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from manyarms.errors import InvalidInput
+from manyarms.estimators.base import ModelValues, Terms
 from manyarms.learning.blockwise import (
     STORED,
     Groups,
@@ -33,7 +34,6 @@ from manyarms.learning.blockwise import (
     singles_of,
 )
 from manyarms.learning.optimisers import Table
-from manyarms.objectives.base import ModelValues, Terms
 
 
 @dataclass

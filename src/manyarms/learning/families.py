@@ -20,10 +20,10 @@ import torch
 from torch import Tensor
 
 from manyarms.errors import InvalidInput
+from manyarms.estimators.base import Terms
 from manyarms.learning.engines import Asked, Question
 from manyarms.learning.normal_choice import choice_probabilities, mixed_logit, monte_carlo_choice
 from manyarms.learning.optimisers import Table
-from manyarms.objectives.base import Terms
 
 SMALLEST = 1e-30  # a probability that quadrature gives as 0 still has a logarithm
 

@@ -25,6 +25,8 @@ from manyarms._base.typing import AnyArray, Ints
 from manyarms.certificates import Prior, certify
 from manyarms.certificates.prior import require_other_rows
 from manyarms.errors import InvalidInput
+from manyarms.estimators.base import Batch, Objective, Rows
+from manyarms.estimators.pessimism import PACBayes
 from manyarms.learning.checkpoints import Checkpoints, State, fingerprint
 from manyarms.learning.engines import Asked, Question
 from manyarms.learning.families import seed_of
@@ -34,8 +36,6 @@ from manyarms.learning.results import Epoch, Learned, Moment
 from manyarms.learning.settings import Settings
 from manyarms.learning.trainable import Learnable, Trainable
 from manyarms.logs.data import LoggedData, LogSource
-from manyarms.objectives.base import Batch, Objective, Rows
-from manyarms.objectives.pessimism import PACBayes
 from manyarms.policies.base import Policy
 
 HELD_ROWS = 512  # rows of held-out data in one go
@@ -75,7 +75,7 @@ def learn(
         raise InvalidInput("log", validate.describe(log), "LoggedData, with its rows in memory")
     if not isinstance(objective, Objective):
         raise InvalidInput(
-            "objective", validate.describe(objective), "an objective of manyarms.objectives, such as cLPI()"
+            "objective", validate.describe(objective), "an objective of manyarms.estimators, such as cLPI()"
         )
     if isinstance(validation, LoggedData):
         held: LoggedData | None = validation

@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms.errors import DataError, InvalidInput
+from manyarms.estimators import ES, IPS, Distance, Objective, SampleVariance
+from manyarms.estimators.pessimism import Heuristic, PACBayes
 from manyarms.logs.data import LoggedData
-from manyarms.objectives import ES, IPS, Distance, Objective, SampleVariance
-from manyarms.objectives.pessimism import Heuristic, PACBayes
 from manyarms.policies.support import DeterministicPolicy
 from manyarms.weights import (
     ClipPropensities,

@@ -20,8 +20,8 @@ from manyarms._base.typing import Array
 from manyarms.certificates import NAMES, Prior, certify, improvement
 from manyarms.certificates.certify import MONTE_CARLO
 from manyarms.errors import InvalidInput
+from manyarms.estimators.pessimism import PACBayes
 from manyarms.logs.data import LoggedData
-from manyarms.objectives.pessimism import PACBayes
 from manyarms.policies.base import Policy
 from manyarms.worlds.supervised import Family, SupervisedWorld
 from manyarms_thesis.es.builders import DELTA, made_up_world, objective_of

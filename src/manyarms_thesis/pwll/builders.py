@@ -22,9 +22,7 @@ import numpy.typing as npt
 
 from manyarms._base.typing import AnyArray, Ints
 from manyarms.errors import DataError, InvalidInput
-from manyarms.evaluation.neighbours import cluster_actions
-from manyarms.logs.data import LoggedData
-from manyarms.objectives import (
+from manyarms.estimators import (
     BPR,
     DM,
     DR,
@@ -46,6 +44,8 @@ from manyarms.objectives import (
     cIPS,
     cLPI,
 )
+from manyarms.estimators.neighbours import cluster_actions
+from manyarms.logs.data import LoggedData
 from manyarms.policies import SoftmaxPolicy, SupportSoftmaxPolicy, TwoStagePolicy
 from manyarms.policies.base import Policy
 from manyarms.policies.encoders import Projection
@@ -345,7 +345,7 @@ def estimate(objective: Objective, log: LoggedData, policy: Policy, rows: int = 
     """What an objective says of a policy on a whole log."""
     import torch
 
-    from manyarms.objectives.base import Batch, Terms
+    from manyarms.estimators.base import Batch, Terms
 
     asked = objective.prepare(log)
     total = 0.0

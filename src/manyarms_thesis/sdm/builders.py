@@ -17,9 +17,9 @@ import numpy.typing as npt
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.beliefs import Likelihood, Linear, Logistic
 from manyarms.errors import InvalidInput
-from manyarms.evaluation.neighbours import cluster_actions
+from manyarms.estimators import DR, MIPS, PC, Objective, SelfNormalisedIPS, cIPS
+from manyarms.estimators.neighbours import cluster_actions
 from manyarms.logs.data import LoggedData
-from manyarms.objectives import DR, MIPS, PC, Objective, SelfNormalisedIPS, cIPS
 from manyarms.policies.base import Policy
 from manyarms.policies.simple import UniformPolicy
 from manyarms.policies.softmax import SoftmaxPolicy

@@ -19,8 +19,8 @@ from rich.table import Table
 from manyarms._base import html as report
 from manyarms._base.typing import Array
 from manyarms.errors import MissingExtra
+from manyarms.estimators import IPS, Objective, cLPI
 from manyarms.logs import LoggedData
-from manyarms.objectives import IPS, Objective, cLPI
 from manyarms.policies import DeterministicPolicy, Policy, Projection, SoftmaxPolicy
 from manyarms.worlds import CatalogueWorld
 from manyarms.worlds.rounds import Value

@@ -16,8 +16,8 @@ from rich.table import Table
 from manyarms._base import html as report
 from manyarms.certificates import Certificate, Improvement, Prior, certify, improvement
 from manyarms.errors import MissingExtra
+from manyarms.estimators import ES, IPS, PACBayes, cLPI
 from manyarms.logs import LoggedData
-from manyarms.objectives import ES, IPS, PACBayes, cLPI
 from manyarms.policies import GaussianPolicy, SoftmaxPolicy
 from manyarms.worlds import SupervisedWorld
 from manyarms_thesis.harness.figures import drawing, finish

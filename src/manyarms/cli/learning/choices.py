@@ -12,12 +12,12 @@ from manyarms._base import validate
 from manyarms._base.typing import AnyArray, Ints
 from manyarms.cli.learning.inputs import Embeddings
 from manyarms.errors import InvalidInput
-from manyarms.evaluation.neighbours import cluster_actions
-from manyarms.evaluation.whole import RewardModel
+from manyarms.estimators import Objective, named
+from manyarms.estimators.logging_policy import RewardModel
+from manyarms.estimators.naming import parameters_of
+from manyarms.estimators.neighbours import cluster_actions
 from manyarms.learning.settings import one_of
 from manyarms.logs import LoggedData
-from manyarms.objectives import Objective, named
-from manyarms.objectives.naming import parameters_of
 from manyarms.policies import Projection, SoftmaxPolicy, SupportedPolicy, SupportSoftmaxPolicy, TwoStagePolicy
 from manyarms.rewards.bayesian import BeliefModel, dm_frequentist
 
@@ -29,7 +29,7 @@ Start = SoftmaxPolicy | SupportSoftmaxPolicy | TwoStagePolicy
 class Choices:
     """What is to be learned.
 
-    objective: a name of `manyarms.objectives.NAMES`, or potec: offcem on a policy in two stages. parameters: tau, alpha, ...
+    objective: a name of `manyarms.estimators.NAMES`, or potec: offcem on a policy in two stages. parameters: tau, alpha, ...
     where given. heavy learns a vector for every action, light a projection of contexts onto given embeddings. support: all
     actions, or those of the logging policy. clusters: how many, by k-means on the embeddings, for mips, offcem and potec.
     neighbours: how many, for pc. model: a folder with a saved agent as reward model of dm, dr and offcem; unless given, a ridge

@@ -15,10 +15,10 @@ from manyarms.certificates.bounds.base import confidence
 from manyarms.certificates.prior import require_other_rows
 from manyarms.cli.learning.inputs import Inputs
 from manyarms.errors import InvalidInput
-from manyarms.evaluation.whole import whole_logging
+from manyarms.estimators import ES, LS, Heuristic, Objective, PACBayes, cIPS
+from manyarms.estimators.logging_policy import whole_logging
 from manyarms.learning.settings import one_of
 from manyarms.logs import LoggedData
-from manyarms.objectives import ES, LS, Heuristic, Objective, PACBayes, cIPS
 from manyarms.policies import GaussianPolicy, MixedLogitPolicy
 from manyarms.policies.base import Policy
 

@@ -13,7 +13,7 @@ import torch
 
 from dense_terms import dense_terms
 from manyarms.errors import InvalidInput
-from manyarms.objectives import (
+from manyarms.estimators import (
     DM,
     DR,
     ES,

@@ -19,8 +19,8 @@ import numpy as np
 
 from manyarms._base.typing import AnyArray, Array, Bools, Ints
 from manyarms.errors import InvalidInput
+from manyarms.estimators.oracles import FiniteProblem
 from manyarms.logs.data import LoggedData
-from manyarms.objectives.oracles import FiniteProblem
 
 Tensor = Any  # a torch tensor, or anything that has arithmetic and .exp(), .log(), .sum() and .sqrt()
 

@@ -13,14 +13,14 @@ is best for it (`oracle`). `named` finds one by its name.
 
 from __future__ import annotations
 
-from manyarms.objectives.base import Batch, Objective, RowObjective, Rows, Terms
-from manyarms.objectives.grouped import MIPS, PC, OffCEM
-from manyarms.objectives.likelihoods import BPR, ESLPI, LPI, PWLL, RegKL, RegKLLinear, cLPI
-from manyarms.objectives.naming import LINES, NAMES, named
-from manyarms.objectives.oracles import FiniteProblem
-from manyarms.objectives.penalties import Distance, SampleVariance
-from manyarms.objectives.pessimism import Heuristic, PACBayes
-from manyarms.objectives.values import DM, DR, ES, IPS, IX, LS, ESBeta, SelfNormalisedIPS, cIPS
+from manyarms.estimators.base import Batch, Objective, RowObjective, Rows, Terms
+from manyarms.estimators.grouped import MIPS, PC, OffCEM
+from manyarms.estimators.likelihoods import BPR, ESLPI, LPI, PWLL, RegKL, RegKLLinear, cLPI
+from manyarms.estimators.naming import LINES, NAMES, named
+from manyarms.estimators.oracles import FiniteProblem
+from manyarms.estimators.penalties import Distance, SampleVariance
+from manyarms.estimators.pessimism import Heuristic, PACBayes
+from manyarms.estimators.values import DM, DR, ES, IPS, IX, LS, ESBeta, SelfNormalisedIPS, cIPS
 
 __all__ = [
     "BPR", "DM", "DR", "ES", "ESLPI", "IPS", "IX", "LINES", "LPI", "LS", "MIPS", "NAMES", "PC", "PWLL", "Batch",

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from manyarms.evaluation import moments as module
-from manyarms.evaluation.moments import Moments, Part
+from manyarms._base import moments as module
+from manyarms._base.moments import Moments, Part
 
 
 def filled(columns, parts=1, groups=None):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from manyarms._base import validate
 from manyarms._base.typing import Array, Bools, Ints
 from manyarms.errors import InvalidInput
-from manyarms.evaluation.whole import RewardModel
+from manyarms.estimators.logging_policy import RewardModel
 from manyarms.logs.data import LoggedData
 
 WHOLE = 1e-9  # a number of copies may be off a whole number by this

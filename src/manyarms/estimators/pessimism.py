@@ -28,9 +28,9 @@ import numpy as np
 
 from manyarms._base import validate
 from manyarms.errors import InvalidInput
+from manyarms.estimators.base import Batch, Objective, Rows, Tensor, Terms
+from manyarms.estimators.values import ES, IPS, LS
 from manyarms.logs.data import LoggedData
-from manyarms.objectives.base import Batch, Objective, Rows, Tensor, Terms
-from manyarms.objectives.values import ES, IPS, LS
 from manyarms.policies.base import Policy
 from manyarms.weights import ClipPropensities, Correction, ExponentialAlpha, LinearLogSmoothing
 

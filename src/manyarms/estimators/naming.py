@@ -6,10 +6,10 @@ import inspect
 from typing import Any
 
 from manyarms.errors import InvalidInput
-from manyarms.objectives.base import Objective
-from manyarms.objectives.grouped import MIPS, PC, OffCEM
-from manyarms.objectives.likelihoods import BPR, ESLPI, LPI, RegKL, RegKLLinear, cLPI
-from manyarms.objectives.values import DM, DR, ES, IPS, IX, LS, ESBeta, SelfNormalisedIPS, cIPS
+from manyarms.estimators.base import Objective
+from manyarms.estimators.grouped import MIPS, PC, OffCEM
+from manyarms.estimators.likelihoods import BPR, ESLPI, LPI, RegKL, RegKLLinear, cLPI
+from manyarms.estimators.values import DM, DR, ES, IPS, IX, LS, ESBeta, SelfNormalisedIPS, cIPS
 
 KINDS: dict[str, type[Objective]] = {
     kind.name: kind

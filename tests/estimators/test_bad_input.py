@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from manyarms.errors import InvalidInput
-from manyarms.logs.data import LoggedData
-from manyarms.objectives import (
+from manyarms.estimators import (
     BPR,
     DM,
     DR,
@@ -36,7 +35,8 @@ from manyarms.objectives import (
     cLPI,
     named,
 )  # fmt: skip
-from manyarms.objectives.naming import KINDS, parameters_of
+from manyarms.estimators.naming import KINDS, parameters_of
+from manyarms.logs.data import LoggedData
 from manyarms.policies import FixedPolicy
 from manyarms.rewards.linear import LinearModel
 
@@ -182,5 +182,5 @@ def test_linear_models_show_their_weights_and_others_do_not():
 
 
 def test_objectives_need_no_torch():
-    code = "import sys, manyarms.objectives; assert 'torch' not in sys.modules and 'sklearn' not in sys.modules"
+    code = "import sys, manyarms.estimators; assert 'torch' not in sys.modules and 'sklearn' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

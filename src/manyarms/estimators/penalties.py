@@ -12,8 +12,8 @@ import numpy as np
 
 from manyarms._base import validate
 from manyarms.errors import InvalidInput
+from manyarms.estimators.base import Batch, Objective, RowObjective, Rows, Tensor, Terms
 from manyarms.logs.data import LoggedData
-from manyarms.objectives.base import Batch, Objective, RowObjective, Rows, Tensor, Terms
 
 TINY = 1e-30  # a variance below it counts as none: the root has no slope there
 

@@ -10,9 +10,7 @@ import torch
 
 from dense_terms import dense_terms, value_of
 from manyarms.errors import InvalidInput
-from manyarms.evaluation.neighbours import Neighbours
-from manyarms.logs.data import LoggedData
-from manyarms.objectives import (
+from manyarms.estimators import (
     BPR,
     DM,
     DR,
@@ -35,6 +33,8 @@ from manyarms.objectives import (
     cIPS,
     cLPI,
 )  # fmt: skip
+from manyarms.estimators.neighbours import Neighbours
+from manyarms.logs.data import LoggedData
 from manyarms.policies import SoftmaxPolicy
 from manyarms.rewards.linear import LinearModel
 from manyarms.weights import ClipWeights, ExponentialAlpha, Harmonic, Shrinkage

@@ -17,11 +17,11 @@ import numpy as np
 from manyarms._base import validate
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
-from manyarms.evaluation.whole import RewardModel, logged_propensities
+from manyarms.estimators.base import Batch, Objective, RowObjective, Rows, Tensor, Terms, some_rows
+from manyarms.estimators.logging_policy import RewardModel, logged_propensities
+from manyarms.estimators.models import checked_model, no_ids
+from manyarms.estimators.oracles import FiniteProblem, greedy, predictions, proportional
 from manyarms.logs.data import LoggedData
-from manyarms.objectives.base import Batch, Objective, RowObjective, Rows, Tensor, Terms, some_rows
-from manyarms.objectives.models import checked_model, no_ids
-from manyarms.objectives.oracles import FiniteProblem, greedy, predictions, proportional
 from manyarms.weights import (
     ClipPropensities,
     Correction,

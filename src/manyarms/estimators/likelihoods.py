@@ -23,10 +23,10 @@ import numpy as np
 from manyarms._base import validate
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
-from manyarms.evaluation.whole import logged_propensities
+from manyarms.estimators.base import Batch, RowObjective, Rows, Tensor, Terms, some_rows
+from manyarms.estimators.logging_policy import logged_propensities
+from manyarms.estimators.oracles import FiniteProblem, greedy, proportional
 from manyarms.logs.data import LoggedData
-from manyarms.objectives.base import Batch, RowObjective, Rows, Tensor, Terms, some_rows
-from manyarms.objectives.oracles import FiniteProblem, greedy, proportional
 
 Weight = Callable[[Array, Array], Array]
 """g: rewards (n,) and propensities (n,) to weights (n,) of at least 0."""

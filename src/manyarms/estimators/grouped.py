@@ -17,12 +17,12 @@ import numpy.typing as npt
 
 from manyarms._base.typing import AnyArray, Array, Bools, Ints
 from manyarms.errors import InvalidInput
-from manyarms.evaluation.neighbours import Neighbours, cluster_actions
-from manyarms.evaluation.whole import RewardModel, require_whole
+from manyarms.estimators.base import Batch, RowObjective, Rows, Tensor, Terms, some_rows
+from manyarms.estimators.logging_policy import RewardModel, require_whole
+from manyarms.estimators.models import checked_model, no_ids
+from manyarms.estimators.neighbours import Neighbours, cluster_actions
+from manyarms.estimators.oracles import FiniteProblem, greedy, group_means, predictions, proportional, same_group
 from manyarms.logs.data import LoggedData
-from manyarms.objectives.base import Batch, RowObjective, Rows, Tensor, Terms, some_rows
-from manyarms.objectives.models import checked_model, no_ids
-from manyarms.objectives.oracles import FiniteProblem, greedy, group_means, predictions, proportional, same_group
 
 LISTED = 1 << 20  # neighbours in a block of rows
 ROUNDS = 1 << 14  # rows whose groups' masses are taken at a time

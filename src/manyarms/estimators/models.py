@@ -8,7 +8,7 @@ from manyarms._base import validate
 from manyarms._base.typing import Array, Ints
 from manyarms.beliefs import Linear
 from manyarms.errors import InvalidInput
-from manyarms.evaluation.whole import RewardModel
+from manyarms.estimators.logging_policy import RewardModel
 from manyarms.logs.data import LoggedData
 from manyarms.rewards.linear import LinearModel
 

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from manyarms.errors import InvalidInput
+from manyarms.estimators import ES, IPS, IX, LS, Batch, Heuristic, PACBayes, Terms, cIPS
+from manyarms.estimators.pessimism import ALPHAS, moments, width
 from manyarms.learning import learn
 from manyarms.learning.loop import _Run
 from manyarms.learning.settings import Settings
 from manyarms.logs.data import LoggedData
-from manyarms.objectives import ES, IPS, IX, LS, Batch, Heuristic, PACBayes, Terms, cIPS
-from manyarms.objectives.pessimism import ALPHAS, moments, width
 from manyarms.policies import SoftmaxPolicy
 from manyarms.policies.randomised import GaussianPolicy, MixedLogitPolicy, gaussian_kl
 from manyarms.weights import ClipPropensities, ExponentialAlpha, Harmonic, ImplicitExploration
