@@ -93,12 +93,12 @@ def test_bias_terms_bracket_the_value_exactly(new_problem, rng, correction, neve
     positive, negative = case.lost(correction)
     pi, pi0 = problem.pi, problem.pi0
     row = [np.flatnonzero((problem.contexts == x).all(axis=1))[0] for x in log.contexts]
-    gap = pi - correction.kept(pi, pi0)
+    gap = pi - correction.effective_policy(pi, pi0)
     np.testing.assert_allclose(positive, np.maximum(gap, 0).sum(axis=1)[row], atol=1e-10)
     np.testing.assert_allclose(negative, np.minimum(gap, 0).sum(axis=1)[row], atol=1e-10)
     # the value less the mean is at most P, and P is met by rewards of 1 where something is lost and 0 elsewhere
     worst = (gap > 0).astype(float)
-    lost = (pi * worst).sum(axis=1) - (correction.kept(pi, pi0) * worst).sum(axis=1)
+    lost = (pi * worst).sum(axis=1) - (correction.effective_policy(pi, pi0) * worst).sum(axis=1)
     np.testing.assert_allclose(lost[row], positive, atol=1e-10)
     if correction.name == "es":  # thesis, lines 5684-5712
         np.testing.assert_allclose(positive, (pi * (1 - pi0**0.3)).sum(axis=1)[row], atol=1e-10)

@@ -148,7 +148,7 @@ def test_tuning_follows_its_rule(problem, rng, family, whole):
         assert trial.standard_error == pytest.approx(terms.std(ddof=1) / 20, abs=1e-10)
         if whole:
             row = [np.flatnonzero((problem.contexts == x).all(axis=1))[0] for x in log.contexts]
-            bound = np.abs(problem.pi - correction.kept(problem.pi, problem.pi0)).sum(axis=1)[row].mean()
+            bound = np.abs(problem.pi - correction.effective_policy(problem.pi, problem.pi0)).sum(axis=1)[row].mean()
         else:
             bound = np.abs(p / log.propensities - correction.terms(p, log.propensities, np.ones(400))).mean()
         assert trial.bias_bound == pytest.approx(bound, abs=1e-10)

@@ -65,10 +65,12 @@ def test_bounds_and_signs_hold_everywhere(correction, pi, pi0, reward):
         bound = correction.bound(floor)
         if bound is not None:
             assert term <= bound * (1 + 1e-12) + 1e-300
-    np.testing.assert_allclose(correction.kept(p, q), q * correction.terms(p, q, np.ones(1)), rtol=1e-12, atol=1e-300)
-    assert correction.kept(p, np.zeros(1))[0] == 0  # what is never played is never counted
+    np.testing.assert_allclose(
+        correction.effective_policy(p, q), q * correction.terms(p, q, np.ones(1)), rtol=1e-12, atol=1e-300
+    )
+    assert correction.effective_policy(p, np.zeros(1))[0] == 0  # what is never played is never counted
     # what is lost is largest at a reward of 1
-    assert pi * reward - pi0 * term <= pi - correction.kept(p, q)[0] + 1e-12 or not correction.never_above
+    assert pi * reward - pi0 * term <= pi - correction.effective_policy(p, q)[0] + 1e-12 or not correction.never_above
 
 
 @pytest.mark.parametrize("correction", CORRECTIONS, ids=ids)
@@ -76,7 +78,7 @@ def test_what_is_kept_of_a_policy_sums_to_at_most_one(correction, rng):
     """The span of bias terms rests on it: for w^beta by Hoelder's inequality, for the harmonic mean by that of means."""
     for concentration in (0.05, 1.0, 20.0):
         pi, pi0 = rng.dirichlet(np.full(30, concentration), 50), rng.dirichlet(np.full(30, concentration), 50)
-        assert (correction.kept(pi, pi0).sum(axis=1) <= 1 + 1e-9).all()
+        assert (correction.effective_policy(pi, pi0).sum(axis=1) <= 1 + 1e-9).all()
 
 
 @pytest.mark.parametrize("correction", CORRECTIONS, ids=ids)

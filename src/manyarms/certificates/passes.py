@@ -236,11 +236,11 @@ def _square(correction: Correction, cells: Cells) -> Array:
 
 
 def _too_little(correction: Correction, cells: Cells) -> Array:
-    return np.maximum(cells.pi - correction.kept(cells.pi, cells.pi0), 0.0)
+    return np.maximum(cells.pi - correction.effective_policy(cells.pi, cells.pi0), 0.0)
 
 
 def _too_much(correction: Correction, cells: Cells) -> Array:
-    return np.maximum(correction.kept(cells.pi, cells.pi0) - cells.pi, 0.0)
+    return np.maximum(correction.effective_policy(cells.pi, cells.pi0) - cells.pi, 0.0)
 
 
 def _norm(correction: Correction, cells: Cells) -> Array:

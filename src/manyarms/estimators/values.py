@@ -85,7 +85,7 @@ class IPS(RowObjective):
             return proportional(relative ** (1 / (1 - correction.beta)) * problem.logging)
         if not (correction.linear_in_policy or correction.is_none):
             raise InvalidInput("correction", correction.name, "one whose best policy has a closed form")
-        return greedy(problem.rewards * correction.kept(np.ones(problem.logging.shape), problem.logging))
+        return greedy(problem.rewards * correction.effective_policy(np.ones(problem.logging.shape), problem.logging))
 
 
 def weighted(correction: Correction, log_pi: Tensor, pi0: Tensor, reward: Tensor) -> Tensor:
@@ -244,7 +244,7 @@ class DR(RowObjective):
         if not self.correction.linear_in_policy:
             raise InvalidInput("correction", self.correction.name, "one whose best policy has a closed form")
         r_hat = predictions(problem, self.model)
-        kept = self.correction.kept(np.ones(r_hat.shape), problem.logging)
+        kept = self.correction.effective_policy(np.ones(r_hat.shape), problem.logging)
         return greedy(r_hat + kept * (problem.rewards - r_hat))
 
 

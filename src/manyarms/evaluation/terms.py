@@ -192,11 +192,11 @@ class Case:
 
 
 def _too_little(correction: Correction, cells: Cells) -> Array:
-    return np.maximum(cells.pi - correction.kept(cells.pi, cells.pi0), 0.0)
+    return np.maximum(cells.pi - correction.effective_policy(cells.pi, cells.pi0), 0.0)
 
 
 def _too_much(correction: Correction, cells: Cells) -> Array:
-    return np.minimum(cells.pi - correction.kept(cells.pi, cells.pi0), 0.0)
+    return np.minimum(cells.pi - correction.effective_policy(cells.pi, cells.pi0), 0.0)
 
 
 @runtime_checkable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, cast, runtime_checkable
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -14,49 +14,34 @@ from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 
 
-@runtime_checkable
-class Correction(Protocol):
-    """A map of (pi, pi0, r) to regularised weights, elementwise, for pi0 > 0."""
+class Correction(ABC):
+    """A map of (pi, pi0, r) to regularised weights w_hat, elementwise, for pi0 > 0.
+
+    What a correction promises is stated here and asked nowhere else; a promise that is not made is not relied on. Formulas use
+    arithmetic and comparisons only, so that they hold for NumPy arrays and torch tensors alike and can be differentiated by pi.
+    """
 
     name: ClassVar[str]
-    linear_in_policy: ClassVar[bool]
+    linear_in_policy: ClassVar[bool] = False
     """w_hat is pi times something that does not depend on pi (what PAC-Bayes needs; thesis, lines 2702-2711)."""
 
-    never_above: ClassVar[bool]
+    never_above: ClassVar[bool] = False
     """w_hat * r <= w * r wherever r >= 0: then the estimate's mean is at most the policy's value."""
 
+    rising: ClassVar[bool] = False
+    """For r >= 0, w_hat * r never falls as pi grows."""
+
+    depends_on_reward: ClassVar[bool] = False
+    """w_hat is a function of (pi, pi0, r) and not of (pi, pi0) alone; rewards must then lie in [0, 1]."""
+
     @property
+    @abstractmethod
     def is_none(self) -> bool:
         """Whether the parameter is the one that gives plain IPS."""
 
     @property
     def settings(self) -> dict[str, float]:
         """The parameters by name."""
-
-    def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
-        """w_hat."""
-
-    def terms(self, pi: Array, pi0: Array, reward: Array) -> Array:
-        """w_hat * reward."""
-
-    def kept(self, pi: Array, pi0: Array) -> Array:
-        """pi0 * w_hat, the part of pi that the estimate's mean counts (for a reward of 1); pi0 may be 0 here.
-
-        The bias of the mean of w_hat * r at x is the sum over a of (kept - pi) r(x, a) (thesis, lines 2693-2699).
-        """
-
-    def bound(self, pi0_min: float = 0.0) -> float | None:
-        """A number that w_hat never exceeds where pi0 >= pi0_min; None if there is none."""
-
-
-class _Shared(ABC):
-    """What most corrections have in common."""
-
-    never_above: ClassVar[bool] = True
-    linear_in_policy: ClassVar[bool] = False
-
-    @property
-    def settings(self) -> dict[str, float]:
         return {name: float(value) for name, value in vars(self).items()}
 
     @abstractmethod
@@ -64,15 +49,29 @@ class _Shared(ABC):
         """w_hat."""
 
     def terms(self, pi: Array, pi0: Array, reward: Array) -> Array:
+        """w_hat * reward."""
         return self.weight(pi, pi0, reward) * reward
+
+    @abstractmethod
+    def effective_policy(self, pi: Array, pi0: Array) -> Array:
+        """pi0 * w_hat, the part of pi that the estimate's mean counts (for a reward of 1); pi0 may be 0 here.
+
+        The bias of the mean of w_hat * r at x is the sum over a of (pi0 w_hat - pi) r(x, a) (thesis, lines 2693-2699).
+        """
+
+    def bound(self, pi0_min: float = 0.0) -> float | None:
+        """A number that w_hat never exceeds where pi0 >= pi0_min; None if none is known."""
+        return None
 
 
 @dataclass(frozen=True)
-class NoCorrection(_Shared):
+class NoCorrection(Correction):
     """w = pi / pi0: unbiased where pi0 plays whatever pi plays; the variance grows with w (thesis, lines 2050-2054)."""
 
     name: ClassVar[str] = "ips"
     linear_in_policy: ClassVar[bool] = True
+    never_above: ClassVar[bool] = True
+    rising: ClassVar[bool] = True
 
     @property
     def is_none(self) -> bool:
@@ -81,7 +80,7 @@ class NoCorrection(_Shared):
     def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
         return pi / pi0
 
-    def kept(self, pi: Array, pi0: Array) -> Array:
+    def effective_policy(self, pi: Array, pi0: Array) -> Array:
         return pi * (pi0 > 0)
 
     def bound(self, pi0_min: float = 0.0) -> float | None:
@@ -89,7 +88,7 @@ class NoCorrection(_Shared):
 
 
 @dataclass(frozen=True)
-class ClipPropensities(_Shared):
+class ClipPropensities(Correction):
     """pi / max(pi0, tau), "IPS-max" or "cIPS", 0 <= tau <= 1; tau = 0 is IPS (thesis, lines 2061-2069, 2401).
 
     Bias at x: minus the sum over a of pi(a|x) r(x, a) (1 - pi0(a|x) / tau)_+.
@@ -98,6 +97,8 @@ class ClipPropensities(_Shared):
     tau: float
     name: ClassVar[str] = "cips"
     linear_in_policy: ClassVar[bool] = True
+    never_above: ClassVar[bool] = True
+    rising: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         validate.probability("tau", self.tau)
@@ -109,7 +110,7 @@ class ClipPropensities(_Shared):
     def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
         return pi / _at_least(pi0, self.tau)
 
-    def kept(self, pi: Array, pi0: Array) -> Array:
+    def effective_policy(self, pi: Array, pi0: Array) -> Array:
         if self.tau == 0:
             return pi * (pi0 > 0)
         return pi * (pi0 / _at_least(pi0, self.tau))
@@ -120,7 +121,7 @@ class ClipPropensities(_Shared):
 
 
 @dataclass(frozen=True)
-class ClipWeights(_Shared):
+class ClipWeights(Correction):
     """min(w, M), "IPS-min", M > 0; a large M is IPS (thesis, lines 2400, 2405-2412).
 
     Bias at x: minus the sum over a of pi(a|x) r(x, a) (1 - M / w(a|x))_+.
@@ -128,6 +129,8 @@ class ClipWeights(_Shared):
 
     limit: float
     name: ClassVar[str] = "ips-min"
+    never_above: ClassVar[bool] = True
+    rising: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.limit != math.inf:
@@ -140,7 +143,7 @@ class ClipWeights(_Shared):
     def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
         return _at_most(pi / pi0, self.limit)
 
-    def kept(self, pi: Array, pi0: Array) -> Array:
+    def effective_policy(self, pi: Array, pi0: Array) -> Array:
         if self.is_none:
             return pi * (pi0 > 0)
         return pi0 * _at_most(pi / (pi0 + (pi0 == 0)), self.limit)
@@ -151,7 +154,7 @@ class ClipWeights(_Shared):
 
 
 @dataclass(frozen=True)
-class ExponentialAlpha(_Shared):
+class ExponentialAlpha(Correction):
     """pi / pi0^alpha, exponential smoothing, 0 <= alpha <= 1; alpha = 1 is IPS (thesis, lines 2071-2078, 2424-2428).
 
     Bias at x: minus the sum over a of pi(a|x) r(x, a) (1 - pi0(a|x)^(1 - alpha)) (thesis, lines 5684-5712).
@@ -160,6 +163,8 @@ class ExponentialAlpha(_Shared):
     alpha: float
     name: ClassVar[str] = "es"
     linear_in_policy: ClassVar[bool] = True
+    never_above: ClassVar[bool] = True
+    rising: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         validate.probability("alpha", self.alpha)
@@ -171,7 +176,7 @@ class ExponentialAlpha(_Shared):
     def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
         return pi / pi0**self.alpha
 
-    def kept(self, pi: Array, pi0: Array) -> Array:
+    def effective_policy(self, pi: Array, pi0: Array) -> Array:
         return pi * (pi0 > 0) * pi0 ** (1 - self.alpha)
 
     def bound(self, pi0_min: float = 0.0) -> float | None:
@@ -181,12 +186,12 @@ class ExponentialAlpha(_Shared):
 
 
 @dataclass(frozen=True)
-class ExponentialBeta(_Shared):
+class ExponentialBeta(Correction):
     """w^beta, 0 <= beta <= 1; beta = 1 is IPS (thesis, lines 2079, 2425-2428). Raises weights below 1: the bias has two signs."""
 
     beta: float
     name: ClassVar[str] = "es-beta"
-    never_above: ClassVar[bool] = False
+    rising: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         validate.probability("beta", self.beta)
@@ -198,7 +203,7 @@ class ExponentialBeta(_Shared):
     def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
         return (pi / pi0) ** self.beta
 
-    def kept(self, pi: Array, pi0: Array) -> Array:
+    def effective_policy(self, pi: Array, pi0: Array) -> Array:
         return pi**self.beta * (pi0 > 0) * pi0 ** (1 - self.beta)
 
     def bound(self, pi0_min: float = 0.0) -> float | None:
@@ -208,7 +213,7 @@ class ExponentialBeta(_Shared):
 
 
 @dataclass(frozen=True)
-class ImplicitExploration(_Shared):
+class ImplicitExploration(Correction):
     """pi / (pi0 + gamma), "IX", gamma >= 0; gamma = 0 is IPS (thesis, line 2675).
 
     Bias at x: minus the sum over a of pi(a|x) r(x, a) gamma / (pi0(a|x) + gamma).
@@ -217,6 +222,8 @@ class ImplicitExploration(_Shared):
     gamma: float
     name: ClassVar[str] = "ix"
     linear_in_policy: ClassVar[bool] = True
+    never_above: ClassVar[bool] = True
+    rising: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         validate.not_negative("gamma", self.gamma)
@@ -228,7 +235,7 @@ class ImplicitExploration(_Shared):
     def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
         return pi / (pi0 + self.gamma)
 
-    def kept(self, pi: Array, pi0: Array) -> Array:
+    def effective_policy(self, pi: Array, pi0: Array) -> Array:
         if self.gamma == 0:
             return pi * (pi0 > 0)
         return pi * (pi0 / (pi0 + self.gamma))
@@ -239,7 +246,7 @@ class ImplicitExploration(_Shared):
 
 
 @dataclass(frozen=True)
-class Harmonic(_Shared):
+class Harmonic(Correction):
     """w / (1 - s + s w), 0 <= s <= 1, "Har": strength s = 0 is IPS and s = 1 ignores the weights (w_hat = 1).
 
     The thesis prints it both ways round: s is lambda_2 of line 2431, and 1 - lambda of line 2676. Raises weights
@@ -248,7 +255,7 @@ class Harmonic(_Shared):
 
     strength: float
     name: ClassVar[str] = "harmonic"
-    never_above: ClassVar[bool] = False
+    rising: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         validate.probability("strength", self.strength)
@@ -261,7 +268,7 @@ class Harmonic(_Shared):
         # in this form pi0 is multiplied and not divided by, and a weight of 0 stays 0 up to s = 1
         return cast(Array, pi / ((1 - self.strength) * pi0 + self.strength * pi + (pi == 0)))
 
-    def kept(self, pi: Array, pi0: Array) -> Array:
+    def effective_policy(self, pi: Array, pi0: Array) -> Array:
         nowhere = (pi == 0) | (pi0 == 0)
         return cast(Array, pi * (pi0 / ((1 - self.strength) * pi0 + self.strength * pi + nowhere)))
 
@@ -271,7 +278,7 @@ class Harmonic(_Shared):
 
 
 @dataclass(frozen=True)
-class Shrinkage(_Shared):
+class Shrinkage(Correction):
     """l w / (l + w^2), l > 0; a large l is IPS (thesis, line 2431). Weights beyond sqrt(l) shrink towards 0.
 
     Bias at x: minus the sum over a of pi(a|x) r(x, a) w^2 / (l + w^2).
@@ -279,6 +286,7 @@ class Shrinkage(_Shared):
 
     scale: float
     name: ClassVar[str] = "shrinkage"
+    never_above: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.scale != math.inf:
@@ -292,7 +300,7 @@ class Shrinkage(_Shared):
         w = pi / pi0
         return w / (1 + w * (w / self.scale))
 
-    def kept(self, pi: Array, pi0: Array) -> Array:
+    def effective_policy(self, pi: Array, pi0: Array) -> Array:
         w = pi / (pi0 + (pi0 == 0))
         return cast(Array, pi * (pi0 > 0) / (1 + w * (w / self.scale)))
 
@@ -305,7 +313,7 @@ class Shrinkage(_Shared):
 
 
 @dataclass(frozen=True)
-class LogSmoothing(_Shared):
+class LogSmoothing(Correction):
     """Logarithmic smoothing: the mean of log(1 + l w r) / l, l >= 0, for rewards of at least 0; l = 0 is IPS.
 
     Thesis, lines 746-752; Sakhi et al. (2024). As a weight it is log(1 + l w r) / (l r), and it depends on r. Its mean
@@ -315,6 +323,9 @@ class LogSmoothing(_Shared):
 
     smoothing: float
     name: ClassVar[str] = "ls"
+    never_above: ClassVar[bool] = True
+    rising: ClassVar[bool] = True
+    depends_on_reward: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         validate.not_negative("smoothing", self.smoothing)
@@ -335,7 +346,7 @@ class LogSmoothing(_Shared):
             return pi / pi0 * reward
         return _log1p(self.smoothing * (pi / pi0) * reward) / self.smoothing
 
-    def kept(self, pi: Array, pi0: Array) -> Array:
+    def effective_policy(self, pi: Array, pi0: Array) -> Array:
         """At r = 1, where what is lost, r - terms / w, is largest on [0, 1]: its derivative in r is not negative."""
         some = pi0 > 0
         safe = pi0 + ~some
