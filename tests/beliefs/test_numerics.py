@@ -61,6 +61,7 @@ def from_sums(agent: Agent, X: Array, A: Ints, r: Array, noise: float) -> tuple[
     return mean, covariance, SB + P @ mean, S + P @ covariance @ np.swapaxes(P, 1, 2)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_rank_one_updates() -> None:
     """Row after row, nothing is ever factorised anew; still everything equals the closed form from sums to 1e-8."""
     rng = np.random.default_rng(1)

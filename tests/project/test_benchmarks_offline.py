@@ -48,6 +48,7 @@ def test_ends_with_one_line_of_json(
     assert set(figures) >= PROMISED and set(offline.OURS) <= set(figures)
     assert figures["obp_over_ours_ips_1e4"] is None and figures["obp_agreement"] is None
     assert figures["stream_rows"] == 6_000 and 0 < figures["sdm_peak_gb"] < 2
+    assert 0 <= figures["stream_peak_mb"] <= figures["stream_limit_mb"]
     offline.main(["--list"])
     assert "agreement" in capsys.readouterr().out
 
