@@ -223,7 +223,9 @@ def run_stream(sizes: Sizes) -> Figures:
         found = child("stream", sizes, path=str(path))
     print(f"  {size:.0f} MB of rows folded with {found['grown_mb']:.0f} MB more than an idle process has")
     if found["grown_mb"] > limit:
-        raise RuntimeError(f"{found['grown_mb']:.0f} MB to fold {size:.0f} MB of rows; at most {limit} MB were expected")
+        raise RuntimeError(
+            f"{found['grown_mb']:.0f} MB to fold {size:.0f} MB of rows; at most {limit} MB were expected"
+        )
     return {
         "stream_rows": int(found["rows"]),
         "stream_log_mb": size,
