@@ -2,11 +2,15 @@
 
 PYTHON ?= python3
 VENV := .venv
+LOWEST := .venv-lowest
 BIN := $(VENV)/bin
 # -qq: silent unless something fails
 PIP_INSTALL = $(BIN)/python -m pip install -qq -c constraints.txt
 WORKERS ?= 2
-SOURCES := src tests $(wildcard benchmarks examples)
+SOURCES := src tests $(wildcard benchmarks examples tools)
+# how many hostile calls and how many kills, and from which seed
+N ?=
+SEED ?= 0
 BENCHMARKS := $(filter-out benchmarks/_%,$(sort $(wildcard benchmarks/*.py)))
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -17,10 +21,10 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 .DELETE_ON_ERROR:
 # under -j two pips must not write into one .venv
 .NOTPARALLEL:
-.PHONY: help setup demo test lint format bench wheel clean distclean
+.PHONY: help setup demo test test-all test-lowest test-portable fuzz kills lint format bench wheel release-check clean distclean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: $(VENV)/.has-dev ## set up .venv for everything but the benchmarks
 	@echo "ready: $(BIN)/manyarms --help"
@@ -29,12 +33,30 @@ demo: $(VENV)/.has-experiments ## show the main jobs on 100,000 items: tables, p
 	@$(BIN)/manyarms demo --out out/demo
 
 # one thread per process: two pools of threads on two cores cost more than they give
-test bench: export OMP_NUM_THREADS := 1
-test bench: export OPENBLAS_NUM_THREADS := 1
-test bench: export MKL_NUM_THREADS := 1
+test test-all test-lowest fuzz kills bench: export OMP_NUM_THREADS := 1
+test test-all test-lowest fuzz kills bench: export OPENBLAS_NUM_THREADS := 1
+test test-all test-lowest fuzz kills bench: export MKL_NUM_THREADS := 1
 
-test: lint ## lint, then all tests; PYTEST_ARGS='-k storage' for some
+# a later -m takes the place of an earlier one: PYTEST_ARGS='-m slow' runs the others alone
+test: lint ## lint, then all tests but the slow ones; PYTEST_ARGS='-k storage' for some
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m 'not slow' $(PYTEST_ARGS)
+
+test-all: lint ## every test, also with the lowest supported dependencies, hostile calls and kills, and the release's files
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+	@$(MAKE) --no-print-directory fuzz kills test-lowest release-check
+
+# an old dependency may use what a newer one of its own has deprecated: that is no fault of ours
+test-lowest: $(LOWEST)/.has-test ## every test with the lowest supported dependencies
+	@$(LOWEST)/bin/python -m pytest -q -n $(WORKERS) --dist worksteal -W ignore::DeprecationWarning $(PYTEST_ARGS)
+
+test-portable: $(VENV)/.has-dev ## tests as on other processors, with threads, on a busy machine; PORTABLE_ARGS=--all, '--only plain'
+	@$(BIN)/python tools/portable.py --workers $(WORKERS) $(PORTABLE_ARGS)
+
+fuzz: $(VENV)/.has-dev ## hostile calls over the whole public interface: N=20000 SEED=0
+	@$(BIN)/python tests/hard_use/fuzz.py --calls $(or $(N),20000) --seed $(SEED)
+
+kills: $(VENV)/.has-dev ## kill -9 at random moments: N=100 SEED=0
+	@$(BIN)/python tests/hard_use/kills.py --kills $(or $(N),100) --seed $(SEED)
 
 lint: $(VENV)/.has-dev ## style (ruff), types (mypy --strict) and the layers' import contracts
 	@$(BIN)/ruff check --quiet $(SOURCES)
@@ -50,6 +72,9 @@ format: $(VENV)/.has-dev ## put the code into the project's style
 bench: $(VENV)/.has-experiments $(VENV)/.has-bench ## run every benchmark; each ends with one line of JSON
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done
 
+release-check: $(VENV)/.has-dev ## is this a release? version, changelog, wheel, sdist, metadata, an empty environment
+	@$(BIN)/python tools/release_check.py
+
 wheel: $(VENV)/.created ## build dist/manyarms-*.whl
 	@rm -rf build dist
 	@$(BIN)/python -m pip wheel -qq --no-deps --wheel-dir dist .
@@ -58,10 +83,10 @@ wheel: $(VENV)/.created ## build dist/manyarms-*.whl
 
 clean: ## remove what was built, the caches and out/, but not .venv
 	@rm -rf build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache src/*.egg-info
-	@find src tests $(wildcard benchmarks examples) -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
 
-distclean: clean ## clean, and remove .venv too
-	@rm -rf $(VENV)
+distclean: clean ## clean, and remove the virtual environments too
+	@rm -rf $(VENV) $(LOWEST)
 
 # ---- the virtual environment: a stamp says what it holds, and is out of date when pyproject.toml changes
 
@@ -72,6 +97,12 @@ $(VENV)/.created:
 	  echo "$(PYTHON) cannot make virtual environments: its venv or ensurepip module is missing." >&2; \
 	  echo "On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	@$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(LOWEST)/.has-test: pyproject.toml constraints-lowest.txt
+	@echo "installing the lowest supported dependencies into $(LOWEST) (a minute or so, the first time)"
+	@$(LOWEST)/bin/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv --clear $(LOWEST)
+	@$(LOWEST)/bin/python -m pip install -qq -c constraints-lowest.txt -e '.[test,frames]'
 	@touch $@
 
 $(VENV)/.has-experiments: $(VENV)/.created pyproject.toml constraints.txt

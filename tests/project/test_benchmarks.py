@@ -64,6 +64,7 @@ def test_a_missing_peer_is_null_and_said(
     assert "left out: no such library" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_ends_with_one_line_of_json_that_has_the_figures_by_name(
     online: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
