@@ -16,7 +16,7 @@ from _offline import peak_bytes
 
 from manyarms.estimators import LPI, cLPI
 from manyarms.learning.loop import _Run
-from manyarms.learning.settings import Settings
+from manyarms.learning.settings import TrainingSettings
 from manyarms.logs.data import LoggedData
 from manyarms.policies import SoftmaxPolicy, SupportSoftmaxPolicy, TopSoftmaxPolicy
 
@@ -42,7 +42,7 @@ def beta_of(actions: int, dim: int) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 def our_step(actions: int, dim: int, rows: int, device: str = "cpu", precision: str = "fp32") -> Callable[[], object]:
     """One step of cLPI with Adam on all of beta, exactly as `learn` takes it."""
-    settings = Settings(batch=rows, learning_rate=RATE, precision=precision)  # type: ignore[arg-type]
+    settings = TrainingSettings(batch=rows, learning_rate=RATE, precision=precision)  # type: ignore[arg-type]
     log = a_batch(actions, dim, rows)
     run = _Run(log, SoftmaxPolicy(beta_of(actions, dim)), cLPI(TAU), settings, torch.device(device))
     index, count = np.arange(rows), iter(range(1 << 30))
@@ -109,7 +109,7 @@ def support_epoch(actions: int, rows: int, k0: int, dim: int, optimiser: str, ba
     )
     beta = beta_of(actions, dim)
     policy = SupportSoftmaxPolicy(beta, TopSoftmaxPolicy(beta, k0))
-    settings = Settings(batch=batch, learning_rate=0.05, optimiser=optimiser)
+    settings = TrainingSettings(batch=batch, learning_rate=0.05, optimiser=optimiser)
     run = _Run(log, policy, LPI(), settings, torch.device("cpu"))
     order = rng.permutation(rows)
     start = time.perf_counter()

@@ -41,7 +41,8 @@ from _report import GOALS, Figures, as_json, first_line, report
 from _timing import alternate, over, summary
 
 from manyarms.beliefs import Linear
-from manyarms.evaluation import DM, DR, IPS, evaluate
+from manyarms.estimators import DM, DR
+from manyarms.evaluation import evaluate
 from manyarms.logs.data import LoggedData
 from manyarms.rewards.bayesian import dm_frequentist, sdm
 from manyarms_thesis.sdm.ope_obd import MADE_UP, by_position, estimated_policy, samples, source
@@ -197,7 +198,7 @@ def run_agreement(sizes: Sizes) -> Figures:
             "dm": DirectMethod().estimate_policy_value(action_dist=dense, estimated_rewards_by_reg_model=predicted),
             "dr": DoublyRobust().estimate_policy_value(**rows, estimated_rewards_by_reg_model=predicted),
         }
-        ours = evaluate(policy, log, [IPS("ips"), IPS("snips"), DM(model), DR(model)], replicates=0)
+        ours = evaluate(policy, log, ["ips", "snips", DM(model), DR(model)], replicates=0)
         for estimate, (name, value) in zip(ours.estimates, theirs.items(), strict=True):
             worst = max(worst, abs(estimate.value - float(value)))
             print(f"  {campaign:<6} {name:<6} ours {estimate.value:.9f}  theirs {float(value):.9f}")

@@ -17,28 +17,29 @@ from manyarms.estimators import (
     ESLPI,
     IPS,
     IX,
-    LINES,
     LPI,
     LS,
     MIPS,
-    NAMES,
     PC,
     PWLL,
+    SNIPS,
     Distance,
     ESBeta,
     OffCEM,
     RegKL,
     RegKLLinear,
     SampleVariance,
-    SelfNormalisedIPS,
     cIPS,
     cLPI,
     named,
+    names,
+    summaries,
 )  # fmt: skip
-from manyarms.estimators.naming import KINDS, parameters_of
+from manyarms.estimators.naming import as_estimator, parameters_of
 from manyarms.logs.data import LoggedData
 from manyarms.policies import FixedPolicy
 from manyarms.rewards.linear import LinearModel
+from manyarms.weights import LogSmoothing
 
 K = 4
 MODEL = LinearModel(np.ones((K, 2)))
@@ -48,7 +49,7 @@ FULL = LoggedData(np.ones((3, 2)), [0, 1, 2], [0.0, 1.0, 0.5], K, [0.25] * 3, lo
 
 @pytest.mark.parametrize(
     "objective",
-    [cLPI(), ESLPI(), PWLL(lambda r, p: r), IPS(), cIPS(), ES(), ESBeta(), IX(), LS(), SelfNormalisedIPS(), DR(MODEL)],
+    [cLPI(), ESLPI(), PWLL(lambda r, p: r), IPS(), cIPS(), ES(), ESBeta(), IX(), LS(), SNIPS(), DR(MODEL)],
     ids=lambda o: o.name,
 )
 def test_propensities_are_asked_for(objective):
@@ -94,14 +95,17 @@ def test_groups_need_the_logging_policy(objective):
         (lambda: LS(-0.1), "smoothing"),
         (lambda: BPR(0), "negatives"),
         (lambda: PWLL(3), "g"),
-        (lambda: IPS("cips"), "correction"),
+        (lambda: IPS("nothing"), "correction"),
+        (lambda: IPS(0.1), "correction"),
+        (lambda: IPS(LogSmoothing(0.1), self_normalised=True), "self-normalised"),
+        (lambda: IPS("cips").correction, "tau"),
         (lambda: DR(MODEL, correction=LS(0.1).correction), "correction"),
         (lambda: MIPS(np.zeros((2, 2), int)), "labels"),
         (lambda: MIPS([]), "labels"),
         (lambda: PC(np.eye(K)), "k, radius"),
         (lambda: PC(np.eye(K), k=9), "k"),
         (lambda: SampleVariance(IPS(), -1.0), "weight"),
-        (lambda: SampleVariance(SelfNormalisedIPS(), 1.0), "objective"),
+        (lambda: SampleVariance(SNIPS(), 1.0), "objective"),
         (lambda: Distance("ips", 1.0), "objective"),
         (lambda: MIPS([0, 1, 1]).prepare(FULL), "labels"),
         (lambda: OffCEM([0, 1, 1, 1, 1], MODEL).prepare(FULL), "labels"),
@@ -136,7 +140,7 @@ def test_a_logging_policy_that_cannot_have_written_the_log():
     log = LoggedData(np.ones((2, 2)), [0, 3], [1.0, 1.0], K, [0.5, 0.5], logging=never)
     for objective in (MIPS(np.arange(K)), OffCEM(np.arange(K), MODEL), PC(np.eye(K), k=1)):
         with pytest.raises(InvalidInput, match="row 1"):
-            objective.prepare(log)
+            objective.prepare(log).computed(2)
     without = LoggedData(np.ones((2, 2)), [0, 3], [1.0, 1.0], K, logging=never)
     with pytest.raises(InvalidInput, match="row 1"):
         cLPI().prepare(without)
@@ -148,30 +152,47 @@ def test_propensities_may_come_from_the_logging_policy():
 
 
 def test_every_name_has_a_line_and_an_objective():
-    assert set(NAMES) == set(LINES) == set(KINDS)
+    assert set(names()) == set(summaries()) and all(summaries().values())
+    assert set(names()) - set(names(learnable=True)) == {"switch"}
     needed = {"model": MODEL, "labels": [0, 0, 1, 1], "embeddings": np.eye(K)}
-    for name in NAMES:
+    for name in names():
         told = {key: value for key, value in needed.items() if key in parameters_of(name)}
         if name == "pc":
             told["k"] = 2
-        objective = named(name, **told)
+        objective = named(name, told).resolved(10_000)
         assert objective.name == name
         assert objective.label.startswith(name)
         assert all(isinstance(value, (int, float)) for value in objective.settings.values())
-        objective.prepare(FULL)
-    assert named("CLPI", tau=0.3).settings == {"tau": 0.3}
-    assert type(named("potec", labels=[0, 1], model=MODEL)) is OffCEM
+        objective.prepare(FULL).computed(3)
+    assert named("CLPI", {"tau": 0.3}).settings == named("clpi:0.3").settings == {"tau": 0.3}
+    assert named("cips", {"tau": 0.3}).settings == named("ips-max:0.3").settings == {"tau": 0.3}
+    assert named("es").resolved(10_000).settings == {"alpha": pytest.approx(0.9)}
+    assert named("sn_cips:0.1").label == "sn-cips (tau=0.1)" and named("snips").name == "snips"
+    assert type(named("potec", {"labels": [0, 1], "model": MODEL})) is OffCEM
     assert SampleVariance(cIPS(0.1), 2.0).settings == {"tau": 0.1, "weight": 2.0}
     assert IPS(ES(0.3).correction).label == "es (alpha=0.3)"
     for name, parameters, what in (
-        ("of tomorrow", {}, "one of clpi"),
+        ("of tomorrow", {}, "one of .*clpi.*cips"),
+        ("sn-ls", {}, "one of"),
         ("clpi", {"beta": 1}, "beta.*tau"),
         ("lpi", {"tau": 1}, "none"),
+        ("lpi:0.1", {}, "no parameter"),
+        ("snips:0.1", {}, "no parameter"),
+        ("cips:much", {}, "cips:0.01"),
         ("dr", {}, "model"),
         ("mips", {}, "labels"),
     ):
         with pytest.raises(InvalidInput, match=what):
-            named(name, **parameters)
+            named(name, parameters)
+
+
+def test_what_is_no_estimator_is_refused_by_name():
+    for one in (cLPI(), "clpi", LPI(), RegKL(), BPR(), Distance(IPS(), 1.0), SampleVariance(IPS(), 1.0), "bpr:3"):
+        with pytest.raises(InvalidInput, match="an objective and not an estimator of a value"):
+            as_estimator(one)
+    for other in (3, None, ES(0.5).correction):
+        with pytest.raises(InvalidInput, match="estimators"):
+            as_estimator(other)
 
 
 def test_linear_models_show_their_weights_and_others_do_not():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from dense_terms import dense_terms, value_of
+from dense_answers import dense_answers, value_of
 from manyarms.errors import InvalidInput
 from manyarms.estimators import (
     BPR,
@@ -23,13 +23,14 @@ from manyarms.estimators import (
     MIPS,
     PC,
     PWLL,
+    SNIPS,
     Distance,
     ESBeta,
     OffCEM,
     RegKL,
     RegKLLinear,
     SampleVariance,
-    SelfNormalisedIPS,
+    SwitchDR,
     cIPS,
     cLPI,
 )  # fmt: skip
@@ -37,7 +38,7 @@ from manyarms.estimators.neighbours import Neighbours
 from manyarms.logs.data import LoggedData
 from manyarms.policies import SoftmaxPolicy
 from manyarms.rewards.linear import LinearModel
-from manyarms.weights import ClipWeights, ExponentialAlpha, Harmonic, Shrinkage
+from manyarms.weights import ClipPropensities, ClipWeights, ExponentialAlpha, Harmonic, Shrinkage
 
 N, K, D = 60, 9, 3
 
@@ -104,8 +105,20 @@ FORMULAS = {
     "ix": (lambda c: IX(0.2), lambda c: (c.p / (c.p0 + 0.2) * c.r).mean()),
     "ls, linear": (lambda c: LS(0.5), lambda c: (c.p / 0.5 * np.log1p(0.5 * c.r / c.p0)).mean()),
     "ls": (lambda c: LS(0.5, linear=False), lambda c: (np.log1p(0.5 * c.p / c.p0 * c.r) / 0.5).mean()),
-    "snips": (lambda c: SelfNormalisedIPS(), lambda c: (c.p / c.p0 * c.r).sum() / (c.p / c.p0).sum()),
+    "snips": (lambda c: SNIPS(), lambda c: (c.p / c.p0 * c.r).sum() / (c.p / c.p0).sum()),
+    "sn-cips": (
+        lambda c: IPS(ClipPropensities(0.1), self_normalised=True),
+        lambda c: (c.p / np.maximum(c.p0, 0.1) * c.r).sum() / (c.p / np.maximum(c.p0, 0.1)).sum(),
+    ),
+    "sn-harmonic": (
+        lambda c: SNIPS(Harmonic(0.3)),
+        lambda c: (c.p / (0.7 * c.p0 + 0.3 * c.p) * c.r).sum() / (c.p / (0.7 * c.p0 + 0.3 * c.p)).sum(),
+    ),
     "dm": (lambda c: DM(c.model), lambda c: c.expected.mean()),
+    "switch-dr": (
+        lambda c: SwitchDR(c.model, 1.2),
+        lambda c: (c.p / c.p0 * (c.p / c.p0 <= 1.2) * c.left + c.expected).mean(),
+    ),
     "dr": (lambda c: DR(c.model), lambda c: (c.p / c.p0 * c.left + c.expected).mean()),
     "dr, clipped": (
         lambda c: DR(c.model, tau=0.1),
@@ -144,7 +157,7 @@ def test_rows_that_are_not_active_have_no_part(name):
     rows = objective.prepare(case.log)
     found = []
     for active_only in (True, False):
-        value = objective.value(*dense_terms(rows, case.log.contexts, case.log_pi, active_only=active_only))
+        value = objective.value(*dense_answers(rows, case.log, case.log_pi, active_only=active_only))
         found.append((value.item(), torch.autograd.grad(value, case.scores, retain_graph=True)[0].numpy()))
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-12)
     np.testing.assert_allclose(found[0][1], found[1][1], atol=1e-14)
@@ -160,7 +173,7 @@ def test_batches_are_parts_of_the_log(name):
     objective = FORMULAS[name][0](case)
     rows = objective.prepare(case.log)
     order = case.rng.permutation(N).reshape(4, -1)
-    parts = [objective.value(*dense_terms(rows, case.log.contexts, case.log_pi, index=some)).item() for some in order]
+    parts = [objective.value(*dense_answers(rows, case.log, case.log_pi, index=some)).item() for some in order]
     np.testing.assert_allclose(np.mean(parts), FORMULAS[name][1](case), rtol=1e-10)
 
 
@@ -188,13 +201,11 @@ def test_bpr_ranks_the_rewarded_above_the_random():
 
 
 def test_bpr_at_equal_scores_has_half_the_slope_and_never_overflows():
-    rows = BPR().prepare(LoggedData([[1.0]], [0], [1.0], 2))
+    log = LoggedData([[1.0]], [0], [1.0], 2)
+    rows = BPR().prepare(log)
     for gap, slope in ((0.0, 0.5), (-800.0, 1.0), (800.0, 0.0)):
         scores = torch.tensor([[gap, 0.0]], dtype=torch.float64, requires_grad=True)
-        terms, batch = dense_terms(
-            rows, np.ones((1, 1)), scores.log_softmax(1), scores=scores, negatives=np.array([[1]])
-        )
-        value = BPR().value(terms, batch)
+        value = BPR().value(*dense_answers(rows, log, scores.log_softmax(1), scores=scores, negatives=np.array([[1]])))
         value.backward()
         assert np.isfinite(value.item())
         np.testing.assert_allclose(scores.grad[0], [slope, -slope], atol=1e-12)
@@ -204,7 +215,7 @@ def test_gradients_stay_finite_where_probabilities_vanish():
     """A logged action of probability exp(-2000): 0 in every precision, and a slope of 0 and not nothing over nothing."""
     log = LoggedData([[1.0]] * 2, [0, 1], [1.0, 1.0], 2, [0.5, 0.5])
     for objective in (IPS(), cIPS(0.1), ES(0.5), ESBeta(0.5), IX(0.1), LS(0.1), LS(0.1, linear=False),
-                      IPS(Harmonic(0.5)), IPS(Shrinkage(2.0)), SelfNormalisedIPS(), cLPI(0.1)):  # fmt: skip
+                      IPS(Harmonic(0.5)), IPS(Shrinkage(2.0)), SNIPS(), cLPI(0.1)):  # fmt: skip
         scores = torch.tensor([[-2000.0, 0.0], [-2000.0, 0.0]], dtype=torch.float64, requires_grad=True)
         value_of(objective, log, scores.log_softmax(1)).backward()
         assert torch.isfinite(scores.grad).all(), objective
@@ -242,7 +253,7 @@ def test_sample_variance_is_taken_off(seed):
     truth = each.mean() - 2 * np.sqrt(each.var(ddof=1) / N)
     np.testing.assert_allclose(value_of(objective, case.log, case.log_pi).item(), truth, rtol=1e-10)
     some = np.arange(20)
-    part = objective.value(*dense_terms(objective.prepare(case.log), case.log.contexts, case.log_pi, index=some))
+    part = objective.value(*dense_answers(objective.prepare(case.log), case.log, case.log_pi, index=some))
     truth = each[some].mean() - 2 * np.sqrt(each[some].var(ddof=1) / N)
     np.testing.assert_allclose(part.item(), truth, rtol=1e-10)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from dense_terms import dense_terms
+from dense_answers import dense_answers
 from manyarms.errors import InvalidInput
 from manyarms.estimators import (
     DM,
@@ -25,12 +25,12 @@ from manyarms.estimators import (
     MIPS,
     PC,
     PWLL,
+    SNIPS,
     ESBeta,
     FiniteProblem,
     OffCEM,
     RegKL,
     RegKLLinear,
-    SelfNormalisedIPS,
     cIPS,
     cLPI,
 )  # fmt: skip
@@ -55,9 +55,9 @@ def problem_of(seed, *, everywhere=False):
 def mean_value(objective, problem):
     """The objective's mean over all logs, as a function of log pi (NX, K)."""
     log = problem.log(ROUNDS)
-    rows = objective.prepare(log)
+    rows = objective.prepare(log).computed(len(log))
     at = log.contexts.argmax(axis=1)
-    return lambda log_pi: objective.value(*dense_terms(rows, log.contexts, log_pi[at]))
+    return lambda log_pi: objective.value(*dense_answers(rows, log, log_pi[at]))
 
 
 def logs(policy):
@@ -162,15 +162,15 @@ def test_two_stages_contain_the_oracle_of_offcem(seed):
 
 def test_snips_is_ips_where_everything_is_played():
     problem, *_ = problem_of(3, everywhere=True)
-    oracle = SelfNormalisedIPS().oracle(problem)
+    oracle = SNIPS().oracle(problem)
     np.testing.assert_array_equal(oracle, IPS().oracle(problem))
-    value = mean_value(SelfNormalisedIPS(), problem)
+    value = mean_value(SNIPS(), problem)
     policies = np.random.default_rng(0).dirichlet(np.full(K, 0.2), size=(200, NX))
     assert all(value(logs(policy)).item() <= value(logs(oracle)).item() + 1e-12 for policy in policies)
     partial, *_ = problem_of(0)
     assert partial.logging.min() == 0
     with pytest.raises(InvalidInput, match="never played"):
-        SelfNormalisedIPS().oracle(partial)
+        SNIPS().oracle(partial)
 
 
 def test_the_objectives_own_clusters_and_model_give_way_to_the_problems():

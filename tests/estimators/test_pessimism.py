@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from manyarms.errors import InvalidInput
-from manyarms.estimators import ES, IPS, IX, LS, Batch, Heuristic, PACBayes, Terms, cIPS
+from manyarms.estimators import ES, IPS, IX, LS, Answers, Batch, Heuristic, PACBayes, cIPS
 from manyarms.estimators.pessimism import ALPHAS, moments, width
 from manyarms.learning import learn
 from manyarms.learning.loop import _Run
-from manyarms.learning.settings import Settings
+from manyarms.learning.settings import TrainingSettings
 from manyarms.logs.data import LoggedData
 from manyarms.policies import SoftmaxPolicy
 from manyarms.policies.randomised import GaussianPolicy, MixedLogitPolicy, gaussian_kl
@@ -31,7 +31,7 @@ def made(rng):
     actions = np.array([rng.choice(K, p=row) for row in pi0])
     at = np.arange(B)
     rewards = (rng.random(B) < 0.6).astype(float)
-    terms = Terms(torch.tensor(np.log(pi[at, actions]))[:, None])
+    terms = Answers(torch.tensor(np.log(pi[at, actions]))[:, None])
     terms.probabilities, terms.divergence = torch.tensor(pi), torch.tensor(2.5, dtype=torch.float64)
     columns = {"reward": rewards, "propensity": pi0[at, actions], "rounds": np.full(B, N)}
     batch = Batch({name: torch.tensor(column) for name, column in columns.items()}, B, torch.tensor(pi0))
@@ -154,7 +154,7 @@ def test_a_step_follows_the_dense_gradient_of_bound_and_heuristic() -> None:
     """mu and log sigma against torch's own gradient of the whole expression, KL included."""
     log, index = a_log(), np.arange(40)
     start = np.random.default_rng(2).normal(size=(K, D))
-    settings = Settings(optimiser="sgd", precision="fp64")
+    settings = TrainingSettings(optimiser="sgd", precision="fp64")
     for objective in (PACBayes(ES(0.8), DELTA), PACBayes(cIPS(0.1), DELTA, "sakhi1")):
         run = _Run(log, GaussianPolicy(start, 0.8), objective, settings, torch.device("cpu"))
         run.trainable.engine.log_sigma.beta += 0.3  # away from the prior
@@ -167,11 +167,11 @@ def test_a_step_follows_the_dense_gradient_of_bound_and_heuristic() -> None:
         logs = torch.special.log_ndtr(gaps)
         density = torch.exp(-(gaps**2) / 2) / math.sqrt(2 * math.pi)
         pi = (density * (logs.sum(-1, keepdim=True) - logs).exp()).sum(0) * (t[1] - t[0])
-        terms = Terms(pi.log().gather(1, torch.tensor(log.actions[index])[:, None]))
+        terms = Answers(pi.log().gather(1, torch.tensor(log.actions[index])[:, None]))
         terms.probabilities = pi
         ratio = 2 * (log_sigma - math.log(0.8))
         terms.divergence = ((mu - torch.tensor(start)) ** 2).sum() / (2 * 0.64) + K * D / 2 * (ratio.exp() - 1 - ratio)
-        columns = {name: torch.tensor(column[index]) for name, column in run.rows.columns.items()}
+        columns = {name: torch.tensor(column[index]) for name, column in run.asked.columns.items()}
         pi0 = torch.softmax(x @ torch.tensor(log.logging.actions).T, 1)
         value = objective.value(terms, Batch(columns, 40, pi0))
         for_mu, for_sigma = torch.autograd.grad(-value, [mu, log_sigma])
@@ -185,11 +185,13 @@ def test_a_step_follows_the_dense_gradient_of_bound_and_heuristic() -> None:
 
 def test_the_divergence_is_the_exact_gaussian_one() -> None:
     log, start = a_log(), np.random.default_rng(2).normal(size=(K, D))
-    run = _Run(log, GaussianPolicy(start, 0.8), PACBayes(ES(0.8)), Settings(precision="fp64"), torch.device("cpu"))
+    run = _Run(
+        log, GaussianPolicy(start, 0.8), PACBayes(ES(0.8)), TrainingSettings(precision="fp64"), torch.device("cpu")
+    )
     engine = run.trainable.engine
     engine.table.beta += 0.1
     engine.log_sigma.beta -= 0.5
-    terms = engine.forward(run._asked(np.arange(4), torch.arange(4), 0, np.random.default_rng(0)), run.question)
+    terms = engine.forward(run._batch(np.arange(4), 4, 0, np.random.default_rng(0)), run.request)
     sigma = 0.8 * math.exp(-0.5)
     assert float(terms.divergence.detach()) == pytest.approx(gaussian_kl(start + 0.1, sigma, start, 0.8))
 

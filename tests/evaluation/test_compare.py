@@ -8,7 +8,8 @@ from scipy import stats
 
 from manyarms import weights
 from manyarms.errors import InvalidInput
-from manyarms.evaluation import IPS, choose, difference, evaluate, intervals, tune
+from manyarms.estimators import IPS
+from manyarms.evaluation import choose, difference, evaluate, intervals, tune
 from manyarms.policies import FixedPolicy, SoftmaxPolicy, UniformPolicy
 
 
@@ -132,14 +133,14 @@ def test_choices_that_cannot_be_are_refused(problem, rng):
 # ---- tuning --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", list(weights.FAMILIES))
+@pytest.mark.parametrize("family", [name for name, kind in weights.CORRECTIONS.items() if kind.parameter])
 @pytest.mark.parametrize("whole", [False, True], ids=["logged propensities", "pi0 of all actions"])
 def test_tuning_follows_its_rule(problem, rng, family, whole):
     log = problem.log(400, rng, logging=problem.logging if whole else None)
     p = problem.policy.probabilities_of(log.contexts, log.actions)
     slope, mse = tune(problem.policy, log, family, rule="slope"), tune(problem.policy, log, family)
     assert slope.trials == mse.trials
-    kind = weights.FAMILIES[family]
+    kind = weights.CORRECTIONS[family]
     assert sorted(t.parameter for t in slope.trials) == pytest.approx(sorted(kind.grid(400)))
     for trial in slope.trials:
         correction = kind.make(trial.parameter)
@@ -180,7 +181,7 @@ def test_tuned_estimates_beat_plain_ones_where_weights_are_heavy(new_problem):
         problem = new_problem(seed, gap=2.5)
         log = problem.log(100, rng)
         found = tune(problem.policy, log, "ips-min")
-        chosen, ips = evaluate(problem.policy, log, [found.estimator, IPS("ips")], replicates=0).estimates
+        chosen, ips = evaluate(problem.policy, log, [found.estimator, IPS()], replicates=0).estimates
         tuned.append(chosen.value - problem.truth)
         plain.append(ips.value - problem.truth)
     assert np.square(tuned).mean() < 0.8 * np.square(plain).mean()

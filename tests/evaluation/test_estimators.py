@@ -7,9 +7,24 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from manyarms.errors import InvalidInput
-from manyarms.evaluation import DM, DR, IPS, MIPS, PC, SWITCH, Neighbours, OffCEM, Settings, cluster_actions, evaluate
+from manyarms.estimators import (
+    DM,
+    DR,
+    IPS,
+    MIPS,
+    PC,
+    SNIPS,
+    SWITCH,
+    Neighbours,
+    OffCEM,
+    SwitchDR,
+    cIPS,
+    cLPI,
+    cluster_actions,
+)
+from manyarms.evaluation import evaluate, row_terms
 from manyarms.logs.data import LoggedData
-from manyarms.weights import ClipPropensities, ClipWeights, LogSmoothing, NoCorrection, Weighting, named
+from manyarms.weights import ClipPropensities, ClipWeights, LogSmoothing, NoCorrection
 
 LABELS = np.array([0, 1, 1, 2, 0, 2, 2])
 FAMILY = {
@@ -79,14 +94,14 @@ def test_with_a_reward_model(case):
         DM(model): expected,
         DR(model): w * (r - r_hat) + expected,
         DR(model, 0.2): p / np.maximum(q, 0.2) * (r - r_hat) + expected,
-        DR(model, ClipWeights(1.3)): np.minimum(w, 1.3) * (r - r_hat) + expected,
+        DR(model, correction=ClipWeights(1.3)): np.minimum(w, 1.3) * (r - r_hat) + expected,
         SWITCH(model, 1.2): w * r * (w <= 1.2) + far,
-        SWITCH(model, 1.2, doubly_robust=True): w * (r - r_hat) * (w <= 1.2) + expected,
+        SwitchDR(model, 1.2): w * (r - r_hat) * (w <= 1.2) + expected,
         MIPS(C): w_c * r,
         OffCEM(C, model): w_c * (r - r_hat) + expected,
     }
     for estimator, terms in truth.items():
-        np.testing.assert_allclose(estimator.terms(problem.policy, log).values, terms, atol=1e-10)
+        np.testing.assert_allclose(row_terms(problem.policy, log, estimator).values, terms, atol=1e-10)
     found = evaluate(problem.policy, log, list(truth), replicates=0)
     for estimate, terms in zip(found.estimates, truth.values(), strict=True):
         assert estimate.value == pytest.approx(terms.mean(), abs=1e-10)
@@ -103,22 +118,22 @@ def test_policy_convolution(case):
         mass0 = np.stack([problem.pi0[:, near].sum(axis=1) for near in lists], axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
             terms = (mass / mass0)[i, log.actions] * log.rewards
-        np.testing.assert_allclose(estimator.terms(problem.policy, log).values, terms, atol=1e-10)
+        np.testing.assert_allclose(row_terms(problem.policy, log, estimator).values, terms, atol=1e-10)
 
 
 def test_special_cases_agree(case):
     problem, log, _ = case
-    ips = IPS("ips").terms(problem.policy, log).values
+    ips = row_terms(problem.policy, log, IPS()).values
     alone = [MIPS(np.arange(7)), PC(problem.embeddings, k=1), PC(problem.embeddings, radius=1e-9)]
-    for estimator in [*alone, SWITCH(problem.model, 1e9, doubly_robust=False)]:
-        terms = estimator.terms(problem.policy, log).values
+    for estimator in [*alone, SWITCH(problem.model, 1e9)]:
+        terms = row_terms(problem.policy, log, estimator).values
         if estimator.name == "switch":  # the model only speaks for what is never played
             far = problem.pi[:, problem.pi0[0] == 0].sum()
             assert (far == 0 and np.allclose(terms, ips, atol=1e-10)) or (far > 0 and terms.mean() > ips.mean())
         else:
             np.testing.assert_allclose(terms, ips, atol=1e-10)
     for estimator in (MIPS(np.zeros(7, dtype=int)), PC(problem.embeddings, k=7)):
-        np.testing.assert_allclose(estimator.terms(problem.policy, log).values, log.rewards, atol=1e-10)
+        np.testing.assert_allclose(row_terms(problem.policy, log, estimator).values, log.rewards, atol=1e-10)
 
 
 def test_chunks_make_no_difference(case):
@@ -168,7 +183,7 @@ def test_a_log_that_cannot_serve_is_refused_with_the_reason(problem, rng):
         SWITCH(problem.model, 2.0),
     ):
         with pytest.raises(InvalidInput, match="all actions"):
-            estimator.terms(problem.policy, only_logged)
+            row_terms(problem.policy, only_logged, estimator)
     with pytest.raises(InvalidInput, match="all actions"):
         evaluate(problem.policy, only_logged, ["cips"], bias=True)
     bare = LoggedData(problem.contexts[i], a, r, 7)
@@ -178,13 +193,13 @@ def test_a_log_that_cannot_serve_is_refused_with_the_reason(problem, rng):
     order = np.argsort(-problem.pi0, axis=1)[:, :3]
     cut = problem.log_of(i, a, r, support=order[i], support_probabilities=np.take_along_axis(problem.pi0, order, 1)[i])
     with pytest.raises(InvalidInput, match="row 0"):
-        MIPS(LABELS).terms(problem.policy, cut)
+        row_terms(problem.policy, cut, MIPS(LABELS))
     for estimator, what in (
         (MIPS(LABELS[:4]), "labels"),
         (PC(problem.embeddings[:4], k=2), "embeddings"),
     ):
         with pytest.raises(InvalidInput, match=what):
-            estimator.terms(problem.policy, only_logged)
+            row_terms(problem.policy, only_logged, estimator)
 
 
 def test_propensities_can_come_from_the_logging_policy(problem, rng):
@@ -192,28 +207,44 @@ def test_propensities_can_come_from_the_logging_policy(problem, rng):
     log = LoggedData(problem.contexts[i], a, r, 7, logging=problem.logging)
     known = problem.log_of(i, a, r)
     np.testing.assert_allclose(
-        IPS("ips").terms(problem.policy, log).values, IPS("ips").terms(problem.policy, known).values, atol=1e-12
+        row_terms(problem.policy, log, IPS()).values, row_terms(problem.policy, known, IPS()).values, atol=1e-12
     )
 
 
-def test_settings_can_be_given_by_hand(problem, rng):
+def test_bias_terms_can_be_left_out(problem, rng):
     log = problem.log(80, rng, logging=problem.logging)
-    terms = IPS(ClipPropensities(0.1)).terms(problem.policy, log, Settings((0.0, 1.0), 0.01, bias=False))
-    assert terms.span == (0.0, 10.0) and terms.high is None
+    clipped = IPS(ClipPropensities(0.1))
+    assert row_terms(problem.policy, log, clipped, bias=False).high is None
+    assert row_terms(problem.policy, log, clipped).high is not None
+    assert clipped.span((0.0, 1.0), 0.01) == (0.0, 10.0)
 
 
 def test_names_and_labels(problem, rng):
     assert IPS("cips").resolved(10_000).label == "cips (tau=0.01)"
-    assert IPS(named("snips")).name == "snips"
-    assert IPS(Weighting(NoCorrection())).label == "ips"
+    assert SNIPS().name == "snips" and SNIPS("cips").resolved(10_000).label == "sn-cips (tau=0.01)"
+    assert IPS(NoCorrection()).label == "ips"
     assert DR(problem.model, 0.1).label == "dr, cips (tau=0.1)"
-    for bad in (lambda: IPS("nothing"), lambda: IPS(NoCorrection(), 0.1), lambda: DR(problem.model, LogSmoothing(0.1))):
+    for bad in (
+        lambda: IPS("nothing"),
+        lambda: SNIPS(LogSmoothing(0.1)),
+        lambda: DR(problem.model, correction=LogSmoothing(0.1)),
+    ):
         with pytest.raises(InvalidInput):
             bad()
     with pytest.raises(InvalidInput, match="estimators"):
         evaluate(problem.policy, problem.log(9, rng), ["cips:a lot"])
     with pytest.raises(InvalidInput, match="log"):
         evaluate(problem.policy, "rounds.csv")
+
+
+def test_objectives_are_the_estimators(problem, rng):
+    """What `learn` climbs is what `evaluate` averages; what is no estimator is refused by name."""
+    log = problem.log(200, rng, logging=problem.logging)
+    found = evaluate(problem.policy, log, [IPS(), cIPS(0.1), "cips:0.1"])
+    assert found.estimates[1].value == found.estimates[2].value and found["ips"].unbiased
+    for one in (cLPI(0.1), "clpi", "bpr"):
+        with pytest.raises(InvalidInput, match=r"(clpi|bpr), an objective and not an estimator of a value"):
+            evaluate(problem.policy, log, [one])
 
 
 # ---- neighbours ----------------------------------------------------------------------------------------------------------
@@ -246,6 +277,6 @@ def test_clusters_are_learned(problem, rng):
     labels = cluster_actions(centres[truth] + 0.1 * rng.standard_normal((30, 3)), 3, seed=1)
     assert len(np.unique(labels)) == 3
     assert all(len(np.unique(labels[truth == c])) == 1 for c in range(3))
-    assert MIPS.learned(problem.embeddings, 3).label == "mips (3 clusters)"
+    assert MIPS.learned(problem.embeddings, 3).label == "mips (clusters=3)"
     with pytest.raises(InvalidInput, match="clusters"):
         cluster_actions(np.eye(3), 4)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import manyarms as ma
-from manyarms.evaluation import DM, DR, MIPS, PC, evaluate, quality, true_value
+from manyarms.estimators import DM, DR, MIPS, PC
+from manyarms.evaluation import evaluate, quality, true_value
 from manyarms.evaluation.quality import draw_log
 from manyarms.logs import LoggedData, ParquetLog, to_parquet
 from manyarms.policies import EpsilonMixture, SoftmaxPolicy, UniformPolicy

@@ -11,7 +11,8 @@ import pytest
 import manyarms as ma
 from manyarms.cli import evaluation as command
 from manyarms.errors import DataError, InvalidInput, StorageError
-from manyarms.evaluation import MIPS, evaluate, open_policy, save_policy
+from manyarms.estimators import MIPS
+from manyarms.evaluation import evaluate, open_policy, save_policy
 from manyarms.evaluation.tables import as_data
 from manyarms.logs import LoggedData, read_csv, to_csv, to_parquet
 from manyarms.policies import FixedPolicy, SoftmaxPolicy
@@ -34,7 +35,7 @@ def test_table(evaluated):
     assert "an interval for the estimator's mean" in str(evaluated)
     with pytest.raises(InvalidInput, match="snips"):
         evaluated["nothing"]
-    assert evaluated["mips (2 clusters)"].name == "mips"
+    assert evaluated["mips (clusters=2)"].name == "mips"
 
 
 def test_page_is_whole_and_self_contained(evaluated, tmp_path):

@@ -7,18 +7,21 @@ import pytest
 from scipy import stats
 
 from manyarms.errors import InvalidInput
-from manyarms.evaluation import DM, DR, IPS, MIPS, PC, SWITCH, OffCEM, evaluate
-from manyarms.evaluation.terms import Settings
+from manyarms.estimators import DM, DR, IPS, MIPS, PC, SWITCH, OffCEM, SwitchDR, named
+from manyarms.evaluation import evaluate, row_terms
+from manyarms.evaluation.passes import plan, survey
 from manyarms.rewards.bayesian import Clipped, LinearModel
 
 LABELS = np.array([0, 0, 1, 1, 2, 2, 2])
+CORRECTED = (
+    "ips", "cips:0.1", "ips-min:3", "es:0.5", "es-beta:0.5", "ix:0.1", "harmonic:0.2", "shrinkage:2", "ls:0.5", "ls-linear:0.5",
+)  # fmt: skip
 
 
 def estimators(model, embeddings):
     return [
-        IPS("ips"), IPS("cips", 0.1), IPS("ips-min", 3.0), IPS("es", 0.5), IPS("ix", 0.1), IPS("harmonic", 0.2),
-        IPS("shrinkage", 2.0), IPS("ls", 0.5), DM(model), DR(model), DR(model, 0.1), SWITCH(model, 2.0),
-        SWITCH(model, 2.0, doubly_robust=True), MIPS(LABELS), OffCEM(LABELS, model), PC(embeddings, k=3),
+        *(named(name) for name in CORRECTED), DM(model), DR(model), DR(model, 0.1), SWITCH(model, 2.0), SwitchDR(model, 2.0),
+        MIPS(LABELS), OffCEM(LABELS, model), PC(embeddings, k=3),
     ]  # fmt: skip
 
 
@@ -32,26 +35,29 @@ def test_every_term_lies_in_the_span_that_is_stated(new_problem, rewards, bias):
         log = problem.log(300, rng, logging=problem.logging)
         log = log.with_notes(rewards=low + (high - low) * rng.beta(0.3, 0.3, size=300))
         model = Clipped(LinearModel(3 * rng.standard_normal((7, log.dim))), low, high)
-        settings = Settings(rewards, float(problem.pi0.min()), bias)
+        told = {"reward_range": rewards, "propensity_floor": float(problem.pi0.min()), "bias": bias}
         for estimator in estimators(model, problem.embeddings):
-            terms = estimator.terms(problem.policy, log, settings)
-            assert terms.span is not None, estimator.label
-            slack = 1e-9 * (1 + max(map(abs, terms.span)))
-            assert terms.span[0] - slack <= terms.values.min(), estimator.label
-            assert terms.values.max() <= terms.span[1] + slack, estimator.label
-            if terms.low is not None and terms.high is not None and terms.span_with_bias is not None:
-                assert terms.span_with_bias[0] - slack <= terms.low.min(), estimator.label
-                assert terms.high.max() <= terms.span_with_bias[1] + slack, estimator.label
+            terms = row_terms(problem.policy, log, estimator, **told)
+            todo = plan(survey(log), [estimator], **told)
+            span, wide = todo.span(0), todo.span(0, with_bias=True)
+            assert span is not None, estimator.label
+            slack = 1e-9 * (1 + max(map(abs, span)))
+            assert span[0] - slack <= terms.values.min(), estimator.label
+            assert terms.values.max() <= span[1] + slack, estimator.label
+            assert (terms.high is None) == (not bias or not estimator.bias_sums())
+            if terms.low is not None and terms.high is not None and wide is not None:
+                assert wide[0] - slack <= terms.low.min(), estimator.label
+                assert terms.high.max() <= wide[1] + slack, estimator.label
 
 
 def test_nothing_is_known_of_the_terms_without_a_floor_or_bounds(problem, rng):
     log = problem.log(50, rng, logging=problem.logging)
     free = LinearModel(rng.standard_normal((7, log.dim)))
     for estimator in (DM(free), DR(free), OffCEM(LABELS, free)):
-        assert estimator.terms(problem.policy, log, Settings((0.0, 1.0), 0.1)).span is None
-    for estimator in (IPS("ips"), MIPS(LABELS), PC(problem.embeddings, k=3)):
-        assert estimator.terms(problem.policy, log, Settings((0.0, 1.0), 0.0)).span is None
-        assert estimator.terms(problem.policy, log, Settings(None, 0.1)).span is None
+        assert estimator.span((0.0, 1.0), 0.1) is None
+    for estimator in (IPS(), MIPS(LABELS), PC(problem.embeddings, k=3)):
+        assert estimator.span((0.0, 1.0), 0.0) is None
+        assert estimator.span(None, 0.1) is None
 
 
 def test_a_clipped_model_is_the_model_inside_its_bounds(rng):
@@ -89,7 +95,7 @@ def test_estimators_with_a_model_go_by_names(problem, rng):
     found = evaluate(problem.policy, log, ["dm", "dr", "dr:0.1", "switch:2", "switch-dr"], model=problem.model)
     same = [
         DM(problem.model), DR(problem.model), DR(problem.model, 0.1), SWITCH(problem.model, 2.0),
-        SWITCH(problem.model, doubly_robust=True),
+        SwitchDR(problem.model),
     ]  # fmt: skip
     direct = evaluate(problem.policy, log, same)
     assert [e.value for e in found.estimates] == [e.value for e in direct.estimates]

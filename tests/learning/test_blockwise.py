@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyarms.learning import log_probability
-from manyarms.learning.blockwise import Groups, Upstream, exponentiate, measure, pull
+from manyarms.learning.blockwise import Upstream, exponentiate, measure, pull
 
 SHAPES = st.tuples(st.integers(1, 9), st.integers(2, 40), st.integers(1, 7), st.integers(1, 45), st.integers(0, 10**6))
 
@@ -72,7 +72,7 @@ def test_groups_and_expectations_and_their_gradients(shape, scale) -> None:
     draw = torch.Generator().manual_seed(seed + 1)
     labels = torch.randint(0, 4, (actions,), generator=draw)
     labels[0] = 0
-    groups = Groups(labels, labels[torch.randint(0, actions, (rows,), generator=draw)])
+    groups = labels, labels[torch.randint(0, actions, (rows,), generator=draw)]
     table = torch.randn(rows, actions, generator=draw, dtype=h.dtype)
     by_group, by_value = (torch.randn(rows, generator=draw, dtype=h.dtype) for _ in range(2))
     single = torch.randn(rows, generator=draw, dtype=h.dtype)
@@ -80,7 +80,7 @@ def test_groups_and_expectations_and_their_gradients(shape, scale) -> None:
 
     a, b = h.clone().requires_grad_(), beta.clone().requires_grad_()
     log_pi = torch.log_softmax(a @ b.T, dim=1)
-    inside = labels == groups.wanted[:, None]
+    inside = labels == groups[1][:, None]
     log_mass = torch.where(inside, log_pi, -torch.inf).logsumexp(1)
     expectation = (log_pi.exp() * table).sum(1)
     value = (by_value * expectation + single * log_pi[torch.arange(rows), own]).sum()
@@ -108,8 +108,8 @@ def test_a_safe_pass_equals_the_careful_one() -> None:
     assert torch.allclose(measure(h, beta, safe=True).log_z, measure(h, beta).log_z, rtol=1e-12)
 
 
-@pytest.mark.parametrize(("room", "kept_from"), [(0, None), (8 * 30, 72), (8 * 50, 54), (8 * 101, 0), (10**6, 0)])
-def test_exponentials_that_stay_change_nothing_and_are_used(room, kept_from) -> None:
+@pytest.mark.parametrize(("room", "stored_from"), [(0, None), (8 * 30, 72), (8 * 50, 54), (8 * 101, 0), (10**6, 0)])
+def test_exponentials_that_stay_change_nothing_and_are_used(room, stored_from) -> None:
     """What fits is kept from a whole block on; the second pass takes it from the store, and not from beta again."""
     h, beta, ids = problem(8, 101, 4, seed=2)
     upstream = Upstream(torch.arange(8), ids[:, 0], torch.randn(8, dtype=h.dtype))
@@ -118,16 +118,16 @@ def test_exponentials_that_stay_change_nothing_and_are_used(room, kept_from) -> 
         found, got = measure(h, beta, safe=True, size=18, store=store), torch.zeros_like(beta)
         for_h = pull(h, table, found, upstream, safe=True, size=18, store=store, want_h=True,
                      receive=lambda first, last, block: got[first:last].copy_(block))  # fmt: skip
-        return found.kept_from, got, for_h
+        return found.stored_from, got, for_h
 
     store = torch.empty(room, dtype=h.dtype) if room else None
     first, with_store, for_h = gradients(store, beta)
-    assert first == kept_from
+    assert first == stored_from
     _, without, for_h_without = gradients(None, beta)
     assert torch.allclose(with_store, without, rtol=1e-12) and torch.allclose(for_h, for_h_without, rtol=1e-12)
-    if kept_from is not None:  # another table in the second pass shows where its scores come from
+    if stored_from is not None:  # another table in the second pass shows where its scores come from
         _, other, _ = gradients(store, beta * 2)
-        assert torch.allclose(other[kept_from:], without[kept_from:], rtol=1e-12)
+        assert torch.allclose(other[stored_from:], without[stored_from:], rtol=1e-12)
 
 
 def test_exponentials_in_place_are_right_to_rounding() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from dense_terms import dense_terms
+from dense_answers import dense_answers
 from manyarms.errors import InvalidInput
 from manyarms.estimators import (
     BPR,
@@ -20,6 +20,7 @@ from manyarms.estimators import (
     LS,
     MIPS,
     PC,
+    SNIPS,
     Distance,
     ESBeta,
     Heuristic,
@@ -27,14 +28,13 @@ from manyarms.estimators import (
     RegKL,
     RegKLLinear,
     SampleVariance,
-    SelfNormalisedIPS,
     cIPS,
     cLPI,
 )  # fmt: skip
 from manyarms.learning import optimisers
 from manyarms.learning.loop import _Run
 from manyarms.learning.optimisers import Table
-from manyarms.learning.settings import Settings
+from manyarms.learning.settings import TrainingSettings
 from manyarms.logs.data import LoggedData
 from manyarms.policies import SoftmaxPolicy, TopSoftmaxPolicy
 from manyarms.policies.encoders import Layers, Projection
@@ -87,7 +87,7 @@ def a_log(seed=1) -> LoggedData:
 
 OBJECTIVES = [
     LPI(), cLPI(0.1), ESLPI(0.7), RegKL(0.5), RegKLLinear(0.5), IPS(), cIPS(0.2), ES(0.6), ESBeta(0.5), IX(0.1),
-    SelfNormalisedIPS(), LS(0.2), LS(0.2, linear=False), DM(LinearRewards()), DR(LinearRewards()), DR(Bent()), MIPS(LABELS),
+    SNIPS(), LS(0.2), LS(0.2, linear=False), DM(LinearRewards()), DR(LinearRewards()), DR(Bent()), MIPS(LABELS),
     OffCEM(LABELS, LinearRewards()), PC(BETA, k=4), SampleVariance(cIPS(0.1), 0.3),
 ]  # fmt: skip
 POLICIES = {
@@ -116,7 +116,7 @@ def dense_gradients(run, policy, objective, log, index):
     if isinstance(policy, SupportSoftmaxPolicy) and rows.model is not None:
         # -inf times a finite value: the dense sum must not see it
         log_pi = log_pi.clamp(min=-1e4)
-    terms, batch = dense_terms(rows, log.contexts, log_pi, index=index)
+    terms, batch = dense_answers(rows, log, log_pi, index=index)
     value = objective.value(terms, batch)
     wanted = [beta] + ([] if module is None else [p for p in module.parameters() if p.requires_grad])
     found = torch.autograd.grad(-value, wanted, allow_unused=True)
@@ -130,7 +130,7 @@ PAIRS = [
 
 
 def test_neighbours_outside_the_support_are_refused() -> None:
-    run = _Run(a_log(), POLICIES["listed"], PC(BETA, k=4), Settings(), torch.device("cpu"))
+    run = _Run(a_log(), POLICIES["listed"], PC(BETA, k=4), TrainingSettings(), torch.device("cpu"))
     with pytest.raises(InvalidInput, match="support"):
         run._step(np.arange(ROWS), 0, 0, 0, 0.1)
 
@@ -139,7 +139,7 @@ def test_neighbours_outside_the_support_are_refused() -> None:
 def test_a_step_follows_the_dense_gradient(objective, kind) -> None:
     policy, log, index = POLICIES[kind], a_log(), np.arange(5, 37)
     train = "both" if policy.encoder is not None else "actions"
-    settings = Settings(optimiser="sgd", precision="fp64", train=train, learning_rate=1.0)
+    settings = TrainingSettings(optimiser="sgd", precision="fp64", train=train, learning_rate=1.0)
     run = _Run(log, policy, objective, settings, torch.device("cpu"))
     value, (for_beta, *for_encoder) = dense_gradients(run, policy, objective, log, index)
     before = run.trainable.parameters()
@@ -164,14 +164,14 @@ def test_clusters_follow_the_dense_gradient(objective) -> None:
         log = log.rows(np.flatnonzero(plays))
         index = np.arange(len(log))
     policy = TwoStagePolicy(start, LABELS, MODEL)
-    settings = Settings(optimiser="sgd", precision="fp64", learning_rate=1.0)
+    settings = TrainingSettings(optimiser="sgd", precision="fp64", learning_rate=1.0)
     run = _Run(log, policy, objective, settings, torch.device("cpu"))
     clusters = torch.tensor(start, requires_grad=True)
     x = torch.tensor(log.contexts)
     by_cluster = torch.log_softmax(x @ clusters.T, dim=1)
     best = torch.as_tensor(policy.best_actions(log.contexts)[0])
     log_pi = torch.full((len(log), K), -1e4, dtype=torch.float64).scatter(1, best, by_cluster)
-    terms, batch = dense_terms(objective.prepare(log), log.contexts, log_pi, index=index)
+    terms, batch = dense_answers(objective.prepare(log), log, log_pi, index=index)
     value = objective.value(terms, batch)
     (gradient,) = torch.autograd.grad(-value, clusters)
     got = run._step(index, 0, 0, 0, 1.0)
@@ -183,7 +183,7 @@ def test_clusters_follow_the_dense_gradient(objective) -> None:
 def test_an_encoder_of_a_randomised_policy_follows_its_gradient(policy) -> None:
     """h counts in the means of the scores, h^T mu, and in their spread, sigma ||h||: differences of the objective say so."""
     log, index, W = a_log(), np.arange(ROWS), np.random.default_rng(2).normal(size=(D, D))
-    settings = Settings(optimiser="sgd", precision="fp64", train="encoder", learn_sigma=False)
+    settings = TrainingSettings(optimiser="sgd", precision="fp64", train="encoder", learn_sigma=False)
 
     def run(weights):
         start = policy(BETA, 0.7, encoder=Projection(weights))
@@ -201,7 +201,7 @@ def test_an_encoder_of_a_randomised_policy_follows_its_gradient(policy) -> None:
 
 def test_bpr_follows_its_dense_gradient_with_the_same_negatives() -> None:
     log, index, policy = a_log(), np.arange(ROWS), SoftmaxPolicy(BETA)
-    run = _Run(log, policy, BPR(), Settings(optimiser="sgd", precision="fp64"), torch.device("cpu"))
+    run = _Run(log, policy, BPR(), TrainingSettings(optimiser="sgd", precision="fp64"), torch.device("cpu"))
     rows = BPR().prepare(log)
     active = index if rows.active is None else index[rows.active]
     drawn = np.random.default_rng([0, 0, 0]).integers(0, K, (len(active), rows.negatives))
@@ -209,7 +209,7 @@ def test_bpr_follows_its_dense_gradient_with_the_same_negatives() -> None:
     negatives[active] = drawn
     beta = torch.tensor(BETA, requires_grad=True)
     scores = torch.tensor(log.contexts) @ beta.T
-    terms, batch = dense_terms(rows, log.contexts, torch.log_softmax(scores, 1), scores=scores, negatives=negatives)
+    terms, batch = dense_answers(rows, log, torch.log_softmax(scores, 1), scores=scores, negatives=negatives)
     (gradient,) = torch.autograd.grad(-BPR().value(terms, batch), beta)
     run._step(index, 0, 0, 0, 1.0)
     np.testing.assert_allclose(BETA - run.trainable.parameters()["beta"], gradient.numpy(), rtol=1e-8, atol=1e-12)
@@ -218,10 +218,12 @@ def test_bpr_follows_its_dense_gradient_with_the_same_negatives() -> None:
 def test_rows_without_weight_count_in_the_batch_and_nowhere_else() -> None:
     """The same batch with its zero rows computed densely gives the same step; 1/B stays."""
     log, index = a_log(), np.arange(ROWS)
-    run = _Run(log, SoftmaxPolicy(BETA), LPI(), Settings(optimiser="sgd", precision="fp64"), torch.device("cpu"))
-    assert 0 < run.rows.active.sum() < ROWS
-    terms, batch = dense_terms(
-        run.rows, log.contexts, torch.log_softmax(torch.tensor(log.contexts @ BETA.T), 1), active_only=False
+    run = _Run(
+        log, SoftmaxPolicy(BETA), LPI(), TrainingSettings(optimiser="sgd", precision="fp64"), torch.device("cpu")
+    )
+    assert 0 < run.asked.active.sum() < ROWS
+    terms, batch = dense_answers(
+        run.asked, log, torch.log_softmax(torch.tensor(log.contexts @ BETA.T), 1), active_only=False
     )
     assert batch.size == ROWS
     assert float(run._step(index, 0, 0, 0, 1.0)) == pytest.approx(float(LPI().value(terms, batch)), rel=1e-12)
@@ -233,7 +235,7 @@ def test_distance_pulls_to_the_start() -> None:
         log,
         SoftmaxPolicy(BETA),
         Distance(cLPI(0.1), 3.0),
-        Settings(optimiser="sgd", precision="fp64"),
+        TrainingSettings(optimiser="sgd", precision="fp64"),
         torch.device("cpu"),
     )
     assert run.trainable.table.pull == pytest.approx(2 * 3.0 / ROWS)
@@ -245,7 +247,7 @@ def test_distance_pulls_to_the_start() -> None:
 def test_two_pulls_are_the_gradients_of_both(towards, l2) -> None:
     """l2/2 ||theta - a||^2 and l1 ||theta - start||^2 of the heuristic objective, away from the start."""
     log, moved, temperature = a_log(), BETA + 0.3, 0.5
-    settings = Settings(optimiser="sgd", precision="fp64", l2=l2, towards=towards)
+    settings = TrainingSettings(optimiser="sgd", precision="fp64", l2=l2, towards=towards)
     policy = SoftmaxPolicy(BETA, temperature=temperature)
     table = _Run(log, policy, Heuristic(cIPS(0.1), distance=0.7), settings, torch.device("cpu")).trainable.table
     table.beta.copy_(torch.tensor(moved))
@@ -302,7 +304,7 @@ def test_lazy_adam_is_torchs_sparse_adam() -> None:
 
 def test_a_model_of_clusters_must_be_the_policys_own() -> None:
     log, policy = a_log(), TwoStagePolicy(np.zeros((5, D)), LABELS, MODEL + 1)
-    run = _Run(log, policy, OffCEM(LABELS, LinearRewards()), Settings(), torch.device("cpu"))
+    run = _Run(log, policy, OffCEM(LABELS, LinearRewards()), TrainingSettings(), torch.device("cpu"))
     with pytest.raises(InvalidInput, match="reward model"):
         run._step(np.arange(5), 0, 0, 0, 0.1)
 
@@ -312,8 +314,8 @@ def test_linear_models_of_the_package_are_recognised() -> None:
 
     model = dm_frequentist(a_log())
     assert isinstance(model, LinearModel)
-    run = _Run(a_log(), SoftmaxPolicy(BETA), DM(model), Settings(precision="fp64"), torch.device("cpu"))
-    assert run.question.model_weights is not None
+    run = _Run(a_log(), SoftmaxPolicy(BETA), DM(model), TrainingSettings(precision="fp64"), torch.device("cpu"))
+    assert run.request.model.weights is not None
 
 
 @pytest.mark.parametrize("kind", POLICIES)
@@ -322,7 +324,7 @@ def test_a_batch_without_any_weight_moves_nothing_at_first(kind, optimiser) -> N
     """All rewards of the batch are 0: no row is left, and the first step has no momentum either."""
     policy, log = POLICIES[kind], a_log()
     silent = np.flatnonzero(log.rewards == 0)[:5]
-    settings = Settings(optimiser=optimiser, precision="fp64", train="actions")
+    settings = TrainingSettings(optimiser=optimiser, precision="fp64", train="actions")
     run = _Run(log, policy, cLPI(0.1), settings, torch.device("cpu"))
     before = run.trainable.parameters()["beta"]
     assert float(run._step(silent, 0, 0, 0, 0.1)) == 0.0
@@ -332,5 +334,7 @@ def test_a_batch_without_any_weight_moves_nothing_at_first(kind, optimiser) -> N
 def test_a_batch_of_clusters_without_any_weight() -> None:
     log = a_log()
     silent = np.flatnonzero(log.rewards == 0)[:5]
-    run = _Run(log, TwoStagePolicy(np.ones((5, D)), LABELS, MODEL), MIPS(LABELS), Settings(), torch.device("cpu"))
+    run = _Run(
+        log, TwoStagePolicy(np.ones((5, D)), LABELS, MODEL), MIPS(LABELS), TrainingSettings(), torch.device("cpu")
+    )
     assert float(run._step(silent, 0, 0, 0, 0.1)) == 0.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import subprocess
 import sys
 
@@ -10,8 +12,31 @@ import pytest
 import torch
 
 from manyarms.errors import InvalidInput
-from manyarms.estimators import DM, ES, IPS, LPI, MIPS, PWLL, Distance, FiniteProblem, PACBayes, RegKL, cIPS, cLPI
-from manyarms.learning import SampledSoftmax, TopProposal, TorchEncoder, gradient_gap, learn, loop
+from manyarms.estimators import (
+    DM,
+    ES,
+    IPS,
+    LPI,
+    MIPS,
+    PWLL,
+    SWITCH,
+    Distance,
+    FiniteProblem,
+    PACBayes,
+    RegKL,
+    SwitchDR,
+    cIPS,
+    cLPI,
+)  # fmt: skip
+from manyarms.learning import (
+    SampledSoftmax,
+    TopProposal,
+    TorchEncoder,
+    TrainingSettings,
+    gradient_gap,
+    learn,
+    loop,
+)
 from manyarms.logs.data import LoggedData
 from manyarms.policies import SoftmaxPolicy, TopSoftmaxPolicy, load
 from manyarms.policies.encoders import Layers, Projection
@@ -310,13 +335,38 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_checkpoint(tmp_path)
         ({"schedule": "stairs"}, "schedule"),
         ({"train": "encoder"}, "no encoder"),
         ({"patience": 2}, "a validation or a score"),
-        ({"rate": 2}, "'rate'"),
         ({"l2": 1.0, "towards": "moon"}, "towards"),
     ],
 )
 def test_bad_settings(change, message) -> None:
     with pytest.raises(InvalidInput, match=message):
         learn(a_log(), START, LPI(), device="cpu", **change)
+
+
+def test_every_setting_is_an_argument_with_its_default() -> None:
+    given = inspect.signature(learn).parameters
+    for field in dataclasses.fields(TrainingSettings):
+        assert given[field.name].default == field.default and given[field.name].kind is inspect.Parameter.KEYWORD_ONLY
+        assert given[field.name].annotation == field.type
+    assert not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in given.values())
+    with pytest.raises(TypeError, match="'rate'"):
+        learn(a_log(), START, LPI(), device="cpu", rate=2)
+
+
+def test_what_can_only_be_evaluated_is_not_learned() -> None:
+    for objective in (SWITCH(Guess(np.zeros(K)), 2.0), Distance(SWITCH(Guess(np.zeros(K)), 2.0), 1.0)):
+        with pytest.raises(InvalidInput, match="evaluated and not learned"):
+            learn(a_log(), START, objective, device="cpu")
+    assert learn(a_log(), START, SwitchDR(Guess(np.arange(K) / K)), epochs=1, device="cpu").objective.startswith(
+        "switch-dr"
+    )
+
+
+def test_parameters_that_were_left_open_follow_their_rule() -> None:
+    result = learn(a_log(), START, IPS("cips"), epochs=1, device="cpu")
+    assert result.objective == "cips (tau=0.0577)"
+    given = learn(a_log(), START, cIPS(300**-0.5), epochs=1, device="cpu")
+    same(result, given)
 
 
 def test_bad_logs_and_policies() -> None:

@@ -39,6 +39,7 @@ TABLE = [
 ]
 ids = [row[0].name for row in TABLE]
 CORRECTIONS = [row[0] for row in TABLE]
+TYPES = {kind: name for name, kind in weights.CORRECTIONS.items()}
 
 probability = st.floats(1e-6, 1.0)
 
@@ -123,22 +124,34 @@ def test_torch_tensors_work_and_have_gradients(correction):
     assert bool(torch.isfinite(pi.grad).all())
 
 
-def test_names():
-    for name in weights.NAMES:
-        assert weights.named(name, rows=10_000).name == name
-    assert weights.named("es", rows=10_000).correction.alpha == pytest.approx(0.9)
-    assert weights.named("ips-max", 0.1) == weights.named("cips", 0.1)
-    assert weights.named("sn-cips", 0.1).name == "sn-cips"
-    for name, family in weights.FAMILIES.items():
-        grid = family.grid(1000)
-        assert len(set(grid)) == len(grid) and all(family.make(p).name == name for p in grid)
-    for bad in ("nothing", "sn-ls"):
-        with pytest.raises(InvalidInput, match="name"):
-            weights.named(bad, rows=10)
-    with pytest.raises(InvalidInput, match="parameter"):
-        weights.named("snips", 0.1)
-    with pytest.raises(InvalidInput, match="tau"):
-        weights.named("cips")
+def test_names_rules_and_grids():
+    assert [one.name for one in CORRECTIONS] == [TYPES[type(one)] for one in CORRECTIONS]
+    assert set(weights.CORRECTIONS) == {one.name for one in CORRECTIONS}
+    assert weights.CORRECTIONS["es"].make(rows=10_000).settings["alpha"] == pytest.approx(0.9)
+    assert weights.CORRECTIONS["ips-max"] is ClipPropensities
+    for name, kind in weights.CORRECTIONS.items():
+        assert kind.name == name and kind.summary
+        if kind.parameter is None:
+            with pytest.raises(InvalidInput, match="parameter"):
+                kind.make(0.1)
+            continue
+        assert kind.parameter in kind.rule or name == "ips-min"
+        assert kind.make(rows=10_000) == kind(kind.default(10_000))
+        grid = kind.grid(1000)
+        assert len(set(grid)) == len(grid) and all(kind.make(p).settings == {kind.parameter: p} for p in grid)
+        with pytest.raises(InvalidInput, match=kind.parameter):
+            kind.make()
+
+
+def test_logarithms_of_weights(rng):
+    log_pi, pi0 = np.log(rng.uniform(0, 1, 50)), rng.uniform(1e-3, 1, 50)
+    for correction in CORRECTIONS:
+        if not correction.depends_on_reward:
+            wanted = np.log(correction.weight(np.exp(log_pi), pi0))
+            np.testing.assert_allclose(correction.log_weight(log_pi, pi0), wanted, rtol=1e-10, atol=1e-12)
+        r = rng.uniform(0.1, 1, 50)
+        wanted = correction.terms(np.exp(log_pi), pi0, r)
+        np.testing.assert_allclose(correction.terms_from_log(log_pi, pi0, r), wanted, rtol=1e-10)
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,9 @@ from manyarms.certificates.passes import summarise
 from manyarms.certificates.prior import Prior, Randomised, require_other_rows
 from manyarms.certificates.summaries import Summary
 from manyarms.errors import InvalidInput
-from manyarms.estimators.logging_policy import require_whole, whole_logging
-from manyarms.evaluation.collecting import survey
+from manyarms.estimators.logging_policy import full_propensities as whole_logging
+from manyarms.estimators.logging_policy import require_full_propensities as require_whole
+from manyarms.evaluation.passes import survey
 from manyarms.logs.data import LoggedData, LogSource
 from manyarms.policies.base import Policy
 from manyarms.policies.randomised import MixedLogitPolicy

@@ -17,7 +17,8 @@ from manyarms._base.typing import Array
 from manyarms.certificates.passes import unit_rewards, unit_weight
 from manyarms.certificates.summaries import Averages, Summary
 from manyarms.errors import InvalidInput
-from manyarms.estimators.logging_policy import CellFunction, Cells, logged_propensities, require_whole
+from manyarms.estimators.logging_policy import CellFunction, Cells, logged_propensities
+from manyarms.estimators.logging_policy import require_full_propensities as require_whole
 from manyarms.logs.data import CHUNK, LogSource
 from manyarms.policies.randomised import MixedLogitPolicy
 from manyarms.policies.simple import UniformPolicy

@@ -12,7 +12,8 @@ from manyarms._base import validate
 from manyarms._base.typing import Array
 from manyarms.certificates.summaries import Averages, Smoothed, Summary
 from manyarms.errors import InvalidInput
-from manyarms.estimators.logging_policy import CellFunction, Cells, logged_propensities, require_whole
+from manyarms.estimators.logging_policy import CellFunction, Cells, logged_propensities
+from manyarms.estimators.logging_policy import require_full_propensities as require_whole
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
 from manyarms.policies.base import Policy, row_blocks
 from manyarms.policies.randomised import MixedLogitPolicy

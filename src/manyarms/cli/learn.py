@@ -10,7 +10,7 @@ from rich.console import Console
 
 from manyarms.cli.options import Action, Context, DropMissing, Group, Log, Propensity, Reward, columns_of
 from manyarms.errors import InvalidInput
-from manyarms.estimators.naming import LINES
+from manyarms.estimators import summaries
 
 USUAL = "clpi"
 POTEC = "offcem on a policy in two stages: a cluster, then its best action by the reward model"
@@ -61,8 +61,9 @@ bound. manyarms certify OUT ANOTHER-LOG, or OUT LOG --prior OUT/prior after --pe
 
 def register(app: typer.Typer) -> None:
     """Add the command of this module."""
-    width = max(map(len, LINES))
-    lines = [f"  {name:{width}}  {line}" for name, line in (LINES | {"potec": POTEC}).items()]
+    objectives = summaries(learnable=True) | {"potec": POTEC}
+    width = max(map(len, objectives))
+    lines = [f"  {name:{width}}  {line}" for name, line in objectives.items()]
     bounds = [f"  {name:{width}}  {line}" for name, line in PESSIMISM.items()]
     # rich keeps line ends inside a paragraph, which then breaks twice
     paragraphs = [text.replace("\n", " ") for text in EXPLAINED.strip().split("\n\n")]

@@ -1,66 +1,114 @@
-"""Estimates for large action spaces as objectives: weights of clusters or neighbourhoods in place of single actions.
+"""Estimators for large action spaces: weights of clusters or neighbourhoods in place of single actions.
 
     MIPS      1/n sum_i pi(C_i|X_i) / pi0(C_i|X_i) R_i                                      (thesis, lines 2090-2102)
     OffCEM    1/n sum_i pi(C_i|X_i) / pi0(C_i|X_i) (R_i - r_hat(X_i, A_i)) + E_pi[r_hat]    (thesis, lines 2104-2111)
     PC        1/n sum_i pi(N(A_i)|X_i) / pi0(N(A_i)|X_i) R_i                                (thesis, lines 2128-2143)
 
 POTEC is OffCEM for a TwoStagePolicy (thesis, lines 2113-2126). All need pi0 of every action at each context: a logging
-policy, or a support whose probabilities sum to 1.
+policy, or a support whose probabilities sum to 1. Their variance is small, and their bias is what the actions of one group
+differ in.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from manyarms._base.typing import AnyArray, Array, Bools, Ints
+from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.estimators.base import Batch, RowObjective, Rows, Tensor, Terms, some_rows
-from manyarms.estimators.logging_policy import RewardModel, require_whole
-from manyarms.estimators.models import checked_model, no_ids
+from manyarms.estimators.base import (
+    OBJECTIVES,
+    Answers,
+    Estimator,
+    LogColumns,
+    Range,
+    Request,
+    Tensor,
+    some_rows,
+    weighted_span,
+)
+from manyarms.estimators.logging_policy import Predictor, require_full_propensities
 from manyarms.estimators.neighbours import Neighbours, cluster_actions
 from manyarms.estimators.oracles import FiniteProblem, greedy, group_means, predictions, proportional, same_group
+from manyarms.estimators.predictions import bounds_of, checked_model, residual_range
 from manyarms.logs.data import LoggedData
+from manyarms.weights import NoCorrection
 
 LISTED = 1 << 20  # neighbours in a block of rows
 ROUNDS = 1 << 14  # rows whose groups' masses are taken at a time
 
 
-class MIPS(RowObjective):
-    """Marginalised IPS: labels (K,) give the cluster of each action; `MIPS.learned` finds them by k-means.
+class _Grouped(Estimator):
+    """Weights are ratios of both policies' masses of a group; a group that was played has at least the floor's probability."""
 
-    The best policy plays the cluster with the largest mean reward under pi0, and within it any action: the oracle here plays
-    them all alike (thesis, lines 2094-2102, 4871-4888).
-    """
+    def span(self, rewards: Range | None, floor: float) -> Range | None:
+        return weighted_span(NoCorrection().bound(floor), rewards, (0.0, 0.0))
 
-    name: ClassVar[str] = "mips"
+
+class _Clustered(_Grouped):
+    """Clusters of actions, given by labels (K,)."""
 
     def __init__(self, labels: npt.ArrayLike) -> None:
         self.labels = _codes(labels)
+
+    @property
+    def settings(self) -> dict[str, float]:
+        return {"clusters": float(self.labels.max() + 1)}
+
+    def weights(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
+        return answers.mass / columns["propensity"]
+
+    def wanted(self, log: LoggedData) -> Ints:
+        """The cluster of each logged action, (n,)."""
+        if len(self.labels) != log.action_count:
+            expected = f"one for each of the log's {log.action_count} actions"
+            raise InvalidInput("labels", f"{len(self.labels)} labels", expected)
+        require_full_propensities(log, self.name)
+        return self.labels[log.actions]
+
+    def propensities(self, log: LoggedData, wanted: Ints, index: Ints) -> Array:
+        """pi0(C_i|x_i) of some rows, (b,)."""
+        out = np.empty(len(index))
+        for start in range(0, len(index), ROUNDS):
+            part = index[start : start + ROUNDS]
+            rows = log if len(part) == len(log) else log.rows(part)
+            out[start : start + ROUNDS] = require_full_propensities(rows, self.name).group_mass(
+                self.labels, wanted[part]
+            )
+        return _some_probability(out, index, "group")
+
+
+@OBJECTIVES.register("mips")
+class MIPS(_Clustered):
+    """Marginalised IPS: labels (K,) give the cluster of each action; `MIPS.learned` finds them by k-means.
+
+    Unbiased where the actions of a cluster have the same mean reward. The best policy plays the cluster with the largest mean
+    reward under pi0, and within it any action: the oracle here plays them all alike (thesis, lines 2094-2102, 4871-4888).
+    """
+
+    name: ClassVar[str] = "mips"
+    summary: ClassVar[str] = "inverse propensity scoring of clusters of actions"
 
     @classmethod
     def learned(cls, embeddings: npt.ArrayLike, clusters: int, *, seed: int = 0) -> MIPS:
         """With clusters by k-means on embeddings (K, d)."""
         return cls(cluster_actions(embeddings, clusters, seed=seed))
 
+    def prepare(self, log: LoggedData) -> Request:
+        wanted = self.wanted(log)
+        columns: LogColumns = {"reward": log.rewards, "propensity": partial(self.propensities, log, wanted)}
+        return Request(columns, logged=False, active=some_rows(log.rewards), labels=self.labels, wanted=wanted)
+
+    def terms(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
+        return self.weights(answers, columns) * columns["reward"]
+
     @property
-    def settings(self) -> dict[str, float]:
-        return {"clusters": float(self.labels.max() + 1)}
-
-    def prepare(self, log: LoggedData) -> Rows:
-        wanted = _wanted(self.labels, log)
-        active = some_rows(log.rewards)
-        columns = {
-            "reward": log.rewards,
-            "propensity": _group_propensities(self.labels, wanted, log, self.name, active),
-        }
-        return Rows(no_ids(len(log)), columns, active, self.labels, wanted)
-
-    def contributions(self, terms: Terms, batch: Batch) -> Tensor:
-        assert terms.group_log_mass is not None
-        return terms.group_log_mass.exp() / batch.columns["propensity"] * batch.columns["reward"]
+    def note(self) -> str:
+        return "unbiased only where the actions of a cluster have the same mean reward"
 
     def oracle(self, problem: FiniteProblem) -> Array:
         """All actions of the best cluster alike."""
@@ -68,36 +116,40 @@ class MIPS(RowObjective):
         return proportional(greedy(group_means(problem, labels, problem.rewards)) @ same_group(labels))
 
 
-class OffCEM(RowObjective):
+@OBJECTIVES.register("offcem", "potec")
+class OffCEM(_Clustered):
     """Conjunct effect modelling: clusters' weights for what a model leaves over, plus the model's value.
 
-    The best policy plays the action with the largest r_hat(x, a) plus the mean of r - r_hat under pi0 in its cluster (thesis,
-    lines 2108-2111, 4890-4893); a TwoStagePolicy contains it (thesis, lines 4895-4941).
+    Unbiased where the model gets the differences within each cluster right. The best policy plays the action with the largest
+    r_hat(x, a) plus the mean of r - r_hat under pi0 in its cluster (thesis, lines 2108-2111, 4890-4893); a TwoStagePolicy
+    contains it (thesis, lines 4895-4941).
     """
 
     name: ClassVar[str] = "offcem"
+    summary: ClassVar[str] = "doubly robust at the level of clusters; with a two-stage policy this is POTEC"
 
-    def __init__(self, labels: npt.ArrayLike, model: RewardModel) -> None:
-        self.labels = _codes(labels)
+    def __init__(self, labels: npt.ArrayLike, model: Predictor) -> None:
+        super().__init__(labels)
         self.model = model
 
-    @property
-    def settings(self) -> dict[str, float]:
-        return {"clusters": float(self.labels.max() + 1)}
-
-    def prepare(self, log: LoggedData) -> Rows:
-        wanted = _wanted(self.labels, log)
+    def prepare(self, log: LoggedData) -> Request:
+        wanted = self.wanted(log)
         model = checked_model(self.model, log)
-        columns = {
+        columns: LogColumns = {
             "residual": log.rewards - model.predict(log.contexts, log.actions),
-            "propensity": _group_propensities(self.labels, wanted, log, self.name, None),
+            "propensity": partial(self.propensities, log, wanted),
         }
-        return Rows(no_ids(len(log)), columns, None, self.labels, wanted, model)
+        return Request(columns, logged=False, labels=self.labels, wanted=wanted, model=model)
 
-    def contributions(self, terms: Terms, batch: Batch) -> Tensor:
-        assert terms.group_log_mass is not None and terms.expectation is not None
-        weight = terms.group_log_mass.exp() / batch.columns["propensity"]
-        return weight * batch.columns["residual"] + terms.expectation
+    def terms(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
+        return self.weights(answers, columns) * columns["residual"] + answers.expectation
+
+    @property
+    def note(self) -> str:
+        return "unbiased only where the model gets the differences within each cluster right"
+
+    def span(self, rewards: Range | None, floor: float) -> Range | None:
+        return weighted_span(NoCorrection().bound(floor), residual_range(rewards, self.model), bounds_of(self.model))
 
     def oracle(self, problem: FiniteProblem) -> Array:
         """The largest r_hat plus its cluster's mean error."""
@@ -106,14 +158,19 @@ class OffCEM(RowObjective):
         return greedy(r_hat + group_means(problem, labels, problem.rewards - r_hat))
 
 
-class PC(RowObjective):
+@OBJECTIVES.register("pc")
+class PC(_Grouped):
     """Policy convolution: weights of neighbourhoods of embeddings (K, f), the k nearest or all within less than a radius.
 
-    The best policy plays the action a with the largest sum of pi0(b|x) r(x, b) / pi0(N(b)|x) over the b that have a among
-    their neighbours (thesis, lines 4943-4958; the text's lines 2141-2143 sum over N(a), the same where being near is mutual).
+    An action is its own neighbour (k = 1 is IPS; thesis, lines 4771-4775). Unbiased only in special cases (k = 1; or, k = K,
+    where all actions have one mean reward). The best policy plays the action a with the largest sum of
+    pi0(b|x) r(x, b) / pi0(N(b)|x) over the b that have a among their neighbours (thesis, lines 4943-4958; the text's lines
+    2141-2143 sum over N(a), the same where being near is mutual).
     """
 
     name: ClassVar[str] = "pc"
+    summary: ClassVar[str] = "inverse propensity scoring of neighbourhoods of actions"
+    parameter: ClassVar[str | None] = "k"
 
     def __init__(self, embeddings: npt.ArrayLike, *, k: int | None = None, radius: float | None = None) -> None:
         self.neighbours = Neighbours(embeddings, k=k, radius=radius)
@@ -123,26 +180,35 @@ class PC(RowObjective):
         near = self.neighbours
         return {"k": float(near.k)} if near.k is not None else {"radius": float(near.radius or 0.0)}
 
-    def prepare(self, log: LoggedData) -> Rows:
+    def prepare(self, log: LoggedData) -> Request:
         count = len(self.neighbours.embeddings)
         if count != log.action_count:
             raise InvalidInput("embeddings", f"{count} rows", f"one for each of the log's {log.action_count} actions")
-        whole, active = require_whole(log, self.name), some_rows(log.rewards)
-        used = np.arange(len(log)) if active is None else np.flatnonzero(active)
-        lists = _Lists(self.neighbours, log.actions, used)
-        propensities = np.ones(len(log))
-        step = max(1, LISTED // max(1, lists.longest))
-        for start in range(0, len(used), step):
-            index = used[start : start + step]
-            ids = lists(index)
-            mass = whole.of_many(index, np.maximum(ids, 0)) * (ids >= 0)
-            propensities[index] = mass.sum(axis=1)
-        _refuse_nothing(propensities, "neighbourhood")
-        return Rows(lists, {"reward": log.rewards, "propensity": propensities}, active)
+        require_full_propensities(log, self.name)
+        lists = _NeighbourLists(self.neighbours, log.actions)
+        columns: LogColumns = {"reward": log.rewards, "propensity": partial(self._propensities, log, lists)}
+        return Request(columns, logged=False, ids=lists, active=some_rows(log.rewards))
 
-    def contributions(self, terms: Terms, batch: Batch) -> Tensor:
-        mass = terms.log_probability.exp().sum(1)
-        return mass / batch.columns["propensity"] * batch.columns["reward"]
+    def _propensities(self, log: LoggedData, lists: _NeighbourLists, index: Ints) -> Array:
+        """pi0(N(A_i)|x_i) of some rows, (b,)."""
+        known, out = require_full_propensities(log, self.name), np.empty(len(index))
+        step = max(1, LISTED // max(1, lists.longest(index)))
+        for start in range(0, len(index), step):
+            part = index[start : start + step]
+            ids = lists(part)
+            mass = known.of_many(part, np.maximum(ids, 0)) * (ids >= 0)
+            out[start : start + step] = mass.sum(axis=1)
+        return _some_probability(out, index, "neighbourhood")
+
+    def terms(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
+        return self.weights(answers, columns) * columns["reward"]
+
+    def weights(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
+        return answers.pi.sum(1) / columns["propensity"]
+
+    @property
+    def note(self) -> str:
+        return "biased by what neighbours differ in"
 
     def oracle(self, problem: FiniteProblem) -> Array:
         """The largest sum over the neighbourhoods that an action is in."""
@@ -159,61 +225,47 @@ class PC(RowObjective):
         return out
 
 
-class _Lists:
-    """Neighbours of the actions that some rows of a log played, side by side; rows ask for theirs by number."""
+class _NeighbourLists:
+    """Neighbours of the actions that the rows of a log played; rows ask for theirs by number, and none is looked for twice."""
 
-    def __init__(self, neighbours: Neighbours, actions: Ints, rows: Ints) -> None:
-        played, place = np.unique(actions[rows], return_inverse=True)
-        self._place = np.zeros(len(actions), dtype=np.int64)
-        self._place[rows] = place
-        found = [ids for _, ids in neighbours.lists(played)]
-        self._sizes = np.array([len(ids) for ids in found], dtype=np.int64)
-        self._starts = np.cumsum(self._sizes) - self._sizes
-        self._flat = np.concatenate(found) if found else np.empty(0, dtype=np.int64)
-        self.longest = int(self._sizes.max(initial=0))
+    def __init__(self, neighbours: Neighbours, actions: Ints) -> None:
+        self._neighbours, self._actions = neighbours, actions
+        self._found: dict[int, Ints] = {}
 
     def __call__(self, index: Ints) -> Ints:
         """(b, m): neighbours of the actions of some rows, as wide as the longest list among them, -1 behind the others."""
-        if not len(index):
-            return np.empty((0, 0), dtype=np.int64)
-        place = self._place[index]
-        columns = np.arange(int(self._sizes[place].max()))
-        real = columns < self._sizes[place][:, None]
-        return np.where(real, self._flat[np.where(real, self._starts[place][:, None] + columns, 0)], -1)
+        lists, place = self._lists(index)
+        out = np.full((len(lists), max(map(len, lists), default=0)), -1, dtype=np.int64)
+        for row, ids in zip(out, lists, strict=True):
+            row[: len(ids)] = ids
+        return out[place]
+
+    def longest(self, index: Ints) -> int:
+        """The length of the longest list among some rows."""
+        return max(map(len, self._lists(index)[0]), default=0)
+
+    def _lists(self, index: Ints) -> tuple[list[Ints], Ints]:
+        """The lists of the distinct actions of some rows, and the place of each row's own."""
+        played, place = np.unique(self._actions[index], return_inverse=True)
+        new = np.array([action for action in played.tolist() if action not in self._found], dtype=np.int64)
+        self._found.update(self._neighbours.lists(new))
+        return [self._found[action] for action in played.tolist()], place
 
 
 def _codes(labels: npt.ArrayLike) -> Ints:
-    """Labels of any kind as whole numbers from 0."""
+    """Labels of any kind as whole numbers from 0; the same array where they are that already."""
     array: AnyArray = np.asarray(labels)
     if array.ndim != 1 or not len(array) or array.dtype.kind not in "iubSU":
         raise InvalidInput("labels", f"shape {array.shape} and type {array.dtype}", "one label for each action, (K,)")
-    return np.asarray(np.unique(array, return_inverse=True)[1], dtype=np.int64)
+    codes = np.asarray(np.unique(array, return_inverse=True)[1], dtype=np.int64)
+    return array if array.dtype == np.int64 and np.array_equal(array, codes) else codes
 
 
-def _wanted(labels: Ints, log: LoggedData) -> Ints:
-    if len(labels) != log.action_count:
-        expected = f"one for each of the log's {log.action_count} actions"
-        raise InvalidInput("labels", f"{len(labels)} labels", expected)
-    return labels[log.actions]
-
-
-def _group_propensities(labels: Ints, wanted: Ints, log: LoggedData, purpose: str, active: Bools | None) -> Array:
-    """pi0(C_i|x_i), (n,); 1 in rows that are not active, where nobody asks."""
-    require_whole(log, purpose)
-    used = np.arange(len(log)) if active is None else np.flatnonzero(active)
-    out = np.ones(len(log))
-    for start in range(0, len(used), ROUNDS):
-        index = used[start : start + ROUNDS]
-        out[index] = require_whole(log.rows(index), purpose).group_mass(labels, wanted[index])
-    _refuse_nothing(out, "group")
-    return out
-
-
-def _refuse_nothing(mass: Array, what: str) -> None:
-    if not mass.min() > 0:
-        row = int(np.argmin(mass))
-        came = f"no probability for the {what} of the action played in row {row}"
+def _some_probability(mass: Array, index: Ints, what: str) -> Array:
+    if len(mass) and not mass.min() > 0:
+        came = f"no probability for the {what} of the action played in row {int(index[np.argmin(mass)])}"
         raise InvalidInput("log", came, "a logging policy that can play what it played")
+    return mass
 
 
 __all__ = ["MIPS", "PC", "OffCEM"]

@@ -15,18 +15,20 @@ The best policy of U_g has pi(a|x) in proportion to pi0(a|x) E[g(R, pi0(a|x)) | 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 import numpy as np
 
 from manyarms._base import validate
+from manyarms._base.arrays import logaddexp
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
-from manyarms.estimators.base import Batch, RowObjective, Rows, Tensor, Terms, some_rows
+from manyarms.estimators.base import OBJECTIVES, Answers, Request, RowObjective, Tensor, some_rows
 from manyarms.estimators.logging_policy import logged_propensities
 from manyarms.estimators.oracles import FiniteProblem, greedy, proportional
 from manyarms.logs.data import LoggedData
+from manyarms.weights import ClipPropensities, Correction, ExponentialAlpha
 
 Weight = Callable[[Array, Array], Array]
 """g: rewards (n,) and propensities (n,) to weights (n,) of at least 0."""
@@ -44,7 +46,7 @@ class WeightedLikelihood(RowObjective):
     def weight(self, rewards: Array, propensities: Array) -> Array:
         """g(r, p0), elementwise."""
 
-    def prepare(self, log: LoggedData) -> Rows:
+    def prepare(self, log: LoggedData) -> Request:
         pi0 = logged_propensities(log, self.label) if self.needs_propensities else np.ones(len(log))
         weights = self.weight(log.rewards, pi0)
         if weights.shape != (len(log),):
@@ -55,10 +57,10 @@ class WeightedLikelihood(RowObjective):
             came = f"a weight of {weights[row]:g} at row {row}, where the reward is {log.rewards[row]:g}"
             advice = "finite weights of at least 0 (for negative rewards log.with_unit_rewards() rescales them)"
             raise InvalidInput("g", came, advice)
-        return Rows(log.actions[:, None], {"weight": weights}, active=some_rows(weights), rising=True)
+        return Request({"weight": weights}, active=some_rows(weights), rising=True)
 
-    def contributions(self, terms: Terms, batch: Batch) -> Tensor:
-        return batch.columns["weight"] * terms.log_probability[:, 0]
+    def terms(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
+        return columns["weight"] * answers.log_pi[:, 0]
 
     def oracle(self, problem: FiniteProblem) -> Array:
         """In proportion to pi0(a|x) E[g | x, a]."""
@@ -91,48 +93,57 @@ class PWLL(WeightedLikelihood):
         return np.asarray(self._g(rewards, propensities), dtype=np.float64)
 
 
+@OBJECTIVES.register("lpi")
 class LPI(WeightedLikelihood):
     """Local policy improvement: R log pi; best policy in proportion to r(x, a) pi0(a|x). Needs no propensities."""
 
     name: ClassVar[str] = "lpi"
+    summary: ClassVar[str] = "log-likelihood weighted by r; needs no propensities"
     needs_propensities = False
 
     def weight(self, rewards: Array, propensities: Array) -> Array:
         return rewards
 
 
-class cLPI(WeightedLikelihood):
+class CorrectedLPI(WeightedLikelihood):
+    """LPI with weights of a correction that is linear in pi: R w_hat / pi log pi."""
+
+    def __init__(self, correction: Correction) -> None:
+        self.correction = correction
+
+    @property
+    def settings(self) -> dict[str, float]:
+        return self.correction.settings
+
+    def weight(self, rewards: Array, propensities: Array) -> Array:
+        return self.correction.weight(rewards, propensities)  # linear: what it is for pi = 1, times r
+
+
+@OBJECTIVES.register("clpi")
+class cLPI(CorrectedLPI):
     """Clipped LPI: R / max(pi0, tau) log pi, 0 <= tau <= 1; best policy ~ r(x, a) pi0 / max(pi0, tau)."""
 
     name: ClassVar[str] = "clpi"
+    summary: ClassVar[str] = "log-likelihood weighted by r / max(p0, tau): concave, and the first to try"
+    parameter: ClassVar[str | None] = "tau"
 
     def __init__(self, tau: float = 0.01) -> None:
-        self.tau = validate.probability("tau", tau)
-
-    @property
-    def settings(self) -> dict[str, float]:
-        return {"tau": self.tau}
-
-    def weight(self, rewards: Array, propensities: Array) -> Array:
-        return rewards / np.maximum(propensities, self.tau)
+        super().__init__(ClipPropensities(tau))
 
 
-class ESLPI(WeightedLikelihood):
+@OBJECTIVES.register("es-lpi", "eslpi")
+class ESLPI(CorrectedLPI):
     """LPI with exponential smoothing: R / pi0^alpha log pi, 0 <= alpha <= 1; best policy ~ r(x, a) pi0^(1 - alpha)."""
 
     name: ClassVar[str] = "es-lpi"
+    summary: ClassVar[str] = "log-likelihood weighted by r / p0^alpha"
+    parameter: ClassVar[str | None] = "alpha"
 
     def __init__(self, alpha: float = 0.5) -> None:
-        self.alpha = validate.probability("alpha", alpha)
-
-    @property
-    def settings(self) -> dict[str, float]:
-        return {"alpha": self.alpha}
-
-    def weight(self, rewards: Array, propensities: Array) -> Array:
-        return rewards / propensities**self.alpha
+        super().__init__(ExponentialAlpha(alpha))
 
 
+@OBJECTIVES.register("regkl")
 class RegKL(WeightedLikelihood):
     """exp(R / beta) log pi for rewards in [0, 1]; best policy ~ E[exp(R / beta) | x, a] pi0(a|x). Needs no propensities.
 
@@ -140,6 +151,8 @@ class RegKL(WeightedLikelihood):
     """
 
     name: ClassVar[str] = "regkl"
+    summary: ClassVar[str] = "log-likelihood weighted by exp(r / beta); needs no propensities"
+    parameter: ClassVar[str | None] = "beta"
     needs_propensities = False
 
     def __init__(self, beta: float = 1.0) -> None:
@@ -154,7 +167,7 @@ class RegKL(WeightedLikelihood):
     def settings(self) -> dict[str, float]:
         return {"beta": self.beta}
 
-    def prepare(self, log: LoggedData) -> Rows:
+    def prepare(self, log: LoggedData) -> Request:
         log.require("unit_rewards", purpose=self.name)
         return super().prepare(log)
 
@@ -162,19 +175,22 @@ class RegKL(WeightedLikelihood):
         return np.exp(rewards / self.beta)
 
 
+@OBJECTIVES.register("regkl-lin", "regkl-linear")
 class RegKLLinear(RegKL):
     """RegKL-LIN: exp(R / beta) pi, RegKL without its log; the best policy plays one action, the same weight's largest."""
 
     name: ClassVar[str] = "regkl-lin"
+    summary: ClassVar[str] = "regkl without its logarithm, for comparison"
 
-    def contributions(self, terms: Terms, batch: Batch) -> Tensor:
-        return batch.columns["weight"] * terms.log_probability[:, 0].exp()
+    def terms(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
+        return columns["weight"] * answers.pi[:, 0]
 
     def oracle(self, problem: FiniteProblem) -> Array:
         """The action with the largest pi0(a|x) E[exp(R / beta) | x, a]."""
         return greedy(self.mean_weight(problem))
 
 
+@OBJECTIVES.register("bpr")
 class BPR(RowObjective):
     """Bayesian personalised ranking: R log sigmoid(s(A) - s(a-)), averaged over uniform random actions a-.
 
@@ -182,6 +198,8 @@ class BPR(RowObjective):
     """
 
     name: ClassVar[str] = "bpr"
+    summary: ClassVar[str] = "ranks what was rewarded above random actions; needs no propensities and no normaliser"
+    parameter: ClassVar[str | None] = "negatives"
 
     def __init__(self, negatives: int = 1) -> None:
         self.negatives = validate.count("negatives", negatives)
@@ -190,15 +208,27 @@ class BPR(RowObjective):
     def settings(self) -> dict[str, float]:
         return {"negatives": self.negatives}
 
-    def prepare(self, log: LoggedData) -> Rows:
-        columns = LPI().prepare(log)  # the same weights
-        return Rows(columns.ids, columns.columns, columns.active, raw_scores=True, negatives=self.negatives)
+    def prepare(self, log: LoggedData) -> Request:
+        same = LPI().prepare(log)  # the same weights
+        return Request(same.columns, active=same.active, raw_scores=True, negatives=self.negatives)
 
-    def contributions(self, terms: Terms, batch: Batch) -> Tensor:
-        assert terms.scores is not None
-        lead = terms.scores[:, :1] - terms.scores[:, 1:]
+    def terms(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
+        assert answers.scores is not None
+        lead = answers.scores[:, :1] - answers.scores[:, 1:]
         # log sigmoid(z) = -log(1 + exp(-z)), which is smooth at 0 in this form and cannot overflow
-        return batch.columns["weight"] * -(-lead).logaddexp(0.0 * lead).mean(1)
+        return columns["weight"] * -logaddexp(-lead, 0.0 * lead).mean(1)
 
 
-__all__ = ["BPR", "ESLPI", "LEAST_BETA", "LPI", "PWLL", "RegKL", "RegKLLinear", "Weight", "WeightedLikelihood", "cLPI"]
+__all__ = [
+    "BPR",
+    "ESLPI",
+    "LEAST_BETA",
+    "LPI",
+    "PWLL",
+    "CorrectedLPI",
+    "RegKL",
+    "RegKLLinear",
+    "Weight",
+    "WeightedLikelihood",
+    "cLPI",
+]

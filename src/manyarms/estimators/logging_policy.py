@@ -7,7 +7,7 @@ itself, or from a support whose listed probabilities sum to 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, cast
@@ -19,13 +19,15 @@ from manyarms.errors import InvalidInput
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy, action_blocks, row_blocks
 from manyarms.policies.support import SupportRows
+from manyarms.weights import Correction
 
 SUM_TOLERANCE = 1e-6
+ROUNDING = 1e-12  # of a sum of probabilities that is 1
 CELLS = 1 << 20  # numbers in a block of contexts x listed actions
 
 
-class RewardModel(Protocol):
-    """What estimators ask of a reward model."""
+class Predictor(Protocol):
+    """What estimators ask of a reward model: any object with these two."""
 
     def predict(self, X: Array, actions: Ints, /) -> Array:
         """Predicted mean rewards of one action a context, (n,)."""
@@ -40,14 +42,48 @@ class Cells:
 
     pi: Array
     pi0: Array
-    predicted: Callable[[RewardModel], Array]
+    predicted: Callable[[Predictor], Array]
 
 
 CellFunction = Callable[[Cells], Array]
 """A function of cells that gives an array (b, k), to be summed over the actions with pi0 > 0."""
 
 
-class WholeLogging(Protocol):
+PLAYED = "played"
+
+
+def lost_sums(correction: Correction) -> dict[Hashable, CellFunction]:
+    """The sums over actions from which `lost` is read, by name."""
+    return {
+        PLAYED: _pi,
+        ("below", correction): partial(_below, correction),
+        ("above", correction): partial(_above, correction),
+    }
+
+
+def lost(correction: Correction, sums: Mapping[Hashable, Array]) -> tuple[Array, Array]:
+    """What a correction loses of pi, by sign: the sums over a of (pi - pi0 w_hat)_+ and of (pi - pi0 w_hat)_-, (n,) each.
+
+    Of an action that the logging policy never plays all is lost.
+    """
+    never_played = np.maximum(1.0 - sums[PLAYED], 0.0)
+    never_played[never_played < ROUNDING] = 0.0
+    return sums["below", correction] + never_played, sums["above", correction]
+
+
+def _pi(cells: Cells) -> Array:
+    return cells.pi
+
+
+def _below(correction: Correction, cells: Cells) -> Array:
+    return np.maximum(cells.pi - correction.effective_policy(cells.pi, cells.pi0), 0.0)
+
+
+def _above(correction: Correction, cells: Cells) -> Array:
+    return np.minimum(cells.pi - correction.effective_policy(cells.pi, cells.pi0), 0.0)
+
+
+class FullPropensities(Protocol):
     """pi0 of every action at every context of a log."""
 
     def group_mass(self, labels: AnyArray, wanted: AnyArray) -> Array:
@@ -86,11 +122,11 @@ class _FromPolicy:
         return out
 
 
-def _block(X: Array, ids: Ints, model: RewardModel) -> Array:
+def _block(X: Array, ids: Ints, model: Predictor) -> Array:
     return model.block(X, ids)
 
 
-def _pairs(X: Array, ids: Ints, model: RewardModel) -> Array:
+def _pairs(X: Array, ids: Ints, model: Predictor) -> Array:
     return model.predict(np.repeat(X, ids.shape[1], axis=0), ids.ravel()).reshape(ids.shape)
 
 
@@ -132,7 +168,7 @@ def logged_propensities(log: LoggedData, purpose: str) -> Array:
     return pi0
 
 
-def whole_logging(log: LoggedData) -> WholeLogging | None:
+def full_propensities(log: LoggedData) -> FullPropensities | None:
     """pi0 of all actions, if the log can tell."""
     # what is written down is read before the policy is asked again, which may have to score a million actions for it
     ids, listed = log.support, log.support_probabilities
@@ -143,11 +179,11 @@ def whole_logging(log: LoggedData) -> WholeLogging | None:
     return None
 
 
-def require_whole(log: LoggedData, purpose: str) -> WholeLogging:
+def require_full_propensities(log: LoggedData, purpose: str) -> FullPropensities:
     """pi0 of all actions, or the reason why the log cannot tell."""
-    whole = whole_logging(log)
-    if whole is not None:
-        return whole
+    found = full_propensities(log)
+    if found is not None:
+        return found
     came = "a log with the propensities of the logged actions only"
     if log.support_probabilities is not None:
         sums = log.support_probabilities.sum(axis=1)
@@ -163,4 +199,14 @@ def require_whole(log: LoggedData, purpose: str) -> WholeLogging:
     )
 
 
-__all__ = ["Cells", "RewardModel", "WholeLogging", "logged_propensities", "require_whole", "whole_logging"]
+__all__ = [
+    "CellFunction",
+    "Cells",
+    "FullPropensities",
+    "Predictor",
+    "full_propensities",
+    "logged_propensities",
+    "lost",
+    "lost_sums",
+    "require_full_propensities",
+]

@@ -1,50 +1,231 @@
-"""Reward models inside objectives: one face for engines, whatever the model is."""
+"""Estimators with a reward model: the direct method, doubly robust estimation, and SWITCH.
+
+DM         1/n sum_i E_pi[r_hat(X_i, A)]                                          (thesis, lines 1736-1739)
+DR         1/n sum_i w_hat (R_i - r_hat(X_i, A_i)) + E_pi[r_hat(X_i, A)]          (thesis, lines 2081-2085)
+SWITCH     1/n sum_i w R_i 1(w <= t) + E_pi[r_hat 1(w > t)]                       (Wang, Agarwal and Dudik, 2017)
+SwitchDR   1/n sum_i w (R_i - r_hat) 1(w <= t) + E_pi[r_hat]
+"""
 
 from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from functools import partial
+from typing import ClassVar, Self
 
 import numpy as np
 
 from manyarms._base import validate
-from manyarms._base.typing import Array, Ints
-from manyarms.beliefs import Linear
+from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
-from manyarms.estimators.logging_policy import RewardModel
+from manyarms.estimators.base import OBJECTIVES, Answers, Estimator, Range, Request, Tensor, weighted_span
+from manyarms.estimators.ips import COVERED, CorrectedEstimator
+from manyarms.estimators.logging_policy import CellFunction, Cells, Predictor, logged_propensities
+from manyarms.estimators.oracles import FiniteProblem, greedy, predictions
+from manyarms.estimators.predictions import bounds_of, checked_model, residual_range
 from manyarms.logs.data import LoggedData
-from manyarms.rewards.linear import LinearModel
+from manyarms.weights import ClipPropensities, Correction
 
 
-class Predictions:
-    """A reward model with `weights` (K, d) where its predictions are linear, r_hat(x, a) = x^T weights_a."""
+@OBJECTIVES.register("dm")
+class DM(Estimator):
+    """The direct method: the mean of E_pi[r_hat]; the best policy plays the model's best action. Needs no propensities."""
 
-    def __init__(self, model: RewardModel) -> None:
+    name: ClassVar[str] = "dm"
+    summary: ClassVar[str] = "direct method: a reward model's value; needs no propensities"
+    by_default: ClassVar[bool] = True
+    weighted: ClassVar[bool] = False
+
+    def __init__(self, model: Predictor) -> None:
         self.model = model
-        self.weights: Array | None = getattr(model, "weights", None)
-        if self.weights is None and isinstance(model, LinearModel) and isinstance(model.likelihood, Linear):
-            self.weights = model.parameters
 
-    def predict(self, X: Array, actions: Ints) -> Array:
-        """r_hat(x_i, a_i), (n,)."""
-        return np.asarray(self.model.predict(X, actions), dtype=np.float64)
+    def prepare(self, log: LoggedData) -> Request:
+        return Request(logged=False, model=checked_model(self.model, log))
 
-    def block(self, X: Array, ids: Ints) -> Array:
-        """r_hat(x_i, a_j) of contexts (b, d) and ids (k,), as (b, k)."""
-        return self.model.block(X, ids)
+    def terms(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
+        return answers.expectation
 
+    @property
+    def note(self) -> str:
+        return "as good as its model: the interval shows the spread over contexts, not the model's error"
 
-def checked_model(model: RewardModel, log: LoggedData) -> Predictions:
-    """The model for the rows of a log, once it is known that it speaks of the same actions and contexts."""
-    if not (hasattr(model, "predict") and hasattr(model, "block")):
-        raise InvalidInput("model", validate.describe(model), "a reward model with predict and block")
-    for name, wanted in (("action_count", log.action_count), ("dim", log.dim)):
-        came = getattr(model, name, wanted)
-        if came != wanted:
-            raise InvalidInput("model", f"a model with {name} = {came}", f"{name} = {wanted}, as the log has")
-    return Predictions(model)
+    def span(self, rewards: Range | None, floor: float) -> Range | None:
+        return bounds_of(self.model)
+
+    def oracle(self, problem: FiniteProblem) -> Array:
+        """The model's best action."""
+        return greedy(predictions(problem, self.model))
 
 
-def no_ids(rows: int) -> Ints:
-    """(n, 0): the objective asks for no single action."""
-    return np.empty((rows, 0), dtype=np.int64)
+@OBJECTIVES.register("dr")
+class DR(CorrectedEstimator):
+    """Doubly robust: w_hat (R - r_hat(X, A)) + E_pi[r_hat(X, .)], clipped at tau (thesis, lines 2081-2085, 4783-4789, 4861-4869).
+
+    tau = 0 clips nothing. correction: another one in place of clipping; it may not depend on rewards.
+    """
+
+    name: ClassVar[str] = "dr"
+    summary: ClassVar[str] = "doubly robust: a reward model, and clipped inverse propensities for its errors"
+    parameter: ClassVar[str | None] = "tau"
+    by_default: ClassVar[bool] = True
+
+    def __init__(self, model: Predictor, tau: float = 0.0, *, correction: Correction | None = None) -> None:
+        self.model = model
+        self._correction: Correction = ClipPropensities(tau) if correction is None else correction
+        if not isinstance(self._correction, Correction) or self._correction.depends_on_reward:
+            raise InvalidInput(
+                "correction", validate.describe(correction), "a correction that does not depend on rewards"
+            )
+
+    @property
+    def correction(self) -> Correction:
+        """How weights are regularised."""
+        return self._correction
+
+    @property
+    def settings(self) -> dict[str, float]:
+        return self.correction.settings
+
+    @property
+    def label(self) -> str:
+        return self.name if self.unbiased else f"{self.name}, {self.correction.label}"
+
+    def prepare(self, log: LoggedData) -> Request:
+        pi0 = logged_propensities(log, self.name)
+        model = checked_model(self.model, log)
+        columns = {"residual": log.rewards - model.predict(log.contexts, log.actions), "propensity": pi0}
+        return Request(columns, model=model)
+
+    def terms(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
+        return self.corrected(answers, columns["propensity"], columns["residual"]) + answers.expectation
+
+    def weights(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
+        return self.correction.weight(answers.pi[:, 0], columns["propensity"])
+
+    @property
+    def unbiased(self) -> bool:  # type: ignore[override]
+        return self.correction.is_none
+
+    @property
+    def note(self) -> str:
+        if self.unbiased:
+            return f"{COVERED}, and the model was fitted on other rows"
+        return "biased by what the correction leaves of the model's error"
+
+    def factor_range(self, rewards: Range | None) -> Range | None:
+        return residual_range(rewards, self.model)
+
+    def baseline_range(self) -> Range | None:
+        return bounds_of(self.model)
+
+    def oracle(self, problem: FiniteProblem) -> Array:
+        """The action with the largest r_hat + (r - r_hat) pi0 w_hat / pi."""
+        if not self.correction.linear_in_policy:
+            raise InvalidInput("correction", self.correction.name, "one whose best policy has a closed form")
+        r_hat = predictions(problem, self.model)
+        counted = self.correction.effective_policy(np.ones(r_hat.shape), problem.logging)
+        return greedy(r_hat + counted * (problem.rewards - r_hat))
 
 
-__all__ = ["Predictions", "checked_model", "no_ids"]
+@OBJECTIVES.register("switch")
+class SWITCH(Estimator):
+    """IPS where the weight is at most a threshold t, the model elsewhere (Wang, Agarwal and Dudik, 2017).
+
+    The mean of w r 1(w <= t) + sum over a of pi(a|x) r_hat(x, a) 1(w(a|x) > t), which needs pi0 of all actions.
+    threshold: sqrt(n) by default.
+    """
+
+    name: ClassVar[str] = "switch"
+    summary: ClassVar[str] = "inverse propensity scoring up to a threshold of the weight, a reward model beyond"
+    parameter: ClassVar[str | None] = "threshold"
+    learnable: ClassVar[bool] = False
+
+    def __init__(self, model: Predictor, threshold: float | None = None) -> None:
+        self.model = model
+        self._threshold = None if threshold is None else validate.not_negative("threshold", threshold)
+
+    @property
+    def threshold(self) -> float:
+        """The largest weight that is used."""
+        if self._threshold is None:
+            raise InvalidInput("threshold", "nothing", "a number, or the rows that it follows from")
+        return self._threshold
+
+    @property
+    def settings(self) -> dict[str, float]:
+        return {} if self._threshold is None else {"threshold": self._threshold}
+
+    def resolved(self, rows: int) -> Self:
+        return self if self._threshold is not None else type(self)(self.model, rows**0.5)
+
+    def prepare(self, log: LoggedData) -> Request:
+        columns = {"reward": log.rewards, "propensity": logged_propensities(log, self.name)}
+        return Request(columns, model=checked_model(self.model, log), sums=self.bias_sums())
+
+    def terms(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
+        return self.weights(answers, columns) * columns["reward"] + self._beyond(answers)[1]
+
+    def weights(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
+        weights = answers.pi[:, 0] / columns["propensity"]
+        return weights * (weights <= self.threshold)
+
+    @property
+    def note(self) -> str:
+        return "biased by the model's error where weights exceed the threshold"
+
+    def span(self, rewards: Range | None, floor: float) -> Range | None:
+        predicted = bounds_of(self.model)
+        if predicted is None:
+            return None
+        return weighted_span(self.threshold, rewards, (min(0.0, predicted[0]), max(0.0, predicted[1])))
+
+    def bias_sums(self) -> dict[Hashable, CellFunction]:
+        t, model = self.threshold, self.model
+        return {("up to", t): partial(_up_to, t), ("up to", t, id(model)): partial(_predicted_up_to, t, model)}
+
+    def bracket(self, values: Array, answers: Answers, rewards: Range) -> tuple[Array, Array] | None:
+        """The rewards beyond the threshold may be anything in their range, whatever the model says."""
+        far, predicted = self._beyond(answers)
+        return values - predicted + rewards[0] * far, values - predicted + rewards[1] * far
+
+    def _beyond(self, answers: Answers) -> tuple[Array, Array]:
+        """pi's mass where the weight is above the threshold, and the model's value there, (n,) each."""
+        t = self.threshold
+        assert answers.expectation is not None
+        far = np.maximum(1.0 - answers.sums["up to", t], 0.0)
+        return far, answers.expectation - answers.sums["up to", t, id(self.model)]
+
+
+@OBJECTIVES.register("switch-dr")
+class SwitchDR(SWITCH):
+    """SWITCH in its doubly robust form: the mean of w (r - r_hat) 1(w <= t) + E_pi[r_hat].
+
+    It needs pi0 of the logged actions only; its bias terms need all.
+    """
+
+    name: ClassVar[str] = "switch-dr"
+    summary: ClassVar[str] = "doubly robust up to a threshold of the weight, a reward model beyond"
+    by_default: ClassVar[bool] = True
+    learnable: ClassVar[bool] = True
+
+    def prepare(self, log: LoggedData) -> Request:
+        pi0 = logged_propensities(log, self.name)
+        model = checked_model(self.model, log)
+        columns = {"residual": log.rewards - model.predict(log.contexts, log.actions), "propensity": pi0}
+        return Request(columns, model=model)
+
+    def terms(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
+        return self.weights(answers, columns) * columns["residual"] + answers.expectation
+
+    def span(self, rewards: Range | None, floor: float) -> Range | None:
+        return weighted_span(self.threshold, residual_range(rewards, self.model), bounds_of(self.model))
+
+
+def _up_to(threshold: float, cells: Cells) -> Array:
+    return cells.pi * (cells.pi <= threshold * cells.pi0)
+
+
+def _predicted_up_to(threshold: float, model: Predictor, cells: Cells) -> Array:
+    return cells.pi * (cells.pi <= threshold * cells.pi0) * cells.predicted(model)
+
+
+__all__ = ["DM", "DR", "SWITCH", "SwitchDR"]

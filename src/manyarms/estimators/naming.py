@@ -1,78 +1,113 @@
-"""Objectives by name, as the command line and configurations write them."""
+"""Objectives and estimators by name, as `evaluate`, the command line and configurations write them.
+
+clpi, dr, mips, ...             what is registered in `OBJECTIVES`
+ips, cips, es, ...              IPS with the correction that `CORRECTIONS` has under the name
+snips, sn-cips, ...             the same, self-normalised
+cips:0.01, dr:0.1, clpi:0.1     with a parameter; the parameter of a correction follows its rule where none is given
+"""
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
+from manyarms._base import validate
 from manyarms.errors import InvalidInput
-from manyarms.estimators.base import Objective
-from manyarms.estimators.grouped import MIPS, PC, OffCEM
-from manyarms.estimators.likelihoods import BPR, ESLPI, LPI, RegKL, RegKLLinear, cLPI
-from manyarms.estimators.values import DM, DR, ES, IPS, IX, LS, ESBeta, SelfNormalisedIPS, cIPS
+from manyarms.estimators.base import OBJECTIVES, Estimator, Objective
+from manyarms.estimators.ips import IPS
+from manyarms.weights import CORRECTIONS
 
-KINDS: dict[str, type[Objective]] = {
-    kind.name: kind
-    for kind in (
-        cLPI, LPI, ESLPI, RegKL, RegKLLinear, BPR,
-        IPS, cIPS, ES, ESBeta, IX, LS, SelfNormalisedIPS, DM, DR, MIPS, OffCEM, PC,
-    )
-}  # fmt: skip
-
-LINES: dict[str, str] = {
-    "clpi": "log-likelihood weighted by r / max(p0, tau): concave, and the first to try",
-    "lpi": "log-likelihood weighted by r; needs no propensities",
-    "es-lpi": "log-likelihood weighted by r / p0^alpha",
-    "regkl": "log-likelihood weighted by exp(r / beta); needs no propensities",
-    "regkl-lin": "regkl without its logarithm, for comparison",
-    "bpr": "ranks what was rewarded above random actions; needs no propensities and no normaliser",
-    "ips": "inverse propensity scoring: unbiased, with a large variance",
-    "cips": "inverse propensity scoring, propensities clipped at tau",
-    "es": "exponential smoothing: propensities to the power alpha",
-    "es-beta": "exponential smoothing: weights to the power beta",
-    "ix": "implicit exploration: gamma is added to propensities",
-    "ls": "logarithmic smoothing of weighted rewards",
-    "snips": "self-normalised inverse propensity scoring",
-    "dm": "direct method: a reward model's value; needs no propensities",
-    "dr": "doubly robust: a reward model, and clipped inverse propensities for its errors",
-    "mips": "inverse propensity scoring of clusters of actions",
-    "offcem": "doubly robust at the level of clusters; with a two-stage policy this is POTEC",
-    "pc": "inverse propensity scoring of neighbourhoods of actions",
-}
-
-ALIASES = {"potec": "offcem", "regkl-linear": "regkl-lin", "ips-max": "cips", "eslpi": "es-lpi"}
-
-NAMES = tuple(KINDS)
+SELF_NORMALISED = "sn-"
+NEEDED = {"model": "a reward model", "labels": "a cluster for every action", "embeddings": "embeddings of the actions"}
 
 
-def parameters_of(name: str) -> dict[str, Any]:
-    """What an objective can be told, and its defaults (`inspect.Parameter.empty` where it must be told)."""
-    signature = inspect.signature(_kind(name))
-    return {key: parameter.default for key, parameter in signature.parameters.items()}
+def summaries(*, learnable: bool = False) -> dict[str, str]:
+    """Every name with one line on what it is; learnable: those alone that `learn` can climb."""
+    found = {name: kind.summary for name, kind in OBJECTIVES.items() if kind.learnable or not learnable}
+    for name, correction in CORRECTIONS.items():
+        found[name] = correction.summary
+        if name == "ips":
+            found["snips"] = "self-normalised inverse propensity scoring"
+    return found
 
 
-def named(name: str, **parameters: Any) -> Objective:
-    """The objective that goes by `name` (one of NAMES), with its parameters.
+def names(*, learnable: bool = False) -> tuple[str, ...]:
+    """All names; learnable: those alone that `learn` can climb."""
+    return tuple(summaries(learnable=learnable))
 
-    >>> named("clpi", tau=0.01)
+
+def parameters_of(text: str) -> dict[str, Any]:
+    """What goes by a name can be told this, with its defaults (`inspect.Parameter.empty` where it must be told)."""
+    name = text.partition(":")[0]
+    made, parameter = _maker(name, "objective")
+    if isinstance(made, partial):
+        return {} if parameter is None else {parameter: None}
+    return {key: one.default for key, one in inspect.signature(made).parameters.items()}
+
+
+def named(text: str, parameters: Mapping[str, Any] | None = None, *, argument: str = "objective") -> Objective:
+    """The objective or estimator that goes by a name, with its parameters; argument: what an error calls the name.
+
+    >>> named("clpi", {"tau": 0.01})
     <objective clpi (tau=0.01)>
+    >>> named("sn-cips:0.1")
+    <estimator sn-cips (tau=0.1)>
     """
-    kind, known = _kind(name), parameters_of(name)
-    for key in parameters:
+    name, colon, number = text.partition(":")
+    made, parameter = _maker(name, argument)
+    given, known = dict(parameters or {}), parameters_of(name)
+    if colon:
+        if parameter is None:
+            raise InvalidInput(argument, repr(text), f"no number: {name} has no parameter")
+        try:
+            given[parameter] = int(number) if number.strip().isdigit() else float(number)
+        except ValueError:
+            raise InvalidInput(argument, repr(text), "a name, or a name and a number such as cips:0.01") from None
+    for key in given:
         if key not in known:
             raise InvalidInput(key, "a parameter", f"one of {name}'s: {', '.join(known) or 'it has none'}")
-    missing = [key for key, default in known.items() if default is inspect.Parameter.empty and key not in parameters]
-    if missing:
-        raise InvalidInput(missing[0], "nothing", f"{', '.join(missing)} for {name}: {LINES[kind.name]}")
-    return kind(**parameters)
+    for key, default in known.items():
+        if default is inspect.Parameter.empty and key not in given:
+            raise InvalidInput(argument, f"{name!r} without {NEEDED.get(key, key)}", f"{key}=")
+    return made(**given)
 
 
-def _kind(name: str) -> type[Objective]:
-    plain = name.lower().replace("_", "-")
-    plain = ALIASES.get(plain, plain)
-    if plain not in KINDS:
-        raise InvalidInput("objective", repr(name), f"one of {', '.join(NAMES)}")
-    return KINDS[plain]
+def as_estimator(
+    one: Estimator | str, parameters: Mapping[str, Any] | None = None, *, argument: str = "estimators"
+) -> Estimator:
+    """An estimator, or the one that goes by a name; what is only an objective is refused. parameters: where it takes them."""
+    found: object = one
+    if isinstance(one, str):
+        known = parameters_of(one)
+        found = named(one, {k: v for k, v in (parameters or {}).items() if k in known}, argument=argument)
+    if isinstance(found, Estimator):
+        return found
+    if isinstance(found, Objective):
+        came = f"{found.name}, an objective and not an estimator of a value"
+        raise InvalidInput(argument, came, "estimators, such as IPS(), DR(model), MIPS(labels), or their names")
+    raise InvalidInput(argument, validate.describe(one), "estimators, such as IPS(), or their names")
 
 
-__all__ = ["ALIASES", "KINDS", "LINES", "NAMES", "named", "parameters_of"]
+def _maker(name: str, argument: str) -> tuple[Callable[..., Objective], str | None]:
+    """What makes the objective of a name, and the parameter that a number stands for."""
+    plain = name.strip().lower().replace("_", "-")
+    if plain in OBJECTIVES:
+        kind = OBJECTIVES[plain]
+        return kind, kind.parameter
+    normalised = plain == "snips" or plain.startswith(SELF_NORMALISED)
+    family = "ips" if plain == "snips" else plain.removeprefix(SELF_NORMALISED)
+    if family not in CORRECTIONS or (normalised and CORRECTIONS[family].depends_on_reward):
+        raise InvalidInput(argument, repr(name), f"one of {', '.join(names())}")
+    correction = CORRECTIONS[family]
+    return partial(_ips, family, normalised), correction.parameter
+
+
+def _ips(family: str, self_normalised: bool, **parameters: float | None) -> IPS:
+    value = next(iter(parameters.values()), None)
+    correction = family if value is None else CORRECTIONS[family].make(value)
+    return IPS(correction, self_normalised=self_normalised)
+
+
+__all__ = ["as_estimator", "named", "names", "parameters_of", "summaries"]

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
+from manyarms._base.policy_tables import greedy, proportional
 from manyarms._base.typing import Array, Bools, Ints
 from manyarms.errors import InvalidInput
-from manyarms.estimators.logging_policy import RewardModel
+from manyarms.estimators.logging_policy import Predictor
 from manyarms.logs.data import LoggedData
 
 WHOLE = 1e-9  # a number of copies may be off a whole number by this
@@ -86,19 +87,6 @@ def _law(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> None:
         raise InvalidInput(name, "numbers below 0 or with another sum", "probabilities that sum to 1")
 
 
-def greedy(score: Array) -> Array:
-    """(nx, K): 1 for the largest score of each context (the lowest id among equals), 0 elsewhere."""
-    out = np.zeros(score.shape)
-    out[np.arange(len(score)), score.argmax(axis=1)] = 1.0
-    return out
-
-
-def proportional(mass: Array) -> Array:
-    """(nx, K): masses over their sum; without any mass every policy is as good, and it is uniform."""
-    total = mass.sum(axis=1, keepdims=True)
-    return np.where(total > 0, mass / np.where(total > 0, total, 1.0), 1.0 / mass.shape[1])
-
-
 def group_means(problem: FiniteProblem, labels: npt.ArrayLike, values: Array) -> Array:
     """(nx, K): the mean of values (nx, K) under pi0 within the cluster of each action; 0 where pi0 never plays there."""
     same = same_group(labels)
@@ -113,7 +101,7 @@ def same_group(labels: npt.ArrayLike) -> Array:
     return np.asarray(array[:, None] == array[None, :], dtype=np.float64)
 
 
-def predictions(problem: FiniteProblem, model: RewardModel) -> Array:
+def predictions(problem: FiniteProblem, model: Predictor) -> Array:
     """(nx, K): what the problem says of r_hat, or what the objective's own model says."""
     if problem.model is not None:
         return problem.model

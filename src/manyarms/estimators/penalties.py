@@ -6,13 +6,15 @@ Distance          V - weight / n ||theta - theta0||^2      theta0 the start, or 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
 from manyarms._base import validate
+from manyarms._base.arrays import sqrt
 from manyarms.errors import InvalidInput
-from manyarms.estimators.base import Batch, Objective, RowObjective, Rows, Tensor, Terms
+from manyarms.estimators.base import Answers, Batch, Objective, Request, RowObjective, Tensor
 from manyarms.logs.data import LoggedData
 
 TINY = 1e-30  # a variance below it counts as none: the root has no slope there
@@ -35,11 +37,14 @@ class _Around(Objective):
     def label(self) -> str:
         return f"{self.objective.label} with {self.name} {self.weight:.3g}"
 
-    def prepare(self, log: LoggedData) -> Rows:
+    def resolved(self, rows: int) -> Objective:
+        return type(self)(self.objective.resolved(rows), self.weight)
+
+    def prepare(self, log: LoggedData) -> Request:
         return self.objective.prepare(log)
 
-    def value(self, terms: Terms, batch: Batch) -> Tensor:
-        return self.objective.value(terms, batch)
+    def value(self, answers: Answers, batch: Batch) -> Tensor:
+        return self.objective.value(answers, batch)
 
 
 class SampleVariance(_Around):
@@ -53,18 +58,17 @@ class SampleVariance(_Around):
 
     def __init__(self, objective: RowObjective, weight: float = 1.0) -> None:
         super().__init__(objective, weight)
-        if not isinstance(objective, RowObjective):
+        if not isinstance(objective, RowObjective) or objective.self_normalised:
             raise InvalidInput("objective", objective.name, "an objective that is a mean of one term a row")
         self._terms_of = objective
 
-    def prepare(self, log: LoggedData) -> Rows:
-        rows = self.objective.prepare(log)
-        rows.columns = {**rows.columns, "rounds": np.full(len(log), float(len(log)))}
-        rows.rising = False  # a larger term may cost more in variance than it adds
-        return rows
+    def prepare(self, log: LoggedData) -> Request:
+        request = self.objective.prepare(log)
+        columns = {**request.columns, "rounds": np.full(len(log), float(len(log)))}
+        return replace(request, columns=columns, rising=False)  # a larger term may cost more in variance than it adds
 
-    def value(self, terms: Terms, batch: Batch) -> Tensor:
-        each = self._terms_of.contributions(terms, batch)
+    def value(self, answers: Answers, batch: Batch) -> Tensor:
+        each = self._terms_of.terms(answers, batch.columns)
         mean = each.sum() / batch.size
         rounds = batch.columns["rounds"]
         if batch.size < 2 or not len(rounds):
@@ -72,7 +76,7 @@ class SampleVariance(_Around):
         silent = batch.size - len(rounds)
         # around the mean, and not as a difference of squares, which would lose all digits where terms are alike
         variance = (((each - mean) ** 2).sum() + silent * mean**2) / (batch.size - 1)
-        return mean - self.weight * (variance.clip(min=TINY) / rounds[0]).sqrt()
+        return mean - self.weight * sqrt(variance.clip(min=TINY) / rounds[0])
 
 
 class Distance(_Around):

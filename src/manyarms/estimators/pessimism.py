@@ -28,8 +28,10 @@ import numpy as np
 
 from manyarms._base import validate
 from manyarms.errors import InvalidInput
-from manyarms.estimators.base import Batch, Objective, Rows, Tensor, Terms
-from manyarms.estimators.values import ES, IPS, LS
+from manyarms.estimators.base import Answers as Terms
+from manyarms.estimators.base import Batch, Objective, Tensor
+from manyarms.estimators.base import Request as Rows
+from manyarms.estimators.ips import ES, IPS, LS
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy
 from manyarms.weights import ClipPropensities, Correction, ExponentialAlpha, LinearLogSmoothing

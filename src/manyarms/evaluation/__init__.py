@@ -4,26 +4,26 @@ evaluation = evaluate(policy, log)           a table of estimates with intervals
 difference(policy, other, log)               two policies on the same rows
 choose(policies, log)                        the largest lower bound, for all policies at once
 tune(policy, log, "es")                      how strongly to correct, by a stated rule
+row_terms(policy, log, estimator)            the numbers that an estimate is the mean of, row by row
 quality(world, policy, logging, ...)         bias, variance and coverage where the truth is known
 save_policy(policy, folder, log)             for the command line: manyarms evaluate FOLDER LOG
+
+Estimators are those of `manyarms.estimators`, which `learn` climbs too.
 """
 
 from __future__ import annotations
 
-from manyarms.estimators.neighbours import Neighbours, cluster_actions
+from manyarms.evaluation.answers import RowTerms
 from manyarms.evaluation.compare import Choice, Difference, choose, difference
 from manyarms.evaluation.estimate import evaluate
-from manyarms.evaluation.estimators import DM, DR, IPS, SWITCH
-from manyarms.evaluation.grouped import MIPS, PC, OffCEM
 from manyarms.evaluation.intervals import Interval
+from manyarms.evaluation.passes import row_terms
 from manyarms.evaluation.quality import Quality, quality, true_value
 from manyarms.evaluation.results import Estimate, Evaluation
 from manyarms.evaluation.saved import open_policy, policy_of, save_policy
-from manyarms.evaluation.terms import Estimator, Settings, Terms
 from manyarms.evaluation.tuning import Tuning, tune
 
 __all__ = [
-    "DM", "DR", "IPS", "MIPS", "PC", "SWITCH", "Choice", "Difference", "Estimate", "Estimator", "Evaluation", "Interval",
-    "Neighbours", "OffCEM", "Quality", "Settings", "Terms", "Tuning", "choose", "cluster_actions", "difference", "evaluate",
-    "open_policy", "policy_of", "quality", "save_policy", "true_value", "tune",
+    "Choice", "Difference", "Estimate", "Evaluation", "Interval", "Quality", "RowTerms", "Tuning", "choose", "difference",
+    "evaluate", "open_policy", "policy_of", "quality", "row_terms", "save_policy", "true_value", "tune",
 ]  # fmt: skip

@@ -10,14 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from manyarms._base import validate
-from manyarms._base.moments import Contrast, Moments, Part
+from manyarms._base.moments import Contrast, Part
 from manyarms.errors import InvalidInput
+from manyarms.estimators.base import Estimator, Range
 from manyarms.evaluation import intervals
-from manyarms.evaluation.collecting import Collected, Columns, Plan, collect, constant, plan, survey
+from manyarms.evaluation.answers import PolicyOnLog, RowTerms, terms_of
 from manyarms.evaluation.estimate import VALUE, Readings, Wanted, estimate_of, intervals_of, ls_ends, readings
 from manyarms.evaluation.intervals import Interval
+from manyarms.evaluation.passes import Collected, TermSums, collect, plan, survey
 from manyarms.evaluation.results import Estimate
-from manyarms.evaluation.terms import Case, Estimator, Terms
 from manyarms.logs.data import CHUNK, LogSource
 from manyarms.policies.base import Policy
 
@@ -51,7 +52,7 @@ def difference(
     *,
     level: float = 0.95,
     interval: str = "normal",
-    reward_range: tuple[float, float] | None = None,
+    reward_range: Range | None = None,
     propensity_floor: float | None = None,
     bias: bool | None = None,
     replicates: int = 1000,
@@ -62,8 +63,20 @@ def difference(
     wanted = Wanted(level, interval, replicates, seed)
     known = survey(log)
     todo = plan(known, [estimator], reward_range=reward_range, propensity_floor=propensity_floor, bias=bias)
-    moments, terms, where = _joint(policy, other, log, todo, chunk)
-    ours, theirs = (readings(one, place) for one, place in zip(terms, where, strict=True))
+    mine, sums = todo.estimators[0], TermSums()
+    for part in log.chunks(chunk):
+        both = [terms_of(mine, PolicyOnLog(policy, part, [mine], todo.told))]
+        if other is None:
+            both.append(RowTerms(part.rewards))
+        else:
+            both.append(terms_of(mine, PolicyOnLog(other, part, [mine], todo.told)))
+        sums.add(both, part.groups)
+    moments, ours = sums.moments, readings(todo, 0, sums.where[0])
+    if other is None:  # the rewards themselves: unbiased terms in the rewards' own range
+        middle = (Part(sums.where[1]["values"]),)
+        theirs = Readings(middle, middle, middle, todo.told.reward_range, VALUE)
+    else:
+        theirs = readings(todo, 0, sums.where[1])
     read = Readings(
         middle=_minus(ours.middle, theirs.middle),
         low=_minus(ours.low, theirs.high),
@@ -76,32 +89,10 @@ def difference(
     error = moments.standard_error(read.middle)
     own, other_error = moments.standard_error(ours.middle), moments.standard_error(theirs.middle)
     alike = (own**2 + other_error**2 - error**2) / (2 * own * other_error) if own * other_error > 0 else 0.0
-    note = "the logging policy's value is the mean of the rewards" if other is None else terms[0].note
+    note = "the logging policy's value is the mean of the rewards" if other is None else todo.note(0)
     if chosen.kind != interval:
         note += f"; there is no {interval} interval, the {chosen.kind} one is shown"
     return Difference(moments.value(read.middle), error, chosen, tuple(found), alike, note)
-
-
-def _joint(
-    policy: Policy, other: Policy | None, log: LogSource, todo: Plan, chunk: int
-) -> tuple[Moments, tuple[Terms, Terms], tuple[dict[str, int], dict[str, int]]]:
-    """Both policies' terms side by side in one set of moments."""
-    moments: Moments | None = None
-    columns: Columns | None = None
-    both: tuple[Terms, Terms] | None = None
-    for part in log.chunks(chunk):
-        ours = todo.estimators[0].of(Case(policy, part, todo.settings))
-        if other is None:
-            theirs = Terms(part.rewards, None, True, span=todo.settings.reward_range)
-        else:
-            theirs = todo.estimators[0].of(Case(other, part, todo.settings))
-        if moments is None or columns is None:
-            columns = Columns((ours, theirs))
-            moments, both = Moments(columns.width), (constant(ours), constant(theirs))
-        moments.add(columns.stack((ours, theirs)), part.groups)
-    if moments is None or columns is None or both is None:
-        raise InvalidInput("log", "no rows", "at least one")
-    return moments, both, (columns.shape[0], columns.shape[1])
 
 
 def _covers(ours: Readings, theirs: Readings) -> str:
@@ -114,7 +105,7 @@ def _minus(left: Contrast, right: Contrast) -> Contrast:
     return (*left, *(Part(part.column, part.over, -part.sign) for part in right))
 
 
-def _minus_spans(left: tuple[float, float] | None, right: tuple[float, float] | None) -> tuple[float, float] | None:
+def _minus_spans(left: Range | None, right: Range | None) -> Range | None:
     return None if left is None or right is None else (left[0] - right[1], left[1] - right[0])
 
 
@@ -151,7 +142,7 @@ def choose(
     delta: float = 0.05,
     kind: str = "ls",
     estimator: Estimator | str | None = None,
-    reward_range: tuple[float, float] | None = None,
+    reward_range: Range | None = None,
     propensity_floor: float | None = None,
     bias: bool | None = None,
     replicates: int = 1000,
@@ -176,7 +167,7 @@ def choose(
     chosen = estimator if estimator is not None else {"ls": "ls", "bernstein": "ips-min"}.get(kind, "snips")
     known = survey(log)
     todo = plan(known, [chosen], reward_range=reward_range, propensity_floor=propensity_floor, bias=bias)
-    collected, rewards = collect(list(named.values()), log, [todo] * len(named), chunk=chunk)
+    collected, rewards = collect(list(named.values()), log, todo, chunk=chunk)
     # a two-sided interval at 1 - 2 delta has a lower end at 1 - delta
     replicates = validate.count("replicates", replicates, least=0) if kind == "bootstrap" else 0
     wanted = Wanted(1 - 2 * each, "normal", replicates, seed)
@@ -193,17 +184,17 @@ def choose(
 
 def _lower(collected: Collected, kind: str, delta: float, wanted: Wanted) -> float:
     """A lower bound of the policy's value at 1 - delta, or the reason why there is none."""
-    terms, moments = collected.constant[0], collected.moments
-    name = collected.plan.estimators[0].name
+    moments, estimator = collected.sums.moments, collected.plan.estimators[0]
+    name, where = estimator.name, collected.sums.where[0]
     if moments.grouped and kind in ("ls", "bernstein"):
         raise InvalidInput("kind", kind, "normal or bootstrap: rows that come in groups are not independent")
     if kind == "ls":
-        if terms.smoothing is None or terms.smoothing.parameter == 0:
+        if "complement" not in where:
             raise InvalidInput("estimator", name, "logarithmic smoothing with a parameter above 0, for kind ls")
         return ls_ends(collected, 0, delta)[0]
-    read = readings(terms, collected.columns.shape[0])
-    least = collected.plan.settings.reward_range
-    pessimistic = terms.never_above and least is not None and least[0] >= 0
+    read = readings(collected.plan, 0, where)
+    least = collected.plan.told.reward_range
+    pessimistic = estimator.never_above and least is not None and least[0] >= 0
     if not (read.covers.startswith(VALUE) or pessimistic):
         raise InvalidInput(
             "estimator", name, "one whose mean is at most the value (ips, ips-min, cips, es, ix, shrinkage, ls with rewards "

@@ -18,16 +18,16 @@ from dataclasses import dataclass, replace
 from manyarms._base import validate
 from manyarms._base.moments import Contrast, Moments, Part
 from manyarms.errors import InvalidInput
-from manyarms.estimators.logging_policy import RewardModel
+from manyarms.estimators.base import OBJECTIVES, Estimator, Range
+from manyarms.estimators.logging_policy import Predictor
 from manyarms.evaluation import intervals
-from manyarms.evaluation.collecting import Collected, Survey, collect, plan, survey
 from manyarms.evaluation.diagnostics import DOMINANT, FEW, effective_sample_size
-from manyarms.evaluation.estimators import DM, DR, SWITCH
 from manyarms.evaluation.intervals import Interval
+from manyarms.evaluation.passes import Collected, Plan, Survey, collect, plan, survey
 from manyarms.evaluation.results import Estimate, Evaluation
-from manyarms.evaluation.terms import Estimator, Terms
 from manyarms.logs.data import CHUNK, LogSource
 from manyarms.policies.base import Policy
+from manyarms.weights import CORRECTIONS
 
 VALUE = "the policy's value"
 OWN_MEAN = "the estimator's mean, its bias left out"
@@ -38,7 +38,6 @@ NEEDED = {
     "ls": "logarithmic smoothing alone has one, on rows that are not grouped",
     "normal": "",
 }
-DEFAULT = ("ips", "snips", "cips", "ips-min", "es", "ix", "harmonic", "shrinkage", "ls")
 
 
 @dataclass(frozen=True)
@@ -59,34 +58,26 @@ class Wanted:
 
 def estimate_of(collected: Collected, which: int, wanted: Wanted) -> Estimate:
     """The estimate of one estimator, with every interval that can be had."""
-    terms, where = collected.constant[which], collected.columns.shape[which]
-    estimator, moments = collected.plan.estimators[which], collected.moments
-    read = readings(terms, where)
+    todo, moments, where = collected.plan, collected.sums.moments, collected.sums.where[which]
+    estimator = todo.estimators[which]
+    read = readings(todo, which, where)
     value, error = moments.value(read.middle), moments.standard_error(read.middle)
     found = intervals_of(moments, read, wanted)
-    limits = collected.plan.settings.reward_range
+    limits = todo.told.reward_range
     if limits is not None and read.covers == VALUE:
         # a value lies in the range of the rewards: a bound beyond it says nothing, nor does a bias
         cut = ("normal", "bootstrap", "bernstein") if "high" in where else ("bernstein",)
         found = [_within(one, *limits) if one.kind in cut else one for one in found]
-    if terms.smoothing is not None and terms.smoothing.parameter > 0 and not moments.grouped:
+    if "complement" in where and not moments.grouped:
         found.append(Interval(*ls_ends(collected, which, (1 - wanted.level) / 2), "ls", wanted.level, VALUE))
     chosen = next((one for one in found if one.kind == wanted.interval), found[0])
     size, warnings = _reliability(collected, which)
     if chosen.kind != wanted.interval:
         warnings.append(f"no {wanted.interval} interval ({NEEDED[wanted.interval]}): the {chosen.kind} one is shown")
     return Estimate(
-        estimator.name,
-        estimator.label,
-        value,
-        error,
-        chosen,
-        tuple(found),
-        size,
-        terms.unbiased,
-        tuple(warnings),
-        terms.note,
-    )
+        estimator.name, estimator.label, value, error, chosen, tuple(found), size, estimator.unbiased, tuple(warnings),
+        todo.note(which),
+    )  # fmt: skip
 
 
 def _within(interval: Interval, low: float, high: float) -> Interval:
@@ -101,19 +92,21 @@ class Readings:
     middle: Contrast
     low: Contrast
     high: Contrast
-    span: tuple[float, float] | None  # of the terms behind low and high
+    span: Range | None  # of the terms behind low and high
     covers: str
 
 
-def readings(terms: Terms, where: dict[str, int]) -> Readings:
+def readings(todo: Plan, which: int, where: dict[str, int]) -> Readings:
     """The readings of an estimator whose terms lie in the columns `where`."""
-    middle = (Part(where["values"], where["weights"] if terms.self_normalised else None),)
+    estimator = todo.estimators[which]
+    middle = (Part(where["values"], where["weights"] if estimator.self_normalised else None),)
     if "high" in where:
-        return Readings(middle, (Part(where["low"]),), (Part(where["high"]),), terms.span_with_bias, VALUE)
-    if terms.self_normalised:
-        covers = f"{VALUE}, up to a bias of about 1/n" if terms.consistent else OWN_MEAN
+        span = todo.span(which, with_bias=True)
+        return Readings(middle, (Part(where["low"]),), (Part(where["high"]),), span, VALUE)
+    if estimator.self_normalised:
+        covers = f"{VALUE}, up to a bias of about 1/n" if estimator.consistent else OWN_MEAN
         return Readings(middle, middle, middle, None, covers)
-    return Readings(middle, middle, middle, terms.span, VALUE if terms.unbiased else OWN_MEAN)
+    return Readings(middle, middle, middle, todo.span(which), VALUE if estimator.unbiased else OWN_MEAN)
 
 
 def intervals_of(moments: Moments, read: Readings, wanted: Wanted) -> list[Interval]:
@@ -144,23 +137,25 @@ def ls_ends(collected: Collected, which: int, delta: float) -> tuple[float, floa
 
     Weights of actions that the logging policy leaves out are missing from both, so both bounds hold without them.
     """
-    smoothing, where = collected.constant[which].smoothing, collected.columns.shape[which]
-    assert smoothing is not None
-    n = collected.moments.rows
-    inside = (collected.moments.value((Part(where["values"]),)) - smoothing.offset) / smoothing.width
-    other = collected.moments.value((Part(where["complement"]),))
-    low = intervals.ls_lower(inside, smoothing.parameter, n, delta)
-    high = 1.0 - intervals.ls_lower(other, smoothing.parameter, n, delta)
-    return smoothing.offset + smoothing.width * min(low, 1.0), smoothing.offset + smoothing.width * high
+    moments, where = collected.sums.moments, collected.sums.where[which]
+    smoothing, rewards = collected.plan.estimators[which].log_smoothing, collected.plan.told.reward_range
+    assert rewards is not None  # `plan` has refused rewards without a range
+    offset, width = rewards[0], rewards[1] - rewards[0]
+    inside = (moments.value((Part(where["values"]),)) - offset) / width
+    other = moments.value((Part(where["complement"]),))
+    low = intervals.ls_lower(inside, smoothing, moments.rows, delta)
+    high = 1.0 - intervals.ls_lower(other, smoothing, moments.rows, delta)
+    return offset + width * min(low, 1.0), offset + width * high
 
 
 def _reliability(collected: Collected, which: int) -> tuple[float, list[str]]:
     """The effective sample size of an estimator's own weights, and warnings about them."""
-    where, n = collected.columns.shape[which], collected.moments.rows
+    moments, where = collected.sums.moments, collected.sums.where[which]
+    n = moments.rows
     if "weights" not in where:
         return float(n), []
-    total = collected.moments.value((Part(where["weights"]),)) * n
-    squares = collected.moments.value((Part(where["squares"]),)) * n
+    total = moments.value((Part(where["weights"]),)) * n
+    squares = moments.value((Part(where["squares"]),)) * n
     size = effective_sample_size(total, squares)
     warnings = []
     if total > 0 and collected.largest[which] / total > DOMINANT:
@@ -177,10 +172,10 @@ def evaluate(
     log: LogSource,
     estimators: Sequence[Estimator | str] | None = None,
     *,
-    model: RewardModel | None = None,
+    model: Predictor | None = None,
     level: float = 0.95,
     interval: str = "normal",
-    reward_range: tuple[float, float] | None = None,
+    reward_range: Range | None = None,
     propensity_floor: float | None = None,
     bias: bool | None = None,
     replicates: int = 1000,
@@ -190,8 +185,8 @@ def evaluate(
 ) -> Evaluation:
     """Estimate a policy's value from a log.
 
-    estimators: estimators, or names: of weightings ("snips", "cips:0.01"), and with a `model` also "dm", "dr",
-    "switch" and "switch-dr". By default the IPS family, and with a `model` dm, dr and switch-dr.
+    estimators: estimators such as IPS(), or names: "snips", "cips:0.01", and with a `model` also "dm", "dr", "switch" and
+    "switch-dr" (`manyarms.estimators.names`). By default the IPS family, and with a `model` dm, dr and switch-dr.
     interval: which interval is the estimate's own: normal, bootstrap, bernstein or ls; the others are kept beside.
     reward_range: the range that rewards can have, for bounds and for ls; [0, 1] is noticed by itself.
     propensity_floor: a number that no propensity above 0 falls below, for bernstein; the logging policy's if known.
@@ -208,7 +203,7 @@ def evaluate(
         )
     chosen = _default(known, model, reward_range is not None) if estimators is None else estimators
     todo = plan(known, chosen, reward_range=reward_range, propensity_floor=propensity_floor, bias=bias, model=model)
-    collected, rewards = collect([policy], log, [todo], chunk=chunk)
+    collected, rewards = collect([policy], log, todo, chunk=chunk)
     mine = collected[0]
     estimates = tuple(estimate_of(mine, i, wanted) for i in range(len(todo.estimators)))
     error = rewards.standard_error((Part(0),))
@@ -231,15 +226,21 @@ def evaluate(
     )
 
 
-def _default(known: Survey, model: RewardModel | None, ranged: bool) -> list[Estimator | str]:
+def usual_names(*, ranged: bool = True) -> list[str]:
+    """The IPS family as it is shown unless estimators are named; ranged: whether rewards lie in a known range."""
+    found = [name for name, kind in CORRECTIONS.items() if kind.by_default and (ranged or not kind.depends_on_reward)]
+    return ["ips", "snips", *(name for name in found if name != "ips")]
+
+
+def _default(known: Survey, model: Predictor | None, ranged: bool) -> list[Estimator | str]:
     weighted = known.first.propensities is not None or known.first.logging is not None
     chosen: list[Estimator | str] = []
     if weighted:
-        chosen += [name for name in DEFAULT if name != "ls" or known.unit_rewards or ranged]
+        chosen += usual_names(ranged=known.unit_rewards or ranged)
     if model is not None:
-        chosen.append(DM(model))
-        if weighted:
-            chosen += [DR(model), SWITCH(model, doubly_robust=True)]
+        for name, kind in OBJECTIVES.items():
+            if issubclass(kind, Estimator) and kind.by_default and (weighted or not kind.weighted):
+                chosen.append(name)
     if not chosen:
         known.first.require(
             "propensities", purpose="importance weights; with a reward model= the direct method needs none"
@@ -247,4 +248,4 @@ def _default(known: Survey, model: RewardModel | None, ranged: bool) -> list[Est
     return chosen
 
 
-__all__ = ["DEFAULT", "Readings", "Wanted", "estimate_of", "evaluate", "intervals_of", "ls_ends", "readings"]
+__all__ = ["Readings", "Wanted", "estimate_of", "evaluate", "intervals_of", "ls_ends", "readings", "usual_names"]

@@ -14,11 +14,11 @@ import numpy as np
 
 from manyarms._base import validate
 from manyarms._base.typing import Array, Ints
-from manyarms.estimators.logging_policy import RewardModel
-from manyarms.evaluation.collecting import as_estimator
-from manyarms.evaluation.estimate import DEFAULT, evaluate
+from manyarms.estimators.base import Estimator
+from manyarms.estimators.logging_policy import Predictor
+from manyarms.estimators.naming import as_estimator
+from manyarms.evaluation.estimate import evaluate, usual_names
 from manyarms.evaluation.results import Estimate
-from manyarms.evaluation.terms import Estimator
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy
 from manyarms.worlds.base import Pool, World
@@ -98,8 +98,8 @@ def quality(
     rows: int,
     runs: int,
     estimators: Sequence[Estimator | str] | None = None,
-    with_model: Callable[[RewardModel], Sequence[Estimator]] | None = None,
-    fit: Callable[[LoggedData], RewardModel] | None = None,
+    with_model: Callable[[Predictor], Sequence[Estimator]] | None = None,
+    fit: Callable[[LoggedData], Predictor] | None = None,
     level: float = 0.95,
     reward_range: tuple[float, float] | None = None,
     replicates: int = 200,
@@ -116,7 +116,7 @@ def quality(
     runs = validate.count("runs", runs, least=2)
     if truth is None:
         truth, _ = true_value(world, policy)
-    plain = [as_estimator(one) for one in (DEFAULT if estimators is None else estimators)]
+    plain = [as_estimator(one) for one in (usual_names() if estimators is None else estimators)]
     answers: list[tuple[Estimate, ...]] = []
     for run in range(runs):
         log = draw_log(world, logging, rows, rng)

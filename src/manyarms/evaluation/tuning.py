@@ -19,7 +19,7 @@ choice. Choose on one part of a log and evaluate on the other (log.split), above
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,12 +27,13 @@ from manyarms._base import validate
 from manyarms._base.moments import Moments, Part
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
-from manyarms.evaluation.collecting import plan, survey
-from manyarms.evaluation.estimators import IPS
-from manyarms.evaluation.terms import Case
+from manyarms.estimators.ips import IPS
+from manyarms.estimators.logging_policy import lost
+from manyarms.evaluation.answers import PolicyOnLog
+from manyarms.evaluation.passes import plan, survey
 from manyarms.logs.data import CHUNK, LogSource
 from manyarms.policies.base import Policy
-from manyarms.weights import FAMILIES, Correction, LogSmoothing, Weighting
+from manyarms.weights import CORRECTIONS, Correction
 
 RULES = ("mse", "slope")
 
@@ -74,30 +75,34 @@ def tune(
     bias: bool | None = None,
     chunk: int = CHUNK,
 ) -> Tuning:
-    """Choose the parameter of a family ("cips", "es", "ix", ...) from a grid by a rule (see the module).
+    """Choose the parameter of a correction ("cips", "es", "ix", ...) from a grid by a rule (see the module).
 
-    grid: parameters to try; by default the family's for the log's number of rows. One pass serves the whole grid.
+    grid: parameters to try; by default the correction's own for the log's number of rows. One pass serves the whole grid.
     """
-    if family not in FAMILIES:
-        raise InvalidInput("family", repr(family), f"one of {', '.join(FAMILIES)}")
+    tunable = [name for name, kind in CORRECTIONS.items() if kind.parameter is not None]
+    if family not in tunable:
+        raise InvalidInput("family", repr(family), f"one of {', '.join(tunable)}")
     if rule not in RULES:
         raise InvalidInput("rule", repr(rule), f"one of {', '.join(RULES)}")
     width = validate.positive("width", width)
-    known, kind = survey(log), FAMILIES[family]
+    known, kind = survey(log), CORRECTIONS[family]
     parameters = tuple(float(p) for p in (kind.grid(known.rows) if grid is None else grid))
     if not parameters:
         raise InvalidInput("grid", "nothing", "at least one parameter")
     corrections = [kind.make(parameter) for parameter in parameters]
-    todo = plan(known, [IPS(Weighting(one)) for one in corrections], bias=bias)
-    if isinstance(corrections[0], LogSmoothing) and todo.settings.reward_range is None:
-        raise InvalidInput("rewards", f"rewards from {known.low:g} to {known.high:g}", "rewards in [0, 1], for ls")
+    todo = plan(known, [IPS(one) for one in corrections], bias=bias)
     moments = Moments(2 * len(corrections))
-    exact = todo.settings.bias
+    exact = todo.told.bias
+    told = replace(
+        todo.told, reward_range=todo.told.reward_range or (0.0, 1.0)
+    )  # so that bias sums are taken in any case
     for part in log.chunks(chunk):
-        case = Case(policy, part, todo.settings)
+        on = PolicyOnLog(policy, part, todo.estimators, told)
+        pi0 = on.log.propensities
+        assert pi0 is not None
         columns: list[Array] = []
         for one in corrections:
-            columns += [one.terms(case.pi, case.pi0, part.rewards), _lost(case, one)]
+            columns += [one.terms(on.pi, pi0, part.rewards), _lost(on, pi0, one)]
         moments.add(np.column_stack(columns), part.groups)
     largest = max(abs(known.low), abs(known.high))
     trials = [
@@ -117,16 +122,12 @@ def tune(
     return Tuning(corrections[order[picked]], trials[picked].parameter, rule, tuple(trials), note)
 
 
-def _lost(case: Case, correction: Correction) -> Array:
-    """Terms whose mean bounds the bias for rewards in [-1, 1]."""
-    lost = case.lost(correction)
-    if lost is not None:
-        return lost[0] - lost[1]
-    if isinstance(correction, LogSmoothing):  # its weight at a reward of 1, where most is lost
-        kept = correction.terms(case.pi, case.pi0, np.ones(len(case.pi)))
-    else:
-        kept = correction.weight(case.pi, case.pi0)
-    return np.abs(case.pi / case.pi0 - kept)
+def _lost(on: PolicyOnLog, pi0: Array, correction: Correction) -> Array:
+    """Terms whose mean bounds the bias for rewards in [-1, 1]: what is lost at a reward of 1, where it is most."""
+    if on.told.bias:
+        positive, negative = lost(correction, on.sums({}, "the bias of a correction"))
+        return positive - negative
+    return np.abs(on.pi / pi0 - correction.terms(on.pi, pi0, np.ones(len(on.pi))))
 
 
 def _slope(trials: Sequence[Trial], width: float) -> int:

@@ -14,16 +14,16 @@ from manyarms.learning.encoders import TorchEncoder
 from manyarms.learning.loop import learn
 from manyarms.learning.results import Epoch, Learned, Moment
 from manyarms.learning.sampled import SampledSoftmax, TopProposal, gradient_gap
-from manyarms.learning.settings import Settings
+from manyarms.learning.settings import TrainingSettings
 
 __all__ = [
     "Epoch",
     "Learned",
     "Moment",
     "SampledSoftmax",
-    "Settings",
     "TopProposal",
     "TorchEncoder",
+    "TrainingSettings",
     "gradient_gap",
     "learn",
     "log_probability",

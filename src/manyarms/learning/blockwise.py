@@ -32,6 +32,8 @@ NUMBERS = 1 << 19  # numbers in a block of scores
 STORED = 50_000_000  # numbers that the first pass may leave for the second, on a processor
 WIDEST = 1 << 12  # actions in a block: with its two moments a block of beta should stay in the cache as well
 
+Groups = tuple[Tensor, Tensor]
+"""Labels (K,) of the actions, and the one wanted label of every row (b,)."""
 Values = Callable[[int, int], Tensor]
 """v(first, last) -> (b, last - first): the values of a block of actions at the batch's rows."""
 Receiver = Callable[[int, int, Tensor], None]
@@ -45,7 +47,7 @@ class Measured:
     log_z: Tensor  # (b,)
     log_mass: Tensor | None = None  # (b,) of the wanted group
     expectation: Tensor | None = None  # (b,)
-    kept_from: int | None = None  # the exponentials of the scores of actions from here on are in the store
+    stored_from: int | None = None  # the exponentials of the scores of actions from here on are in the store
 
 
 @dataclass
@@ -57,14 +59,6 @@ class Upstream:
     singles: Tensor  # (s,) its value
     group: Tensor | None = None  # (b,)
     expectation: Tensor | None = None  # (b,)
-
-
-@dataclass
-class Groups:
-    """labels (K,) of the actions, and the one wanted label of every row (b,)."""
-
-    labels: Tensor
-    wanted: Tensor
 
 
 def block_size(rows: int, actions: int, device: torch.device) -> int:
@@ -119,15 +113,15 @@ def measure(
     top = h.new_zeros(b) if safe else h.new_full((b,), -math.inf)
     total, inside, above = h.new_zeros(b), h.new_zeros(b), h.new_zeros(b)
     room = h.new_empty((min(size, actions), b))
-    kept_from = _kept_from(store, b, actions, size) if safe and groups is None and values is None else None
+    stored_from = _stored_from(store, b, actions, size) if safe and groups is None and values is None else None
     for first, last in blocks(actions, size):
-        place = room if kept_from is None or first < kept_from else _kept(store, b, kept_from, first, last)
+        place = room if stored_from is None or first < stored_from else _stored(store, b, stored_from, first, last)
         mass = _scores(h, beta, first, last, place)  # (k, b)
         if not safe:
             peak = torch.maximum(top, mass.amax(dim=0))
             shrink = (top - peak).exp_()
-            for kept in (total, inside, above):
-                kept.mul_(shrink)
+            for running in (total, inside, above):
+                running.mul_(shrink)
             top = peak
             mass.sub_(top)
         exponentiate(mass)
@@ -135,12 +129,12 @@ def measure(
         if values is not None:
             above += torch.einsum("kb,bk->b", mass, values(first, last))
         if groups is not None:
-            inside += (mass * (groups.labels[first:last, None] == groups.wanted)).sum(dim=0)
+            inside += (mass * (groups[0][first:last, None] == groups[1])).sum(dim=0)
     return Measured(
         log_z=total.log() + top,
         log_mass=None if groups is None else inside.log() - total.log(),
         expectation=None if values is None else above / total,
-        kept_from=kept_from,
+        stored_from=stored_from,
     )
 
 
@@ -186,14 +180,14 @@ def pull(
     gradient_h = h.new_zeros(h.shape) if want_h else None
     room = h.new_empty((min(size, actions), b))
     for number, (first, last) in enumerate(blocks(actions, size)):
-        kept = unshifted and measured.kept_from is not None and first >= measured.kept_from
-        place = _kept(store, b, measured.kept_from, first, last) if kept else room
-        scores = place if kept else _scores(h, beta, first, last, room)  # (k, b)
+        stored = unshifted and measured.stored_from is not None and first >= measured.stored_from
+        place = _stored(store, b, measured.stored_from, first, last) if stored else room
+        scores = place if stored else _scores(h, beta, first, last, room)  # (k, b)
         within: Tensor | None = None
         if inner is not None and groups is not None and upstream.group is not None:
-            outside = groups.labels[first:last, None] != groups.wanted
+            outside = groups[0][first:last, None] != groups[1]
             within = (scores - inner).masked_fill_(outside, -math.inf).exp_().mul_(upstream.group)
-        pi = scores if kept else exponentiate(scores if unshifted else scores.sub_(measured.log_z))
+        pi = scores if stored else exponentiate(scores if unshifted else scores.sub_(measured.log_z))
         if not plain:
             pi.mul_(flat if worth is None or values is None else flat + (worth[:, None] * values(first, last)).T)
         if within is not None:
@@ -215,7 +209,7 @@ def _scores(h: Tensor, beta: Tensor, first: int, last: int, room: Tensor) -> Ten
     return torch.mm(beta[first:last].to(h.dtype), h.T, out=room[: last - first])
 
 
-def _kept_from(store: Tensor | None, rows: int, actions: int, size: int) -> int | None:
+def _stored_from(store: Tensor | None, rows: int, actions: int, size: int) -> int | None:
     """The first action whose block, and all after it, fit into the store."""
     if store is None or rows == 0:
         return None
@@ -224,10 +218,10 @@ def _kept_from(store: Tensor | None, rows: int, actions: int, size: int) -> int 
     return first if first < actions else None
 
 
-def _kept(store: Tensor | None, rows: int, kept_from: int | None, first: int, last: int) -> Tensor:
+def _stored(store: Tensor | None, rows: int, stored_from: int | None, first: int, last: int) -> Tensor:
     """(k, b) of the store that belong to a block."""
-    assert store is not None and kept_from is not None
-    return store[(first - kept_from) * rows : (last - kept_from) * rows].view(last - first, rows)
+    assert store is not None and stored_from is not None
+    return store[(first - stored_from) * rows : (last - stored_from) * rows].view(last - first, rows)
 
 
 class LogProbability(torch.autograd.Function):

@@ -17,10 +17,10 @@ from torch import Tensor
 from manyarms._base import storage
 from manyarms._base.typing import AnyArray
 from manyarms.errors import InvalidInput
-from manyarms.estimators.base import Objective, Rows
+from manyarms.estimators.base import Objective, Request
 from manyarms.learning.results import Epoch
-from manyarms.learning.settings import Settings
-from manyarms.learning.trainable import Encoding, Learnable, Trainable
+from manyarms.learning.settings import TrainingSettings
+from manyarms.learning.trainable import EncoderInTraining, Learnable, Trainable
 from manyarms.logs.data import LoggedData
 from manyarms.policies.two_stage import TwoStagePolicy
 
@@ -29,7 +29,7 @@ MODEL_ROWS = 4  # rows at which two reward models are told apart
 
 
 @dataclass
-class State:
+class TrainingState:
     """What changes from batch to batch, beside the parameters."""
 
     step: int = 0
@@ -49,10 +49,10 @@ class Checkpoints:
         self.mark, self.seconds = mark, seconds
         self._saved, self._step = time.monotonic(), -1
 
-    def resume(self, trainable: Trainable) -> State:
+    def resume(self, trainable: Trainable) -> TrainingState:
         """The state in the folder, its parameters put into `trainable`; a new one where there is none."""
         if self.folder is None or not (self.folder / storage.MANIFEST).exists():
-            return State()
+            return TrainingState()
         spec, arrays = storage.load(self.folder, KIND)
         if spec["run"] != self.mark:
             raise InvalidInput(
@@ -63,7 +63,7 @@ class Checkpoints:
         _restore(trainable, spec, arrays)
         self._step = spec["step"]
         best = {name.removeprefix("best/"): array for name, array in arrays.items() if name.startswith("best/")}
-        return State(
+        return TrainingState(
             step=spec["step"],
             total=float(arrays["total"]),
             history=[Epoch(**line) for line in spec["history"]],
@@ -73,13 +73,13 @@ class Checkpoints:
             stopped=spec["stopped"],
         )
 
-    def maybe_save(self, trainable: Trainable, state: State) -> None:
+    def maybe_save(self, trainable: Trainable, state: TrainingState) -> None:
         """Save if it is time, and if the sampler holds nothing that a resumed run would not have."""
         every = getattr(trainable.sampler, "every", 1)
         if self.folder is not None and time.monotonic() - self._saved >= self.seconds and state.step % every == 0:
             self.save(trainable, state)
 
-    def save(self, trainable: Trainable, state: State) -> None:
+    def save(self, trainable: Trainable, state: TrainingState) -> None:
         """Write the state as it is; nothing to do if it has not moved since."""
         if self.folder is None or state.step == self._step:
             return
@@ -99,7 +99,7 @@ class Checkpoints:
         storage.save(self.folder, KIND, spec, arrays)
         self._saved, self._step = time.monotonic(), state.step
 
-    def last_good(self, state: State) -> str:
+    def last_good(self, state: TrainingState) -> str:
         """For an error message: what is left."""
         if self.folder is None or self._step < 0:
             return ""
@@ -107,20 +107,25 @@ class Checkpoints:
 
 
 def fingerprint(
-    log: LoggedData, policy: Learnable, objective: Objective, settings: Settings, rows: Rows, encoding: Encoding | None
+    log: LoggedData,
+    policy: Learnable,
+    objective: Objective,
+    settings: TrainingSettings,
+    request: Request,
+    encoding: EncoderInTraining | None,
 ) -> str:
     """A name for a run: equal only where log, start, objective and settings are.
 
-    An objective's name does not say which reward model, clusters or function g it has: what it made of the log (`rows`) does.
+    An objective's name does not say which reward model, clusters or function g it has: what it made of the log (`request`) does.
     """
     digest = hashlib.blake2b(digest_size=16)
     start = policy.clusters if isinstance(policy, TwoStagePolicy) else policy.actions
     parts: list[AnyArray | None] = [log.contexts, log.actions, log.rewards, log.propensities, log.support]
-    parts += [log.support_probabilities, np.asarray(getattr(policy, "sigma", 0.0)), start, rows.labels]
+    parts += [log.support_probabilities, np.asarray(getattr(policy, "sigma", 0.0)), start, request.labels]
     parts += [policy.labels, policy.model] if isinstance(policy, TwoStagePolicy) else []
-    parts += [column for _, column in sorted(rows.columns.items())]
-    if rows.model is not None:
-        parts.append(rows.model.block(log.contexts[:MODEL_ROWS], np.arange(log.action_count)))
+    parts += [column for _, column in sorted(request.columns.items()) if not callable(column)]
+    if request.model is not None:
+        parts.append(request.model.block(log.contexts[:MODEL_ROWS], np.arange(log.action_count)))
     if encoding is not None:
         parts += [tensor.detach().cpu().numpy() for tensor in encoding.module.state_dict().values()]
     for array in parts:
@@ -174,4 +179,4 @@ def _restore(trainable: Trainable, spec: dict[str, Any], arrays: dict[str, AnyAr
         )
 
 
-__all__ = ["Checkpoints", "State", "fingerprint"]
+__all__ = ["Checkpoints", "TrainingState", "fingerprint"]

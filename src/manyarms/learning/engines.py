@@ -1,8 +1,8 @@
 """Engines: a batch of rows in, what an objective asked for out, and the objective's derivatives back into the parameters.
 
-    terms = engine.forward(asked)        differentiable tensors, see `objectives.Terms`
-    (-objective.value(terms, batch)).backward()
-    gradient_h = engine.backward()       updates the table's rows, and gives the gradient for the encoder that made h
+    answers = engine.forward(batch, request)        differentiable tensors
+    (-objective.value(answers, batch)).backward()
+    gradient_h = engine.backward()                  updates the table's rows, and gives the gradient for the encoder that made h
 
 `AllActions` takes the exact softmax over the whole table, block by block. `ListedActions` takes it over a list of actions a row:
 the logging support, candidates, or a sample with its log-probabilities; only rows of the table that a list names are touched.
@@ -12,15 +12,16 @@ the logging support, candidates, or a sample with its log-probabilities; only ro
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from manyarms._base.typing import Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.estimators.base import ModelValues, Terms
+from manyarms.estimators.base import Answers, Batch, ModelValues, Request
 from manyarms.learning.blockwise import (
     STORED,
     Groups,
@@ -36,47 +37,35 @@ from manyarms.learning.blockwise import (
 from manyarms.learning.optimisers import Table
 
 
-@dataclass
-class Asked:
-    """The active rows of a batch."""
+@dataclass(frozen=True)
+class ModelOnDevice:
+    """A reward model at tensors of contexts: by its weights (K, d) where it is linear, else by its own predictions."""
 
-    x: Tensor  # (b, d) contexts
-    h: Tensor  # (b, l) features, over the temperature
-    ids: Tensor  # (b, m), -1 pads
-    wanted: Tensor | None = None  # (b,) groups
-    lists: Tensor | None = None  # (b, k) actions on offer, -1 pads
-    seed: int = 0  # for engines that draw
-    offsets: Tensor | None = None  # (b, k) added to the scores of listed actions: minus log(S q) for sampled ones
+    model: ModelValues
+    weights: Tensor | None
 
-
-@dataclass
-class Question:
-    """What an objective asks of every batch, fixed for a run."""
-
-    labels: Tensor | None = None
-    model: ModelValues | None = None
-    model_weights: Tensor | None = None  # (K, d), for linear models
-    raw_scores: bool = False
-    draws: bool = False  # single draws of the parameters
-    rising: bool = False  # no derivative by a log-probability is negative
+    def block(self, X: Array, ids: Ints) -> Array:
+        """r_hat of contexts (b, d) and ids (k,), (b, k)."""
+        return self.model.block(X, ids)
 
     def values(self, x: Tensor, first: int, last: int) -> Tensor:
-        """The reward model at the rows for a block of actions."""
-        if self.model_weights is not None:
-            return x @ self.model_weights[first:last].T
-        assert self.model is not None
-        found = self.model.block(x.double().cpu().numpy(), np.arange(first, last))
-        return torch.as_tensor(found).to(x)
+        """r_hat at the rows for a block of actions."""
+        if self.weights is not None:
+            return x @ self.weights[first:last].T
+        return torch.as_tensor(self.block(x.double().cpu().numpy(), np.arange(first, last))).to(x)
 
     def values_at(self, x: Tensor, lists: Tensor) -> Tensor:
-        """The reward model at listed actions (b, k)."""
+        """r_hat at listed actions (b, k)."""
         safe = lists.clamp(min=0)
-        if self.model_weights is not None:
-            return torch.einsum("bd,bkd->bk", x, self.model_weights[safe])
-        assert self.model is not None
+        if self.weights is not None:
+            return torch.einsum("bd,bkd->bk", x, self.weights[safe])
         ids, where = torch.unique(safe, return_inverse=True)
-        found = self.model.block(x.double().cpu().numpy(), ids.cpu().numpy())
-        return torch.as_tensor(found).to(x).gather(1, where)
+        return torch.as_tensor(self.block(x.double().cpu().numpy(), ids.cpu().numpy())).to(x).gather(1, where)
+
+
+def model_of(request: Request) -> ModelOnDevice | None:
+    """The reward model of a request that was sent to a device."""
+    return cast(ModelOnDevice | None, request.model)
 
 
 class Engine(Protocol):
@@ -89,7 +78,7 @@ class Engine(Protocol):
     def extra(self) -> dict[str, Table]:
         """What is learned beside the table, by name."""
 
-    def forward(self, asked: Asked, question: Question) -> Terms:
+    def forward(self, batch: Batch, request: Request) -> Answers:
         """What the objective asked for."""
 
     def backward(self, want_h: bool) -> Tensor | None:
@@ -104,32 +93,32 @@ class AllActions:
         self._room: Tensor | None = None
         self.extra: dict[str, Table] = {}
 
-    def forward(self, asked: Asked, question: Question, values: Values | None = None) -> Terms:
-        h, beta = asked.h.detach(), self.table.beta
-        self._h, self._ids, self._raw, self._rising = h, asked.ids, question.raw_scores, question.rising
-        scores = scores_at(h, beta, asked.ids)
-        if question.raw_scores:
+    def forward(self, batch: Batch, request: Request, values: Values | None = None) -> Answers:
+        h, beta = batch.h.detach(), self.table.beta
+        self._h, self._ids, self._raw, self._rising = h, batch.ids, request.raw_scores, request.rising
+        scores = scores_at(h, beta, batch.ids)
+        if request.raw_scores:
             self._leaf = scores.requires_grad_()
-            return Terms(scores.new_empty((len(h), 0)), scores=self._leaf)
-        self._groups = None
-        if question.labels is not None and asked.wanted is not None:
-            self._groups = Groups(question.labels, asked.wanted)
-        self._values = values
-        if values is None and question.model is not None:
-            x = asked.x
-            self._values = lambda first, last: question.values(x, first, last)
+            return Answers(scores=self._leaf)
+        self._groups: Groups | None = None
+        if request.labels is not None and batch.wanted is not None:
+            self._groups = request.labels, batch.wanted
+        self._values, model = values, model_of(request)
+        if values is None and model is not None:
+            x = batch.x
+            self._values = lambda first, last: model.values(x, first, last)
         self._measured = self._measure(h)
         self._leaf = (scores - self._measured.log_z[:, None]).requires_grad_()
         for found in (self._measured.log_mass, self._measured.expectation):
             if found is not None:
                 found.requires_grad_()
-        return Terms(self._leaf, group_log_mass=self._measured.log_mass, expectation=self._measured.expectation)
+        return Answers(self._leaf, group_log_mass=self._measured.log_mass, expectation=self._measured.expectation)
 
     def backward(self, want_h: bool) -> Tensor | None:
         upstream = singles_of(self._ids, _gradient(self._leaf))
         if self._raw:
             return _sparse_step(self, self._h, upstream.rows, upstream.ids, upstream.singles, want_h)
-        measured = Measured(self._measured.log_z, kept_from=self._measured.kept_from)
+        measured = Measured(self._measured.log_z, stored_from=self._measured.stored_from)
         if self._measured.log_mass is not None:
             measured.log_mass, upstream.group = self._measured.log_mass.detach(), _gradient(self._measured.log_mass)
         if self._measured.expectation is not None:
@@ -139,8 +128,10 @@ class AllActions:
 
     def _measure(self, h: Tensor) -> Measured:
         self._safe = are_safe(h, self.table.reach)
-        self._kept = self._store(h)
-        return measure(h, self.table.beta, groups=self._groups, values=self._values, safe=self._safe, store=self._kept)
+        self._stored = self._store(h)
+        return measure(
+            h, self.table.beta, groups=self._groups, values=self._values, safe=self._safe, store=self._stored
+        )
 
     def _store(self, h: Tensor) -> Tensor | None:
         """Room for exponentials between the passes, made once: as much as the table could need, and never much."""
@@ -162,7 +153,7 @@ class AllActions:
             receive=self.table.block if self.learns_table else None,
             want_h=want_h,
             safe=self._safe,
-            store=self._kept,
+            store=self._stored,
         )
 
 
@@ -173,32 +164,32 @@ class ListedActions:
         self.table, self.learns_table = table, learns_table
         self.extra: dict[str, Table] = {}
 
-    def forward(self, asked: Asked, question: Question) -> Terms:
-        if asked.lists is None:
+    def forward(self, batch: Batch, request: Request) -> Answers:
+        if batch.lists is None:
             raise InvalidInput("support", "nothing", "a list of actions for every row")
-        lists = asked.lists
-        self._h, self._lists = asked.h.detach(), lists
+        lists, ids = batch.lists, batch.ids
+        self._h, self._lists = batch.h.detach(), lists
         self._padded = bool((lists < 0).any())
         known = lists.clamp(min=0) if self._padded else lists
         # by number, and not by an index array: that is several times slower
         width = self.table.beta.shape[1]
         self._gathered = self.table.beta.index_select(0, known.reshape(-1)).view(*lists.shape, width)  # (b, k, l)
         self._leaf = torch.bmm(self._gathered, self._h[:, :, None])[:, :, 0].requires_grad_()
-        if question.raw_scores:
-            return Terms(self._leaf[:, :0], scores=self._leaf.gather(1, places(lists, asked.ids)))
-        scores = self._leaf if asked.offsets is None else self._leaf + asked.offsets
+        if request.raw_scores:
+            return Answers(scores=self._leaf.gather(1, places(lists, ids)))
+        scores = self._leaf if batch.offsets is None else self._leaf + batch.offsets
         log_pi = torch.log_softmax(scores.masked_fill(lists < 0, -math.inf) if self._padded else scores, dim=1)
-        terms = Terms(_at(log_pi, lists, asked.ids))
-        if (
-            asked.offsets is not None
-        ):  # a sampled action stands for 1 / (S q) others: its own probability is without the offset
-            terms.log_probability = terms.log_probability - _at(asked.offsets, lists, asked.ids)
-        if question.labels is not None and asked.wanted is not None:
-            mine = question.labels[lists.clamp(min=0)] == asked.wanted[:, None]
-            terms.group_log_mass = torch.logsumexp(log_pi.masked_fill(~mine, -math.inf), dim=1)
-        if question.model is not None:
-            terms.expectation = (log_pi.exp() * question.values_at(asked.x, lists)).sum(dim=1)
-        return terms
+        answers = Answers(_at(log_pi, lists, ids))
+        if batch.offsets is not None:
+            # a sampled action stands for 1 / (S q) others: its own probability is without the offset
+            answers.log_probability = answers.log_probability - _at(batch.offsets, lists, ids)
+        if request.labels is not None and batch.wanted is not None:
+            mine = request.labels[lists.clamp(min=0)] == batch.wanted[:, None]
+            answers.group_log_mass = torch.logsumexp(log_pi.masked_fill(~mine, -math.inf), dim=1)
+        model = model_of(request)
+        if model is not None:
+            answers.expectation = (log_pi.exp() * model.values_at(batch.x, lists)).sum(dim=1)
+        return answers
 
     def backward(self, want_h: bool) -> Tensor | None:
         gradient = _gradient(self._leaf)
@@ -221,36 +212,35 @@ class Clusters(AllActions):
         super().__init__(table, learns_table)
         self.labels, self.model_weights = labels, model_weights
 
-    def forward(self, asked: Asked, question: Question, values: Values | None = None) -> Terms:
-        if question.raw_scores:
+    def forward(self, batch: Batch, request: Request, values: Values | None = None) -> Answers:
+        if request.raw_scores:
             raise InvalidInput(
                 "policy", "a two-stage policy", "a policy with a score for every action, for this objective"
             )
         best: Tensor | None = None
-        if question.model is not None or asked.ids.shape[1]:
-            best = best_in_cluster(asked.x, self.model_weights, self.labels, len(self.table.beta))
-        if asked.wanted is not None:
-            if question.labels is None or not torch.equal(question.labels, self.labels):
+        model = model_of(request)
+        if model is not None or batch.ids.shape[1]:
+            best = best_in_cluster(batch.x, self.model_weights, self.labels, len(self.table.beta))
+        if batch.wanted is not None:
+            if request.labels is None or not torch.equal(request.labels, self.labels):
                 raise InvalidInput("objective", "other clusters", "the clusters of the two-stage policy")
-            clusters = asked.wanted[:, None]
+            clusters = batch.wanted[:, None]
         else:
-            clusters = torch.where(asked.ids < 0, -1, self.labels[asked.ids.clamp(min=0)])
-        if question.model is not None:
-            if question.model_weights is None or not torch.equal(question.model_weights, self.model_weights):
+            clusters = torch.where(batch.ids < 0, -1, self.labels[batch.ids.clamp(min=0)])
+        if model is not None:
+            if model.weights is None or not torch.equal(model.weights, self.model_weights):
                 raise InvalidInput("objective", "another reward model", "the reward model of the two-stage policy")
             assert best is not None
             known = best
             values = lambda first, last: known[:, first:last]  # noqa: E731
-        plain = Question(model=question.model, model_weights=question.model_weights)
-        terms = super().forward(Asked(asked.x, asked.h, clusters), plain, values)
-        if asked.wanted is not None:
-            terms.group_log_mass = terms.log_probability[:, 0]
-            terms.log_probability = terms.log_probability[:, :0]
+        answers = super().forward(replace(batch, ids=clusters, wanted=None), Request(model=request.model), values)
+        if batch.wanted is not None:
+            answers.group_log_mass, answers.log_probability = answers.log_probability[:, 0], None
         elif best is not None:
-            own = torch.einsum("bd,bmd->bm", asked.x, self.model_weights[asked.ids.clamp(min=0)])
+            own = torch.einsum("bd,bmd->bm", batch.x, self.model_weights[batch.ids.clamp(min=0)])
             plays = own >= best.gather(1, clusters.clamp(min=0)) - 1e-6 * own.abs()
-            terms.log_probability = terms.log_probability.masked_fill(~plays, -math.inf)
-        return terms
+            answers.log_probability = answers.log_probability.masked_fill(~plays, -math.inf)
+        return answers
 
 
 def best_in_cluster(x: Tensor, weights: Tensor, labels: Tensor, clusters: int, numbers: int = 1 << 24) -> Tensor:
@@ -305,4 +295,13 @@ def _sparse_step(engine: Engine, h: Tensor, rows: Tensor, ids: Tensor, singles: 
     return for_h
 
 
-__all__ = ["AllActions", "Asked", "Clusters", "Engine", "ListedActions", "Question", "best_in_cluster", "places"]
+__all__ = [
+    "AllActions",
+    "Clusters",
+    "Engine",
+    "ListedActions",
+    "ModelOnDevice",
+    "best_in_cluster",
+    "model_of",
+    "places",
+]

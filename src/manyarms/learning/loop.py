@@ -1,6 +1,6 @@
 """The one training loop: a log, a policy to start from, an objective; out comes a better policy.
 
-    for every epoch: shuffle the rows;  for every batch: terms of the policy, value of the objective, one step up
+    for every epoch: shuffle the rows;  for every batch: answers of the policy, value of the objective, one step up
 
 Rows that an objective gives no weight are left out of a batch's work and stay in its size, so a batch means the same for every
 objective. Order and random draws come from (seed, epoch, batch) alone: a run that is killed and resumed from a checkpoint ends
@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -25,15 +24,16 @@ from manyarms._base.typing import AnyArray, Ints
 from manyarms.certificates import Prior, certify
 from manyarms.certificates.prior import require_other_rows
 from manyarms.errors import InvalidInput
-from manyarms.estimators.base import Batch, Objective, Rows
+from manyarms.estimators.base import Batch, Objective
 from manyarms.estimators.pessimism import PACBayes
-from manyarms.learning.checkpoints import Checkpoints, State, fingerprint
-from manyarms.learning.engines import Asked, Question
-from manyarms.learning.families import seed_of
+from manyarms.learning.checkpoints import Checkpoints, TrainingState, fingerprint
+from manyarms.learning.dense import seed_of
+from manyarms.learning.engines import ModelOnDevice
 from manyarms.learning.logging_rows import logging_rows
-from manyarms.learning.optimisers import schedule
+from manyarms.learning.optimisers import schedule as share_of_rate
 from manyarms.learning.results import Epoch, Learned, Moment
-from manyarms.learning.settings import Settings
+from manyarms.learning.sampled import Sampler
+from manyarms.learning.settings import Precision, Towards, Train, TrainingSettings
 from manyarms.learning.trainable import Learnable, Trainable
 from manyarms.logs.data import LoggedData, LogSource
 from manyarms.policies.base import Policy
@@ -47,6 +47,20 @@ def learn(
     policy: Learnable,
     objective: Objective,
     *,
+    epochs: int = 10,
+    batch: int = 256,
+    learning_rate: float = 1e-3,
+    schedule: str = "constant",
+    optimiser: str = "adam",
+    l2: float = 0.0,
+    towards: Towards = "zero",
+    train: Train | None = None,
+    precision: Precision = "fp32",
+    patience: int | None = None,
+    seed: int = 0,
+    sampler: Sampler | None = None,
+    learn_sigma: bool = True,
+    draws: int | None = None,
     validation: LoggedData | float = 0.0,
     score: Callable[[Policy], float] | None = None,
     folder: str | Path | None = None,
@@ -55,22 +69,26 @@ def learn(
     checkpoint_seconds: float = 60.0,
     prior_learned_from: LogSource | None = None,
     certified: bool = True,
-    **choices: Any,
 ) -> Learned:
     """A policy that maximises an objective on a log.
 
     policy: where to start, and what is learned: a SoftmaxPolicy (all actions; with an encoder, the encoder), a
-    SupportSoftmaxPolicy (the logging support or candidates alone) or a TwoStagePolicy (clusters). validation: a held-out log, or
-    the share of rows to hold out; its self-normalised estimate of the policy's reward is in the history, and decides early
-    stopping (`patience`).
+    SupportSoftmaxPolicy (the logging support or candidates alone) or a TwoStagePolicy (clusters).
+
+    epochs to draws: how it is learned, see `TrainingSettings`.
+
+    validation: a held-out log, or the share of rows to hold out; its self-normalised estimate of the policy's reward is in the
+    history, and decides early stopping (`patience`).
     score: any number of a policy, such as a world's true value, taken after every epoch (and preferred for early stopping).
     folder: keep checkpoints there, and go on from what is found there. device: "cpu", "cuda", ...; a GPU where there is one.
     progress: called with a `Moment` after every batch. prior_learned_from: the log that the start was learned from, for a
     PACBayes objective, whose prior is the start; its rows must be others than those of `log`. certified: whether the result of
     such an objective comes with its certificate, from bounds that do not depend on what was adapted while learning.
-    Everything else: see `Settings` (epochs, batch, learning_rate, ...).
     """
-    settings = _settings(choices)
+    settings = TrainingSettings(
+        epochs, batch, learning_rate, schedule, optimiser, l2, towards, train, precision, patience, seed, sampler, learn_sigma,
+        draws,
+    )  # fmt: skip
     if not isinstance(log, LoggedData):
         raise InvalidInput("log", validate.describe(log), "LoggedData, with its rows in memory")
     if not isinstance(objective, Objective):
@@ -90,7 +108,9 @@ def learn(
     where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     prior = _prior(objective, policy, log, settings, prior_learned_from)
     run = _Run(log, policy, objective, settings, where)
-    mark = "" if folder is None else fingerprint(log, policy, objective, settings, run.rows, run.trainable.encoding)
+    mark = ""
+    if folder is not None:
+        mark = fingerprint(log, policy, run.objective, settings, run.asked, run.trainable.encoding)
     kept = Checkpoints(folder, mark, checkpoint_seconds)
     result = run.go(held, score, kept, progress)
     if prior is None or not certified:
@@ -104,19 +124,38 @@ class _Run:
     """A log, a trainable policy and an objective, batch by batch."""
 
     def __init__(
-        self, log: LoggedData, policy: Learnable, objective: Objective, settings: Settings, device: torch.device
+        self,
+        log: LoggedData,
+        policy: Learnable,
+        objective: Objective,
+        settings: TrainingSettings,
+        device: torch.device,
     ) -> None:
-        self.log, self.objective, self.settings, self.device = log, objective, settings, device
-        self.rows: Rows = objective.prepare(log)
-        distance = 2 * float(getattr(objective, "distance", 0.0)) / len(log) + 2 * self.rows.squared_distance
-        self.trainable = Trainable(policy, log, settings, distance, device, self.rows.all_actions)
-        self.logging = logging_rows(log, device, self.trainable.dtype) if self.rows.all_actions else None
+        self.log, self.settings, self.device = log, settings, device
+        self.objective = objective.resolved(len(log))
+        self.asked = asked = self.objective.prepare(log).computed(len(log))  # of all rows, in NumPy
+        if asked.sums:
+            expected = (
+                "an objective of probabilities and expectations: this one sums over all actions under both policies"
+            )
+            raise InvalidInput("objective", f"{objective.name}, which can be evaluated and not learned", expected)
+        distance = 2 * self.objective.distance / len(log) + 2 * asked.squared_distance
+        self.trainable = Trainable(policy, log, settings, distance, device, asked.all_actions)
+        self.logging = logging_rows(log, device, self.trainable.dtype) if asked.all_actions else None
         self.contexts = torch.as_tensor(log.contexts, dtype=self.trainable.dtype, device=device)
-        self.columns = {name: self._tensor(column) for name, column in self.rows.columns.items()}
-        self.ids = None if callable(self.rows.ids) else self._tensor(self.rows.ids)
-        self.wanted = None if self.rows.wanted is None else self._tensor(self.rows.wanted)
+        self.columns = {name: self._tensor(column) for name, column in asked.columns.items() if not callable(column)}
+        self.ids = self._ids()
+        self.wanted = None if asked.wanted is None else self._tensor(asked.wanted)
         self.lists = None if self.trainable.lists is None else self._tensor(self.trainable.lists)
-        self.question = self._question()
+        weights = None if asked.model is None else asked.model.weights
+        self.request = replace(  # what engines see of it, on the device
+            asked,
+            columns={},
+            labels=None if asked.labels is None else torch.as_tensor(asked.labels, device=device),
+            model=None
+            if asked.model is None
+            else ModelOnDevice(asked.model, None if weights is None else self._tensor(weights)),
+        )
         self.steps_an_epoch = math.ceil(len(log) / settings.batch)
 
     # ---- the loop
@@ -136,7 +175,7 @@ class _Run:
             if order is None or batch == 0:
                 order = np.random.default_rng([settings.seed, epoch]).permutation(len(self.log))
             index = order[batch * settings.batch : (batch + 1) * settings.batch]
-            rate = settings.learning_rate * schedule(settings.schedule, state.step, total)
+            rate = settings.learning_rate * share_of_rate(settings.schedule, state.step, total)
             state.total = (state.total if batch else 0.0) + self._step(index, epoch, batch, state.step, rate)
             state.step += 1
             last = batch == self.steps_an_epoch - 1
@@ -162,7 +201,7 @@ class _Run:
     def _patience_of_device(self) -> int:
         return 1 if self.device.type == "cpu" else LOOKS
 
-    def _check(self, state: State, epoch: int, batch: int, kept: Checkpoints) -> None:
+    def _check(self, state: TrainingState, epoch: int, batch: int, kept: Checkpoints) -> None:
         """A sum that is not finite ends the run before it can reach a checkpoint."""
         state.total = float(state.total)
         if not math.isfinite(state.total):
@@ -171,7 +210,7 @@ class _Run:
 
     def _close(
         self,
-        state: State,
+        state: TrainingState,
         epoch: int,
         held: LoggedData | None,
         score: Callable[[Policy], float] | None,
@@ -196,37 +235,41 @@ class _Run:
         """One step up the objective on the rows `index`; its value on them before the step."""
         rng = np.random.default_rng([self.settings.seed, epoch, batch])
         trainable, size = self.trainable, len(index)
-        if self.rows.active is not None:
-            index = index[self.rows.active[index]]
-        rows = self._sent(index)
-        asked = self._asked(index, rows, step, rng)
+        if self.asked.active is not None:
+            index = index[self.asked.active[index]]
+        rows = self._batch(index, size, step, rng)
         trainable.begin(rate)
-        terms = trainable.engine.forward(asked, self.question)
-        columns = {name: column[rows] for name, column in self.columns.items()}
-        logging = None if self.logging is None else self.logging(asked.x)
-        value: Tensor = self.objective.value(terms, Batch(columns, size, logging))
+        answers = trainable.engine.forward(rows, self.request)
+        value: Tensor = self.objective.value(answers, rows)
         if value.requires_grad:
             (-value).backward()  # type: ignore[no-untyped-call]
         gradient = trainable.engine.backward(want_h=trainable.learns_encoder)
-        if trainable.encoding is not None and gradient is not None:
-            asked.h.backward(gradient)  # type: ignore[no-untyped-call]
+        if trainable.encoding is not None and gradient is not None and rows.h is not None:
+            rows.h.backward(gradient)
             trainable.encoding.step(rate)
         trainable.finish()
         return value.detach()
 
-    def _asked(self, index: Ints, rows: Tensor, step: int, rng: np.random.Generator) -> Asked:
+    def _batch(self, index: Ints, size: int, step: int, rng: np.random.Generator) -> Batch:
+        """The rows `index` on the device, with the actions that are asked for."""
+        rows = self._sent(index)
         x = self.contexts[rows]
         h = self.trainable.features(x)
-        ids = self.ids[rows] if self.ids is not None else self._tensor(self.rows.ids(index))  # type: ignore[operator]
-        if self.rows.negatives:
-            extra = self._tensor(rng.integers(0, self.log.action_count, (len(index), self.rows.negatives)))
+        ids = self.ids[rows]
+        if callable(self.asked.ids):
+            ids = torch.cat([ids, self._tensor(self.asked.ids(index))], dim=1)
+        if self.asked.negatives:
+            extra = self._tensor(rng.integers(0, self.log.action_count, (len(index), self.asked.negatives)))
             ids = torch.cat([ids, extra], dim=1)
-        asked = Asked(x, h, ids, wanted=None if self.wanted is None else self.wanted[rows], seed=seed_of(rng))
+        batch = Batch({name: column[rows] for name, column in self.columns.items()}, size, x=x, h=h, ids=ids)
+        batch.logging = None if self.logging is None else self.logging(x)
+        batch.wanted = None if self.wanted is None else self.wanted[rows]
+        batch.seed = seed_of(rng)
         if self.lists is not None:
-            asked.lists = self.lists[rows]
+            batch.lists = self.lists[rows]
         elif self.trainable.sampler is not None:
-            asked.lists, asked.offsets = self.trainable.sampler.draw(h, self.trainable.table.beta, asked.ids, step, rng)
-        return asked
+            batch.lists, batch.offsets = self.trainable.sampler.draw(h, self.trainable.table.beta, ids, step, rng)
+        return batch
 
     def _sent(self, index: Ints) -> Tensor:
         """Row numbers on the device; to a GPU without waiting for what it is doing."""
@@ -243,17 +286,12 @@ class _Run:
 
     # ---- parts
 
-    def _question(self) -> Question:
-        rows = self.rows
-        weights = getattr(rows.model, "weights", None)
-        return Question(
-            labels=None if rows.labels is None else torch.as_tensor(rows.labels, device=self.device),
-            model=rows.model,
-            model_weights=None if weights is None else self._tensor(weights),
-            raw_scores=rows.raw_scores,
-            rising=rows.rising,
-            draws=rows.draws,
-        )
+    def _ids(self) -> Tensor:
+        """(n, m): the actions that are asked for, where they are known beforehand."""
+        ids = self.log.actions[:, None] if self.asked.logged else np.empty((len(self.log), 0), dtype=np.int64)
+        if self.asked.ids is not None and not callable(self.asked.ids):
+            ids = np.concatenate([ids, self.asked.ids], axis=1)
+        return self._tensor(ids)
 
     def _tensor(self, array: AnyArray) -> Tensor:
         kind = np.asarray(array).dtype.kind
@@ -262,7 +300,7 @@ class _Run:
 
 
 def _prior(
-    objective: Objective, policy: Learnable, log: LoggedData, settings: Settings, learned_from: LogSource | None
+    objective: Objective, policy: Learnable, log: LoggedData, settings: TrainingSettings, learned_from: LogSource | None
 ) -> Prior | None:
     """The distribution that a PACBayes objective measures its distance from, once it is known to have seen other rows."""
     if not isinstance(objective, PACBayes):
@@ -274,14 +312,6 @@ def _prior(
     if learned_from is not None:
         require_other_rows("prior_learned_from", learned_from, log)
     return Prior.of(policy, learned_from)
-
-
-def _settings(choices: dict[str, Any]) -> Settings:
-    unknown = set(choices) - set(Settings.__dataclass_fields__)
-    if unknown:
-        names = ", ".join(Settings.__dataclass_fields__)
-        raise InvalidInput("learn", f"the argument {min(unknown)!r}", f"one of {names}")
-    return Settings(**choices)
 
 
 __all__ = ["learn"]

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from manyarms._base import validate
 from manyarms.errors import InvalidInput
+from manyarms.learning.sampled import Sampler
 
 Train = Literal["actions", "encoder", "both"]
 Towards = Literal["zero", "start", "logging"]
@@ -17,7 +18,7 @@ SCHEDULES = ("constant", "linear", "cosine", "exponential", "one-cycle")
 
 
 @dataclass(frozen=True)
-class Settings:
+class TrainingSettings:
     """What `learn` was asked to do, less the log, the policy and the objective.
 
     epochs: passes over the log. batch: rows in a step. learning_rate: the largest; `schedule` says how it goes: constant, linear
@@ -42,7 +43,7 @@ class Settings:
     precision: Precision = "fp32"
     patience: int | None = None
     seed: int = 0
-    sampler: Any = None
+    sampler: Sampler | None = None
     learn_sigma: bool = True
     draws: int | None = None
 
@@ -75,4 +76,4 @@ def one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
         raise InvalidInput(name, repr(value), "one of " + ", ".join(map(repr, allowed)))
 
 
-__all__ = ["OPTIMISERS", "SCHEDULES", "Precision", "Settings", "Towards", "Train", "one_of"]
+__all__ = ["OPTIMISERS", "SCHEDULES", "Precision", "Towards", "Train", "TrainingSettings", "one_of"]

@@ -12,12 +12,12 @@ from torch import Tensor
 from manyarms._base import validate
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
+from manyarms.learning.dense import DenseActions, sigma_table
 from manyarms.learning.encoders import TorchEncoder, from_torch, to_torch
 from manyarms.learning.engines import AllActions, Clusters, Engine, ListedActions
-from manyarms.learning.families import WholeChoice, sigma_table
 from manyarms.learning.optimisers import Table
 from manyarms.learning.sampled import Sampler
-from manyarms.learning.settings import Settings
+from manyarms.learning.settings import TrainingSettings
 from manyarms.logs.data import LoggedData
 from manyarms.policies.encoders import Encoder
 from manyarms.policies.randomised import GaussianPolicy, MixedLogitPolicy
@@ -31,7 +31,7 @@ Randomised = (GaussianPolicy, MixedLogitPolicy)
 
 
 @dataclass
-class Encoding:
+class EncoderInTraining:
     """The module that makes features of contexts, its optimiser, and where its parameters are pulled to."""
 
     module: torch.nn.Module
@@ -60,7 +60,7 @@ class Trainable:
         self,
         policy: Learnable,
         log: LoggedData,
-        settings: Settings,
+        settings: TrainingSettings,
         distance: float,
         device: torch.device,
         all_actions: bool = False,
@@ -155,7 +155,9 @@ class Trainable:
 
     # ---- parts
 
-    def _encoding(self, settings: Settings, train: str, pull: float, to_start: float) -> Encoding | None:
+    def _encoding(
+        self, settings: TrainingSettings, train: str, pull: float, to_start: float
+    ) -> EncoderInTraining | None:
         if self.encoder is None:
             return None
         module = to_torch(self.encoder).to(self.device, self.dtype)
@@ -166,9 +168,9 @@ class Trainable:
         else:
             module.requires_grad_(False).eval()  # nor may it keep statistics of the rows it sees, as batch norms do
         anchors = [p.detach() * to_start for p in module.parameters()]
-        return Encoding(module, optimiser, pull, anchors)
+        return EncoderInTraining(module, optimiser, pull, anchors)
 
-    def _engine(self, policy: Learnable, table: Table, learns_table: bool, settings: Settings) -> Engine:
+    def _engine(self, policy: Learnable, table: Table, learns_table: bool, settings: TrainingSettings) -> Engine:
         if isinstance(policy, TwoStagePolicy):
             labels = torch.tensor(policy.labels, device=self.device)
             weights = torch.tensor(np.asarray(policy.model), dtype=self.dtype, device=self.device)
@@ -176,7 +178,7 @@ class Trainable:
         if isinstance(policy, Randomised):
             family = "gaussian" if isinstance(policy, GaussianPolicy) else "mixed-logit"
             log_sigma = sigma_table(policy.sigma, settings.optimiser, self.dtype, self.device)
-            return WholeChoice(
+            return DenseActions(
                 table,
                 family,
                 learns_table,
@@ -185,7 +187,7 @@ class Trainable:
                 draws=settings.draws,
             )
         if self.all_actions and isinstance(policy, SoftmaxPolicy):
-            return WholeChoice(table, "softmax", learns_table)
+            return DenseActions(table, "softmax", learns_table)
         if self.all_actions:
             raise InvalidInput("policy", repr(policy), "a policy over all actions, for this objective")
         if isinstance(policy, SupportSoftmaxPolicy) or settings.sampler is not None:
@@ -243,4 +245,4 @@ def _logging_parameters(log: LoggedData, shape: torch.Size) -> Array:
     return validate.as_array("log.logging", np.asarray(logging.actions) / logging.temperature, tuple(shape))
 
 
-__all__ = ["Encoding", "Learnable", "Trainable"]
+__all__ = ["EncoderInTraining", "Learnable", "Trainable"]

@@ -12,41 +12,31 @@ mean of w_hat * r (thesis, lines 2039-2080, 2397-2435, 2672-2677):
     harmonic    Harmonic              w / (1 - s + s w)              strength s = 0 is IPS
     shrinkage   Shrinkage             l w / (l + w^2)                l = infinity is IPS
     ls          LogSmoothing          log(1 + l w r) / (l r)         l = 0 is IPS
+    ls-linear   LinearLogSmoothing    pi log(1 + l r / pi0) / (l r)  l = 0 is IPS
 
-"snips" is ips with the self-normalised aggregation: the sum of w r over the sum of w. The formulas use arithmetic and
-comparisons only, so `weight` and `terms` also work on torch tensors and can be differentiated by pi.
+`CORRECTIONS` has them by name. A correction that is registered there is an estimator by that name in `evaluate` and on the
+command line, and `IPS(correction)` in `learn` and under bounds; the formulas hold for NumPy arrays and torch tensors alike.
 """
 
-from manyarms.weights.corrections import (
-    ClipPropensities,
-    ClipWeights,
-    Correction,
-    ExponentialAlpha,
-    ExponentialBeta,
-    Harmonic,
-    ImplicitExploration,
-    LinearLogSmoothing,
-    LogSmoothing,
-    NoCorrection,
-    Shrinkage,
-)
-from manyarms.weights.naming import FAMILIES, NAMES, Family, Weighting, named
+from manyarms.weights.base import CORRECTIONS, Correction, NoCorrection
+from manyarms.weights.clipping import ClipPropensities, ClipWeights
+from manyarms.weights.exponential_smoothing import ExponentialAlpha, ExponentialBeta
+from manyarms.weights.harmonic import Harmonic
+from manyarms.weights.implicit_exploration import ImplicitExploration
+from manyarms.weights.logarithmic_smoothing import LinearLogSmoothing, LogSmoothing
+from manyarms.weights.shrinkage import Shrinkage
 
 __all__ = [
-    "FAMILIES",
-    "NAMES",
+    "CORRECTIONS",
     "ClipPropensities",
     "ClipWeights",
     "Correction",
     "ExponentialAlpha",
     "ExponentialBeta",
-    "Family",
     "Harmonic",
     "ImplicitExploration",
     "LinearLogSmoothing",
     "LogSmoothing",
     "NoCorrection",
     "Shrinkage",
-    "Weighting",
-    "named",
 ]

@@ -33,6 +33,7 @@ from manyarms.estimators import (
     LS,
     MIPS,
     PC,
+    SNIPS,
     Distance,
     Objective,
     OffCEM,
@@ -40,11 +41,11 @@ from manyarms.estimators import (
     RegKLLinear,
     RowObjective,
     SampleVariance,
-    SelfNormalisedIPS,
     cIPS,
     cLPI,
 )
 from manyarms.estimators.neighbours import cluster_actions
+from manyarms.evaluation.answers import value_on
 from manyarms.logs.data import LoggedData
 from manyarms.policies import SoftmaxPolicy, SupportSoftmaxPolicy, TwoStagePolicy
 from manyarms.policies.base import Policy
@@ -75,7 +76,6 @@ TAU, GAMMA, ALPHA, BETA, SMOOTHING = (
     0.2,
     0.01,
 )  # of clipping, IX, ES, RegKL and LS, unless a cell says otherwise
-TINY = 1e-300  # a probability whose logarithm is still a number
 RADIUS = 0.1  # of PC (thesis, line 5459)
 
 
@@ -199,7 +199,7 @@ def objective_of(name: str, setting: Setting, **options: float) -> Objective:
         "ES": lambda: ES(options.get("alpha", ALPHA)),
         "IX": lambda: IX(options.get("gamma", GAMMA)),
         "LS": lambda: LS(options.get("smoothing", SMOOTHING)),
-        "snIPS": SelfNormalisedIPS,
+        "snIPS": SNIPS,
         "DM": lambda: DM(setting.model),
         "DR": lambda: DR(setting.model, options.get("tau", TAU)),
         "MIPS": lambda: MIPS(setting.labels),
@@ -216,7 +216,7 @@ def objective_of(name: str, setting: Setting, **options: float) -> Objective:
         raise InvalidInput("objective", repr(name), "one of " + ", ".join(makers))
     made = makers[name]()
     if "svp" in options:
-        if not isinstance(made, RowObjective):
+        if not isinstance(made, RowObjective) or made.self_normalised:
             raise InvalidInput("objective", name, "a mean of one term a row, for a penalty on its variance")
         made = SampleVariance(made, options["svp"])
     return Distance(made, options["distance"]) if "distance" in options else made
@@ -343,31 +343,7 @@ def policy_task(*, world: Call, agent: Call, rounds: int, world_seed: int, agent
 
 def estimate(objective: Objective, log: LoggedData, policy: Policy, rows: int = 4096) -> float:
     """What an objective says of a policy on a whole log."""
-    import torch
-
-    from manyarms.estimators.base import Batch, Terms
-
-    asked = objective.prepare(log)
-    total = 0.0
-    for start in range(0, len(log), rows):
-        index = np.arange(start, min(start + rows, len(log)))
-        size = len(index)
-        if asked.active is not None:
-            index = index[asked.active[index]]
-        if not len(index):
-            continue
-        X = log.contexts[index]
-        ids = asked.ids(index) if callable(asked.ids) else asked.ids[index]
-        pi = policy.probabilities_of_many(X, np.maximum(ids, 0)) if ids.shape[1] else np.empty(ids.shape)
-        terms = Terms(torch.as_tensor(np.log(np.where(ids >= 0, np.maximum(pi, TINY), TINY))))
-        if asked.labels is not None and asked.wanted is not None:
-            mass = policy.group_mass(X, asked.labels, asked.wanted[index])
-            terms.group_log_mass = torch.as_tensor(np.log(np.maximum(mass, TINY)))
-        if asked.model is not None:
-            terms.expectation = torch.as_tensor(policy.expectation(X, asked.model.block))
-        columns = {name: torch.as_tensor(column[index]) for name, column in asked.columns.items()}
-        total += size * float(objective.value(terms, Batch(columns, size)))
-    return total / len(log)
+    return sum(len(part) * value_on(objective, policy, part) for part in log.chunks(rows)) / len(log)
 
 
 # ---- cells ------------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.beliefs import Likelihood, Linear, Logistic
 from manyarms.errors import InvalidInput
-from manyarms.estimators import DR, MIPS, PC, Objective, SelfNormalisedIPS, cIPS
+from manyarms.estimators import DR, MIPS, PC, SNIPS, Objective, cIPS
 from manyarms.estimators.neighbours import cluster_actions
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy
@@ -176,7 +176,7 @@ def objective_of(name: str, setting: Setting, log: LoggedData) -> Objective:
     if name == "IPS":
         return cIPS(tau)
     if name == "snIPS":
-        return SelfNormalisedIPS()
+        return SNIPS()
     if name == "DR":
         return DR(dm_frequentist(log, RIDGE), tau)
     groups = max(2, round(K**0.5))

@@ -22,7 +22,9 @@ import numpy.typing as npt
 
 from manyarms._base.typing import Array
 from manyarms.errors import DataError
-from manyarms.evaluation import DM, DR, IPS, Estimator, evaluate
+from manyarms.estimators import DM, DR, Estimator
+from manyarms.estimators.naming import as_estimator
+from manyarms.evaluation import evaluate
 from manyarms.logs.data import LoggedData
 from manyarms.logs.formats.open_bandit import (
     POSITIONS,
@@ -103,7 +105,7 @@ def estimator(*, name: str, log: LoggedData, parameter: float | None = None) -> 
         return DM(model)
     if name == "DR":
         return DR(model)
-    return IPS(name, parameter)
+    return as_estimator(name if parameter is None else f"{name}:{parameter!r}")
 
 
 def evaluation_task(

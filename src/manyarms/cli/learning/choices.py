@@ -13,7 +13,7 @@ from manyarms._base.typing import AnyArray, Ints
 from manyarms.cli.learning.inputs import Embeddings
 from manyarms.errors import InvalidInput
 from manyarms.estimators import Objective, named
-from manyarms.estimators.logging_policy import RewardModel
+from manyarms.estimators.logging_policy import Predictor
 from manyarms.estimators.naming import parameters_of
 from manyarms.estimators.neighbours import cluster_actions
 from manyarms.learning.settings import one_of
@@ -29,7 +29,7 @@ Start = SoftmaxPolicy | SupportSoftmaxPolicy | TwoStagePolicy
 class Choices:
     """What is to be learned.
 
-    objective: a name of `manyarms.estimators.NAMES`, or potec: offcem on a policy in two stages. parameters: tau, alpha, ...
+    objective: a name of `manyarms.estimators.names`, or potec: offcem on a policy in two stages. parameters: tau, alpha, ...
     where given. heavy learns a vector for every action, light a projection of contexts onto given embeddings. support: all
     actions, or those of the logging policy. clusters: how many, by k-means on the embeddings, for mips, offcem and potec.
     neighbours: how many, for pc. model: a folder with a saved agent as reward model of dm, dr and offcem; unless given, a ridge
@@ -63,7 +63,7 @@ class Choices:
         """The objective, and the policy to start from, for the rows that are learned from."""
         wanted, given = parameters_of(self.objective), dict[str, Any](self.parameters)
         labels: Ints | None = None
-        model: RewardModel | None = None
+        model: Predictor | None = None
         if "labels" in wanted:
             vectors = _needed(embeddings, f"clusters of actions, for {self.objective}").vectors
             given["labels"] = labels = cluster_actions(vectors, self.clusters, seed=self.seed)
@@ -72,13 +72,13 @@ class Choices:
         if "embeddings" in wanted:
             given["embeddings"] = _needed(embeddings, f"neighbours of actions, for {self.objective}").vectors
             given["k"] = self.neighbours
-        objective = named(self.objective, **given)
+        objective = named(self.objective, given)
         if not self.two_stages:
             return objective, self._start(train, None if embeddings is None else embeddings.vectors)
         assert labels is not None and model is not None and embeddings is not None
         return objective, self._two_stages(train, embeddings.vectors, labels, model)
 
-    def _model(self, train: LoggedData) -> RewardModel:
+    def _model(self, train: LoggedData) -> Predictor:
         if self.model is None:
             return dm_frequentist(train)
         from manyarms.agents.agent import load
@@ -95,7 +95,7 @@ class Choices:
             raise InvalidInput("--logging", came, expected)
         return SupportSoftmaxPolicy(actions, train.logging, encoder=encoder)
 
-    def _two_stages(self, train: LoggedData, vectors: AnyArray, labels: Ints, model: RewardModel) -> TwoStagePolicy:
+    def _two_stages(self, train: LoggedData, vectors: AnyArray, labels: Ints, model: Predictor) -> TwoStagePolicy:
         weights = getattr(model, "parameters", None)
         if weights is None:
             raise InvalidInput("--model", type(model).__name__, "none with potec: it takes a ridge regression")

@@ -16,7 +16,7 @@ from manyarms.certificates.prior import require_other_rows
 from manyarms.cli.learning.inputs import Inputs
 from manyarms.errors import InvalidInput
 from manyarms.estimators import ES, LS, Heuristic, Objective, PACBayes, cIPS
-from manyarms.estimators.logging_policy import whole_logging
+from manyarms.estimators.logging_policy import full_propensities
 from manyarms.learning.settings import one_of
 from manyarms.logs import LoggedData
 from manyarms.policies import GaussianPolicy, MixedLogitPolicy
@@ -87,7 +87,7 @@ class Pessimism:
         if log.groups is not None and not self.independent:
             expected = "independent rows for a certificate, or --independent where rows of a group are so all the same"
             raise InvalidInput("LOG", "rows in groups", expected)
-        if self.kind in ALL_ACTIONS and (whole_logging(log) is None or not isinstance(log.logging, Policy)):
+        if self.kind in ALL_ACTIONS and (full_propensities(log) is None or not isinstance(log.logging, Policy)):
             raise InvalidInput(
                 "--logging", "none", f"a folder with the policy that wrote the log: --pessimism {self.kind} needs its "
                 "probabilities of all actions, for bias and variance; ls, london and sakhi1 do without",

@@ -26,7 +26,7 @@ from manyarms.cli.learning.progress import following
 from manyarms.errors import InvalidInput
 from manyarms.evaluation import Difference, Evaluation, difference, evaluate, save_policy
 from manyarms.evaluation.tables import as_data
-from manyarms.learning import Learned, Settings, learn
+from manyarms.learning import Learned, TrainingSettings, learn
 from manyarms.learning.trainable import Learnable
 from manyarms.logs import LoggedData
 
@@ -88,12 +88,12 @@ def run(
 
     pessimism: learn a randomised policy by a bound, in place of what `choices` says, and certify it. validation: the share of
     rows to hold out; a tenth, or none where the log has no propensities or the policy is certified on the rows that it was
-    learned from, unless given. settings: of `manyarms.learning.Settings`.
+    learned from, unless given. settings: of `manyarms.learning.TrainingSettings`.
     """
     from manyarms.cli.learning.page import html
 
     started, folder, console = time.monotonic(), Path(out), console or Console(stderr=True)
-    checked = Settings(seed=choices.seed, **settings)
+    checked = TrainingSettings(seed=choices.seed, **settings)
     log = inputs.read()
     if pessimism is not None:
         log = pessimism.checked(log, inputs)
@@ -132,7 +132,7 @@ def run(
     return outcome
 
 
-def divide(log: LoggedData, share: float | None, settings: Settings) -> Parts:
+def divide(log: LoggedData, share: float | None, settings: TrainingSettings) -> Parts:
     """The rows in parts; where rows decide when to stop, others are kept for the closing estimate."""
     if share is None:
         share = USUAL_SHARE if log.propensities is not None else 0.0

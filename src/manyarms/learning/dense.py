@@ -20,15 +20,15 @@ import torch
 from torch import Tensor
 
 from manyarms.errors import InvalidInput
-from manyarms.estimators.base import Terms
-from manyarms.learning.engines import Asked, Question
+from manyarms.estimators.base import Answers, Batch, Request
+from manyarms.learning.engines import model_of
 from manyarms.learning.normal_choice import choice_probabilities, mixed_logit, monte_carlo_choice
 from manyarms.learning.optimisers import Table
 
 SMALLEST = 1e-30  # a probability that quadrature gives as 0 still has a logarithm
 
 
-class WholeChoice:
+class DenseActions:
     """An engine for batches in which every action counts."""
 
     def __init__(
@@ -53,22 +53,22 @@ class WholeChoice:
         """What is learned beside the table."""
         return {} if self.log_sigma is None else {"log_sigma": self.log_sigma}
 
-    def forward(self, asked: Asked, question: Question) -> Terms:
-        if question.raw_scores or question.labels is not None:
+    def forward(self, batch: Batch, request: Request) -> Answers:
+        if request.raw_scores or request.labels is not None:
             raise InvalidInput("policy", f"a {self.family} policy", "a SoftmaxPolicy, for this objective")
-        self._h = asked.h.detach().requires_grad_()
+        self._h = batch.h.detach().requires_grad_()
         self._mu = self.table.beta.detach().requires_grad_()
         self._log_sigma = None if self.log_sigma is None else self.log_sigma.beta.detach().requires_grad_()
-        pi, draws = self._probabilities(asked, question.draws)
-        terms = Terms(
-            pi.clamp(min=SMALLEST).log().gather(1, asked.ids.clamp(min=0)).masked_fill(asked.ids < 0, -math.inf)
-        )
-        terms.probabilities, terms.draws, terms.divergence = pi, draws, self._divergence()
+        pi, draws = self._probabilities(batch.seed, request.draws)
+        ids = batch.ids
+        answers = Answers(pi.clamp(min=SMALLEST).log().gather(1, ids.clamp(min=0)).masked_fill(ids < 0, -math.inf))
+        answers.probabilities, answers.draws, answers.divergence = pi, draws, self._divergence()
         if draws is not None:
-            terms.own_draws = draws[:, torch.arange(len(pi)), asked.ids[:, 0]]
-        if question.model is not None:
-            terms.expectation = (pi * question.values(asked.x, 0, len(self.table.beta))).sum(dim=1)
-        return terms
+            answers.own_draws = draws[:, torch.arange(len(pi)), ids[:, 0]]
+        model = model_of(request)
+        if model is not None:
+            answers.expectation = (pi * model.values(batch.x, 0, len(self.table.beta))).sum(dim=1)
+        return answers
 
     def backward(self, want_h: bool) -> Tensor | None:
         if self.learns_table:
@@ -77,12 +77,12 @@ class WholeChoice:
             self.log_sigma.block(0, 1, _or_zeros(self._log_sigma))
         return self._h.grad if want_h else None
 
-    def _probabilities(self, asked: Asked, single: bool) -> tuple[Tensor, Tensor | None]:
+    def _probabilities(self, seed: int, single: bool) -> tuple[Tensor, Tensor | None]:
         scores = self._h @ self._mu.T
         if self._log_sigma is None:
             return torch.softmax(scores, dim=1), None
         spread = self._log_sigma[0, 0].exp() * self._h.norm(dim=1)  # h counts here too, where an encoder is learned
-        generator = torch.Generator().manual_seed(asked.seed)
+        generator = torch.Generator().manual_seed(seed)
         if self.family == "mixed-logit":
             noise = torch.randn((self.draws or 32, *scores.shape), generator=generator, dtype=torch.float32).to(scores)
             if single:
@@ -118,4 +118,4 @@ def seed_of(rng: np.random.Generator) -> int:
     return int(rng.integers(0, 2**62))
 
 
-__all__ = ["WholeChoice", "seed_of", "sigma_table"]
+__all__ = ["DenseActions", "seed_of", "sigma_table"]

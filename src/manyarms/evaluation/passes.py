@@ -1,0 +1,233 @@
+"""One pass over a log: the terms of all estimators and policies, summed chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from manyarms._base import validate
+from manyarms._base.moments import Moments
+from manyarms._base.typing import AnyArray, Array
+from manyarms.errors import InvalidInput
+from manyarms.estimators.base import Estimator, Range
+from manyarms.estimators.logging_policy import Predictor, full_propensities, lost
+from manyarms.estimators.naming import as_estimator
+from manyarms.evaluation.answers import Assumptions, PolicyOnLog, RowTerms, terms_of
+from manyarms.evaluation.diagnostics import Overlap
+from manyarms.logs.data import CHUNK, LoggedData, LogSource
+from manyarms.policies.base import Policy
+from manyarms.weights import NoCorrection
+
+MAX_FREE_CELLS = 20_000_000  # contexts x actions up to which bias terms are added without being asked for
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What must be known of a log before its rows are weighed."""
+
+    rows: int
+    low: float
+    high: float
+    first: LoggedData  # a few rows, to see which columns there are
+    outside: int | None = None  # the first row whose reward lies outside [0, 1]
+
+    @property
+    def unit_rewards(self) -> bool:
+        """Whether all rewards lie in [0, 1]."""
+        return self.low >= 0 and self.high <= 1
+
+    @property
+    def bias_is_cheap(self) -> bool:
+        """Whether the bias of corrections can be had for little beside the estimates."""
+        log = self.first
+        if full_propensities(log) is None:
+            return False
+        listed = log.logging is None and log.support is not None
+        return listed or self.rows * log.action_count <= MAX_FREE_CELLS
+
+
+def survey(log: LogSource) -> Survey:
+    """Rows and rewards counted: at once for a log in memory, by one pass over a source."""
+    if isinstance(log, LoggedData):
+        return Survey(len(log), float(log.rewards.min()), float(log.rewards.max()), log, _outside(log.rewards))
+    if not hasattr(log, "chunks"):
+        raise InvalidInput("log", validate.describe(log), "LoggedData, or a source of rounds in chunks")
+    rows, low, high, first = 0, np.inf, -np.inf, None
+    outside: int | None = None
+    for part in log.chunks():
+        first = part.rows(slice(0, 1)) if first is None else first
+        if outside is None and (here := _outside(part.rewards)) is not None:
+            outside = rows + here
+        rows, low, high = rows + len(part), min(low, part.rewards.min()), max(high, part.rewards.max())
+    if first is None:
+        raise InvalidInput("log", "no rows", "at least one")
+    return Survey(rows, float(low), float(high), first, outside)
+
+
+def _outside(rewards: Array) -> int | None:
+    """The first row whose reward lies outside [0, 1]."""
+    wrong = (rewards < 0) | (rewards > 1)
+    return int(np.argmax(wrong)) if wrong.any() else None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is computed of a policy: resolved estimators, and what they are told."""
+
+    estimators: tuple[Estimator, ...]
+    told: Assumptions
+
+    def span(self, which: int, *, with_bias: bool = False) -> Range | None:
+        """Numbers between which the terms of an estimator lie, if such are known; with_bias: those of its bias terms."""
+        one, rewards, floor = self.estimators[which], self.told.reward_range, self.told.propensity_floor
+        offset, width = 0.0, 1.0
+        if one.unit_rewards and rewards is not None:
+            offset, width, rewards = rewards[0], rewards[1] - rewards[0], (0.0, 1.0)
+        found = one.span_with_bias(rewards, floor) if with_bias and rewards is not None else one.span(rewards, floor)
+        return None if found is None else (offset + width * found[0], offset + width * found[1])
+
+    def note(self, which: int) -> str:
+        """What to know of an estimate."""
+        one, rewards = self.estimators[which], self.told.reward_range
+        if not one.unit_rewards or rewards is None or rewards == (0.0, 1.0):
+            return one.note
+        low, high = rewards
+        return f"{one.note}; rewards were moved from [{low:g}, {high:g}] to [0, 1] and the value moved back"
+
+
+def plan(
+    known: Survey,
+    estimators: Sequence[Estimator | str],
+    *,
+    reward_range: Range | None = None,
+    propensity_floor: float | None = None,
+    bias: bool | None = None,
+    model: Predictor | None = None,
+) -> Plan:
+    """Estimators with parameters for this log, and what they are told.
+
+    reward_range: [0, 1] where all rewards lie in it and nothing is given. model: of the estimators that are given by name and
+    need one.
+    """
+    parameters = {} if model is None else {"model": model}
+    resolved = tuple(as_estimator(one, parameters).resolved(known.rows) for one in estimators)
+    if not resolved:
+        raise InvalidInput("estimators", "none", "at least one")
+    if propensity_floor is None:
+        floor = float(getattr(known.first.logging, "smallest_probability", 0.0))
+    else:
+        floor = validate.probability("propensity_floor", propensity_floor)
+    limits = _checked_range(known, reward_range)
+    unit = next((one.label for one in resolved if one.unit_rewards), None)
+    if limits is None and unit is not None:
+        raise InvalidInput(
+            "rewards", f"rewards from {known.low:g} to {known.high:g}, the first outside [0, 1] at row {known.outside}",
+            f"rewards in [0, 1] for {unit}, or reward_range=(low, high), the range that they can have",
+        )  # fmt: skip
+    return Plan(resolved, Assumptions(limits, floor, known.bias_is_cheap if bias is None else bias))
+
+
+def _checked_range(known: Survey, given: Range | None) -> Range | None:
+    if given is None:
+        return (0.0, 1.0) if known.unit_rewards else None
+    low, high = float(given[0]), float(given[1])
+    if not (low < high and np.isfinite([low, high]).all()):
+        raise InvalidInput("reward_range", given, "two finite numbers, the lower first")
+    if known.low < low or known.high > high:
+        came = f"rewards from {known.low:g} to {known.high:g}"
+        raise InvalidInput("rewards", came, f"rewards within reward_range, from {low:g} to {high:g}")
+    return low, high
+
+
+def row_terms(
+    policy: Policy,
+    log: LoggedData,
+    estimator: Estimator | str,
+    *,
+    reward_range: Range | None = None,
+    propensity_floor: float | None = None,
+    bias: bool | None = None,
+    model: Predictor | None = None,
+) -> RowTerms:
+    """An estimator's terms on the rows of a log in memory, whose mean is the estimate; the arguments are those of `evaluate`."""
+    todo = plan(
+        survey(log), [estimator], reward_range=reward_range, propensity_floor=propensity_floor, bias=bias, model=model
+    )
+    return terms_of(todo.estimators[0], PolicyOnLog(policy, log, todo.estimators, todo.told))
+
+
+class TermSums:
+    """Moments of the terms of several estimators, side by side; `where` says in which columns each lies."""
+
+    def __init__(self) -> None:
+        self.where: list[dict[str, int]] = []
+        self._moments: Moments | None = None
+
+    @property
+    def moments(self) -> Moments:
+        """Of all columns."""
+        if self._moments is None:
+            raise InvalidInput("log", "no rows", "at least one")
+        return self._moments
+
+    def add(self, terms: Sequence[RowTerms], groups: AnyArray | None) -> None:
+        """More rows."""
+        columns = [_columns_of(one) for one in terms]
+        if self._moments is None:
+            width = 0
+            for some in columns:
+                self.where.append({name: width + i for i, name in enumerate(some)})
+                width += len(some)
+            self._moments = Moments(width)
+        self._moments.add(np.column_stack([column for some in columns for column in some.values()]), groups)
+
+
+def _columns_of(terms: RowTerms) -> dict[str, Array]:
+    candidates = {
+        "values": terms.values,
+        "weights": terms.weights,
+        "squares": None if terms.weights is None else terms.weights**2,
+        "low": terms.low,
+        "high": terms.high,
+        "complement": terms.complement,
+    }
+    return {name: column for name, column in candidates.items() if column is not None}
+
+
+class Collected:
+    """One policy's terms over a whole log, summed."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.sums = plan, TermSums()
+        self.largest = np.zeros(len(plan.estimators))  # the largest weight of each estimator
+        self.overlap: Overlap | None = None
+
+    def add(self, on: PolicyOnLog) -> None:
+        """More rows."""
+        log = on.log
+        terms = [terms_of(one, on) for one in self.plan.estimators]
+        self.sums.add(terms, log.groups)
+        self.largest = np.maximum(self.largest, [0.0 if t.weights is None else float(t.weights.max()) for t in terms])
+        if log.propensities is None or all(one.weights is None for one in terms):
+            return
+        if self.overlap is None:
+            self.overlap = Overlap(estimated=log.propensities_are_estimates, grouped=log.groups is not None)
+        never = lost(NoCorrection(), on.sums({}, "the bias of a correction"))[0] if on.told.bias else None
+        self.overlap.add(on.pi, log.propensities, log.rewards, never, log.actions)
+
+
+def collect(
+    policies: Sequence[Policy], log: LogSource, todo: Plan, *, chunk: int = CHUNK
+) -> tuple[list[Collected], Moments]:
+    """One pass over a log for several policies; the moments of the rewards themselves come beside."""
+    collected, rewards = [Collected(todo) for _ in policies], Moments(1)
+    for part in log.chunks(chunk):
+        rewards.add(part.rewards[:, None], part.groups)
+        for policy, mine in zip(policies, collected, strict=True):
+            mine.add(PolicyOnLog(policy, part, todo.estimators, todo.told))
+    return collected, rewards
+
+
+__all__ = ["Collected", "Plan", "Survey", "TermSums", "collect", "plan", "row_terms", "survey"]

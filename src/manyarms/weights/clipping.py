@@ -1,0 +1,107 @@
+"""Clipping: of propensities from below, or of weights from above."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from manyarms._base import validate
+from manyarms._base.arrays import at_least, at_most
+from manyarms._base.typing import Array
+from manyarms.weights.base import CORRECTIONS, Correction, powers
+
+
+@CORRECTIONS.register("cips", "ips-max", "clip")
+@dataclass(frozen=True)
+class ClipPropensities(Correction):
+    """pi / max(pi0, tau), "IPS-max" or "cIPS", 0 <= tau <= 1; tau = 0 is IPS (thesis, lines 2061-2069, 2401).
+
+    Bias at x: minus the sum over a of pi(a|x) r(x, a) (1 - pi0(a|x) / tau)_+.
+    """
+
+    tau: float
+    name: ClassVar[str] = "cips"
+    summary: ClassVar[str] = "inverse propensity scoring, propensities clipped at tau"
+    parameter: ClassVar[str | None] = "tau"
+    rule: ClassVar[str] = "tau = 1/sqrt(n), so that weights stay below sqrt(n)"
+    by_default: ClassVar[bool] = True
+    linear_in_policy: ClassVar[bool] = True
+    never_above: ClassVar[bool] = True
+    rising: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        validate.probability("tau", self.tau)
+
+    @classmethod
+    def default(cls, rows: int) -> float:
+        return float(rows**-0.5)
+
+    @classmethod
+    def grid(cls, rows: int) -> tuple[float, ...]:
+        return powers(rows)
+
+    @property
+    def is_none(self) -> bool:
+        return self.tau == 0
+
+    def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
+        return pi / at_least(pi0, self.tau)
+
+    def effective_policy(self, pi: Array, pi0: Array) -> Array:
+        if self.tau == 0:
+            return pi * (pi0 > 0)
+        return pi * (pi0 / at_least(pi0, self.tau))
+
+    def bound(self, pi0_min: float = 0.0) -> float | None:
+        floor = max(self.tau, pi0_min)
+        return 1.0 / floor if floor > 0 else None
+
+
+@CORRECTIONS.register("ips-min")
+@dataclass(frozen=True)
+class ClipWeights(Correction):
+    """min(w, M), "IPS-min", M > 0; a large M is IPS (thesis, lines 2400, 2405-2412).
+
+    Bias at x: minus the sum over a of pi(a|x) r(x, a) (1 - M / w(a|x))_+.
+    """
+
+    limit: float
+    name: ClassVar[str] = "ips-min"
+    summary: ClassVar[str] = "inverse propensity scoring, weights clipped at a limit"
+    parameter: ClassVar[str | None] = "limit"
+    rule: ClassVar[str] = "M = sqrt(n) (thesis, line 2412)"
+    by_default: ClassVar[bool] = True
+    never_above: ClassVar[bool] = True
+    rising: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.limit != math.inf:
+            validate.positive("limit", self.limit)
+
+    @classmethod
+    def default(cls, rows: int) -> float:
+        return float(rows**0.5)
+
+    @classmethod
+    def grid(cls, rows: int) -> tuple[float, ...]:
+        return tuple(1 / t for t in powers(rows))
+
+    @property
+    def is_none(self) -> bool:
+        return self.limit == math.inf
+
+    def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
+        return at_most(pi / pi0, self.limit)
+
+    def effective_policy(self, pi: Array, pi0: Array) -> Array:
+        if self.is_none:
+            return pi * (pi0 > 0)
+        return pi0 * at_most(pi / (pi0 + (pi0 == 0)), self.limit)
+
+    def bound(self, pi0_min: float = 0.0) -> float | None:
+        limit = min(self.limit, 1.0 / pi0_min) if pi0_min > 0 else self.limit
+        return limit if limit < math.inf else None
+
+
+__all__ = ["ClipPropensities", "ClipWeights"]

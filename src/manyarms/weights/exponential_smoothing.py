@@ -1,0 +1,108 @@
+"""Exponential smoothing: a power of the propensity, or of the whole weight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from manyarms._base import validate
+from manyarms._base.arrays import exp, log
+from manyarms._base.policy_tables import proportional
+from manyarms._base.typing import Array
+from manyarms.weights.base import CORRECTIONS, Correction
+
+
+class _Power(Correction):
+    """What both powers share: the rule for their parameter, and the grid."""
+
+    rising: ClassVar[bool] = True
+
+    @classmethod
+    def default(cls, rows: int) -> float:
+        return float(1 - rows**-0.25)
+
+    @classmethod
+    def grid(cls, rows: int) -> tuple[float, ...]:
+        return tuple(i / 10 for i in range(11))
+
+    @property
+    def power(self) -> float:
+        """The parameter, by its own name."""
+        return self.settings[str(self.parameter)]
+
+    @property
+    def is_none(self) -> bool:
+        return self.power == 1
+
+    def bound(self, pi0_min: float = 0.0) -> float | None:
+        if self.power == 0:
+            return 1.0
+        return float(pi0_min**-self.power) if pi0_min > 0 else None
+
+
+@CORRECTIONS.register("es")
+@dataclass(frozen=True)
+class ExponentialAlpha(_Power):
+    """pi / pi0^alpha, exponential smoothing, 0 <= alpha <= 1; alpha = 1 is IPS (thesis, lines 2071-2078, 2424-2428).
+
+    Bias at x: minus the sum over a of pi(a|x) r(x, a) (1 - pi0(a|x)^(1 - alpha)) (thesis, lines 5684-5712).
+    """
+
+    alpha: float
+    name: ClassVar[str] = "es"
+    summary: ClassVar[str] = "exponential smoothing: propensities to the power alpha"
+    parameter: ClassVar[str | None] = "alpha"
+    rule: ClassVar[str] = "alpha = 1 - n^(-1/4) (thesis, line 2642)"
+    by_default: ClassVar[bool] = True
+    linear_in_policy: ClassVar[bool] = True
+    never_above: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        validate.probability("alpha", self.alpha)
+
+    def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
+        return pi / pi0**self.alpha
+
+    def effective_policy(self, pi: Array, pi0: Array) -> Array:
+        return pi * (pi0 > 0) * pi0 ** (1 - self.alpha)
+
+
+@CORRECTIONS.register("es-beta")
+@dataclass(frozen=True)
+class ExponentialBeta(_Power):
+    """w^beta, 0 <= beta <= 1; beta = 1 is IPS (thesis, lines 2079, 2425-2428). Raises weights below 1: the bias has two signs."""
+
+    beta: float
+    name: ClassVar[str] = "es-beta"
+    summary: ClassVar[str] = "exponential smoothing: weights to the power beta"
+    parameter: ClassVar[str | None] = "beta"
+    rule: ClassVar[str] = "beta = 1 - n^(-1/4)"
+
+    def __post_init__(self) -> None:
+        validate.probability("beta", self.beta)
+
+    def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
+        return (pi / pi0) ** self.beta
+
+    def log_weight(self, log_pi: Array, pi0: Array) -> Array:
+        return self.beta * (log_pi - log(pi0))
+
+    def terms_from_log(self, log_pi: Array, pi0: Array, reward: Array) -> Array:
+        """In logs: as a power w^beta has no gradient where pi is too small to be told from 0."""
+        return exp(self.log_weight(log_pi, pi0)) * reward
+
+    def effective_policy(self, pi: Array, pi0: Array) -> Array:
+        return pi**self.beta * (pi0 > 0) * pi0 ** (1 - self.beta)
+
+    def best_policy(self, rewards: Array, logging: Array) -> Array | None:
+        """In proportion to r(x, a)^(1 / (1 - beta)) pi0(a|x) (thesis, line 2079); uniform where there is no reward."""
+        if self.is_none:
+            return super().best_policy(rewards, logging)
+        # the largest reward is taken out: a high power of a small one must not vanish
+        scale = (rewards * (logging > 0)).max(axis=1, keepdims=True)
+        return proportional((rewards / np.where(scale > 0, scale, 1.0)) ** (1 / (1 - self.beta)) * logging)
+
+
+__all__ = ["ExponentialAlpha", "ExponentialBeta"]

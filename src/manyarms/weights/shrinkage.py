@@ -1,0 +1,62 @@
+"""Shrinkage: large weights shrink towards 0."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+from manyarms._base import validate
+from manyarms._base.typing import Array
+from manyarms.weights.base import CORRECTIONS, Correction, powers
+
+
+@CORRECTIONS.register("shrinkage")
+@dataclass(frozen=True)
+class Shrinkage(Correction):
+    """l w / (l + w^2), l > 0; a large l is IPS (thesis, line 2431). Weights beyond sqrt(l) shrink towards 0.
+
+    Bias at x: minus the sum over a of pi(a|x) r(x, a) w^2 / (l + w^2).
+    """
+
+    scale: float
+    name: ClassVar[str] = "shrinkage"
+    summary: ClassVar[str] = "inverse propensity scoring, large weights shrunk towards 0"
+    parameter: ClassVar[str | None] = "scale"
+    rule: ClassVar[str] = "scale = 4n, so that weights stay below sqrt(n)"
+    by_default: ClassVar[bool] = True
+    never_above: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.scale != math.inf:
+            validate.positive("scale", self.scale)
+
+    @classmethod
+    def default(cls, rows: int) -> float:
+        return 4.0 * rows
+
+    @classmethod
+    def grid(cls, rows: int) -> tuple[float, ...]:
+        return tuple(4 / t**2 for t in powers(rows))
+
+    @property
+    def is_none(self) -> bool:
+        return self.scale == math.inf
+
+    def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
+        w = pi / pi0
+        return w / (1 + w * (w / self.scale))
+
+    def effective_policy(self, pi: Array, pi0: Array) -> Array:
+        w = pi / (pi0 + (pi0 == 0))
+        return cast(Array, pi * (pi0 > 0) / (1 + w * (w / self.scale)))
+
+    def bound(self, pi0_min: float = 0.0) -> float | None:
+        turn = math.sqrt(self.scale)  # w_hat rises up to here, to sqrt(l) / 2
+        if pi0_min > 0 and 1.0 / pi0_min < turn:
+            w = 1.0 / pi0_min
+            return w / (1 + w * w / self.scale)
+        return turn / 2 if turn < math.inf else None
+
+
+__all__ = ["Shrinkage"]
