@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError as _NotInstalled
 from importlib.metadata import version as _version
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from manyarms import certificates, estimators, evaluation, logs, policies, weights, worlds
+from manyarms import bounds, certificates, estimators, evaluation, logs, policies, theory, weights, worlds
 from manyarms.agents.agent import Agent, load
 from manyarms.agents.decisions import UCB, EpsilonGreedy, Greedy, Pessimistic, Propensity, Thompson, Uniform
 from manyarms.agents.named import (
@@ -48,7 +48,8 @@ from manyarms.beliefs import (
     Poisson,
     Weights,
 )
-from manyarms.certificates import Certificate, Grid, Improvement, Prior, certify, improvement, rows_needed, summarise
+from manyarms.bounds import Grid
+from manyarms.certificates import Certificate, Improvement, PolicyPrior, certify, improvement, rows_needed, summarise
 from manyarms.errors import DataError, InvalidInput, ManyArmsError, MissingExtra, StorageError, UnknownAction
 from manyarms.estimators import (
     BPR,
@@ -104,7 +105,6 @@ from manyarms.rewards.bayesian import (
     warm_start,
 )
 from manyarms.rewards.prior_fitting import calibration, fit_prior
-from manyarms.theory import regret as bounds
 
 if _TYPE_CHECKING:
     from manyarms import learning
@@ -203,8 +203,8 @@ __all__ = [
     "PACBayes",
     "Pessimistic",
     "Poisson",
+    "PolicyPrior",
     "Pretrained",
-    "Prior",
     "Propensity",
     "RegKL",
     "RegKLLinear",
@@ -255,6 +255,7 @@ __all__ = [
     "sdm",
     "structure",
     "summarise",
+    "theory",
     "tune",
     "warm_start",
     "weights",

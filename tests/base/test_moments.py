@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from manyarms._base import moments as module
-from manyarms._base.moments import Moments, Part
+from manyarms._base.moments import Moments, Part, RunningMoments
 
 
 def filled(columns, parts=1, groups=None):
@@ -25,6 +25,31 @@ def test_means_and_errors_of_any_chunks(rng):
             assert found.value([Part(column)]) == pytest.approx(data[:, column].mean(), rel=1e-14)
             wanted = data[:, column].std(ddof=1) / np.sqrt(500)
             assert found.standard_error([Part(column)]) == pytest.approx(wanted, rel=1e-7)
+
+
+@pytest.mark.parametrize("covariance", [False, True])
+def test_one_update_for_every_stream(rng, covariance):
+    """Columns of any chunks, far from 0; entries that are missing count in no column."""
+    data = rng.standard_normal((300, 3)) @ rng.standard_normal((3, 3)) + 1e6
+    running = RunningMoments(3, covariance=covariance)
+    for part in np.array_split(data, 11):
+        running.add(part)
+    wanted = np.cov(data, rowvar=False)
+    np.testing.assert_allclose(running.mean, data.mean(axis=0), rtol=1e-14)
+    np.testing.assert_allclose(running.variance, wanted if covariance else np.diag(wanted), rtol=1e-7)
+
+
+def test_missing_entries_count_in_no_column(rng):
+    data, missing = rng.standard_normal((400, 2)) + 1e5, rng.random((400, 2)) < 0.3
+    missing[:40, 1] = True  # a chunk without a number
+    running = RunningMoments(2)
+    for part in np.split(np.arange(400), 10):
+        running.add(np.where(missing, np.nan, data)[part], missing[part])
+    for column in range(2):
+        there = data[~missing[:, column], column]
+        assert running.count[column] == len(there)
+        assert running.mean[column] == pytest.approx(there.mean(), rel=1e-14)
+        assert running.variance[column] == pytest.approx(there.var(ddof=1), rel=1e-8)
 
 
 def test_contrasts_and_ratios_by_the_delta_method(rng):

@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from manyarms.certificates import FAMILIES, Budget, Grid, Prior, bounds, certify, improvement, summarise
+from manyarms import bounds
+from manyarms.bounds import BOUNDS, Budget, Grid
+from manyarms.bounds.log_smoothing import GainTerms
+from manyarms.certificates import PolicyPrior, certify, improvement, summarise
+from manyarms.certificates.families import families_of
 from manyarms.policies import SoftmaxPolicy
 from manyarms.policies.randomised import GaussianPolicy, MixedLogitPolicy
 from manyarms.theory import pac_bayes as theory
@@ -25,15 +29,15 @@ def at_least(held, level, runs=RUNS):
 
 def ends(name, summary, kl, grid, rows=ROWS):
     """The best ends of a family over its grid, paid for."""
-    some, points = FAMILIES[name].points(grid, rows)
-    budget = Budget(DELTA, 2, points)
+    (family,) = families_of(name, grid, rows)
+    some, budget = family.bounds, Budget(DELTA, 2, family.points)
     return max(b.lower(summary, kl, budget).end for b in some), min(b.upper(summary, kl, budget).end for b in some)
 
 
 def needs(names, grid):
-    some = [one for name in names for one in FAMILIES[name].points(grid, ROWS)[0]]
-    corrections = list(dict.fromkeys(c for one in some for c in one.corrections))
-    return corrections, list(dict.fromkeys(s for one in some for s in one.smoothings))
+    """What the bounds of some families read, and the gain."""
+    some = [one for family in families_of(names, grid, ROWS) for one in family.bounds]
+    return [*(s for one in some for s in one.statistics), *(GainTerms(s) for s in grid.smoothings)]
 
 
 # a coarse grid keeps 200 logs within seconds; certificates pay for it as for any other
@@ -51,24 +55,24 @@ GRID = Grid(
 def fixed(world):
     """For each of 200 logs and each family the ends for a policy that was fixed beforehand."""
     policy = SoftmaxPolicy(world.start + np.random.default_rng(2).standard_normal(world.start.shape))
-    corrections, smoothings = needs(FAMILIES, GRID)
+    statistics = needs(list(BOUNDS), GRID)
     rng = np.random.default_rng(11)
-    found = {name: [] for name in (*FAMILIES, "gain", "direct")}
+    found = {name: [] for name in (*BOUNDS, "gain", "direct")}
     direct = bounds.Unified(ExponentialAlpha(0.7), 0.2)
     unit = world.pi0**-0.7
     expectation = (world.table(policy) * world.pi0 * unit * world.means).sum(axis=1).mean()
     square = ((world.table(policy) * unit) ** 2 * world.pi0 * world.means).sum(axis=1).mean()
     for _ in range(RUNS):
-        summary = summarise(policy, world.log(ROWS, rng), corrections, smoothings, linear=False)
-        for name in FAMILIES:
+        summary = summarise(policy, world.log(ROWS, rng), statistics)
+        for name in BOUNDS:
             found[name].append(ends(name, summary, 0.0, GRID))
-        found["gain"].append(max(bounds.Gain(s).lower(summary, 0.0, Budget(DELTA, 1, 2)).end for s in smoothings))
-        width = theory.direct_width(direct, summary, 0.0, DELTA, square)
+        found["gain"].append(max(bounds.Gain(s).lower(summary, 0.0, Budget(DELTA, 1, 2)).end for s in GRID.smoothings))
+        width = theory.direct_bound_width(direct, summary, 0.0, DELTA, square)
         found["direct"].append(abs(summary.of(direct.correction).value - expectation) <= width)
     return world.value(policy), {name: np.array(rows) for name, rows in found.items()}
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", BOUNDS)
 def test_fixed_policies(fixed, name):
     truth, found = fixed
     low, high = found[name].T
@@ -85,12 +89,12 @@ def test_gain_and_direct_bound(fixed, world):
 def learned_ends(world):
     """The same for the policy, of 40, that looks best on the log itself."""
     rng = np.random.default_rng(12)
-    prior = Prior(world.start, 1.0)
+    prior = PolicyPrior(world.start, 1.0)
     policies = [GaussianPolicy(world.start + 0.8 * rng.standard_normal(world.start.shape), 0.9) for _ in range(40)]
     tables, values = np.array([world.table(one) for one in policies]), np.array([world.value(one) for one in policies])
     divergences = [prior.divergence(one) for one in policies]
-    names = [name for name in FAMILIES if name not in ("bernstein", "harmonic")]
-    corrections, smoothings = needs(names, GRID)
+    names = [name for name in BOUNDS if name not in ("bernstein", "harmonic")]
+    statistics = needs(names, GRID)
     key = {tuple(x): i for i, x in enumerate(world.contexts.tolist())}
     found = {name: [] for name in (*names, "gain")}
     truths = []
@@ -99,16 +103,16 @@ def learned_ends(world):
         where = np.array([key[tuple(x)] for x in log.contexts.tolist()])
         best = int((tables[:, where, log.actions] * (log.rewards / log.propensities)).sum(axis=1).argmax())
         truths.append(values[best])
-        summary = summarise(policies[best], log, corrections, smoothings)
+        summary = summarise(policies[best], log, statistics)
         for name in names:
             found[name].append(ends(name, summary, divergences[best], GRID))
         found["gain"].append(
-            max(bounds.Gain(s).lower(summary, divergences[best], Budget(DELTA, 1, 2)).end for s in smoothings)
+            max(bounds.Gain(s).lower(summary, divergences[best], Budget(DELTA, 1, 2)).end for s in GRID.smoothings)
         )
     return np.array(truths), {name: np.array(rows) for name, rows in found.items()}
 
 
-@pytest.mark.parametrize("name", [name for name in FAMILIES if name not in ("bernstein", "harmonic")])
+@pytest.mark.parametrize("name", [name for name in BOUNDS if name not in ("bernstein", "harmonic")])
 def test_learned_policies(learned_ends, name):
     truths, found = learned_ends
     low, high = found[name].T
@@ -146,7 +150,7 @@ def test_mixed_logit_certificates_cover_with_monte_carlo_paid(world):
     rng = np.random.default_rng(13)
     policy = MixedLogitPolicy(world.start + 0.5 * rng.standard_normal(world.start.shape), 0.7, draws=64)
     truth = world.value(MixedLogitPolicy(policy.actions, policy.sigma, draws=200_000, seed=9))
-    prior = Prior(world.start, 1.0)
+    prior = PolicyPrior(world.start, 1.0)
     runs, held, gained = 40, 0, 0
     for run in range(runs):
         log = world.log(ROWS, rng)
@@ -160,7 +164,7 @@ def test_mass_that_is_never_logged_is_covered(new_world):
     world = new_world(3, never=True)
     rng = np.random.default_rng(14)
     policy = GaussianPolicy(world.start, 1.0)
-    truth, prior = world.value(policy), Prior(world.start, 1.0)
+    truth, prior = world.value(policy), PolicyPrior(world.start, 1.0)
     runs = 60
     held = sum(truth in certify(policy, world.log(ROWS, rng), prior=prior, delta=DELTA, grid=GRID) for _ in range(runs))
     assert at_least(held, 1 - DELTA, runs)

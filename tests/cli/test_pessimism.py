@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from manyarms.certificates import certify
-from manyarms.certificates.prior import Prior
+from manyarms.certificates.prior import PolicyPrior
 from manyarms.cli import app as cli
 from manyarms.cli.learning import pessimism
 from manyarms.evaluation import save_policy
@@ -114,7 +114,7 @@ def test_a_mixed_logit_policy_and_an_encoder_that_stays(files: dict[str, Path], 
     assert isinstance(policy, MixedLogitPolicy) and isinstance(policy.encoder, Projection)
     np.testing.assert_array_equal(policy.encoder.encode(np.eye(D)), np.eye(D)[:, ::-1])
     saved = json.loads((tmp_path / "certificate.json").read_text())
-    made = certify(policy, read_parquet(files["rest"]), prior=Prior.of(prior), delta=0.05, bound="ls")
+    made = certify(policy, read_parquet(files["rest"]), prior=PolicyPrior.of(prior), delta=0.05, bound="ls")
     assert saved["lower"] == pytest.approx(made.lower, abs=1e-12) and "simulation" in saved["terms"]
 
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from manyarms.bounds import Averages, Summary, Unified
 from manyarms.errors import InvalidInput
 from manyarms.estimators import ES, IPS, IX, LS, Answers, Batch, Heuristic, PACBayes, cIPS
-from manyarms.estimators.pessimism import ALPHAS, moments, width
+from manyarms.estimators.pessimism import ALPHAS, batch_summary
 from manyarms.learning import learn
 from manyarms.learning.loop import _Run
 from manyarms.learning.settings import TrainingSettings
@@ -20,6 +21,17 @@ from manyarms.policies.randomised import GaussianPolicy, MixedLogitPolicy, gauss
 from manyarms.weights import ClipPropensities, ExponentialAlpha, Harmonic, ImplicitExploration
 
 B, K, D, N, DELTA = 12, 5, 3, 400.0, 0.1
+
+
+def moments(correction, terms, batch, mixture=True):
+    """V_hat, B and Var of a batch."""
+    found = batch_summary((correction,), terms, batch, mixture=mixture).of(correction)
+    return found.value, found.bias + found.overshoot, found.second_moment
+
+
+def width(correction, kl, bias, variance, lam):
+    summary = Summary(int(N), 0.0, {correction: Averages(0.0, 0.0, 0.0, variance, bias)})
+    return Unified(correction, lam).width(summary, kl, DELTA)
 
 
 @pytest.fixture
@@ -63,7 +75,7 @@ def test_one_implementation_gives_es_clip_and_ix(made, correction, h) -> None:
     kl, lam = 2.5, 0.3
     by_hand = math.sqrt((kl + math.log(4 * math.sqrt(N) / DELTA)) / (2 * N)) + bias
     by_hand += (kl + math.log(4 / DELTA)) / (N * lam) + lam / 2 * variance
-    got = width(terms.divergence, torch.tensor(bias), torch.tensor(variance), N, DELTA, lam)
+    got = width(correction, terms.divergence, torch.tensor(bias), torch.tensor(variance), lam)
     assert float(got) == pytest.approx(by_hand, rel=1e-10)
 
 
@@ -93,7 +105,7 @@ def test_adaptive_alpha_is_the_best_of_its_grid(made) -> None:
     costs = {}
     for alpha in ALPHAS:
         _, bias, variance = moments(ExponentialAlpha(alpha), terms, batch)
-        costs[alpha] = float(width(terms.divergence, bias, variance, N, DELTA, None))
+        costs[alpha] = float(width(ExponentialAlpha(alpha), terms.divergence, bias, variance, None))
     best = min(costs, key=costs.get)
     assert float(adaptive.value(terms, batch)) == pytest.approx(float(PACBayes(ES(best), DELTA).value(terms, batch)))
 
@@ -196,15 +208,18 @@ def test_the_divergence_is_the_exact_gaussian_one() -> None:
     assert float(terms.divergence.detach()) == pytest.approx(gaussian_kl(start + 0.1, sigma, start, 0.8))
 
 
-@pytest.mark.parametrize("general", [False, True])
-def test_bias_counts_what_is_too_much_as_well_as_what_is_too_little(made, general) -> None:
+@pytest.mark.parametrize("draws", [False, True])
+def test_bias_counts_what_is_too_much_as_well_as_what_is_too_little(made, draws) -> None:
     """Harmonic weights are above w for some actions: |pi - pi0 w_hat|, and squares of w_hat (thesis, lines 2693-2699)."""
     pi, pi0, actions, rewards, terms, batch = made
     w = np.where(pi0 > 0, pi / (0.6 * pi0 + 0.4 * pi), 0.0)
     gap = pi - pi0 * w
     assert gap.min() < 0 < gap.max()
     own = w[np.arange(B), actions] * rewards
-    value, bias, variance = (float(one) for one in moments(Harmonic(0.4), terms, batch, general, not general))
+    if draws:  # the same policy twice
+        terms.draws = terms.probabilities[None].expand(2, -1, -1)
+        terms.own_draws = terms.log_probability[:, 0].exp()[None].expand(2, -1)
+    value, bias, variance = (float(one) for one in moments(Harmonic(0.4), terms, batch, mixture=False))
     assert value == pytest.approx(own.mean())
     assert bias == pytest.approx(np.abs(gap).sum(axis=1).mean())
     assert variance == pytest.approx(((pi0 * w**2).sum(axis=1) + own**2).mean())

@@ -85,9 +85,9 @@ def test_a_policy_is_learned_with_its_certificate() -> None:
     found = result.certificate
     assert isinstance(found, ma.Certificate) and 0 <= found.lower <= found.upper <= 1
     assert found.lower == pytest.approx(max(0.0, found.value - sum(found.terms.values())))
-    again = ma.certify(result.policy, log, prior=ma.Prior.of(start), delta=0.05)
+    again = ma.certify(result.policy, log, prior=ma.PolicyPrior.of(start), delta=0.05)
     assert (again.lower, again.upper) == (found.lower, found.upper)
-    gain = ma.improvement(result.policy, log, prior=ma.Prior.of(start), delta=0.05)
+    gain = ma.improvement(result.policy, log, prior=ma.PolicyPrior.of(start), delta=0.05)
     assert gain.certified == (gain.lower > 0)
 
 
@@ -96,7 +96,7 @@ import sys
 sys.modules["torch"] = None      # an import of it now fails
 import manyarms as ma
 ma.cLPI(tau=0.1), ma.SoftmaxPolicy, ma.ExactScan, ma.FaissIndex
-ma.PACBayes(ma.ES("adaptive")), ma.Heuristic, ma.GaussianPolicy, ma.MixedLogitPolicy, ma.certify, ma.Prior, ma.rows_needed
+ma.PACBayes(ma.ES("adaptive")), ma.Heuristic, ma.GaussianPolicy, ma.MixedLogitPolicy, ma.certify, ma.PolicyPrior, ma.rows_needed
 assert "learn" in dir(ma)
 try:
     ma.learn

@@ -15,13 +15,13 @@ from manyarms.errors import InvalidInput
 from manyarms.theory.diffusion import (
     deviations,
     dts_effective_actions,
+    dts_rates,
     dts_regret_bound,
     dts_regret_bound_of,
     link_sizes,
     lints_frequentist_bound,
     lints_regret_bound,
-    rates,
-    scenario,
+    rate_scenario,
 )
 from manyarms.theory.regret import mets_regret_bound
 
@@ -208,22 +208,22 @@ def test_effective_actions_is_the_rate_written_differently() -> None:
     sigmas, sigma, d, K, T = [0.5, 1.0, 2.0], 1.5, 4, 100, 1_000
     effective = dts_effective_actions(K, sigmas, sigma)
     total = sum(value**2 for value in sigmas)
-    assert rates(T, K, d, sigmas, sigma=sigma).dts == pytest.approx(math.sqrt(T * d * effective * total))
-    assert rates(T, K, d, sigmas).lints == pytest.approx(math.sqrt(T * d * K * total))
+    assert dts_rates(T, K, d, sigmas, sigma=sigma).dts == pytest.approx(math.sqrt(T * d * effective * total))
+    assert dts_rates(T, K, d, sigmas).lints == pytest.approx(math.sqrt(T * d * K * total))
 
 
 @pytest.mark.parametrize("d", [8, 64, 1024])
 def test_scenarios(d: int) -> None:
     """(II) is sqrt(T d (K + L)) as printed; (I) is sqrt(2 T d (K + 2^(L+1) - 2)) and not sqrt(T d (K + L))."""
     L, K, T = int(math.log2(d)), 50, 100
-    sigmas, active = scenario("constant", d)
+    sigmas, active = rate_scenario("constant", d)
     assert len(sigmas) == L + 1
     assert active == [d // 2**l for l in range(1, L + 1)]
-    constant = rates(T, K, d, sigmas, active=active)
+    constant = dts_rates(T, K, d, sigmas, active=active)
     assert constant.dts == pytest.approx(math.sqrt(T * d * (K + L)))
     assert constant.lints == pytest.approx(math.sqrt(T * d * K * (L + 1)))
-    sigmas, active = scenario("decreasing", d)
-    decreasing = rates(T, K, d, sigmas, active=active)
+    sigmas, active = rate_scenario("decreasing", d)
+    decreasing = dts_rates(T, K, d, sigmas, active=active)
     assert decreasing.dts == pytest.approx(math.sqrt(2 * T * d * (K + 2 ** (L + 1) - 2)))
     assert decreasing.lints == pytest.approx(math.sqrt(T * d * K * (2 ** (L + 2) - 2)))
 
@@ -240,7 +240,7 @@ def test_bad_input() -> None:
     with pytest.raises(InvalidInput, match="first"):
         dts_regret_bound(10, 10, 2, 1.0, [1.0, 1.0], first="other")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="decreasing"):
-        scenario("growing", 8)  # type: ignore[arg-type]
+        rate_scenario("growing", 8)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="linear"):
         link_sizes(DiffusionPrior(3, 2, [np.tanh], [1.0, 1.0]))
     with pytest.raises(InvalidInput, match="identity"):

@@ -10,7 +10,7 @@ import pytest
 
 from manyarms.errors import InvalidInput
 from manyarms.priors.gaussian import MixedEffectPrior
-from manyarms.theory.regret import effective_actions, mets_regret_bound, mets_regret_bound_of, simplified_rates
+from manyarms.theory.regret import mets_effective_actions, mets_rates, mets_regret_bound, mets_regret_bound_of
 
 USUAL = {
     "T": 5000,
@@ -152,21 +152,21 @@ def test_a_small_action_variance_is_not_a_small_factor() -> None:
 
 
 def test_effective_actions() -> None:
-    assert effective_actions(100, 3, 1.0, sqrt(3)) == pytest.approx((100 + 3 * 3 * 2) / 4)
-    assert effective_actions(100, 3, 0.5, 0.0) == pytest.approx(100)
-    assert effective_actions(100, 3, 0.0, 0.5) == pytest.approx(3)
-    assert effective_actions(10**6, 5, 1e-3, 1.0) < 10
+    assert mets_effective_actions(100, 3, 1.0, sqrt(3)) == pytest.approx((100 + 3 * 3 * 2) / 4)
+    assert mets_effective_actions(100, 3, 0.5, 0.0) == pytest.approx(100)
+    assert mets_effective_actions(100, 3, 0.0, 0.5) == pytest.approx(3)
+    assert mets_effective_actions(10**6, 5, 1e-3, 1.0) < 10
     with pytest.raises(InvalidInput, match="sigma0 and sigma_psi"):
-        effective_actions(10, 2, 0.0, 0.0)
+        mets_effective_actions(10, 2, 0.0, 0.0)
 
 
-def test_simplified_rates() -> None:
-    rates = simplified_rates(1000, 50, 4, 3, 0.4, 1.3)
-    assert rates.mets == pytest.approx(sqrt(1000 * 3 * effective_actions(50, 4, 0.4, 1.3) * (0.4**2 + 1.3**2)))
-    assert rates.known_effects == pytest.approx(simplified_rates(1000, 50, 4, 3, 0.4, 0.0).mets)
-    assert rates.exact_effects == pytest.approx(simplified_rates(1000, 50, 4, 3, 0.0, 1.3).mets)
+def test_mets_rates() -> None:
+    rates = mets_rates(1000, 50, 4, 3, 0.4, 1.3)
+    assert rates.mets == pytest.approx(sqrt(1000 * 3 * mets_effective_actions(50, 4, 0.4, 1.3) * (0.4**2 + 1.3**2)))
+    assert rates.known_effects == pytest.approx(mets_rates(1000, 50, 4, 3, 0.4, 0.0).mets)
+    assert rates.exact_effects == pytest.approx(mets_rates(1000, 50, 4, 3, 0.0, 1.3).mets)
     assert rates.marginalised == pytest.approx(sqrt(1000 * 3 * 50 * (0.4**2 + 1.3**2)))
-    far = simplified_rates(1000, 10**6, 4, 3, 1e-6, 1.0)  # the gain is sqrt(K / L) where sigma_psi is far above sigma0
+    far = mets_rates(1000, 10**6, 4, 3, 1e-6, 1.0)  # the gain is sqrt(K / L) where sigma_psi is far above sigma0
     assert far.marginalised / far.mets == pytest.approx(sqrt(10**6 / 4), rel=1e-3)
 
 

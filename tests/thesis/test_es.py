@@ -182,7 +182,11 @@ def test_objectives_by_name() -> None:
     assert isinstance(ours, PACBayes) and ours.settings["alpha"] == pytest.approx(0.9) == pytest.approx(usual("ES", n))
     for name in ("london", "sakhi1", "sakhi2"):
         made = objective_of(name, n, correction="Clip")
-        assert isinstance(made, PACBayes) and made.bound == name and made.settings["tau"] == pytest.approx(0.1)
+        assert (
+            isinstance(made, PACBayes)
+            and made.bound.name.replace("-", "") == name
+            and made.settings["tau"] == pytest.approx(0.1)
+        )
     adaptive = objective_of("bound", n, value="adaptive")
     assert isinstance(adaptive, PACBayes) and adaptive.adaptive
     principle = objective_of("heuristic", n, weights=[1e-5, 1e-4, 1e-3])

@@ -1,45 +1,50 @@
-"""Elementary functions of NumPy arrays and torch tensors alike, so that a formula is written once for both.
+"""Elementary functions of floats, NumPy arrays and torch tensors, so that a formula is written once and can be differentiated.
 
-Whatever brings a method of its own (`tensor.exp()`) is asked for it, and can then be differentiated; everything else is NumPy's.
-Nothing here imports torch.
+Tensors bring their own methods: nothing here imports torch.
 """
 
 from __future__ import annotations
 
 import math
-from typing import cast
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from manyarms._base.typing import Array
 
+X = TypeVar("X")
 
-def exp(x: Array) -> Array:
+
+def exp(x: X) -> X:
     """e^x."""
-    return cast(Array, x.exp() if hasattr(x, "exp") else np.exp(x))
+    return _apply("exp", math.exp, x)
 
 
-def log(x: Array) -> Array:
-    """The natural logarithm, -inf at 0."""
-    if hasattr(x, "log"):
-        return cast(Array, x.log())
+def expm1(x: X) -> X:
+    """e^x - 1, exact near 0."""
+    return _apply("expm1", math.expm1, x)
+
+
+def log(x: X) -> X:
+    """The natural logarithm; of an array or a tensor, -inf at 0."""
     with np.errstate(divide="ignore"):
-        return cast(Array, np.log(x))
+        return _apply("log", math.log, x)
 
 
-def log1p(x: Array) -> Array:
-    """log(1 + x)."""
-    return cast(Array, x.log1p() if hasattr(x, "log1p") else np.log1p(x))
+def log1p(x: X) -> X:
+    """log(1 + x), exact near 0."""
+    return _apply("log1p", math.log1p, x)
+
+
+def sqrt(x: X) -> X:
+    """The square root."""
+    return _apply("sqrt", math.sqrt, x)
 
 
 def logaddexp(x: Array, y: Array) -> Array:
     """log(e^x + e^y), which cannot overflow."""
     return cast(Array, x.logaddexp(y) if hasattr(x, "logaddexp") else np.logaddexp(x, y))
-
-
-def sqrt(x: Array) -> Array:
-    """The square root."""
-    return cast(Array, x.sqrt() if hasattr(x, "sqrt") else np.sqrt(x))
 
 
 def softmax(x: Array) -> Array:
@@ -50,6 +55,15 @@ def softmax(x: Array) -> Array:
     return cast(Array, mass / mass.sum(axis=0))
 
 
+def clip(x: X, low: float | None = None, high: float | None = None) -> X:
+    """x, but at least `low` and at most `high`."""
+    value: Any = x
+    if isinstance(value, (int, float)):
+        value = value if low is None else max(low, value)
+        return cast(X, value if high is None else min(high, value))
+    return cast(X, np.clip(value, low, high) if isinstance(value, np.ndarray) else value.clip(min=low, max=high))
+
+
 def at_least(values: Array, low: float) -> Array:
     """max(values, low), in the values' own precision, which torch would lower."""
     below = values < low
@@ -57,11 +71,23 @@ def at_least(values: Array, low: float) -> Array:
 
 
 def at_most(values: Array, high: float) -> Array:
-    """min(values, high)."""
+    """min(values, high), in the values' own precision."""
     if high == math.inf:
         return values
     above = values > high
     return values * ~above + (0.0 * values + high) * above
 
 
-__all__ = ["at_least", "at_most", "exp", "log", "log1p", "logaddexp", "softmax", "sqrt"]
+def as_float(x: Any) -> float:
+    """The number itself, cut off from any gradient."""
+    return float(x.detach() if hasattr(x, "detach") else x)
+
+
+def _apply(name: str, on_float: Callable[[float], float], x: X) -> X:
+    value: Any = x
+    if isinstance(value, (int, float)):
+        return cast(X, on_float(value))
+    return cast(X, getattr(np, name)(value) if isinstance(value, np.ndarray) else getattr(value, name)())
+
+
+__all__ = ["as_float", "at_least", "at_most", "clip", "exp", "expm1", "log", "log1p", "logaddexp", "softmax", "sqrt"]

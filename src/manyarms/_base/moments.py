@@ -1,9 +1,9 @@
-"""Means, covariances and bootstrap replicates of many columns of terms, from one pass over rows in any chunks.
+"""Means, (co)variances and bootstrap replicates of columns, from one pass over rows in any chunks.
 
-What is kept does not grow with the number of rows: means, a covariance matrix, and the sums of UNITS units. Row i belongs
-to unit i mod UNITS, so that a unit is one row up to UNITS rows and a sum of independent rows beyond; where rows come in
-groups, all rows of a group belong to one unit. Units are what the bootstrap draws, and, with groups, what standard errors
-are computed from.
+`RunningMoments` is the streaming update that all of the library uses. `Moments` adds what estimates need of it: covariances of
+columns, and the sums of UNITS units. Row i belongs to unit i mod UNITS, so that a unit is one row up to UNITS rows and a sum of
+independent rows beyond; where rows come in groups, all rows of a group belong to one unit. Units are what the bootstrap draws,
+and, with groups, what standard errors are computed from. Nothing here grows with the number of rows.
 """
 
 from __future__ import annotations
@@ -14,10 +14,52 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms._base.typing import AnyArray, Array, Bools, Ints
 
 UNITS = 16_384
 DRAWN = 1 << 20  # bootstrap counts held at a time
+
+
+class RunningMoments:
+    """Counts, means and centred second moments of C columns, chunk by chunk.
+
+    With n, m and S the count, mean and sum of squared deviations so far, and n', m', S' those of a chunk,
+
+        m <- m + (m' - m) n' / (n + n'),    S <- S + S' + (m' - m)^2 n n' / (n + n')
+
+    (Chan, Golub and LeVeque, 1983): sums about the mean, never differences of large sums. covariance: S is the matrix of all
+    products of two columns, and not of their squares alone.
+    """
+
+    def __init__(self, columns: int, *, covariance: bool = False) -> None:
+        self.count: Array = np.zeros(columns)
+        self.mean: Array = np.zeros(columns)
+        self.scatter: Array = np.zeros((columns, columns) if covariance else columns)
+        self._covariance = covariance
+
+    def add(self, values: Array, missing: Bools | None = None) -> None:
+        """Add rows (n, C); entries that are `missing` (n, C) count in no column (not with covariances)."""
+        if missing is None:
+            count = np.full(values.shape[1], float(len(values)))
+            mean = values.mean(axis=0)
+            centred = values - mean
+        else:
+            count = (~missing).sum(axis=0).astype(np.float64)
+            mean = np.where(missing, 0.0, values).sum(axis=0) / np.maximum(count, 1)
+            centred = np.where(missing, 0.0, values - mean)
+        gap, total = mean - self.mean, np.maximum(self.count + count, 1)
+        between = self.count * count / total
+        if self._covariance:
+            self.scatter += centred.T @ centred + np.outer(gap, gap) * between
+        else:
+            self.scatter += (centred**2).sum(axis=0) + gap**2 * between
+        self.mean = self.mean + gap * (count / total)
+        self.count = self.count + count
+
+    @property
+    def variance(self) -> Array:
+        """The sample variances (C,), or the sample covariances (C, C)."""
+        return self.scatter / np.maximum(1, self.count - 1)
 
 
 @dataclass(frozen=True)
@@ -39,30 +81,23 @@ class Moments:
     def __init__(self, columns: int) -> None:
         self.rows = 0
         self.grouped = False
-        self._mean = np.zeros(columns)
-        self._scatter = np.zeros((columns, columns))
+        self._running = RunningMoments(columns, covariance=True)
         self._unit_sums = np.zeros((UNITS, columns))
         self._unit_rows = np.zeros(UNITS)
         self._replicates: dict[tuple[int, int], Array] = {}
 
     def add(self, columns: Array, groups: AnyArray | None = None) -> None:
         """Add rows (n, C), with the group of each row where rows of a group may depend on each other."""
-        n = len(columns)
-        mean = columns.mean(axis=0)
-        centred = columns - mean
-        total, gap = self.rows + n, mean - self._mean
-        # Chan's update: sums of squares about the mean, never differences of large sums
-        self._scatter += centred.T @ centred + np.outer(gap, gap) * (self.rows * n / total)
-        self._mean += gap * (n / total)
+        self._running.add(columns)
         if groups is None:
-            unit = (self.rows + np.arange(n)) % UNITS
+            unit = (self.rows + np.arange(len(columns))) % UNITS
         else:
             self.grouped = True
             unit = _units_of(groups)
         self._unit_rows += np.bincount(unit, minlength=UNITS)
         for column in range(columns.shape[1]):
             self._unit_sums[:, column] += np.bincount(unit, weights=columns[:, column], minlength=UNITS)
-        self.rows = total
+        self.rows += len(columns)
 
     @property
     def units(self) -> int:
@@ -71,19 +106,19 @@ class Moments:
 
     def value(self, contrast: Contrast) -> float:
         """The sum of the parts."""
-        return float(_values(self._mean[None], contrast)[0])
+        return float(_values(self._running.mean[None], contrast)[0])
 
     def variance(self, contrast: Contrast) -> float:
         """The sample variance of a row's influence on the contrast: of the terms themselves, for a plain mean."""
         slope = self._slope(contrast)
-        return max(0.0, float(slope @ self._scatter @ slope) / max(1, self.rows - 1))
+        return max(0.0, float(slope @ self._running.variance @ slope))
 
     def standard_error(self, contrast: Contrast) -> float:
         """By the delta method; from units where rows come in groups."""
         if not self.grouped:
             return float(np.sqrt(self.variance(contrast) / self.rows))
         used = self._unit_rows > 0
-        influence = (self._unit_sums[used] - self._unit_rows[used, None] * self._mean) @ self._slope(contrast)
+        influence = (self._unit_sums[used] - self._unit_rows[used, None] * self._running.mean) @ self._slope(contrast)
         units = len(influence)
         return float(np.sqrt((influence**2).sum() * units / max(1, units - 1)) / self.rows)
 
@@ -107,14 +142,14 @@ class Moments:
 
     def _slope(self, contrast: Contrast) -> Array:
         """The derivative of the contrast by the columns' means."""
-        slope = np.zeros(len(self._mean))
+        slope = np.zeros(len(self._running.mean))
         for part in contrast:
             if part.over is None:
                 slope[part.column] += part.sign
-            elif self._mean[part.over] != 0:
-                ratio = self._mean[part.column] / self._mean[part.over]
-                slope[part.column] += part.sign / self._mean[part.over]
-                slope[part.over] -= part.sign * ratio / self._mean[part.over]
+            elif self._running.mean[part.over] != 0:
+                ratio = self._running.mean[part.column] / self._running.mean[part.over]
+                slope[part.column] += part.sign / self._running.mean[part.over]
+                slope[part.over] -= part.sign * ratio / self._running.mean[part.over]
         return slope
 
 
@@ -140,4 +175,4 @@ def _units_of(groups: AnyArray) -> Ints:
     return hashes[place] % UNITS
 
 
-__all__ = ["UNITS", "Contrast", "Moments", "Part"]
+__all__ = ["UNITS", "Contrast", "Moments", "Part", "RunningMoments"]

@@ -2,24 +2,20 @@
 
 certify(policy, log, prior=..., delta=0.05)        lower, upper, what each term costs
 improvement(policy, log, prior=..., delta=0.05)    a lower end for the gain over the logging policy
+certify_with_improvement(...)                      both from one reading of the log
 rows_needed(summary, kl, x, delta, bounds)         how many rows would certify an improvement of x
-bounds, tuned                                      the bounds with their arguments; what is tuned
-                                                   on data, and is therefore no certificate
+manyarms.bounds                                    the bounds with their arguments
 """
 
 from __future__ import annotations
 
-from manyarms.certificates import bounds, tuned
-from manyarms.certificates.bounds import Bound, Budget, Side
 from manyarms.certificates.certificate import Certificate, Ends, Improvement
-from manyarms.certificates.certify import certify, improvement
-from manyarms.certificates.grids import FAMILIES, NAMES, Grid
-from manyarms.certificates.needed import rows_needed
-from manyarms.certificates.passes import summarise
-from manyarms.certificates.prior import Prior
-from manyarms.certificates.summaries import Averages, Smoothed, Summary
+from manyarms.certificates.certify import certify, certify_with_improvement, improvement
+from manyarms.certificates.prior import PolicyPrior
+from manyarms.certificates.sample_size import rows_needed
+from manyarms.certificates.summarise import summarise
 
 __all__ = [
-    "FAMILIES", "NAMES", "Averages", "Bound", "Budget", "Certificate", "Ends", "Grid", "Improvement", "Prior", "Side", "Smoothed",
-    "Summary", "bounds", "certify", "improvement", "rows_needed", "summarise", "tuned",
+    "Certificate", "Ends", "Improvement", "PolicyPrior", "certify", "certify_with_improvement", "improvement", "rows_needed",
+    "summarise",
 ]  # fmt: skip

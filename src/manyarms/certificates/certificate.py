@@ -12,8 +12,8 @@ from pathlib import Path
 
 from manyarms.errors import InvalidInput
 
-SEAL = object()
-"""Held by the functions that may make certificates."""
+TOKEN = object()
+"""What `certify` and `improvement` show when they make a certificate: nobody else does."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,10 @@ class Certificate:
 
     candidates: tuple[Ends, ...]
     notes: tuple[str, ...]
-    seal: InitVar[object] = field(default=None, kw_only=True)
+    token: InitVar[object] = field(default=None, kw_only=True)
 
-    def __post_init__(self, seal: object) -> None:
-        if seal is not SEAL:
+    def __post_init__(self, token: object) -> None:
+        if token is not TOKEN:
             raise InvalidInput("certificate", "one made by hand", "one from manyarms.certificates.certify")
 
     @property
@@ -85,7 +85,7 @@ class Certificate:
         return self.lower <= value <= self.upper
 
     def __str__(self) -> str:
-        from manyarms.certificates.words import as_text
+        from manyarms.certificates.text import as_text
 
         return as_text(self)
 
@@ -107,13 +107,13 @@ class Improvement:
     smoothing: float
     rows: int
     rows_needed: int | None
-    """So many rows with the same averages would certify any improvement at all; None where none would."""
+    """How many rows with the same averages would certify any improvement at all; None where no number would."""
 
     notes: tuple[str, ...]
-    seal: InitVar[object] = field(default=None, kw_only=True)
+    token: InitVar[object] = field(default=None, kw_only=True)
 
-    def __post_init__(self, seal: object) -> None:
-        if seal is not SEAL:
+    def __post_init__(self, token: object) -> None:
+        if token is not TOKEN:
             raise InvalidInput("improvement", "one made by hand", "one from manyarms.certificates.improvement")
 
     @property
@@ -122,9 +122,9 @@ class Improvement:
         return self.lower > 0
 
     def __str__(self) -> str:
-        from manyarms.certificates.words import improvement_text
+        from manyarms.certificates.text import improvement_text
 
         return improvement_text(self)
 
 
-__all__ = ["SEAL", "Certificate", "Ends", "Improvement"]
+__all__ = ["TOKEN", "Certificate", "Ends", "Improvement"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from manyarms._base import html as report
 from manyarms._base.storage import write_text_atomically
-from manyarms.certificates import words
+from manyarms.certificates import text
 from manyarms.certificates.certificate import Certificate, Improvement
 from manyarms.certificates.pictures import waterfall
 from manyarms.evaluation.estimate import VALUE
@@ -33,11 +33,11 @@ def html(certificate: Certificate, improvement: Improvement | None = None, name:
 
 def blocks(certificate: Certificate, improvement: Improvement | None = None) -> list[str]:
     """What the page shows, for pages that show a certificate among other things."""
-    shown = [report.paragraph(words.claim(certificate))]
-    empty = words.emptiness(certificate)
+    shown = [report.paragraph(text.claim(certificate))]
+    empty = text.emptiness(certificate)
     shown += [report.warning(empty)] if empty is not None else []
     if improvement is not None:
-        shown += [report.heading("Is it better than the logging policy?"), report.paragraph(words.verdict(improvement))]
+        shown += [report.heading("Is it better than the logging policy?"), report.paragraph(text.verdict(improvement))]
         shown += [
             report.paragraph(
                 "This compares both policies on the same rows, and is a statement of its own: it and the certificate hold with "
@@ -47,7 +47,7 @@ def blocks(certificate: Certificate, improvement: Improvement | None = None) -> 
     shown += [report.heading("What is known of its value"), report.facts(_facts(certificate))]
     shown += [
         report.table(
-            ("bound", "estimate", "lower", "upper"), words.table(certificate), numbers=("estimate", "lower", "upper")
+            ("bound", "estimate", "lower", "upper"), text.table(certificate), numbers=("estimate", "lower", "upper")
         ),
         report.paragraph("These bounds were declared together and hold together: the best of them may be read off."),
     ]
@@ -61,7 +61,7 @@ def blocks(certificate: Certificate, improvement: Improvement | None = None) -> 
         picture = waterfall(ends.value, ends.terms, certificate.logged, title=f"costs of {ends.family}")
         shown += [
             report.paragraph(f"{ends.label}:"),
-            report.table(columns, words.costs(ends), numbers=("below", "above")),
+            report.table(columns, text.costs(ends), numbers=("below", "above")),
             report.figure(picture, "From the estimate down to the lower end."),
         ]
     return [*shown, report.heading("What it rests on"), report.bullets([*ASSUMED, *certificate.notes])]

@@ -6,9 +6,9 @@ the very rows of the log can be seen, and is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from itertools import chain
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -16,9 +16,12 @@ from manyarms._base import validate
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
+from manyarms.logs.inspection.sketches import mixed
 from manyarms.policies.encoders import Encoder
 from manyarms.policies.randomised import gaussian_kl
 from manyarms.policies.softmax import SoftmaxPolicy
+
+STEP = np.uint64(0x9E3779B97F4A7C15)  # of splitmix64, whose finaliser is `mixed`
 
 
 @runtime_checkable
@@ -39,7 +42,7 @@ class Randomised(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Prior:
+class PolicyPrior:
     """N(mean, sigma^2 I) over the parameters (K, l) of all actions; Gumbel noise, where a policy has it, is the same in both.
 
     learned_from: the log that the mean was learned from, whose rows must not be those of the certificate. encoder: what is
@@ -56,7 +59,7 @@ class Prior:
         object.__setattr__(self, "sigma", validate.positive("sigma", self.sigma))
 
     @classmethod
-    def of(cls, policy: object, learned_from: LogSource | None = None, *, sigma: float | None = None) -> Prior:
+    def of(cls, policy: object, learned_from: LogSource | None = None, *, sigma: float | None = None) -> PolicyPrior:
         """The prior around a policy: its own mean and sigma, or N(beta / T, 1) for a softmax (thesis, line 2630)."""
         if isinstance(policy, SoftmaxPolicy):
             mean = np.asarray(policy.actions, dtype=np.float64) / policy.temperature
@@ -92,44 +95,60 @@ def _same(one: Encoder | None, other: Encoder | None) -> bool:
 # ---- rows in common
 
 
-def require_other_rows(argument: str, learned_from: LogSource, log: LogSource) -> None:
-    """Refuse two logs with a row in common: by event ids where both have them, else by what is in the rows.
+class OtherRows:
+    """Refuses a log that has a row in common with another, chunk by chunk: by event ids where both have them, else by content.
 
     Rounds that merely look alike (the same context, action and reward, from few contexts) are told apart by event ids, or by
-    timestamps, if both logs have them.
+    timestamps, if both logs have them. 8 bytes a row of the other log are kept (an event id, where there are some).
     """
-    fields = _fields(learned_from, log)
-    seen = np.sort(np.concatenate(list(_marks(learned_from, fields))))
-    row = 0
-    for marks in _marks(log, fields):
-        place = np.minimum(np.searchsorted(seen, marks), len(seen) - 1)
-        common = seen[place] == marks
+
+    def __init__(self, argument: str, learned_from: LogSource, first: LoggedData) -> None:
+        self.argument = argument
+        parts = learned_from.chunks(CHUNK)
+        start = next(parts)
+        self.fields = _fields(start, first)
+        self._seen = np.sort(np.concatenate([_marks(part, self.fields) for part in chain([start], parts)]))
+        self._rows = 0
+
+    def check(self, part: LoggedData) -> None:
+        """The next chunk of the log."""
+        marks = _marks(part, self.fields)
+        place = np.minimum(np.searchsorted(self._seen, marks), len(self._seen) - 1)
+        common = self._seen[place] == marks
         if common.any():
-            at = row + int(np.argmax(common))
-            how = "event id" if fields == ("event_ids",) else ", ".join(fields)
-            advice = "" if fields == ("event_ids",) else " (rounds that only look alike are told apart by event ids)"
+            at = self._rows + int(np.argmax(common))
+            how = ", ".join(self.fields).replace("event_ids", "event id")
+            advice = (
+                "" if self.fields == ("event_ids",) else " (rounds that only look alike are told apart by event ids)"
+            )
             raise InvalidInput(
-                argument, f"a log that shares rows with the certificate's: the same {how} as row {at}",
+                self.argument, f"a log that shares rows with the certificate's: the same {how} as row {at}",
                 f"rows that the certificate does not use, as log.split gives them{advice}",
             )  # fmt: skip
-        row += len(marks)
+        self._rows += len(part)
 
 
-def _fields(*logs: LogSource) -> tuple[str, ...]:
-    firsts = [next(iter(log.chunks(1))) for log in logs]
+def require_other_rows(argument: str, learned_from: LogSource, log: LogSource) -> None:
+    """Refuse two logs with a row in common."""
+    parts = log.chunks(CHUNK)
+    first = next(parts)
+    rows = OtherRows(argument, learned_from, first)
+    for part in chain([first], parts):
+        rows.check(part)
+
+
+def _fields(*firsts: LoggedData) -> tuple[str, ...]:
     if all(one.event_ids is not None for one in firsts):
         return ("event_ids",)
     plain = ("contexts", "actions", "rewards")
     return (*plain, "timestamps") if all(one.timestamps is not None for one in firsts) else plain
 
 
-def _marks(log: LogSource, fields: tuple[str, ...]) -> Iterator[Any]:
-    """One number of 64 bits, or one string, a row."""
-    for part in log.chunks(CHUNK):
-        yield part.event_ids if fields == ("event_ids",) else _mark(part, fields)
-
-
-def _mark(part: LoggedData, fields: tuple[str, ...]) -> Any:
+def _marks(part: LoggedData, fields: tuple[str, ...]) -> AnyArray:
+    """A number of 64 bits, or an event id, for every row."""
+    if fields == ("event_ids",):
+        assert part.event_ids is not None
+        return part.event_ids
     columns = []
     for name in fields:
         array = getattr(part, name)
@@ -138,16 +157,8 @@ def _mark(part: LoggedData, fields: tuple[str, ...]) -> Any:
         columns.append(np.ascontiguousarray(array).view(np.uint64).reshape(len(part), -1))
     mark = np.zeros(len(part), dtype=np.uint64)
     for column in np.concatenate(columns, axis=1).T:
-        mark = _mixed(mark ^ _mixed(column))
+        mark = mixed((mark ^ mixed(column + STEP)) + STEP)
     return mark
 
 
-def _mixed(bits: Any) -> Any:
-    """Every bit of a number made to depend on every other (the finaliser of splitmix64)."""
-    z = bits + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
-
-
-__all__ = ["Prior", "Randomised", "require_other_rows"]
+__all__ = ["OtherRows", "PolicyPrior", "Randomised", "require_other_rows"]

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from manyarms._base import storage
-from manyarms.certificates import page, words
+from manyarms.certificates import page, text
 from manyarms.certificates.certificate import Certificate, Improvement
-from manyarms.certificates.certify import certify, improvement
-from manyarms.certificates.prior import Prior
+from manyarms.certificates.certify import certify_with_improvement
+from manyarms.certificates.prior import PolicyPrior
 from manyarms.cli.evaluation import open_for
 from manyarms.errors import InvalidInput
 from manyarms.evaluation.saved import Saved, open_policy
@@ -46,14 +46,11 @@ def run(
     if prior is None and prior_log is not None:
         raise InvalidInput("--prior-log", str(prior_log), "--prior beside it, the policy that was learned from it")
     around = None if prior is None else _prior(prior, prior_log, saved, columns, drop_missing)
-    made = certify(
+    made, gain = certify_with_improvement(
         saved.policy, source, prior=around, delta=delta, bound=bound, largest_reward=largest_reward, two_sided=two_sided,
         independent=independent,
     )  # fmt: skip
-    gain = improvement(
-        saved.policy, source, prior=around, delta=delta, largest_reward=largest_reward, independent=independent
-    )
-    data = json.dumps(words.as_data(made, gain), indent=1)
+    data = json.dumps(text.as_data(made, gain), indent=1)
     storage.write_text_atomically(Path(out) / "certificate.json", data + "\n")
     name = Path(policy).name or str(policy)
     return made, gain, page.write(made, gain, Path(out) / "report.html", name)
@@ -61,11 +58,11 @@ def run(
 
 def _prior(
     prior: Path | str, prior_log: Path | str | None, saved: Saved, columns: Columns | None, drop_missing: bool
-) -> Prior:
+) -> PolicyPrior:
     known = open_policy(prior)
     # the policy's own encoder: rows are compared by their contexts
     learned_from = None if prior_log is None else open_for(prior_log, saved, columns, drop_missing=drop_missing)
-    return Prior.of(known.policy, learned_from)
+    return PolicyPrior.of(known.policy, learned_from)
 
 
 def _with_logging(source: LogSource, folder: Path | str | None) -> LogSource:

@@ -7,12 +7,13 @@ parameters from its prior (thesis, lines 2508-2530, 2678-2748, 6202-6270):
     B       the mean over i of the sum over a of |pi - pi0 w_hat|                                       bias
     Var     the mean over i of the sum over a of pi0 w_hat^2, plus w_hat(A_i)^2 R_i^2                   second moments
 
-    es, unified    V_hat - sqrt(kl1 / 2n) - B - kl2 / (n l) - l/2 Var,    kl1 = KL + ln(4 sqrt(n)/delta), kl2 = KL + ln(4/delta)
-    london, sakhi1, sakhi2    the bounds of the literature for clipped propensities, pi / max(pi0, tau)
+    es, clip, ...  V_hat - sqrt(kl1 / 2n) - B - kl2 / (n l) - l/2 Var,    kl1 = KL + ln(4 sqrt(n)/delta), kl2 = KL + ln(4/delta)
+    london, sakhi-1, sakhi-2    the bounds of the literature for clipped propensities, pi / max(pi0, tau)
     ls             (exp(l V_ls - (KL + ln(1/delta)) / n) - 1) / l, the bound of logarithmic smoothing
 
-Where w_hat = pi / h(pi0) is linear in pi and pi an average of deterministic policies, w_hat^2 averages to pi / h^2: the linear
-form. Otherwise the expectations are over draws of the parameters: the general form.
+The formulas are those of `manyarms.bounds`, which certificates read too: here on the summary of a batch, whose numbers can be
+differentiated. Where w_hat = pi / h(pi0) is linear in pi and pi an average of deterministic policies, w_hat^2 averages to
+pi / h^2: the mixture's form. Otherwise the expectations are over draws of the parameters: the general form.
 
 With l = None the best l for the batch is taken, l* = sqrt(2 kl2 / (n Var)), and alpha may be adapted to the batch too. That is
 fine for an objective and forbidden for a certificate: nothing here is a guarantee. `manyarms.certificates` makes those, with l
@@ -21,28 +22,28 @@ and alpha from a grid that is declared beforehand and paid for.
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
 from manyarms._base import validate
+from manyarms._base.arrays import as_float
+from manyarms.bounds import BOUNDS, Averages, Bound, LogSmoothingBound, Statistic, Summary, Unified
+from manyarms.bounds.concentration import confidence
+from manyarms.bounds.summary import expected_square, logged_terms, overshoot, undershoot
 from manyarms.errors import InvalidInput
-from manyarms.estimators.base import Answers as Terms
-from manyarms.estimators.base import Batch, Objective, Tensor
-from manyarms.estimators.base import Request as Rows
-from manyarms.estimators.ips import ES, IPS, LS
+from manyarms.estimators.base import Answers, Batch, Objective, Request, Tensor
+from manyarms.estimators.ips import IPS
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy
-from manyarms.weights import ClipPropensities, Correction, ExponentialAlpha, LinearLogSmoothing
+from manyarms.weights import Correction, ExponentialAlpha
 
-BOUNDS = ("unified", "general", "london", "sakhi1", "sakhi2", "ls")
 ALPHAS = tuple(float(a) for a in np.linspace(0.05, 1.0, 20))  # what an adaptive alpha is chosen from
-LAMBDAS = 100  # values of lambda that sakhi1 and sakhi2 choose from
 
 
-class _OnAllActions(Objective):
-    """An objective that needs pi0 of every action at every row."""
+class _Pessimistic(Objective):
+    """An objective that takes something off an estimate of the IPS family."""
 
     def __init__(self, value: IPS) -> None:
         if not isinstance(value, IPS):
@@ -56,132 +57,99 @@ class _OnAllActions(Objective):
         """How weights are regularised."""
         return self.inner.correction
 
-    def prepare(self, log: LoggedData) -> Rows:
+    @property
+    def adaptive(self) -> bool:
+        """Whether alpha is chosen anew on every batch."""
+        return bool(getattr(self.inner, "adaptive", False))
+
+    def prepare(self, log: LoggedData) -> Request:
         log.require("unit_rewards", purpose=self.label)
         rows = self.inner.checked(log)
         rows.active, rows.rising = None, False  # bias and variance count in every row
         rows.columns = {**rows.columns, "rounds": np.full(len(log), float(len(log)))}
-        if self.whole:
+        if self.needs_logging_policy:
             log.require("logging", purpose=self.label)
             if not isinstance(log.logging, Policy):
                 raise InvalidInput("log.logging", validate.describe(log.logging), f"a policy, for {self.label}")
-        rows.all_actions = self.whole
+        rows.all_actions = self.needs_logging_policy
         return rows
 
     @property
-    def whole(self) -> bool:
+    def needs_logging_policy(self) -> bool:
         """Whether pi0 is needed at all actions, and not at the logged ones alone."""
         return True
 
 
-class PACBayes(_OnAllActions):
+class PACBayes(_Pessimistic):
     """A PAC-Bayes lower bound on the value of a policy that averages over parameters, as an objective.
 
     value: the estimate inside: ES(alpha) (alpha a number, or "adaptive"), cIPS(tau), IX(gamma), IPS(), any other in the general
-    form; LS for the bound "ls". delta: one minus the confidence. bound: "unified" (ES's is a case of it), "general", "london",
-    "sakhi1", "sakhi2" (these three need cIPS), "ls". lam: lambda; the best one for the batch unless given.
+    form; LS for the bound "ls". delta: one minus the confidence. bound: a name of `manyarms.bounds.BOUNDS`, or a bound that is
+    about the estimate; by default the unified one, and "ls" for LS. "general" is the unified one by draws of the parameters.
+    lam: lambda; the best one for the batch unless given.
     """
 
     name: ClassVar[str] = "pac-bayes"
 
-    def __init__(self, value: IPS, delta: float = 0.05, bound: str | None = None, lam: float | None = None) -> None:
+    def __init__(
+        self, value: IPS, delta: float = 0.05, bound: str | Bound | None = None, lam: float | None = None
+    ) -> None:
         super().__init__(value)
-        chosen = ("ls" if isinstance(value, LS) else "unified") if bound is None else bound
-        if chosen not in BOUNDS:
-            raise InvalidInput("bound", repr(bound), "one of " + ", ".join(BOUNDS))
-        if not 0 < delta < 1:
-            raise InvalidInput("delta", delta, "a number above 0 and below 1")
-        self.bound, self.delta = chosen, float(delta)
-        self.lam = None if lam is None else validate.positive("lam", lam)
-        needs_clip, needs_ls = chosen in ("london", "sakhi1", "sakhi2"), chosen == "ls"
-        clipped = isinstance(self.correction, ClipPropensities) and self.correction.tau > 0
-        if needs_clip and not clipped:
-            raise InvalidInput("value", self.inner.label, f"cIPS(tau) with tau above 0, for the bound {chosen!r}")
-        if needs_ls and not (isinstance(self.correction, LinearLogSmoothing) and self.correction.smoothing > 0):
-            raise InvalidInput("value", self.inner.label, "LS(smoothing) in its linear form, for the bound 'ls'")
-        if chosen == "unified" and not self.correction.linear_in_policy:
+        self.delta = confidence("delta", delta)
+        self.bound = _bound(self.correction, bound, None if lam is None else validate.positive("lam", lam))
+        if self.adaptive and not isinstance(self.bound, Unified):
+            raise InvalidInput("bound", repr(self.bound.name), "'es' or 'general', for an adaptive alpha")
+        if self.bound.for_fixed_only:
+            raise InvalidInput("bound", repr(self.bound.name), "one that holds for learned policies")
+        if not self.bound.mixture and not self.bound.over_draws:
             raise InvalidInput("value", self.inner.label, "weights linear in the policy, or bound='general'")
 
     @property
     def settings(self) -> dict[str, float]:
-        more = {} if self.lam is None else {"lam": self.lam}
-        return {**self.inner.settings, "delta": self.delta, **more}
+        lam = getattr(self.bound, "lam", None)
+        return {**self.inner.settings, "delta": self.delta, **({} if lam is None else {"lam": lam})}
 
     @property
     def label(self) -> str:
-        return f"{self.bound} bound of {self.inner.label}"
+        return f"{self.bound.name} bound of {self.inner.label}"
 
     @property
-    def adaptive(self) -> bool:
-        """Whether alpha is chosen anew on every batch."""
-        return isinstance(self.inner, ES) and self.inner.adaptive
+    def needs_logging_policy(self) -> bool:
+        return self.bound.needs_logging_policy
 
-    @property
-    def whole(self) -> bool:
-        return self.bound in ("unified", "general", "sakhi2")
-
-    def prepare(self, log: LoggedData) -> Rows:
+    def prepare(self, log: LoggedData) -> Request:
         rows = super().prepare(log)
-        rows.draws = self.bound == "general"
+        rows.draws = self.bound.over_draws
         rows.divergence = True
         return rows
 
-    def value(self, terms: Terms, batch: Batch) -> Tensor:
-        if terms.divergence is None:
+    def value(self, answers: Answers, batch: Batch) -> Tensor:
+        if answers.divergence is None:
             raise InvalidInput(
                 "policy", "a policy without a distribution of parameters", "a GaussianPolicy or MixedLogitPolicy"
             )
-        n = float(batch.columns["rounds"][0]) if len(batch.columns["rounds"]) else 1.0
-        kl = terms.divergence
-        if self.bound in ("unified", "general"):
-            correction = self._adapted(terms, batch, n) if self.adaptive else self.correction
-            value, bias, variance = moments(correction, terms, batch, general=self.bound == "general")
-            return value - width(kl, bias, variance, n, self.delta, self.lam)
-        estimate = _estimate(self.correction, terms, batch)
-        if self.bound == "ls":
-            lam = self.correction.settings["smoothing"]
-            return ((lam * estimate - (kl + math.log(1 / self.delta)) / n).exp() - 1) / lam
-        tau = self.correction.settings["tau"]
-        if self.bound == "london":
-            cost = (kl + math.log(n / self.delta)) / (tau * max(n - 1, 1))
-            return estimate - (2 * (1 / tau - estimate).clip(min=0) * cost).clip(min=1e-30) ** 0.5 - 2 * cost
-        if self.bound == "sakhi1":
-            return self._sakhi1(estimate, (kl + math.log(2 * math.sqrt(n) / self.delta)) / n, tau)
-        return self._sakhi2(terms, batch, estimate, kl, n, tau)
+        bound = self._adapted(answers, batch) if self.adaptive else self.bound
+        return bound.objective(self._summary(bound, answers, batch), answers.divergence, self.delta)
 
-    def _sakhi1(self, estimate: Tensor, cost: Tensor, tau: float) -> Tensor:
-        """(exp(tau l V_hat - cost) - 1) / (tau (e^l - 1)), the best l of a grid: Catoni's bound on 1 - tau V."""
-        best = None
-        for lam in [self.lam] if self.lam else np.geomspace(1e-3, 10, LAMBDAS):
-            found = ((tau * float(lam) * estimate - cost).exp() - 1) / (tau * math.expm1(float(lam)))
-            best = found if best is None or float(found.detach()) > float(best.detach()) else best
-        return best
+    def _adapted(self, answers: Answers, batch: Batch) -> Bound:
+        """With alpha* of the thesis's lines 2532-2545 on the batch: the least B + sqrt(2 kl2 Var / n)."""
 
-    def _sakhi2(self, terms: Terms, batch: Batch, estimate: Tensor, kl: Tensor, n: float, tau: float) -> Tensor:
-        """A Bernstein bound, the best of LAMBDAS values of l, with their union bound paid."""
-        pi: Tensor = terms.probabilities
-        pi0: Tensor = batch.logging
-        variance = (pi * pi0 / pi0.clip(min=tau) ** 2).sum(-1).sum() / batch.size
-        first = ((kl + math.log(4 * math.sqrt(n) / self.delta)) / (2 * n)) ** 0.5
-        best = None
-        for lam in [self.lam] if self.lam else np.geomspace(1e-2 * n * tau, 10 * n * tau, LAMBDAS):
-            u = float(lam) / (tau * n)
-            g = (math.expm1(u) - u) / u**2
-            cost = (kl + math.log(2 * LAMBDAS / self.delta)) / float(lam) + float(lam) / n * g * variance
-            best = cost if best is None or float(cost.detach()) < float(best.detach()) else best
-        return estimate - first - best
+        kl: Tensor = answers.divergence
 
-    def _adapted(self, terms: Terms, batch: Batch, n: float) -> Correction:
-        """alpha* of the thesis's lines 2532-2545 on the batch: the least B + sqrt(2 kl2 Var / n)."""
+        def width(alpha: float) -> float:
+            bound = Unified(ExponentialAlpha(alpha))
+            return as_float(bound.width(self._summary(bound, answers, batch), kl, self.delta))
 
-        def cost(alpha: float) -> float:
-            _, bias, variance = moments(ExponentialAlpha(alpha), terms, batch)
-            return float((bias + (2 * _kl2(terms.divergence, self.delta) * variance / n) ** 0.5).detach())
+        assert isinstance(self.bound, Unified)
+        return replace(self.bound, correction=ExponentialAlpha(min(ALPHAS, key=width)))
 
-        return ExponentialAlpha(min(ALPHAS, key=cost))
+    def _summary(self, bound: Bound, answers: Answers, batch: Batch) -> Summary:
+        return batch_summary(
+            bound.statistics, answers, batch, mixture=not bound.over_draws, all_actions=bound.needs_logging_policy
+        )
 
 
-class Heuristic(_OnAllActions):
+class Heuristic(_Pessimistic):
     """V_hat - l1 ||theta - start||^2 - l2 Var - l3 B (thesis, lines 2585-2592, 2740-2748).
 
     For averages over parameters (Gaussian policies) Var and B have their linear form, else those of the policy itself.
@@ -191,7 +159,7 @@ class Heuristic(_OnAllActions):
 
     def __init__(self, value: IPS, distance: float = 1e-5, variance: float = 1e-5, bias: float = 1e-5) -> None:
         super().__init__(value)
-        if isinstance(value, ES) and value.adaptive:
+        if self.adaptive:
             raise InvalidInput("alpha", "'adaptive'", "a number: only a PACBayes objective has a bound to adapt it to")
         self.distance_weight = validate.not_negative("distance", distance)
         self.variance_weight, self.bias_weight = (
@@ -208,59 +176,63 @@ class Heuristic(_OnAllActions):
     def label(self) -> str:
         return f"heuristic on {self.inner.label}"
 
-    def prepare(self, log: LoggedData) -> Rows:
+    def prepare(self, log: LoggedData) -> Request:
         rows = super().prepare(log)
         rows.squared_distance = self.distance_weight
         return rows
 
-    def value(self, terms: Terms, batch: Batch) -> Tensor:
-        linear = terms.divergence is not None and self.correction.linear_in_policy
-        value, bias, variance = moments(self.correction, terms, batch, squares=not linear)
-        return value - self.variance_weight * variance - self.bias_weight * bias
+    def value(self, answers: Answers, batch: Batch) -> Tensor:
+        mixture = answers.divergence is not None and self.correction.linear_in_policy
+        found = batch_summary((self.correction,), answers, batch, mixture=mixture).of(self.correction)
+        bias = found.bias + found.overshoot
+        return found.value - self.variance_weight * found.second_moment - self.bias_weight * bias
 
 
-def width(kl: Tensor, bias: Tensor, variance: Tensor, n: float, delta: float, lam: float | None) -> Tensor:
-    """sqrt(kl1 / 2n) + B + kl2 / (n l) + l/2 Var; without l, at the best one, where the last two are sqrt(2 kl2 Var / n)."""
-    first = ((kl + math.log(4 * math.sqrt(n) / delta)) / (2 * n)) ** 0.5
-    if lam is None:
-        return first + bias + (2 * _kl2(kl, delta) * variance / n) ** 0.5
-    return first + bias + _kl2(kl, delta) / (n * lam) + lam / 2 * variance
+def _bound(correction: Correction, bound: str | Bound | None, lam: float | None) -> Bound:
+    """The bound around an estimate with this correction."""
+    if isinstance(bound, Bound):
+        lam = getattr(bound, "lam", None) if lam is None else lam
+        if type(bound).for_estimate(correction, lam) != bound:
+            raise InvalidInput("bound", bound.label, f"a bound for {correction.name} {correction.settings}")
+        return bound
+    if bound is None:
+        return (LogSmoothingBound if correction.depends_on_reward else Unified).for_estimate(correction, lam)
+    return BOUNDS[bound].for_estimate(correction, lam)
 
 
-def moments(
-    correction: Correction, terms: Terms, batch: Batch, general: bool = False, squares: bool = False
-) -> tuple[Tensor, Tensor, Tensor]:
-    """V_hat, B and Var on a batch; linear form, or with squared weights, or averaged over draws (general)."""
-    pi0: Tensor = batch.logging
+def batch_summary(
+    statistics: tuple[Statistic, ...], answers: Answers, batch: Batch, *, mixture: bool, all_actions: bool = True
+) -> Summary:
+    """What bounds read of a batch, for all rows of the log: averages that can be differentiated.
+
+    mixture: of deterministic rules that the policy draws from; otherwise of the policies of single draws of the parameters,
+    averaged, or of the policy itself where there are none.
+    """
     rewards, p0 = batch.columns["reward"], batch.columns["propensity"]
-    pi: Tensor = terms.probabilities
-    own: Tensor = terms.log_probability[:, 0].exp()
-    played = pi0 > 0
-    safe = pi0 + ~played  # where pi0 is 0 nothing is ever seen: no weight, all bias
-    if general or squares:
-        pi, own = (pi[None], own[None]) if terms.draws is None else (terms.draws, terms.own_draws)
-        weights = correction.weight(pi, safe, pi * 0 + 1) * played
-        own_weight = correction.weight(own, p0, rewards)
-        value = correction.terms(own, p0, rewards).mean(0).sum() / batch.size
-        bias = (pi - pi0 * weights).abs().sum(-1).mean(0).sum() / batch.size
-        moment = (pi0 * weights**2).sum(-1).mean(0) + (own_weight**2).mean(0) * rewards**2
-        return value, bias, moment.sum() / batch.size
-    unit = correction.weight(pi0 * 0 + 1, safe) * played  # 1 / h(pi0)
-    own_unit = correction.weight(p0 * 0 + 1, p0)
-    bias = (pi * (1 - pi0 * unit)).sum(-1).sum() / batch.size
-    moment = (pi * pi0 * unit**2).sum(-1) + own * own_unit**2 * rewards**2
-    return _estimate(correction, terms, batch), bias, moment.sum() / batch.size
+    rows = int(batch.columns["rounds"][0]) if len(batch.columns["rounds"]) else 1
+    own: Tensor = answers.log_probability[:, 0].exp()[None]
+    pi: Tensor = None if answers.probabilities is None else answers.probabilities[None]
+    pi0: Tensor = batch.logging
+    if not mixture and answers.draws is not None:
+        own, pi = answers.own_draws, answers.draws
+
+    def mean(values: Tensor) -> Tensor:
+        """Over rows of the batch and over draws, of what is summed over actions or stands alone, (S, b)."""
+        return values.mean(0).sum() / batch.size
+
+    averages = {}
+    for one in statistics:
+        value, square = (mean(each) for each in logged_terms(one, own, p0, rewards, mixture=mixture))
+        complement = mean(logged_terms(one, own, p0, 1 - rewards, mixture=mixture)[0])
+        averages[one] = Averages(value, complement, square)
+        if all_actions and isinstance(one, Correction):
+            averages[one] = replace(
+                averages[one],
+                expected_square=mean(expected_square(one, pi, pi0, mixture=mixture).sum(-1)),
+                undershoot=mean(undershoot(one, pi, pi0).sum(-1)),
+                overshoot=0.0 if one.never_above else mean(overshoot(one, pi, pi0).sum(-1)),
+            )
+    return Summary(rows, 0.0, averages, mixture)
 
 
-def _estimate(correction: Correction, terms: Terms, batch: Batch) -> Tensor:
-    columns = batch.columns
-    return (
-        correction.terms(terms.log_probability[:, 0].exp(), columns["propensity"], columns["reward"]).sum() / batch.size
-    )
-
-
-def _kl2(kl: Tensor, delta: float) -> Tensor:
-    return kl + math.log(4 / delta)
-
-
-__all__ = ["BOUNDS", "Heuristic", "PACBayes", "moments", "width"]
+__all__ = ["ALPHAS", "Heuristic", "PACBayes", "batch_summary"]

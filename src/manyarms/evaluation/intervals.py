@@ -19,9 +19,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from manyarms._base import validate
 from manyarms._base.typing import Array
-from manyarms.errors import InvalidInput
+from manyarms.bounds.concentration import bernstein_margin, confidence, from_products
 
 KINDS = ("normal", "bootstrap", "bernstein", "ls")
 
@@ -40,13 +39,6 @@ class Interval:
         return self.low <= value <= self.high
 
 
-def confidence(name: str, level: float) -> float:
-    """A level strictly between 0 and 1."""
-    if not 0 < validate.probability(name, level) < 1:
-        raise InvalidInput(name, level, "a number above 0 and below 1")
-    return float(level)
-
-
 def quantile_of_normal(probability: float) -> float:
     """z with P(Z <= z) = probability."""
     return NormalDist().inv_cdf(probability)
@@ -63,29 +55,17 @@ def quantile(replicates: Array, probability: float) -> float:
     return float(np.quantile(replicates, probability))
 
 
-def bernstein_margin(variance: float, rows: int, width: float, delta: float) -> float:
-    """How far a mean of n terms with sample variance V and span `width` can be from its expectation, one-sided.
-
-    With probability at least 1 - delta,  E[Z] <= mean + sqrt(2 V log(2/delta) / n) + 7 width log(2/delta) / (3 (n - 1)),
-    and the same below: Maurer and Pontil (2009), theorem 4, for independent terms.
-    """
-    if rows < 2:
-        return math.inf
-    log = math.log(2 / delta)
-    return math.sqrt(2 * variance * log / rows) + 7 * width * log / (3 * (rows - 1))
-
-
 def ls_lower(estimate: float, smoothing: float, rows: int, delta: float) -> float:
     """A lower confidence bound of the value from V = mean of log(1 + l w r) / l, for rewards of at least 0, l > 0.
 
         value >= (exp(l V - log(1/delta) / n) - 1) / l    with probability at least 1 - delta
 
-    The product over i of (1 + l w_i r_i) has expectation (1 + l E[w r])^n, rows being independent; by Markov's
-    inequality it exceeds that 1/delta times with probability at most delta, and E[w r] is at most the value (less where
-    the logging policy leaves actions out). Nothing else is assumed: weights may be unbounded, and the number of rows
-    small. l must not depend on the rows (1/sqrt(n) does not). Sakhi et al. (2024).
+    `from_products` for Z = w r, rows being independent: the product over i of (1 + l w_i r_i) has expectation
+    (1 + l E[w r])^n; by Markov's inequality it exceeds that 1/delta times with probability at most delta, and E[w r] is at
+    most the value (less where the logging policy leaves actions out). Nothing else is assumed: weights may be unbounded,
+    and the number of rows small. l must not depend on the rows (1/sqrt(n) does not). Sakhi et al. (2024).
     """
-    return max(0.0, math.expm1(smoothing * estimate - math.log(1 / delta) / rows) / smoothing)
+    return max(0.0, from_products(estimate, smoothing, rows, math.log(1 / delta)))
 
 
 __all__ = [

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from manyarms._base import validate
 from manyarms._base.typing import AnyArray, Ints
-from manyarms.certificates import Prior, certify
+from manyarms.certificates import PolicyPrior, certify
 from manyarms.certificates.prior import require_other_rows
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Batch, Objective
@@ -301,7 +301,7 @@ class _Run:
 
 def _prior(
     objective: Objective, policy: Learnable, log: LoggedData, settings: TrainingSettings, learned_from: LogSource | None
-) -> Prior | None:
+) -> PolicyPrior | None:
     """The distribution that a PACBayes objective measures its distance from, once it is known to have seen other rows."""
     if not isinstance(objective, PACBayes):
         return None
@@ -311,7 +311,7 @@ def _prior(
         )
     if learned_from is not None:
         require_other_rows("prior_learned_from", learned_from, log)
-    return Prior.of(policy, learned_from)
+    return PolicyPrior.of(policy, learned_from)
 
 
 __all__ = ["learn"]

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from manyarms._base import storage, validate
+from manyarms._base.moments import RunningMoments
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput, StorageError
 from manyarms.logs.checks import Where
@@ -244,44 +245,36 @@ class Encoding:
 
 
 class _Moments:
-    """Count, mean and sum of squared deviations, merged chunk by chunk (Chan, Golub and LeVeque)."""
+    """Mean and scale of the numbers that are there."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.count: Array = np.zeros(0)
-        self.mean: Array = np.zeros(0)
-        self.squares: Array = np.zeros(0)
+        self.running: RunningMoments | None = None
         self.missing = False
 
     def see(self, column: Column) -> None:
         if column.kind.name not in ("number", "vector"):
             raise InvalidInput(f"column {self.name!r}", f"a column of {column.kind.name}s", "numbers or texts")
         values = column.values.astype(np.float64).reshape(len(column), -1)
-        if not len(self.count):
-            self.count, self.mean, self.squares = (np.zeros(values.shape[1]) for _ in range(3))
+        if self.running is None:
+            self.running = RunningMoments(values.shape[1])
         gone = column.absent[:, None] | np.isnan(values)
         if np.isinf(values).any():
             raise InvalidInput(f"column {self.name!r}", "an infinite number", "finite numbers")
         self.missing |= bool(gone.any())
-        count = (~gone).sum(axis=0).astype(np.float64)
-        mean = np.where(gone, 0.0, values).sum(axis=0) / np.maximum(count, 1)
-        squares = (np.where(gone, 0.0, values - mean) ** 2).sum(axis=0)
-        total = np.maximum(self.count + count, 1)
-        step = mean - self.mean
-        self.squares = self.squares + squares + step**2 * self.count * count / total
-        self.mean = self.mean + step * count / total
-        self.count = self.count + count
+        self.running.add(values, gone)
 
     def part(self, how: Encoding) -> NumberPart:
-        if not self.count.all():
+        if self.running is None or not self.running.count.all():
             raise InvalidInput(f"column {self.name!r}", "nothing but missing numbers", "a column with numbers in it")
-        scale = np.sqrt(self.squares / self.count)
+        mean = self.running.mean
+        scale = np.sqrt(self.running.scatter / self.running.count)
         # a column that is constant up to rounding has no scale of its own
-        scale[scale <= 1e-12 * np.abs(self.mean)] = 1.0
+        scale[scale <= 1e-12 * np.abs(mean)] = 1.0
         scale[scale == 0] = 1.0
         if how.standardise:
-            return NumberPart(self.name, self.mean, scale, self.mean, self.missing)
-        return NumberPart(self.name, np.zeros_like(scale), np.ones_like(scale), self.mean, self.missing)
+            return NumberPart(self.name, mean, scale, mean, self.missing)
+        return NumberPart(self.name, np.zeros_like(scale), np.ones_like(scale), mean, self.missing)
 
 
 class _Counts:

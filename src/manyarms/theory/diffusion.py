@@ -27,7 +27,7 @@ Where the print is corrected:
   s_1 = K w_1 sigma_2^2 / sigma_1^2. The printed theorem has no K there. `first="printed"` shows the difference.
 - Scenario (I) (lines 1596-1601) prints sigma_l = 2^l; its own rates are those of sigma_l^2 = 2^l. With d_l = d / 2^l the latents
   then add sum_l d_l 4^l = d (2^(L+1) - 2), not d L: the factor 2^L of LinTS becomes the summand 2^(L+1), and L is right only
-  in scenario (II) (constant variances). `rates` computes the sums themselves.
+  in scenario (II) (constant variances). `dts_rates` computes the sums themselves.
 
 What the theorem's tilde hides: c_l >= sigma^2 however small the variance is (x / log(1 + x) tends to 1), so that the factor in
 front of d K log T is max(sigma_1^2, sigma^2) rather than sigma_1^2. The scenarios assume sigma >= sigma_l; there the bounds of
@@ -228,7 +228,7 @@ def dts_effective_actions(K: int, sigmas: Sequence[float], sigma: float) -> floa
     return (K * variances[0] + _latents(variances, largest, [1] * (len(variances) - 1))) / sum(variances)
 
 
-def rates(
+def dts_rates(
     T: int, K: int, d: int, sigmas: Sequence[float], *, active: Sequence[int] | None = None, sigma: float | None = None
 ) -> DiffusionRates:
     """How the bounds of dTS and LinTS scale (thesis, lines 1567-1576 and 1590-1594), at kappa_x = w_l = 1.
@@ -248,7 +248,7 @@ def rates(
     )
 
 
-def scenario(name: Literal["decreasing", "constant"], d: int) -> tuple[list[float], list[int]]:
+def rate_scenario(name: Literal["decreasing", "constant"], d: int) -> tuple[list[float], list[int]]:
     """sigma_1, ..., sigma_(L+1) and d_1, ..., d_L of the two scenarios (thesis, lines 1596-1607): L = log2 d, d_l = d // 2^l.
 
     decreasing: sigma_l^2 = 2^l (from the root down to the actions they decrease); constant: sigma_l = 1.
@@ -289,11 +289,11 @@ __all__ = [
     "DiffusionRegretBound",
     "deviations",
     "dts_effective_actions",
+    "dts_rates",
     "dts_regret_bound",
     "dts_regret_bound_of",
     "link_sizes",
     "lints_frequentist_bound",
     "lints_regret_bound",
-    "rates",
-    "scenario",
+    "rate_scenario",
 ]

@@ -8,23 +8,24 @@ from __future__ import annotations
 import math
 
 from manyarms._base import validate
-from manyarms.certificates.bounds.base import Budget, confidence, divergence
-from manyarms.certificates.bounds.unified import Unified
-from manyarms.certificates.needed import smallest
-from manyarms.certificates.summaries import Summary
+from manyarms.bounds.base import Budget, divergence, fixed_lambda
+from manyarms.bounds.concentration import confidence
+from manyarms.bounds.summary import Summary
+from manyarms.bounds.unified import Unified
+from manyarms.certificates.sample_size import smallest
 from manyarms.errors import InvalidInput
 
 
-def direct_width(bound: Unified, summary: Summary, kl: float, delta: float, expected_square: float) -> float:
+def direct_bound_width(bound: Unified, summary: Summary, kl: float, delta: float, expected_square: float) -> float:
     """A bound on |E V_hat - V_hat| that needs the world: (KL + log(2/delta)) / (lambda n) + lambda/2 (logged + expected square).
 
     expected_square: the expectation over contexts, actions of pi0 and rewards of pi R^2 / h^2. The argument of `Unified` for
     I3, with contexts drawn as well: f = E Z - Z over a whole row, and no I1; E V_hat is not V, but V less the bias (thesis,
     lines 2571-2577).
     """
-    averages, n = summary.of(bound.correction), summary.rows
-    spent = (divergence(kl) + math.log(2 / confidence(delta))) / (bound.lam * n)
-    return spent + bound.lam / 2 * (averages.logged_square + expected_square)
+    averages, n, lam = summary.of(bound.correction), summary.rows, fixed_lambda(bound.lam)
+    spent = (divergence(kl) + math.log(2 / confidence("delta", delta))) / (lam * n)
+    return spent + lam / 2 * (averages.logged_square + expected_square)
 
 
 def oracle_gap(bound: Unified, best: Summary, kl: float, delta: float) -> float:
@@ -39,7 +40,7 @@ def oracle_gap(bound: Unified, best: Summary, kl: float, delta: float) -> float:
     return above.end - below.end
 
 
-def uniform_gap(rows: int, actions: int, alpha: float, distance: float, delta: float) -> float:
+def uniform_logging_gap(rows: int, actions: int, alpha: float, distance: float, delta: float) -> float:
     """The oracle inequality for uniform logging, Gaussian policies with sigma = 1, lambda = 1/sqrt(n) (thesis, lines 6036-6053).
 
         (sqrt(D^2 + 2 log(4 sqrt(n)/delta)) + D^2 + 2 log(4/delta) + K^(2 alpha - 1) + K^(2 alpha)) / sqrt(n) + 2 (1 -
@@ -50,20 +51,20 @@ def uniform_gap(rows: int, actions: int, alpha: float, distance: float, delta: f
     """
     n, K = validate.count("rows", rows), validate.count("actions", actions)
     a, square = validate.probability("alpha", alpha), validate.not_negative("distance", distance) ** 2
-    root = math.sqrt(square + 2 * math.log(4 * math.sqrt(n) / confidence(delta)))
+    root = math.sqrt(square + 2 * math.log(4 * math.sqrt(n) / confidence("delta", delta)))
     moving = root + square + 2 * math.log(4 / delta) + K ** (2 * a - 1) + K ** (2 * a)
     return float(moving / math.sqrt(n) + 2 * (1 - K ** (a - 1)))
 
 
-def uniform_rows(gap: float, actions: int, alpha: float, distance: float, delta: float) -> int:
-    """The smallest n with uniform_gap <= gap; gap must exceed what the bias costs, 2 (1 - K^(alpha - 1))."""
+def uniform_logging_rows(gap: float, actions: int, alpha: float, distance: float, delta: float) -> int:
+    """The smallest n with uniform_logging_gap <= gap; gap must exceed what the bias costs, 2 (1 - K^(alpha - 1))."""
     least = 2 * (1 - validate.count("actions", actions) ** (validate.probability("alpha", alpha) - 1))
     if not gap > least:
         raise InvalidInput("gap", gap, f"more than the bias costs at any number of rows, {least:.4g}")
-    found = smallest(lambda n: uniform_gap(n, actions, alpha, distance, delta) <= gap)
+    found = smallest(lambda n: uniform_logging_gap(n, actions, alpha, distance, delta) <= gap)
     if found is None:
         raise InvalidInput("gap", gap, f"more than {least:.4g} by enough for some number of rows")
     return found
 
 
-__all__ = ["direct_width", "oracle_gap", "uniform_gap", "uniform_rows"]
+__all__ = ["direct_bound_width", "oracle_gap", "uniform_logging_gap", "uniform_logging_rows"]

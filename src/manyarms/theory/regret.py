@@ -50,7 +50,7 @@ class RegretBound:
 
 
 @dataclass(frozen=True)
-class Rates:
+class MetsRates:
     """The simplified rates of the thesis, lines 1187-1222, without logarithms and constants."""
 
     mets: float
@@ -156,7 +156,7 @@ def _variances(sigma0: float, sigma_psi: float) -> tuple[float, float]:
     return validate.not_negative("sigma0", sigma0) ** 2, validate.not_negative("sigma_psi", sigma_psi) ** 2
 
 
-def effective_actions(K: int, L: int, sigma0: float, sigma_psi: float) -> float:
+def mets_effective_actions(K: int, L: int, sigma0: float, sigma_psi: float) -> float:
     """K_eff = (K sigma0^2 + L sigma_psi^2 (1 + sigma0^2)) / (sigma0^2 + sigma_psi^2) (thesis, line 1193).
 
     How many independent actions would be as hard as these K, at kappa_x = kappa_b = sigma = 1. It is K with
@@ -169,7 +169,7 @@ def effective_actions(K: int, L: int, sigma0: float, sigma_psi: float) -> float:
     return (K * action + L * effect * (1 + action)) / (action + effect)
 
 
-def simplified_rates(T: int, K: int, L: int, d: int, sigma0: float, sigma_psi: float) -> Rates:
+def mets_rates(T: int, K: int, L: int, d: int, sigma0: float, sigma_psi: float) -> MetsRates:
     """How Bayes regret scales, at kappa_x = kappa_b = sigma = 1 (thesis, lines 1187-1222).
 
         mets           sqrt(T d (K sigma0^2 + L sigma_psi^2 (1 + sigma0^2)))
@@ -181,7 +181,7 @@ def simplified_rates(T: int, K: int, L: int, d: int, sigma0: float, sigma_psi: f
     """
     T, K, L, d = (validate.count(name, value) for name, value in (("T", T), ("K", K), ("L", L), ("d", d)))
     action, effect = _variances(sigma0, sigma_psi)
-    return Rates(
+    return MetsRates(
         mets=math.sqrt(T * d * (K * action + L * effect * (1 + action))),
         known_effects=math.sqrt(T * d * K * action),
         exact_effects=math.sqrt(T * d * L * effect),
@@ -190,10 +190,10 @@ def simplified_rates(T: int, K: int, L: int, d: int, sigma0: float, sigma_psi: f
 
 
 __all__ = [
-    "Rates",
+    "MetsRates",
     "RegretBound",
-    "effective_actions",
+    "mets_effective_actions",
+    "mets_rates",
     "mets_regret_bound",
     "mets_regret_bound_of",
-    "simplified_rates",
 ]

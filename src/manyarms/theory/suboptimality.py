@@ -46,7 +46,7 @@ class SuboptimalityBound:
     spread: float
 
 
-def covariance_bound(
+def sdm_covariance_bound(
     K: int,
     n: int,
     d: int,
@@ -71,7 +71,7 @@ def covariance_bound(
     return SuboptimalityBound(alpha * spread + remainder, alpha * spread, remainder, alpha, spread)
 
 
-def explicit_bound(
+def sdm_explicit_bound(
     K: int,
     n: int,
     d: int,
@@ -101,7 +101,7 @@ def explicit_bound(
     second = second_moment(
         rho, n, d, noise=noise, sigma0=sigma0, tau=tau, g=g, kappa_x=kappa_x, kappa_w=kappa_w, tight=tight
     )
-    return covariance_bound(
+    return sdm_covariance_bound(
         K, n, d, math.sqrt(float(second.mean())), sigma0=sigma0, tau=tau, kappa_x=kappa_x, kappa_w=kappa_w, tight=tight
     )
 
@@ -135,4 +135,4 @@ def _largest_variance(sigma0: float, tau: float, kappa_x: float, kappa_w: float)
     return kappa_x * (validate.not_negative("sigma0", sigma0) ** 2 + kappa_w * validate.not_negative("tau", tau) ** 2)
 
 
-__all__ = ["SuboptimalityBound", "covariance_bound", "explicit_bound", "second_moment"]
+__all__ = ["SuboptimalityBound", "sdm_covariance_bound", "sdm_explicit_bound", "second_moment"]

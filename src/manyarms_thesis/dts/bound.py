@@ -17,8 +17,8 @@ from manyarms.theory.diffusion import (
     dts_regret_bound_of,
     lints_frequentist_bound,
     lints_regret_bound,
-    scenario,
 )
+from manyarms.theory.diffusion import rate_scenario as scenario
 from manyarms_thesis.dts.bound_claims import BAYES, FREQUENTIST, METHOD, NAMES, WORDS, all_claims, series
 from manyarms_thesis.dts.builders import HERE, agent_call
 from manyarms_thesis.dts.figures import against

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from manyarms.theory.diffusion import rates, scenario
+from manyarms.theory import dts_rates as rates
+from manyarms.theory import rate_scenario as scenario
 from manyarms_thesis.harness.claims import Claim, Measured, claim, gain, increasing, least, measured
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.mets.structure import weighted_slope

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from manyarms._base.html import PALETTE
 from manyarms._base.typing import Array
-from manyarms.certificates import NAMES, Prior, certify, improvement
+from manyarms.certificates import PolicyPrior, certify, improvement
 from manyarms.certificates.certify import MONTE_CARLO
 from manyarms.errors import InvalidInput
 from manyarms.estimators.pessimism import PACBayes
@@ -31,6 +31,10 @@ from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell, Experiment
 
 HERE = "manyarms_thesis.es.coverage"
+NAMES = (
+    "es", "ips", "clip", "ix", "harmonic", "any-lambda", "any-alpha", "london", "sakhi-1", "sakhi-2", "ls", "ix-tail",
+    "bernstein",
+)  # fmt: skip
 FIXED_ONLY, DRAWN_ONLY = "bernstein", "harmonic"  # for policies without, and not with, a distribution by quadrature
 DEFAULT, GAIN = "default", "improvement"
 SURE = 0.01  # coverage is called too low where so many misses, or more, were less probable than this
@@ -80,10 +84,12 @@ def learned(*, setting: Repeated, seed: int, family: Family, method: str) -> dic
     priced = isinstance(objective, PACBayes)
     found = learn(setting.log, start, objective, seed=seed % (1 << 31), learn_sigma=priced, certified=False, **LEARNING)
     names = [name for name in NAMES if name != FIXED_ONLY and not (name == DRAWN_ONLY and family == "gaussian")]
-    return _ends(setting, found.policy, Prior.of(start), names)
+    return _ends(setting, found.policy, PolicyPrior.of(start), names)
 
 
-def _ends(setting: Repeated, policy: Policy, prior: Prior | None, names: Sequence[str]) -> dict[str, npt.ArrayLike]:
+def _ends(
+    setting: Repeated, policy: Policy, prior: PolicyPrior | None, names: Sequence[str]
+) -> dict[str, npt.ArrayLike]:
     """Ends of all families at delta each, those of the default certificate, and of the improvement.
 
     One certificate with a larger delta gives every family its own: they share it in equal parts, beside what simulation costs.

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manyarms.theory.regret import effective_actions, mets_regret_bound
+from manyarms.theory import mets_effective_actions as effective_actions
+from manyarms.theory import mets_regret_bound
 from manyarms_thesis.harness.claims import Claim, Measured, claim, gain, increasing, least, measured
 from manyarms_thesis.harness.figures import NAMES, final_regret
 from manyarms_thesis.harness.results import Results

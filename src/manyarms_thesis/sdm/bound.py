@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base.typing import Array
-from manyarms.theory.suboptimality import covariance_bound, second_moment
+from manyarms.theory import sdm_covariance_bound as covariance_bound
+from manyarms.theory.suboptimality import second_moment
 from manyarms_thesis.harness.claims import Claim, Measured, claim, least, measured
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.series import draw_series

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from manyarms._base import html as report
-from manyarms.certificates import Certificate, Improvement, Prior, certify, improvement
+from manyarms.certificates import Certificate, Improvement, PolicyPrior, certify, improvement
 from manyarms.errors import MissingExtra
 from manyarms.estimators import ES, IPS, PACBayes, cLPI
 from manyarms.logs import LoggedData
@@ -128,17 +128,17 @@ def learned(world: SupervisedWorld, sizes: Sizes, seed: int) -> Iterator[Line]:
             yield Line(rows, name, _seeming(policy, on), made, gain, float(world.value(policy, "logged")))
 
 
-_Found = tuple[GaussianPolicy, Prior, LoggedData]
+_Found = tuple[GaussianPolicy, PolicyPrior, LoggedData]
 
 
 def _by_the_bound(world: SupervisedWorld, log: LoggedData, sizes: Sizes, seed: int) -> _Found:
     start = GaussianPolicy(world.logging(sizes.eta0).actions)
-    return _learn(log, start, PACBayes(ES("adaptive"), sizes.delta), sizes, seed), Prior.of(start), log
+    return _learn(log, start, PACBayes(ES("adaptive"), sizes.delta), sizes, seed), PolicyPrior.of(start), log
 
 
 def _by_plain_ips(world: SupervisedWorld, log: LoggedData, sizes: Sizes, seed: int) -> _Found:
     start = GaussianPolicy(world.logging(sizes.eta0).actions)
-    return _learn(log, start, IPS(), sizes, seed), Prior.of(start), log
+    return _learn(log, start, IPS(), sizes, seed), PolicyPrior.of(start), log
 
 
 def _from_a_learned_prior(world: SupervisedWorld, log: LoggedData, sizes: Sizes, seed: int) -> _Found:
@@ -152,7 +152,7 @@ def _from_a_learned_prior(world: SupervisedWorld, log: LoggedData, sizes: Sizes,
     assert isinstance(before, SoftmaxPolicy)
     start = GaussianPolicy(before.actions)
     policy = _learn(rest, start, PACBayes(ES("adaptive"), sizes.delta), sizes, seed)
-    return policy, Prior.of(start, learned_from=first), rest
+    return policy, PolicyPrior.of(start, learned_from=first), rest
 
 
 def _learn(
@@ -257,7 +257,7 @@ log = ma.worlds.SupervisedWorld.from_data(X, y).log(eta0={sizes.eta0:g}, seed=1)
 start = ma.GaussianPolicy(log.logging.actions)
 result = ma.learn(log, start, ma.PACBayes(ma.ES(alpha="adaptive"), delta={sizes.delta:g}), learning_rate={RATE:g}, seed=0)
 print(result.certificate)
-print(ma.improvement(result.policy, log, prior=ma.Prior.of(start)))
+print(ma.improvement(result.policy, log, prior=ma.PolicyPrior.of(start)))
 """
 
 

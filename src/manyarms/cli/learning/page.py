@@ -8,7 +8,7 @@ from rich.table import Table
 
 from manyarms._base import html as report
 from manyarms.certificates import page as certificate_page
-from manyarms.certificates import words
+from manyarms.certificates.text import verdict
 from manyarms.cli.learning.running import Outcome
 from manyarms.evaluation import page as evaluation_page
 from manyarms.evaluation.tables import number
@@ -82,7 +82,7 @@ def table(outcome: Outcome) -> Table:
 def certificate_text(outcome: Outcome) -> str | None:
     """The certificate with what each term costs, and whether the improvement is certified, for a terminal."""
     made = outcome.certified
-    return None if made is None else f"{made.certificate}\n\n{words.verdict(made.gain)}"
+    return None if made is None else f"{made.certificate}\n\n{verdict(made.gain)}"
 
 
 def warnings(outcome: Outcome) -> list[str]:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from manyarms.certificates import Certificate, Grid, Improvement, Prior, certify, improvement
-from manyarms.certificates.bounds.base import confidence
+from manyarms.bounds import Grid
+from manyarms.bounds.concentration import confidence
+from manyarms.certificates import Certificate, Improvement, PolicyPrior, certify, improvement
 from manyarms.certificates.prior import require_other_rows
 from manyarms.cli.learning.inputs import Inputs
 from manyarms.errors import InvalidInput
@@ -61,7 +62,7 @@ class Pessimism:
     def __post_init__(self) -> None:
         one_of("--pessimism", self.kind, tuple(TAKES))
         one_of("--family", self.family, FAMILIES)
-        confidence(self.delta)
+        confidence("delta", self.delta)
         for name in self.parameters:
             if name != TAKES[self.kind]:
                 raise InvalidInput(
@@ -98,31 +99,31 @@ class Pessimism:
         note = "contexts are encoded by categories, means and scales of these rows; the certificate takes them for fixed before"
         return replace(log, notes=(*log.notes, note))
 
-    def start(self, log: LoggedData, inputs: Inputs) -> tuple[Randomised, Prior]:
+    def start(self, log: LoggedData, inputs: Inputs) -> tuple[Randomised, PolicyPrior]:
         """What learning starts from, and the same as a prior: around the policy of --prior, else around 0 (or --actions)."""
         learned_from = inputs.prior_rows(log)
         if learned_from is not None:
             require_other_rows("--prior-log", learned_from, log)
         known = inputs.prior_policy()
         if known is not None:
-            prior = Prior.of(known.policy, learned_from)
+            prior = PolicyPrior.of(known.policy, learned_from)
             width = prior.mean.shape[1] if prior.encoder is None else prior.encoder.dim
             if len(prior.mean) != log.action_count or width != log.dim:
                 came = f"a policy over {len(prior.mean)} actions and contexts of length {width}"
                 raise InvalidInput("--prior", came, f"one over the log's {log.action_count} and {log.dim}")
         elif inputs.embeddings is None:
-            prior = Prior(np.zeros((log.action_count, log.dim)))
+            prior = PolicyPrior(np.zeros((log.action_count, log.dim)))
         else:
             vectors = inputs.embeddings.vectors
             if vectors.shape[1] != log.dim:
                 came = f"embeddings of length {vectors.shape[1]}"
                 raise InvalidInput("--actions", came, f"the contexts' length, {log.dim}: they are the prior's mean")
-            prior = Prior(vectors)
+            prior = PolicyPrior(vectors)
         if self.family == "gaussian":
             return GaussianPolicy(prior.mean, prior.sigma, prior.encoder), prior
         return MixedLogitPolicy(prior.mean, prior.sigma, prior.encoder), prior
 
-    def certified(self, policy: Policy, log: LoggedData, prior: Prior) -> Certified:
+    def certified(self, policy: Policy, log: LoggedData, prior: PolicyPrior) -> Certified:
         """The certificate on the rows that were learned from, by the bounds that `kind` declares."""
         fixed = self.parameters.get(TAKES[self.kind])
         plural = {"alpha": "alphas", "tau": "taus", "smoothing": "smoothings"}[TAKES[self.kind]]

@@ -18,7 +18,7 @@ from typing import Any
 from rich.console import Console
 
 from manyarms._base import storage
-from manyarms.certificates import Prior, words
+from manyarms.certificates import PolicyPrior, text
 from manyarms.cli.learning.choices import Choices
 from manyarms.cli.learning.inputs import Inputs
 from manyarms.cli.learning.pessimism import SUBFOLDER, Certified, Pessimism
@@ -100,7 +100,7 @@ def run(
         validation = validation or 0.0
     parts = divide(log, validation, checked)
     start: Learnable
-    prior: Prior | None = None
+    prior: PolicyPrior | None = None
     if pessimism is None:
         objective, start = choices.build(parts.train, inputs.embeddings)
     else:
@@ -120,7 +120,7 @@ def run(
     if pessimism is not None and prior is not None:
         certified = pessimism.certified(learned.policy, parts.train, prior)
         save_policy(start, folder / SUBFOLDER, log)  # for `manyarms certify OUT LOG --prior OUT/prior`
-        data = json.dumps(words.as_data(certified.certificate, certified.gain), indent=1)
+        data = json.dumps(text.as_data(certified.certificate, certified.gain), indent=1)
         storage.write_text_atomically(folder / "certificate.json", data + "\n")
     save_policy(learned.policy, folder, log)
     took = time.monotonic() - started
@@ -171,7 +171,7 @@ def described(outcome: Outcome) -> dict[str, Any]:
         else {"value": gain.value, "standard_error": gain.standard_error, "low": gain.interval.low, "high": gain.interval.high},
         "certificate": None
         if outcome.certified is None
-        else words.as_data(outcome.certified.certificate, outcome.certified.gain),
+        else text.as_data(outcome.certified.certificate, outcome.certified.gain),
         "seconds": outcome.seconds,
         "notes": list(outcome.notes),
     }  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from manyarms._base.moments import RunningMoments
 from manyarms._base.typing import AnyArray, Array, Bools, Ints
 from manyarms.logs.tables import Column
 
@@ -18,28 +19,28 @@ class Moments:
     """Count, mean, deviation, least and largest of finite numbers; exact up to rounding."""
 
     def __init__(self) -> None:
-        self.count = 0
-        self.mean = 0.0
-        self._squares = 0.0
+        self._running = RunningMoments(1)
         self.least = np.inf
         self.largest = -np.inf
 
     def see(self, values: Array) -> None:
         if not len(values):
             return
-        mean = float(values.mean())
-        squares = float(((values - mean) ** 2).sum())
-        total = self.count + len(values)
-        step = mean - self.mean
-        self._squares += squares + step**2 * self.count * len(values) / total
-        self.mean += step * len(values) / total
-        self.count = total
+        self._running.add(values[:, None])
         self.least = min(self.least, float(values.min()))
         self.largest = max(self.largest, float(values.max()))
 
     @property
+    def count(self) -> int:
+        return int(self._running.count[0])
+
+    @property
+    def mean(self) -> float:
+        return float(self._running.mean[0])
+
+    @property
     def deviation(self) -> float:
-        return float(np.sqrt(self._squares / self.count)) if self.count else 0.0
+        return float(np.sqrt(self._running.scatter[0] / self.count)) if self.count else 0.0
 
 
 class Sample:

@@ -1,4 +1,4 @@
-"""A certificate in words, as text for the terminal, and as plain data for JSON."""
+"""A certificate as sentences and tables of text, and as plain data for JSON."""
 
 from __future__ import annotations
 

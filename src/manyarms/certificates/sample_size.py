@@ -1,13 +1,12 @@
-"""How many rows would certify an improvement of x? Answered from a bound, with the averages of the rows that there are."""
+"""Sample sizes: how many rows would certify an improvement of x, from a bound and the averages of the rows that there are."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 
-from manyarms.certificates.bounds import Bound, Budget, Gain, mean_at_most
-from manyarms.certificates.bounds.base import confidence
-from manyarms.certificates.summaries import Summary
+from manyarms.bounds import Bound, Budget, Summary, chernoff_upper
+from manyarms.bounds.concentration import confidence
 from manyarms.errors import InvalidInput
 
 MOST = 10**15
@@ -39,20 +38,20 @@ def rows_needed(summary: Summary, kl: float, improvement: float, delta: float, b
     """
     if not bounds:
         raise InvalidInput("bounds", "none", "at least one")
-    paired = [isinstance(bound, Gain) for bound in bounds]
-    if any(paired) and not all(paired):
+    paired = bounds[0].of_gain
+    if any(bound.of_gain is not paired for bound in bounds):
         raise InvalidInput("bounds", "some of the gain and some of the value", "one or the other")
-    confidence(delta)
-    budget = Budget(delta if paired[0] else delta / 2, sides=1, points=len(bounds))
+    confidence("delta", delta)
+    budget = Budget(delta if paired else delta / 2, sides=1, points=len(bounds))
 
-    def shown(n: int) -> float:
+    def certified(n: int) -> float:
         at = summary.at(n)
         best = max(bound.resized(summary.rows, n).lower(at, kl, budget).end for bound in bounds)
-        return best - (0.0 if paired[0] else mean_at_most(min(1.0, summary.logged), n, delta / 2))
+        return best - (0.0 if paired else chernoff_upper(min(1.0, summary.logged), n, delta / 2))
 
     if math.isinf(kl):
         return None
-    return smallest(lambda n: shown(n) >= improvement)
+    return smallest(lambda n: certified(n) >= improvement)
 
 
 __all__ = ["rows_needed", "smallest"]

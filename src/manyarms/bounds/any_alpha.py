@@ -1,0 +1,73 @@
+"""Exponential smoothing from below for all alpha at once (thesis, lines 5905-5941)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from manyarms._base import validate
+from manyarms.bounds.base import BOUNDS, Bound, Budget, Side, divergence
+from manyarms.bounds.concentration import confidence, over_contexts
+from manyarms.bounds.summary import Statistic, Summary
+from manyarms.errors import InvalidInput
+from manyarms.weights import ExponentialAlpha
+
+
+@BOUNDS.register("any-alpha")
+@dataclass(frozen=True)
+class AnyAlpha(Bound):
+    """Exponential smoothing from below, for one lambda and all alpha in (0, 1] at once.
+
+    The bound at alpha_j = 2^-j, j = 0, 1, ..., with the share alpha_j / 2 of delta, which sum to 1. For any alpha there is a
+    j with alpha <= alpha_j <= 2 alpha; V_hat grows with alpha, and so does Var_n, hence the value at alpha_j is at least that
+    at alpha and the variance at most that at min(2 alpha, 1). There is no upper end: the value at alpha_j is not bounded by
+    that at alpha.
+    """
+
+    alpha: float
+    lam: float
+    name: ClassVar[str] = "any-alpha"
+    description: ClassVar[str] = "exponential smoothing for all alpha in (0, 1] at once, from below only"
+    needs_logging_policy: ClassVar[bool] = True
+    grid = (("alphas", float), ("lambdas", float))
+    free: ClassVar[str | None] = "alphas"
+
+    def __post_init__(self) -> None:
+        validate.positive("lambda", self.lam)
+        if not validate.probability("alpha", self.alpha) > 0:
+            raise InvalidInput("alpha", self.alpha, "a number above 0 and at most 1")
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        return (ExponentialAlpha(self.alpha), ExponentialAlpha(min(1.0, 2 * self.alpha)))
+
+    def resized(self, before: int, after: int) -> AnyAlpha:
+        """lambda goes with 1 / sqrt(n)."""
+        return AnyAlpha(self.alpha, self.lam * math.sqrt(before / after))
+
+    def lower(self, summary: Summary, kl: float, budget: Budget) -> Side:
+        own, doubled = (summary.of(one) for one in self.statistics)
+        kl, steps = divergence(kl), summary.rows * self.lam
+        costs = {
+            "contexts": over_contexts(summary.rows, kl, budget.common),
+            "divergence": kl / steps,
+            "confidence": math.log(2 / (budget.rest * self.alpha)) / steps,
+            "bias": own.overshoot,
+            "variance": self.lam / 2 * doubled.second_moment,
+        }
+        return Side(own.value - sum(costs.values()), own.value, costs)
+
+    def upper(self, summary: Summary, kl: float, budget: Budget) -> Side:
+        return Side(math.inf, summary.of(self.statistics[0]).value, {})
+
+    def printed(self, summary: Summary, kl: float, delta: float) -> float:
+        """What the thesis takes off V_hat."""
+        n, (own, doubled) = summary.rows, (summary.of(one) for one in self.statistics)
+        kl = divergence(kl)
+        first = math.sqrt((kl + math.log(8 * math.sqrt(n) / (confidence("delta", delta) * self.alpha))) / (2 * n))
+        second = (kl + math.log(8 / (delta * self.alpha))) / (n * self.lam)
+        return first + own.bias + second + self.lam / 2 * doubled.second_moment
+
+
+__all__ = ["AnyAlpha"]

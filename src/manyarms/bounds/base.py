@@ -1,0 +1,211 @@
+"""What a bound is: a lower and an upper end for the value of a policy, as a function of a `Summary`, and what each part costs.
+
+A bound has its parameters (lambda, and those of its correction) fixed when it is made. It is a statement about rows that do
+not exist yet: with probability at least 1 - delta over logs, it holds for all posteriors at once, so that a policy may be
+learned from the very rows that the bound is computed on. That is no longer so if lambda, alpha or tau are picked by looking
+at the bound: a `Budget` says over how many points, and on how many sides, delta is shared out.
+
+`lower` and `upper` make certificates. `objective` is the same formula as something to be maximised: its numbers may be torch
+scalars, and what was left open (lambda) is then chosen on the very rows. That is fine for an objective and forbidden for a
+certificate, so that `lower` and `upper` refuse a bound with anything left open.
+
+A new bound is a file with a frozen dataclass,
+
+    @BOUNDS.register("name")
+    @dataclass(frozen=True)
+    class MyBound(Bound):
+        tau: float
+        grid = (("taus", float),)       # of `Grid`: what `certify(bound="name")` looks at
+        ...
+
+All numbers are for rewards in [0, 1].
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from itertools import product
+from typing import Any, ClassVar, TypeAlias, cast
+
+from manyarms._base import validate
+from manyarms._base.registry import Registry
+from manyarms.bounds.concentration import confidence
+from manyarms.bounds.grid import Grid
+from manyarms.bounds.summary import Statistic, Summary
+from manyarms.errors import InvalidInput
+from manyarms.weights import Correction
+
+BOUNDS: Registry[type[Bound]] = Registry("bound", package="manyarms.bounds", group="manyarms.bounds")
+"""The bounds by name: what `certify`, `PACBayes` and the command line know."""
+
+
+GridArguments: TypeAlias = tuple[tuple[str, Callable[[float], object]], ...]
+"""For each argument of a bound, the field of `Grid` that it comes from, and what is made of a number."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How delta is spent: on one side or both, and on how many points of a grid that was declared beforehand."""
+
+    delta: float
+    sides: int = 2
+    points: int = 1
+
+    def __post_init__(self) -> None:
+        confidence("delta", self.delta)
+
+    @property
+    def each(self) -> float:
+        """What one statement gets, where every statement is about one side and one point."""
+        return self.delta / (self.sides * self.points)
+
+    @property
+    def common(self) -> float:
+        """What a statement gets that all points and sides share, the others taking the other half."""
+        return self.delta / 2
+
+    @property
+    def rest(self) -> float:
+        """What each of the others then gets."""
+        return self.delta / (2 * self.sides * self.points)
+
+
+@dataclass(frozen=True)
+class Side:
+    """An end of an interval: the estimate it starts from, and the costs by name, which lie between the two."""
+
+    end: float
+    start: float
+    costs: Mapping[str, float]
+
+
+class Bound(ABC):
+    """Ends for the value of a policy from a summary, the divergence of posterior and prior, and a budget."""
+
+    name: ClassVar[str]
+    description: ClassVar[str] = ""
+    """A line for help texts."""
+
+    needs_logging_policy: ClassVar[bool] = False
+    """Whether pi0 of all actions is needed, and not only of those that were played."""
+
+    for_fixed_only: ClassVar[bool] = False
+    """Whether it holds for a policy that was fixed beforehand, and for no learned one."""
+
+    over_draws: ClassVar[bool] = False
+    """Whether it reads expectations over drawn parameters, even where the mixture's averages would do."""
+
+    of_gain: ClassVar[bool] = False
+    """Whether it bounds V(pi) - V(pi0), and not V(pi)."""
+
+    grid: ClassVar[GridArguments] = ()
+    """What `over` makes its points of."""
+
+    free: ClassVar[str | None] = None
+    """The field of `Grid` for all of whose values the bound holds at once, so that they cost nothing."""
+
+    @property
+    @abstractmethod
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Whose averages it reads."""
+
+    @abstractmethod
+    def lower(self, summary: Summary, kl: float, budget: Budget) -> Side:
+        """The value is at least this."""
+
+    @abstractmethod
+    def upper(self, summary: Summary, kl: float, budget: Budget) -> Side:
+        """The value is at most this."""
+
+    def objective(self, summary: Summary, kl: float, delta: float) -> float:
+        """What learning maximises: the lower end, with all of delta on it and open parameters chosen on these rows."""
+        return self.lower(summary, kl, Budget(delta, sides=1)).end
+
+    @property
+    def mixture(self) -> bool:
+        """Whether, for a randomised policy, it reads averages over the rules that the policy draws from."""
+        return all(
+            not isinstance(one, Correction) or (one.linear_in_policy and one.never_above) for one in self.statistics
+        )
+
+    @classmethod
+    def over(cls, grid: Grid, rows: int) -> list[Bound]:
+        """The bound at all points of a resolved grid, for n rows."""
+        points = product(*([make(x) for x in grid.values(name)] for name, make in cls.grid))
+        return [cast(Callable[..., Bound], cls)(*point) for point in points]
+
+    @classmethod
+    def for_estimate(cls, correction: Correction, lam: float | None = None) -> Bound:
+        """The bound around an estimate with this correction, for learning; lambda may be left open."""
+        arguments = [one.name for one in fields(cast(Any, cls))]
+        if lam is not None and "lam" not in arguments:
+            raise InvalidInput("lam", lam, f"none: the bound {cls.name!r} has no lambda")
+        known: dict[str, object] = {"lam": lam, "correction": correction, **correction.settings}
+        if set(arguments) <= set(known):
+            made = cast(Callable[..., Bound], cls)(**{name: known[name] for name in arguments})
+            if correction in made.statistics:
+                return made
+        raise InvalidInput(
+            "value", f"an estimate by {correction.name}", f"the one that the bound {cls.name!r} is about"
+        )
+
+    def resized(self, before: int, after: int) -> Bound:
+        """The same bound with what follows from the number of rows adapted."""
+        return self
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a parameter was left to be chosen on the rows: then it is an objective, and no certificate."""
+        return getattr(self, "lam", 0.0) is None
+
+    @property
+    def settings(self) -> dict[str, float]:
+        """The parameters by name."""
+        found: dict[str, float] = {}
+        for name, value in vars(self).items():
+            key = "lambda" if name == "lam" else name
+            if value is not None:
+                found.update(value.settings if isinstance(value, Correction) else {key: float(value)})
+        return found
+
+    @property
+    def label(self) -> str:
+        """The name with its parameters."""
+        shown = ", ".join(f"{name}={value:.3g}" for name, value in self.settings.items())
+        return f"{self.name} ({shown})" if shown else self.name
+
+
+def divergence(kl: float) -> float:
+    """A divergence: at least 0, perhaps infinite. Tensors, which learning computes, are taken as they are."""
+    if isinstance(kl, (int, float)) and not kl >= 0:
+        raise InvalidInput("kl", kl, "a divergence of at least 0")
+    return kl
+
+
+def fixed_lambda(lam: float | None) -> float:
+    """lambda, refused where it was left open."""
+    if lam is None:
+        raise InvalidInput(
+            "lambda",
+            "none",
+            "one that was fixed beforehand: chosen on the rows it makes an objective, and no certificate",
+        )
+    return lam
+
+
+def positive_or_open(lam: float | None) -> None:
+    """Check a lambda that may be left open."""
+    if lam is not None:
+        validate.positive("lambda", lam)
+
+
+def complement(side: Side) -> Side:
+    """An upper end for the mean of r from a lower end for the mean of 1 - r."""
+    return Side(1.0 - side.end, 1.0 - side.start, side.costs)
+
+
+__all__ = [
+    "BOUNDS", "Bound", "Budget", "GridArguments", "Side", "complement", "divergence", "fixed_lambda", "positive_or_open",
+]  # fmt: skip

@@ -1,0 +1,67 @@
+"""What bounds for weights of at most 1/tau share: those of London and Sandler (2019) and of Sakhi et al. (2022).
+
+Thesis, lines 6213-6263. They are lower bounds; what they say of 1 - r is an upper bound for r. Written for clipped weights
+pi / max(pi0, tau), they use no more of them than that a term Z = w R lies in [0, 1/tau] and that E Z is at most the value: any
+correction that is never above and has a `bound` will do.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from manyarms.bounds.base import Bound, Budget, GridArguments, Side, complement, divergence
+from manyarms.bounds.summary import Statistic, Summary, sums_over_actions
+from manyarms.errors import InvalidInput
+from manyarms.weights import ClipPropensities, Correction
+
+
+@dataclass(frozen=True)
+class BoundedWeights(Bound):
+    """A bound for terms Z = w R between 0 and 1/tau, whose mean is at most the value."""
+
+    correction: Correction
+    grid: ClassVar[GridArguments] = (("taus", ClipPropensities),)
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        one = self.correction
+        if one.bound() is None or not one.never_above or not sums_over_actions(one):
+            raise InvalidInput(
+                "correction", f"{one.name} {one.settings}",
+                f"weights that are never above pi / pi0 and at most some 1/tau, such as cIPS(tau) with tau above 0, for "
+                f"the bound {self.name!r}",
+            )  # fmt: skip
+
+    @property
+    def tau(self) -> float:
+        """One over the largest weight."""
+        largest = self.correction.bound()
+        assert largest is not None
+        return 1 / largest
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        return (self.correction,)
+
+
+class KLBound(BoundedWeights):
+    """A lower end that the mean of tau Z in [0, 1] alone decides, for R and for 1 - R."""
+
+    def lower(self, summary: Summary, kl: float, budget: Budget) -> Side:
+        return self._side(summary.of(self.correction).value, summary.rows, divergence(kl), budget)
+
+    def upper(self, summary: Summary, kl: float, budget: Budget) -> Side:
+        return complement(self._side(summary.of(self.correction).complement, summary.rows, divergence(kl), budget))
+
+    def _side(self, estimate: float, rows: int, kl: float, budget: Budget) -> Side:
+        end, without = self.end(estimate, rows, kl, budget.each), self.end(estimate, rows, 0.0, budget.each)
+        return Side(end, estimate, {"divergence": without - end, "confidence": estimate - without})
+
+    @abstractmethod
+    def end(self, estimate: float, rows: int, kl: float, delta: float) -> float:
+        """The lower end from the mean of n terms."""
+
+
+__all__ = ["BoundedWeights", "KLBound"]

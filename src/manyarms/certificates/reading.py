@@ -1,0 +1,142 @@
+"""A log, read once: the first rows, to see what it has; then all of them, for the summaries of everything that was declared.
+
+Parameters of bounds may follow from the number of rows. Most sources know it (a log in memory, Parquet). Where one does not
+(CSV), pi, pi0 and the reward of every row are kept until the end, 24 bytes a row. Only where that is not enough, because sums
+over all actions or simulated probabilities depend on the parameters as well, the rows are counted by a reading of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from manyarms._base import validate
+from manyarms._base.typing import Array
+from manyarms.bounds import Bound, Statistic, Summary
+from manyarms.certificates.prior import OtherRows, Randomised
+from manyarms.certificates.summarise import Collector, DrawnCollector, LogRows
+from manyarms.errors import InvalidInput
+from manyarms.logs.data import CHUNK, LoggedData, LogSource
+from manyarms.policies.base import Policy
+from manyarms.policies.randomised import MixedLogitPolicy
+
+PARAMETERS = 64  # draws of all parameters, each a policy, for corrections that are not linear
+
+Declared = Callable[[int], tuple[list[Bound], list[Bound]]]
+"""The bounds of the value and of the gain, for n rows."""
+
+
+@dataclass(frozen=True)
+class Summaries:
+    """What was read: for the bounds of the value, as a mixture of rules (or a fixed policy) and over drawn parameters."""
+
+    of_value: dict[bool, Summary]
+    """By `is_drawn`."""
+
+    of_gain: Summary
+    rows: int
+    logged: float
+    simulated: bool
+
+    def is_drawn(self, bound: Bound) -> bool:
+        """Whether a bound reads the averages over drawn parameters."""
+        return _is_drawn(bound, self.simulated)
+
+    def with_margins(self, delta: float) -> dict[bool, tuple[Summary, Summary]]:
+        """Moved against lower and upper bounds by what simulation may be off; delta is shared among the summaries."""
+        return {drawn: one.with_margins(delta / len(self.of_value)) for drawn, one in self.of_value.items()}
+
+
+class Reading:
+    """The rows of a log, from the first on."""
+
+    def __init__(self, log: LogSource) -> None:
+        if not hasattr(log, "chunks"):
+            raise InvalidInput("log", validate.describe(log), "LoggedData, or a source of rounds in chunks")
+        self.log = log
+        self._parts = log.chunks(CHUNK)
+        self.first = next(self._parts)
+        self._others: list[OtherRows] = []
+
+    def refuse_rows_of(self, argument: str, learned_from: LogSource) -> None:
+        """Rows that `learned_from` has as well are refused when they come."""
+        self._others.append(OtherRows(argument, learned_from, self.first))
+
+    def summaries(self, policy: Policy, declared: Declared, largest_reward: float, seed: int) -> Summaries:
+        """All rows, for all bounds that were declared."""
+        rows = row_count(self.log)
+        if rows is None and declared(2) != declared(3):  # otherwise nothing follows from the number of rows
+            if isinstance(policy, MixedLogitPolicy) or any(one.needs_logging_policy for one in declared(2)[0]):
+                rows = sum(len(part) for part in self.log.chunks(CHUNK))
+            else:
+                return self._deferred(policy, declared, largest_reward)
+        plan = _Plan(policy, *declared(rows or 2), seed)
+        for part, p, rewards in LogRows(policy, largest_reward).of(self._all()):
+            for collector in plan.collectors:
+                collector.add(part, p, rewards)
+        return plan.read()
+
+    def _deferred(self, policy: Policy, declared: Declared, largest_reward: float) -> Summaries:
+        kept: list[tuple[Array, Array, Array]] = []
+        for part, p, rewards in LogRows(policy, largest_reward).of(self._all()):
+            kept.append((policy.probabilities_of(part.contexts, part.actions), p, rewards))
+        plan = _Plan(policy, *declared(sum(len(p) for _, p, _ in kept)))
+        for rows in kept:
+            plan.usual.add_logged(*rows)
+        return plan.read()
+
+    def _all(self) -> Iterator[LoggedData]:
+        for part in chain([self.first], self._parts):
+            for one in self._others:
+                one.check(part)
+            yield part
+
+
+class _Plan:
+    """Which averages are collected, and which bounds read them."""
+
+    def __init__(self, policy: Policy, value: list[Bound], gain: list[Bound], seed: int = 0) -> None:
+        self.simulated = isinstance(policy, MixedLogitPolicy)
+        usual = [one for one in value if not _is_drawn(one, self.simulated)]
+        drawn = [one for one in value if _is_drawn(one, self.simulated)]
+        self._value, self._gain = statistics_of(usual), statistics_of(gain)
+        self.usual = Collector(
+            policy, [*self._value, *self._gain], all_actions=any(one.needs_logging_policy for one in usual),
+            mixture=isinstance(policy, Randomised),
+        )  # fmt: skip
+        self.collectors: list[Collector | DrawnCollector] = [self.usual] if self._value or self._gain else []
+        self._drawn: DrawnCollector | None = None
+        if drawn and isinstance(policy, MixedLogitPolicy):
+            self._drawn = DrawnCollector(policy, statistics_of(drawn), PARAMETERS, seed + 2)
+            self.collectors.append(self._drawn)
+
+    def read(self) -> Summaries:
+        """When all rows have come."""
+        summaries = [one.summary() for one in self.collectors]
+        of_value = {True: summaries[-1]} if self._drawn is not None else {}
+        if self._value:
+            of_value[False] = summaries[0].only(self._value)
+        return Summaries(
+            of_value, summaries[0].only(self._gain), summaries[0].rows, summaries[0].logged, self.simulated
+        )
+
+
+def row_count(log: LogSource) -> int | None:
+    """How many rows a log has, where it can tell without being read."""
+    if isinstance(log, LoggedData):
+        return len(log)
+    count = None if getattr(log, "drop_missing", False) else getattr(log, "row_count", None)
+    return None if count is None else int(count)
+
+
+def statistics_of(bounds: Iterable[Bound]) -> list[Statistic]:
+    """What some bounds read, each once."""
+    return list(dict.fromkeys(one for bound in bounds for one in bound.statistics))
+
+
+def _is_drawn(bound: Bound, simulated: bool) -> bool:
+    return simulated and (bound.over_draws or not bound.mixture)
+
+
+__all__ = ["Reading", "Summaries", "row_count", "statistics_of"]
