@@ -26,7 +26,6 @@ from manyarms.agents.named import (
     LinTS,
     LinUCB,
     UniformAgent,
-    belief_of,
     dTS,
     jointTS,
     meTS,
@@ -34,19 +33,20 @@ from manyarms.agents.named import (
 from manyarms.beliefs import (
     Belief,
     ChainRoot,
-    Common,
+    CommonMixing,
     FactoredRoot,
     GaussianRoot,
-    Identity,
+    IdentityMixing,
+    IndependentChains,
     JointBelief,
     KnownRoot,
     Leaves,
     Linear,
     Logistic,
-    Matrices,
-    OwnChains,
+    MixingMatrices,
+    MixingWeights,
     Poisson,
-    Weights,
+    belief_of,
 )
 from manyarms.certificates import Certificate, Grid, Improvement, Prior, certify, improvement, rows_needed, summarise
 from manyarms.errors import DataError, InvalidInput, ManyArmsError, MissingExtra, StorageError, UnknownAction
@@ -93,17 +93,18 @@ from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior, MixedEffect
 from manyarms.priors.latent import LatentPrior
 from manyarms.priors.links import FunctionLink, LinearLink, NetworkLink
 from manyarms.priors.pretraining import Pretrained, pretrain
-from manyarms.rewards.bayesian import (
+from manyarms.rewards import (
     BeliefModel,
     Clipped,
     LinearModel,
+    calibration,
     dm_bayes,
     dm_frequentist,
+    fit_prior,
     learned_structure,
     sdm,
     warm_start,
 )
-from manyarms.rewards.prior_fitting import calibration, fit_prior
 from manyarms.theory import regret as bounds
 
 if _TYPE_CHECKING:
@@ -157,7 +158,7 @@ __all__ = [
     "ChainRoot",
     "Clipped",
     "Columns",
-    "Common",
+    "CommonMixing",
     "DataError",
     "DiffusionPrior",
     "Distance",
@@ -177,8 +178,9 @@ __all__ = [
     "Heuristic",
     "HierTS",
     "HierarchicalPrior",
-    "Identity",
+    "IdentityMixing",
     "Improvement",
+    "IndependentChains",
     "InvalidInput",
     "JointBelief",
     "KnownRoot",
@@ -192,13 +194,13 @@ __all__ = [
     "LoggedData",
     "Logistic",
     "ManyArmsError",
-    "Matrices",
     "MissingExtra",
     "MixedEffectPrior",
     "MixedLogitPolicy",
+    "MixingMatrices",
+    "MixingWeights",
     "NetworkLink",
     "OffCEM",
-    "OwnChains",
     "PACBayes",
     "Pessimistic",
     "Poisson",
@@ -219,7 +221,6 @@ __all__ = [
     "Uniform",
     "UniformAgent",
     "UnknownAction",
-    "Weights",
     "belief_of",
     "bounds",
     "cIPS",

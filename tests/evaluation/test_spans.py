@@ -9,7 +9,7 @@ from scipy import stats
 from manyarms.errors import InvalidInput
 from manyarms.evaluation import DM, DR, IPS, MIPS, PC, SWITCH, OffCEM, evaluate
 from manyarms.evaluation.terms import Settings
-from manyarms.rewards.bayesian import Clipped, LinearModel
+from manyarms.rewards import Clipped, LinearModel
 
 LABELS = np.array([0, 0, 1, 1, 2, 2, 2])
 

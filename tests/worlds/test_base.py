@@ -7,9 +7,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from manyarms._base.best_action import BestAction
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.worlds import MixedEffect, RewardModel
-from manyarms.worlds.best import BestAction
 
 KINDS = ("linear", "logistic", "poisson")
 

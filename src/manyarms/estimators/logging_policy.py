@@ -19,19 +19,10 @@ from manyarms.errors import InvalidInput
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy, action_blocks, row_blocks
 from manyarms.policies.support import SupportRows
+from manyarms.rewards.base import RewardModel
 
 SUM_TOLERANCE = 1e-6
 CELLS = 1 << 20  # numbers in a block of contexts x listed actions
-
-
-class RewardModel(Protocol):
-    """What estimators ask of a reward model."""
-
-    def predict(self, X: Array, actions: Ints, /) -> Array:
-        """Predicted mean rewards of one action a context, (n,)."""
-
-    def block(self, X: Array, ids: Ints, /) -> Array:
-        """Predicted mean rewards of the actions `ids` (k,) at every context, (b, k)."""
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,9 @@ import numpy as np
 
 from manyarms._base import validate
 from manyarms._base.typing import Array, Ints
-from manyarms.beliefs import Linear
 from manyarms.errors import InvalidInput
 from manyarms.estimators.logging_policy import RewardModel
 from manyarms.logs.data import LoggedData
-from manyarms.rewards.linear import LinearModel
 
 
 class Predictions:
@@ -19,8 +17,6 @@ class Predictions:
     def __init__(self, model: RewardModel) -> None:
         self.model = model
         self.weights: Array | None = getattr(model, "weights", None)
-        if self.weights is None and isinstance(model, LinearModel) and isinstance(model.likelihood, Linear):
-            self.weights = model.parameters
 
     def predict(self, X: Array, actions: Ints) -> Array:
         """r_hat(x_i, a_i), (n,)."""

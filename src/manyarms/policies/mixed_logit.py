@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.policies.base import ACTIONS, Rows, action_blocks
+from manyarms.policies.base import ACTIONS, PolicyRows, action_blocks
 from manyarms.policies.softmax import LinearScores
 
 STEEP = 50.0  # up to this scale, exponentials of the noise can be written out: normals of size 7 give exp(350)
@@ -54,7 +54,7 @@ class Noise:
         return np.concatenate(parts)
 
 
-class MixedLogitRows(Rows):
+class MixedLogitRows(PolicyRows):
     """Means of softmaxes at b contexts; those of a scale so large that the factors might overflow go one by one."""
 
     def __init__(self, linear: LinearScores, h: AnyArray, scale: Array, noise: Noise) -> None:
@@ -107,7 +107,7 @@ class MixedLogitRows(Rows):
                 out[row] += v[row] @ np.exp(self._logits(scores, row, noise) - self._log_z[row])
         return out
 
-    def only(self, index: Ints) -> Rows:
+    def only(self, index: Ints) -> PolicyRows:
         out = MixedLogitRows(self._linear, self._h[index], self._scale[index], self._noise)
         out._top, out._log_z = self._prepare()[index], self._log_z[index]
         return out

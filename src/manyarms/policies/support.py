@@ -11,12 +11,12 @@ import numpy.typing as npt
 from manyarms._base import validate
 from manyarms._base.typing import Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.policies.base import ROWS, Rows, StreamedPolicy, Values, first_above, group_arrays, row_blocks
+from manyarms.policies.base import ROWS, PolicyRows, StreamedPolicy, Values, first_above, group_arrays, row_blocks
 
 LISTED = 1 << 20  # listed actions that are held at once
 
 
-class SupportRows(Rows):
+class SupportRows(PolicyRows):
     """Probabilities of listed actions, ids (b, k0) distinct in each row; everything else has none."""
 
     def __init__(self, ids: Ints, probabilities: Array, actions: int) -> None:
@@ -40,7 +40,7 @@ class SupportRows(Rows):
         place = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
         return np.where(keys[place] == asked, mass[place], 0.0)
 
-    def only(self, index: Ints) -> Rows:
+    def only(self, index: Ints) -> PolicyRows:
         return SupportRows(self.ids[index], self.probabilities[index], self._actions)
 
 
@@ -51,7 +51,7 @@ class SupportedPolicy(StreamedPolicy):
     def support_block(self, X: Array) -> tuple[Ints, Array]:
         """Ids (b, k0), distinct in each row, and their probabilities (b, k0), for a block of contexts."""
 
-    def rows(self, X: Array) -> Rows:
+    def rows(self, X: Array) -> PolicyRows:
         """The policy at a block of contexts."""
         return SupportRows(*self.support_block(X), self.action_count)
 
@@ -155,8 +155,6 @@ class DeterministicPolicy(SupportedPolicy):
     decide: a function of contexts (n, d) that gives ids (n,), such as an agent's `decide` under a decision that does
     not draw, or a reward model's best action.
     """
-
-    kind = "deterministic"
 
     def __init__(self, decide: Callable[[Array], npt.ArrayLike], actions: int) -> None:
         super().__init__(actions)

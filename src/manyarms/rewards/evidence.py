@@ -34,9 +34,9 @@ import numpy as np
 
 from manyarms._base import linalg
 from manyarms._base.typing import Array, Ints
-from manyarms.beliefs import Belief, GaussianRoot, KnownRoot, Linear
-from manyarms.beliefs.belief import Rows
-from manyarms.beliefs.fold import Sums
+from manyarms.beliefs import Belief
+from manyarms.beliefs.belief import Rounds
+from manyarms.beliefs.sums import Sums
 from manyarms.errors import InvalidInput
 
 HELD = 1 << 25  # numbers in the rows M that are kept between evaluations; more are made anew each time
@@ -58,9 +58,9 @@ class Statistics:
     constant: float = 0.0
 
 
-def statistics(chunks: Iterable[Rows], belief: Belief) -> Statistics:
+def statistics(chunks: Iterable[Rounds], belief: Belief) -> Statistics:
     """The sums of a log for a belief that has seen nothing; the belief of a GLM learns the log on the way."""
-    if isinstance(belief.likelihood, Linear):
+    if belief.likelihood.exact:
         sums, rows, squares = Sums(belief.dim), 0, 0.0
         for X, actions, rewards in chunks:
             sums.add(X, actions, rewards)
@@ -82,8 +82,11 @@ class Evidence:
     def __init__(self, statistics: Statistics, belief: Belief) -> None:
         """`belief` gives the prior's shapes: mu, Sigma, W_a and Sigma_a; what it may have learned is not used."""
         root, leaves = belief.root, belief.leaves
-        if not isinstance(root, GaussianRoot | KnownRoot) or belief.kind != "two-level":
-            raise InvalidInput("structure", f"a {root.kind} root", "independent actions or one Gaussian latent vector")
+        prior = root.gaussian_prior()
+        if prior is None:
+            raise InvalidInput(
+                "structure", f"a {type(root).__name__}", "independent actions or one Gaussian latent vector"
+            )
         self.statistics = statistics
         self.mixing = leaves.mixing
         self.dim = leaves.dim
@@ -100,12 +103,10 @@ class Evidence:
             turned = np.swapaxes(U, 1, 2)
             self.b[some] = np.einsum("aij,aj->ai", turned @ np.swapaxes(C, 1, 2), statistics.B[some])
             self._towards[some] = turned @ np.linalg.inv(C)
-        arrays = root.arrays()
+        self.mean, covariance = prior
         if self.known:
-            mean = root.mean()
-            self._u = np.einsum("aij,aj->ai", self._towards, self.mixing.apply(ids, mean)) if len(ids) else self.b
+            self._u = np.einsum("aij,aj->ai", self._towards, self.mixing.apply(ids, self.mean)) if len(ids) else self.b
             return
-        self.mean, covariance = arrays["prior_mean"], arrays["prior_covariance"]
         self.precision = linalg.inverse(covariance)
         self._log_determinant = float(np.linalg.slogdet(covariance)[1])
         self._held: list[Array] | None = None

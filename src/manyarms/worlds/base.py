@@ -20,11 +20,11 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from manyarms._base import validate
+from manyarms._base.best_action import BestAction
 from manyarms._base.typing import Array, Ints
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.priors.diffusion import DiffusionPrior
 from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior, MixedEffectPrior
-from manyarms.worlds.best import BestAction
 
 RewardKind = Literal["linear", "logistic", "poisson"]
 Seed = int | np.random.SeedSequence | None

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from scipy.special import expit, logit
 
 from manyarms._base import validate
+from manyarms._base.best_action import BestAction
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LoggedData
@@ -26,7 +27,6 @@ from manyarms.policies.base import Policy
 from manyarms.policies.segments import SegmentSoftmaxPolicy
 from manyarms.policies.softmax import TopSoftmaxPolicy
 from manyarms.policies.support import SupportedPolicy
-from manyarms.worlds.best import BestAction
 from manyarms.worlds.rounds import Value, draw_from, support_of
 
 WITHIN_KIND = 0.3  # share of a context's variance that is the user's own, not the kind's

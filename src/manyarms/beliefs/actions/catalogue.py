@@ -15,7 +15,7 @@ import numpy.typing as npt
 from manyarms._base import linalg, validate
 from manyarms._base.typing import Array, Ints
 from manyarms.beliefs.actions.units import Units, skip
-from manyarms.beliefs.growing import Growing
+from manyarms.beliefs.growable import GrowableArray
 from manyarms.errors import InvalidInput, UnknownAction
 
 
@@ -113,7 +113,7 @@ class Catalogue:
         self.size = validate.count("actions", actions)
         self.distinct = distinct
         self.units = Units(self.size, features, distinct)
-        self.played = Growing((), np.int64)
+        self.played = GrowableArray((), np.int64)
         self.slot_of: dict[int, int] = {}
         self.retired: dict[int, None] = {}  # in order of retirement
         self._barred: Ints = np.empty(0, dtype=np.int64)  # slots of played actions that were retired
@@ -162,6 +162,23 @@ class Catalogue:
         self.played.append(action)
         self.units.take(action)
         return slot, True
+
+    def play_all(self, ids: Ints) -> tuple[Ints, Ints]:
+        """Slots of distinct actions that are being observed, and those among them that are new, in the order of their slots."""
+        slots = np.fromiter((self.slot_of.get(a, -1) for a in ids.tolist()), np.int64, len(ids))
+        new = ids[slots < 0]
+        first, units = len(self.played), self.units
+        if units.unit_of is None and not units.single:  # every action is a unit of its own: taken without a search
+            self.slot_of.update(zip(new.tolist(), range(first, first + len(new)), strict=True))
+            self.played.extend(new)
+            taken = units.unit(new)
+            units.counts[taken] -= 1
+            units.log.extend(taken.tolist())
+        else:
+            for action in new.tolist():
+                self.play(action)
+        slots[slots < 0] = np.arange(first, first + len(new))
+        return slots, new
 
     def add(self, number: int, features: Array | None) -> Ints:
         """New actions (their features are already in the table); returns their ids."""
