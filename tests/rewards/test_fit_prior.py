@@ -100,7 +100,7 @@ def test_rows_that_are_made_anew_give_the_same_evidence(monkeypatch: pytest.Monk
     rows = [(rng.standard_normal((30, D)), rng.integers(K, size=30), rng.standard_normal(30))]
     belief = belief_of(prior, ma.Linear())
     held = Evidence(statistics(rows, belief), belief)(0.3, 2.0, 0.7)
-    monkeypatch.setattr(evidence_module, "HELD", 0)
+    monkeypatch.setattr(evidence_module, "CACHED", 0)
     monkeypatch.setattr(evidence_module, "AT_A_TIME", 1)
     fresh = Evidence(statistics(rows, belief), belief)(0.3, 2.0, 0.7)
     assert fresh[0] == pytest.approx(held[0]) and fresh[1] == pytest.approx(held[1])

@@ -208,7 +208,7 @@ def largest_of_mixture(means: Array, sd: float, count: int, k: int, rng: np.rand
     """The k largest of `count` independent draws from the equal mixture of N(means_i, sd^2), k <= count.
 
     With tail(t) = mean of 1 - Phi((t - means_i) / sd), the j-th largest solves tail(t) = -expm1(log_cdf_j), where
-    log_cdf_j = log_cdf_(j-1) - E / (count - j + 1) (noise.py). Newton on the logarithm of the tail, kept inside a bracket.
+    log_cdf_j = log_cdf_(j-1) - E / (count - j + 1) (noise.py). Newton on the logarithm of the tail, inside a bracket.
     """
     out, log_cdf = np.empty(k), 0.0
     high = float(means.max()) + 40.0 * sd

@@ -73,22 +73,21 @@ class Mixing(ABC):
         lifted = self.lift_all(ids, np.broadcast_to(x, (len(ids), len(x)))) @ factor
         return cast(Array, np.einsum("up,up->u", lifted, lifted))
 
-    @abstractmethod
     def add(self, rows: Array | None, number: int) -> None:
-        """Append the rows of new actions."""
+        """Append the rows of new actions, where actions have rows."""
 
     @abstractmethod
     def check_rows(self, rows: object, number: int | None) -> tuple[Array | None, int]:
         """Validate what describes new actions before anything changes."""
 
-    @abstractmethod
     def arrays(self) -> dict[str, AnyArray]:
         """Its state."""
+        return {}
 
     @classmethod
-    @abstractmethod
     def restored(cls, arrays: dict[str, AnyArray], dim: int) -> Self:
         """The mixing that `arrays` describe, for actions of dimension d."""
+        return cls()
 
 
 MIXINGS: Registry[type[Mixing]] = Registry("mixing", package="manyarms.beliefs", group="manyarms.mixings")
@@ -129,20 +128,10 @@ class IdentityMixing(Mixing):
         lifted = self.lift(0, x) @ factor
         return np.full(len(ids), float(lifted @ lifted))
 
-    def add(self, rows: Array | None, number: int) -> None:
-        pass
-
     def check_rows(self, rows: object, number: int | None) -> tuple[Array | None, int]:
         if rows is not None:
             raise InvalidInput("weights", validate.describe(rows), "nothing: actions of this agent have no weights")
         return None, validate.count("number", 1 if number is None else number)
-
-    def arrays(self) -> dict[str, AnyArray]:
-        return {}
-
-    @classmethod
-    def restored(cls, arrays: dict[str, AnyArray], dim: int) -> Self:
-        return cls()
 
 
 @MIXINGS.register("common")

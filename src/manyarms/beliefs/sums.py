@@ -2,7 +2,7 @@
 
     G_a = sum x x^T,    B_a = sum r x,    n_a        over the rows of action a        (thesis, lines 1895-1897)
 
-The sums are additive, so a log folds chunk by chunk and is never held whole; memory follows the actions seen.
+The sums are additive, so a log folds chunk by chunk and is never in memory as a whole; memory follows the actions seen.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a policy is, and everything that follows from its probabilities by streaming over blocks of actions.
 
 A policy is a distribution pi(a|x) over K actions. It says what its probabilities are at some contexts (`rows`, up to
-one factor a context); expectations, masses of groups, draws and best actions then follow here, from blocks of
+one factor per context); expectations, masses of groups, draws and best actions then follow here, from blocks of
 ROWS x ACTIONS numbers. No array of contexts x actions is ever made.
 """
 
@@ -60,7 +60,7 @@ class Policy(Protocol):
 
 
 class PolicyRows(ABC):
-    """A policy at b contexts: masses in proportion to its probabilities, one factor a context."""
+    """A policy at b contexts: masses in proportion to its probabilities, up to one factor per context."""
 
     total: Array | None = None  # (b,) sum of the masses, once known
 

@@ -61,7 +61,7 @@ class LinearScores:
 
 
 class _SoftmaxRows(PolicyRows):
-    """exp(score - shift), the shift one number a context, or none where no score can be large."""
+    """exp(score - shift), the shift one number per context, or none where no score can be large."""
 
     def __init__(self, linear: LinearScores, x: AnyArray, shift: AnyArray | None) -> None:
         self._linear, self._x, self.shift = linear, x, shift

@@ -71,14 +71,14 @@ class SupportedPolicy(StreamedPolicy):
 
     def _supports(self, X: Array) -> Iterator[tuple[slice, Ints, Array]]:
         """Supports of consecutive contexts, as many at a time as LISTED numbers hold: a wide support takes fewer."""
-        start, kept, listed = 0, [], 0
+        start, blocks, listed = 0, [], 0
         for part in row_blocks(len(X)):
-            kept.append(self.support_block(X[part]))
-            listed += kept[-1][0].size
+            blocks.append(self.support_block(X[part]))
+            listed += blocks[-1][0].size
             if listed >= LISTED or part.stop == len(X):
-                ids, probabilities = (np.concatenate(arrays) for arrays in zip(*kept, strict=True))
+                ids, probabilities = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
                 yield slice(start, part.stop), ids, probabilities
-                start, kept, listed = part.stop, [], 0
+                start, blocks, listed = part.stop, [], 0
 
     def group_mass(self, X: npt.ArrayLike, labels: npt.ArrayLike, wanted: npt.ArrayLike) -> Array:
         """The sum of pi(a|x_i) over the actions with labels[a] == wanted[i], (n,): over the support only."""
@@ -169,7 +169,7 @@ class DeterministicPolicy(SupportedPolicy):
         """The one action of each context, with probability 1."""
         ids = np.asarray(self._decide(X)) if len(X) else np.empty(0, dtype=np.int64)
         if ids.shape != (len(X),):
-            raise InvalidInput("decide", f"ids of shape {ids.shape} for {len(X)} contexts", "one action a context")
+            raise InvalidInput("decide", f"ids of shape {ids.shape} for {len(X)} contexts", "one action per context")
         return self._ids("decide", ids, (len(X),))[:, None], np.ones((len(X), 1))
 
 

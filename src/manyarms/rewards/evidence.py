@@ -39,7 +39,7 @@ from manyarms.beliefs.belief import Rounds
 from manyarms.beliefs.sums import Sums
 from manyarms.errors import InvalidInput
 
-HELD = 1 << 25  # numbers in the rows M that are kept between evaluations; more are made anew each time
+CACHED = 1 << 25  # numbers in the rows M that are cached between evaluations; more are computed anew each time
 AT_A_TIME = 1 << 21  # numbers in work at once
 
 
@@ -109,9 +109,9 @@ class Evidence:
             return
         self.precision = linalg.inverse(covariance)
         self._log_determinant = float(np.linalg.slogdet(covariance)[1])
-        self._held: list[Array] | None = None
-        if len(ids) * self.dim * len(self.mean) <= HELD:
-            self._held = [self._make(some) for some in self._blocks(len(self.mean))]
+        self._cache: list[Array] | None = None
+        if len(ids) * self.dim * len(self.mean) <= CACHED:
+            self._cache = [self._make(some) for some in self._blocks(len(self.mean))]
 
     def _blocks(self, width: int) -> Iterator[slice]:
         step = max(1, AT_A_TIME // (self.dim * max(width, self.dim)))
@@ -126,7 +126,7 @@ class Evidence:
 
     def _rows(self) -> Iterator[tuple[slice, Array]]:
         for number, some in enumerate(self._blocks(len(self.mean))):
-            yield some, self._make(some) if self._held is None else self._held[number]
+            yield some, self._make(some) if self._cache is None else self._cache[number]
 
     def __call__(self, noise_variance: float, action_scale: float, latent_scale: float = 1.0) -> tuple[float, Array]:
         """log p(rewards), and its derivatives by the logarithms of t, s0 and s1, (3,)."""

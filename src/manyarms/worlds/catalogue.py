@@ -39,7 +39,7 @@ class CatalogueWorld:
 
     actions, dim: K and d (at least 2). rank: of the tastes, at most d - 1. skew: Zipf's exponent, 0 where all are equally
     popular. strength: how much tastes do. knowledge: in [0, 1], how much of the tastes the embeddings tell. segments: the
-    logging policy plays from lists of k0 actions made for so many segments of contexts, at a cost that does not depend on
+    logging policy plays from lists of k0 actions made for this many segments of contexts, at a cost that does not depend on
     K; None makes it the softmax of each context's own best k0, which costs K d products a round. test: how many contexts
     `value` looks at. Embeddings are float32.
     """
@@ -231,9 +231,9 @@ class CatalogueWorld:
         ids = rng.integers(self.actions, size=len(X))
         scores = np.einsum("nr,nr->n", self._wishes(X), self.tastes[ids]) + self._base[ids]
         wanted = self.click_rate / self.ceiling
-        reach = float(np.abs(scores).max()) + 1.0
+        width = float(np.abs(scores).max()) + 1.0
         middle = float(logit(wanted))
-        return float(brentq(lambda b: expit(b + scores).mean() - wanted, middle - reach, middle + reach))
+        return float(brentq(lambda b: expit(b + scores).mean() - wanted, middle - width, middle + width))
 
     def _rows(self, contexts: npt.ArrayLike) -> Array:
         return validate.as_array("contexts", contexts, (None, self.dim))

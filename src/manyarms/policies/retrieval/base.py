@@ -74,7 +74,7 @@ class Exclusions:
         self.most = int(np.bincount(self._row, minlength=1).max())
 
     def enough(self, k: int) -> int:
-        """k, if so many actions are on offer to every query."""
+        """k, if every query has at least k actions on offer."""
         k = validate.count("k", k)
         if k > self.actions - self.most:
             excluded = f" less {self.most} excluded" if self.most else ""

@@ -24,7 +24,7 @@ class FaissIndex:
     a short query would go to the cells near the origin, wherever it points.
 
     lists: cells of the index, about sqrt(K) unless given. probes: cells that a query looks into; more is slower and
-    finds more. longer: so many times k are fetched and scored again in the precision of `actions`, because FAISS
+    finds more. longer: how many times k are fetched and scored again in the precision of `actions`, because FAISS
     works in float32. A query that found too few, or lost too many to a filter, looks into four times as many cells, and
     so on; one for whom all cells are not enough goes to the exact scan.
     """
@@ -62,10 +62,20 @@ class FaissIndex:
         return f"FaissIndex(actions={len(self.actions):,}, lists={self.lists}, probes={self.probes})"
 
     @classmethod
-    def tuned(cls, actions: npt.ArrayLike, queries: npt.ArrayLike, k: int, recall: float = 0.95, **more: Any) -> Self:
+    def tuned(
+        cls,
+        actions: npt.ArrayLike,
+        queries: npt.ArrayLike,
+        k: int,
+        recall: float = 0.95,
+        *,
+        lists: int | None = None,
+        longer: float = 2.0,
+        seed: int = 0,
+    ) -> Self:
         """The index with the fewest probes, among 1, 2, 4, ..., that reaches a recall on these queries."""
         recall = validate.probability("recall", recall)
-        index = cls(actions, probes=1, **more)
+        index = cls(actions, lists=lists, probes=1, longer=longer, seed=seed)
         while float(index.recall(queries, k)) < recall and index.probes < index.lists:
             index.probes = min(2 * index.probes, index.lists)
         return index
@@ -117,7 +127,7 @@ class FaissIndex:
     def _probed(
         self, asked: AnyArray, numbers: Ints, k: int, excluded: Exclusions, probes: int
     ) -> tuple[Ints, AnyArray]:
-        """Ids and exact scores of queries with the given numbers from so many cells; -inf where there are no more."""
+        """Ids and exact scores of queries with the given numbers from `probes` cells; -inf where there are no more."""
         faiss = _faiss()
         rows = np.zeros((len(asked), self.actions.shape[1] + 1), dtype=np.float32)
         lengths = np.sqrt(squared_norms(asked))[:, None]
