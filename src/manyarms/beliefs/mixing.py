@@ -73,8 +73,9 @@ class Mixing(ABC):
         lifted = self.lift_all(ids, np.broadcast_to(x, (len(ids), len(x)))) @ factor
         return cast(Array, np.einsum("up,up->u", lifted, lifted))
 
+    @abstractmethod
     def add(self, rows: Array | None, number: int) -> None:
-        """Append the rows of new actions, where actions have rows."""
+        """Append the rows of new actions."""
 
     @abstractmethod
     def check_rows(self, rows: object, number: int | None) -> tuple[Array | None, int]:
@@ -127,6 +128,9 @@ class IdentityMixing(Mixing):
     def root_variances(self, x: Array, factor: Array, ids: Ints) -> Array:
         lifted = self.lift(0, x) @ factor
         return np.full(len(ids), float(lifted @ lifted))
+
+    def add(self, rows: Array | None, number: int) -> None:
+        pass
 
     def check_rows(self, rows: object, number: int | None) -> tuple[Array | None, int]:
         if rows is not None:
