@@ -7,7 +7,7 @@ Actions are the whole numbers 0 .. K-1; new ones continue the count and no numbe
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,13 @@ from manyarms._base.typing import Array, Ints
 from manyarms.beliefs.actions.units import Units, skip
 from manyarms.beliefs.growable import GrowableArray
 from manyarms.errors import InvalidInput, UnknownAction
+
+
+class Place(NamedTuple):
+    """Where an action stands in an offer: among the played actions' scores, or among the units."""
+
+    played: bool
+    index: int
 
 
 @dataclass
@@ -75,24 +82,24 @@ class Offer:
             return table.represent[units]  # every unit is one action
         return np.array([self.member(place, 0) for place in places.tolist()], dtype=np.int64)
 
-    def place_of(self, action: int) -> tuple[bool, int] | None:
-        """(True, place among the slots' scores) or (False, place of its unit), or None if it is not offered."""
+    def place_of(self, action: int) -> Place | None:
+        """The place of an action, or of its unit where nobody has played it; None if it is not offered."""
         slot = self.catalogue.slot_of.get(action)
         if slot is not None:
             if self.slots is None:
-                return None if slot in self.barred else (True, slot)
+                return None if slot in self.barred else Place(True, slot)
             where = np.flatnonzero(self.slots == slot)
-            return (True, int(where[0])) if len(where) else None
+            return Place(True, int(where[0])) if len(where) else None
         unit = int(self.catalogue.units.unit(np.array([action]))[0])
         if self.units is not None:
             where = np.flatnonzero(self.units == unit)
             if not len(where) or action not in self.listed[unit]:
                 return None
-            return False, int(where[0])
+            return Place(False, int(where[0]))
         if action in self.catalogue.retired:
             return None
         rank = self.catalogue.units.rank(action, unit)
-        return None if rank in self.withheld.get(unit, ()) else (False, unit)
+        return None if rank in self.withheld.get(unit, ()) else Place(False, unit)
 
 
 def _whole_numbers(name: str, ids: npt.ArrayLike) -> Ints:
