@@ -19,16 +19,16 @@ from manyarms.agents.agent import Agent
 from manyarms.agents.decisions import Thompson
 from manyarms.beliefs import (
     Belief,
-    Common,
+    CommonMixing,
     FactoredRoot,
     GaussianRoot,
-    Identity,
+    IdentityMixing,
     KnownRoot,
     Leaves,
     Linear,
-    Matrices,
+    MixingMatrices,
+    MixingWeights,
     Root,
-    Weights,
 )
 from manyarms.beliefs.mixing import Mixing
 
@@ -166,19 +166,19 @@ def random_case(
         own = np.broadcast_to(own[0], own.shape)
     effects = 3
     if mixing == "identity":
-        form: Mixing = Identity()
+        form: Mixing = IdentityMixing()
         W = np.broadcast_to(np.eye(dim), (actions, dim, dim))
     elif mixing == "common":
         matrix = rng.standard_normal((dim, dim + 1))  # p != d on purpose
-        form, W = Common(matrix), np.broadcast_to(matrix, (actions, dim, dim + 1))
+        form, W = CommonMixing(matrix), np.broadcast_to(matrix, (actions, dim, dim + 1))
     elif mixing in ("weights", "one-hot"):
         b = rng.uniform(-1, 1, (actions, effects))
         if mixing == "one-hot":
             b = np.eye(effects)[rng.integers(effects, size=actions)]
-        form, W = Weights(b), np.stack([np.kron(row, np.eye(dim)) for row in b])
+        form, W = MixingWeights(b), np.stack([np.kron(row, np.eye(dim)) for row in b])
     else:
         W = rng.standard_normal((actions, dim, dim + 1))
-        form = Matrices(W)
+        form = MixingMatrices(W)
     p = W.shape[2]
     mean: Array = rng.standard_normal(int(p))
     above: Root

@@ -26,7 +26,6 @@ from manyarms.agents.named import (
     LinTS,
     LinUCB,
     UniformAgent,
-    belief_of,
     dTS,
     jointTS,
     meTS,
@@ -34,19 +33,20 @@ from manyarms.agents.named import (
 from manyarms.beliefs import (
     Belief,
     ChainRoot,
-    Common,
+    CommonMixing,
     FactoredRoot,
     GaussianRoot,
-    Identity,
+    IdentityMixing,
+    IndependentChains,
     JointBelief,
     KnownRoot,
     Leaves,
     Linear,
     Logistic,
-    Matrices,
-    OwnChains,
+    MixingMatrices,
+    MixingWeights,
     Poisson,
-    Weights,
+    belief_of,
 )
 from manyarms.bounds import Grid
 from manyarms.certificates import Certificate, Improvement, PolicyPrior, certify, improvement, rows_needed, summarise
@@ -94,17 +94,18 @@ from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior, MixedEffect
 from manyarms.priors.latent import LatentPrior
 from manyarms.priors.links import FunctionLink, LinearLink, NetworkLink
 from manyarms.priors.pretraining import Pretrained, pretrain
-from manyarms.rewards.bayesian import (
+from manyarms.rewards import (
     BeliefModel,
     Clipped,
     LinearModel,
+    calibration,
     dm_bayes,
     dm_frequentist,
+    fit_prior,
     learned_structure,
     sdm,
     warm_start,
 )
-from manyarms.rewards.prior_fitting import calibration, fit_prior
 
 if _TYPE_CHECKING:
     from manyarms import learning
@@ -158,7 +159,7 @@ __all__ = [
     "ChainRoot",
     "Clipped",
     "Columns",
-    "Common",
+    "CommonMixing",
     "DataError",
     "DiffusionPrior",
     "Distance",
@@ -178,8 +179,9 @@ __all__ = [
     "Heuristic",
     "HierTS",
     "HierarchicalPrior",
-    "Identity",
+    "IdentityMixing",
     "Improvement",
+    "IndependentChains",
     "InvalidInput",
     "JointBelief",
     "KnownRoot",
@@ -193,13 +195,13 @@ __all__ = [
     "LoggedData",
     "Logistic",
     "ManyArmsError",
-    "Matrices",
     "MissingExtra",
     "MixedEffectPrior",
     "MixedLogitPolicy",
+    "MixingMatrices",
+    "MixingWeights",
     "NetworkLink",
     "OffCEM",
-    "OwnChains",
     "PACBayes",
     "Pessimistic",
     "Poisson",
@@ -219,7 +221,6 @@ __all__ = [
     "Uniform",
     "UniformAgent",
     "UnknownAction",
-    "Weights",
     "belief_of",
     "bounds",
     "cIPS",

@@ -274,17 +274,17 @@ PRIORS: dict[str, tuple[Callable[[], object], str, str]] = {
     "a negative seed": (lambda: ma.LinTS(mixed(), seed=-1), "seed", "-1"),
     "a seed of words": (lambda: ma.LinTS(mixed(), seed="x"), "seed", "x"),  # type: ignore[arg-type]
     "a root of another length": (
-        lambda: ma.Belief(ma.KnownRoot(np.zeros(3)), ma.Leaves(ma.Identity(), EYE, 4), ma.Linear()),
+        lambda: ma.Belief(ma.KnownRoot(np.zeros(3)), ma.Leaves(ma.IdentityMixing(), EYE, 4), ma.Linear()),
         "root",
         "length 3",
     ),
-    "leaves of unknown number": (lambda: ma.Leaves(ma.Identity(), EYE), "actions", "None"),
+    "leaves of unknown number": (lambda: ma.Leaves(ma.IdentityMixing(), EYE), "actions", "None"),
     "leaves of two numbers": (
-        lambda: ma.Leaves(ma.Weights(np.ones((3, 2))), np.stack([EYE] * 4)),
+        lambda: ma.Leaves(ma.MixingWeights(np.ones((3, 2))), np.stack([EYE] * 4)),
         "covariance",
         "4 rows",
     ),
-    "matrices of another height": (lambda: ma.Leaves(ma.Matrices(np.ones((3, 3, 1))), EYE), "matrices", "3 x 1"),
+    "matrices of another height": (lambda: ma.Leaves(ma.MixingMatrices(np.ones((3, 3, 1))), EYE), "matrices", "3 x 1"),
     "effects that do not divide": (lambda: ma.FactoredRoot(np.zeros(3), np.eye(3), 2), "effects", "2"),
 }
 

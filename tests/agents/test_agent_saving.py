@@ -85,9 +85,9 @@ def add(agent: Agent, number: int) -> None:
     leaves = agent.belief.leaves
     covariance = None if leaves.shared else np.stack([1.5 * np.eye(D)] * number)
     weights = None
-    if isinstance(leaves.mixing, ma.Weights):
+    if isinstance(leaves.mixing, ma.MixingWeights):
         weights = leaves.mixing.features[:number]
-    elif isinstance(leaves.mixing, ma.Matrices):
+    elif isinstance(leaves.mixing, ma.MixingMatrices):
         weights = leaves.mixing.features[:number].reshape(number, D, -1)
     agent.add_actions(number, weights=weights, covariance=covariance)
 
@@ -293,7 +293,7 @@ INCONSISTENT = {
     "an unknown decision": set_in("decision/kind", "guess"),
     "an option too many": set_in("decision/hue", 3),
     "an unknown generator": set_in("generator/bit_generator", "seed"),
-    "features of fewer actions": shortened("leaves.features"),
+    "features of fewer actions": shortened("leaves.mixing.features"),
     "statistics of fewer actions": shortened("leaves.c"),
 }
 

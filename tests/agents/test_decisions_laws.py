@@ -53,7 +53,7 @@ def repeated_weights() -> Case:
     W = np.stack([np.kron(row, np.eye(D)) for row in leaves.mixing.features[kinds]])
     belief = ma.Belief(
         made.belief.root,
-        ma.Leaves(ma.Weights(leaves.mixing.features[kinds]), leaves.covariance),
+        ma.Leaves(ma.MixingWeights(leaves.mixing.features[kinds]), leaves.covariance),
         made.belief.likelihood,
     )
     mean, covariance = made.joint.root()
@@ -160,11 +160,11 @@ def test_after_adding_actions(name: str, regroup: bool, path: str, monkeypatch: 
     leaves = whole.belief.leaves
     features, prior = leaves.mixing.features, leaves.prior_covariance(np.arange(K))
     first = 5
-    mixing: ma.Identity | ma.Weights | ma.Matrices = ma.Identity()
-    if isinstance(leaves.mixing, ma.Weights):
-        mixing = ma.Weights(leaves.mixing.features[:first])
-    elif isinstance(leaves.mixing, ma.Matrices):
-        mixing = ma.Matrices(leaves.mixing.features[:first].reshape(first, D, -1))
+    mixing: ma.IdentityMixing | ma.MixingWeights | ma.MixingMatrices = ma.IdentityMixing()
+    if isinstance(leaves.mixing, ma.MixingWeights):
+        mixing = ma.MixingWeights(leaves.mixing.features[:first])
+    elif isinstance(leaves.mixing, ma.MixingMatrices):
+        mixing = ma.MixingMatrices(leaves.mixing.features[:first].reshape(first, D, -1))
     covariance = prior[0] if leaves.shared else prior[:first]
     belief = ma.Belief(whole.belief.root, ma.Leaves(mixing, covariance, first), whole.belief.likelihood)
     agent = Agent(belief, ma.Thompson(), 7)
@@ -172,7 +172,7 @@ def test_after_adding_actions(name: str, regroup: bool, path: str, monkeypatch: 
     agent.observe(*early)
     agent.decide(X)  # the search makes its tables
     late = None if features is None else features[first:]
-    if late is not None and isinstance(leaves.mixing, ma.Matrices):
+    if late is not None and isinstance(leaves.mixing, ma.MixingMatrices):
         late = late.reshape(K - first, D, -1)
     agent.add_actions(K - first, weights=late, covariance=None if leaves.shared else prior[first:])
     joint = whole.joint.given(early, whole.noise)
@@ -303,7 +303,7 @@ def test_every_context_of_a_batch_has_its_own_draw_and_its_own_law() -> None:
 
 
 def test_large_batches_go_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    import manyarms.agents.decisions as module
+    import manyarms.agents.decisions.base as module
 
     monkeypatch.setattr(module, "SCORES_AT_A_TIME", 20)
     agent, joint = learned(CASES["HierTS"]())

@@ -30,6 +30,19 @@ def test_a_decorator_enters_a_part_under_its_name_and_aliases() -> None:
     assert list(registry) == ["round"] and "circular" in registry and "square" not in registry
 
 
+def test_a_part_knows_the_name_it_was_entered_under() -> None:
+    registry: Registry[type] = Registry("shape", group="manyarms.test.none")
+
+    @registry.register("round", "circular")
+    class Round: ...
+
+    class Rounder(Round): ...
+
+    assert registry.name_of(Round) == "round"
+    with pytest.raises(InvalidInput, match=r"a registered shape.*Rounder"):
+        registry.name_of(Rounder)
+
+
 def test_an_unknown_name_is_refused_with_the_known_and_the_nearest() -> None:
     registry: Registry[object] = Registry("shape", group="manyarms.test.none")
     registry.register("round")(object())

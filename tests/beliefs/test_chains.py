@@ -11,8 +11,8 @@ from scipy.special import ndtr
 
 import manyarms as ma
 from manyarms import checks
+from manyarms.beliefs.independent_chains import largest_of_mixture
 from manyarms.beliefs.messages import Chain
-from manyarms.beliefs.own_chains import largest_of_mixture
 from manyarms.errors import InvalidInput
 
 Arrays = tuple[np.ndarray, ...]
@@ -184,7 +184,7 @@ def test_many_unplayed_own_chains_have_the_law_of_drawing_them_all() -> None:
     prior = random_chain(rng, K=400, linear=False, shared=False)
     x = rng.uniform(-1, 1, 3)
     drawn = ma.belief_of(prior, ma.Linear())
-    banked = ma.OwnChains(prior, ma.Linear(), bank=300)
+    banked = ma.IndependentChains(prior, ma.Linear(), bank=300)
     banked._bank = prior.draw_centres(np.random.default_rng(1), 40_000)  # a bank so large that it is the prior
     offer, none = drawn.catalogue.offer(), np.zeros(1)
     a = [drawn.best_unplayed(x, none, offer, -np.inf, 1, rng)[0][0] for _ in range(800)]

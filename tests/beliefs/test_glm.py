@@ -14,7 +14,7 @@ import manyarms as ma
 from brute_force import MIXINGS, covariance_matrix, random_case
 from manyarms._base.typing import Array, Ints
 from manyarms.beliefs import Belief, Logistic, Poisson
-from manyarms.beliefs.likelihoods import TOLERANCE
+from manyarms.beliefs.likelihoods.base import TOLERANCE
 
 GLM = Logistic | Poisson
 

@@ -17,7 +17,7 @@ from manyarms._base import linalg
 from manyarms._base.typing import Array, Ints
 from manyarms.agents.agent import Agent
 from manyarms.beliefs import GaussianRoot
-from manyarms.beliefs.growing import Growing
+from manyarms.beliefs.growable import GrowableArray
 
 Matrix = list[list[Fraction]]
 
@@ -275,7 +275,7 @@ def test_a_factor_from_a_precision() -> None:
 
 def test_tables_grow_and_a_copy_stays_whole() -> None:
     """A copy's `rows` must be a view of the copy's own table; otherwise what is written there is lost when it grows."""
-    table = Growing((2,))
+    table = GrowableArray((2,))
     for i in range(20):
         table.append([i, -i])
     twin = deepcopy(table)

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose
 import manyarms.beliefs.belief as module
 from brute_force import MIXINGS, Case, Joint, Rows, covariance_of_root, random_case, random_rows
 from manyarms._base.typing import Array
-from manyarms.beliefs import Belief, FactoredRoot, GaussianRoot, Leaves, Matrices, Weights
+from manyarms.beliefs import Belief, FactoredRoot, GaussianRoot, Leaves, MixingMatrices, MixingWeights
 
 seeds = st.integers(0, 10**6)
 mixings = st.sampled_from(MIXINGS)
@@ -122,7 +122,7 @@ def test_actions_added_and_retired_in_between_change_nothing_else(
         first = rows_of(0, 3)
         mixes = whole.belief.leaves.mixing  # all alike, unless there are rows
         if first is not None:
-            mixes = Matrices(first) if mixing == "matrices" else Weights(first)
+            mixes = MixingMatrices(first) if mixing == "matrices" else MixingWeights(first)
         return Belief(whole.belief.root, Leaves(mixes, prior[0] if shared else prior[:3], 3), whole.belief.likelihood)
 
     belief = start()

@@ -23,7 +23,7 @@ def mixed(actions: int = K, *, per_action: bool = False) -> ma.MixedEffectPrior:
 
 def matrices() -> ma.Belief:
     rng = np.random.default_rng(1)
-    leaves = ma.Leaves(ma.Matrices(rng.normal(size=(K, D, 4))), np.eye(D) * 0.7)
+    leaves = ma.Leaves(ma.MixingMatrices(rng.normal(size=(K, D, 4))), np.eye(D) * 0.7)
     return ma.Belief(ma.GaussianRoot(rng.normal(size=4), np.eye(4)), leaves, ma.Linear(0.8))
 
 
@@ -96,7 +96,7 @@ def test_a_root_that_forgets_is_caught() -> None:
     def make() -> ma.Belief:
         prior = mixed()
         root = Forgetful(prior.effect_mean.ravel(), prior.effect_covariance)
-        return ma.Belief(root, ma.Leaves(ma.Weights(prior.weights), prior.action_covariance), ma.Linear())
+        return ma.Belief(root, ma.Leaves(ma.MixingWeights(prior.weights), prior.action_covariance), ma.Linear())
 
     checks.no_data_gives_the_prior(make)
     with pytest.raises(checks.CheckFailed, match="agrees with brute force"):
@@ -104,9 +104,9 @@ def test_a_root_that_forgets_is_caught() -> None:
 
 
 def test_an_agent_that_ignores_filters_is_caught() -> None:
-    class Stubborn(ma.Greedy):
-        def settle(self, offer, pick, rng):  # type: ignore[no-untyped-def]
-            return np.zeros(len(pick[1]), dtype=np.int64)
+    class Stubborn(ma.Agent):
+        def decide(self, x, *, candidates=None, exclude=None, k=None, rng=None):  # type: ignore[no-untyped-def]
+            return super().decide(x, k=k, rng=rng)
 
-    with pytest.raises(checks.CheckFailed):
-        checks.check_agent(lambda s: ma.Agent(ma.belief_of(mixed(), ma.Linear()), Stubborn(), s))
+    with pytest.raises(checks.CheckFailed, match="only candidates are chosen"):
+        checks.check_agent(lambda s: Stubborn(ma.belief_of(mixed(), ma.Linear()), ma.Greedy(), s))

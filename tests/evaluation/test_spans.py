@@ -10,7 +10,7 @@ from manyarms.errors import InvalidInput
 from manyarms.estimators import DM, DR, IPS, MIPS, PC, SWITCH, OffCEM, SwitchDR, named
 from manyarms.evaluation import evaluate, row_terms
 from manyarms.evaluation.passes import plan, survey
-from manyarms.rewards.bayesian import Clipped, LinearModel
+from manyarms.rewards import Clipped, LinearModel
 
 LABELS = np.array([0, 0, 1, 1, 2, 2, 2])
 CORRECTED = (

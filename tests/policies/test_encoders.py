@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from manyarms.errors import InvalidInput
-from manyarms.policies.encoders import ACTIVATIONS, Encoder, Layers, Projection, restored, written
+from manyarms.policies.encoders import ACTIVATIONS, ContextEncoder, Layers, Projection, restored_encoder, saved_encoder
 
 TORCH = {
     "relu": torch.nn.ReLU, "tanh": torch.nn.Tanh, "gelu": torch.nn.GELU, "sigmoid": torch.nn.Sigmoid,
@@ -18,7 +18,7 @@ TORCH = {
 def test_a_projection_is_a_product(rng):
     W, X = rng.standard_normal((3, 5)), rng.standard_normal((4, 3))
     encoder = Projection(W)
-    assert isinstance(encoder, Encoder)
+    assert isinstance(encoder, ContextEncoder)
     assert (encoder.dim, encoder.width) == (3, 5)
     np.testing.assert_allclose(encoder.encode(X), X @ W, rtol=1e-14)
 
@@ -34,7 +34,7 @@ def test_layers_are_torchs(activation, rng):
     X = 3 * rng.standard_normal((20, 3))
     with torch.no_grad():
         truth = network(torch.as_tensor(X)).numpy()
-    assert isinstance(encoder, Encoder)
+    assert isinstance(encoder, ContextEncoder)
     assert (encoder.dim, encoder.width) == (3, 2)
     np.testing.assert_allclose(encoder.encode(X), truth, rtol=1e-12, atol=1e-14)
 
@@ -53,7 +53,7 @@ def test_what_is_written_is_read_back(rng):
     X = rng.standard_normal((6, 3))
     network = Layers([rng.standard_normal((3, 4)), rng.standard_normal((4, 2))], [np.ones(4), np.zeros(2)], "gelu")
     for encoder in (None, Projection(rng.standard_normal((3, 2))), network):
-        again = restored(*written(encoder))
+        again = restored_encoder(*saved_encoder(encoder))
         assert type(again) is type(encoder)
         if encoder is not None and again is not None:
             np.testing.assert_array_equal(again.encode(X), encoder.encode(X))

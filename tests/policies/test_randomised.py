@@ -300,7 +300,7 @@ def test_totals_draw_by_draw(rng):
 def test_noise_is_the_same_in_whatever_part_it_is_drawn(rng, monkeypatch):
     kept = mixed_logit_module.Noise(300, 8, seed=5)
     whole = kept.block(0, 300)
-    monkeypatch.setattr(mixed_logit_module, "KEPT", 0)
+    monkeypatch.setattr(mixed_logit_module, "CACHED", 0)
     anew = mixed_logit_module.Noise(300, 8, seed=5)
     for first, last in ((0, 300), (60, 70), (64, 128), (299, 300)):
         np.testing.assert_array_equal(anew.block(first, last), whole[first:last])

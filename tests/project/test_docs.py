@@ -7,7 +7,6 @@ import re
 import sys
 import types
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -50,12 +49,9 @@ def anchors_of(page: Path) -> set[str]:
 
 
 @pytest.fixture
-def registry() -> Iterator[None]:
+def registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page may register a decision of its own: it is gone afterwards."""
-    before = dict(decisions.DECISIONS)
-    yield
-    decisions.DECISIONS.clear()
-    decisions.DECISIONS.update(before)
+    monkeypatch.setattr(decisions.DECISIONS, "_parts", dict(decisions.DECISIONS))
 
 
 @pytest.mark.usefixtures("registry")

@@ -14,23 +14,21 @@ import manyarms as ma
 from manyarms import checks
 from manyarms._base.typing import Array, Ints
 from manyarms.agents.decisions import Greedy, Pessimistic
-from manyarms.beliefs.fold import Sums
+from manyarms.beliefs import belief_of
+from manyarms.beliefs.sums import Sums
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.logs.data import LoggedData
 from manyarms.priors.latent import LatentPrior
 from manyarms.rewards.bayesian import (
     BeliefModel,
-    DirectFrequentist,
-    LinearModel,
-    belief_for,
     dm_bayes,
     dm_frequentist,
-    independent,
     learned_structure,
     pessimism_width,
     sdm,
     warm_start,
 )
+from manyarms.rewards.linear import DirectFrequentist, LinearModel
 from manyarms.worlds.latent import Latent
 from manyarms.worlds.logged import log_from, skewed_policy
 
@@ -142,8 +140,8 @@ def test_the_conditional_posterior_given_the_latent_vector(seed: int) -> None:
 @pytest.mark.parametrize("shared", [True, False])
 def test_the_suite_of_checks(shared: bool) -> None:
     prior = latent_prior(np.random.default_rng(0), 6, 3, 2, shared=shared)
-    checks.check_belief(lambda: belief_for(prior, ma.Linear(0.5)))
-    checks.check_agent(lambda seed: ma.Agent(belief_for(prior, ma.Linear(0.5)), ma.Thompson(), seed))
+    checks.check_belief(lambda: belief_of(prior, ma.Linear(0.5)))
+    checks.check_agent(lambda seed: ma.Agent(belief_of(prior, ma.Linear(0.5)), ma.Thompson(), seed))
 
 
 def in_chunks(log: LoggedData, cuts: list[int], order: Ints) -> Iterator[tuple[Array, Ints, Array]]:
@@ -157,8 +155,8 @@ def test_any_chunks_any_order_and_one_by_one_give_the_same_belief(seed: int, cut
     rng = np.random.default_rng(seed)
     prior = latent_prior(rng, 6, 3, 2, shared=False)
     log = random_log(rng, 50, 6, 3)
-    used = independent(prior) if known else prior
-    whole, chunked, online = (belief_for(used, ma.Linear(0.6)) for _ in range(3))
+    used = prior.marginal() if known else prior
+    whole, chunked, online = (belief_of(used, ma.Linear(0.6)) for _ in range(3))
     whole.fold([(log.contexts, log.actions, log.rewards)])
     chunked.fold(in_chunks(log, sorted(cuts), rng.permutation(50)))
     for x, a, r in zip(log.contexts, log.actions, log.rewards, strict=True):
@@ -191,7 +189,7 @@ def test_a_fold_of_many_new_actions_leaves_the_same_state_as_rows_do(kind: str, 
     prior = ma.MixedEffectPrior.isotropic(weights, d)
     log = random_log(rng, 30, K - 3, d)
     log = LoggedData(log.contexts, log.actions, log.rewards, K)
-    folded, rows = belief_for(prior, ma.Linear()), belief_for(prior, ma.Linear())
+    folded, rows = belief_of(prior, ma.Linear()), belief_of(prior, ma.Linear())
     folded.fold([(log.contexts, log.actions, log.rewards)])
     for a in np.unique(log.actions):  # the order in which a fold meets them
         for i in np.flatnonzero(log.actions == a):
@@ -213,9 +211,9 @@ def test_a_fold_of_many_new_actions_leaves_the_same_state_as_rows_do(kind: str, 
 def test_logistic_folds_to_the_solvers_tolerance(rng: np.random.Generator) -> None:
     prior, log = latent_prior(rng, 4, 2, 2), random_log(rng, 80, 4, 2, binary=True)
     whole = sdm(log, prior, ma.Logistic())
-    chunked = belief_for(prior, ma.Logistic())
+    chunked = belief_of(prior, ma.Logistic())
     chunked.fold(in_chunks(log, [10, 11, 60], rng.permutation(80)))
-    online = ma.Agent(belief_for(prior, ma.Logistic()), ma.Greedy(), 0)
+    online = ma.Agent(belief_of(prior, ma.Logistic()), ma.Greedy(), 0)
     for x, a, r in zip(log.contexts, log.actions, log.rewards, strict=True):
         online.observe(x, int(a), float(r))
     for other in (chunked, online.belief):
@@ -227,7 +225,7 @@ def test_logistic_folds_to_the_solvers_tolerance(rng: np.random.Generator) -> No
 def test_beliefs_with_their_own_way_of_learning_fold_chunk_by_chunk(rng: np.random.Generator) -> None:
     chain = ma.DiffusionPrior(6, 2, [0.5 * np.eye(2)], [1.0, 1.0], shared=False)
     log = random_log(rng, 40, 6, 2)
-    folded, observed = ma.belief_of(chain, ma.Linear()), ma.belief_of(chain, ma.Linear())
+    folded, observed = belief_of(chain, ma.Linear()), belief_of(chain, ma.Linear())
     folded.fold(in_chunks(log, [20], np.arange(40)))
     observed.observe(log.contexts, log.actions, log.rewards)
     offer = folded.catalogue.offer()
@@ -237,7 +235,7 @@ def test_beliefs_with_their_own_way_of_learning_fold_chunk_by_chunk(rng: np.rand
 
 
 def test_an_error_on_the_way_leaves_a_linear_belief_unchanged(rng: np.random.Generator) -> None:
-    belief = belief_for(latent_prior(rng, 4, 2, 2), ma.Linear())
+    belief = belief_of(latent_prior(rng, 4, 2, 2), ma.Linear())
     before = {name: array.copy() for name, array in belief.arrays().items()}
     log = random_log(rng, 10, 4, 2)
 
@@ -348,9 +346,9 @@ def test_dm_bayes_forgets_correlations_and_nothing_else(rng: np.random.Generator
     gap = covariance - sdm(log, prior, ma.Linear(0.5)).posterior()[1]
     assert np.linalg.eigvalsh(gap).min() > -1e-10
     hierarchical = ma.HierarchicalPrior(4, np.zeros(2), np.eye(2), 2 * np.eye(2))
-    np.testing.assert_allclose(independent(hierarchical).covariance, 3 * np.eye(2))
+    np.testing.assert_allclose(hierarchical.marginal().covariance, 3 * np.eye(2))
     with pytest.raises(InvalidInput):
-        independent("prior")  # type: ignore[arg-type]
+        dm_bayes(log, "prior", ma.Linear())  # type: ignore[arg-type]
 
 
 def test_a_mixed_effect_prior_is_a_latent_prior(rng: np.random.Generator) -> None:
@@ -369,7 +367,7 @@ def test_a_warm_start_goes_on_from_the_log(rng: np.random.Generator, tmp_path: P
     prior, log = latent_prior(rng, 8, 3, 2), random_log(rng, 60, 8, 3)
     model = sdm(log, prior)
     agent, direct = model.agent(seed=4), warm_start(log, prior, seed=4)
-    cold = ma.Agent(belief_for(prior, ma.Linear()), ma.Thompson(), 4)
+    cold = ma.Agent(belief_of(prior, ma.Linear()), ma.Thompson(), 4)
     cold.observe(log.contexts, log.actions, log.rewards)
     X = rng.uniform(-1, 1, (20, 3))
     expected = cold.decide(X)

@@ -7,9 +7,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from manyarms._base.best_action import BestAction
 from manyarms.errors import InvalidInput, UnknownAction
-from manyarms.worlds import MixedEffect, RewardModel
-from manyarms.worlds.best import BestAction
+from manyarms.worlds import MixedEffect, RewardDistribution
 
 KINDS = ("linear", "logistic", "poisson")
 
@@ -170,8 +170,8 @@ def test_bad_decisions_are_refused_by_name() -> None:
 
 def test_reward_laws_are_checked() -> None:
     with pytest.raises(InvalidInput, match="reward"):
-        RewardModel("gamma")  # type: ignore[arg-type]
+        RewardDistribution("gamma")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="noise"):
-        RewardModel("linear", 0.0)
+        RewardDistribution("linear", 0.0)
     with pytest.raises(InvalidInput, match="Poisson mean"):
-        RewardModel("poisson").draw(np.array([1e30]), np.random.default_rng(0))
+        RewardDistribution("poisson").draw(np.array([1e30]), np.random.default_rng(0))

@@ -9,6 +9,7 @@ import numpy as np
 
 from manyarms._base.typing import AnyArray, Array, Ints
 
+GATHERED = 1 << 22  # numbers in a block of gathered rows
 ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
 
@@ -121,6 +122,16 @@ def factor_from_precision(precision: Array) -> Array:
     lower = np.linalg.cholesky(precision)
     eye = np.broadcast_to(np.eye(precision.shape[-1]), precision.shape)
     return cast(Array, np.swapaxes(np.linalg.solve(lower, eye), -1, -2))
+
+
+def inner_products_at(x: AnyArray, rows: AnyArray, ids: Ints) -> AnyArray:
+    """(b, m): x_i . rows[ids_ij] for x (b, d), rows (K, d) and ids (b, m), in blocks of gathered rows."""
+    out = np.empty(ids.shape, dtype=rows.dtype)
+    step = max(1, GATHERED // max(1, ids.shape[1] * rows.shape[1]))
+    for start in range(0, len(x), step):
+        part = slice(start, start + step)
+        np.einsum("bd,bmd->bm", x[part], rows[ids[part]], out=out[part])
+    return out
 
 
 def first_rows(labels: AnyArray) -> Ints:

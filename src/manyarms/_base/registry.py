@@ -58,6 +58,15 @@ class Registry(Mapping[str, Part], Generic[Part]):
             raise InvalidInput(self.kind, repr(name), f"one of {', '.join(self._parts)}{hint}")
         return self._parts[name]
 
+    def name_of(self, part: Part) -> str:
+        """The name under which a part was entered: what is saved of it, and what restores it."""
+        for name, known in self._parts.items():
+            if known is part:
+                return name
+        raise InvalidInput(
+            self.kind, ".".join(_path(part)), f"a registered {self.kind}, which has a name to be saved by"
+        )
+
     def __contains__(self, name: object) -> bool:
         self._load()
         return name in self._parts or name in self._aliases

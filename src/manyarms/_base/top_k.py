@@ -1,12 +1,19 @@
-"""The k largest of many scores that come in blocks, exactly, with ties going to the lowest id."""
+"""The k largest of many scores, exactly, with ties going to the lowest id: in blocks, by inner product, or of one query."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from manyarms._base.typing import Array, Ints
+from manyarms._base.typing import AnyArray, Array, Ints
+
+QUERIES, ACTIONS = 256, 2048  # in a block: 4 MB of float64 scores, near the second-level cache
+ONE_QUERY = 1 << 17  # scores in a block of a single query: they are still in the cache when they are compared
+GROUPS = 1000  # least number of strided groups whose maxima give a threshold
+
+Mask = Callable[[AnyArray, int], None]
+"""Puts -inf where scores (b, m) of the actions first, ..., first + m - 1 are excluded: mask(scores, first)."""
 
 
 def top_k(blocks: Iterable[Array], k: int) -> tuple[Ints, Array]:
@@ -37,7 +44,7 @@ def top_k(blocks: Iterable[Array], k: int) -> tuple[Ints, Array]:
 
 
 def _merge(best: Array, ids: Ints, block: Array, first: int) -> None:
-    """In place: the best k of what was kept and of a new block; its columns have higher ids than all kept ones."""
+    """In place: the best k of those so far and of a new block, whose columns have higher ids."""
     k = best.shape[1]
     # numpy finds the few that are left six times as fast along one axis as along two
     hits = np.flatnonzero(block > best.min(axis=1)[:, None])
@@ -58,7 +65,7 @@ def _merge(best: Array, ids: Ints, block: Array, first: int) -> None:
     above = scores > limit
     ties = scores == limit
     room = k - above.sum(axis=1, keepdims=True)
-    # kept columns come in no order, so ties are ranked by id; nearly always there is room for all of them
+    # the columns so far come in no order, so ties are ranked by id; nearly always there is room for all of them
     crowded = np.flatnonzero(ties.sum(axis=1) > room[:, 0])
     for row in crowded:
         columns = np.flatnonzero(ties[row])
@@ -68,4 +75,81 @@ def _merge(best: Array, ids: Ints, block: Array, first: int) -> None:
     ids[touched] = owners[keep].reshape(-1, k)
 
 
-__all__ = ["top_k"]
+def scored_top_k(queries: AnyArray, actions: int, k: int, scores: Callable[[AnyArray, slice], AnyArray]) -> Ints:
+    """Ids (n, k) of the best of K actions for queries (n, l) by any score, in blocks of queries and actions."""
+    ids = np.empty((len(queries), k), dtype=np.int64)
+    for start in range(0, len(queries), QUERIES):
+        rows = queries[start : start + QUERIES]
+        blocks = (scores(rows, slice(first, first + ACTIONS)) for first in range(0, actions, ACTIONS))
+        ids[start : start + QUERIES] = top_k(blocks, k)[0]
+    return ids
+
+
+def inner_product_top_k(
+    queries: AnyArray, actions: AnyArray, k: int, mask: Mask | None = None, width: int = ACTIONS
+) -> tuple[Ints, AnyArray]:
+    """Ids (n, k) and inner products (n, k) of the best actions (K, l) for queries (n, l), `width` actions at a time."""
+    ids = np.empty((len(queries), k), dtype=np.int64)
+    scores = np.empty((len(queries), k), dtype=actions.dtype)
+    for start in range(0, len(queries), QUERIES):
+        part = slice(start, start + QUERIES)
+        ids[part], scores[part] = top_k(_products(queries[part], actions, mask, width), k)
+    return ids, scores
+
+
+def _products(queries: AnyArray, actions: AnyArray, mask: Mask | None, width: int) -> Iterable[AnyArray]:
+    room = np.empty((len(queries), min(width, len(actions))), dtype=actions.dtype)
+    for first in range(0, len(actions), width):
+        rows = actions[first : first + width]
+        scores = np.matmul(queries, rows.T, out=room[:, : len(rows)])
+        if mask is not None:
+            mask(scores, first)
+        yield scores
+
+
+def one_query_top_k(query: AnyArray, actions: AnyArray, k: int, mask: Mask | None = None) -> tuple[Ints, AnyArray]:
+    """Ids (k,) and inner products (k,) for one query (l,): one matrix-vector product and little else.
+
+    The maxima of strided groups of actions give a threshold that at least k scores reach, and only the few that reach it are
+    sorted. Groups of neighbours would do badly where actions lie in order of popularity.
+    """
+    room = np.empty(min(ONE_QUERY, len(actions)), dtype=actions.dtype)
+    limit = -np.inf  # at least k scores reach it
+    ids, values = [], []
+    for first in range(0, len(actions), len(room)):
+        rows = actions[first : first + len(room)]
+        scores = np.matmul(rows, query, out=room[: len(rows)])
+        if mask is not None:
+            mask(scores[None], first)
+        above = np.flatnonzero(scores >= limit) if first else None
+        if above is None or len(above) > 8 * k:  # the first block, or one that is better than all before
+            limit = max(limit, _threshold(scores, k))
+            above = np.flatnonzero(scores >= limit)
+        ids.append(above + first)
+        values.append(scores[above])
+    return _largest(np.concatenate(ids), np.concatenate(values), k)
+
+
+def _threshold(scores: AnyArray, k: int) -> float:
+    """A number that at least k of the scores (m,) reach, and few more; -inf where there are too few to find one."""
+    groups = max(GROUPS, 10 * k)
+    deep = len(scores) // groups
+    if deep < 2:
+        return -np.inf
+    # group j has the scores j, j + groups, j + 2 groups, ...: the k largest maxima are k scores
+    maxima = scores[: deep * groups].reshape(deep, groups).max(axis=0)
+    return float(np.partition(maxima, groups - k)[groups - k])
+
+
+def _largest(ids: Ints, values: AnyArray, k: int) -> tuple[Ints, AnyArray]:
+    """The k largest of values (m,) with rising ids, falling, ties to the lowest id."""
+    if len(values) > 4 * k:  # many ties, or too few actions for a threshold
+        limit = np.partition(values, len(values) - k)[len(values) - k]
+        keep = values > limit
+        keep[np.flatnonzero(values == limit)[: k - int(keep.sum())]] = True
+        ids, values = ids[keep], values[keep]
+    order = np.argsort(-values, kind="stable")[:k]
+    return ids[order], values[order]
+
+
+__all__ = ["ACTIONS", "QUERIES", "Mask", "inner_product_top_k", "one_query_top_k", "scored_top_k", "top_k"]

@@ -100,6 +100,22 @@ def covariance(name: str, value: npt.ArrayLike, dim: int | None = None) -> Array
     return array
 
 
+def one_covariance(name: str, value: npt.ArrayLike, dim: int) -> Array:
+    """One symmetric positive definite matrix (d, d)."""
+    matrix = covariance(name, value, dim)
+    if matrix.ndim != 2:
+        raise InvalidInput(name, f"shape {matrix.shape}", f"one matrix of shape ({dim}, {dim})")
+    return matrix
+
+
+def action_covariance(name: str, value: npt.ArrayLike, dim: int, actions: int) -> Array:
+    """A covariance (d, d) that all actions share, or one for each of them (K, d, d)."""
+    array = covariance(name, value, dim)
+    if array.ndim == 3 and len(array) != actions:
+        raise InvalidInput(name, f"{len(array)} matrices", f"one matrix, or one for each of the {actions} actions")
+    return array
+
+
 def seeded(seed: int | np.random.Generator | None) -> np.random.Generator:
     """A generator from a seed, a generator, or fresh entropy."""
     if isinstance(seed, np.random.Generator):

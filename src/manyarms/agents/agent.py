@@ -63,8 +63,8 @@ class Agent:
         generator = self.rng if rng is None else validate.seeded(rng)
         picks = self.decision.pick(self.belief, X, offer, number, generator)
         if single and k is None:
-            return int(self.decision.settle(offer, picks[0], generator)[0])
-        ids = np.array([self.decision.settle(offer, pick, generator) for pick in picks])
+            return int(picks[0].actions(offer, generator)[0])
+        ids = np.array([pick.actions(offer, generator) for pick in picks])
         if k is None:
             ids = ids[:, 0]
         return cast(Ints, ids[0]) if single else ids
@@ -174,16 +174,16 @@ class Agent:
 
     def save(self, folder: str | Path) -> None:
         """Write the whole agent to a folder; the next decision after loading is the same to the last bit."""
-        spec = {
+        spec: dict[str, storage.JSON] = {
             "name": self.name,
             "belief": self.belief.spec(),
             "decision": {"kind": self.decision.kind, **self.decision.options()},
             "generator": _plain(self.rng.bit_generator.state),
         }
-        storage.save(folder, "agent", cast("dict[str, storage.JSON]", spec), self.belief.arrays())
+        storage.save(folder, "agent", spec, self.belief.arrays())
 
 
-def _plain(state: object) -> object:
+def _plain(state: object) -> storage.JSON:
     """A bit generator's state with lists in place of arrays."""
     if isinstance(state, Mapping):
         return {name: _plain(value) for name, value in state.items()}
@@ -194,12 +194,13 @@ def load(folder: str | Path) -> Agent:
     """The agent that was saved in a folder."""
     spec, arrays = storage.load(folder, "agent")
     try:
-        decision_spec = dict(cast("dict[str, object]", spec["decision"]))
-        belief = restore_belief(cast("dict[str, object]", spec["belief"]), arrays)
-        decision = restore_decision(str(decision_spec.pop("kind")), decision_spec)
-        state = cast("dict[str, object]", spec["generator"])
+        state = spec["generator"]
         generator = np.random.Generator(getattr(np.random, str(state["bit_generator"]))())
         generator.bit_generator.state = state
+        belief, decision = restore_belief(spec["belief"], arrays), restore_decision(spec["decision"])
         return Agent(belief, decision, generator, str(spec["name"]))
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
         raise StorageError(f"{folder}: the saved agent is incomplete or inconsistent ({error!r})") from error
+
+
+__all__ = ["Agent", "Seed", "load"]

@@ -19,77 +19,14 @@ import numpy as np
 
 from manyarms._base import validate
 from manyarms.agents.agent import Agent, Seed
-from manyarms.agents.decisions import UCB, Decision, EpsilonGreedy, Greedy, Thompson, Uniform
-from manyarms.beliefs import (
-    Belief,
-    ChainRoot,
-    Common,
-    FactoredRoot,
-    GaussianRoot,
-    Identity,
-    JointBelief,
-    KnownRoot,
-    Leaves,
-    Likelihood,
-    Linear,
-    Logistic,
-    Matrices,
-    OwnChains,
-    Root,
-    Weights,
-)
+from manyarms.agents.decisions import UCB, EpsilonGreedy, Greedy, Thompson, Uniform
+from manyarms.beliefs import Belief, Likelihood, Linear, Logistic, belief_of, independent_belief_of, joint_belief_of
+from manyarms.beliefs.from_prior import marginal_of
 from manyarms.beliefs.joint import FeatureMap
 from manyarms.errors import InvalidInput
+from manyarms.priors.base import ParameterPrior
 from manyarms.priors.diffusion import DiffusionPrior, TwoLevelPrior
-from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior, MixedEffectPrior, Prior
-
-AnyPrior = Prior | TwoLevelPrior | DiffusionPrior
-
-
-def belief_of(
-    prior: AnyPrior, likelihood: Likelihood, factored: bool | str = False, approximation: str = "thesis"
-) -> Belief:
-    """The belief that a prior and a likelihood make."""
-    if isinstance(prior, MixedEffectPrior):
-        mean, covariance = prior.effect_mean.ravel(), prior.effect_covariance
-        root: Root = GaussianRoot(mean, covariance)
-        if factored:
-            rule = "mean-field" if factored is True else str(factored)
-            root = FactoredRoot(mean, covariance, prior.effects, rule)
-        return Belief(root, Leaves(Weights(prior.weights), prior.action_covariance), likelihood)
-    if isinstance(prior, HierarchicalPrior):
-        leaves = Leaves(Identity(), prior.action_covariance, prior.actions)
-        return Belief(GaussianRoot(prior.mean, prior.covariance), leaves, likelihood)
-    if isinstance(prior, ActionPrior):
-        if prior.mean.ndim == 1:
-            return Belief(KnownRoot(prior.mean), Leaves(Identity(), prior.covariance, prior.actions), likelihood)
-        # a mean of its own for every action: W_a is that mean as a column, on a root that is known to be 1
-        return Belief(KnownRoot(np.ones(1)), Leaves(Matrices(prior.mean[:, :, None]), prior.covariance), likelihood)
-    if isinstance(prior, TwoLevelPrior):
-        leaves = Leaves(Common(prior.matrix), prior.action_covariance, prior.actions)
-        return Belief(GaussianRoot(np.zeros(len(prior.covariance)), prior.covariance), leaves, likelihood)
-    if isinstance(prior, DiffusionPrior):
-        if not prior.shared:
-            return OwnChains(prior, likelihood, approximation)
-        leaves = Leaves(Identity(), prior.covariances[0], prior.actions)
-        return Belief(ChainRoot(prior, approximation), leaves, likelihood)
-    kinds = "an ActionPrior, a HierarchicalPrior, a MixedEffectPrior, a TwoLevelPrior or a DiffusionPrior"
-    raise InvalidInput("prior", validate.describe(prior), kinds)
-
-
-def _independent(prior: AnyPrior) -> ActionPrior:
-    """A prior over independent actions; mixed effects are integrated out action by action (thesis, line 1236)."""
-    if isinstance(prior, MixedEffectPrior | DiffusionPrior):
-        return prior.marginal()
-    if isinstance(prior, HierarchicalPrior):
-        return ActionPrior(prior.actions, prior.mean, prior.covariance + prior.action_covariance)
-    if not isinstance(prior, ActionPrior):
-        raise InvalidInput("prior", validate.describe(prior), "an ActionPrior, or a prior that can be marginalised")
-    return prior
-
-
-def _agent(name: str, prior: AnyPrior, likelihood: Likelihood, decision: Decision, seed: Seed) -> Agent:
-    return Agent(belief_of(_independent(prior), likelihood), decision, seed, name)
+from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior, MixedEffectPrior
 
 
 def meTS(
@@ -102,9 +39,9 @@ def meTS(
     """
     if not isinstance(prior, MixedEffectPrior):
         raise InvalidInput("prior", validate.describe(prior), "a MixedEffectPrior")
-    kind = "Lin" if isinstance(likelihood, Linear) else "GLM"
-    name = f"meTS-{kind}" + ("" if not factored else "-Fb" if factored == "blockwise" else "-Fa")
-    return Agent(belief_of(prior, likelihood, factored), Thompson(), seed, name)
+    belief = belief_of(prior, likelihood, factored=factored)
+    name = "meTS-Lin" if belief.likelihood.exact else "meTS-GLM"
+    return Agent(belief, Thompson(), seed, name + ("" if not factored else "-Fb" if factored == "blockwise" else "-Fa"))
 
 
 def HierTS(
@@ -133,9 +70,9 @@ def dTS(
     """
     if not isinstance(prior, DiffusionPrior):
         raise InvalidInput("prior", validate.describe(prior), "a DiffusionPrior")
-    links = "L" if prior.matrices is not None else "N"
-    name = f"dTS-{links}{'L' if isinstance(likelihood, Linear) else 'N'}"
-    return Agent(belief_of(prior, likelihood, approximation=approximation), Thompson(), seed, name)
+    belief = belief_of(prior, likelihood, approximation=approximation)
+    links, rewards = ("L" if linear else "N" for linear in (prior.matrices is not None, belief.likelihood.exact))
+    return Agent(belief, Thompson(), seed, f"dTS-{links}{rewards}")
 
 
 def jointTS(
@@ -153,35 +90,32 @@ def jointTS(
     A context is the (K, d) matrix of the actions' features, or of `context_shape` where a `feature_map` turns it into one.
     The prior is that of the one parameter: a diffusion gives dTS's joint variant, the others LinTS and HierTS.
     """
-    inner = belief_of(prior, likelihood, approximation=approximation)
-    if isinstance(inner, OwnChains):  # one action: a chain of its own is a shared one
-        inner = belief_of(prior.with_actions(1, shared=True), likelihood, approximation=approximation)  # type: ignore[union-attr]
-    if not inner.leaves.shared:
-        raise InvalidInput("prior", "one covariance per action", "the prior of a single parameter")
-    belief = JointBelief(
-        inner.root, inner.leaves.mixing, inner.leaves.covariance, likelihood, actions, feature_map, context_shape
+    belief = joint_belief_of(
+        prior, actions, likelihood, feature_map=feature_map, context_shape=context_shape, approximation=approximation
     )
     return Agent(belief, Thompson(), seed, "jointTS")
 
 
-def _must_be_linear(name: str, likelihood: Likelihood, instead: str) -> None:
-    if not isinstance(likelihood, Linear):
+def _linear_belief(name: str, prior: ParameterPrior, likelihood: Likelihood, instead: str) -> Belief:
+    """The belief of independent actions, refused unless rewards are linear."""
+    belief = independent_belief_of(prior, likelihood)
+    if not belief.likelihood.exact:
         raise InvalidInput("likelihood", validate.describe(likelihood), f"Linear() for {name}; {instead} takes others")
+    return belief
 
 
-def LinTS(prior: AnyPrior, likelihood: Likelihood = Linear(), *, seed: Seed = None) -> Agent:
+def LinTS(prior: ParameterPrior, likelihood: Likelihood = Linear(), *, seed: Seed = None) -> Agent:
     """Thompson sampling with independent linear actions. A structured prior is marginalised action by action."""
-    _must_be_linear("LinTS", likelihood, "GLMTS")
-    return _agent("LinTS", prior, likelihood, Thompson(), seed)
+    return Agent(_linear_belief("LinTS", prior, likelihood, "GLMTS"), Thompson(), seed, "LinTS")
 
 
-def GLMTS(prior: AnyPrior, likelihood: Likelihood = Logistic(), *, seed: Seed = None) -> Agent:
+def GLMTS(prior: ParameterPrior, likelihood: Likelihood = Logistic(), *, seed: Seed = None) -> Agent:
     """Thompson sampling with independent actions and a generalised linear reward (Laplace approximation)."""
-    return _agent("GLM-TS", prior, likelihood, Thompson(), seed)
+    return Agent(independent_belief_of(prior, likelihood), Thompson(), seed, "GLM-TS")
 
 
 def LinUCB(
-    prior: AnyPrior,
+    prior: ParameterPrior,
     likelihood: Linear = Linear(),
     *,
     horizon: int = 10_000,
@@ -195,15 +129,15 @@ def LinUCB(
     sqrt(lambda d) + sqrt(d log((1 + n l^2 / (lambda sigma^2)) n)), with lambda the largest mean prior precision and
     l = `context_norm` the largest norm of a context (default sqrt(d), contexts in [-1, 1]^d).
     """
-    _must_be_linear("LinUCB", likelihood, "UCBGLM")
-    independent = _independent(prior)
+    independent = marginal_of(prior)
+    belief = _linear_belief("LinUCB", independent, likelihood, "UCBGLM")
     if width is None:
-        n, d = validate.count("horizon", horizon), independent.dim
+        n, d = validate.count("horizon", horizon), belief.dim
         norm = math.sqrt(d) if context_norm is None else validate.positive("context_norm", context_norm)
         precisions = np.linalg.inv(independent.covariance)
         lam = float(np.trace(precisions, axis1=-2, axis2=-1).max()) / d
-        width = math.sqrt(lam * d) + math.sqrt(d * math.log((1 + n * norm**2 / (lam * likelihood.variance)) * n))
-    return _agent("LinUCB", independent, likelihood, UCB(width), seed)
+        width = math.sqrt(lam * d) + math.sqrt(d * math.log((1 + n * norm**2 / (lam * likelihood.noise_variance)) * n))
+    return Agent(belief, UCB(width), seed, "LinUCB")
 
 
 def _glm_width(dim: int, horizon: int) -> float:
@@ -213,7 +147,7 @@ def _glm_width(dim: int, horizon: int) -> float:
 
 
 def UCBGLM(
-    prior: AnyPrior,
+    prior: ParameterPrior,
     likelihood: Likelihood = Logistic(),
     *,
     horizon: int = 10_000,
@@ -221,13 +155,12 @@ def UCBGLM(
     seed: Seed = None,
 ) -> Agent:
     """Optimism with a generalised linear reward, on the scale of x^T theta (after Li et al., 2017)."""
-    independent = _independent(prior)
-    width = _glm_width(independent.dim, horizon) if width is None else width
-    return _agent("UCB-GLM", independent, likelihood, UCB(width), seed)
+    belief = independent_belief_of(prior, likelihood)
+    return Agent(belief, UCB(_glm_width(belief.dim, horizon) if width is None else width), seed, "UCB-GLM")
 
 
 def GLMUCB(
-    prior: AnyPrior,
+    prior: ParameterPrior,
     likelihood: Likelihood = Logistic(),
     *,
     horizon: int = 10_000,
@@ -235,18 +168,19 @@ def GLMUCB(
     seed: Seed = None,
 ) -> Agent:
     """Optimism with a generalised linear reward, on the scale of rewards (after Filippi et al., 2010)."""
-    independent = _independent(prior)
-    width = _glm_width(independent.dim, horizon) if width is None else width
-    return _agent("GLM-UCB", independent, likelihood, UCB(width, on_mean=True), seed)
+    belief = independent_belief_of(prior, likelihood)
+    return Agent(
+        belief, UCB(_glm_width(belief.dim, horizon) if width is None else width, on_mean=True), seed, "GLM-UCB"
+    )
 
 
-def GreedyAgent(prior: AnyPrior, likelihood: Likelihood = Linear(), *, seed: Seed = None) -> Agent:
+def GreedyAgent(prior: ParameterPrior, likelihood: Likelihood = Linear(), *, seed: Seed = None) -> Agent:
     """Always the largest posterior mean, with any prior."""
     return Agent(belief_of(prior, likelihood), Greedy(), seed, "Greedy")
 
 
 def EpsilonGreedyAgent(
-    prior: AnyPrior, likelihood: Likelihood = Linear(), *, epsilon: float = 0.1, seed: Seed = None
+    prior: ParameterPrior, likelihood: Likelihood = Linear(), *, epsilon: float = 0.1, seed: Seed = None
 ) -> Agent:
     """Greedy, but with probability epsilon any action."""
     return Agent(belief_of(prior, likelihood), EpsilonGreedy(epsilon), seed, "epsilon-greedy")
@@ -257,3 +191,19 @@ def UniformAgent(actions: int, dim: int, *, seed: Seed = None) -> Agent:
     dim = validate.count("dim", dim)
     prior = ActionPrior(actions, np.zeros(dim), np.eye(dim))
     return Agent(belief_of(prior, Linear()), Uniform(), seed, "Uniform")
+
+
+__all__ = [
+    "GLMTS",
+    "GLMUCB",
+    "UCBGLM",
+    "EpsilonGreedyAgent",
+    "GreedyAgent",
+    "HierTS",
+    "LinTS",
+    "LinUCB",
+    "UniformAgent",
+    "dTS",
+    "jointTS",
+    "meTS",
+]

@@ -1,32 +1,41 @@
-"""Beliefs: what is known about rewards. A root, leaves on it, and a likelihood make one."""
+"""Beliefs: what is known about rewards. A root, leaves on it, and a likelihood make one; `belief_of` makes one from a prior."""
 
-from manyarms.beliefs.belief import Belief
+from manyarms.beliefs.belief import BELIEFS, Belief, restore_belief
 from manyarms.beliefs.chain_root import ChainRoot
+from manyarms.beliefs.from_prior import belief_of, independent_belief_of, joint_belief_of
+from manyarms.beliefs.independent_chains import IndependentChains
 from manyarms.beliefs.joint import JointBelief
 from manyarms.beliefs.leaves import Leaves
-from manyarms.beliefs.likelihoods import Likelihood, Linear, Logistic, Poisson
-from manyarms.beliefs.mixing import Common, Identity, Matrices, Weights
-from manyarms.beliefs.own_chains import OwnChains
-from manyarms.beliefs.restore import restore_belief
-from manyarms.beliefs.roots import FactoredRoot, GaussianRoot, KnownRoot, Root
+from manyarms.beliefs.likelihoods import LIKELIHOODS, GeneralisedLinear, Likelihood, Linear, Logistic, Poisson
+from manyarms.beliefs.mixing import MIXINGS, CommonMixing, IdentityMixing, Mixing, MixingMatrices, MixingWeights
+from manyarms.beliefs.roots import ROOTS, FactoredRoot, GaussianRoot, KnownRoot, Root
 
 __all__ = [
+    "BELIEFS",
+    "LIKELIHOODS",
+    "MIXINGS",
+    "ROOTS",
     "Belief",
     "ChainRoot",
-    "Common",
+    "CommonMixing",
     "FactoredRoot",
     "GaussianRoot",
-    "Identity",
+    "GeneralisedLinear",
+    "IdentityMixing",
+    "IndependentChains",
     "JointBelief",
     "KnownRoot",
     "Leaves",
     "Likelihood",
     "Linear",
     "Logistic",
-    "Matrices",
-    "OwnChains",
+    "Mixing",
+    "MixingMatrices",
+    "MixingWeights",
     "Poisson",
     "Root",
-    "Weights",
+    "belief_of",
+    "independent_belief_of",
+    "joint_belief_of",
     "restore_belief",
 ]

@@ -8,28 +8,35 @@ It learns rows, and answers what decisions ask: conditional scores given a draw 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import linalg, validate
+from manyarms._base.nested import prefixed, under
+from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.beliefs.actions.catalogue import Catalogue, Offer
-from manyarms.beliefs.actions.unplayed import Unplayed
-from manyarms.beliefs.fold import PRODUCTS_AT_A_TIME, Sums, start_all
-from manyarms.beliefs.growing import Growing
+from manyarms.beliefs.actions.unplayed_scores import UnplayedScores
+from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.leaves import Leaves
-from manyarms.beliefs.likelihoods import Likelihood, Linear
-from manyarms.beliefs.roots import Root
+from manyarms.beliefs.likelihoods.base import LIKELIHOODS, Likelihood, restore_likelihood
+from manyarms.beliefs.roots import Root, restore_root
+from manyarms.beliefs.sums import PRODUCTS_AT_A_TIME, Sums
 from manyarms.errors import InvalidInput
 
-Rows = tuple[Array, Ints, Array]  # contexts (n, d), actions (n,), rewards (n,)
+Rounds = tuple[Array, Ints, Array]  # contexts (n, d), actions (n,), rewards (n,)
+
+BELIEFS: Registry[type[Belief]] = Registry("belief", package="manyarms.beliefs", group="manyarms.beliefs")
 
 
+@BELIEFS.register("two-level")
 class Belief:
     """What is known about the rewards of every action."""
 
-    kind = "two-level"
+    per_action: ClassVar[bool] = True
+    """Every action has a parameter of its own."""
 
     def __init__(self, root: Root, leaves: Leaves, likelihood: Likelihood) -> None:
         if root.dim != leaves.root_dim:
@@ -37,13 +44,20 @@ class Belief:
                 "root", f"a root of length {root.dim}", f"length {leaves.root_dim}, what the leaves hang on"
             )
         if not isinstance(likelihood, Likelihood):
-            raise InvalidInput("likelihood", validate.describe(likelihood), "Linear(noise), Logistic() or Poisson()")
+            names = ", ".join(part.__name__ for part in LIKELIHOODS.values())
+            raise InvalidInput("likelihood", validate.describe(likelihood), f"a likelihood ({names})")
         self.root = root
         self.leaves = leaves
         self.likelihood = likelihood
-        self.unplayed = Unplayed(leaves)
-        self._rows: list[tuple[Growing, Growing]] = []  # a GLM leaf is refitted from its own rows: (X, r) by slot
-        self._modes = Growing((leaves.dim,))  # where its last fit ended, the next one's warm start
+        self.unplayed = UnplayedScores(leaves)
+        # a leaf whose likelihood is not exact is refitted from its own rows: (X, r) by slot
+        self._rows: list[tuple[GrowableArray, GrowableArray]] = []
+        self._modes = GrowableArray((leaves.dim,))  # where its last fit ended, the next one's warm start
+
+    @property
+    def kind(self) -> str:
+        """The name it is registered and saved under."""
+        return BELIEFS.name_of(type(self))
 
     @property
     def dim(self) -> int:
@@ -68,39 +82,38 @@ class Belief:
 
     def observe(self, X: Array, actions: Ints, rewards: Array) -> None:
         """Learn checked rows: contexts (n, d), actions (n,), rewards (n,)."""
-        if not isinstance(self.likelihood, Linear):
-            self._observe_glm(X, actions, rewards)
-            return
+        noise_variance = self.likelihood.noise_variance
+        if noise_variance is None:
+            self._refit(self._append(X, actions, rewards))
         # a row costs a few d^2, folding an action a few d^3: with one row, or few rows of long contexts, rows are cheaper
-        if len(actions) == 1 or 16 * len(actions) <= self.dim * len(np.unique(actions)):
+        elif len(actions) == 1 or 16 * len(actions) <= self.dim * len(np.unique(actions)):
             for x, action, reward in zip(X, actions.tolist(), rewards.tolist(), strict=True):
-                seen = self.leaves.observe_row(action, x, reward, self.likelihood.variance, self.known)
+                seen = self.leaves.observe_row(action, x, reward, noise_variance, self.known)
                 if seen is not None:
                     self.root.observe(*seen)
         else:
-            self._fold([(X, actions, rewards)], self.likelihood.variance)
+            self._fold_sums([(X, actions, rewards)], noise_variance)
 
-    def fold(self, chunks: Iterable[Rows]) -> None:
+    def fold(self, chunks: Iterable[Rounds]) -> None:
         """Learn checked rows that come in chunks (X, actions, rewards), as `observe` of all of them at once would.
 
         Sums are taken over all chunks first, and then each action is updated once: a log of any length costs its sums and one
-        update of each action in it. A GLM keeps the rows and fits each action once, at the end.
+        update of each action in it. Where the likelihood is not exact, the rows are stored and each action is fitted once, at
+        the end.
         """
-        if type(self).observe is not Belief.observe:  # it learns in a way of its own, so it does that chunk by chunk
-            for X, actions, rewards in chunks:
-                self.observe(X, actions, rewards)
-        elif isinstance(self.likelihood, Linear):
-            self._fold(chunks, self.likelihood.variance)
-        else:
-            touched = [self._keep(*rows) for rows in chunks]
+        noise_variance = self.likelihood.noise_variance
+        if noise_variance is None:
+            touched = [self._append(*rows) for rows in chunks]
             self._refit(np.unique(np.concatenate(touched)) if touched else np.empty(0, dtype=np.int64))
+        else:
+            self._fold_sums(chunks, noise_variance)
 
-    def _fold(self, chunks: Iterable[Rows], noise_variance: float) -> None:
+    def _fold_sums(self, chunks: Iterable[Rounds], noise_variance: float) -> None:
         """Linear rows: sums of x x^T and r x by action, then one update of each action touched."""
         sums = Sums(self.dim)
         for X, actions, rewards in chunks:
             sums.add(X, actions, rewards, PRODUCTS_AT_A_TIME)
-        slots = start_all(self.leaves, sums.ids, self.known)
+        slots = self.leaves.slots(sums.ids, self.known)
         self.leaves.counts.rows[slots] += sums.counts
         for start in range(0, len(slots), self.leaves.chunk):
             some = slice(start, start + self.leaves.chunk)
@@ -109,16 +122,12 @@ class Belief:
             B = sums.B[some] / noise_variance + self.leaves.B.rows[where]
             self._replace(where, G, B)
 
-    def _observe_glm(self, X: Array, actions: Ints, rewards: Array) -> None:
-        """Append the rows, then refit the actions touched: G and B = G mu of the likelihood's Gaussian approximation."""
-        self._refit(self._keep(X, actions, rewards))
-
-    def _keep(self, X: Array, actions: Ints, rewards: Array) -> Ints:
-        """Append the rows of a GLM to those of their actions; the slots touched."""
+    def _append(self, X: Array, actions: Ints, rewards: Array) -> Ints:
+        """Append rows to those of their actions; the slots touched."""
         touched, inverse = np.unique(actions, return_inverse=True)
-        slots = start_all(self.leaves, touched, self.known)
+        slots = self.leaves.slots(touched, self.known)
         while len(self._rows) < len(self.leaves.counts):
-            self._rows.append((Growing((self.dim,)), Growing(())))
+            self._rows.append((GrowableArray((self.dim,)), GrowableArray(())))
             self._modes.append(0.0)
         order = np.argsort(inverse, kind="stable")
         parts = np.split(order, linalg.first_rows(inverse[order])[1:])
@@ -130,12 +139,12 @@ class Belief:
         return slots
 
     def _refit(self, slots: Ints) -> None:
-        likelihood, pack = self.likelihood, self.leaves.packing
-        assert not isinstance(likelihood, Linear)
+        """G and B = G mu of the Gaussian approximation, from all rows of each of these slots."""
+        pack = self.leaves.packing
         G, B = np.empty((len(slots), pack.size)), np.empty((len(slots), self.dim))
         for i, slot in enumerate(slots.tolist()):
             contexts, seen = self._rows[slot]
-            mode, curvature = likelihood.fit(contexts.rows, seen.rows, self._modes.rows[slot].copy())
+            mode, curvature = self.likelihood.fit(contexts.rows, seen.rows, self._modes.rows[slot].copy())
             self._modes.rows[slot] = mode
             G[i], B[i] = pack.pack(curvature), curvature @ mode
         self._replace(slots, G, B)
@@ -224,36 +233,40 @@ class Belief:
 
     # ---- state --------------------------------------------------------------------------------------------------------
 
-    def spec(self) -> dict[str, object]:
+    def spec(self) -> dict[str, Any]:
         """What, besides arrays, is needed to build it again."""
-        return {
-            "kind": self.kind,
-            "root": {"kind": self.root.kind, **self.root.options()},
-            "mixing": self.leaves.mixing.kind,
-            "dim": self.dim,
-            "likelihood": {"kind": self.likelihood.kind, **self.likelihood.options()},
-        }
+        return {"kind": self.kind, "root": {"kind": self.root.kind, **self.root.options()}, **self._parts_spec()}
+
+    def _parts_spec(self) -> dict[str, Any]:
+        """The leaves and the likelihood."""
+        likelihood = {"kind": self.likelihood.kind, **self.likelihood.options()}
+        return {"mixing": self.leaves.mixing.kind, "dim": self.dim, "likelihood": likelihood}
 
     def arrays(self) -> dict[str, AnyArray]:
         """Its whole state."""
-        out = {f"root.{name}": array for name, array in self.root.arrays().items()}
-        out.update({f"leaves.{name}": array for name, array in self.leaves.arrays().items()})
-        if not isinstance(self.likelihood, Linear):
-            empty = np.empty((0, self.dim))
+        out = prefixed("root.", self.root.arrays()) | prefixed("leaves.", self.leaves.arrays())
+        if not self.likelihood.exact:
             out["glm.modes"] = self._modes.rows
             out["glm.lengths"] = np.array([len(r) for _, r in self._rows], dtype=np.int64)
-            out["glm.X"] = np.concatenate([empty, *(x.rows for x, _ in self._rows)])
+            out["glm.X"] = np.concatenate([np.empty((0, self.dim)), *(x.rows for x, _ in self._rows)])
             out["glm.r"] = np.concatenate([np.empty(0), *(r.rows for _, r in self._rows)])
         return out
 
-    def restore_rows(self, arrays: dict[str, AnyArray]) -> None:
-        """Take over the rows of a saved GLM belief."""
-        if isinstance(self.likelihood, Linear) or not len(arrays["glm.lengths"]):
+    @classmethod
+    def restored(cls, spec: dict[str, Any], arrays: dict[str, AnyArray]) -> Belief:
+        """The belief that `spec` and `arrays` describe."""
+        belief = cls(restore_root(spec["root"], under("root.", arrays)), *restored_parts(spec, arrays))
+        belief._restore_rows(arrays)
+        return belief
+
+    def _restore_rows(self, arrays: dict[str, AnyArray]) -> None:
+        """Take over the rows that a likelihood which is not exact keeps."""
+        if self.likelihood.exact or not len(arrays["glm.lengths"]):
             return
         self._modes.extend(arrays["glm.modes"])
         cuts = np.cumsum(arrays["glm.lengths"])[:-1]
         pieces = zip(np.split(arrays["glm.X"], cuts), np.split(arrays["glm.r"], cuts), strict=True)
-        self._rows = [(Growing.of(x), Growing.of(r)) for x, r in pieces]
+        self._rows = [(GrowableArray.of(x), GrowableArray.of(r)) for x, r in pieces]
 
     @property
     def nbytes(self) -> int:
@@ -261,6 +274,17 @@ class Belief:
         rows = sum(x.nbytes + r.nbytes for x, r in self._rows)
         root = sum(array.nbytes for array in self.root.arrays().values())
         return self.leaves.nbytes + self.unplayed.nbytes + root + rows
+
+
+def restored_parts(spec: dict[str, Any], arrays: dict[str, AnyArray]) -> tuple[Leaves, Likelihood]:
+    """The leaves and the likelihood of a saved belief."""
+    leaves = Leaves.restored(spec["mixing"], under("leaves.", arrays), spec["dim"])
+    return leaves, restore_likelihood(spec["likelihood"])
+
+
+def restore_belief(spec: dict[str, Any], arrays: dict[str, AnyArray]) -> Belief:
+    """The belief, of whatever kind, that `spec()` and `arrays()` describe."""
+    return BELIEFS[spec["kind"]].restored(spec, arrays)
 
 
 def check_contexts(x: npt.ArrayLike, shape: tuple[int, ...]) -> tuple[Array, bool]:
@@ -272,3 +296,6 @@ def check_contexts(x: npt.ArrayLike, shape: tuple[int, ...]) -> tuple[Array, boo
         batch = "(n, " + ", ".join(map(str, shape)) + ")"
         raise InvalidInput("x", f"shape {X.shape}", f"one context of shape {shape}, or a batch of shape {batch}")
     return X, False
+
+
+__all__ = ["BELIEFS", "Belief", "Rounds", "check_contexts", "restore_belief", "restored_parts"]

@@ -6,25 +6,25 @@ by a rank-one term; the chain above it, L small matrices, is worked out anew whe
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 import numpy as np
 
 from manyarms._base.typing import AnyArray, Array
-from manyarms.beliefs.messages import Chain, Layers
+from manyarms.beliefs.messages import Chain, ChainConditionals
+from manyarms.beliefs.roots import ROOTS, Root
 from manyarms.priors.diffusion import DiffusionPrior
-from manyarms.priors.links import restore_link
 
 MOMENT_DRAWS = 4096
 
 
-class ChainRoot:
+@ROOTS.register("chain")
+class ChainRoot(Root):
     """m = f_1(psi_1) with psi_1 at the end of a chain.
 
     Linear links: draws, mean and covariance are exact. Other links: draws follow the rule chosen (`messages.py`); mean and
     covariance, which only decisions that do not draw ask for, are moments of 4,096 draws with a fixed seed.
     """
-
-    kind = "chain"
-    known = False
 
     def __init__(self, prior: DiffusionPrior, rule: str = "thesis") -> None:
         self.chain = Chain(prior, rule)
@@ -34,7 +34,7 @@ class ChainRoot:
         self._forget()
 
     def _forget(self) -> None:
-        self._layers: Layers | None = None
+        self._conditionals: ChainConditionals | None = None
         self._moments: tuple[Array, Array] | None = None
 
     def observe(self, u: Array, variance: float, value: float) -> None:
@@ -49,9 +49,9 @@ class ChainRoot:
         self._forget()
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
-        if self._layers is None:
-            self._layers = self.chain.up(self._precision[None], self._information[None])
-        return self.chain.down(self._layers, rng, n)
+        if self._conditionals is None:
+            self._conditionals = self.chain.up(self._precision[None], self._information[None])
+        return self.chain.down(self._conditionals, rng, n)
 
     def mean(self) -> Array:
         return self._both()[0]
@@ -82,30 +82,17 @@ class ChainRoot:
         _, R = np.linalg.qr((draws - mean) / np.sqrt(len(draws) - 1))
         return mean, R.T
 
-    def options(self) -> dict[str, object]:
-        return {"rule": self.chain.rule, "links": [link.kind for link in self.chain.prior.links]}
+    def options(self) -> dict[str, Any]:
+        return {"rule": self.chain.rule, "links": self.chain.prior.link_kinds}
 
     def arrays(self) -> dict[str, AnyArray]:
-        return {**chain_arrays(self.chain.prior), "precision": self._precision, "information": self._information}
+        return {**self.chain.prior.arrays(), "precision": self._precision, "information": self._information}
 
-    def restore(self, arrays: dict[str, AnyArray]) -> None:
-        self._precision, self._information = arrays["precision"], arrays["information"]
-        self._forget()
-
-
-def chain_arrays(prior: DiffusionPrior) -> dict[str, AnyArray]:
-    """The arrays of a diffusion prior, links included."""
-    out: dict[str, AnyArray] = {"covariances": prior.covariances}
-    for i, link in enumerate(prior.links):
-        out.update({f"link{i}.{name}": array for name, array in link.arrays().items()})
-    return out
+    @classmethod
+    def restored(cls, options: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
+        root = cls(DiffusionPrior.restored(options["links"], arrays, actions=1, shared=True), options["rule"])
+        root._precision, root._information = arrays["precision"], arrays["information"]
+        return root
 
 
-def restore_chain(kinds: list[str], arrays: dict[str, AnyArray], actions: int, shared: bool) -> DiffusionPrior:
-    """The diffusion prior that `chain_arrays` describes."""
-    links = []
-    for i, kind in enumerate(kinds):
-        prefix = f"link{i}."
-        links.append(restore_link(kind, {n[len(prefix) :]: a for n, a in arrays.items() if n.startswith(prefix)}))
-    covariances = arrays["covariances"]
-    return DiffusionPrior(actions, int(covariances.shape[1]), links, list(covariances), shared)
+__all__ = ["ChainRoot"]

@@ -7,53 +7,52 @@ gives them all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import cast
+from collections.abc import Callable, Iterable
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
+from manyarms._base.nested import under
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.beliefs.actions.catalogue import Catalogue, Offer
-from manyarms.beliefs.belief import Belief, check_contexts
+from manyarms.beliefs.belief import BELIEFS, Belief, Rounds, check_contexts, restored_parts
 from manyarms.beliefs.leaves import Leaves
-from manyarms.beliefs.likelihoods import Likelihood
-from manyarms.beliefs.mixing import Mixing
-from manyarms.beliefs.roots import Root
+from manyarms.beliefs.likelihoods.base import Likelihood
+from manyarms.beliefs.roots import Root, restore_root
 from manyarms.errors import InvalidInput
 
 FeatureMap = Callable[[Array], Array]
 
 
+@BELIEFS.register("joint")
 class JointBelief(Belief):
     """A belief about one parameter: a two-level belief whose only action it is, seen through features."""
 
-    kind = "joint"
+    per_action = False
 
     def __init__(
         self,
         root: Root,
-        mixing: Mixing,
-        covariance: Array,
+        leaves: Leaves,
         likelihood: Likelihood,
         actions: int,
         feature_map: FeatureMap | None = None,
         context_shape: tuple[int, ...] | None = None,
     ) -> None:
-        self.take_over(Belief(root, Leaves(mixing, covariance, 1), likelihood), actions)
+        """`leaves` of the one parameter, Leaves(mixing, covariance, 1); `actions`: how many share it."""
+        super().__init__(root, leaves, likelihood)
+        if leaves.catalogue.size != 1:
+            raise InvalidInput("leaves", f"{leaves.catalogue.size} parameters", "the leaves of a single parameter")
         if (feature_map is None) != (context_shape is None):
             raise InvalidInput("context_shape", context_shape, "a shape together with a feature map, or neither")
-        self.feature_map = feature_map
-        self.context_shape = context_shape or (actions, self.dim)
-
-    def take_over(self, inner: Belief, actions: int) -> None:
-        """Become a belief about the parameter of the one action of `inner`."""
-        self.__dict__.update(inner.__dict__)
         # every action is known through its features, so that none waits to be played: all have slots from the start
         self._all = Catalogue(validate.count("actions", actions), None, distinct=False)
         for action in range(actions):
             self._all.play(action)
+        self.feature_map = feature_map
+        self.context_shape = context_shape or (actions, self.dim)
 
     @property
     def catalogue(self) -> Catalogue:
@@ -72,8 +71,16 @@ class JointBelief(Belief):
 
     def observe(self, X: Array, actions: Ints, rewards: Array) -> None:
         """Learn checked rows."""
+        super().observe(*self._of_parameter(X, actions, rewards))
+
+    def fold(self, chunks: Iterable[Rounds]) -> None:
+        """Learn checked rows that come in chunks."""
+        super().fold(self._of_parameter(*rows) for rows in chunks)
+
+    def _of_parameter(self, X: Array, actions: Ints, rewards: Array) -> Rounds:
+        """Rows of the one parameter: the features of the actions taken."""
         phi = np.stack([self.features(x)[a] for x, a in zip(X, actions.tolist(), strict=True)])
-        super().observe(phi, np.zeros(len(phi), dtype=np.int64), rewards)
+        return phi, np.zeros(len(phi), dtype=np.int64), rewards
 
     # ---- what decisions ask -------------------------------------------------------------------------------------------
 
@@ -126,13 +133,24 @@ class JointBelief(Belief):
 
     # ---- state --------------------------------------------------------------------------------------------------------
 
-    def spec(self) -> dict[str, object]:
+    def spec(self) -> dict[str, Any]:
         if self.feature_map is not None:
             raise InvalidInput(
                 "feature_map", "a function", "contexts that are feature matrices: functions cannot be saved"
             )
-        return {**super().spec(), "kind": self.kind, "actions": self._all.size}
+        return {**super().spec(), "actions": self._all.size}
 
     def arrays(self) -> dict[str, AnyArray]:
         retired = np.fromiter(self._all.retired, np.int64, len(self._all.retired))
         return {**super().arrays(), "retired": retired}
+
+    @classmethod
+    def restored(cls, spec: dict[str, Any], arrays: dict[str, AnyArray]) -> JointBelief:
+        root = restore_root(spec["root"], under("root.", arrays))
+        belief = cls(root, *restored_parts(spec, arrays), spec["actions"])
+        belief._restore_rows(arrays)
+        belief.catalogue.retire(arrays["retired"])
+        return belief
+
+
+__all__ = ["FeatureMap", "JointBelief"]

@@ -16,15 +16,16 @@ u = W_a^T Sigma_a^-1 s. Nothing is inverted and no other action is touched.
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Self, cast
 
 import numpy as np
 
 from manyarms._base import linalg, validate
+from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.beliefs.actions.catalogue import Catalogue
-from manyarms.beliefs.growing import Growing
-from manyarms.beliefs.mixing import Common, Identity, Matrices, Mixing, Weights
+from manyarms.beliefs.growable import GrowableArray
+from manyarms.beliefs.mixing import MIXINGS, Mixing
 from manyarms.errors import InvalidInput
 
 FULL_AT_A_TIME = 1 << 21  # numbers in full d x d matrices that are alive at once
@@ -55,16 +56,16 @@ class Leaves:
             self.covariance = covariance
             self.precision = linalg.inverse(covariance)
         else:
-            self.covariances = Growing((self.packing.size,), by_column=True)
+            self.covariances = GrowableArray((self.packing.size,), by_column=True)
             self.covariances.extend(self.packing.pack(covariance))
-        self.counts = Growing((), np.int64)
-        self.G = Growing((self.packing.size,))
-        self.B = Growing((self.dim,))
-        self.S = Growing((self.packing.size,), by_column=True)
-        self.c = Growing((self.dim,), by_column=True)
-        self.loads: Growing | None = None  # b_a of the played actions, by slot
-        if isinstance(mixing, Weights):
-            self.loads = Growing((int(mixing.features.shape[1]),), by_column=True)
+        self.counts = GrowableArray((), np.int64)
+        self.G = GrowableArray((self.packing.size,))
+        self.B = GrowableArray((self.dim,))
+        self.S = GrowableArray((self.packing.size,), by_column=True)
+        self.c = GrowableArray((self.dim,), by_column=True)
+        self.played_weights: GrowableArray | None = None  # b_a of the played actions, by slot
+        if mixing.sums_effects and mixing.features is not None:
+            self.played_weights = GrowableArray((int(mixing.features.shape[1]),), by_column=True)
 
     # ---- priors of single actions -------------------------------------------------------------------------------------
 
@@ -118,9 +119,27 @@ class Leaves:
             prior = self.covariance if self.shared else self.prior_covariance(ids)[0]
             self.S.append(self.packing.pack(prior))
             self.c.append(0.0 if known is None else self.mixing.apply(ids, known)[0])
-            if self.loads is not None:
-                self.loads.append(cast(Array, self.mixing.features)[action])
+            if self.played_weights is not None:
+                self.played_weights.append(cast(Array, self.mixing.features)[action])
         return slot
+
+    def slots(self, ids: Ints, known: Array | None) -> Ints:
+        """Slots of distinct actions; those that nobody had played start at their prior, all in one step."""
+        slots, new = self.catalogue.play_all(ids)
+        if not len(new):
+            return slots
+        self.counts.extend(np.zeros(len(new), dtype=np.int64))
+        for table in (self.G, self.B):
+            table.extend(np.zeros((len(new), *table.rows.shape[1:])))
+        if self.shared:
+            prior = self.packing.pack(self.covariance)
+            self.S.extend(np.broadcast_to(prior, (len(new), len(prior))))
+        else:
+            self.S.extend(self.covariances.rows[new])
+        self.c.extend(np.zeros((len(new), self.dim)) if known is None else self.mixing.apply(new, known))
+        if self.played_weights is not None:
+            self.played_weights.extend(cast(Array, self.mixing.features)[new])
+        return slots
 
     def observe_row(
         self, action: int, x: Array, r: float, noise_variance: float, known: Array | None
@@ -181,18 +200,18 @@ class Leaves:
         quadratic = self.packing.bilinear(X, X)
         if M is None:
             return mean, quadratic @ S.T
-        if not self.shared or isinstance(self.mixing, Matrices):
+        if not self.shared or not self.mixing.sums_effects:
             return self._scores_one_by_one(X, M, slots, mean, quadratic @ S.T)
         # sum_l b_al x^T S_a Sigma^-1 psi_l: with the effects' coefficients stacked under those of the variance, one product
         # with the table of S_a gives everything
         psi = self.mixing.effects(M) @ self.precision
         coefficients = np.concatenate([quadratic[:, None], self.packing.bilinear(X[:, None, :], psi)], axis=1)
         table = (coefficients.reshape(-1, self.packing.size) @ S.T).reshape(n, -1, len(c))
-        if self.loads is None:
+        if self.played_weights is None:
             mean += table[:, 1]
         else:
-            loads = self.loads.rows if slots is None else self.loads.rows[slots]
-            mean += np.einsum("nlp,lp->np", table[:, 1:], loads.T)
+            weights = self.played_weights.rows if slots is None else self.played_weights.rows[slots]
+            mean += np.einsum("nlp,lp->np", table[:, 1:], weights.T)
         return mean, table[:, 0]
 
     def _scores_one_by_one(
@@ -237,54 +256,46 @@ class Leaves:
             "S": self.S.rows,
             "c": self.c.rows,
         }
-        if isinstance(self.mixing, Common):
-            out["matrix"] = self.mixing.matrix
-        if self.mixing.features is not None:
-            out["features"] = self.mixing.features
         out["covariance"] = self.covariance if self.shared else self.covariances.rows
-        return out
+        return out | prefixed("mixing.", self.mixing.arrays())
+
+    @classmethod
+    def restored(cls, mixing_kind: str, arrays: dict[str, AnyArray], dim: int) -> Self:
+        """The leaves that `arrays()` describes."""
+        grouped, size, shared = (int(v) for v in arrays["sizes"])
+        parts = under("mixing.", arrays)
+        features = parts.pop("features", None)
+        if features is not None:
+            parts["features"] = features[:grouped]  # the others come later, as they did before
+        mixing = MIXINGS[mixing_kind].restored(parts, dim)
+        covariance = arrays["covariance"]
+        leaves = cls(mixing, covariance if shared else linalg.packing(dim).unpack(covariance[:grouped]), grouped)
+        if size > grouped:
+            mixing.add(None if features is None else features[grouped:], size - grouped)
+            if not shared:
+                leaves.covariances.extend(covariance[grouped:])
+            leaves.catalogue.add(size - grouped, mixing.features)
+        for action in arrays["played"].tolist():
+            leaves.catalogue.play(action)
+        leaves.catalogue.retire(arrays["retired"])
+        for name in ("counts", "G", "B", "S", "c"):
+            if len(arrays[name]) != len(arrays["played"]):
+                raise InvalidInput(
+                    name, f"{len(arrays[name])} rows", f"{len(arrays['played'])}, one for each played action"
+                )
+            getattr(leaves, name).extend(arrays[name])
+        if leaves.played_weights is not None:
+            leaves.played_weights.extend(cast(Array, mixing.features)[arrays["played"]])
+        return leaves
 
     @property
     def nbytes(self) -> int:
         """Bytes of the tables of played actions, of the prior's tables and of the catalogue's index."""
         tables = [self.counts, self.G, self.B, self.S, self.c, self.catalogue.played]
-        tables += [] if self.loads is None else [self.loads]
+        tables += [] if self.played_weights is None else [self.played_weights]
         prior = 0 if self.mixing.features is None else self.mixing.features.nbytes
         prior += self.covariance.nbytes if self.shared else self.covariances.nbytes
         return sum(t.nbytes for t in tables) + prior + self.catalogue.units.nbytes + 100 * len(self.catalogue.slot_of)
 
 
-def restore_leaves(mixing_kind: str, arrays: dict[str, AnyArray], dim: int) -> Leaves:
-    """The leaves that `arrays()` describes."""
-    pack = linalg.packing(dim)
-    grouped, size, shared = (int(v) for v in arrays["sizes"])
-    mixing: Mixing
-    if mixing_kind == "identity":
-        mixing = Identity()
-    elif mixing_kind == "common":
-        mixing = Common(arrays["matrix"])
-    elif mixing_kind == "weights":
-        mixing = Weights(arrays["features"][:grouped])
-    else:
-        features = arrays["features"][:grouped]
-        mixing = Matrices(features.reshape(grouped, dim, -1))
-    covariance = arrays["covariance"]
-    leaves = Leaves(mixing, covariance if shared else pack.unpack(covariance[:grouped]), grouped)
-    if size > grouped:
-        if mixing.features is not None:
-            mixing.add(arrays["features"][grouped:], size - grouped)
-        if not shared:
-            leaves.covariances.extend(covariance[grouped:])
-        leaves.catalogue.add(size - grouped, mixing.features)
-    for action in arrays["played"].tolist():
-        leaves.catalogue.play(action)
-    leaves.catalogue.retire(arrays["retired"])
-    for name in ("counts", "G", "B", "S", "c"):
-        if len(arrays[name]) != len(arrays["played"]):
-            raise InvalidInput(
-                name, f"{len(arrays[name])} rows", f"{len(arrays['played'])}, one for each played action"
-            )
-        getattr(leaves, name).extend(arrays[name])
-    if leaves.loads is not None:
-        leaves.loads.extend(cast(Array, mixing.features)[arrays["played"]])
-    return leaves
+__all__ = ["Leaves"]

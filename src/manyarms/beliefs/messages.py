@@ -31,16 +31,12 @@ RULES = ("thesis", "jacobian")
 
 
 @dataclass
-class Layers:
+class ChainConditionals:
     """Posterior conditionals of n chains: psi_l = towards_l f_(l+1)(psi_(l+1)) + offset_l + factor_l z, by level from 1 to L."""
 
     towards: Array  # (n, L, d, d): S_l Sigma_(l+1)^-1
     offset: Array  # (n, L, d): S_l B_l
     factor: Array  # (n, L, d, d): S_l = factor factor^T
-
-    def put(self, where: Array | slice, other: Layers) -> None:
-        """Overwrite some chains."""
-        self.towards[where], self.offset[where], self.factor[where] = other.towards, other.offset, other.factor
 
 
 class Chain:
@@ -55,17 +51,17 @@ class Chain:
         self.precisions = np.linalg.inv(prior.covariances)
         self.factors = np.linalg.cholesky(prior.covariances)
 
-    def up(self, G: Array, B: Array) -> Layers:
-        """Layers of n chains from their evidence G (n, d, d), B (n, d)."""
+    def up(self, G: Array, B: Array) -> ChainConditionals:
+        """ChainConditionals of n chains from their evidence G (n, d, d), B (n, d)."""
         points = self._prior_path() if self.rule == "jacobian" and not self.exact else None
-        layers = self._up(G, B, points)
+        conditionals = self._up(G, B, points)
         if points is not None:  # linearise once more where the first posterior lies
-            layers = self._up(G, B, self.path(layers))
-        return layers
+            conditionals = self._up(G, B, self.path(conditionals))
+        return conditionals
 
-    def _up(self, G: Array, B: Array, points: list[Array] | None) -> Layers:
+    def _up(self, G: Array, B: Array, points: list[Array] | None) -> ChainConditionals:
         n, d, L = len(G), self.prior.dim, self.prior.depth
-        layers = Layers(np.empty((n, L, d, d)), np.empty((n, L, d)), np.empty((n, L, d, d)))
+        conditionals = ChainConditionals(np.empty((n, L, d, d)), np.empty((n, L, d)), np.empty((n, L, d, d)))
         for level in range(1, L + 1):
             G, B = self._pull_back(level, G, B, points)
             # S = C (I + C^T G C)^-1 C^T with C C^T = Sigma: sound however small or large Sigma is
@@ -76,14 +72,14 @@ class Chain:
             root = np.swapaxes(np.linalg.solve(lower, np.broadcast_to(C.T, lower.shape)), -1, -2)
             S = root @ np.swapaxes(root, -1, -2)
             towards = S @ self.precisions[level]
-            layers.towards[:, level - 1] = towards
-            layers.offset[:, level - 1] = np.einsum("nij,nj->ni", S, B)
-            layers.factor[:, level - 1] = root
+            conditionals.towards[:, level - 1] = towards
+            conditionals.offset[:, level - 1] = np.einsum("nij,nj->ni", S, B)
+            conditionals.factor[:, level - 1] = root
             # Sigma^-1 - Sigma^-1 S Sigma^-1 = (Sigma^-1 S) G, which does not cancel where G is small
             above = np.swapaxes(towards, -1, -2) @ G
             G = (above + np.swapaxes(above, -1, -2)) / 2
             B = np.einsum("nji,nj->ni", towards, B)
-        return layers
+        return conditionals
 
     def _pull_back(self, level: int, G: Array, B: Array, points: list[Array] | None) -> tuple[Array, Array]:
         if self.exact:
@@ -107,30 +103,30 @@ class Chain:
             out.append(psi)
         return out[::-1]
 
-    def path(self, layers: Layers) -> list[Array]:
+    def path(self, conditionals: ChainConditionals) -> list[Array]:
         """psi_1, ..., psi_L with no noise: the chain of conditional means, (n, d) each."""
-        psi = layers.offset[:, -1]
+        psi = conditionals.offset[:, -1]
         out = [psi]
         for level in range(self.prior.depth - 1, 0, -1):
-            psi = np.einsum("nij,nj->ni", layers.towards[:, level - 1], self.prior.links[level](psi))
-            psi = psi + layers.offset[:, level - 1]
+            psi = np.einsum("nij,nj->ni", conditionals.towards[:, level - 1], self.prior.links[level](psi))
+            psi = psi + conditionals.offset[:, level - 1]
             out.append(psi)
         return out[::-1]
 
-    def down(self, layers: Layers, rng: np.random.Generator, n: int) -> Array:
+    def down(self, conditionals: ChainConditionals, rng: np.random.Generator, n: int) -> Array:
         """(n, d) draws of f_1(psi_1): n from one chain, or one from each of n chains."""
         prior = self.prior
-        one = len(layers.offset) == 1
+        one = len(conditionals.offset) == 1
 
         def noisy(level: int, mean: Array) -> Array:
             z = rng.standard_normal((n, prior.dim))
-            factor = layers.factor[:, level - 1]
+            factor = conditionals.factor[:, level - 1]
             step: Array = z @ factor[0].T if one else np.matmul(factor, z[:, :, None])[:, :, 0]
             return mean + step
 
-        psi = noisy(prior.depth, layers.offset[:, -1])
+        psi = noisy(prior.depth, conditionals.offset[:, -1])
         for level in range(prior.depth - 1, 0, -1):
-            mean, towards = prior.links[level](psi), layers.towards[:, level - 1]
+            mean, towards = prior.links[level](psi), conditionals.towards[:, level - 1]
             mean = mean @ towards[0].T if one else np.matmul(towards, mean[:, :, None])[:, :, 0]
-            psi = noisy(level, mean + layers.offset[:, level - 1])
+            psi = noisy(level, mean + conditionals.offset[:, level - 1])
         return prior.links[0](psi)

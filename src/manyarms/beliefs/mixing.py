@@ -4,65 +4,101 @@ Four forms of W_a, one interface. What all of them share is that the mean score 
 *linear in a row of features*: x^T W_a m = features_a . coefficients(x, m), so that grouping equal actions, scanning many
 of them and bounding whole blocks of them need to be written only once.
 
-    Identity        W_a = I            no features (every action alike), coefficient x^T m
-    Common(W)       W_a = W            no features, coefficient x^T W m                  (linear chains, thesis line 3572)
-    Weights(b)      W_a = b_a^T kron I features b_a, coefficients x^T psi_l          (mixed effects, thesis lines 964-968)
-    Matrices(W)     any W_a (d x p)    features vec(W_a), coefficients vec(x m^T)    (sDM, thesis lines 1876-1888)
+    IdentityMixing      W_a = I            no features (every action alike), coefficient x^T m
+    CommonMixing(W)     W_a = W            no features, coefficient x^T W m              (linear chains, thesis line 3572)
+    MixingWeights(b)    W_a = b_a^T kron I features b_a, coefficients x^T psi_l      (mixed effects, thesis lines 964-968)
+    MixingMatrices(W)   any W_a (d x p)    features vec(W_a), coefficients vec(x m^T) (sDM, thesis lines 1876-1888)
 """
 
 from __future__ import annotations
 
-from typing import Protocol, cast
+from abc import ABC, abstractmethod
+from typing import ClassVar, Self, cast
 
 import numpy as np
 
 from manyarms._base import validate
-from manyarms._base.typing import Array, Ints
-from manyarms.beliefs.growing import Growing
+from manyarms._base.registry import Registry
+from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms.beliefs.growable import GrowableArray
 from manyarms.errors import InvalidInput
 
 
-class Mixing(Protocol):
+class Mixing(ABC):
     """What leaves need to know about W_a."""
 
-    kind: str
+    sums_effects: ClassVar[bool] = False
+    """W_a m is a weighted sum of `effects(m)`: with the features of a as weights, or the one effect itself without features."""
 
     @property
+    def kind(self) -> str:
+        """The name it is registered and saved under."""
+        return MIXINGS.name_of(type(self))
+
+    @property
+    @abstractmethod
     def features(self) -> Array | None:
         """(K, f) rows that tell actions apart, or None where all actions are alike."""
 
+    @abstractmethod
     def root_dim(self, dim: int) -> int:
         """Length p of the root."""
 
+    @abstractmethod
     def coefficients(self, X: Array, M: Array) -> Array:
         """(n, f): the unplayed score means are features @ coefficients."""
 
     def effects(self, M: Array) -> Array:
         """(n, L, d): what the actions' features weigh, W_a m = sum_l features_al effects_l; L = 1 without features."""
+        raise NotImplementedError("a general W_a is no weighted sum of effects")
 
+    @abstractmethod
     def apply(self, ids: Ints, m: Array) -> Array:
         """(n, d): W_a m for each id."""
 
+    @abstractmethod
     def lift(self, action: int, v: Array) -> Array:
         """(p,): W_a^T v."""
 
+    @abstractmethod
     def lift_all(self, ids: Ints, V: Array) -> Array:
         """(n, p): W_a^T v_a, row by row."""
 
+    @abstractmethod
     def gather(self, ids: Ints, D: Array, e: Array) -> tuple[Array, Array]:
         """Sums over the ids of W_a^T D_a W_a (p, p) and of W_a^T e_a (p,)."""
 
+    def root_variances(self, x: Array, factor: Array, ids: Ints) -> Array:
+        """(n,): |S^T W_a^T x|^2 for each id, S S^T the covariance of the root."""
+        lifted = self.lift_all(ids, np.broadcast_to(x, (len(ids), len(x)))) @ factor
+        return cast(Array, np.einsum("up,up->u", lifted, lifted))
+
+    @abstractmethod
     def add(self, rows: Array | None, number: int) -> None:
         """Append the rows of new actions."""
 
+    @abstractmethod
     def check_rows(self, rows: object, number: int | None) -> tuple[Array | None, int]:
         """Validate what describes new actions before anything changes."""
 
+    def arrays(self) -> dict[str, AnyArray]:
+        """Its state."""
+        return {}
 
-class Identity:
+    @classmethod
+    def restored(cls, arrays: dict[str, AnyArray], dim: int) -> Self:
+        """The mixing that `arrays` describe, for actions of dimension d."""
+        return cls()
+
+
+MIXINGS: Registry[type[Mixing]] = Registry("mixing", package="manyarms.beliefs", group="manyarms.mixings")
+
+
+@MIXINGS.register("identity")
+class IdentityMixing(Mixing):
     """W_a = I: every action hangs on the root itself."""
 
-    kind = "identity"
+    sums_effects = True
 
     @property
     def features(self) -> Array | None:
@@ -89,6 +125,10 @@ class Identity:
     def gather(self, ids: Ints, D: Array, e: Array) -> tuple[Array, Array]:
         return D.sum(axis=0), e.sum(axis=0)
 
+    def root_variances(self, x: Array, factor: Array, ids: Ints) -> Array:
+        lifted = self.lift(0, x) @ factor
+        return np.full(len(ids), float(lifted @ lifted))
+
     def add(self, rows: Array | None, number: int) -> None:
         pass
 
@@ -98,10 +138,9 @@ class Identity:
         return None, validate.count("number", 1 if number is None else number)
 
 
-class Common(Identity):
+@MIXINGS.register("common")
+class CommonMixing(IdentityMixing):
     """W_a = W: every action hangs on the same linear map of the root."""
-
-    kind = "common"
 
     def __init__(self, matrix: Array) -> None:
         self.matrix = validate.as_array("matrix", matrix, (None, None))
@@ -129,12 +168,19 @@ class Common(Identity):
     def gather(self, ids: Ints, D: Array, e: Array) -> tuple[Array, Array]:
         return self.matrix.T @ D.sum(axis=0) @ self.matrix, e.sum(axis=0) @ self.matrix
 
+    def arrays(self) -> dict[str, AnyArray]:
+        return {"matrix": self.matrix}
 
-class _Table:
+    @classmethod
+    def restored(cls, arrays: dict[str, AnyArray], dim: int) -> Self:
+        return cls(arrays["matrix"])
+
+
+class _FeatureMixing(Mixing):
     """The features of a catalogue as a table that new actions extend."""
 
     def __init__(self, features: Array) -> None:
-        self._table = Growing.of(features)
+        self._table = GrowableArray.of(features)
 
     @property
     def features(self) -> Array:
@@ -144,16 +190,20 @@ class _Table:
         assert rows is not None
         self._table.extend(rows)
 
+    def arrays(self) -> dict[str, AnyArray]:
+        return {"features": self.features}
+
     def _matches(self, rows: Array, number: int | None) -> int:
         if number is not None and validate.count("number", number) != len(rows):
             raise InvalidInput("number", number, f"{len(rows)}, the number of rows given")
         return len(rows)
 
 
-class Weights(_Table):
+@MIXINGS.register("weights")
+class MixingWeights(_FeatureMixing):
     """W_a = b_a^T kron I: a weighted sum of L effects of dimension d."""
 
-    kind = "weights"
+    sums_effects = True
 
     def __init__(self, weights: Array) -> None:
         super().__init__(validate.as_array("weights", weights, (None, None)))
@@ -187,6 +237,12 @@ class Weights(_Table):
         blocks = (pairs.T @ D.reshape(len(b), d * d)).reshape(L, L, d, d)
         return blocks.transpose(0, 2, 1, 3).reshape(L * d, L * d), (b.T @ e).ravel()
 
+    def root_variances(self, x: Array, factor: Array, ids: Ints) -> Array:
+        # b^T C b with C_lm = x^T Cov(psi_l, psi_m) x
+        T = np.einsum("d,ldp->lp", x, factor.reshape(-1, len(x), factor.shape[1]))
+        b = self.features[ids]
+        return cast(Array, np.einsum("ul,ul->u", b @ (T @ T.T), b))
+
     def check_rows(self, rows: object, number: int | None) -> tuple[Array | None, int]:
         if rows is None:
             raise InvalidInput("weights", "None", f"rows of {self.features.shape[1]} mixing weights")
@@ -194,11 +250,14 @@ class Weights(_Table):
         array = validate.as_array("weights", array, (None, int(self.features.shape[1])))
         return array, self._matches(array, number)
 
+    @classmethod
+    def restored(cls, arrays: dict[str, AnyArray], dim: int) -> Self:
+        return cls(arrays["features"])
 
-class Matrices(_Table):
+
+@MIXINGS.register("matrices")
+class MixingMatrices(_FeatureMixing):
     """Any W_a, one d x p matrix per action."""
-
-    kind = "matrices"
 
     def __init__(self, matrices: Array) -> None:
         array = validate.as_array("matrices", matrices, (None, None, None))
@@ -215,9 +274,6 @@ class Matrices(_Table):
 
     def coefficients(self, X: Array, M: Array) -> Array:
         return cast(Array, (X[:, :, None] * M[:, None, :]).reshape(len(X), -1))
-
-    def effects(self, M: Array) -> Array:
-        raise NotImplementedError("a general W_a is no weighted sum of effects")
 
     def apply(self, ids: Ints, m: Array) -> Array:
         return self._of(ids) @ m
@@ -240,3 +296,10 @@ class Matrices(_Table):
             array = array[None]
         array = validate.as_array("weights", array, (None, self.dim, self.root))
         return array.reshape(len(array), -1), self._matches(array, number)
+
+    @classmethod
+    def restored(cls, arrays: dict[str, AnyArray], dim: int) -> Self:
+        return cls(arrays["features"].reshape(len(arrays["features"]), dim, -1))
+
+
+__all__ = ["MIXINGS", "CommonMixing", "IdentityMixing", "Mixing", "MixingMatrices", "MixingWeights"]

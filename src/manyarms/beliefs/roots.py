@@ -9,51 +9,81 @@ A root takes evidence from below and gives draws, a mean and a covariance. Evide
 
 from __future__ import annotations
 
-from typing import Protocol, cast
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
 from manyarms._base import linalg, validate
+from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput
 
 
-class Root(Protocol):
+class Root(ABC):
     """What a belief needs of its root."""
 
-    kind: str
-    known: bool  # a known root has no uncertainty and takes no evidence
+    known: ClassVar[bool] = False
+    """A known root has no uncertainty and takes no evidence."""
+
     dim: int
 
+    @property
+    def kind(self) -> str:
+        """The name it is registered and saved under."""
+        return ROOTS.name_of(type(self))
+
+    @abstractmethod
     def observe(self, u: Array, variance: float, value: float) -> None:
         """Learn from one row."""
 
+    @abstractmethod
     def learn(self, precision: Array, information: Array) -> None:
         """Learn from a block."""
 
+    @abstractmethod
     def draw(self, rng: np.random.Generator, n: int) -> Array:
         """(n, p) independent draws from the posterior."""
 
+    @abstractmethod
     def mean(self) -> Array:
         """(p,) posterior mean."""
 
+    @abstractmethod
     def factor(self) -> Array:
         """(p, p) matrix S with S S^T the posterior covariance."""
 
-    def options(self) -> dict[str, object]:
-        """What, besides arrays, is needed to build it again."""
+    def gaussian_prior(self) -> tuple[Array, Array] | None:
+        """Prior mean (p,) and covariance (p, p) where the root is one Gaussian vector; None where it is anything else."""
+        return None
 
+    def options(self) -> dict[str, Any]:
+        """What, besides arrays, is needed to build it again."""
+        return {}
+
+    @abstractmethod
     def arrays(self) -> dict[str, AnyArray]:
         """Its state."""
 
-    def restore(self, arrays: dict[str, AnyArray]) -> None:
-        """Take over a saved state."""
+    @classmethod
+    @abstractmethod
+    def restored(cls, options: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
+        """The root that `options` and `arrays` describe."""
 
 
-class KnownRoot:
+ROOTS: Registry[type[Root]] = Registry("root", package="manyarms.beliefs", group="manyarms.roots")
+
+
+def restore_root(spec: dict[str, Any], arrays: dict[str, AnyArray]) -> Root:
+    """The root that its kind, options and arrays describe."""
+    options = dict(spec)
+    return ROOTS[options.pop("kind")].restored(options, arrays)
+
+
+@ROOTS.register("known")
+class KnownRoot(Root):
     """m is known: the actions are independent (LinTS, LinUCB, GLM-TS)."""
 
-    kind = "known"
     known = True
 
     def __init__(self, mean: Array) -> None:
@@ -75,32 +105,29 @@ class KnownRoot:
     def factor(self) -> Array:
         return np.zeros((self.dim, self.dim))
 
-    def options(self) -> dict[str, object]:
-        return {}
+    def gaussian_prior(self) -> tuple[Array, Array] | None:
+        return self._mean, np.zeros((self.dim, self.dim))
 
     def arrays(self) -> dict[str, AnyArray]:
         return {"mean": self._mean}
 
-    def restore(self, arrays: dict[str, AnyArray]) -> None:
-        self._mean = arrays["mean"]
+    @classmethod
+    def restored(cls, options: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
+        return cls(arrays["mean"])
 
 
-class GaussianRoot:
+@ROOTS.register("gaussian")
+class GaussianRoot(Root):
     """m ~ N(mean, covariance), updated exactly (thesis, proposition at lines 1068-1075).
 
     State: precision and information (additive, so that evidence can be exchanged), and beside them the mean and a square
     root S of the covariance, which rows update in place in O(p^2); a block only marks them to be factorised at the next use.
     """
 
-    kind = "gaussian"
-    known = False
-
     def __init__(self, mean: Array, covariance: Array) -> None:
         self._prior_mean = validate.as_array("mean", mean, (None,)).copy()
         self.dim = len(self._prior_mean)
-        self._prior_covariance = validate.covariance("covariance", covariance, self.dim)
-        if self._prior_covariance.ndim != 2:
-            raise InvalidInput("covariance", f"shape {self._prior_covariance.shape}", f"shape ({self.dim}, {self.dim})")
+        self._prior_covariance = validate.one_covariance("covariance", covariance, self.dim)
         self._precision = linalg.inverse(self._prior_covariance)
         self._information = self._precision @ self._prior_mean
         self._factor = cast(Array, np.linalg.cholesky(self._prior_covariance))
@@ -142,8 +169,8 @@ class GaussianRoot:
         """Posterior precision."""
         return self._precision
 
-    def options(self) -> dict[str, object]:
-        return {}
+    def gaussian_prior(self) -> tuple[Array, Array] | None:
+        return self._prior_mean, self._prior_covariance
 
     def arrays(self) -> dict[str, AnyArray]:
         self._refresh()
@@ -156,13 +183,16 @@ class GaussianRoot:
             "mean": self._mean,
         }
 
-    def restore(self, arrays: dict[str, AnyArray]) -> None:
-        self._precision, self._information = arrays["precision"], arrays["information"]
-        self._factor, self._mean = arrays["factor"], arrays["mean"]
-        self._stale = False
+    @classmethod
+    def restored(cls, options: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
+        root = cls(arrays["prior_mean"], arrays["prior_covariance"])
+        root._precision, root._information = arrays["precision"], arrays["information"]
+        root._factor, root._mean = arrays["factor"], arrays["mean"]
+        return root
 
 
-class FactoredRoot:
+@ROOTS.register("factored")
+class FactoredRoot(Root):
     """L effects drawn independently of each other: the factored variants of meTS (thesis, line 1234).
 
     `mean-field`: the closest product of Gaussians to the exact posterior. Its mean is the exact mean, and effect l has
@@ -172,9 +202,6 @@ class FactoredRoot:
     held: L times less memory, L^2 times less time, and a mean that is no longer the exact one. With many actions the
     dropped terms matter; docs/methods.md shows how much.
     """
-
-    kind = "factored"
-    known = False
 
     def __init__(self, mean: Array, covariance: Array, effects: int, rule: str = "mean-field") -> None:
         if rule not in ("mean-field", "blockwise"):
@@ -237,15 +264,23 @@ class FactoredRoot:
         full[which, :, which, :] = self._posterior()[1]
         return full.reshape(self.dim, self.dim)
 
-    def options(self) -> dict[str, object]:
+    def options(self) -> dict[str, Any]:
         return {"effects": self.effects, "rule": self.rule}
 
     def arrays(self) -> dict[str, AnyArray]:
         own: dict[str, AnyArray] = {"block_precision": self._precision, "block_information": self._information}
         return own if self.exact is None else {**own, **self.exact.arrays()}
 
-    def restore(self, arrays: dict[str, AnyArray]) -> None:
-        self._precision, self._information = arrays["block_precision"], arrays["block_information"]
-        if self.exact is not None:
-            self.exact.restore(arrays)
-        self._cached = None
+    @classmethod
+    def restored(cls, options: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
+        precision, information = arrays["block_precision"], arrays["block_information"]
+        if options["rule"] == "mean-field":
+            root = cls(arrays["prior_mean"], arrays["prior_covariance"], **options)
+            root.exact = GaussianRoot.restored({}, arrays)
+        else:  # its prior has been folded into its blocks: any prior of the right size will do
+            root = cls(np.zeros(information.size), np.eye(information.size), **options)
+        root._precision, root._information = precision, information
+        return root
+
+
+__all__ = ["ROOTS", "FactoredRoot", "GaussianRoot", "KnownRoot", "Root", "restore_root"]

@@ -17,7 +17,7 @@ from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
 from manyarms.logs.inspection.sketches import mixed
-from manyarms.policies.encoders import Encoder
+from manyarms.policies.encoders import ContextEncoder
 from manyarms.policies.randomised import gaussian_kl
 from manyarms.policies.softmax import SoftmaxPolicy
 
@@ -37,7 +37,7 @@ class Randomised(Protocol):
         """The standard deviation of every parameter."""
 
     @property
-    def encoder(self) -> Encoder | None:
+    def encoder(self) -> ContextEncoder | None:
         """What is made of a context first."""
 
 
@@ -51,7 +51,7 @@ class PolicyPrior:
 
     mean: Array
     sigma: float = 1.0
-    encoder: Encoder | None = None
+    encoder: ContextEncoder | None = None
     learned_from: LogSource | None = None
 
     def __post_init__(self) -> None:
@@ -83,10 +83,10 @@ class PolicyPrior:
         return gaussian_kl(mu, float(policy.sigma), self.mean, self.sigma)
 
 
-def _same(one: Encoder | None, other: Encoder | None) -> bool:
+def _same(one: ContextEncoder | None, other: ContextEncoder | None) -> bool:
     if one is other:
         return True
-    if one is None or other is None or one.kind != other.kind or one.spec() != other.spec():
+    if one is None or other is None or type(one) is not type(other) or one.spec() != other.spec():
         return False
     ours, theirs = one.arrays(), other.arrays()
     return ours.keys() == theirs.keys() and all(np.array_equal(ours[name], theirs[name]) for name in ours)

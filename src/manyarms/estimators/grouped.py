@@ -31,7 +31,8 @@ from manyarms.estimators.base import (
     some_rows,
     weighted_span,
 )
-from manyarms.estimators.logging_policy import Predictor, require_full_propensities
+from manyarms.estimators.logging_policy import require_full_propensities
+from manyarms.rewards.base import RewardModel
 from manyarms.estimators.neighbours import Neighbours, cluster_actions
 from manyarms.estimators.oracles import FiniteProblem, greedy, group_means, predictions, proportional, same_group
 from manyarms.estimators.predictions import bounds_of, checked_model, residual_range
@@ -128,7 +129,7 @@ class OffCEM(_Clustered):
     name: ClassVar[str] = "offcem"
     summary: ClassVar[str] = "doubly robust at the level of clusters; with a two-stage policy this is POTEC"
 
-    def __init__(self, labels: npt.ArrayLike, model: Predictor) -> None:
+    def __init__(self, labels: npt.ArrayLike, model: RewardModel) -> None:
         super().__init__(labels)
         self.model = model
 

@@ -19,21 +19,12 @@ from manyarms.errors import InvalidInput
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy, action_blocks, row_blocks
 from manyarms.policies.support import SupportRows
+from manyarms.rewards.base import RewardModel
 from manyarms.weights import Correction
 
 SUM_TOLERANCE = 1e-6
 ROUNDING = 1e-12  # of a sum of probabilities that is 1
 CELLS = 1 << 20  # numbers in a block of contexts x listed actions
-
-
-class Predictor(Protocol):
-    """What estimators ask of a reward model: any object with these two."""
-
-    def predict(self, X: Array, actions: Ints, /) -> Array:
-        """Predicted mean rewards of one action a context, (n,)."""
-
-    def block(self, X: Array, ids: Ints, /) -> Array:
-        """Predicted mean rewards of the actions `ids` (k,) at every context, (b, k)."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +33,7 @@ class Cells:
 
     pi: Array
     pi0: Array
-    predicted: Callable[[Predictor], Array]
+    predicted: Callable[[RewardModel], Array]
 
 
 CellFunction = Callable[[Cells], Array]
@@ -122,11 +113,11 @@ class _FromPolicy:
         return out
 
 
-def _block(X: Array, ids: Ints, model: Predictor) -> Array:
+def _block(X: Array, ids: Ints, model: RewardModel) -> Array:
     return model.block(X, ids)
 
 
-def _pairs(X: Array, ids: Ints, model: Predictor) -> Array:
+def _pairs(X: Array, ids: Ints, model: RewardModel) -> Array:
     return model.predict(np.repeat(X, ids.shape[1], axis=0), ids.ravel()).reshape(ids.shape)
 
 
@@ -203,7 +194,7 @@ __all__ = [
     "CellFunction",
     "Cells",
     "FullPropensities",
-    "Predictor",
+    "RewardModel",
     "full_propensities",
     "logged_propensities",
     "lost",

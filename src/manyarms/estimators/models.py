@@ -19,7 +19,8 @@ from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import OBJECTIVES, Answers, Estimator, Range, Request, Tensor, weighted_span
 from manyarms.estimators.ips import COVERED, CorrectedEstimator
-from manyarms.estimators.logging_policy import CellFunction, Cells, Predictor, logged_propensities
+from manyarms.estimators.logging_policy import CellFunction, Cells, logged_propensities
+from manyarms.rewards.base import RewardModel
 from manyarms.estimators.oracles import FiniteProblem, greedy, predictions
 from manyarms.estimators.predictions import bounds_of, checked_model, residual_range
 from manyarms.logs.data import LoggedData
@@ -35,7 +36,7 @@ class DM(Estimator):
     by_default: ClassVar[bool] = True
     weighted: ClassVar[bool] = False
 
-    def __init__(self, model: Predictor) -> None:
+    def __init__(self, model: RewardModel) -> None:
         self.model = model
 
     def prepare(self, log: LoggedData) -> Request:
@@ -68,7 +69,7 @@ class DR(CorrectedEstimator):
     parameter: ClassVar[str | None] = "tau"
     by_default: ClassVar[bool] = True
 
-    def __init__(self, model: Predictor, tau: float = 0.0, *, correction: Correction | None = None) -> None:
+    def __init__(self, model: RewardModel, tau: float = 0.0, *, correction: Correction | None = None) -> None:
         self.model = model
         self._correction: Correction = ClipPropensities(tau) if correction is None else correction
         if not isinstance(self._correction, Correction) or self._correction.depends_on_reward:
@@ -139,7 +140,7 @@ class SWITCH(Estimator):
     parameter: ClassVar[str | None] = "threshold"
     learnable: ClassVar[bool] = False
 
-    def __init__(self, model: Predictor, threshold: float | None = None) -> None:
+    def __init__(self, model: RewardModel, threshold: float | None = None) -> None:
         self.model = model
         self._threshold = None if threshold is None else validate.not_negative("threshold", threshold)
 
@@ -224,7 +225,7 @@ def _up_to(threshold: float, cells: Cells) -> Array:
     return cells.pi * (cells.pi <= threshold * cells.pi0)
 
 
-def _predicted_up_to(threshold: float, model: Predictor, cells: Cells) -> Array:
+def _predicted_up_to(threshold: float, model: RewardModel, cells: Cells) -> Array:
     return cells.pi * (cells.pi <= threshold * cells.pi0) * cells.predicted(model)
 
 

@@ -14,7 +14,7 @@ from manyarms._base import validate
 from manyarms._base.policy_tables import greedy, proportional
 from manyarms._base.typing import Array, Bools, Ints
 from manyarms.errors import InvalidInput
-from manyarms.estimators.logging_policy import Predictor
+from manyarms.rewards.base import RewardModel
 from manyarms.logs.data import LoggedData
 
 WHOLE = 1e-9  # a number of copies may be off a whole number by this
@@ -101,7 +101,7 @@ def same_group(labels: npt.ArrayLike) -> Array:
     return np.asarray(array[:, None] == array[None, :], dtype=np.float64)
 
 
-def predictions(problem: FiniteProblem, model: Predictor) -> Array:
+def predictions(problem: FiniteProblem, model: RewardModel) -> Array:
     """(nx, K): what the problem says of r_hat, or what the objective's own model says."""
     if problem.model is not None:
         return problem.model

@@ -8,25 +8,21 @@ import numpy as np
 
 from manyarms._base import validate
 from manyarms._base.typing import Array, Ints
-from manyarms.beliefs import Linear
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Range
-from manyarms.estimators.logging_policy import Predictor
+from manyarms.rewards.base import RewardModel
 from manyarms.logs.data import LoggedData
-from manyarms.rewards.linear import LinearModel
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
     """A reward model with `weights` (K, d) where its predictions are linear, r_hat(x, a) = x^T weights_a."""
 
-    model: Predictor
+    model: RewardModel
 
     @property
     def weights(self) -> Array | None:
         """(K, d), or None for a model of another kind."""
-        if isinstance(self.model, LinearModel) and isinstance(self.model.likelihood, Linear):
-            return self.model.parameters
         return getattr(self.model, "weights", None)
 
     def predict(self, X: Array, actions: Ints) -> Array:
@@ -38,7 +34,7 @@ class Predictions:
         return self.model.block(X, ids)
 
 
-def checked_model(model: Predictor, log: LoggedData) -> Predictions:
+def checked_model(model: RewardModel, log: LoggedData) -> Predictions:
     """The model for the rows of a log, once it is known that it speaks of the same actions and contexts."""
     if not (hasattr(model, "predict") and hasattr(model, "block")):
         raise InvalidInput("model", validate.describe(model), "a reward model with predict and block")
@@ -49,13 +45,13 @@ def checked_model(model: Predictor, log: LoggedData) -> Predictions:
     return Predictions(model)
 
 
-def bounds_of(model: Predictor) -> Range | None:
+def bounds_of(model: RewardModel) -> Range | None:
     """Numbers between which all predictions lie, where the model says so."""
     bounds = getattr(model, "bounds", None)
     return (float(bounds[0]), float(bounds[1])) if isinstance(bounds, tuple) else None
 
 
-def residual_range(rewards: Range | None, model: Predictor) -> Range | None:
+def residual_range(rewards: Range | None, model: RewardModel) -> Range | None:
     """Numbers between which r - r_hat lies, where rewards and predictions are bounded."""
     bounds = bounds_of(model)
     return None if rewards is None or bounds is None else (rewards[0] - bounds[1], rewards[1] - bounds[0])

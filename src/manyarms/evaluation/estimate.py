@@ -19,7 +19,7 @@ from manyarms._base import validate
 from manyarms._base.moments import Contrast, Moments, Part
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import OBJECTIVES, Estimator, Range
-from manyarms.estimators.logging_policy import Predictor
+from manyarms.rewards.base import RewardModel
 from manyarms.evaluation import intervals
 from manyarms.evaluation.diagnostics import DOMINANT, FEW, effective_sample_size
 from manyarms.evaluation.intervals import Interval
@@ -172,7 +172,7 @@ def evaluate(
     log: LogSource,
     estimators: Sequence[Estimator | str] | None = None,
     *,
-    model: Predictor | None = None,
+    model: RewardModel | None = None,
     level: float = 0.95,
     interval: str = "normal",
     reward_range: Range | None = None,
@@ -232,7 +232,7 @@ def usual_names(*, ranged: bool = True) -> list[str]:
     return ["ips", "snips", *(name for name in found if name != "ips")]
 
 
-def _default(known: Survey, model: Predictor | None, ranged: bool) -> list[Estimator | str]:
+def _default(known: Survey, model: RewardModel | None, ranged: bool) -> list[Estimator | str]:
     weighted = known.first.propensities is not None or known.first.logging is not None
     chosen: list[Estimator | str] = []
     if weighted:

@@ -12,7 +12,8 @@ from manyarms._base.moments import Moments
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Estimator, Range
-from manyarms.estimators.logging_policy import Predictor, full_propensities, lost
+from manyarms.estimators.logging_policy import full_propensities, lost
+from manyarms.rewards.base import RewardModel
 from manyarms.estimators.naming import as_estimator
 from manyarms.evaluation.answers import Assumptions, PolicyOnLog, RowTerms, terms_of
 from manyarms.evaluation.diagnostics import Overlap
@@ -104,7 +105,7 @@ def plan(
     reward_range: Range | None = None,
     propensity_floor: float | None = None,
     bias: bool | None = None,
-    model: Predictor | None = None,
+    model: RewardModel | None = None,
 ) -> Plan:
     """Estimators with parameters for this log, and what they are told.
 
@@ -149,7 +150,7 @@ def row_terms(
     reward_range: Range | None = None,
     propensity_floor: float | None = None,
     bias: bool | None = None,
-    model: Predictor | None = None,
+    model: RewardModel | None = None,
 ) -> RowTerms:
     """An estimator's terms on the rows of a log in memory, whose mean is the estimate; the arguments are those of `evaluate`."""
     todo = plan(

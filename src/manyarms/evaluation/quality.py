@@ -15,7 +15,7 @@ import numpy as np
 from manyarms._base import validate
 from manyarms._base.typing import Array, Ints
 from manyarms.estimators.base import Estimator
-from manyarms.estimators.logging_policy import Predictor
+from manyarms.rewards.base import RewardModel
 from manyarms.estimators.naming import as_estimator
 from manyarms.evaluation.estimate import evaluate, usual_names
 from manyarms.evaluation.results import Estimate
@@ -98,8 +98,8 @@ def quality(
     rows: int,
     runs: int,
     estimators: Sequence[Estimator | str] | None = None,
-    with_model: Callable[[Predictor], Sequence[Estimator]] | None = None,
-    fit: Callable[[LoggedData], Predictor] | None = None,
+    with_model: Callable[[RewardModel], Sequence[Estimator]] | None = None,
+    fit: Callable[[LoggedData], RewardModel] | None = None,
     level: float = 0.95,
     reward_range: tuple[float, float] | None = None,
     replicates: int = 200,

@@ -61,7 +61,7 @@ def policy_of(agent: Agent) -> Policy:
     catalogue = agent.belief.catalogue
     whole = catalogue.alive == catalogue.size
     kind, options = agent.decision.kind, agent.decision.options()
-    if kind in ("greedy", "ucb", "pessimistic"):
+    if not agent.decision.draws:
         return DeterministicPolicy(lambda X: agent.decide(X), catalogue.size)
     if kind == "uniform" and whole:
         return UniformPolicy(catalogue.size)

@@ -9,7 +9,7 @@ import torch
 
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput
-from manyarms.policies.encoders import Encoder, Layers, Projection
+from manyarms.policies.encoders import ContextEncoder, Layers, Projection
 
 ACTIVATIONS: dict[str, type[torch.nn.Module]] = {
     "relu": torch.nn.ReLU,
@@ -54,7 +54,7 @@ class TorchEncoder:
         return {}
 
 
-def to_torch(encoder: Encoder) -> torch.nn.Module:
+def to_torch(encoder: ContextEncoder) -> torch.nn.Module:
     """A module of its own for training; what was given stays as it is."""
     if isinstance(encoder, TorchEncoder):
         import copy
@@ -70,7 +70,7 @@ def to_torch(encoder: Encoder) -> torch.nn.Module:
     raise InvalidInput("encoder", type(encoder).__name__, "a Projection, Layers or a TorchEncoder")
 
 
-def from_torch(start: Encoder, module: torch.nn.Module, parameters: dict[str, AnyArray]) -> Encoder:
+def from_torch(start: ContextEncoder, module: torch.nn.Module, parameters: dict[str, AnyArray]) -> ContextEncoder:
     """The encoder of trained parameters: plain arrays wherever the module is plain enough."""
     state = {name.removeprefix("encoder/"): array for name, array in parameters.items() if name.startswith("encoder/")}
     if isinstance(start, Projection):

@@ -19,7 +19,7 @@ from manyarms.learning.optimisers import Table
 from manyarms.learning.sampled import Sampler
 from manyarms.learning.settings import TrainingSettings
 from manyarms.logs.data import LoggedData
-from manyarms.policies.encoders import Encoder
+from manyarms.policies.encoders import ContextEncoder
 from manyarms.policies.randomised import GaussianPolicy, MixedLogitPolicy
 from manyarms.policies.softmax import SoftmaxPolicy, TopSoftmaxPolicy
 from manyarms.policies.support_softmax import SupportSoftmaxPolicy
@@ -212,7 +212,7 @@ def _lists(policy: Learnable, log: LoggedData) -> Ints | None:
     return lists
 
 
-Remake = Callable[[dict[str, AnyArray], Encoder | None], Learnable]
+Remake = Callable[[dict[str, AnyArray], ContextEncoder | None], Learnable]
 
 
 def _remake(policy: Learnable) -> Remake:

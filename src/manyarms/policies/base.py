@@ -1,7 +1,7 @@
 """What a policy is, and everything that follows from its probabilities by streaming over blocks of actions.
 
 A policy is a distribution pi(a|x) over K actions. It says what its probabilities are at some contexts (`rows`, up to
-one factor a context); expectations, masses of groups, draws and best actions then follow here, from blocks of
+one factor per context); expectations, masses of groups, draws and best actions then follow here, from blocks of
 ROWS x ACTIONS numbers. No array of contexts x actions is ever made.
 """
 
@@ -10,12 +10,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import storage, validate
+from manyarms._base.registry import Registry
 from manyarms._base.top_k import top_k
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput, UnknownAction
@@ -54,12 +55,12 @@ class Policy(Protocol):
     def sample(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
         """One action for every context, (n,)."""
 
-    def rows(self, X: Array) -> Rows:
+    def rows(self, X: Array) -> PolicyRows:
         """The policy at a block of contexts."""
 
 
-class Rows(ABC):
-    """A policy at b contexts: masses in proportion to its probabilities, one factor a context."""
+class PolicyRows(ABC):
+    """A policy at b contexts: masses in proportion to its probabilities, up to one factor per context."""
 
     total: Array | None = None  # (b,) sum of the masses, once known
 
@@ -72,7 +73,7 @@ class Rows(ABC):
         """(b, m) masses of the actions `ids` (b, m)."""
 
     @abstractmethod
-    def only(self, index: Ints) -> Rows:
+    def only(self, index: Ints) -> PolicyRows:
         """The same policy at some of the contexts."""
 
     def score(self, first: int, last: int) -> Array:
@@ -100,16 +101,18 @@ def action_blocks(actions: int, size: int = ACTIONS) -> Iterator[tuple[int, int]
 
 
 class StreamedPolicy(ABC):
-    """A policy from `rows` alone. `kind` names it in a saved folder; `dim` is None where any context will do."""
+    """A policy from `rows` alone; `dim` is None where any context will do.
 
-    kind: ClassVar[str]
+    One that is to be saved registers its name with `POLICIES` and defines `spec`, `arrays` and `restored`.
+    """
+
     dim: int | None = None
 
     def __init__(self, actions: int) -> None:
         self._actions = validate.count("actions", actions)
 
     @abstractmethod
-    def rows(self, X: Array) -> Rows:
+    def rows(self, X: Array) -> PolicyRows:
         """The policy at a block of contexts (b, d)."""
 
     @property
@@ -242,17 +245,31 @@ class StreamedPolicy(ABC):
 
     # ---- keeping
 
+    @property
+    def kind(self) -> str:
+        """The name it is registered and saved under."""
+        return POLICIES.name_of(type(self))
+
     def spec(self) -> dict[str, storage.JSON]:
-        """What a saved folder says in words and numbers, beside `kind`."""
+        """What a saved folder says in words and numbers, beside the kind."""
         raise InvalidInput("policy", repr(self), "a policy made of arrays: one made of functions cannot be saved")
 
     def arrays(self) -> dict[str, AnyArray]:
         """What a saved folder holds in arrays."""
         return {}
 
+    @classmethod
+    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> StreamedPolicy:
+        """The policy that `spec` and `arrays` describe."""
+        raise InvalidInput("policy", cls.__name__, "a policy made of arrays: one made of functions cannot be saved")
+
+    def saved_spec(self) -> dict[str, storage.JSON]:
+        """`spec` with the kind: what `restore_policy` needs."""
+        return {**self.spec(), "type": self.kind}
+
     def save(self, folder: str | Path) -> None:
         """Write the policy to a folder; `manyarms.policies.load` reads it."""
-        storage.save(folder, "policy", {"type": self.kind, **self.spec()}, self.arrays())
+        storage.save(folder, "policy", self.saved_spec(), self.arrays())
 
     # ---- checks at the edge
 
@@ -276,6 +293,14 @@ class StreamedPolicy(ABC):
             wrong = array[(array < 0) | (array >= self.action_count)].flat[0]
             raise UnknownAction(name, int(wrong), f"actions from 0 to {self.action_count - 1}")
         return array
+
+
+POLICIES: Registry[type[StreamedPolicy]] = Registry("policy", package="manyarms.policies", group="manyarms.policies")
+
+
+def restore_policy(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> StreamedPolicy:
+    """The policy, of whatever kind, that `saved_spec()` and `arrays()` describe."""
+    return POLICIES[spec["type"]].restored(spec, arrays)
 
 
 def row_blocks(n: int) -> Iterator[slice]:
@@ -322,13 +347,15 @@ def _without(scores: Array, first: int, barred: Ints | None) -> Array:
 
 __all__ = [
     "ACTIONS",
+    "POLICIES",
     "ROWS",
     "Policy",
-    "Rows",
+    "PolicyRows",
     "StreamedPolicy",
     "Values",
     "action_blocks",
     "first_above",
     "group_arrays",
+    "restore_policy",
     "row_blocks",
 ]

@@ -9,22 +9,22 @@ A learned encoder is kept as these arrays, so that a policy decides where no lea
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import erf, expit
 
 from manyarms._base import storage, validate
+from manyarms._base.nested import prefixed, under
+from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray
-from manyarms.errors import InvalidInput, StorageError
+from manyarms.errors import InvalidInput
 
 
 @runtime_checkable
-class Encoder(Protocol):
+class ContextEncoder(Protocol):
     """A map of contexts (n, d) to vectors (n, l)."""
-
-    kind: ClassVar[str]
 
     @property
     def dim(self) -> int:
@@ -38,10 +38,21 @@ class Encoder(Protocol):
         """(n, l), in the encoder's own precision."""
 
     def spec(self) -> dict[str, storage.JSON]:
-        """What is saved in words and numbers, beside `kind`."""
+        """What is saved in words and numbers, beside its kind."""
 
     def arrays(self) -> dict[str, AnyArray]:
         """What is saved in arrays."""
+
+
+class SavedEncoder(ContextEncoder, Protocol):
+    """An encoder that can be restored from what was saved of it."""
+
+    @classmethod
+    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> SavedEncoder:
+        """The encoder that `spec` and `arrays` describe."""
+
+
+ENCODERS: Registry[type[SavedEncoder]] = Registry("encoder", package="manyarms.policies", group="manyarms.encoders")
 
 
 def _gelu(z: AnyArray) -> AnyArray:
@@ -60,15 +71,14 @@ ACTIVATIONS: dict[str, Callable[[AnyArray], AnyArray]] = {
 }
 
 
-def kept_precision(name: str, value: npt.ArrayLike, shape: tuple[int | None, ...]) -> AnyArray:
+def float_array(name: str, value: npt.ArrayLike, shape: tuple[int | None, ...]) -> AnyArray:
     """A checked array in float64, or in float32 where it came so: half the memory and time for six digits."""
     given: AnyArray = np.asarray(value)
     if given.dtype != np.float32 or given.ndim != len(shape):
         return validate.as_array(name, given, shape)
     step = max(1, CHECKED // max(1, given[:1].size))
-    for start in range(
-        0, max(1, len(given)), step
-    ):  # in parts: float64 copies of large tables would be the most that is held
+    # in parts: float64 copies of large tables would be the largest arrays of all
+    for start in range(0, max(1, len(given)), step):
         part = given[start : start + step]
         if not np.isfinite(part).all():
             row = start + int(np.flatnonzero(~np.isfinite(part).reshape(len(part), -1).all(axis=1))[0])
@@ -77,13 +87,12 @@ def kept_precision(name: str, value: npt.ArrayLike, shape: tuple[int | None, ...
     return given
 
 
+@ENCODERS.register("projection")
 class Projection:
     """x -> W^T x for a matrix W (d, l)."""
 
-    kind: ClassVar[str] = "projection"
-
     def __init__(self, W: npt.ArrayLike) -> None:
-        self.W = kept_precision("W", W, (None, None))
+        self.W = float_array("W", W, (None, None))
 
     def __repr__(self) -> str:
         return f"Projection({self.dim} -> {self.width})"
@@ -110,14 +119,17 @@ class Projection:
         """W."""
         return {"W": self.W}
 
+    @classmethod
+    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Projection:
+        return cls(arrays["W"])
 
+
+@ENCODERS.register("layers")
 class Layers:
     """A network of several layers: weights (in, out) and biases (out,) of each, and an activation between them.
 
     The last layer is linear. activation: "relu", "tanh", "gelu" (with the error function), "sigmoid", "silu", "identity".
     """
-
-    kind: ClassVar[str] = "layers"
 
     def __init__(
         self, weights: Sequence[npt.ArrayLike], biases: Sequence[npt.ArrayLike], activation: str = "relu"
@@ -131,10 +143,10 @@ class Layers:
         self.biases: list[AnyArray] = []
         before: int | None = None
         for layer, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
-            matrix = kept_precision(f"weights[{layer}]", weight, (before, None))
+            matrix = float_array(f"weights[{layer}]", weight, (before, None))
             before = int(matrix.shape[1])
             self.weights.append(matrix)
-            self.biases.append(kept_precision(f"biases[{layer}]", bias, (before,)))
+            self.biases.append(float_array(f"biases[{layer}]", bias, (before,)))
         self._precision = np.result_type(*self.weights, *self.biases)
 
     def __repr__(self) -> str:
@@ -168,38 +180,46 @@ class Layers:
         named = {f"weight-{layer}": weight for layer, weight in enumerate(self.weights)}
         return named | {f"bias-{layer}": bias for layer, bias in enumerate(self.biases)}
 
+    @classmethod
+    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Layers:
+        layers = range(spec["layers"])
+        weights = [arrays[f"weight-{layer}"] for layer in layers]
+        return cls(weights, [arrays[f"bias-{layer}"] for layer in layers], spec["activation"])
 
-def fitting(encoder: Encoder | None, width: int, what: str) -> int:
+
+def fitting(encoder: ContextEncoder | None, width: int, what: str) -> int:
     """d, the length of the contexts, once it is known that encodings are as long as the vectors they meet."""
     if encoder is None:
         return width
-    if not isinstance(encoder, Encoder):
+    if not isinstance(encoder, ContextEncoder):
         raise InvalidInput("encoder", validate.describe(encoder), "an encoder, such as Projection or Layers")
     if encoder.width != width:
         raise InvalidInput("encoder", f"encodings of length {encoder.width}", f"length {width}, as {what} have")
     return encoder.dim
 
 
-def written(encoder: Encoder | None) -> tuple[dict[str, storage.JSON], dict[str, AnyArray]]:
+def saved_encoder(encoder: ContextEncoder | None) -> tuple[dict[str, storage.JSON], dict[str, AnyArray]]:
     """What a policy saves of its encoder: a part of its spec and arrays under "encoder/"."""
     if encoder is None:
         return {}, {}
-    arrays = {f"encoder/{name}": array for name, array in encoder.arrays().items()}
-    return {"encoder": {"type": encoder.kind, **encoder.spec()}}, arrays
+    spec = {**encoder.spec(), "type": ENCODERS.name_of(cast("type[SavedEncoder]", type(encoder)))}
+    return {"encoder": spec}, prefixed("encoder/", encoder.arrays())
 
 
-def restored(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Encoder | None:
-    """The encoder that `written` put into a policy's spec and arrays."""
+def restored_encoder(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> ContextEncoder | None:
+    """The encoder that `saved_encoder` put into a policy's spec and arrays."""
     inner = spec.get("encoder")
-    if inner is None:
-        return None
-    if inner["type"] == Projection.kind:
-        return Projection(arrays["encoder/W"])
-    if inner["type"] == Layers.kind:
-        layers = range(inner["layers"])
-        weights = [arrays[f"encoder/weight-{layer}"] for layer in layers]
-        return Layers(weights, [arrays[f"encoder/bias-{layer}"] for layer in layers], inner["activation"])
-    raise StorageError(f"unknown type of encoder {inner['type']!r}")
+    return None if inner is None else ENCODERS[inner["type"]].restored(inner, under("encoder/", arrays))
 
 
-__all__ = ["ACTIVATIONS", "Encoder", "Layers", "Projection", "fitting", "kept_precision", "restored", "written"]
+__all__ = [
+    "ACTIVATIONS",
+    "ENCODERS",
+    "ContextEncoder",
+    "Layers",
+    "Projection",
+    "fitting",
+    "float_array",
+    "restored_encoder",
+    "saved_encoder",
+]

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.policies.base import ACTIONS, Rows, action_blocks
+from manyarms.policies.base import ACTIONS, PolicyRows, action_blocks
 from manyarms.policies.softmax import LinearScores
 
 STEEP = 50.0  # up to this scale, exponentials of the noise can be written out: normals of size 7 give exp(350)
 DRAWN = 1 << 20  # numbers of noise in a block
-KEPT = 1 << 22  # numbers of noise that a policy keeps; more are drawn again when they are needed
+CACHED = 1 << 22  # numbers of noise that a policy caches; more are drawn again when they are needed
 TILE = 64  # actions whose noise comes from one generator, so that any part of the noise can be drawn alone
 
 
@@ -27,17 +27,17 @@ class Noise:
 
     def __init__(self, actions: int, draws: int, seed: int) -> None:
         self.actions, self.draws, self.seed = actions, draws, seed
-        self._whole: Array | None = None
+        self._cache: Array | None = None
 
     def block(self, first: int, last: int) -> Array:
         """(last - first, S)."""
-        if self._whole is None and self.actions * self.draws <= KEPT:
-            self._whole = self._drawn(0, self.actions)
-        return self._drawn(first, last) if self._whole is None else self._whole[first:last]
+        if self._cache is None and self.actions * self.draws <= CACHED:
+            self._cache = self._drawn(0, self.actions)
+        return self._drawn(first, last) if self._cache is None else self._cache[first:last]
 
     def at(self, ids: Ints) -> Array:
         """(m, S) of the actions ids (m,)."""
-        if self.actions * self.draws <= KEPT:
+        if self.actions * self.draws <= CACHED:
             return self.block(0, self.actions)[ids]
         out = np.empty((len(ids), self.draws))
         for tile in np.unique(ids // TILE):
@@ -54,7 +54,7 @@ class Noise:
         return np.concatenate(parts)
 
 
-class MixedLogitRows(Rows):
+class MixedLogitRows(PolicyRows):
     """Means of softmaxes at b contexts; those of a scale so large that the factors might overflow go one by one."""
 
     def __init__(self, linear: LinearScores, h: AnyArray, scale: Array, noise: Noise) -> None:
@@ -89,7 +89,7 @@ class MixedLogitRows(Rows):
         return out
 
     def draws_at(self, ids: Ints) -> Array:
-        """(b, S): every draw's probability of one action (b,) a context."""
+        """(b, S): every draw's probability of one action per context, (b,)."""
         top = self._prepare()
         scores = self._linear.scores_at(self._h, ids[:, None])[:, 0] - top
         return np.asarray(np.exp(scores[:, None] + self._scale[:, None] * self._noise.at(ids) - self._log_z))
@@ -107,7 +107,7 @@ class MixedLogitRows(Rows):
                 out[row] += v[row] @ np.exp(self._logits(scores, row, noise) - self._log_z[row])
         return out
 
-    def only(self, index: Ints) -> Rows:
+    def only(self, index: Ints) -> PolicyRows:
         out = MixedLogitRows(self._linear, self._h[index], self._scale[index], self._noise)
         out._top, out._log_z = self._prepare()[index], self._log_z[index]
         return out

@@ -35,8 +35,9 @@ BIN = 0.25  # width of a bin of gaps, in standard deviations
 BINS = 48  # with the last for all larger gaps
 NUMBERS = 1 << 18  # numbers in a block: 2 MB, so that the few arrays of a step stay in the cache
 LEAST_NODES = 32
-# so many nodes are enough for 1e-8 up to so many actions. The worst that was found, over one action ahead of K - 1 equal ones at
-# any distance and over random tiers, is below a quarter of it; one action ahead by 3 to 5, where two scales meet, is the hardest
+# pairs (nodes, actions): how many nodes are enough for 1e-8 up to how many actions. The worst that was found, over one action
+# ahead of K - 1 equal ones at any distance and over random tiers, is below a quarter of it; one action ahead by 3 to 5, where two
+# scales meet, is the hardest
 ENOUGH = ((32, 50), (48, 1_000), (64, 10_000), (96, 10_000_000))
 LOG_ROOT = 0.5 * float(np.log(2 * np.pi))  # -log phi(0)
 
@@ -50,7 +51,7 @@ ABOVE: Array = ndtr(-GRID - _FIRST[:, None])
 
 
 def enough_nodes(actions: int) -> int:
-    """The fewest nodes that ENOUGH names for so many actions."""
+    """The fewest nodes that ENOUGH names for this many actions."""
     return next((nodes for nodes, most in ENOUGH if actions <= most), ENOUGH[-1][0])
 
 

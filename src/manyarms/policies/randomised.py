@@ -21,8 +21,8 @@ from manyarms._base.top_k import top_k
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.policies import normal_choice
-from manyarms.policies.base import Rows, StreamedPolicy, Values, action_blocks, row_blocks
-from manyarms.policies.encoders import Encoder, written
+from manyarms.policies.base import POLICIES, PolicyRows, StreamedPolicy, Values, action_blocks, row_blocks
+from manyarms.policies.encoders import ContextEncoder, restored_encoder, saved_encoder
 from manyarms.policies.mixed_logit import MixedLogitRows, Noise
 from manyarms.policies.softmax import LinearScores
 
@@ -64,7 +64,7 @@ def _lengths(h: AnyArray) -> Array:
 class _RandomisedPolicy(StreamedPolicy):
     """What the two families have in common: mu, sigma and an encoder."""
 
-    def __init__(self, actions: npt.ArrayLike, sigma: float, encoder: Encoder | None) -> None:
+    def __init__(self, actions: npt.ArrayLike, sigma: float, encoder: ContextEncoder | None) -> None:
         self._linear = LinearScores("actions", actions, 1.0, encoder)
         super().__init__(len(self._linear.weights))
         self.dim = self._linear.dim
@@ -79,7 +79,7 @@ class _RandomisedPolicy(StreamedPolicy):
         return self._linear.weights
 
     @property
-    def encoder(self) -> Encoder | None:
+    def encoder(self) -> ContextEncoder | None:
         """What is made of the context first; None where scores take it as it is."""
         return self._linear.encoder
 
@@ -88,10 +88,10 @@ class _RandomisedPolicy(StreamedPolicy):
         return gaussian_kl(self.actions, self.sigma, mu0, sigma0)
 
     def spec(self) -> dict[str, storage.JSON]:
-        return {"sigma": self.sigma, **written(self.encoder)[0]}
+        return {"sigma": self.sigma, **saved_encoder(self.encoder)[0]}
 
     def arrays(self) -> dict[str, AnyArray]:
-        return {"weights": self.actions, **written(self.encoder)[1]}
+        return {"weights": self.actions, **saved_encoder(self.encoder)[1]}
 
     def _largest(self, X: npt.ArrayLike, drawn: Callable[[Array], Callable[[int, int], Array]]) -> Ints:
         """One action for every context: the one whose drawn score is the largest."""
@@ -106,7 +106,7 @@ class _RandomisedPolicy(StreamedPolicy):
 # ---- Gaussian
 
 
-class _GaussianRows(Rows):
+class _GaussianRows(PolicyRows):
     """Probabilities by quadrature; the product over all actions is formed when the first probability is asked for."""
 
     def __init__(self, linear: LinearScores, unit: AnyArray, sigma: float, nodes: int) -> None:
@@ -131,7 +131,7 @@ class _GaussianRows(Rows):
         gaps = (top[:, None] - self._linear.scores_at(self._unit, ids)) / self._sigma
         return normal_choice.masses(self._at, self._log_weights, gaps)
 
-    def only(self, index: Ints) -> Rows:
+    def only(self, index: Ints) -> PolicyRows:
         out = _GaussianRows(self._linear, self._unit[index], self._sigma, self._nodes)
         out._top, out._at, out._log_weights = self._prepare()[index], self._at[index], self._log_weights[index]
         return out
@@ -159,6 +159,7 @@ class _GaussianRows(Rows):
         return self._kept[2]
 
 
+@POLICIES.register("gaussian")
 class GaussianPolicy(_RandomisedPolicy):
     """Plays the action with the largest h^T theta_a, theta_a ~ N(mu_a, sigma^2 I) drawn anew at every decision.
 
@@ -175,10 +176,8 @@ class GaussianPolicy(_RandomisedPolicy):
     array([[0.5, 0.5, 0. ]])
     """
 
-    kind = "gaussian"
-
     def __init__(
-        self, actions: npt.ArrayLike, sigma: float = 1.0, encoder: Encoder | None = None, nodes: int = 64
+        self, actions: npt.ArrayLike, sigma: float = 1.0, encoder: ContextEncoder | None = None, nodes: int = 64
     ) -> None:
         super().__init__(actions, sigma, encoder)
         self.nodes = validate.count("nodes", nodes, normal_choice.LEAST_NODES)
@@ -188,7 +187,7 @@ class GaussianPolicy(_RandomisedPolicy):
         """How far, at most, a probability, or the sum of all, is from what it should be."""
         return normal_choice.tolerance(self.nodes, self.action_count)
 
-    def rows(self, X: Array) -> Rows:
+    def rows(self, X: Array) -> PolicyRows:
         """The policy at a block of contexts."""
         return _GaussianRows(self._linear, self._unit(X), self.sigma, self.nodes)
 
@@ -216,7 +215,12 @@ class GaussianPolicy(_RandomisedPolicy):
         lengths = _lengths(h)
         return np.asarray(h / np.where(lengths > 0, lengths, 1.0)[:, None], dtype=h.dtype)
 
+    @classmethod
+    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> GaussianPolicy:
+        return cls(arrays["weights"], spec["sigma"], restored_encoder(spec, arrays), spec["nodes"])
 
+
+@POLICIES.register("mixed-logit")
 class MixedLogitPolicy(_RandomisedPolicy):
     """Plays from the softmax of scores h^T theta_a, theta_a ~ N(mu_a, sigma^2 I) drawn anew at every decision.
 
@@ -230,13 +234,11 @@ class MixedLogitPolicy(_RandomisedPolicy):
     actions: mu (K, l), float64 or float32. sigma > 0. encoder: what is made of the context first (None: h = x and l = d).
     """
 
-    kind = "mixed-logit"
-
     def __init__(
         self,
         actions: npt.ArrayLike,
         sigma: float = 1.0,
-        encoder: Encoder | None = None,
+        encoder: ContextEncoder | None = None,
         draws: int = 2048,
         seed: int = 0,
     ) -> None:
@@ -318,6 +320,11 @@ class MixedLogitPolicy(_RandomisedPolicy):
         ids = self._ids("actions", actions, (len(X),))
         for part in row_blocks(len(X)):
             yield part, self.rows(X[part]).draws_at(ids[part])
+
+    @classmethod
+    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> MixedLogitPolicy:
+        encoder = restored_encoder(spec, arrays)
+        return cls(arrays["weights"], spec["sigma"], encoder, spec["draws"], spec["seed"])
 
 
 __all__ = ["GaussianPolicy", "MixedLogitPolicy", "gaussian_kl"]

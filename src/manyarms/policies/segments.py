@@ -8,11 +8,13 @@ import numpy.typing as npt
 from manyarms._base import storage, validate
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
+from manyarms.policies.base import POLICIES
 from manyarms.policies.support import SupportedPolicy
 
 GATHERED = 1 << 22  # numbers in a block of gathered parameters
 
 
+@POLICIES.register("segment-softmax")
 class SegmentSoftmaxPolicy(SupportedPolicy):
     """pi(a|x) in proportion to exp(x^T beta_a / T) over the list of x's segment, and 0 elsewhere.
 
@@ -20,8 +22,6 @@ class SegmentSoftmaxPolicy(SupportedPolicy):
     ids of each segment's actions, distinct. A context costs S + k0 products of length d, whatever K is, where the best k0
     of all actions for every context cost K of them.
     """
-
-    kind = "segment-softmax"
 
     def __init__(
         self, weights: npt.ArrayLike, centres: npt.ArrayLike, lists: npt.ArrayLike, temperature: float = 1.0
@@ -66,6 +66,10 @@ class SegmentSoftmaxPolicy(SupportedPolicy):
 
     def arrays(self) -> dict[str, AnyArray]:
         return {"weights": self.weights, "centres": self.centres, "lists": self.lists}
+
+    @classmethod
+    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> SegmentSoftmaxPolicy:
+        return cls(arrays["weights"], arrays["centres"], arrays["lists"], spec["temperature"])
 
 
 __all__ = ["SegmentSoftmaxPolicy"]

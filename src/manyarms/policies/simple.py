@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import storage, validate
+from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.policies.base import Policy, Rows, StreamedPolicy, Values
+from manyarms.policies.base import POLICIES, Policy, PolicyRows, StreamedPolicy, Values, restore_policy
 
 
-class _FixedRows(Rows):
+class _FixedRows(PolicyRows):
     def __init__(self, probabilities: Array, count: int) -> None:
         self._probabilities, self._count = probabilities, count
         self.total = np.ones(count)
@@ -24,14 +25,13 @@ class _FixedRows(Rows):
     def mass_at(self, ids: Ints) -> Array:
         return self._probabilities[ids]
 
-    def only(self, index: Ints) -> Rows:
+    def only(self, index: Ints) -> PolicyRows:
         return _FixedRows(self._probabilities, len(index))
 
 
+@POLICIES.register("fixed")
 class FixedPolicy(StreamedPolicy):
     """The same probabilities (K,) in every context; they must sum to 1."""
-
-    kind = "fixed"
 
     def __init__(self, probabilities: npt.ArrayLike) -> None:
         p = validate.as_array("probabilities", probabilities, (None,))
@@ -47,7 +47,7 @@ class FixedPolicy(StreamedPolicy):
         """The smallest probability above 0."""
         return float(self.probabilities[self.probabilities > 0].min())
 
-    def rows(self, X: Array) -> Rows:
+    def rows(self, X: Array) -> PolicyRows:
         """The policy at a block of contexts."""
         return _FixedRows(self.probabilities, len(X))
 
@@ -75,11 +75,14 @@ class FixedPolicy(StreamedPolicy):
     def arrays(self) -> dict[str, AnyArray]:
         return {"probabilities": self.probabilities}
 
+    @classmethod
+    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> FixedPolicy:
+        return cls(arrays["probabilities"])
 
+
+@POLICIES.register("uniform")
 class UniformPolicy(FixedPolicy):
     """Every one of K actions with probability 1/K."""
-
-    kind = "uniform"
 
     def __init__(self, actions: int) -> None:
         super().__init__(np.full(validate.count("actions", actions), 1.0 / actions))
@@ -90,11 +93,14 @@ class UniformPolicy(FixedPolicy):
     def arrays(self) -> dict[str, AnyArray]:
         return {}
 
+    @classmethod
+    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> UniformPolicy:
+        return cls(spec["actions"])
 
+
+@POLICIES.register("epsilon-mixture")
 class EpsilonMixture(StreamedPolicy):
     """With probability epsilon any action, otherwise what `policy` plays: (1 - epsilon) pi + epsilon / K."""
-
-    kind = "epsilon-mixture"
 
     def __init__(self, policy: Policy, epsilon: float) -> None:
         super().__init__(policy.action_count)
@@ -113,7 +119,7 @@ class EpsilonMixture(StreamedPolicy):
             return self.epsilon / self.action_count
         return self.policy.smallest_probability
 
-    def rows(self, X: Array) -> Rows:
+    def rows(self, X: Array) -> PolicyRows:
         """The policy at a block of contexts."""
         rows = self.policy.rows(X)
         return _MixtureRows(rows, rows.normaliser(self.action_count)[:, None], self.epsilon, self.action_count)
@@ -146,15 +152,18 @@ class EpsilonMixture(StreamedPolicy):
         return (1 - self.epsilon) * own + self.epsilon * uniform
 
     def spec(self) -> dict[str, storage.JSON]:
-        base = _saveable(self.policy)
-        return {"epsilon": self.epsilon, "policy": {"type": base.kind, **base.spec()}}
+        return {"epsilon": self.epsilon, "policy": _saveable(self.policy).saved_spec()}
 
     def arrays(self) -> dict[str, AnyArray]:
-        return {f"policy/{name}": array for name, array in _saveable(self.policy).arrays().items()}
+        return prefixed("policy/", _saveable(self.policy).arrays())
+
+    @classmethod
+    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> EpsilonMixture:
+        return cls(restore_policy(spec["policy"], under("policy/", arrays)), spec["epsilon"])
 
 
-class _MixtureRows(Rows):
-    def __init__(self, rows: Rows, normaliser: Array, epsilon: float, actions: int) -> None:
+class _MixtureRows(PolicyRows):
+    def __init__(self, rows: PolicyRows, normaliser: Array, epsilon: float, actions: int) -> None:
         self._rows, self._normaliser, self._epsilon, self._actions = rows, normaliser, epsilon, actions
         self.total = np.ones(len(normaliser))
 
@@ -167,7 +176,7 @@ class _MixtureRows(Rows):
     def score(self, first: int, last: int) -> Array:
         return self._rows.score(first, last) if self._epsilon < 1 else self.mass(first, last)
 
-    def only(self, index: Ints) -> Rows:
+    def only(self, index: Ints) -> PolicyRows:
         return _MixtureRows(self._rows.only(index), self._normaliser[index], self._epsilon, self._actions)
 
     def _mix(self, mass: Array) -> Array:
@@ -186,8 +195,6 @@ class FunctionPolicy(StreamedPolicy):
     For policies that live elsewhere: a table, another library, a service. Cannot be saved.
     """
 
-    kind = "function"
-
     def __init__(self, probabilities: Callable[[Array, Ints], npt.ArrayLike], actions: int, floor: float = 0.0) -> None:
         super().__init__(actions)
         self._function = probabilities
@@ -198,7 +205,7 @@ class FunctionPolicy(StreamedPolicy):
         """The floor that the caller vouches for."""
         return self._floor
 
-    def rows(self, X: Array) -> Rows:
+    def rows(self, X: Array) -> PolicyRows:
         """The policy at a block of contexts."""
         return _FunctionRows(self._checked, X)
 
@@ -209,7 +216,7 @@ class FunctionPolicy(StreamedPolicy):
         return values
 
 
-class _FunctionRows(Rows):
+class _FunctionRows(PolicyRows):
     def __init__(self, function: Callable[[Array, Ints], Array], X: Array) -> None:
         self._function, self._X = function, X
         self.total = np.ones(len(X))
@@ -221,7 +228,7 @@ class _FunctionRows(Rows):
         repeated = np.repeat(self._X, ids.shape[1], axis=0)
         return self._function(repeated, np.ascontiguousarray(ids).ravel()).reshape(ids.shape)
 
-    def only(self, index: Ints) -> Rows:
+    def only(self, index: Ints) -> PolicyRows:
         return _FunctionRows(self._function, self._X[index])
 
 

@@ -14,30 +14,32 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import storage, validate
-from manyarms._base.top_k import top_k
+from manyarms._base.linalg import inner_products_at
+from manyarms._base.top_k import inner_product_top_k
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.policies.base import ACTIONS, Rows, StreamedPolicy, action_blocks, row_blocks
-from manyarms.policies.encoders import Encoder, fitting, kept_precision, written
+from manyarms.policies.base import POLICIES, PolicyRows, StreamedPolicy, action_blocks, row_blocks
+from manyarms.policies.encoders import ContextEncoder, fitting, float_array, restored_encoder, saved_encoder
 from manyarms.policies.support import SupportedPolicy
 
 # scores up to this size can be exponentiated as they are: neither they nor a sum of a billion overflows or vanishes
 SAFE = {np.dtype(np.float64): 600.0, np.dtype(np.float32): 60.0}
-GATHERED = 1 << 22  # numbers in a block of gathered parameters
 
 
 class LinearScores:
     """Scores enc(x)^T beta_a / T in blocks; computed in the precision of beta, which is float64 or float32."""
 
-    def __init__(self, name: str, weights: npt.ArrayLike, temperature: float, encoder: Encoder | None = None) -> None:
-        self.weights = kept_precision(name, weights, (None, None))
+    def __init__(
+        self, name: str, weights: npt.ArrayLike, temperature: float, encoder: ContextEncoder | None = None
+    ) -> None:
+        self.weights = float_array(name, weights, (None, None))
         self.temperature = validate.positive("temperature", temperature)
         self.encoder = encoder
         self.dim = fitting(encoder, int(self.weights.shape[1]), name)
 
     @cached_property
-    def reach(self) -> float:
-        """The largest ||beta_a||: |x^T beta_a| <= ||x|| reach."""
+    def largest_norm(self) -> float:
+        """The largest ||beta_a||: |x^T beta_a| <= ||x|| largest_norm."""
         return float(np.sqrt(np.einsum("kd,kd->k", self.weights, self.weights).max()))
 
     def scaled(self, X: Array) -> AnyArray:
@@ -51,25 +53,15 @@ class LinearScores:
 
     def scores_at(self, x: AnyArray, ids: Ints) -> AnyArray:
         """(b, m) scores of the actions `ids` (b, m)."""
-        m, d = ids.shape[1], x.shape[1]
-        step = max(1, GATHERED // max(1, m * d))
-        out = np.empty(ids.shape, dtype=self.weights.dtype)
-        for start in range(0, len(x), step):
-            part = slice(start, start + step)
-            np.einsum("bd,bmd->bm", x[part], self.weights[ids[part]], out=out[part])
-        return out
+        return inner_products_at(x, self.weights, ids)
 
     def best(self, x: AnyArray, k: int) -> tuple[Ints, Array]:
         """Ids and scores of the k best actions, falling."""
-        buffer = np.empty((len(x), min(len(self.weights), ACTIONS)), dtype=self.weights.dtype)
-        blocks = (
-            self.scores(x, first, last, buffer[:, : last - first]) for first, last in action_blocks(len(self.weights))
-        )
-        return top_k(blocks, k)
+        return inner_product_top_k(x, self.weights, k)
 
 
-class _SoftmaxRows(Rows):
-    """exp(score - shift), the shift one number a context, or none where no score can be large."""
+class _SoftmaxRows(PolicyRows):
+    """exp(score - shift), the shift one number per context, or none where no score can be large."""
 
     def __init__(self, linear: LinearScores, x: AnyArray, shift: AnyArray | None) -> None:
         self._linear, self._x, self.shift = linear, x, shift
@@ -93,7 +85,7 @@ class _SoftmaxRows(Rows):
     def score_at(self, ids: Ints) -> Array:
         return self._linear.scores_at(self._x, ids)
 
-    def only(self, index: Ints) -> Rows:
+    def only(self, index: Ints) -> PolicyRows:
         return _SoftmaxRows(self._linear, self._x[index], None if self.shift is None else self.shift[index])
 
     def _room(self, width: int) -> AnyArray:
@@ -102,6 +94,7 @@ class _SoftmaxRows(Rows):
         return self._buffer
 
 
+@POLICIES.register("softmax")
 class SoftmaxPolicy(StreamedPolicy):
     """pi(a|x) in proportion to exp(enc(x)^T beta_a / T).
 
@@ -110,9 +103,7 @@ class SoftmaxPolicy(StreamedPolicy):
     heavyweight ones; with given embeddings and a learned Projection, the lightweight ones (thesis, lines 2155-2159, 5435-5452).
     """
 
-    kind = "softmax"
-
-    def __init__(self, actions: npt.ArrayLike, temperature: float = 1.0, encoder: Encoder | None = None) -> None:
+    def __init__(self, actions: npt.ArrayLike, temperature: float = 1.0, encoder: ContextEncoder | None = None) -> None:
         self._linear = LinearScores("actions", actions, temperature, encoder)
         super().__init__(len(self._linear.weights))
         self.dim = self._linear.dim
@@ -136,14 +127,14 @@ class SoftmaxPolicy(StreamedPolicy):
         return self._linear.temperature
 
     @property
-    def encoder(self) -> Encoder | None:
+    def encoder(self) -> ContextEncoder | None:
         """What is made of the context first; None where scores take it as it is."""
         return self._linear.encoder
 
     def rows(self, X: Array) -> _SoftmaxRows:
         """The policy at a block of contexts."""
         x = self._linear.scaled(X)
-        largest = float(np.sqrt(np.einsum("bd,bd->b", x, x).max(initial=0.0))) * self._linear.reach
+        largest = float(np.sqrt(np.einsum("bd,bd->b", x, x).max(initial=0.0))) * self._linear.largest_norm
         if largest <= SAFE[x.dtype]:
             return _SoftmaxRows(self._linear, x, None)
         shift = np.full(len(x), -np.inf, dtype=x.dtype)
@@ -163,19 +154,22 @@ class SoftmaxPolicy(StreamedPolicy):
         return out
 
     def spec(self) -> dict[str, storage.JSON]:
-        return {"temperature": self.temperature, **written(self.encoder)[0]}
+        return {"temperature": self.temperature, **saved_encoder(self.encoder)[0]}
 
     def arrays(self) -> dict[str, AnyArray]:
-        return {"weights": self.actions, **written(self.encoder)[1]}
+        return {"weights": self.actions, **saved_encoder(self.encoder)[1]}
+
+    @classmethod
+    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> SoftmaxPolicy:
+        return cls(arrays["weights"], spec["temperature"], restored_encoder(spec, arrays))
 
 
+@POLICIES.register("top-softmax")
 class TopSoftmaxPolicy(SupportedPolicy):
     """The softmax of the k0 largest scores x^T beta_a / T, and 0 elsewhere: a logging policy with a small support.
 
     Equal scores go to the lowest id. `support(X)` gives what a log keeps of it; k0 = 1 is the greedy policy.
     """
-
-    kind = "top-softmax"
 
     def __init__(self, weights: npt.ArrayLike, k0: int, temperature: float = 1.0) -> None:
         self._linear = LinearScores("weights", weights, temperature)
@@ -209,6 +203,10 @@ class TopSoftmaxPolicy(SupportedPolicy):
 
     def arrays(self) -> dict[str, AnyArray]:
         return {"weights": self._linear.weights}
+
+    @classmethod
+    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> TopSoftmaxPolicy:
+        return cls(arrays["weights"], spec["k0"], spec["temperature"])
 
 
 __all__ = ["LinearScores", "SoftmaxPolicy", "TopSoftmaxPolicy"]

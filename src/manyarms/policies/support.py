@@ -11,12 +11,12 @@ import numpy.typing as npt
 from manyarms._base import validate
 from manyarms._base.typing import Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.policies.base import ROWS, Rows, StreamedPolicy, Values, first_above, group_arrays, row_blocks
+from manyarms.policies.base import ROWS, PolicyRows, StreamedPolicy, Values, first_above, group_arrays, row_blocks
 
 LISTED = 1 << 20  # listed actions that are held at once
 
 
-class SupportRows(Rows):
+class SupportRows(PolicyRows):
     """Probabilities of listed actions, ids (b, k0) distinct in each row; everything else has none."""
 
     def __init__(self, ids: Ints, probabilities: Array, actions: int) -> None:
@@ -40,7 +40,7 @@ class SupportRows(Rows):
         place = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
         return np.where(keys[place] == asked, mass[place], 0.0)
 
-    def only(self, index: Ints) -> Rows:
+    def only(self, index: Ints) -> PolicyRows:
         return SupportRows(self.ids[index], self.probabilities[index], self._actions)
 
 
@@ -51,7 +51,7 @@ class SupportedPolicy(StreamedPolicy):
     def support_block(self, X: Array) -> tuple[Ints, Array]:
         """Ids (b, k0), distinct in each row, and their probabilities (b, k0), for a block of contexts."""
 
-    def rows(self, X: Array) -> Rows:
+    def rows(self, X: Array) -> PolicyRows:
         """The policy at a block of contexts."""
         return SupportRows(*self.support_block(X), self.action_count)
 
@@ -71,14 +71,14 @@ class SupportedPolicy(StreamedPolicy):
 
     def _supports(self, X: Array) -> Iterator[tuple[slice, Ints, Array]]:
         """Supports of consecutive contexts, as many at a time as LISTED numbers hold: a wide support takes fewer."""
-        start, kept, listed = 0, [], 0
+        start, blocks, listed = 0, [], 0
         for part in row_blocks(len(X)):
-            kept.append(self.support_block(X[part]))
-            listed += kept[-1][0].size
+            blocks.append(self.support_block(X[part]))
+            listed += blocks[-1][0].size
             if listed >= LISTED or part.stop == len(X):
-                ids, probabilities = (np.concatenate(arrays) for arrays in zip(*kept, strict=True))
+                ids, probabilities = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
                 yield slice(start, part.stop), ids, probabilities
-                start, kept, listed = part.stop, [], 0
+                start, blocks, listed = part.stop, [], 0
 
     def group_mass(self, X: npt.ArrayLike, labels: npt.ArrayLike, wanted: npt.ArrayLike) -> Array:
         """The sum of pi(a|x_i) over the actions with labels[a] == wanted[i], (n,): over the support only."""
@@ -156,8 +156,6 @@ class DeterministicPolicy(SupportedPolicy):
     not draw, or a reward model's best action.
     """
 
-    kind = "deterministic"
-
     def __init__(self, decide: Callable[[Array], npt.ArrayLike], actions: int) -> None:
         super().__init__(actions)
         self._decide = decide
@@ -171,7 +169,7 @@ class DeterministicPolicy(SupportedPolicy):
         """The one action of each context, with probability 1."""
         ids = np.asarray(self._decide(X)) if len(X) else np.empty(0, dtype=np.int64)
         if ids.shape != (len(X),):
-            raise InvalidInput("decide", f"ids of shape {ids.shape} for {len(X)} contexts", "one action a context")
+            raise InvalidInput("decide", f"ids of shape {ids.shape} for {len(X)} contexts", "one action per context")
         return self._ids("decide", ids, (len(X),))[:, None], np.ones((len(X), 1))
 
 

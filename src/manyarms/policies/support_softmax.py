@@ -12,15 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import storage, validate
+from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.errors import InvalidInput
-from manyarms.policies.encoders import Encoder, written
+from manyarms.errors import InvalidInput, StorageError
+from manyarms.policies.base import POLICIES, restore_policy
+from manyarms.policies.encoders import ContextEncoder, restored_encoder, saved_encoder
 from manyarms.policies.softmax import LinearScores
 from manyarms.policies.support import SupportedPolicy
 
 PLACED = 1 << 22  # comparisons of listed ids with the one that is looked for, at once
 
 
+@POLICIES.register("support-softmax")
 class SupportSoftmaxPolicy(SupportedPolicy):
     """The softmax of scores enc(x)^T beta_a / T over the actions that `support` plays at x, and 0 elsewhere.
 
@@ -28,14 +31,12 @@ class SupportSoftmaxPolicy(SupportedPolicy):
     in the support. encoder: what is made of the context for the scores (the support sees the context itself).
     """
 
-    kind = "support-softmax"
-
     def __init__(
         self,
         actions: npt.ArrayLike,
         support: SupportedPolicy,
         temperature: float = 1.0,
-        encoder: Encoder | None = None,
+        encoder: ContextEncoder | None = None,
     ) -> None:
         self._linear = LinearScores("actions", actions, temperature, encoder)
         super().__init__(len(self._linear.weights))
@@ -65,7 +66,7 @@ class SupportSoftmaxPolicy(SupportedPolicy):
         return self._linear.temperature
 
     @property
-    def encoder(self) -> Encoder | None:
+    def encoder(self) -> ContextEncoder | None:
         """What is made of the context first; None where scores take it as it is."""
         return self._linear.encoder
 
@@ -78,13 +79,19 @@ class SupportSoftmaxPolicy(SupportedPolicy):
         return ids, mass / mass.sum(axis=1, keepdims=True)
 
     def spec(self) -> dict[str, storage.JSON]:
-        support = self.restricts_to
-        inner = {"type": support.kind, **support.spec()}
-        return {"temperature": self.temperature, "support": inner, **written(self.encoder)[0]}
+        support = self.restricts_to.saved_spec()
+        return {"temperature": self.temperature, "support": support, **saved_encoder(self.encoder)[0]}
 
     def arrays(self) -> dict[str, AnyArray]:
-        nested = {f"support/{name}": array for name, array in self.restricts_to.arrays().items()}
-        return {"weights": self.actions, **nested, **written(self.encoder)[1]}
+        support = prefixed("support/", self.restricts_to.arrays())
+        return {"weights": self.actions, **support, **saved_encoder(self.encoder)[1]}
+
+    @classmethod
+    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> SupportSoftmaxPolicy:
+        support = restore_policy(spec["support"], under("support/", arrays))
+        if not isinstance(support, SupportedPolicy):
+            raise StorageError(f"a support of type {spec['support']['type']!r}, which lists no actions")
+        return cls(arrays["weights"], support, spec["temperature"], restored_encoder(spec, arrays))
 
 
 def places(support: Ints, actions: Ints, probabilities: Array | None = None) -> Ints:

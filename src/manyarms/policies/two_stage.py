@@ -13,12 +13,13 @@ import numpy.typing as npt
 from manyarms._base import storage
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.policies.base import ACTIONS, action_blocks
-from manyarms.policies.encoders import Encoder, kept_precision, written
+from manyarms.policies.base import ACTIONS, POLICIES, action_blocks
+from manyarms.policies.encoders import ContextEncoder, float_array, restored_encoder, saved_encoder
 from manyarms.policies.softmax import LinearScores
 from manyarms.policies.support import SupportedPolicy
 
 
+@POLICIES.register("two-stage")
 class TwoStagePolicy(SupportedPolicy):
     """A cluster by pi_cl(c|x), in proportion to exp(enc(x)^T beta_c / T); then its best action by x^T theta_a.
 
@@ -26,19 +27,17 @@ class TwoStagePolicy(SupportedPolicy):
     Among equal predictions the lowest id is best.
     """
 
-    kind = "two-stage"
-
     def __init__(
         self,
         clusters: npt.ArrayLike,
         labels: npt.ArrayLike,
         model: npt.ArrayLike,
         temperature: float = 1.0,
-        encoder: Encoder | None = None,
+        encoder: ContextEncoder | None = None,
     ) -> None:
         self._linear = LinearScores("clusters", clusters, temperature, encoder)
         self.dim = self._linear.dim
-        self.model = kept_precision("model", model, (None, self.dim))
+        self.model = float_array("model", model, (None, self.dim))
         super().__init__(len(self.model))
         self.labels = _checked_labels(labels, self.action_count, self.cluster_count)
         # members of a cluster side by side, ascending: a block of them holds few clusters, and each in one piece
@@ -64,7 +63,7 @@ class TwoStagePolicy(SupportedPolicy):
         return self._linear.temperature
 
     @property
-    def encoder(self) -> Encoder | None:
+    def encoder(self) -> ContextEncoder | None:
         """What is made of the context for the clusters' scores; None where they take it as it is."""
         return self._linear.encoder
 
@@ -98,11 +97,16 @@ class TwoStagePolicy(SupportedPolicy):
         return self.best_actions(X)[0], self.cluster_probabilities(X)
 
     def spec(self) -> dict[str, storage.JSON]:
-        return {"temperature": self.temperature, **written(self.encoder)[0]}
+        return {"temperature": self.temperature, **saved_encoder(self.encoder)[0]}
 
     def arrays(self) -> dict[str, AnyArray]:
         own = {"clusters": self.clusters, "labels": self.labels, "model": self.model}
-        return own | written(self.encoder)[1]
+        return own | saved_encoder(self.encoder)[1]
+
+    @classmethod
+    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> TwoStagePolicy:
+        tables = arrays["clusters"], arrays["labels"], arrays["model"]
+        return cls(*tables, spec["temperature"], restored_encoder(spec, arrays))
 
 
 def _checked_labels(labels: npt.ArrayLike, actions: int, clusters: int) -> Ints:

@@ -33,7 +33,7 @@ Progress = Callable[[int, int, float, float], None]
 Layer = tuple[Array, Array]
 
 FREQUENCIES = (1, 2, 4, 8)
-# a check compares at least so many noised rows, the same ones every time
+# noised rows that a check compares at least, the same ones every time
 HELD_OUT_PAIRS = 4096
 # the learning rate falls along a cosine to this part of itself
 LAST_RATE = 0.01
@@ -71,7 +71,7 @@ class Denoiser:
         def put(array: Array) -> torch.Tensor:  # with the number type and on the device of `place`
             return torch.as_tensor(array, dtype=place.dtype, device=place.device)
 
-        self.kept, self.noised = put(np.sqrt(alpha_bars)), put(np.sqrt(1 - alpha_bars))
+        self.signal_scale, self.noise_scale = put(np.sqrt(alpha_bars)), put(np.sqrt(1 - alpha_bars))
         self.features = put(features)
         self.mixing = put(mixing).requires_grad_()
         self.layers = [(put(A).requires_grad_(), put(c).requires_grad_()) for A, c in layers]
@@ -83,7 +83,7 @@ class Denoiser:
 
     def noise(self, z: torch.Tensor, level: torch.Tensor, eps: torch.Tensor) -> torch.Tensor:
         """z_l from z_0."""
-        return self.kept[level, None] * z + self.noised[level, None] * eps
+        return self.signal_scale[level, None] * z + self.noise_scale[level, None] * eps
 
     def __call__(self, z: torch.Tensor, level: torch.Tensor) -> torch.Tensor:
         """The noise that it sees in z_l, (n, d)."""
@@ -91,7 +91,7 @@ class Denoiser:
         out = z @ A.T + c + (self.features @ self.mixing)[level]
         for A, c in rest:
             out = out.relu() @ A.T + c
-        return self.kept[level, None] * out + self.noised[level, None] * z
+        return self.signal_scale[level, None] * out + self.noise_scale[level, None] * z
 
     def loss(self, z: torch.Tensor, level: torch.Tensor, eps: torch.Tensor) -> torch.Tensor:
         """Mean squared error of the noise seen in rows z_0 noised with eps."""
@@ -149,7 +149,7 @@ def train(rows: Array, held_out: Array, alpha_bars: Array, recipe: Recipe, progr
     depth, order = len(alpha_bars), torch.arange(recipe.batch, device=device)
     first = check()
     losses, best, since = [(0.0, math.nan, first)], first, 0
-    kept = [part.detach().clone() for part in network.parameters]
+    best_weights = [part.detach().clone() for part in network.parameters]
     total = torch.zeros((), device=device)
     for step in range(1, recipe.steps + 1):
         fall = (1 + math.cos(math.pi * (step - 1) / recipe.steps)) / 2
@@ -174,10 +174,10 @@ def train(rows: Array, held_out: Array, alpha_bars: Array, recipe: Recipe, progr
         since += 1
         if not now >= best:  # without held-out rows every check is the best so far
             best, since = now, 0
-            kept = [part.detach().clone() for part in network.parameters]
+            best_weights = [part.detach().clone() for part in network.parameters]
         elif since >= recipe.patience:
             break
-    mixing, *parts = (part.to("cpu", torch.float64).numpy() for part in kept)
+    mixing, *parts = (part.to("cpu", torch.float64).numpy() for part in best_weights)
     layers = tuple(zip(parts[::2], parts[1::2], strict=True))
     return Trained(layers, step_features(depth) @ mixing, np.array(losses))
 
@@ -188,7 +188,7 @@ def _check(network: Denoiser, held_out: Array, generator: torch.Generator, place
         return lambda: math.nan
     repeats = -(-HELD_OUT_PAIRS // len(held_out))
     z = torch.as_tensor(np.tile(held_out, (repeats, 1)), dtype=place.dtype, device=place.device)
-    depth = len(network.kept)
+    depth = len(network.signal_scale)
     level = torch.randint(depth, (len(z),), generator=generator, device=place.device)
     eps = torch.randn(z.shape, generator=generator, device=place.device, dtype=place.dtype)
 

@@ -19,10 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
-from manyarms._base.typing import Array
+from manyarms._base.nested import prefixed, under
+from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput
 from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior
-from manyarms.priors.links import LinearLink, Link, LinkLike, as_link
+from manyarms.priors.links import LINKS, LinearLink, Link, LinkLike, as_link
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -93,6 +94,27 @@ class DiffusionPrior:
             actions, self.dim, self.links, list(self.covariances), self.shared if shared is None else shared
         )
 
+    # ---- keeping
+
+    @property
+    def link_kinds(self) -> list[str]:
+        """The kinds of the links, by which they are restored."""
+        return [link.kind for link in self.links]
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Covariances and links as arrays."""
+        out: dict[str, AnyArray] = {"covariances": self.covariances}
+        for i, link in enumerate(self.links):
+            out |= prefixed(f"link{i}.", link.arrays())
+        return out
+
+    @classmethod
+    def restored(cls, link_kinds: list[str], arrays: dict[str, AnyArray], actions: int, shared: bool) -> DiffusionPrior:
+        """The prior that the kinds of its links and `arrays` describe."""
+        links = [LINKS[kind].restored(under(f"link{i}.", arrays)) for i, kind in enumerate(link_kinds)]
+        covariances = arrays["covariances"]
+        return cls(actions, int(covariances.shape[1]), links, list(covariances), shared)
+
     # ---- two-level and flat versions of it ----------------------------------------------------------------------------
 
     def marginal(self, draws: int = 100_000, seed: int = 0) -> ActionPrior:
@@ -152,6 +174,11 @@ class TwoLevelPrior:
         """d."""
         return len(self.matrix)
 
+    def marginal(self) -> ActionPrior:
+        """psi integrated out, action by action: N(0, W Sigma W^T + Sigma_a)."""
+        spread = self.matrix @ self.covariance @ self.matrix.T
+        return ActionPrior(self.actions, np.zeros(self.dim), spread + self.action_covariance)
+
     def hierarchical(self) -> HierarchicalPrior:
         """The same with matrix psi as the shared mean, where the matrix is invertible."""
         spread = self.matrix @ self.covariance @ self.matrix.T
@@ -166,7 +193,7 @@ def _full(name: str, value: npt.ArrayLike, dim: int) -> Array:
         if array.shape != (dim,) or (array <= 0).any():
             raise InvalidInput(name, f"shape {array.shape}", f"{dim} positive numbers for a diagonal covariance")
         return np.diag(array)
-    matrix = validate.covariance(name, array, dim)
-    if matrix.ndim != 2:
-        raise InvalidInput(name, f"shape {matrix.shape}", f"a number, ({dim},) or ({dim}, {dim})")
-    return matrix
+    return validate.one_covariance(name, array, dim)
+
+
+__all__ = ["DiffusionPrior", "TwoLevelPrior"]

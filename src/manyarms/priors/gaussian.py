@@ -1,6 +1,6 @@
 """What is believed before any data: independent actions, one shared mean, or mixed effects.
 
-A prior only describes; `manyarms.agents.named` turns it into a belief. All three are special cases of
+A prior only describes; `manyarms.beliefs.belief_of` turns it into a belief. All three are special cases of
 
     root m ~ N(mu, Sigma),    theta_a | m ~ N(W_a m, Sigma_a)          (thesis, lines 857-980)
 """
@@ -13,7 +13,6 @@ import numpy as np
 
 from manyarms._base import validate
 from manyarms._base.typing import Array
-from manyarms.errors import InvalidInput
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +34,7 @@ class ActionPrior:
             mean = validate.as_array("mean", mean, (self.actions, None))
         else:
             mean = validate.as_array("mean", mean, (None,))
-        covariance = validate.covariance("covariance", self.covariance, mean.shape[-1])
-        _rows_match("covariance", covariance, self.actions)
+        covariance = validate.action_covariance("covariance", self.covariance, mean.shape[-1], self.actions)
         object.__setattr__(self, "mean", mean)
         object.__setattr__(self, "covariance", covariance)
 
@@ -44,6 +42,10 @@ class ActionPrior:
     def dim(self) -> int:
         """d, the length of a context and of an action's parameter."""
         return int(self.mean.shape[-1])
+
+    def marginal(self) -> ActionPrior:
+        """Itself: the actions are independent already."""
+        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,15 +61,18 @@ class HierarchicalPrior:
         object.__setattr__(self, "actions", validate.count("actions", self.actions))
         mean = validate.as_array("mean", self.mean, (None,))
         object.__setattr__(self, "mean", mean)
-        object.__setattr__(self, "covariance", _one_covariance("covariance", self.covariance, len(mean)))
-        action_covariance = validate.covariance("action_covariance", self.action_covariance, len(mean))
-        _rows_match("action_covariance", action_covariance, self.actions)
-        object.__setattr__(self, "action_covariance", action_covariance)
+        object.__setattr__(self, "covariance", validate.one_covariance("covariance", self.covariance, len(mean)))
+        own = validate.action_covariance("action_covariance", self.action_covariance, len(mean), self.actions)
+        object.__setattr__(self, "action_covariance", own)
 
     @property
     def dim(self) -> int:
         """d, the length of a context and of an action's parameter."""
         return len(self.mean)
+
+    def marginal(self) -> ActionPrior:
+        """The shared mean integrated out, action by action: N(mean, covariance + action_covariance)."""
+        return ActionPrior(self.actions, self.mean, self.covariance + self.action_covariance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,12 +97,10 @@ class MixedEffectPrior:
         effects, dim = mean.shape
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "effect_mean", mean)
-        object.__setattr__(
-            self, "effect_covariance", _one_covariance("effect_covariance", self.effect_covariance, effects * dim)
-        )
-        covariance = validate.covariance("action_covariance", self.action_covariance, dim)
-        _rows_match("action_covariance", covariance, len(weights))
-        object.__setattr__(self, "action_covariance", covariance)
+        shared = validate.one_covariance("effect_covariance", self.effect_covariance, effects * dim)
+        object.__setattr__(self, "effect_covariance", shared)
+        own = validate.action_covariance("action_covariance", self.action_covariance, dim, len(weights))
+        object.__setattr__(self, "action_covariance", own)
 
     @classmethod
     def isotropic(
@@ -167,19 +170,4 @@ class MixedEffectPrior:
         )
 
 
-Prior = ActionPrior | HierarchicalPrior | MixedEffectPrior
-
-
-def _one_covariance(name: str, value: Array, dim: int) -> Array:
-    matrix = validate.covariance(name, value, dim)
-    if matrix.ndim != 2:
-        raise InvalidInput(name, f"shape {matrix.shape}", f"one matrix of shape ({dim}, {dim})")
-    return matrix
-
-
-def _rows_match(name: str, covariance: Array, actions: int) -> None:
-    if covariance.ndim == 3 and len(covariance) != actions:
-        raise InvalidInput(name, f"{len(covariance)} matrices", f"one matrix, or one for each of the {actions} actions")
-
-
-__all__ = ["ActionPrior", "HierarchicalPrior", "MixedEffectPrior", "Prior"]
+__all__ = ["ActionPrior", "HierarchicalPrior", "MixedEffectPrior"]

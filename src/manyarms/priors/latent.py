@@ -14,7 +14,6 @@ import numpy as np
 
 from manyarms._base import validate
 from manyarms._base.typing import Array
-from manyarms.errors import InvalidInput
 from manyarms.priors.gaussian import ActionPrior
 
 
@@ -33,17 +32,10 @@ class LatentPrior:
     def __post_init__(self) -> None:
         matrices = validate.as_array("matrices", self.matrices, (None, None, None))
         actions, dim, latent = matrices.shape
-        covariance = validate.covariance("covariance", self.covariance, latent)
-        if covariance.ndim != 2:
-            raise InvalidInput("covariance", f"shape {covariance.shape}", f"one matrix of shape ({latent}, {latent})")
-        own = validate.covariance("action_covariance", self.action_covariance, dim)
-        if own.ndim == 3 and len(own) != actions:
-            raise InvalidInput(
-                "action_covariance", f"{len(own)} matrices", f"one matrix, or one for each of {actions} actions"
-            )
         object.__setattr__(self, "matrices", matrices)
         object.__setattr__(self, "mean", validate.as_array("mean", self.mean, (latent,)))
-        object.__setattr__(self, "covariance", covariance)
+        object.__setattr__(self, "covariance", validate.one_covariance("covariance", self.covariance, latent))
+        own = validate.action_covariance("action_covariance", self.action_covariance, dim, actions)
         object.__setattr__(self, "action_covariance", own)
 
     @property

@@ -10,35 +10,50 @@ chain of linear links written as functions still gets the exact posterior.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Protocol, cast
+from typing import Self, cast
 
 import numpy as np
 
 from manyarms._base import validate
+from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput
 
 
-class Link(Protocol):
+class Link(ABC):
     """What a chain needs of a link."""
 
-    kind: str
+    @property
+    def kind(self) -> str:
+        """The name it is registered and saved under."""
+        return LINKS.name_of(type(self))
 
+    @abstractmethod
     def __call__(self, psi: Array) -> Array:
         """f at points (..., d)."""
 
+    @abstractmethod
     def jacobian(self, psi: Array) -> Array:
         """(n, d, d): derivatives of f at points (n, d), rows by output."""
 
+    @abstractmethod
     def arrays(self) -> dict[str, AnyArray]:
         """What is needed to build it again."""
 
+    @classmethod
+    @abstractmethod
+    def restored(cls, arrays: dict[str, AnyArray]) -> Self:
+        """The link that `arrays` describe."""
 
-class LinearLink:
+
+LINKS: Registry[type[Link]] = Registry("link", group="manyarms.links")
+
+
+@LINKS.register("linear")
+class LinearLink(Link):
     """f(psi) = W psi."""
-
-    kind = "linear"
 
     def __init__(self, matrix: Array) -> None:
         matrix = validate.as_array("matrix", matrix, (None, None))
@@ -55,14 +70,17 @@ class LinearLink:
     def arrays(self) -> dict[str, AnyArray]:
         return {"matrix": self.matrix}
 
+    @classmethod
+    def restored(cls, arrays: dict[str, AnyArray]) -> Self:
+        return cls(arrays["matrix"])
 
-class NetworkLink:
+
+@LINKS.register("network")
+class NetworkLink(Link):
     """f(psi) = skip * psi + network(psi), the network a chain of affine maps with ReLU in between.
 
     layers: pairs (A, c) of a matrix (out, in) and a vector (out,).
     """
-
-    kind = "network"
 
     def __init__(self, skip: float, layers: Sequence[tuple[Array, Array]]) -> None:
         self.skip = float(skip)
@@ -109,11 +127,17 @@ class NetworkLink:
             out[f"matrix{i}"], out[f"vector{i}"] = A, c
         return out
 
+    @classmethod
+    def restored(cls, arrays: dict[str, AnyArray]) -> Self:
+        layers: list[tuple[AnyArray, AnyArray]] = []
+        while f"matrix{len(layers)}" in arrays:
+            layers.append((arrays[f"matrix{len(layers)}"], arrays[f"vector{len(layers)}"]))
+        return cls(float(arrays["skip"]), layers)
 
-class FunctionLink:
+
+@LINKS.register("function")
+class FunctionLink(Link):
     """Any function of points (n, d), with derivatives by central differences unless they are given."""
-
-    kind = "function"
 
     def __init__(self, function: Callable[[Array], Array], jacobian: Callable[[Array], Array] | None = None) -> None:
         self.function = function
@@ -135,6 +159,10 @@ class FunctionLink:
     def arrays(self) -> dict[str, AnyArray]:
         raise InvalidInput("links", "a plain function", "a LinearLink or a NetworkLink: functions cannot be saved")
 
+    @classmethod
+    def restored(cls, arrays: dict[str, AnyArray]) -> Self:
+        raise InvalidInput("links", "a plain function", "a LinearLink or a NetworkLink: functions cannot be saved")
+
 
 LinkLike = Link | Array | Callable[[Array], Array]
 
@@ -142,7 +170,7 @@ LinkLike = Link | Array | Callable[[Array], Array]
 def as_link(name: str, value: LinkLike, dim: int) -> Link:
     """A link of dimension d from a matrix, a function of points (n, d), or a link."""
     link: Link
-    if isinstance(value, LinearLink | NetworkLink | FunctionLink):
+    if isinstance(value, Link):
         link = value
     elif callable(value):
         link = FunctionLink(value)
@@ -157,16 +185,6 @@ def as_link(name: str, value: LinkLike, dim: int) -> Link:
         ) from error
     _checked(out, probes, name)
     return _linear_if_it_is(link, dim) if isinstance(link, FunctionLink) else link
-
-
-def restore_link(kind: str, arrays: dict[str, AnyArray]) -> Link:
-    """The link that `kind` and `arrays()` describe."""
-    if kind == "linear":
-        return LinearLink(arrays["matrix"])
-    layers: list[tuple[AnyArray, AnyArray]] = []
-    while f"matrix{len(layers)}" in arrays:
-        layers.append((arrays[f"matrix{len(layers)}"], arrays[f"vector{len(layers)}"]))
-    return NetworkLink(float(arrays["skip"]), layers)
 
 
 def _checked(out: object, points: Array, name: str = "links") -> Array:
@@ -190,3 +208,6 @@ def _linear_if_it_is(link: FunctionLink, dim: int) -> Link:
         return link
     scale = np.abs(points).sum(axis=1, keepdims=True) * max(1e-300, float(np.abs(matrix).max()))
     return LinearLink(matrix) if bool((np.abs(values - points @ matrix.T) <= 1e-9 * scale).all()) else link
+
+
+__all__ = ["LINKS", "FunctionLink", "LinearLink", "Link", "LinkLike", "NetworkLink", "as_link"]

@@ -61,7 +61,7 @@ from manyarms.priors.diffusion import DiffusionPrior
 from manyarms.priors.links import NetworkLink
 
 KIND = "pretrained-diffusion"
-# optimiser steps unless epochs are given; a look at the held-out rows every so many of them
+# optimiser steps unless epochs are given, and steps between two looks at the held-out rows
 BUDGET, EVERY = 6000, 50
 LARGEST_BETA = 0.999
 # a schedule of the caller's own must get so near to pure noise
@@ -78,7 +78,7 @@ class History:
 
     @property
     def best(self) -> int:
-        """The optimiser step whose weights were kept."""
+        """The optimiser step whose weights were the best."""
         if np.isnan(self.held_out).all():
             return int(self.steps[-1])
         return int(self.steps[int(np.nanargmin(self.held_out))])

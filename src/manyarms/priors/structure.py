@@ -21,7 +21,7 @@ from manyarms.priors.gaussian import MixedEffectPrior
 
 # variances below this part of the average variance are raised to it: a covariance must be positive definite
 RELATIVE_FLOOR = 1e-6
-# a block of normal equations has at most so many entries
+# entries in a block of normal equations
 BLOCK_ENTRIES = 1 << 22
 
 

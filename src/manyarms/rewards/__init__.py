@@ -1,1 +1,33 @@
 """Reward models learned from logs: linear, Bayesian (DM, sDM), and the priors that fit a log."""
+
+from manyarms.rewards.base import CatalogueModel, RewardModel
+from manyarms.rewards.bayesian import (
+    BeliefModel,
+    dm_bayes,
+    dm_frequentist,
+    learned_structure,
+    pessimism_width,
+    sdm,
+    warm_start,
+)
+from manyarms.rewards.fit_prior import FittedPrior, PredictiveCalibration, calibration, fit_prior
+from manyarms.rewards.linear import Clipped, DirectFrequentist, LinearModel
+
+__all__ = [
+    "BeliefModel",
+    "CatalogueModel",
+    "Clipped",
+    "DirectFrequentist",
+    "FittedPrior",
+    "LinearModel",
+    "PredictiveCalibration",
+    "RewardModel",
+    "calibration",
+    "dm_bayes",
+    "dm_frequentist",
+    "fit_prior",
+    "learned_structure",
+    "pessimism_width",
+    "sdm",
+    "warm_start",
+]

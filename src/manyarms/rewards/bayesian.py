@@ -2,7 +2,7 @@
 
     r_hat(x, a) = E[r(x, a; theta) | log] = x^T mu_hat_a            (thesis, lines 1848-1916)
 
-DM (Freq) is a ridge regression for every action (linear_models.py). DM (Bayes) and sDM are a *belief* folded over a log: the
+DM (Freq) is a ridge regression for every action (linear.py). DM (Bayes) and sDM are a *belief* folded over a log: the
 leaves and roots that an online agent learns with, and nothing written twice. They differ in the prior: independent actions
 for DM (Bayes), a shared latent for sDM (mixed effects, any W_a, a structure learned by a mixture). Decisions are greedy, or
 pessimistic.
@@ -22,22 +22,16 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import linalg, validate
+from manyarms._base.best_action import BestAction
+from manyarms._base.top_k import scored_top_k
 from manyarms._base.typing import Array, Ints
 from manyarms.agents.agent import Agent, Seed
 from manyarms.agents.decisions import Decision, Greedy, Pessimistic, Thompson
-from manyarms.agents.named import AnyPrior, belief_of
-from manyarms.beliefs import Belief, GaussianRoot, Leaves, Likelihood, Linear, Matrices
+from manyarms.beliefs import Belief, Likelihood, Linear, belief_of, independent_belief_of
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LogSource
-from manyarms.priors.diffusion import DiffusionPrior
-from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior, MixedEffectPrior
-from manyarms.priors.latent import LatentPrior
-from manyarms.priors.structure import mixture
-from manyarms.rewards.linear import MATRICES_AT_A_TIME, Clipped, DirectFrequentist, LinearModel, RewardModel, rows_of
-from manyarms.worlds.best import BestAction
-
-StructuredPrior = AnyPrior | LatentPrior
-
+from manyarms.priors import MixedEffectPrior, ParameterPrior, mixture
+from manyarms.rewards.linear import MATRICES_AT_A_TIME, DirectFrequentist, LinearModel, rows_of
 
 # ---- beliefs ----------------------------------------------------------------------------------------------------------
 
@@ -50,8 +44,8 @@ class BeliefModel(LinearModel):
     """
 
     def __init__(self, belief: Belief) -> None:
-        if belief.kind not in ("two-level", "own-chains"):
-            raise InvalidInput("belief", f"a belief of kind {belief.kind!r}", "one with a parameter for every action")
+        if not belief.per_action:
+            raise InvalidInput("belief", f"a {type(belief).__name__}", "one with a parameter for every action")
         self.belief = belief
         self.likelihood = belief.likelihood
         self._made_at = -1
@@ -153,7 +147,7 @@ class BeliefModel(LinearModel):
             mean, variance = self._moments(x, some)
             return mean - width * np.sqrt(variance)
 
-        found = self._top(rows, 1 if k is None else k, lower)
+        found = scored_top_k(rows, self.action_count, self._offered(1 if k is None else k), lower)
         found = found[:, 0] if k is None else found
         if given.ndim == 1:
             return int(found[0]) if k is None else cast(Ints, found[0])
@@ -195,18 +189,18 @@ def pessimism_width(dim: int, delta: float) -> float:
 # ---- from a log to a model --------------------------------------------------------------------------------------------
 
 
-def sdm(source: LogSource, prior: StructuredPrior, likelihood: Likelihood = Linear()) -> BeliefModel:
+def sdm(source: LogSource, prior: ParameterPrior, likelihood: Likelihood = Linear()) -> BeliefModel:
     """The structured direct method: the belief of a structured prior folded over a log (thesis, lines 1786-1920).
 
     source: a log in memory, or one that streams; its propensities are not needed. prior: a MixedEffectPrior, a LatentPrior
     (any W_a), a HierarchicalPrior, or a diffusion. likelihood: Linear(noise), or Logistic() through Laplace.
     """
-    return BeliefModel(belief_for(prior, likelihood)).fold(source)
+    return BeliefModel(belief_of(prior, likelihood)).fold(source)
 
 
 def warm_start(
     source: LogSource,
-    prior: StructuredPrior,
+    prior: ParameterPrior,
     likelihood: Likelihood = Linear(),
     decision: Decision | None = None,
     *,
@@ -217,9 +211,9 @@ def warm_start(
     return Agent(belief, Thompson() if decision is None else decision, seed, "warm start")
 
 
-def dm_bayes(source: LogSource, prior: StructuredPrior, likelihood: Likelihood = Linear()) -> BeliefModel:
+def dm_bayes(source: LogSource, prior: ParameterPrior, likelihood: Likelihood = Linear()) -> BeliefModel:
     """DM (Bayes): independent actions, each with its marginal prior (thesis, lines 1811-1824, 4773-4781)."""
-    return BeliefModel(belief_for(independent(prior), likelihood)).fold(source)
+    return BeliefModel(independent_belief_of(prior, likelihood)).fold(source)
 
 
 def dm_frequentist(source: LogSource, lam: float = 1.0) -> LinearModel:
@@ -236,39 +230,12 @@ def learned_structure(source: LogSource, effects: int, *, lam: float = 1.0, seed
     return mixture(dm_frequentist(source, lam).parameters, effects, seed=seed)
 
 
-def belief_for(prior: StructuredPrior, likelihood: Likelihood) -> Belief:
-    """The belief that a prior and a likelihood make."""
-    if isinstance(prior, LatentPrior):
-        leaves = Leaves(Matrices(prior.matrices), prior.action_covariance)
-        return Belief(GaussianRoot(prior.mean, prior.covariance), leaves, likelihood)
-    return belief_of(prior, likelihood)
-
-
-def independent(prior: StructuredPrior) -> ActionPrior:
-    """The marginal prior of every action, correlations left out."""
-    if isinstance(prior, MixedEffectPrior | LatentPrior | DiffusionPrior):
-        return prior.marginal()
-    if isinstance(prior, HierarchicalPrior):
-        return ActionPrior(prior.actions, prior.mean, prior.covariance + prior.action_covariance)
-    if not isinstance(prior, ActionPrior):
-        raise InvalidInput("prior", validate.describe(prior), "an ActionPrior, or a prior that can be marginalised")
-    return prior
-
-
 __all__ = [
     "BeliefModel",
-    "Clipped",
-    "DirectFrequentist",
-    "LinearModel",
-    "RewardModel",
-    "StructuredPrior",
-    "belief_for",
     "dm_bayes",
     "dm_frequentist",
-    "independent",
     "learned_structure",
     "pessimism_width",
-    "rows_of",
     "sdm",
     "warm_start",
 ]

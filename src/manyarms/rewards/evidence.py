@@ -34,12 +34,12 @@ import numpy as np
 
 from manyarms._base import linalg
 from manyarms._base.typing import Array, Ints
-from manyarms.beliefs import Belief, GaussianRoot, KnownRoot, Linear
-from manyarms.beliefs.belief import Rows
-from manyarms.beliefs.fold import Sums
+from manyarms.beliefs import Belief
+from manyarms.beliefs.belief import Rounds
+from manyarms.beliefs.sums import Sums
 from manyarms.errors import InvalidInput
 
-HELD = 1 << 25  # numbers in the rows M that are kept between evaluations; more are made anew each time
+CACHED = 1 << 25  # numbers in the rows M that are cached between evaluations; more are computed anew each time
 AT_A_TIME = 1 << 21  # numbers in work at once
 
 
@@ -58,9 +58,9 @@ class Statistics:
     constant: float = 0.0
 
 
-def statistics(chunks: Iterable[Rows], belief: Belief) -> Statistics:
+def statistics(chunks: Iterable[Rounds], belief: Belief) -> Statistics:
     """The sums of a log for a belief that has seen nothing; the belief of a GLM learns the log on the way."""
-    if isinstance(belief.likelihood, Linear):
+    if belief.likelihood.exact:
         sums, rows, squares = Sums(belief.dim), 0, 0.0
         for X, actions, rewards in chunks:
             sums.add(X, actions, rewards)
@@ -82,8 +82,11 @@ class Evidence:
     def __init__(self, statistics: Statistics, belief: Belief) -> None:
         """`belief` gives the prior's shapes: mu, Sigma, W_a and Sigma_a; what it may have learned is not used."""
         root, leaves = belief.root, belief.leaves
-        if not isinstance(root, GaussianRoot | KnownRoot) or belief.kind != "two-level":
-            raise InvalidInput("structure", f"a {root.kind} root", "independent actions or one Gaussian latent vector")
+        prior = root.gaussian_prior()
+        if prior is None:
+            raise InvalidInput(
+                "structure", f"a {type(root).__name__}", "independent actions or one Gaussian latent vector"
+            )
         self.statistics = statistics
         self.mixing = leaves.mixing
         self.dim = leaves.dim
@@ -100,17 +103,15 @@ class Evidence:
             turned = np.swapaxes(U, 1, 2)
             self.b[some] = np.einsum("aij,aj->ai", turned @ np.swapaxes(C, 1, 2), statistics.B[some])
             self._towards[some] = turned @ np.linalg.inv(C)
-        arrays = root.arrays()
+        self.mean, covariance = prior
         if self.known:
-            mean = root.mean()
-            self._u = np.einsum("aij,aj->ai", self._towards, self.mixing.apply(ids, mean)) if len(ids) else self.b
+            self._u = np.einsum("aij,aj->ai", self._towards, self.mixing.apply(ids, self.mean)) if len(ids) else self.b
             return
-        self.mean, covariance = arrays["prior_mean"], arrays["prior_covariance"]
         self.precision = linalg.inverse(covariance)
         self._log_determinant = float(np.linalg.slogdet(covariance)[1])
-        self._held: list[Array] | None = None
-        if len(ids) * self.dim * len(self.mean) <= HELD:
-            self._held = [self._make(some) for some in self._blocks(len(self.mean))]
+        self._cache: list[Array] | None = None
+        if len(ids) * self.dim * len(self.mean) <= CACHED:
+            self._cache = [self._make(some) for some in self._blocks(len(self.mean))]
 
     def _blocks(self, width: int) -> Iterator[slice]:
         step = max(1, AT_A_TIME // (self.dim * max(width, self.dim)))
@@ -125,7 +126,7 @@ class Evidence:
 
     def _rows(self) -> Iterator[tuple[slice, Array]]:
         for number, some in enumerate(self._blocks(len(self.mean))):
-            yield some, self._make(some) if self._held is None else self._held[number]
+            yield some, self._make(some) if self._cache is None else self._cache[number]
 
     def __call__(self, noise_variance: float, action_scale: float, latent_scale: float = 1.0) -> tuple[float, Array]:
         """log p(rewards), and its derivatives by the logarithms of t, s0 and s1, (3,)."""

@@ -7,45 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Protocol, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
-from manyarms._base.top_k import top_k
+from manyarms._base.best_action import BestAction
+from manyarms._base.top_k import inner_product_top_k
 from manyarms._base.typing import Array, Ints
-from manyarms.beliefs import Belief, Likelihood, Linear, Logistic
-from manyarms.beliefs.belief import Rows
-from manyarms.beliefs.fold import Sums
+from manyarms.beliefs import Belief, Likelihood, Linear
+from manyarms.beliefs.belief import Rounds
+from manyarms.beliefs.sums import Sums
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.logs.data import LogSource
 from manyarms.policies.softmax import TopSoftmaxPolicy
-from manyarms.worlds.best import BestAction
+from manyarms.rewards.base import CatalogueModel
 
-CONTEXTS, ACTIONS = 256, 2048  # contexts x actions that are scored at once
 MATRICES_AT_A_TIME = 1 << 21  # numbers in full d x d matrices that are alive at once
-
-
-class RewardModel(Protocol):
-    """What estimators, learners and decisions need of a reward model."""
-
-    @property
-    def action_count(self) -> int:
-        """K."""
-
-    @property
-    def dim(self) -> int:
-        """d."""
-
-    def predict(self, X: npt.ArrayLike, actions: npt.ArrayLike) -> Array:
-        """r_hat(x_i, a_i), (n,)."""
-
-    def block(self, X: Array, ids: Ints) -> Array:
-        """r_hat(x_i, a_j) of contexts (b, d) and actions (k,), as (b, k)."""
-
-    def decide(self, X: npt.ArrayLike, k: int | None = None) -> int | Ints:
-        """The best action of every context by r_hat, or the best k."""
 
 
 class LinearModel:
@@ -56,7 +35,8 @@ class LinearModel:
         self.likelihood = likelihood
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.action_count:,} actions, d={self.dim}, {self.likelihood.kind}>"
+        law = type(self.likelihood).__name__
+        return f"<{type(self).__name__}: {self.action_count:,} actions, d={self.dim}, {law}>"
 
     @property
     def parameters(self) -> Array:
@@ -76,7 +56,12 @@ class LinearModel:
     @property
     def bounds(self) -> tuple[float, float] | None:
         """Numbers between which every prediction lies; None where there are none."""
-        return (0.0, 1.0) if isinstance(self.likelihood, Logistic) else None
+        return (0.0, 1.0) if self.likelihood.binary else None
+
+    @property
+    def weights(self) -> Array | None:
+        """(K, d) with r_hat(x, a) = x^T weights_a where predictions are linear; None elsewhere."""
+        return self.parameters if self.likelihood.exact else None
 
     def predict(self, X: npt.ArrayLike, actions: npt.ArrayLike) -> Array:
         """r_hat(x_i, a_i), (n,)."""
@@ -96,7 +81,7 @@ class LinearModel:
         if k is None:
             ids, _ = self._best(rows)  # every mean grows with the score, so the scores decide
             return int(ids[0]) if given.ndim == 1 else ids
-        found = self._top(rows, k, lambda x, some: x @ self.parameters[some].T)
+        found, _ = inner_product_top_k(rows, self.parameters, self._offered(k))
         return cast(Ints, found[0]) if given.ndim == 1 else found
 
     def greedy_policy(self) -> TopSoftmaxPolicy:
@@ -111,17 +96,10 @@ class LinearModel:
     def _finder(self) -> BestAction:
         return BestAction(self.parameters)
 
-    def _top(self, X: Array, k: int, scores: _Scores) -> Ints:
-        """The k best of all actions by a score, in blocks of contexts and actions; ties go to the lowest id."""
-        K = self.action_count
-        if validate.count("k", k) > K:
-            raise InvalidInput("k", k, f"at most {K}, the number of actions")
-        ids = np.empty((len(X), k), dtype=np.int64)
-        for start in range(0, len(X), CONTEXTS):
-            x = X[start : start + CONTEXTS]
-            blocks = (scores(x, slice(first, first + ACTIONS)) for first in range(0, K, ACTIONS))
-            ids[start : start + CONTEXTS] = top_k(blocks, k)[0]
-        return ids
+    def _offered(self, k: int) -> int:
+        if validate.count("k", k) > self.action_count:
+            raise InvalidInput("k", k, f"at most {self.action_count}, the number of actions")
+        return k
 
     def _contexts(self, X: npt.ArrayLike) -> Array:
         array = validate.as_floats("X", X)
@@ -146,7 +124,7 @@ class Clipped:
     and DR intervals that hold for any number of rows (empirical Bernstein). `decide` still orders actions by the model itself.
     """
 
-    def __init__(self, model: RewardModel, low: float = 0.0, high: float = 1.0) -> None:
+    def __init__(self, model: CatalogueModel, low: float = 0.0, high: float = 1.0) -> None:
         if not (np.isfinite([low, high]).all() and low < high):
             raise InvalidInput("low, high", f"{low:g} and {high:g}", "two finite numbers, the lower first")
         self.model = model
@@ -178,10 +156,6 @@ class Clipped:
         return self.model.decide(X, k)
 
 
-class _Scores(Protocol):
-    def __call__(self, x: Array, some: slice, /) -> Array: ...
-
-
 class DirectFrequentist:
     """DM (Freq): for every action a ridge regression of its own, (G_a + lam I)^-1 B_a (thesis, lines 4767-4771).
 
@@ -206,7 +180,7 @@ class DirectFrequentist:
         return LinearModel(parameters)
 
 
-def rows_of(source: LogSource, belief: Belief | None = None) -> Iterator[Rows]:
+def rows_of(source: LogSource, belief: Belief | None = None) -> Iterator[Rounds]:
     """The rows of a log in chunks (contexts, actions, rewards), checked against what is to learn them."""
     if belief is not None:
         if source.dim != belief.dim:
@@ -224,4 +198,4 @@ def rows_of(source: LogSource, belief: Belief | None = None) -> Iterator[Rows]:
         yield chunk.contexts, chunk.actions, chunk.rewards
 
 
-__all__ = ["MATRICES_AT_A_TIME", "Clipped", "DirectFrequentist", "LinearModel", "RewardModel", "rows_of"]
+__all__ = ["MATRICES_AT_A_TIME", "Clipped", "DirectFrequentist", "LinearModel", "rows_of"]

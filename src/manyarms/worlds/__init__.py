@@ -14,7 +14,7 @@ log_from        what a logging policy would have written in a world; skewed_poli
 from __future__ import annotations
 
 from manyarms.worlds import datasets, image_files, interaction_files
-from manyarms.worlds.base import Cube, Pool, RewardKind, RewardModel, World
+from manyarms.worlds.base import Cube, Pool, RewardDistribution, RewardKind, World
 from manyarms.worlds.catalogue import CatalogueWorld
 from manyarms.worlds.diffusion import Diffusion, synthetic_chain
 from manyarms.worlds.images import Images
@@ -37,8 +37,8 @@ __all__ = [
     "MixedEffect",
     "MovieLens",
     "Pool",
+    "RewardDistribution",
     "RewardKind",
-    "RewardModel",
     "SupervisedWorld",
     "SwissRoll",
     "Value",

@@ -20,21 +20,21 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from manyarms._base import validate
+from manyarms._base.best_action import BestAction
 from manyarms._base.typing import Array, Ints
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.priors.diffusion import DiffusionPrior
 from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior, MixedEffectPrior
-from manyarms.worlds.best import BestAction
 
 RewardKind = Literal["linear", "logistic", "poisson"]
-Seed = int | np.random.SeedSequence | None
+WorldSeed = int | np.random.SeedSequence | None
 
 # beyond this mean numpy refuses to draw a Poisson count (it would not fit 64 bits)
 LARGEST_POISSON_MEAN = 9e18
 
 
 @dataclass(frozen=True)
-class RewardModel:
+class RewardDistribution:
     """The law of a reward given its score u = x^T theta_a.
 
     linear N(u, noise^2), logistic Bernoulli(1 / (1 + e^-u)), poisson Poisson(e^u); noise is a standard
@@ -115,7 +115,7 @@ class Pool:
         return self.rows[rng.integers(len(self.rows), size=n)]
 
 
-def streams(seed: Seed) -> tuple[np.random.Generator, np.random.Generator, np.random.Generator]:
+def streams(seed: WorldSeed) -> tuple[np.random.Generator, np.random.Generator, np.random.Generator]:
     """Independent generators for the world itself, its contexts and its rewards; the same three for one seed."""
     if isinstance(seed, np.random.SeedSequence):
         # spawning changes a SeedSequence: work on an equal one, so that the caller's can be used again
@@ -132,7 +132,7 @@ class World(ABC):
     A subclass sets up theta and its source of contexts, and says which priors an agent may be given.
     """
 
-    def __init__(self, theta: Array, rewards: RewardModel, source: Contexts, seed: Seed) -> None:
+    def __init__(self, theta: Array, rewards: RewardDistribution, source: Contexts, seed: WorldSeed) -> None:
         self.theta = theta
         self.rewards = rewards
         self.source = source
@@ -175,7 +175,7 @@ class World(ABC):
     def hierarchical_prior(self) -> HierarchicalPrior:
         """The prior of HierTS, which knows one shared mean."""
 
-    def replay(self, seed: Seed) -> Self:
+    def replay(self, seed: WorldSeed) -> Self:
         """The same world (the same theta, and the same pool of contexts) with fresh contexts and rewards.
 
         A replay with the seed the world was made with starts its streams again from the beginning.
@@ -253,4 +253,4 @@ class World(ABC):
         return cast(Array, np.einsum("nd,nd->n", rows, self.theta[ids]))
 
 
-__all__ = ["Contexts", "Cube", "Pool", "RewardKind", "RewardModel", "Seed", "World", "streams"]
+__all__ = ["Contexts", "Cube", "Pool", "RewardDistribution", "RewardKind", "World", "WorldSeed", "streams"]

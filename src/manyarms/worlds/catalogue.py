@@ -19,6 +19,7 @@ import numpy.typing as npt
 from scipy.special import expit, logit
 
 from manyarms._base import validate
+from manyarms._base.best_action import BestAction
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LoggedData
@@ -26,7 +27,6 @@ from manyarms.policies.base import Policy
 from manyarms.policies.segments import SegmentSoftmaxPolicy
 from manyarms.policies.softmax import TopSoftmaxPolicy
 from manyarms.policies.support import SupportedPolicy
-from manyarms.worlds.best import BestAction
 from manyarms.worlds.rounds import Value, draw_from, support_of
 
 WITHIN_KIND = 0.3  # share of a context's variance that is the user's own, not the kind's
@@ -39,7 +39,7 @@ class CatalogueWorld:
 
     actions, dim: K and d (at least 2). rank: of the tastes, at most d - 1. skew: Zipf's exponent, 0 where all are equally
     popular. strength: how much tastes do. knowledge: in [0, 1], how much of the tastes the embeddings tell. segments: the
-    logging policy plays from lists of k0 actions made for so many segments of contexts, at a cost that does not depend on
+    logging policy plays from lists of k0 actions made for this many segments of contexts, at a cost that does not depend on
     K; None makes it the softmax of each context's own best k0, which costs K d products a round. test: how many contexts
     `value` looks at. Embeddings are float32.
     """
@@ -231,9 +231,9 @@ class CatalogueWorld:
         ids = rng.integers(self.actions, size=len(X))
         scores = np.einsum("nr,nr->n", self._wishes(X), self.tastes[ids]) + self._base[ids]
         wanted = self.click_rate / self.ceiling
-        reach = float(np.abs(scores).max()) + 1.0
+        width = float(np.abs(scores).max()) + 1.0
         middle = float(logit(wanted))
-        return float(brentq(lambda b: expit(b + scores).mean() - wanted, middle - reach, middle + reach))
+        return float(brentq(lambda b: expit(b + scores).mean() - wanted, middle - width, middle + width))
 
     def _rows(self, contexts: npt.ArrayLike) -> Array:
         return validate.as_array("contexts", contexts, (None, self.dim))

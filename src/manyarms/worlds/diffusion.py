@@ -18,7 +18,7 @@ from manyarms.errors import InvalidInput
 from manyarms.priors.diffusion import DiffusionPrior
 from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior
 from manyarms.priors.links import LinearLink, Link, NetworkLink
-from manyarms.worlds.base import Cube, RewardKind, RewardModel, Seed, World, streams
+from manyarms.worlds.base import Cube, RewardDistribution, RewardKind, World, WorldSeed, streams
 
 # hidden units of the thesis's non-linear links (line 1622); three times d at other sizes
 HIDDEN = {5: 20, 20: 60}
@@ -27,10 +27,12 @@ HIDDEN = {5: 20, 20: 60}
 class Diffusion(World):
     """K actions drawn from a diffusion prior, latents shared or one chain per action as the prior says; anew for every seed."""
 
-    def __init__(self, prior: DiffusionPrior, *, reward: str = "linear", noise: float = 1.0, seed: Seed = 0) -> None:
+    def __init__(
+        self, prior: DiffusionPrior, *, reward: str = "linear", noise: float = 1.0, seed: WorldSeed = 0
+    ) -> None:
         if not isinstance(prior, DiffusionPrior):
             raise InvalidInput("prior", validate.describe(prior), "a DiffusionPrior")
-        rewards = RewardModel(cast(RewardKind, reward), noise)
+        rewards = RewardDistribution(cast(RewardKind, reward), noise)
         rng, _, _ = streams(seed)
         self._prior = prior
         super().__init__(prior.draw(rng), rewards, Cube(prior.dim), seed)

@@ -36,7 +36,7 @@ NPZ_ARRAYS = ("x_train", "y_train", "x_test", "y_test")
 
 
 @dataclass(frozen=True, eq=False)
-class Images:
+class LabelledImages:
     """Pictures as rows of bytes, (n, pixels), and their classes, counted from 0; train and test apart."""
 
     train: Bytes
@@ -51,7 +51,7 @@ class Images:
         return int(self.train_classes.max()) + 1
 
 
-def read_images(name: ImageSet = "cifar100", folder: str | Path | None = None) -> Images:
+def read_images(name: ImageSet = "cifar100", folder: str | Path | None = None) -> LabelledImages:
     """Read a data set, from memory where this process has read the same files before."""
     if name not in get_args(ImageSet):
         raise InvalidInput("data", validate.describe(name), "one of " + ", ".join(get_args(ImageSet)))
@@ -88,7 +88,7 @@ def _find(folder: Path, name: ImageSet) -> list[Path] | None:
 
 
 @lru_cache(maxsize=2)
-def _read(name: ImageSet, state: tuple[tuple[Path, int, int], ...]) -> Images:
+def _read(name: ImageSet, state: tuple[tuple[Path, int, int], ...]) -> LabelledImages:
     # dates and sizes only make changed files another key of the cache
     paths = [path for path, _, _ in state]
     if name == "cifar100":
@@ -111,7 +111,7 @@ def _read(name: ImageSet, state: tuple[tuple[Path, int, int], ...]) -> Images:
         raise DataError(f"{paths[0].parent}: labels are not the numbers from 0 to the number of classes")
     made_up = (paths[0].parent / MADE_UP_NOTE).exists()
     counts = f"{len(train):,} + {len(test):,} pictures of {int(train_classes.max()) + 1} classes"
-    return Images(
+    return LabelledImages(
         train.reshape(len(train), -1), train_classes.astype(np.int64), test.reshape(len(test), -1),
         test_classes.astype(np.int64), f"made-up pictures, not {name}: {counts}" if made_up else f"{name}: {counts}",
     )  # fmt: skip
@@ -197,4 +197,4 @@ def _smooth(pictures: Array) -> Array:
     return pictures
 
 
-__all__ = ["ImageSet", "Images", "read_arrays", "read_images", "write_made_up_images"]
+__all__ = ["ImageSet", "LabelledImages", "read_arrays", "read_images", "write_made_up_images"]

@@ -34,7 +34,7 @@ from manyarms._base.typing import Array, Bools, Ints
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior
 from manyarms.worlds import image_files
-from manyarms.worlds.base import RewardKind, RewardModel, Seed, streams
+from manyarms.worlds.base import RewardDistribution, RewardKind, WorldSeed, streams
 from manyarms.worlds.image_files import ImageSet, read_images
 
 Truth = Literal["labels", "model"]
@@ -70,7 +70,7 @@ class Images:
         high: float = 0.9,
         low: float = 0.1,
         target: int | None = None,
-        seed: Seed = 0,
+        seed: WorldSeed = 0,
         folder: str | Path | None = None,
     ) -> None:
         self.actions, self.dim = validate.count("actions", actions, least=2), validate.count("dim", dim, least=2)
@@ -78,7 +78,7 @@ class Images:
             raise InvalidInput("reward", validate.describe(reward), "'linear' or 'logistic'")
         if truth not in ("labels", "model"):
             raise InvalidInput("truth", validate.describe(truth), "'labels' or 'model'")
-        self.rewards, self.truth = RewardModel(cast(RewardKind, reward), noise), truth
+        self.rewards, self.truth = RewardDistribution(cast(RewardKind, reward), noise), truth
         if not 0 < validate.not_negative("percent", percent) <= 100:
             raise InvalidInput("percent", percent, "a number above 0 and at most 100")
         self.high, self.low = validate.probability("high", high), validate.probability("low", low)
@@ -168,7 +168,7 @@ class Images:
         lost: Array = self._means[self._ids(x)].max(axis=-1) - self._chosen(x, a)
         return float(lost) if np.ndim(lost) == 0 else lost
 
-    def replay(self, seed: Seed) -> Self:
+    def replay(self, seed: WorldSeed) -> Self:
         """The same task with fresh offers and rewards."""
         again = copy.copy(self)
         _, again._context_rng, again._reward_rng = streams(seed)
@@ -256,7 +256,7 @@ class Images:
 class _Prepared:
     """Features of all pictures of a data set: a constant and d - 1 principal components of unit variance."""
 
-    def __init__(self, pictures: image_files.Images, dim: int) -> None:
+    def __init__(self, pictures: image_files.LabelledImages, dim: int) -> None:
         pixels = pictures.train.shape[1]
         if dim - 1 > min(pixels, len(pictures.train) - 1):
             raise InvalidInput("dim", dim, f"at most {min(pixels, len(pictures.train) - 1) + 1}")
@@ -283,7 +283,7 @@ def _with_constant(pictures: npt.NDArray[np.uint8], centre: Array, axes: Array) 
 
 
 @lru_cache(maxsize=4)
-def _prepare(pictures: image_files.Images, dim: int) -> _Prepared:
+def _prepare(pictures: image_files.LabelledImages, dim: int) -> _Prepared:
     # `pictures` is itself shared, so that a process prepares each setting once
     return _Prepared(pictures, dim)
 

@@ -38,7 +38,7 @@ SPLITS = ("train.txt", "valid.txt", "test.txt")
 
 
 @dataclass(frozen=True)
-class Table:
+class InteractionTable:
     """A file with one interaction a line: its possible names, and where its columns are."""
 
     files: tuple[str, ...]
@@ -51,15 +51,17 @@ class Table:
     zero_is_none: bool = False  # a rating of 0 stands for a rating that was never given
 
 
-TABLES: dict[InteractionSet, Table] = {
-    "ml-1m": Table(("ratings.dat",), "::", ("user", "movie", "rating", "timestamp"), 1, 2, has_header=False),
-    "ml-100k": Table(("u.data",), "\t", ("user", "item", "rating", "timestamp"), 1, 2, has_header=False),
-    "ml-25m": Table(("ratings.csv",), ",", ("userId", "movieId", "rating", "timestamp"), 1, 2),
-    "ciao": Table(
+TABLES: dict[InteractionSet, InteractionTable] = {
+    "ml-1m": InteractionTable(("ratings.dat",), "::", ("user", "movie", "rating", "timestamp"), 1, 2, has_header=False),
+    "ml-100k": InteractionTable(("u.data",), "\t", ("user", "item", "rating", "timestamp"), 1, 2, has_header=False),
+    "ml-25m": InteractionTable(("ratings.csv",), ",", ("userId", "movieId", "rating", "timestamp"), 1, 2),
+    "ciao": InteractionTable(
         ("ratings.csv",), ",", ("user", "product", "category", "rating", "helpfulness"), 1, 3, zero_is_none=True
     ),
-    "epinions": Table(("ratings.csv",), ",", ("user", "product", "category", "rating"), 1, 3, zero_is_none=True),
-    "twitch": Table(
+    "epinions": InteractionTable(
+        ("ratings.csv",), ",", ("user", "product", "category", "rating"), 1, 3, zero_is_none=True
+    ),
+    "twitch": InteractionTable(
         ("full_a.csv", "100k_a.csv"),
         ",",
         ("user", "stream", "streamer", "start", "stop"),
@@ -68,7 +70,7 @@ TABLES: dict[InteractionSet, Table] = {
         has_header=False,
         named_items=True,
     ),
-    "goodreads": Table(
+    "goodreads": InteractionTable(
         ("goodreads_interactions.csv",), ",", ("user_id", "book_id", "is_read", "rating", "is_reviewed"), 1, 3
     ),
 }
@@ -179,7 +181,7 @@ def _read(name: InteractionSet, files: tuple[tuple[Path, int, int], ...], least_
 # ---- one interaction a line
 
 
-def _table(path: Path, table: Table, least_rating: float | None) -> tuple[Ints, AnyArray]:
+def _table(path: Path, table: InteractionTable, least_rating: float | None) -> tuple[Ints, AnyArray]:
     """The columns of users and items of a whole file."""
     users: list[Ints] = []
     items: list[Ints] = []
@@ -201,7 +203,7 @@ def _table(path: Path, table: Table, least_rating: float | None) -> tuple[Ints, 
     return who, np.array(list(names))[what]
 
 
-def _chunks(path: Path, table: Table) -> Iterator[tuple[int, list[str]]]:
+def _chunks(path: Path, table: InteractionTable) -> Iterator[tuple[int, list[str]]]:
     """Lists of lines that are not empty, with the number of the first; the header is checked and left out."""
     with _open(path) as stream:
         try:
@@ -221,7 +223,7 @@ def _chunks(path: Path, table: Table) -> Iterator[tuple[int, list[str]]]:
             raise DataError(f"{path}: cannot be read ({error})") from error
 
 
-def _numbers(path: Path, table: Table, lines: list[str], first_line: int) -> AnyArray:
+def _numbers(path: Path, table: InteractionTable, lines: list[str], first_line: int) -> AnyArray:
     """Users, items and ratings of some lines as a structured array."""
     # numpy's reader takes separators of one character
     single = lines if len(table.separator) == 1 else [line.replace(table.separator, "\t") for line in lines]
@@ -256,11 +258,11 @@ def _numbered(path: Path, column: AnyArray, names: dict[str, int]) -> Ints:
     return numbers[place]
 
 
-def _complaint(path: Path, table: Table, lines: list[str], first_line: int) -> DataError:
+def _complaint(path: Path, table: InteractionTable, lines: list[str], first_line: int) -> DataError:
     """An error that names the first bad line."""
-    checks: dict[int, Callable[[str], object]] = {0: _whole}
+    checks: dict[int, Callable[[str], object]] = {0: _check_integer}
     if not table.named_items:
-        checks[table.item] = _whole
+        checks[table.item] = _check_integer
     if table.rating is not None:
         checks[table.rating] = _rating
     for number, line in enumerate(lines, start=first_line):
@@ -278,7 +280,7 @@ def _complaint(path: Path, table: Table, lines: list[str], first_line: int) -> D
     return DataError(f"{path}: cannot be read as {table.separator.join(table.header)!r}")
 
 
-def _whole(field: str) -> None:
+def _check_integer(field: str) -> None:
     if not field.strip().isdecimal():
         raise ValueError("is not a whole number of at least 0")
 

@@ -32,8 +32,8 @@ from manyarms.worlds.rounds import Value, draw_from, support_of
 if TYPE_CHECKING:
     from scipy.sparse import csr_array  # imported late: nobody else here needs it
 
-Part = Literal["train", "validation", "test"]
-Precision = Literal["float32", "float64"]
+UserPart = Literal["train", "validation", "test"]
+FloatPrecision = Literal["float32", "float64"]
 SHARES = (0.8, 0.1)  # of the users, for training and validation; the rest is for testing
 ROWS, PAIRS = 256, 1 << 22  # users, and hidden items with their padding, in a block of a value
 
@@ -60,7 +60,7 @@ class InteractionWorld:
     k0, temperature: of the logging policy. scale: factor of the singular vectors. These have orthonormal columns, so that
     at scale 1 all scores are tiny and the logging policy is all but uniform over its k0; unless given, the scale makes the
     embeddings' mean squared length 1, which is sqrt(K / dim). min_items: users with fewer items are left out. items: keep
-    only so many, those with most users; users: keep so many, drawn at random among those that are left. Of an odd number
+    only this many, those with most users; users: keep this many, drawn at random among those that are left. Of an odd number
     of items the seen half has one more.
     """
 
@@ -77,10 +77,10 @@ class InteractionWorld:
         items: int | None = None,
         noise: float = 0.0,
         shift: float = 0.0,
-        precision: Precision = "float32",
+        precision: FloatPrecision = "float32",
         seed: int = 0,
     ) -> None:
-        if precision not in get_args(Precision):
+        if precision not in get_args(FloatPrecision):
             raise InvalidInput("precision", validate.describe(precision), "float32 or float64")
         self.noise, self.shift = validate.probability("noise", noise), validate.probability("shift", shift)
         self.halves = halves(
@@ -113,11 +113,11 @@ class InteractionWorld:
         """The length of a context and of an embedding."""
         return int(self.embeddings.shape[1])
 
-    def users(self, part: Part | None = None) -> int:
+    def users(self, part: UserPart | None = None) -> int:
         """How many users there are, in all or in a part."""
         return len(self.halves.part_of) if part is None else len(self._rows(part))
 
-    def contexts(self, part: Part = "test") -> Array:
+    def contexts(self, part: UserPart = "test") -> Array:
         """(n, dim): for each user of a part the mean embedding of the seen items."""
         if part not in self._parts:
             seen = self.halves.seen[self._rows(part)]
@@ -126,16 +126,16 @@ class InteractionWorld:
             self._parts[part].flags.writeable = False
         return self._parts[part]
 
-    def hidden(self, part: Part = "test") -> Ints:
+    def hidden(self, part: UserPart = "test") -> Ints:
         """(n, m): ids of the hidden items of each user of a part, rising, padded with -1."""
         return _padded(self.halves.hidden[self._rows(part)])
 
     def log(
-        self, part: Part = "train", rounds: int | None = None, seed: int = 0, *, support: bool = True
+        self, part: UserPart = "train", rounds: int | None = None, seed: int = 0, *, support: bool = True
     ) -> LoggedData:
         """Rounds of the logging policy with users of a part, with exact propensities; `groups` are the users.
 
-        rounds: one for each user in turn unless given; else so many with users drawn at random. support: whether the log
+        rounds: one for each user in turn unless given; else this many with users drawn at random. support: whether the log
         keeps the k0 actions of every round with their probabilities (16 k0 bytes a round).
         """
         rng = np.random.default_rng(validate.count("seed", seed, least=0))
@@ -163,7 +163,7 @@ class InteractionWorld:
             notes=(f"made from {self.provenance}",),
         )
 
-    def value(self, policy: Policy, part: Part = "test") -> Value:
+    def value(self, policy: Policy, part: UserPart = "test") -> Value:
         """The expected reward of a policy with the users of a part, exactly.
 
         The mean over users of the policy's probability of the hidden items, v; (1 - noise) v + noise shift with noise.
@@ -185,16 +185,16 @@ class InteractionWorld:
             start += size
         return Value.of((1 - self.noise) * each + self.noise * self.shift)
 
-    def best_value(self, part: Part = "test") -> Value:
+    def best_value(self, part: UserPart = "test") -> Value:
         """The value of always recommending a hidden item: 1 without noise."""
         return Value.of(np.full(self.users(part), 1 - self.noise + self.noise * self.shift))
 
-    def _rows(self, part: Part) -> Ints:
-        if part not in get_args(Part):
-            raise InvalidInput("part", validate.describe(part), "one of " + ", ".join(get_args(Part)))
-        return np.flatnonzero(self.halves.part_of == get_args(Part).index(part))
+    def _rows(self, part: UserPart) -> Ints:
+        if part not in get_args(UserPart):
+            raise InvalidInput("part", validate.describe(part), "one of " + ", ".join(get_args(UserPart)))
+        return np.flatnonzero(self.halves.part_of == get_args(UserPart).index(part))
 
-    def _support(self, part: Part) -> tuple[Ints, Array]:
+    def _support(self, part: UserPart) -> tuple[Ints, Array]:
         if part not in self._supports:
             self._supports[part] = support_of(self.logging, self.contexts(part))
         return self._supports[part]
@@ -217,11 +217,11 @@ def halves(
     who, what, item_ids = interactions.users, interactions.items, interactions.item_ids
     if items is not None and items < interactions.item_count:
         audience = np.bincount(what, minlength=interactions.item_count)
-        kept = np.sort(np.argsort(-audience, kind="stable")[:items])
+        popular = np.sort(np.argsort(-audience, kind="stable")[:items])
         number = np.full(interactions.item_count, -1)
-        number[kept] = np.arange(items)
+        number[popular] = np.arange(items)
         inside = number[what] >= 0
-        who, what, item_ids = who[inside], number[what[inside]], item_ids[kept]
+        who, what, item_ids = who[inside], number[what[inside]], item_ids[popular]
     lengths = np.bincount(who, minlength=interactions.user_count)
     members = np.flatnonzero(lengths >= min_items)
     if users is not None and users < len(members):
@@ -288,4 +288,4 @@ def _padded(matrix: csr_array) -> Ints:
     return out
 
 
-__all__ = ["Halves", "InteractionWorld", "Part", "halves"]
+__all__ = ["Halves", "InteractionWorld", "UserPart", "halves"]

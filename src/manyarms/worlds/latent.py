@@ -18,7 +18,7 @@ from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior
 from manyarms.priors.latent import LatentPrior
-from manyarms.worlds.base import Cube, RewardKind, RewardModel, Seed, World, streams
+from manyarms.worlds.base import Cube, RewardDistribution, RewardKind, World, WorldSeed, streams
 
 MatrixKind = Literal["uniform", "orthonormal"]
 
@@ -60,13 +60,13 @@ class Latent(World):
         action_scale: float = 1.0,
         matrices: MatrixKind = "uniform",
         unit_contexts: bool = False,
-        seed: Seed = 0,
+        seed: WorldSeed = 0,
     ) -> None:
         K, d, p = (
             validate.count(name, value)
             for name, value in (("actions", actions), ("dim", dim), ("latent_dim", latent_dim))
         )
-        rewards = RewardModel(reward, noise)
+        rewards = RewardDistribution(reward, noise)
         self.latent_scale = validate.positive("latent_scale", latent_scale)
         self.action_scale = validate.positive("action_scale", action_scale)
         if matrices not in get_args(MatrixKind):

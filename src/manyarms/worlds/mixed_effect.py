@@ -14,7 +14,7 @@ from manyarms._base import validate
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior, MixedEffectPrior
-from manyarms.worlds.base import Cube, Pool, RewardKind, RewardModel, Seed, World, streams
+from manyarms.worlds.base import Cube, Pool, RewardDistribution, RewardKind, World, WorldSeed, streams
 
 # a covariance of zero is a world's right, but a prior must be positive definite
 FLOOR = 1e-8
@@ -25,7 +25,7 @@ class MixedEffect(World):
 
     effect_scale and action_scale are variances (sigma_Psi^2 and sigma_0^2); zero is allowed for either.
     weights: None or "uniform" for b_al ~ U(-1, 1), "onehot" for one random category an action, or an array (K, L).
-    context_pool: draw so many contexts once and let rounds choose among them, in place of fresh ones.
+    context_pool: draw this many contexts once and let rounds choose among them, in place of fresh ones.
     """
 
     def __init__(
@@ -40,12 +40,12 @@ class MixedEffect(World):
         action_scale: float = 1.0,
         weights: str | npt.ArrayLike | None = None,
         context_pool: int | None = None,
-        seed: Seed = 0,
+        seed: WorldSeed = 0,
     ) -> None:
         actions = validate.count("actions", actions)
         effects = validate.count("effects", effects)
         dim = validate.count("dim", dim)
-        rewards = RewardModel(reward, noise)
+        rewards = RewardDistribution(reward, noise)
         self.effect_scale = validate.not_negative("effect_scale", effect_scale)
         self.action_scale = validate.not_negative("action_scale", action_scale)
         rng, _, _ = streams(seed)

@@ -18,7 +18,7 @@ from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior, MixedEffectPrior
 from manyarms.priors.structure import Factors, factorise, mixture
-from manyarms.worlds.base import Pool, RewardKind, RewardModel, Seed, World, streams
+from manyarms.worlds.base import Pool, RewardDistribution, RewardKind, World, WorldSeed, streams
 from manyarms.worlds.datasets import Ratings, RatingSet, read_ratings
 
 # thesis, line 1261: three quarters of a movie's variance come from its effects
@@ -28,7 +28,7 @@ SWEEPS, RIDGE, PREPARATION_SEED = 20, 1.0, 0
 
 
 @dataclass(frozen=True, eq=False)
-class Catalogue:
+class MovieCatalogue:
     """What is learned once from a data set: vectors of all users and movies, and the movies' structure."""
 
     users: Array
@@ -54,14 +54,14 @@ class MovieLens(World):
         reward: RewardKind = "linear",
         noise: float = 0.5,
         effects: int = 5,
-        seed: Seed = 0,
+        seed: WorldSeed = 0,
         folder: str | Path | None = None,
         data: RatingSet = "ml-1m",
         learned_from: int | None = None,
     ) -> None:
         actions, dim = validate.count("actions", actions), validate.count("dim", dim)
         effects = validate.count("effects", effects)
-        rewards = RewardModel(reward, noise)
+        rewards = RewardDistribution(reward, noise)
         ratings = read_ratings(data, folder)
         if actions > len(ratings.item_ids):
             raise InvalidInput("actions", actions, f"at most {len(ratings.item_ids)}, the number of rated movies")
@@ -126,7 +126,7 @@ def factors(ratings: Ratings, dim: int) -> Factors:
 
 
 @lru_cache(maxsize=16)
-def catalogue(ratings: Ratings, dim: int, effects: int, learned_from: int | None = None) -> Catalogue:
+def catalogue(ratings: Ratings, dim: int, effects: int, learned_from: int | None = None) -> MovieCatalogue:
     """Vectors and structure of a data set; `ratings` is itself shared, so a process learns each setting once."""
     learned = factors(ratings, dim)
     some = np.arange(len(learned.items))
@@ -142,7 +142,7 @@ def catalogue(ratings: Ratings, dim: int, effects: int, learned_from: int | None
     )
     for shared in (learned.users, learned.items):
         shared.flags.writeable = False
-    return Catalogue(learned.users, learned.items, prior, learned.items[some].mean(axis=0), ratings.provenance)
+    return MovieCatalogue(learned.users, learned.items, prior, learned.items[some].mean(axis=0), ratings.provenance)
 
 
-__all__ = ["Catalogue", "MovieLens", "catalogue", "factors"]
+__all__ = ["MovieCatalogue", "MovieLens", "catalogue", "factors"]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Literal, Self, TypedDict, Unpack, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ from manyarms.policies.softmax import SoftmaxPolicy
 from manyarms.worlds.image_files import ImageSet, read_arrays, read_images
 from manyarms.worlds.rounds import Value
 
-Part = Literal["test", "logged"]
+SupervisedPart = Literal["test", "logged"]
 Family = Literal["gaussian", "mixed-logit", "softmax"]
 MOMENTS = (0.9, 0.999, 1e-8)  # of Adam: decay of the mean and of the square, and what keeps a division from 0 / 0
 
@@ -53,11 +53,22 @@ class Fit:
         validate.count("batch", self.batch)
 
 
+class WorldOptions(TypedDict, total=False):
+    """What every way to make a SupervisedWorld takes, as its constructor explains."""
+
+    rows: int | None
+    test_rows: int | None
+    normalise: bool
+    fit: Fit | None
+    provenance: str
+    seed: int
+
+
 class SupervisedWorld:
     """Labelled rows as a bandit.
 
     X, y, X_test, y_test: rows of numbers and their labels; labels may be any numbers or words, and actions are their ranks
-    (`labels`). rows, test_rows: keep so many, drawn at random. normalise: divide every row by its l2 norm. fit: of the logging
+    (`labels`). rows, test_rows: keep this many, drawn at random. normalise: divide every row by its l2 norm. fit: of the logging
     policy. seed: which rows are kept, which 5 % the logging policy learns from, and in what order.
     """
 
@@ -76,11 +87,11 @@ class SupervisedWorld:
         seed: int = 0,
     ) -> None:
         self.fit, self.provenance = fit or Fit(), provenance
-        kept, tested, split, order = (
+        trained, tested, split, order = (
             np.random.default_rng(child)
             for child in np.random.SeedSequence(validate.count("seed", seed, least=0)).spawn(4)
         )
-        train_features, train_labels = _some("X", X, "y", y, rows, kept)
+        train_features, train_labels = _some("X", X, "y", y, rows, trained)
         test_features, test_labels = _some("X_test", X_test, "y_test", y_test, test_rows, tested)
         if train_features.shape[1] != test_features.shape[1]:
             came = f"rows of length {test_features.shape[1]}"
@@ -97,11 +108,11 @@ class SupervisedWorld:
         if count >= len(train_features):
             raise InvalidInput("X", f"{len(train_features)} rows", "enough to leave some to be logged")
         chosen = split.permutation(len(train_features))
-        fitted, self._kept_rows = np.sort(chosen[:count]), np.sort(chosen[count:])
+        fitted, self._logged_rows = np.sort(chosen[:count]), np.sort(chosen[count:])
         targets = numbers.reshape(-1).astype(np.int64)
         self.mu0 = fit_softmax(train_features[fitted], targets[fitted], len(self.labels), self.fit, order)
-        self._rows: dict[Part, tuple[Array, Ints]] = {
-            "logged": (train_features[self._kept_rows], targets[self._kept_rows]),
+        self._rows: dict[SupervisedPart, tuple[Array, Ints]] = {
+            "logged": (train_features[self._logged_rows], targets[self._logged_rows]),
             "test": (test_features, place.astype(np.int64)),
         }
 
@@ -109,27 +120,34 @@ class SupervisedWorld:
 
     @classmethod
     def from_images(
-        cls, name: ImageSet = "fashion-mnist", folder: str | Path | None = None, *, shrink: int = 1, **options: Any
+        cls,
+        name: ImageSet = "fashion-mnist",
+        folder: str | Path | None = None,
+        *,
+        shrink: int = 1,
+        **options: Unpack[WorldOptions],
     ) -> Self:
-        """MNIST, FashionMNIST, EMNIST or CIFAR-100; shrink: average over squares of so many pixels."""
+        """MNIST, FashionMNIST, EMNIST or CIFAR-100; shrink: average over squares of this many pixels."""
         pictures = read_images(name, folder)
         channels = 3 if name == "cifar100" else 1
         train, test = (shrunk(part, shrink, channels) for part in (pictures.train, pictures.test))
-        options = {"provenance": pictures.provenance} | options
+        options.setdefault("provenance", pictures.provenance)
         return cls(train, pictures.train_classes, test, pictures.test_classes, **options)
 
     @classmethod
-    def from_features(cls, path: str | Path, **options: Any) -> Self:
+    def from_features(cls, path: str | Path, **options: Unpack[WorldOptions]) -> Self:
         """An .npz file with x_train (n, d), y_train (n,), x_test and y_test: features that a network made of pictures."""
         file = Path(path)
         if not file.is_file():
             raise DataError(f"{file}: no such file")
         X, y, X_test, y_test = read_arrays(file)
-        options = {"provenance": f"features of {file.name}"} | options
+        options.setdefault("provenance", f"features of {file.name}")
         return cls(X, y, X_test, y_test, **options)
 
     @classmethod
-    def from_data(cls, X: npt.ArrayLike, y: npt.ArrayLike, *, test_share: float = 0.2, **options: Any) -> Self:
+    def from_data(
+        cls, X: npt.ArrayLike, y: npt.ArrayLike, *, test_share: float = 0.2, **options: Unpack[WorldOptions]
+    ) -> Self:
         """Any rows and labels, as scikit-learn's loaders give them; a part, drawn at random, is for testing."""
         if not 0 < test_share < 1:
             raise InvalidInput("test_share", test_share, "a number above 0 and below 1")
@@ -145,7 +163,7 @@ class SupervisedWorld:
     # ---- what it is
 
     def __repr__(self) -> str:
-        rows = f"{len(self._kept_rows):,} logged and {len(self._rows['test'][1]):,} test rows"
+        rows = f"{len(self._logged_rows):,} logged and {len(self._rows['test'][1]):,} test rows"
         return f"SupervisedWorld(actions={self.actions}, dim={self.dim}, {rows}; {self.provenance})"
 
     @property
@@ -161,13 +179,13 @@ class SupervisedWorld:
     @property
     def rows(self) -> int:
         """How many rows a log has unless told otherwise: those that the logging policy was not fitted to."""
-        return len(self._kept_rows)
+        return len(self._logged_rows)
 
-    def contexts(self, part: Part = "test") -> Array:
+    def contexts(self, part: SupervisedPart = "test") -> Array:
         """phi of the rows of a part, (n, d)."""
         return self._part(part)[0]
 
-    def targets(self, part: Part = "test") -> Ints:
+    def targets(self, part: SupervisedPart = "test") -> Ints:
         """The right actions of a part, (n,)."""
         return self._part(part)[1]
 
@@ -178,22 +196,25 @@ class SupervisedWorld:
         return SoftmaxPolicy(_finite("eta0", eta0) * self.mu0)
 
     def prior(
-        self, eta0: float, family: Family = "gaussian", sigma: float = 1.0, **options: Any
+        self, eta0: float, family: Family = "gaussian", sigma: float = 1.0, *, nodes: int = 64, draws: int = 2048
     ) -> GaussianPolicy | MixedLogitPolicy | SoftmaxPolicy:
-        """What learning starts from: theta ~ N(eta_0 mu_0, sigma^2 I), or, without a distribution, softmax at eta_0 mu_0."""
+        """What learning starts from: theta ~ N(eta_0 mu_0, sigma^2 I), or, without a distribution, softmax at eta_0 mu_0.
+
+        nodes: of a Gaussian policy's quadrature; draws: of a mixed-logit policy's simulation.
+        """
         mean = _finite("eta0", eta0) * self.mu0
         if family == "gaussian":
-            return GaussianPolicy(mean, sigma, **options)
+            return GaussianPolicy(mean, sigma, nodes=nodes)
         if family == "mixed-logit":
-            return MixedLogitPolicy(mean, sigma, **options)
+            return MixedLogitPolicy(mean, sigma, draws=draws)
         if family == "softmax":
-            return SoftmaxPolicy(mean, **options)
+            return SoftmaxPolicy(mean)
         raise InvalidInput("family", validate.describe(family), "one of " + ", ".join(get_args(Family)))
 
     def log(self, eta0: float, seed: int = 0, rows: int | None = None) -> LoggedData:
         """What pi_0 writes, with exact propensities and pi_0 itself.
 
-        One round for each row that mu_0 was not fitted to, in order, with its number as event id. rows: instead so many rounds
+        One round for each row that mu_0 was not fitted to, in order, with its number as event id. rows: instead this many rounds
         with rows drawn independently, as from a population that consists of them: then value(policy, "logged") is the truth
         that bounds speak of.
         """
@@ -210,20 +231,20 @@ class SupervisedWorld:
             self.actions,
             propensities=logging.probabilities_of(contexts, actions),
             logging=logging,
-            event_ids=self._kept_rows.astype(np.str_) if drawn is None else None,
+            event_ids=self._logged_rows.astype(np.str_) if drawn is None else None,
             notes=(f"made from {self.provenance}",),
         )
 
-    def value(self, policy: Policy, part: Part = "test") -> Value:
+    def value(self, policy: Policy, part: SupervisedPart = "test") -> Value:
         """The expected reward of a policy: the mean of pi(y_i|x_i), without drawing actions."""
         if policy.action_count != self.actions:
             raise InvalidInput("policy", f"a policy over {policy.action_count} actions", f"one over {self.actions}")
         contexts, targets = self._part(part)
         return Value.of(policy.probabilities_of(contexts, targets))
 
-    def _part(self, part: Part) -> tuple[Array, Ints]:
-        if part not in get_args(Part):
-            raise InvalidInput("part", validate.describe(part), "one of " + ", ".join(get_args(Part)))
+    def _part(self, part: SupervisedPart) -> tuple[Array, Ints]:
+        if part not in get_args(SupervisedPart):
+            raise InvalidInput("part", validate.describe(part), "one of " + ", ".join(get_args(SupervisedPart)))
         return self._rows[part]
 
 
@@ -300,4 +321,4 @@ def _finite(name: str, value: float) -> float:
     return float(value)
 
 
-__all__ = ["Family", "Fit", "Part", "SupervisedWorld", "fit_softmax", "shrunk"]
+__all__ = ["Family", "Fit", "SupervisedPart", "SupervisedWorld", "fit_softmax", "shrunk"]

@@ -16,7 +16,7 @@ from manyarms._base import validate
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior
-from manyarms.worlds.base import Cube, RewardKind, RewardModel, Seed, World, streams
+from manyarms.worlds.base import Cube, RewardDistribution, RewardKind, World, WorldSeed, streams
 
 START, STOP = 1.5 * np.pi, 4.5 * np.pi
 SCALE = 2.0 / STOP
@@ -26,13 +26,13 @@ class SwissRoll(World):
     """K actions in two dimensions, independent points of a Swiss roll; contexts uniform on [-1, 1]^2."""
 
     def __init__(
-        self, actions: int, *, reward: str = "linear", noise: float = 1.0, thickness: float = 0.0, seed: Seed = 0
+        self, actions: int, *, reward: str = "linear", noise: float = 1.0, thickness: float = 0.0, seed: WorldSeed = 0
     ) -> None:
         actions = validate.count("actions", actions)
         self.thickness = validate.not_negative("thickness", thickness)
         rng, _, _ = streams(seed)
         theta = swiss_roll(actions, rng, self.thickness)
-        super().__init__(theta, RewardModel(cast(RewardKind, reward), noise), Cube(2), seed)
+        super().__init__(theta, RewardDistribution(cast(RewardKind, reward), noise), Cube(2), seed)
 
     def __repr__(self) -> str:
         return f"SwissRoll(actions={self.actions}, {self.likelihood})"

@@ -23,11 +23,11 @@ from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy
 from manyarms.policies.simple import UniformPolicy
 from manyarms.policies.softmax import SoftmaxPolicy
+from manyarms.priors.base import ParameterPrior
 from manyarms.priors.latent import LatentPrior
-from manyarms.rewards.bayesian import (
+from manyarms.rewards import (
     BeliefModel,
     LinearModel,
-    StructuredPrior,
     dm_bayes,
     dm_frequentist,
     pessimism_width,
@@ -67,8 +67,8 @@ class Setting:
     world: World
     logging: Policy
     sizes: tuple[int, ...]
-    prior: StructuredPrior
-    marginal: StructuredPrior
+    prior: ParameterPrior
+    marginal: ParameterPrior
     embeddings: Array
     labels: AnyArray | None = None
     seed: int = 0
@@ -144,7 +144,7 @@ def _sdm(
     return lambda X: np.asarray(model.decide(X, width=wide))
 
 
-def misspecified(prior: StructuredPrior, error: float, parts: str, seed: int) -> LatentPrior:
+def misspecified(prior: ParameterPrior, error: float, parts: str, seed: int) -> LatentPrior:
     """The prior with noise uniform on [v, v + 0.5] added to its parameters, v = `error` (thesis, line 4807).
 
     parts: "mean" for mu and every entry of the W_a, "covariance" for the variances in Sigma and Sigma_a (adding to entries

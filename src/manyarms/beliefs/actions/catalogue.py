@@ -7,7 +7,7 @@ Actions are the whole numbers 0 .. K-1; new ones continue the count and no numbe
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,15 @@ import numpy.typing as npt
 from manyarms._base import linalg, validate
 from manyarms._base.typing import Array, Ints
 from manyarms.beliefs.actions.units import Units, skip
-from manyarms.beliefs.growing import Growing
+from manyarms.beliefs.growable import GrowableArray
 from manyarms.errors import InvalidInput, UnknownAction
+
+
+class Place(NamedTuple):
+    """Where an action stands in an offer: among the played actions' scores, or among the units."""
+
+    played: bool
+    index: int
 
 
 @dataclass
@@ -75,24 +82,24 @@ class Offer:
             return table.represent[units]  # every unit is one action
         return np.array([self.member(place, 0) for place in places.tolist()], dtype=np.int64)
 
-    def place_of(self, action: int) -> tuple[bool, int] | None:
-        """(True, place among the slots' scores) or (False, place of its unit), or None if it is not offered."""
+    def place_of(self, action: int) -> Place | None:
+        """The place of an action, or of its unit where nobody has played it; None if it is not offered."""
         slot = self.catalogue.slot_of.get(action)
         if slot is not None:
             if self.slots is None:
-                return None if slot in self.barred else (True, slot)
+                return None if slot in self.barred else Place(True, slot)
             where = np.flatnonzero(self.slots == slot)
-            return (True, int(where[0])) if len(where) else None
+            return Place(True, int(where[0])) if len(where) else None
         unit = int(self.catalogue.units.unit(np.array([action]))[0])
         if self.units is not None:
             where = np.flatnonzero(self.units == unit)
             if not len(where) or action not in self.listed[unit]:
                 return None
-            return False, int(where[0])
+            return Place(False, int(where[0]))
         if action in self.catalogue.retired:
             return None
         rank = self.catalogue.units.rank(action, unit)
-        return None if rank in self.withheld.get(unit, ()) else (False, unit)
+        return None if rank in self.withheld.get(unit, ()) else Place(False, unit)
 
 
 def _whole_numbers(name: str, ids: npt.ArrayLike) -> Ints:
@@ -113,7 +120,7 @@ class Catalogue:
         self.size = validate.count("actions", actions)
         self.distinct = distinct
         self.units = Units(self.size, features, distinct)
-        self.played = Growing((), np.int64)
+        self.played = GrowableArray((), np.int64)
         self.slot_of: dict[int, int] = {}
         self.retired: dict[int, None] = {}  # in order of retirement
         self._barred: Ints = np.empty(0, dtype=np.int64)  # slots of played actions that were retired
@@ -162,6 +169,23 @@ class Catalogue:
         self.played.append(action)
         self.units.take(action)
         return slot, True
+
+    def play_all(self, ids: Ints) -> tuple[Ints, Ints]:
+        """Slots of distinct actions that are being observed, and those among them that are new, in the order of their slots."""
+        slots = np.fromiter((self.slot_of.get(a, -1) for a in ids.tolist()), np.int64, len(ids))
+        new = ids[slots < 0]
+        first, units = len(self.played), self.units
+        if units.unit_of is None and not units.single:  # every action is a unit of its own: taken without a search
+            self.slot_of.update(zip(new.tolist(), range(first, first + len(new)), strict=True))
+            self.played.extend(new)
+            taken = units.unit(new)
+            units.counts[taken] -= 1
+            units.log.extend(taken.tolist())
+        else:
+            for action in new.tolist():
+                self.play(action)
+        slots[slots < 0] = np.arange(first, first + len(new))
+        return slots, new
 
     def add(self, number: int, features: Array | None) -> Ints:
         """New actions (their features are already in the table); returns their ids."""

@@ -115,7 +115,7 @@ def scan(
         if len(found):
             best_scores = np.concatenate([best_scores, found])
             best_units = np.concatenate([best_units, units + start])
-            best_scores, best_units, floor = _keep(best_scores, best_units, k, floor)
+            best_scores, best_units, floor = _best(best_scores, best_units, k, floor)
     return best_scores, best_units
 
 
@@ -128,7 +128,7 @@ def _above(score: Array, floor: float, k: int) -> Ints:
     return above if len(above) <= k else above[np.argpartition(-score[above], k - 1)[:k]]
 
 
-def _keep(scores: Array, units: Ints, k: int, floor: float) -> tuple[Array, Ints, float]:
+def _best(scores: Array, units: Ints, k: int, floor: float) -> tuple[Array, Ints, float]:
     """The best k of what was found, and the floor that they raise."""
     if len(scores) < k:
         return scores, units, floor
@@ -149,7 +149,7 @@ def open_blocks(
     k: int,
     rng: np.random.Generator,
 ) -> Found:
-    """Blocks in descending order of what they can reach; `sizes` are the members left in each block.
+    """Blocks in descending order of an upper bound on their best score; `sizes` are the members left in each block.
 
     They are opened in waves of 1, 2, 4, ... blocks: the first one or two usually raise the floor above most of the rest,
     and where many must be opened after all, work on whole waves costs less than block by block.
@@ -158,15 +158,15 @@ def open_blocks(
     live = np.flatnonzero(sizes > 0)
     log_cdf = log_cdf_of_largest(sizes[live], 0.0, rng)
     largest = normal_from_log_cdf(log_cdf)
-    reach = blocks.bounds(c)[live] + sd * largest
-    hopeful = np.flatnonzero(reach > floor)
-    hopeful = hopeful[np.argsort(-reach[hopeful])]
+    upper = blocks.bounds(c)[live] + sd * largest
+    hopeful = np.flatnonzero(upper > floor)
+    hopeful = hopeful[np.argsort(-upper[hopeful])]
     scores, units = _nothing()
     start, wave = 0, 1
     while start < len(hopeful):
         some = hopeful[start : start + wave]
         start, wave = start + wave, min(2 * wave, WAVE)
-        some = some[reach[some] > floor]
+        some = some[upper[some] > floor]
         if not len(some):
             break
         found, owners = _open(
@@ -174,7 +174,7 @@ def open_blocks(
         )
         if len(found):
             scores, units = np.concatenate([scores, found]), np.concatenate([units, owners])
-            scores, units, floor = _keep(scores, units, k, floor)
+            scores, units, floor = _best(scores, units, k, floor)
     return scores, units
 
 

@@ -1,7 +1,7 @@
 """Which unplayed actions are interchangeable, and how many of each kind are left.
 
 Actions with the same prior (same W_a, same Sigma_a) are exchangeable until somebody plays them: only their *number*
-matters for a decision, and which of them it is can be settled afterwards by a uniform draw. A *unit* is such a kind of
+matters for a decision, and which of them it is can be decided afterwards by a uniform draw. A *unit* is such a kind of
 action with its count of members that can still be taken. A common prior makes one unit of a million actions; one-hot
 categories make a unit each; distinct mixing weights make every action its own unit.
 """

@@ -13,7 +13,7 @@ from manyarms._base.typing import AnyArray, Ints
 from manyarms.cli.learning.inputs import Embeddings
 from manyarms.errors import InvalidInput
 from manyarms.estimators import Objective, named
-from manyarms.estimators.logging_policy import Predictor
+from manyarms.rewards.base import RewardModel
 from manyarms.estimators.naming import parameters_of
 from manyarms.estimators.neighbours import cluster_actions
 from manyarms.learning.settings import one_of
@@ -63,7 +63,7 @@ class Choices:
         """The objective, and the policy to start from, for the rows that are learned from."""
         wanted, given = parameters_of(self.objective), dict[str, Any](self.parameters)
         labels: Ints | None = None
-        model: Predictor | None = None
+        model: RewardModel | None = None
         if "labels" in wanted:
             vectors = _needed(embeddings, f"clusters of actions, for {self.objective}").vectors
             given["labels"] = labels = cluster_actions(vectors, self.clusters, seed=self.seed)
@@ -78,7 +78,7 @@ class Choices:
         assert labels is not None and model is not None and embeddings is not None
         return objective, self._two_stages(train, embeddings.vectors, labels, model)
 
-    def _model(self, train: LoggedData) -> Predictor:
+    def _model(self, train: LoggedData) -> RewardModel:
         if self.model is None:
             return dm_frequentist(train)
         from manyarms.agents.agent import load
@@ -95,7 +95,7 @@ class Choices:
             raise InvalidInput("--logging", came, expected)
         return SupportSoftmaxPolicy(actions, train.logging, encoder=encoder)
 
-    def _two_stages(self, train: LoggedData, vectors: AnyArray, labels: Ints, model: Predictor) -> TwoStagePolicy:
+    def _two_stages(self, train: LoggedData, vectors: AnyArray, labels: Ints, model: RewardModel) -> TwoStagePolicy:
         weights = getattr(model, "parameters", None)
         if weights is None:
             raise InvalidInput("--model", type(model).__name__, "none with potec: it takes a ridge regression")

@@ -1,8 +1,8 @@
-"""Many rows at once: sums by action over chunks of any number, and many actions that start to be played together.
+"""Sufficient statistics of linear rewards: sums by action over chunks of rows, of any number.
 
     G_a = sum x x^T,    B_a = sum r x,    n_a        over the rows of action a        (thesis, lines 1895-1897)
 
-The sums are additive, so a log folds chunk by chunk and is never held whole; memory follows the actions seen.
+The sums are additive, so a log folds chunk by chunk and is never in memory as a whole; memory follows the actions seen.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import numpy as np
 
 from manyarms._base import linalg
 from manyarms._base.typing import Array, Ints
-from manyarms.beliefs.growing import Growing
-from manyarms.beliefs.leaves import Leaves
+from manyarms.beliefs.growable import GrowableArray
 
 PRODUCTS_AT_A_TIME = 1 << 21  # numbers x_i x_j that are in work at once
 FEW = 2048  # rows for which one pass over sorted rows is cheaper than one pass for each entry of x x^T
@@ -25,10 +24,10 @@ class Sums:
 
     def __init__(self, dim: int) -> None:
         self.packing = linalg.packing(dim)
-        self._ids = Growing((), np.int64)
-        self._counts = Growing((), np.int64)
-        self._G = Growing((self.packing.size,), by_column=True)
-        self._B = Growing((dim,), by_column=True)
+        self._ids = GrowableArray((), np.int64)
+        self._counts = GrowableArray((), np.int64)
+        self._G = GrowableArray((self.packing.size,), by_column=True)
+        self._B = GrowableArray((dim,), by_column=True)
         self._sorted: Ints = np.empty(0, dtype=np.int64)  # the ids in order, and where their sums lie
         self._place: Ints = np.empty(0, dtype=np.int64)
 
@@ -106,37 +105,4 @@ class Sums:
             B[i, where] += np.bincount(labels, column * rewards, number)
 
 
-def start_all(leaves: Leaves, ids: Ints, known: Array | None) -> Ints:
-    """Slots of distinct actions; those that nobody had played start at their prior, all in one step."""
-    catalogue = leaves.catalogue
-    slots = np.fromiter((catalogue.slot_of.get(a, -1) for a in ids.tolist()), np.int64, len(ids))
-    new = ids[slots < 0]
-    if not len(new):
-        return slots
-    first, units = len(catalogue.played), catalogue.units
-    if units.unit_of is None and not units.single:  # every action is a unit of its own: taken without a search
-        catalogue.slot_of.update(zip(new.tolist(), range(first, first + len(new)), strict=True))
-        catalogue.played.extend(new)
-        taken = units.unit(new)
-        units.counts[taken] -= 1
-        units.log.extend(taken.tolist())
-    else:
-        for action in new.tolist():
-            catalogue.play(action)
-    slots[slots < 0] = np.arange(first, first + len(new))
-    leaves.counts.extend(np.zeros(len(new), dtype=np.int64))
-    for table in (leaves.G, leaves.B):
-        table.extend(np.zeros((len(new), *table.rows.shape[1:])))
-    if leaves.shared:
-        prior = leaves.packing.pack(leaves.covariance)
-        leaves.S.extend(np.broadcast_to(prior, (len(new), len(prior))))
-    else:
-        leaves.S.extend(leaves.covariances.rows[new])
-    nothing = np.zeros((len(new), leaves.dim))
-    leaves.c.extend(nothing if known is None else leaves.mixing.apply(new, known))
-    if leaves.loads is not None:
-        leaves.loads.extend(cast(Array, leaves.mixing.features)[new])
-    return slots
-
-
-__all__ = ["PRODUCTS_AT_A_TIME", "Sums", "start_all"]
+__all__ = ["PRODUCTS_AT_A_TIME", "Sums"]

@@ -19,21 +19,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit, ndtri
+from scipy.special import ndtri
 
 from manyarms._base import validate
 from manyarms._base.typing import Array
-from manyarms.beliefs import Belief, Likelihood, Linear, Logistic
-from manyarms.beliefs.belief import Rows
+from manyarms.beliefs import Belief, Likelihood, Linear, belief_of
+from manyarms.beliefs.belief import Rounds
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LogSource
-from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior, MixedEffectPrior
-from manyarms.priors.latent import LatentPrior
-from manyarms.rewards.bayesian import BeliefModel, belief_for
+from manyarms.priors import ActionPrior, HierarchicalPrior, LatentPrior, MixedEffectPrior
+from manyarms.rewards.bayesian import BeliefModel
 from manyarms.rewards.evidence import Evidence, statistics
 from manyarms.rewards.linear import rows_of
 
-Structure = ActionPrior | HierarchicalPrior | MixedEffectPrior | LatentPrior
+GaussianStructure = ActionPrior | HierarchicalPrior | MixedEffectPrior | LatentPrior
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 BINS = 10
 FURTHEST = math.log(1e6)  # no number is moved further than this factor from where it starts
@@ -41,7 +40,7 @@ STEP = 1e-4  # of the logarithms, for the curvature
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class PredictiveCalibration:
     """Whether a belief knows how much it does not know, on rows that it has not learned.
 
     Linear rewards: `coverage` of the central predictive intervals at `levels`, with binomial standard errors (rows of one
@@ -78,17 +77,18 @@ class FittedPrior:
     curvature. `at_bound` names what ended at the edge of its range: the data do not determine it.
     """
 
-    prior: Structure
+    prior: GaussianStructure
     likelihood: Likelihood
     log_evidence: float
     action_scale: float
     latent_scale: float | None
     errors: dict[str, float]
     at_bound: tuple[str, ...] = ()
-    calibration: Calibration | None = None
+    calibration: PredictiveCalibration | None = None
 
     def __str__(self) -> str:
-        parts = [f"noise {self.likelihood.noise:.4g}"] if isinstance(self.likelihood, Linear) else []
+        variance = self.likelihood.noise_variance
+        parts = [] if variance is None else [f"noise {math.sqrt(variance):.4g}"]
         parts.append(f"action covariance x {self.action_scale:.4g}")
         parts += [] if self.latent_scale is None else [f"latent covariance x {self.latent_scale:.4g}"]
         return ", ".join(parts) + f"; log evidence {self.log_evidence:.6g}"
@@ -96,7 +96,7 @@ class FittedPrior:
 
 def fit_prior(
     source: LogSource,
-    structure: Structure,
+    structure: GaussianStructure,
     likelihood: Likelihood = Linear(),
     *,
     noise: bool = True,
@@ -114,11 +114,11 @@ def fit_prior(
     held_out = validate.probability("held_out", held_out)
     if held_out == 1:
         raise InvalidInput("held_out", 1, "a share below 1: nothing would be left to fit")
-    belief = belief_for(structure, likelihood)
+    belief = belief_of(structure, likelihood)
     evidence = Evidence(statistics(_part(source, belief, held_out, seed, False), belief), belief)
-    linear = isinstance(likelihood, Linear)
-    wanted = {"noise": noise and linear, "action": action, "latent": latent and not evidence.known}
-    start = np.array([math.log(likelihood.variance) if isinstance(likelihood, Linear) else 0.0, 0.0, 0.0])
+    variance = likelihood.noise_variance
+    wanted = {"noise": noise and variance is not None, "action": action, "latent": latent and not evidence.known}
+    start = np.array([0.0 if variance is None else math.log(variance), 0.0, 0.0])
     free = np.array([wanted[name] for name in wanted])
     found, value = _maximise(evidence, start, free)
     names = [name for name in wanted if wanted[name]]
@@ -127,7 +127,7 @@ def fit_prior(
     t, s0, s1 = (float(v) for v in np.exp(found))
     fitted = FittedPrior(
         scaled(structure, s0, s1),
-        Linear(math.sqrt(t)) if linear else likelihood,
+        likelihood if variance is None else Linear(math.sqrt(t)),
         value,
         s0,
         None if evidence.known else s1,
@@ -136,12 +136,12 @@ def fit_prior(
     )
     if held_out == 0:
         return fitted
-    model = BeliefModel(belief_for(fitted.prior, fitted.likelihood))
+    model = BeliefModel(belief_of(fitted.prior, fitted.likelihood))
     model.belief.fold(_part(source, model.belief, held_out, seed, False))
     return replace(fitted, calibration=_calibration(model, _part(source, model.belief, held_out, seed, True)))
 
 
-def scaled(structure: Structure, action: float, latent: float) -> Structure:
+def scaled(structure: GaussianStructure, action: float, latent: float) -> GaussianStructure:
     """The prior with its covariances multiplied: the actions' own by `action`, the latent vector's by `latent`."""
     if isinstance(structure, ActionPrior):
         return replace(structure, covariance=action * structure.covariance)
@@ -154,12 +154,12 @@ def scaled(structure: Structure, action: float, latent: float) -> Structure:
     )
 
 
-def calibration(model: BeliefModel, source: LogSource) -> Calibration:
+def calibration(model: BeliefModel, source: LogSource) -> PredictiveCalibration:
     """How well a belief's predictive distributions fit rows that it has not learned."""
     return _calibration(model, rows_of(source, model.belief))
 
 
-def _part(source: LogSource, belief: Belief, held_out: float, seed: int, wanted: bool) -> Iterator[Rows]:
+def _part(source: LogSource, belief: Belief, held_out: float, seed: int, wanted: bool) -> Iterator[Rounds]:
     """The rows that are held out, or the others: the same ones in every pass, however the chunks are cut."""
     rng = np.random.default_rng(seed)
     for X, actions, rewards in rows_of(source, belief):
@@ -216,7 +216,7 @@ def _errors(evidence: Evidence, found: Array, free: Array) -> Array:
 # ---- the check --------------------------------------------------------------------------------------------------------
 
 
-def _calibration(model: BeliefModel, chunks: Iterator[Rows]) -> Calibration:
+def _calibration(model: BeliefModel, chunks: Iterator[Rounds]) -> PredictiveCalibration:
     means, variances, rewards = [], [], []
     for X, actions, seen in chunks:
         mean, variance = model.moments_of(X, actions)
@@ -226,25 +226,27 @@ def _calibration(model: BeliefModel, chunks: Iterator[Rows]) -> Calibration:
     if not rewards:
         raise InvalidInput("held_out", "no row at all", "a share that leaves some rows out")
     m, v, r = (np.concatenate(parts) for parts in (means, variances, rewards))
-    if isinstance(model.likelihood, Linear):
-        return gaussian_calibration(m, v + model.likelihood.variance, r)
-    if isinstance(model.likelihood, Logistic):
-        # the mean of a logistic function over a Gaussian, by the probit's closed form (error below 0.02)
-        return binary_calibration(expit(m / np.sqrt(1 + math.pi / 8 * v)), r)
-    raise InvalidInput("likelihood", model.likelihood.kind, "linear or logistic rewards, for a check of calibration")
+    likelihood = model.likelihood
+    if likelihood.noise_variance is not None:
+        return gaussian_calibration(m, v + likelihood.noise_variance, r)
+    if likelihood.binary:
+        return binary_calibration(likelihood.predictive_mean(m, v), r)
+    raise InvalidInput("likelihood", repr(likelihood), "linear or binary rewards, for a check of calibration")
 
 
-def gaussian_calibration(mean: Array, variance: Array, rewards: Array, levels: Sequence[float] = LEVELS) -> Calibration:
+def gaussian_calibration(
+    mean: Array, variance: Array, rewards: Array, levels: Sequence[float] = LEVELS
+) -> PredictiveCalibration:
     """Coverage of central intervals of N(mean, variance)."""
     z = (rewards - mean) / np.sqrt(variance)
     inside = np.array([(np.abs(z) <= ndtri(0.5 + level / 2)).mean() for level in levels])
     nominal = np.array(levels)
     errors = np.sqrt(nominal * (1 - nominal) / len(z))
     density = -0.5 * (np.log(2 * math.pi * variance) + z**2)
-    return Calibration(len(z), nominal, inside, errors, float(density.mean()), float((z**2).mean()))
+    return PredictiveCalibration(len(z), nominal, inside, errors, float(density.mean()), float((z**2).mean()))
 
 
-def binary_calibration(probabilities: Array, rewards: Array, bins: int = BINS) -> Calibration:
+def binary_calibration(probabilities: Array, rewards: Array, bins: int = BINS) -> PredictiveCalibration:
     """Predicted and observed shares of rewards 1, in bins of equal size by prediction."""
     order = np.argsort(probabilities, kind="stable")
     parts = [part for part in np.array_split(order, min(bins, len(order))) if len(part)]
@@ -253,13 +255,13 @@ def binary_calibration(probabilities: Array, rewards: Array, bins: int = BINS) -
     spread = np.array([np.sqrt((probabilities[part] * (1 - probabilities[part])).sum()) / len(part) for part in parts])
     p = np.clip(probabilities, 1e-12, 1 - 1e-12)
     density = float((rewards * np.log(p) + (1 - rewards) * np.log1p(-p)).mean())
-    return Calibration(len(order), predicted, seen, spread, density)
+    return PredictiveCalibration(len(order), predicted, seen, spread, density)
 
 
 __all__ = [
-    "Calibration",
     "FittedPrior",
-    "Structure",
+    "GaussianStructure",
+    "PredictiveCalibration",
     "binary_calibration",
     "calibration",
     "fit_prior",

@@ -12,14 +12,15 @@ from scipy.stats import multivariate_normal
 
 import manyarms as ma
 from manyarms._base.typing import Array, Ints
+from manyarms.beliefs import belief_of
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LoggedData
 from manyarms.priors.latent import LatentPrior
 from manyarms.rewards import evidence as evidence_module
-from manyarms.rewards.bayesian import belief_for, sdm
+from manyarms.rewards.bayesian import sdm
 from manyarms.rewards.evidence import Evidence, statistics
-from manyarms.rewards.prior_fitting import (
-    Structure,
+from manyarms.rewards.fit_prior import (
+    GaussianStructure,
     binary_calibration,
     calibration,
     fit_prior,
@@ -38,7 +39,7 @@ def spd(rng: np.random.Generator, *shape: int) -> Array:
     return half @ np.swapaxes(half, -1, -2) + 0.3 * np.eye(shape[-1])
 
 
-def structure(kind: str, rng: np.random.Generator) -> Structure:
+def structure(kind: str, rng: np.random.Generator) -> GaussianStructure:
     if kind == "independent":
         return ma.ActionPrior(K, rng.standard_normal(D), spd(rng, D, D))
     if kind == "own means":
@@ -53,9 +54,9 @@ def structure(kind: str, rng: np.random.Generator) -> Structure:
     return LatentPrior(rng.standard_normal((K, D, 2)), rng.standard_normal(2), spd(rng, 2, 2), own)
 
 
-def dense(prior: Structure, X: Array, A: Ints, r: Array, t: float) -> float:
+def dense(prior: GaussianStructure, X: Array, A: Ints, r: Array, t: float) -> float:
     """The log-density of all rewards, from their joint Gaussian in full."""
-    belief = belief_for(prior, ma.Linear())
+    belief = belief_of(prior, ma.Linear())
     leaves, p = belief.leaves, belief.root.dim
     W = np.stack([leaves.mixing.apply(np.arange(K), unit).ravel() for unit in np.eye(p)], axis=1)
     spread = belief.root.factor() @ belief.root.factor().T
@@ -74,7 +75,7 @@ def test_the_evidence_is_the_density_of_the_rewards_and_its_gradient_is_right(se
     rng = np.random.default_rng(seed)
     prior = structure(kind, rng)
     X, A, r = rng.standard_normal((n, D)), rng.integers(K, size=n), rng.standard_normal(n)
-    belief = belief_for(prior, ma.Linear())
+    belief = belief_of(prior, ma.Linear())
     halves = [(X[some], A[some], r[some]) for some in (slice(0, n // 2), slice(n // 2, n))]
     evidence = Evidence(statistics(halves, belief), belief)
     logs = rng.uniform(-1.5, 1.5, 3)
@@ -97,9 +98,9 @@ def test_rows_that_are_made_anew_give_the_same_evidence(monkeypatch: pytest.Monk
     rng = np.random.default_rng(1)
     prior = structure("mixed", rng)
     rows = [(rng.standard_normal((30, D)), rng.integers(K, size=30), rng.standard_normal(30))]
-    belief = belief_for(prior, ma.Linear())
+    belief = belief_of(prior, ma.Linear())
     held = Evidence(statistics(rows, belief), belief)(0.3, 2.0, 0.7)
-    monkeypatch.setattr(evidence_module, "HELD", 0)
+    monkeypatch.setattr(evidence_module, "CACHED", 0)
     monkeypatch.setattr(evidence_module, "AT_A_TIME", 1)
     fresh = Evidence(statistics(rows, belief), belief)(0.3, 2.0, 0.7)
     assert fresh[0] == pytest.approx(held[0]) and fresh[1] == pytest.approx(held[1])
@@ -210,9 +211,9 @@ def test_the_laplace_evidence_is_the_integral_of_the_gaussian_that_stands_for_th
     rng = np.random.default_rng(2)
     X, r = rng.standard_normal((60, 1)), rng.integers(2, size=60).astype(float)
     prior = ma.ActionPrior(2, np.array([0.3]), np.array([[1.0]]))
-    belief = belief_for(prior, ma.Logistic())
+    belief = belief_of(prior, ma.Logistic())
     data = statistics([(X, np.zeros(60, dtype=np.int64), r)], belief)
-    value, _ = Evidence(data, belief_for(prior, ma.Logistic()))(1.0, 0.7)
+    value, _ = Evidence(data, belief_of(prior, ma.Logistic()))(1.0, 0.7)
     G, mode = float(data.G[0, 0]), float(data.B[0, 0] / data.G[0, 0])
     grid = np.linspace(-20, 20, 400_001)
     top = float(r @ (X[:, 0] * mode) - np.logaddexp(0, X[:, 0] * mode).sum())

@@ -11,18 +11,21 @@ as many Gaussians, and its largest of m draws is found by inverting the distribu
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 from scipy.special import ndtr
 
+from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.beliefs.actions.catalogue import Offer
-from manyarms.beliefs.belief import Belief
-from manyarms.beliefs.chain_root import chain_arrays
-from manyarms.beliefs.growing import Growing
+from manyarms.beliefs.belief import BELIEFS, Belief, Rounds, restored_parts
+from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.leaves import Leaves
-from manyarms.beliefs.likelihoods import Likelihood
-from manyarms.beliefs.messages import Chain, Layers
-from manyarms.beliefs.mixing import Identity
+from manyarms.beliefs.likelihoods.base import Likelihood
+from manyarms.beliefs.messages import Chain, ChainConditionals
+from manyarms.beliefs.mixing import IdentityMixing
 from manyarms.beliefs.roots import KnownRoot
 from manyarms.errors import InvalidInput
 from manyarms.priors.diffusion import DiffusionPrior
@@ -34,14 +37,15 @@ POSTERIOR_DRAWS = 4096
 class _NoRoot(KnownRoot):
     """Nothing is shared: evidence goes to the chain of the action itself."""
 
-    kind = "none"
     known = False
 
+    def gaussian_prior(self) -> None:
+        return None
 
-class OwnChains(Belief):
+
+@BELIEFS.register("independent-chains")
+class IndependentChains(Belief):
     """A belief whose actions have independent diffusion priors."""
-
-    kind = "own-chains"
 
     def __init__(
         self,
@@ -51,24 +55,31 @@ class OwnChains(Belief):
         bank: int = BANK,
         leaves: Leaves | None = None,
     ) -> None:
-        leaves = Leaves(Identity(), prior.covariances[0], prior.actions) if leaves is None else leaves
+        leaves = Leaves(IdentityMixing(), prior.covariances[0], prior.actions) if leaves is None else leaves
         super().__init__(_NoRoot(np.zeros(prior.dim)), leaves, likelihood)
         self.chain = Chain(prior, rule)
         L, d = prior.depth, prior.dim
-        self._towards, self._offset = Growing((L, d, d)), Growing((L, d))
-        self._factor, self._pull = Growing((L, d, d)), Growing((d, d))
+        self._towards, self._offset = GrowableArray((L, d, d)), GrowableArray((L, d))
+        self._factor, self._pull = GrowableArray((L, d, d)), GrowableArray((d, d))
         self._bank_size = bank
         self._bank: Array | None = None
 
     # ---- learning -----------------------------------------------------------------------------------------------------
 
     def observe(self, X: Array, actions: Ints, rewards: Array) -> None:
-        """Learn checked rows; the chains of the actions touched are worked out anew."""
+        """Learn checked rows; the chains of the actions touched are updated."""
         super().observe(X, actions, rewards)
-        slots = np.array([self.catalogue.slot_of[a] for a in np.unique(actions).tolist()])
-        self._work_out(slots)
+        self._update_chains(np.array([self.catalogue.slot_of[a] for a in np.unique(actions).tolist()]))
 
-    def _work_out(self, slots: Ints) -> None:
+    def fold(self, chunks: Iterable[Rounds]) -> None:
+        """Learn checked rows that come in chunks; the chains of the actions touched are updated."""
+        before = self.leaves.counts.rows.copy()
+        super().fold(chunks)
+        added = self.leaves.counts.rows.copy()
+        added[: len(before)] -= before
+        self._update_chains(np.flatnonzero(added))
+
+    def _update_chains(self, slots: Ints) -> None:
         leaves = self.leaves
         while len(self._offset) < len(leaves.counts):
             for table in self._tables().values():
@@ -77,14 +88,14 @@ class OwnChains(Belief):
             some = slots[start : start + leaves.chunk]
             pull = leaves.precision @ leaves.packing.unpack(leaves.S.rows[some])
             G = pull @ leaves.packing.unpack(leaves.G.rows[some])
-            layers = self.chain.up((G + np.swapaxes(G, 1, 2)) / 2, leaves.c.rows[some] @ leaves.precision)
+            conditionals = self.chain.up((G + np.swapaxes(G, 1, 2)) / 2, leaves.c.rows[some] @ leaves.precision)
             self._pull.rows[some] = pull
-            self._towards.rows[some], self._offset.rows[some] = layers.towards, layers.offset
-            self._factor.rows[some] = layers.factor
+            self._towards.rows[some], self._offset.rows[some] = conditionals.towards, conditionals.offset
+            self._factor.rows[some] = conditionals.factor
 
-    def _layers(self, slots: Ints | None) -> Layers:
+    def _conditionals(self, slots: Ints | None) -> ChainConditionals:
         some = slice(None) if slots is None else slots
-        return Layers(self._towards.rows[some], self._offset.rows[some], self._factor.rows[some])
+        return ChainConditionals(self._towards.rows[some], self._offset.rows[some], self._factor.rows[some])
 
     # ---- what decisions ask -------------------------------------------------------------------------------------------
 
@@ -93,11 +104,11 @@ class OwnChains(Belief):
         number = len(offer.ids_of_slots())
         if not number:
             return np.empty((len(X), 0)), nothing
-        layers = self._layers(offer.slots)
+        conditionals = self._conditionals(offer.slots)
         mean, variance = self.leaves.scores(X, None, offer.slots)
         pull = self._pull.rows if offer.slots is None else self._pull.rows[offer.slots]
         for i, x in enumerate(X):
-            centres = self.chain.down(layers, rng, number)
+            centres = self.chain.down(conditionals, rng, number)
             mean[i] += np.einsum("ad,ad->a", pull @ x, centres)
         return mean + np.sqrt(np.maximum(variance, 0.0)) * rng.standard_normal(mean.shape), nothing
 
@@ -126,9 +137,9 @@ class OwnChains(Belief):
         """Means along the chains of conditional means; variances are not to be had in closed form."""
         self._refuse(spread)
         mean, variance = self.leaves.scores(X, None, offer.slots)
-        layers = self._layers(offer.slots)
-        if len(layers.offset):
-            centres = self.chain.prior.links[0](self.chain.path(layers)[0])
+        conditionals = self._conditionals(offer.slots)
+        if len(conditionals.offset):
+            centres = self.chain.prior.links[0](self.chain.path(conditionals)[0])
             pull = self._pull.rows if offer.slots is None else self._pull.rows[offer.slots]
             mean += np.einsum("aij,nj,ai->na", pull, X, centres)
         return mean, variance
@@ -153,7 +164,7 @@ class OwnChains(Belief):
             else:
                 pull, c = self._pull.rows[slot], leaves.c.rows[slot]
                 own = leaves.packing.unpack(leaves.S.rows[slot])
-                centres = self.chain.down(self._layers(np.array([slot])), rng, POSTERIOR_DRAWS)
+                centres = self.chain.down(self._conditionals(np.array([slot])), rng, POSTERIOR_DRAWS)
             moved = centres @ pull
             mean[i] = c + moved.mean(axis=0)
             covariance[i] = own + np.cov(moved.T).reshape(self.dim, self.dim)
@@ -161,22 +172,27 @@ class OwnChains(Belief):
 
     # ---- state --------------------------------------------------------------------------------------------------------
 
-    def spec(self) -> dict[str, object]:
-        links = [link.kind for link in self.chain.prior.links]
-        chain = {"rule": self.chain.rule, "links": links, "bank": self._bank_size}
-        return {**super().spec(), "kind": self.kind, "chain": chain}
+    def spec(self) -> dict[str, Any]:
+        chain = {"rule": self.chain.rule, "links": self.chain.prior.link_kinds, "bank": self._bank_size}
+        return {"kind": self.kind, "chain": chain, **self._parts_spec()}
 
     def arrays(self) -> dict[str, AnyArray]:
         own = {name: table.rows for name, table in self._tables().items()}
-        return {**super().arrays(), **{f"chain.{n}": a for n, a in {**chain_arrays(self.chain.prior), **own}.items()}}
+        return {**super().arrays(), **prefixed("chain.", self.chain.prior.arrays() | own)}
 
-    def _tables(self) -> dict[str, Growing]:
+    def _tables(self) -> dict[str, GrowableArray]:
         return {"towards": self._towards, "offset": self._offset, "factor": self._factor, "pull": self._pull}
 
-    def restore_tables(self, arrays: dict[str, AnyArray]) -> None:
-        """Take over the chains of a saved belief."""
-        for name, table in self._tables().items():
-            table.extend(arrays[name])
+    @classmethod
+    def restored(cls, spec: dict[str, Any], arrays: dict[str, AnyArray]) -> IndependentChains:
+        leaves, likelihood = restored_parts(spec, arrays)
+        options, parts = spec["chain"], under("chain.", arrays)
+        prior = DiffusionPrior.restored(options["links"], parts, leaves.catalogue.size, shared=False)
+        belief = cls(prior, likelihood, options["rule"], options["bank"], leaves)
+        belief._restore_rows(arrays)
+        for name, table in belief._tables().items():
+            table.extend(parts[name])
+        return belief
 
     @property
     def nbytes(self) -> int:
@@ -192,7 +208,7 @@ def largest_of_mixture(means: Array, sd: float, count: int, k: int, rng: np.rand
     """The k largest of `count` independent draws from the equal mixture of N(means_i, sd^2), k <= count.
 
     With tail(t) = mean of 1 - Phi((t - means_i) / sd), the j-th largest solves tail(t) = -expm1(log_cdf_j), where
-    log_cdf_j = log_cdf_(j-1) - E / (count - j + 1) (noise.py). Newton on the logarithm of the tail, kept inside a bracket.
+    log_cdf_j = log_cdf_(j-1) - E / (count - j + 1) (noise.py). Newton on the logarithm of the tail, inside a bracket.
     """
     out, log_cdf = np.empty(k), 0.0
     high = float(means.max()) + 40.0 * sd
@@ -221,3 +237,6 @@ def largest_of_mixture(means: Array, sd: float, count: int, k: int, rng: np.rand
         out[j] = t
         high = t
     return out
+
+
+__all__ = ["IndependentChains", "largest_of_mixture"]

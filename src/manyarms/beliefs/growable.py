@@ -1,4 +1,4 @@
-"""Tables that grow by rows, so that state follows what has been played and not the size of the catalogue."""
+"""Arrays that grow by rows, so that state follows what has been played and not the size of the catalogue."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-class Growing:
+class GrowableArray:
     """An array whose first axis grows by appending; `rows` is a view of what is there.
 
     `by_column` stores rows of numbers column after column: `rows` looks the same, and a product `v @ rows.T` with few vectors v,
@@ -27,7 +27,7 @@ class Growing:
         self.rows: npt.NDArray[Any] = self._view(0, 0)
 
     @classmethod
-    def of(cls, rows: npt.NDArray[Any]) -> Growing:
+    def of(cls, rows: npt.NDArray[Any]) -> GrowableArray:
         """A table that starts with a copy of `rows`."""
         table = cls(rows.shape[1:], rows.dtype)
         table.extend(rows)
@@ -36,7 +36,7 @@ class Growing:
     def __len__(self) -> int:
         return self._length
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Growing:
+    def __deepcopy__(self, memo: dict[int, Any]) -> GrowableArray:
         # a view must stay a view of its own data, which copying attribute by attribute would not keep
         twin = copy.copy(self)
         twin._data = self._data.copy(order="K")
@@ -72,8 +72,8 @@ class Growing:
             room += -room % 8 + 8  # columns that lie a power of two apart would share the same lines of the cache
         shape = list(self._data.shape)
         shape[self._axis] = room
-        held, self._data = self._view(0, self._length), np.empty(shape, dtype=self._data.dtype)
-        self._view(0, self._length)[:] = held
+        old, self._data = self._view(0, self._length), np.empty(shape, dtype=self._data.dtype)
+        self._view(0, self._length)[:] = old
 
     @property
     def nbytes(self) -> int:

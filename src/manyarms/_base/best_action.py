@@ -3,7 +3,7 @@
 For any positive definite M, |x^T theta| <= ||x||_M ||theta||_(M^-1) by Cauchy-Schwarz. With M the second moment of the
 actions the bound is as tight in every direction, and actions are visited in blocks of falling ||theta||_(M^-1): a
 context leaves as soon as its best score reaches the bound of all that is left. In a few dimensions the first blocks
-settle nearly every context, and the rest of a large catalogue is never multiplied. Memory is one block of scores.
+decide nearly every context, and the rest of a large catalogue is never multiplied. Memory is one block of scores.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class BestAction:
         ids = np.zeros(len(contexts), dtype=np.int64)
         scores = np.full(len(contexts), -np.inf)
         rows = np.arange(len(contexts))
-        reach = np.linalg.norm(contexts @ self._to_metric, axis=1) * (1 + ROUNDING) if self._sorted else None
+        norms = np.linalg.norm(contexts @ self._to_metric, axis=1) * (1 + ROUNDING) if self._sorted else None
         first, size = 0, ACTIONS_PER_BLOCK
         while first < len(self._theta):
-            if reach is not None:
-                rows = rows[reach[rows] * self._lengths[first] >= scores[rows]]
+            if norms is not None:
+                rows = rows[norms[rows] * self._lengths[first] >= scores[rows]]
             if not len(rows):
                 break
             block = slice(first, first + size)

@@ -17,11 +17,10 @@ from manyarms.beliefs.actions.blocks import Blocks
 from manyarms.beliefs.actions.catalogue import Offer
 from manyarms.beliefs.actions.units import Units
 from manyarms.beliefs.leaves import Leaves
-from manyarms.beliefs.mixing import Weights
 
 
-class Unplayed:
-    """The unplayed side of a belief."""
+class UnplayedScores:
+    """The scores of a belief's unplayed actions: the best of a draw of them, and their moments."""
 
     def __init__(self, leaves: Leaves) -> None:
         self.leaves = leaves
@@ -129,20 +128,7 @@ class Unplayed:
         variance = np.broadcast_to(leaves.prior_variances(x, ids), score.shape)
         if factor is None:
             return score, variance
-        return score, variance + self._root_variance(x, factor, units.represent[places])
-
-    def _root_variance(self, x: Array, factor: Array, ids: Ints) -> Array:
-        mixing = self.leaves.mixing
-        if mixing.features is None:
-            pulled = mixing.lift(0, x) @ factor
-            return np.full(len(ids), float(pulled @ pulled))
-        if isinstance(mixing, Weights):
-            # b^T C b with C_lm = x^T Cov(psi_l, psi_m) x
-            T = np.einsum("d,ldp->lp", x, factor.reshape(-1, len(x), factor.shape[1]))
-            b = mixing.features[ids]
-            return cast(Array, np.einsum("ul,ul->u", b @ (T @ T.T), b))
-        pulled = mixing.lift_all(ids, np.broadcast_to(x, (len(ids), len(x)))) @ factor
-        return cast(Array, np.einsum("up,up->u", pulled, pulled))
+        return score, variance + leaves.mixing.root_variances(x, factor, units.represent[places])
 
     @property
     def nbytes(self) -> int:
@@ -150,3 +136,6 @@ class Unplayed:
         rows = 0 if self._rows is None else self._rows.nbytes
         blocks = 0 if self._blocks is None else self._blocks.nbytes + self._block_of.nbytes
         return rows + blocks
+
+
+__all__ = ["UnplayedScores"]

@@ -1,12 +1,4 @@
-"""What every belief and every agent must satisfy, as checks that anybody can run on their own.
-
-    from manyarms import checks
-    checks.check_agent(lambda seed: MyAgent(prior, seed=seed))
-    checks.check_belief(lambda: my_belief())
-
-The functions take a maker, so that every check starts from a fresh object. A check that fails raises `CheckFailed`, which says
-what must hold and what was seen. The project's own tests run them over all of its agents and beliefs.
-"""
+"""What every agent must satisfy."""
 
 from __future__ import annotations
 
@@ -19,36 +11,16 @@ import numpy.typing as npt
 
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.agents.agent import Agent, load
-from manyarms.beliefs import Belief, Linear
-from manyarms.errors import InvalidInput, ManyArmsError
+from manyarms.checks.base import CheckFailed, require
+from manyarms.errors import InvalidInput
 
 MakeAgent = Callable[[int], Agent]
-MakeBelief = Callable[[], Belief]
-
-
-class CheckFailed(AssertionError):
-    """A law that must hold does not."""
-
-
-def require(holds: bool, law: str, seen: object = None) -> None:
-    """Raise CheckFailed unless the law holds."""
-    if not holds:
-        raise CheckFailed(law if seen is None else f"{law}; saw {seen}")
 
 
 def check_agent(make: MakeAgent) -> None:
     """Run every check of an agent; `make(seed)` gives a fresh one with at least four actions."""
     for check in AGENT_CHECKS:
         check(make)
-
-
-def check_belief(make: MakeBelief) -> None:
-    """Run every check of a belief with linear rewards; `make()` gives a fresh one with two to fifty actions."""
-    for check in BELIEF_CHECKS:
-        check(make)
-
-
-# ---- agents -----------------------------------------------------------------------------------------------------------
 
 
 def decisions_have_the_promised_shape(make: MakeAgent) -> None:
@@ -106,7 +78,7 @@ def a_batch_is_its_rows(make: MakeAgent) -> None:
     order = np.random.default_rng(5).permutation(40)
     shuffled.observe(rows[0][order[:15]], rows[1][order[:15]], rows[2][order[:15]])
     shuffled.observe(rows[0][order[15:]], rows[1][order[15:]], rows[2][order[15:]])
-    exact = isinstance(one_by_one.belief.likelihood, Linear)
+    exact = one_by_one.belief.likelihood.exact
     for other, what in ((batch, "one batch"), (shuffled, "another order")):
         for ours, theirs in zip(_posteriors(one_by_one), _posteriors(other), strict=True):
             error = float(np.abs(ours - theirs).max() / max(1.0, float(np.abs(ours).max())))
@@ -172,7 +144,7 @@ def bad_input_is_refused(make: MakeAgent) -> None:
         ("rewards of another number", lambda: agent.observe(np.stack([x, x]), [0, 1], [1.0])),
         ("a bad row in a batch", lambda: agent.observe(np.stack([x, x]), [0, 10**9], [1.0, 0.0])),
     ]
-    if not isinstance(agent.belief.likelihood, Linear):
+    if not agent.belief.likelihood.exact:
         bad.append(("a reward outside the likelihood's range", lambda: agent.observe(x, 1, 0.3)))
     for what, call in bad:
         _refused(agent, call, what)
@@ -205,55 +177,6 @@ AGENT_CHECKS: tuple[Callable[[MakeAgent], None], ...] = (
 )
 
 
-# ---- beliefs ----------------------------------------------------------------------------------------------------------
-
-
-def no_data_gives_the_prior(make: MakeBelief) -> None:
-    """Before any row, an action's posterior is its prior: N(W_a E[m], Sigma_a + W_a Cov(m) W_a^T)."""
-    belief = make()
-    ids = np.arange(belief.catalogue.size)
-    joint_mean, joint_covariance = _joint_prior(belief)
-    mean, covariance = belief.action_posterior(ids)
-    d, p = belief.dim, belief.root.dim
-    for a in ids.tolist():
-        place = slice(p + a * d, p + (a + 1) * d)
-        _close(mean[a], joint_mean[place], "prior mean of an action")
-        _close(covariance[a], joint_covariance[place, place], "prior covariance of an action")
-
-
-def posterior_is_joint_conditioning(make: MakeBelief) -> None:
-    """Linear rewards: root and actions agree with conditioning the joint Gaussian of (m, theta_1, ..., theta_K)."""
-    belief = make()
-    likelihood = belief.likelihood
-    require(isinstance(likelihood, Linear), "this check is for linear rewards", likelihood)
-    assert isinstance(likelihood, Linear)
-    mean, covariance = _joint_prior(belief)
-    d, p, K = belief.dim, belief.root.dim, belief.catalogue.size
-    rng = np.random.default_rng(11)
-    X, A, R = rng.uniform(-1, 1, (30, d)), rng.integers(K, size=30), rng.standard_normal(30)
-    for x, a, r in zip(X[:10], A[:10], R[:10], strict=True):
-        belief.observe(x[None], np.array([a]), np.array([r]))
-    belief.observe(X[10:], A[10:], R[10:])
-    H = np.zeros((30, len(mean)))
-    for i in range(30):
-        H[i, p + A[i] * d : p + (A[i] + 1) * d] = X[i]
-    gain = np.linalg.solve(H @ covariance @ H.T + likelihood.variance * np.eye(30), H @ covariance).T
-    mean, covariance = mean + gain @ (R - H @ mean), covariance - gain @ H @ covariance
-    _close(belief.root.mean(), mean[:p], "posterior mean of the root")
-    _close(belief.root.factor() @ belief.root.factor().T, covariance[:p, :p], "posterior covariance of the root")
-    ours, spread = belief.action_posterior(np.arange(K))
-    for a in range(K):
-        place = slice(p + a * d, p + (a + 1) * d)
-        _close(ours[a], mean[place], "posterior mean of an action")
-        _close(spread[a], covariance[place, place], "posterior covariance of an action")
-
-
-BELIEF_CHECKS: tuple[Callable[[MakeBelief], None], ...] = (no_data_gives_the_prior, posterior_is_joint_conditioning)
-
-
-# ---- shared pieces ----------------------------------------------------------------------------------------------------
-
-
 def _contexts(agent: Agent, n: int) -> Array:
     return np.random.default_rng(42).uniform(-1, 1, (n, agent.belief.dim))
 
@@ -278,11 +201,6 @@ def _same(a: npt.ArrayLike, b: npt.ArrayLike) -> bool:
     return bool(np.array_equal(np.asarray(a), np.asarray(b)))
 
 
-def _close(ours: Array, theirs: Array, what: str) -> None:
-    error = float(np.abs(ours - theirs).max() / max(1e-300, float(np.abs(theirs).max()), 1e-3))
-    require(error < 1e-8, f"{what} agrees with brute force to 1e-8", error)
-
-
 def _state(agent: Agent) -> dict[str, AnyArray]:
     return {name: array.copy() for name, array in agent.belief.arrays().items()}
 
@@ -302,24 +220,10 @@ def _refused(agent: Agent, call: Callable[[], object], what: str) -> None:
             call()
         except InvalidInput as error:
             require(bool(error.argument and error.expected), f"the error about {what} names argument and expectation")
-        except (ManyArmsError, Exception) as error:
+        except Exception as error:
             raise CheckFailed(f"{what} raises InvalidInput; saw {error!r}") from error
         else:
             raise CheckFailed(f"{what} raises InvalidInput; it was accepted")
 
 
-def _joint_prior(belief: Belief) -> tuple[Array, Array]:
-    """Mean and covariance of (m, theta_1, ..., theta_K) of a belief that has seen nothing."""
-    leaves, d, p = belief.leaves, belief.dim, belief.root.dim
-    K = belief.catalogue.size
-    W = np.zeros((K * d, p))
-    for j, unit in enumerate(np.eye(p)):
-        W[:, j] = np.asarray(leaves.mixing.apply(np.arange(K), unit)).ravel()
-    spread = belief.root.factor() @ belief.root.factor().T
-    up = np.vstack([np.eye(p), W])
-    covariance = up @ spread @ up.T
-    own = leaves.prior_covariance(np.arange(K))
-    for a in range(K):
-        place = slice(p + a * d, p + (a + 1) * d)
-        covariance[place, place] += own[a]
-    return up @ belief.root.mean(), covariance
+__all__ = ["AGENT_CHECKS", "MakeAgent", "check_agent"]

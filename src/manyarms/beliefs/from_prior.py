@@ -1,0 +1,114 @@
+"""From a prior and a likelihood to a belief: the one way, for agents and reward models alike.
+
+| prior             | root                           | W_a          | Sigma_a           |
+| ----------------- | ------------------------------ | ------------ | ----------------- |
+| ActionPrior       | known                          | I, or mean_a | covariance        |
+| HierarchicalPrior | Gaussian                       | I            | action_covariance |
+| MixedEffectPrior  | Gaussian, or factored          | b_a^T kron I | action_covariance |
+| LatentPrior       | Gaussian                       | any          | action_covariance |
+| TwoLevelPrior     | Gaussian                       | W            | action_covariance |
+| DiffusionPrior    | a chain, shared or one each    | I            | Sigma_1           |
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from manyarms._base import validate
+from manyarms._base.typing import Array
+from manyarms.beliefs.belief import Belief
+from manyarms.beliefs.chain_root import ChainRoot
+from manyarms.beliefs.independent_chains import IndependentChains
+from manyarms.beliefs.joint import FeatureMap, JointBelief
+from manyarms.beliefs.leaves import Leaves
+from manyarms.beliefs.likelihoods.base import Likelihood
+from manyarms.beliefs.mixing import CommonMixing, IdentityMixing, Mixing, MixingMatrices, MixingWeights
+from manyarms.beliefs.roots import FactoredRoot, GaussianRoot, KnownRoot, Root
+from manyarms.errors import InvalidInput
+from manyarms.priors.base import ParameterPrior
+from manyarms.priors.diffusion import DiffusionPrior, TwoLevelPrior
+from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior, MixedEffectPrior
+from manyarms.priors.latent import LatentPrior
+
+
+def belief_of(
+    prior: ParameterPrior,
+    likelihood: Likelihood,
+    *,
+    factored: bool | str = False,
+    approximation: str = "thesis",
+) -> Belief:
+    """The belief that a prior and a likelihood make.
+
+    factored: of mixed effects, False for the exact posterior of the effects, True or "mean-field" for independent effects with
+    the exact mean, "blockwise" for the cheap version that drops all cross terms (`FactoredRoot`).
+    approximation: of diffusions with links that are not linear, "thesis" or "jacobian" (beliefs/messages.py).
+    """
+    if isinstance(prior, DiffusionPrior) and not prior.shared:
+        return IndependentChains(prior, likelihood, approximation)
+    root, mixing, covariance = _parts(prior, factored, approximation)
+    return Belief(root, Leaves(mixing, covariance, prior.actions), likelihood)
+
+
+def independent_belief_of(prior: ParameterPrior, likelihood: Likelihood) -> Belief:
+    """The belief of independent actions, each with its marginal prior: LinTS, LinUCB, GLM-TS, DM (Bayes).
+
+    What actions share is integrated out action by action (thesis, lines 1236 and 1962).
+    """
+    return belief_of(marginal_of(prior), likelihood)
+
+
+def joint_belief_of(
+    prior: ParameterPrior,
+    actions: int,
+    likelihood: Likelihood,
+    *,
+    feature_map: FeatureMap | None = None,
+    context_shape: tuple[int, ...] | None = None,
+    approximation: str = "thesis",
+) -> JointBelief:
+    """The belief about one parameter that all actions share; `prior` is that of the one parameter."""
+    root, mixing, covariance = _parts(prior, False, approximation)
+    if covariance.ndim != 2:
+        raise InvalidInput("prior", "one covariance per action", "the prior of a single parameter")
+    return JointBelief(root, Leaves(mixing, covariance, 1), likelihood, actions, feature_map, context_shape)
+
+
+def marginal_of(prior: ParameterPrior) -> ActionPrior:
+    """The prior of independent actions with the same marginals."""
+    if not isinstance(prior, ParameterPrior):
+        raise InvalidInput("prior", validate.describe(prior), "a prior of the actions' parameters")
+    return prior.marginal()
+
+
+def _parts(prior: ParameterPrior, factored: bool | str, approximation: str) -> tuple[Root, Mixing, Array]:
+    """The root, W_a and Sigma_a of a prior."""
+    if factored and not isinstance(prior, MixedEffectPrior):
+        raise InvalidInput("factored", repr(factored), "False: only the effects of a MixedEffectPrior can be factored")
+    match prior:
+        case ActionPrior(mean=mean) if mean.ndim == 1:
+            return KnownRoot(mean), IdentityMixing(), prior.covariance
+        case ActionPrior():  # a mean of its own for every action: W_a is that mean as a column, on a root known to be 1
+            return KnownRoot(np.ones(1)), MixingMatrices(prior.mean[:, :, None]), prior.covariance
+        case HierarchicalPrior():
+            return GaussianRoot(prior.mean, prior.covariance), IdentityMixing(), prior.action_covariance
+        case MixedEffectPrior():
+            mean, covariance = prior.effect_mean.ravel(), prior.effect_covariance
+            root: Root = GaussianRoot(mean, covariance)
+            if factored:
+                rule = "mean-field" if factored is True else str(factored)
+                root = FactoredRoot(mean, covariance, prior.effects, rule)
+            return root, MixingWeights(prior.weights), prior.action_covariance
+        case LatentPrior():
+            root = GaussianRoot(prior.mean, prior.covariance)
+            return root, MixingMatrices(prior.matrices), prior.action_covariance
+        case TwoLevelPrior():
+            root = GaussianRoot(np.zeros(len(prior.covariance)), prior.covariance)
+            return root, CommonMixing(prior.matrix), prior.action_covariance
+        case DiffusionPrior():
+            return ChainRoot(prior, approximation), IdentityMixing(), prior.covariances[0]
+    kinds = "ActionPrior, HierarchicalPrior, MixedEffectPrior, LatentPrior, TwoLevelPrior or DiffusionPrior"
+    raise InvalidInput("prior", validate.describe(prior), f"a prior of the actions' parameters: {kinds}")
+
+
+__all__ = ["belief_of", "independent_belief_of", "joint_belief_of", "marginal_of"]

@@ -1,0 +1,135 @@
+"""What every search for the best actions shares: recall, excluded actions, and checked queries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms._base import validate
+from manyarms._base.top_k import Mask
+from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms.errors import InvalidInput, UnknownAction
+
+SQUARED_AT_A_TIME = 1 << 17  # rows whose lengths are computed together
+LARGEST_SINGLE = 1e37  # float32 ends at 3.4e38
+
+
+@dataclass(frozen=True)
+class Recall:
+    """Which part of the true best k an index found: on average over the queries, and for the worst of them."""
+
+    mean: float
+    lowest: float
+    k: int
+    queries: int
+
+    def __float__(self) -> float:
+        return self.mean
+
+    def __str__(self) -> str:
+        return f"recall@{self.k} {self.mean:.4f} over {self.queries:,} queries (lowest {self.lowest:.3f})"
+
+
+class Retriever(Protocol):
+    """Anything that finds the best k actions of queries (n, l)."""
+
+    def search(self, queries: npt.ArrayLike, k: int, exclude: npt.ArrayLike | None = None) -> tuple[Ints, AnyArray]:
+        """Ids (n, k) and inner products (n, k), falling."""
+
+    def recall(self, queries: npt.ArrayLike, k: int) -> Recall:
+        """The part of the true best k that `search` finds, measured on these queries."""
+
+
+class Exclusions:
+    """Actions that must not be found: none, the same for all queries (`shared`), or each query its own."""
+
+    def __init__(self, exclude: npt.ArrayLike | None, queries: int, actions: int) -> None:
+        self.actions = actions
+        self.shared: Ints | None = None
+        self._row = self._id = np.empty(0, dtype=np.int64)
+        self.most = 0
+        if exclude is None:
+            return
+        given = np.asarray(exclude)
+        if given.size and given.dtype.kind not in "iu":
+            raise UnknownAction("exclude", f"type {given.dtype}", "whole numbers")
+        if given.ndim not in (1, 2) or (given.ndim == 2 and len(given) != queries):
+            raise InvalidInput(
+                "exclude", f"shape {given.shape}", f"ids of shape (m,), or ({queries}, m) padded with -1"
+            )
+        lowest = 0 if given.ndim == 1 else -1
+        wrong = (given < lowest) | (given >= actions)
+        if wrong.any():
+            raise UnknownAction("exclude", int(given[wrong].flat[0]), f"actions from 0 to {actions - 1}")
+        if given.ndim == 1:
+            self.shared = np.unique(given).astype(np.int64)
+            self.most = len(self.shared)
+            return
+        row, column = np.nonzero(given >= 0)
+        pairs = np.unique(row * actions + given[row, column].astype(np.int64))
+        self._row, self._id = pairs // actions, pairs % actions
+        self.most = int(np.bincount(self._row, minlength=1).max())
+
+    def enough(self, k: int) -> int:
+        """k, if every query has at least k actions on offer."""
+        k = validate.count("k", k)
+        if k > self.actions - self.most:
+            excluded = f" less {self.most} excluded" if self.most else ""
+            raise InvalidInput("k", k, f"at most the number of actions, {self.actions}{excluded}")
+        return k
+
+    def of_rows(self, first: int, last: int) -> tuple[Ints, Ints]:
+        """Pairs (row counted from `first`, id) of queries first..last-1, by rising id."""
+        lower, upper = np.searchsorted(self._row, [first, last])
+        order = np.argsort(self._id[lower:upper], kind="stable")
+        return self._row[lower:upper][order] - first, self._id[lower:upper][order]
+
+    def of_row(self, row: int) -> Ints:
+        """What one query must not find."""
+        return self.shared if self.shared is not None else self.of_rows(row, row + 1)[1]
+
+    def mask(self, first_row: int, last_row: int) -> Mask | None:
+        """What puts -inf at the excluded among the scores of queries first_row..last_row-1; None where nothing is excluded."""
+        if not self.most:
+            return None
+        row, column = self.of_rows(first_row, last_row)
+
+        def put(scores: AnyArray, first: int) -> None:
+            ids = column if self.shared is None else self.shared
+            lower, upper = np.searchsorted(ids, [first, first + scores.shape[1]])
+            where = row[lower:upper] if self.shared is None else slice(None)
+            scores[where, ids[lower:upper] - first] = -np.inf
+
+        return put
+
+
+def squared_norms(rows: AnyArray) -> Array:
+    """||row||^2 in float64, (K,)."""
+    parts = (rows[first : first + SQUARED_AT_A_TIME] for first in range(0, len(rows), SQUARED_AT_A_TIME))
+    return np.concatenate([np.einsum("kd,kd->k", part, part, dtype=np.float64) for part in parts])
+
+
+def action_matrix(actions: npt.ArrayLike) -> AnyArray:
+    """Checked actions (K, l), float64 or, where they came so, float32."""
+    given: Any = np.asarray(actions)
+    checked = validate.as_array("actions", given, (None, None))
+    return np.ascontiguousarray(given if given.dtype == np.float32 else checked)
+
+
+def checked_queries(queries: npt.ArrayLike, actions: AnyArray, largest_norm: float) -> AnyArray:
+    """Queries (n, l) in the precision of the actions, of which the longest has length `largest_norm`."""
+    rows = validate.as_floats("queries", queries)
+    if rows.ndim != 2 or rows.shape[1] != actions.shape[1]:
+        raise InvalidInput("queries", f"shape {rows.shape}", f"an array of shape (n, {actions.shape[1]})")
+    if actions.dtype == np.float32:
+        longest = float(np.sqrt(np.einsum("nd,nd->n", rows, rows).max(initial=0.0)))
+        if longest * max(largest_norm, 1.0) > LARGEST_SINGLE:
+            came = f"a query of length {longest:.3g} beside an action of length {largest_norm:.3g}"
+            raise InvalidInput("queries", came, "products that single precision can hold (or actions in float64)")
+    return rows.astype(actions.dtype, copy=False)
+
+
+__all__ = ["Exclusions", "Recall", "Retriever", "action_matrix", "checked_queries", "squared_norms"]
