@@ -23,7 +23,7 @@ class Place(NamedTuple):
     """Where an action stands in an offer: among the played actions' scores, or among the units."""
 
     played: bool
-    index: int
+    position: int
 
 
 @dataclass
