@@ -32,11 +32,11 @@ from manyarms.estimators.base import (
     weighted_span,
 )
 from manyarms.estimators.logging_policy import require_full_propensities
-from manyarms.rewards.base import RewardModel
 from manyarms.estimators.neighbours import Neighbours, cluster_actions
 from manyarms.estimators.oracles import FiniteProblem, greedy, group_means, predictions, proportional, same_group
 from manyarms.estimators.predictions import bounds_of, checked_model, residual_range
 from manyarms.logs.data import LoggedData
+from manyarms.rewards.base import RewardModel
 from manyarms.weights import NoCorrection
 
 LISTED = 1 << 20  # neighbours in a block of rows

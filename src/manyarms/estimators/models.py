@@ -20,10 +20,10 @@ from manyarms.errors import InvalidInput
 from manyarms.estimators.base import OBJECTIVES, Answers, Estimator, Range, Request, Tensor, weighted_span
 from manyarms.estimators.ips import COVERED, CorrectedEstimator
 from manyarms.estimators.logging_policy import CellFunction, Cells, logged_propensities
-from manyarms.rewards.base import RewardModel
 from manyarms.estimators.oracles import FiniteProblem, greedy, predictions
 from manyarms.estimators.predictions import bounds_of, checked_model, residual_range
 from manyarms.logs.data import LoggedData
+from manyarms.rewards.base import RewardModel
 from manyarms.weights import ClipPropensities, Correction
 
 

@@ -14,8 +14,8 @@ from manyarms._base import validate
 from manyarms._base.policy_tables import greedy, proportional
 from manyarms._base.typing import Array, Bools, Ints
 from manyarms.errors import InvalidInput
-from manyarms.rewards.base import RewardModel
 from manyarms.logs.data import LoggedData
+from manyarms.rewards.base import RewardModel
 
 WHOLE = 1e-9  # a number of copies may be off a whole number by this
 

@@ -10,8 +10,8 @@ from manyarms._base import validate
 from manyarms._base.typing import Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Range
-from manyarms.rewards.base import RewardModel
 from manyarms.logs.data import LoggedData
+from manyarms.rewards.base import RewardModel
 
 
 @dataclass(frozen=True, eq=False)

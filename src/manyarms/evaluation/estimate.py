@@ -19,7 +19,6 @@ from manyarms._base import validate
 from manyarms._base.moments import Contrast, Moments, Part
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import OBJECTIVES, Estimator, Range
-from manyarms.rewards.base import RewardModel
 from manyarms.evaluation import intervals
 from manyarms.evaluation.diagnostics import DOMINANT, FEW, effective_sample_size
 from manyarms.evaluation.intervals import Interval
@@ -27,6 +26,7 @@ from manyarms.evaluation.passes import Collected, Plan, Survey, collect, plan, s
 from manyarms.evaluation.results import Estimate, Evaluation
 from manyarms.logs.data import CHUNK, LogSource
 from manyarms.policies.base import Policy
+from manyarms.rewards.base import RewardModel
 from manyarms.weights import CORRECTIONS
 
 VALUE = "the policy's value"

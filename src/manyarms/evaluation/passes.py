@@ -13,12 +13,12 @@ from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Estimator, Range
 from manyarms.estimators.logging_policy import full_propensities, lost
-from manyarms.rewards.base import RewardModel
 from manyarms.estimators.naming import as_estimator
 from manyarms.evaluation.answers import Assumptions, PolicyOnLog, RowTerms, terms_of
 from manyarms.evaluation.diagnostics import Overlap
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
 from manyarms.policies.base import Policy
+from manyarms.rewards.base import RewardModel
 from manyarms.weights import NoCorrection
 
 MAX_FREE_CELLS = 20_000_000  # contexts x actions up to which bias terms are added without being asked for

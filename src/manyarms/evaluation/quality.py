@@ -15,12 +15,12 @@ import numpy as np
 from manyarms._base import validate
 from manyarms._base.typing import Array, Ints
 from manyarms.estimators.base import Estimator
-from manyarms.rewards.base import RewardModel
 from manyarms.estimators.naming import as_estimator
 from manyarms.evaluation.estimate import evaluate, usual_names
 from manyarms.evaluation.results import Estimate
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy
+from manyarms.rewards.base import RewardModel
 from manyarms.worlds.base import Pool, World
 
 TRUTH_ROWS = 50_000

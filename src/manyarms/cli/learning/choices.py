@@ -13,12 +13,12 @@ from manyarms._base.typing import AnyArray, Ints
 from manyarms.cli.learning.inputs import Embeddings
 from manyarms.errors import InvalidInput
 from manyarms.estimators import Objective, named
-from manyarms.rewards.base import RewardModel
 from manyarms.estimators.naming import parameters_of
 from manyarms.estimators.neighbours import cluster_actions
 from manyarms.learning.settings import one_of
 from manyarms.logs import LoggedData
 from manyarms.policies import Projection, SoftmaxPolicy, SupportedPolicy, SupportSoftmaxPolicy, TwoStagePolicy
+from manyarms.rewards.base import RewardModel
 from manyarms.rewards.bayesian import BeliefModel, dm_frequentist
 
 POTEC = "potec"
