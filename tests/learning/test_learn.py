@@ -297,7 +297,7 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_checkpoint(tmp_path)
         learn(a_log(), START, Broken(), epochs=3, batch=32, folder=tmp_path, checkpoint_seconds=0, device="cpu")
     from manyarms._base import storage
 
-    spec, arrays = storage.load(tmp_path, "learning")
+    spec, arrays = storage.read(tmp_path, "learning")
     assert spec["step"] == 12
     assert all(np.isfinite(array).all() for name, array in arrays.items() if name != "best_value")
 

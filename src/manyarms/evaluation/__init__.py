@@ -5,7 +5,6 @@ difference(policy, other, log)               two policies on the same rows
 choose(policies, log)                        the largest lower bound, for all policies at once
 tune(policy, log, "es")                      how strongly to correct, by a stated rule
 quality(world, policy, logging, ...)         bias, variance and coverage where the truth is known
-save_policy(policy, folder, log)             for the command line: manyarms evaluate FOLDER LOG
 """
 
 from __future__ import annotations
@@ -18,12 +17,11 @@ from manyarms.evaluation.grouped import MIPS, PC, OffCEM
 from manyarms.evaluation.intervals import Interval
 from manyarms.evaluation.quality import Quality, quality, true_value
 from manyarms.evaluation.results import Estimate, Evaluation
-from manyarms.evaluation.saved import open_policy, policy_of, save_policy
 from manyarms.evaluation.terms import Estimator, Settings, Terms
 from manyarms.evaluation.tuning import Tuning, tune
 
 __all__ = [
     "DM", "DR", "IPS", "MIPS", "PC", "SWITCH", "Choice", "Difference", "Estimate", "Estimator", "Evaluation", "Interval",
     "Neighbours", "OffCEM", "Quality", "Settings", "Terms", "Tuning", "choose", "cluster_actions", "difference", "evaluate",
-    "open_policy", "policy_of", "quality", "save_policy", "true_value", "tune",
+    "quality", "true_value", "tune",
 ]  # fmt: skip

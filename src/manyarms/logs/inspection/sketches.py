@@ -1,4 +1,4 @@
-"""What can be kept of a stream in bounded memory: moments, a uniform sample, and repeats told by their hashes."""
+"""Sketches of a stream in bounded memory: a uniform sample, and duplicates told by their hashes."""
 
 from __future__ import annotations
 
@@ -12,34 +12,6 @@ UInts = npt.NDArray[np.uint64]
 
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # the finaliser of splitmix64
 _STEP = np.uint64(0x9E3779B97F4A7C15)
-
-
-class Moments:
-    """Count, mean, deviation, least and largest of finite numbers; exact up to rounding."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.mean = 0.0
-        self._squares = 0.0
-        self.least = np.inf
-        self.largest = -np.inf
-
-    def see(self, values: Array) -> None:
-        if not len(values):
-            return
-        mean = float(values.mean())
-        squares = float(((values - mean) ** 2).sum())
-        total = self.count + len(values)
-        step = mean - self.mean
-        self._squares += squares + step**2 * self.count * len(values) / total
-        self.mean += step * len(values) / total
-        self.count = total
-        self.least = min(self.least, float(values.min()))
-        self.largest = max(self.largest, float(values.max()))
-
-    @property
-    def deviation(self) -> float:
-        return float(np.sqrt(self._squares / self.count)) if self.count else 0.0
 
 
 class Sample:
@@ -78,7 +50,7 @@ class Sample:
         return self.seen <= self.size
 
 
-class Repeats:
+class Duplicates:
     """How many entries of a stream were there before, from 64-bit hashes.
 
     Exact (up to hash collisions) while at most `budget` different hashes came. Beyond, only hashes whose lowest bits
@@ -116,7 +88,7 @@ class Repeats:
             self._known, self._times = self._known[keep], self._times[keep]
 
     @property
-    def repeats(self) -> int:
+    def count(self) -> int:
         return int((self._times - 1).sum()) * self.thinning
 
     @property
@@ -175,4 +147,4 @@ def _text_words(texts: AnyArray) -> UInts:
     return total
 
 
-__all__ = ["Moments", "Repeats", "Sample", "hashes_of", "mixed"]
+__all__ = ["Duplicates", "Sample", "hashes_of", "mixed"]

@@ -1,0 +1,283 @@
+"""What `manyarms learn` is told, turned into objects: the objective, the policy to start from, the bound.
+
+Nothing here needs PyTorch. What a bound and its certificate look at is declared by the command line alone, before a row is read;
+a parameter that was not given is left to learning, and the certificate pays for the grid that it comes from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manyarms._base import validate
+from manyarms._base.storage import load
+from manyarms._base.typing import AnyArray, Ints
+from manyarms.agents.agent import Agent
+from manyarms.certificates import Certificate, Grid, Improvement, Prior, certify, improvement
+from manyarms.certificates.bounds.base import confidence
+from manyarms.certificates.prior import require_other_rows
+from manyarms.cli._learn_inputs import Inputs
+from manyarms.cli.options import one_of
+from manyarms.errors import InvalidInput
+from manyarms.estimators import ES, LS, Heuristic, Objective, PACBayes, cIPS, named
+from manyarms.estimators.logging_policy import RewardModel, whole_logging
+from manyarms.estimators.naming import parameters_of
+from manyarms.estimators.neighbours import cluster_actions
+from manyarms.logs import Embeddings, LoggedData
+from manyarms.policies import (
+    GaussianPolicy,
+    MixedLogitPolicy,
+    Policy,
+    Projection,
+    SoftmaxPolicy,
+    SupportedPolicy,
+    SupportSoftmaxPolicy,
+    TwoStagePolicy,
+)
+from manyarms.rewards.bayesian import BeliefModel, dm_frequentist
+
+POTEC = "potec"
+FAMILIES = ("gaussian", "mixed-logit")
+MOST_SMOOTHING = 0.9
+Start = SoftmaxPolicy | SupportSoftmaxPolicy | TwoStagePolicy
+Randomised = GaussianPolicy | MixedLogitPolicy
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What is to be learned.
+
+    objective: a name of `manyarms.estimators`, or potec: offcem on a policy in two stages. parameters: tau, alpha, ...
+    where given. heavy learns a vector for every action, light a projection of contexts onto given embeddings. support: all
+    actions, or those of the logging policy. clusters: how many, by k-means on the embeddings, for mips, offcem and potec.
+    neighbours: how many, for pc. model: a folder with a saved agent as reward model of dm, dr and offcem; unless given, a ridge
+    regression for every action on the rows that are learned from.
+    """
+
+    objective: str = "clpi"
+    parameters: dict[str, float | int] = field(default_factory=dict)
+    parametrisation: str = "heavy"
+    support: str = "all"
+    clusters: int = 2000
+    neighbours: int = 10
+    model: Path | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        one_of("--parametrisation", self.parametrisation, ("heavy", "light"))
+        one_of("--support", self.support, ("all", "logging"))
+        validate.count("--clusters", self.clusters)
+        validate.count("--neighbours", self.neighbours)
+        parameters_of(self.objective)  # refuses an unknown name
+        if self.two_stages and self.support != "all":
+            raise InvalidInput("--support", self.support, "all, with potec: its second stage picks the actions")
+
+    @property
+    def two_stages(self) -> bool:
+        """Whether the policy picks a cluster first."""
+        return self.objective.lower() == POTEC
+
+    def build(self, train: LoggedData, embeddings: Embeddings | None) -> tuple[Objective, Start]:
+        """The objective, and the policy to start from, for the rows that are learned from."""
+        wanted, given = parameters_of(self.objective), dict[str, Any](self.parameters)
+        labels: Ints | None = None
+        model: RewardModel | None = None
+        if "labels" in wanted:
+            vectors = _needed(embeddings, f"clusters of actions, for {self.objective}").vectors
+            given["labels"] = labels = cluster_actions(vectors, self.clusters, seed=self.seed)
+        if "model" in wanted:
+            given["model"] = model = self._model(train)
+        if "embeddings" in wanted:
+            given["embeddings"] = _needed(embeddings, f"neighbours of actions, for {self.objective}").vectors
+            given["k"] = self.neighbours
+        objective = named(self.objective, **given)
+        if not self.two_stages:
+            return objective, self._start(train, None if embeddings is None else embeddings.vectors)
+        assert labels is not None and model is not None and embeddings is not None
+        return objective, self._two_stages(train, embeddings.vectors, labels, model)
+
+    def _model(self, train: LoggedData) -> RewardModel:
+        if self.model is None:
+            return dm_frequentist(train)
+        return BeliefModel(load(self.model, Agent).belief)
+
+    def _start(self, train: LoggedData, vectors: AnyArray | None) -> SoftmaxPolicy | SupportSoftmaxPolicy:
+        actions, encoder = self._scores(train, vectors, train.action_count)
+        if self.support == "all":
+            return SoftmaxPolicy(actions, encoder=encoder)
+        if not isinstance(train.logging, SupportedPolicy):
+            came = "no logging policy" if train.logging is None else f"{train.logging!r}, which plays any action"
+            expected = "with --support logging, a folder with the policy that wrote the log, one with short lists"
+            raise InvalidInput("--logging", came, expected)
+        return SupportSoftmaxPolicy(actions, train.logging, encoder=encoder)
+
+    def _two_stages(self, train: LoggedData, vectors: AnyArray, labels: Ints, model: RewardModel) -> TwoStagePolicy:
+        weights = getattr(model, "parameters", None)
+        if weights is None:
+            raise InvalidInput("--model", type(model).__name__, "none with potec: it takes a ridge regression")
+        sizes = np.bincount(labels, minlength=int(labels.max()) + 1)
+        centres = np.zeros((len(sizes), vectors.shape[1]), dtype=np.float32)
+        np.add.at(centres, labels, vectors)
+        clusters, encoder = self._scores(train, centres / np.maximum(sizes, 1)[:, None], len(sizes))
+        return TwoStagePolicy(clusters, labels, np.asarray(weights, dtype=np.float32), encoder=encoder)
+
+    def _scores(self, train: LoggedData, vectors: AnyArray | None, count: int) -> tuple[AnyArray, Projection | None]:
+        """The vectors that scores begin with, and for light ones the projection that is learned."""
+        if vectors is None:
+            if self.parametrisation == "light":
+                raise InvalidInput("--actions", "none", "embeddings: a light policy learns a projection onto them")
+            return np.zeros((count, train.dim), dtype=np.float32), None
+        vectors = np.asarray(vectors, dtype=np.float32)
+        if self.parametrisation == "heavy":
+            if vectors.shape[1] != train.dim:
+                came = f"embeddings of length {vectors.shape[1]}"
+                expected = (
+                    f"the contexts' length, {train.dim}, for heavy scores; --parametrisation light takes any length"
+                )
+                raise InvalidInput("--actions", came, expected)
+            return vectors, None
+        # the identity where it fits, as the logging policy of such embeddings has it; else 0: all actions alike
+        shape = (train.dim, vectors.shape[1])
+        same = shape[0] == shape[1]
+        return vectors, Projection(np.eye(shape[0], dtype=np.float32) if same else np.zeros(shape, dtype=np.float32))
+
+
+def _needed(embeddings: Embeddings | None, purpose: str) -> Embeddings:
+    if embeddings is None:
+        raise InvalidInput("--actions", "none", f"embeddings of the actions for {purpose}")
+    return embeddings
+
+
+@dataclass(frozen=True)
+class PessimisticBound:
+    """What a policy can be learned by with a certificate: the parameter that it takes, and which bounds certify the result."""
+
+    line: str
+    takes: str
+    needs_logging: bool = False
+    certified_by: tuple[str, ...] | None = None  # None: those that `certify` takes by itself
+
+
+PESSIMISM = {
+    "es-bound": PessimisticBound(
+        "exponential smoothing, alpha and lambda adapted while learning; needs --logging", "alpha", True
+    ),
+    "london": PessimisticBound("London and Sandler's bound for clipped weights", "tau", False, ("london", "ls")),
+    "sakhi1": PessimisticBound("Sakhi et al.'s first bound, for clipped weights", "tau", False, ("sakhi-1", "ls")),
+    "sakhi2": PessimisticBound("their second, with a variance; needs --logging", "tau", True, ("sakhi-2", "ls")),
+    "ls": PessimisticBound(
+        "logarithmic smoothing; needs propensities only, as london and sakhi1", "smoothing", False, ("ls",)
+    ),
+    "heuristic": PessimisticBound(
+        "exponential smoothing less distance, variance and bias, no bound; needs --logging", "alpha", True
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Certified:
+    """The certificate of a learned policy, and what is certified of its improvement."""
+
+    certificate: Certificate
+    gain: Improvement
+
+
+@dataclass(frozen=True)
+class Pessimism:
+    """What to learn by, and how sure the certificate must be.
+
+    parameters: alpha, tau or smoothing, where given; the certificate then looks at no other. family: of the randomised policy.
+    independent: rows of a group are independent of each other all the same.
+    """
+
+    kind: str
+    delta: float = 0.05
+    family: str = "gaussian"
+    parameters: dict[str, float | int] = field(default_factory=dict)
+    independent: bool = False
+
+    def __post_init__(self) -> None:
+        one_of("--pessimism", self.kind, tuple(PESSIMISM))
+        one_of("--family", self.family, FAMILIES)
+        confidence(self.delta)
+        for name in self.parameters:
+            if name != self._bound.takes:
+                raise InvalidInput(
+                    f"--{name}", f"it for {self.kind}", f"none: what {self.kind} takes is --{self._bound.takes}"
+                )
+        self.objective(2)  # refuses a parameter out of range
+
+    @property
+    def _bound(self) -> PessimisticBound:
+        return PESSIMISM[self.kind]
+
+    def objective(self, rows: int) -> Objective:
+        """What is maximised; a parameter that was not given follows from the number of rows, or from batches."""
+        given = self.parameters.get(self._bound.takes)
+        if self.kind == "es-bound":
+            return PACBayes(ES("adaptive" if given is None else given), self.delta)
+        if self.kind == "heuristic":
+            return Heuristic(ES(1 - rows**-0.25 if given is None else given))
+        if self.kind == "ls":
+            return PACBayes(LS(min(MOST_SMOOTHING, 2 * rows**-0.5) if given is None else given), self.delta)
+        return PACBayes(cIPS(rows**-0.25 if given is None else given), self.delta, bound=self.kind)
+
+    def checked(self, log: LoggedData, inputs: Inputs) -> LoggedData:
+        """The log, with a note on what its certificate takes for granted; refused before anything is learned."""
+        log.require("propensities", purpose="a certificate")
+        log.require("unit_rewards", purpose="a certificate")
+        if log.groups is not None and not self.independent:
+            expected = "independent rows for a certificate, or --independent where rows of a group are so all the same"
+            raise InvalidInput("LOG", "rows in groups", expected)
+        if self._bound.needs_logging and (whole_logging(log) is None or not isinstance(log.logging, Policy)):
+            raise InvalidInput(
+                "--logging", "none", f"a folder with the policy that wrote the log: --pessimism {self.kind} needs its "
+                "probabilities of all actions, for bias and variance; ls, london and sakhi1 do without",
+            )  # fmt: skip
+
+        if not inputs.fits_encoder_to(log):
+            return log
+        note = "contexts are encoded by categories, means and scales of these rows; the certificate takes them for fixed before"
+        return replace(log, notes=(*log.notes, note))
+
+    def start(self, log: LoggedData, inputs: Inputs) -> tuple[Randomised, Prior]:
+        """What learning starts from, and the same as a prior: around the policy of --prior, else around 0 (or --actions)."""
+        learned_from = inputs.prior_rows(log)
+        if learned_from is not None:
+            require_other_rows("--prior-log", learned_from, log)
+        known = inputs.prior_policy
+        if known is not None:
+            prior = Prior.of(known.policy, learned_from)
+            width = prior.mean.shape[1] if prior.encoder is None else prior.encoder.dim
+            if len(prior.mean) != log.action_count or width != log.dim:
+                came = f"a policy over {len(prior.mean)} actions and contexts of length {width}"
+                raise InvalidInput("--prior", came, f"one over the log's {log.action_count} and {log.dim}")
+        elif inputs.embeddings is None:
+            prior = Prior(np.zeros((log.action_count, log.dim)))
+        else:
+            vectors = inputs.embeddings.vectors
+            if vectors.shape[1] != log.dim:
+                came = f"embeddings of length {vectors.shape[1]}"
+                raise InvalidInput("--actions", came, f"the contexts' length, {log.dim}: they are the prior's mean")
+            prior = Prior(vectors)
+        if self.family == "gaussian":
+            return GaussianPolicy(prior.mean, prior.sigma, prior.encoder), prior
+        return MixedLogitPolicy(prior.mean, prior.sigma, prior.encoder), prior
+
+    def certified(self, policy: Policy, log: LoggedData, prior: Prior) -> Certified:
+        """The certificate on the rows that were learned from, by the bounds that `kind` declares."""
+        fixed = self.parameters.get(self._bound.takes)
+        plural = {"alpha": "alphas", "tau": "taus", "smoothing": "smoothings"}[self._bound.takes]
+        grid = Grid() if fixed is None else Grid(**{plural: (float(fixed),)})
+        made = certify(
+            policy, log, prior=prior, delta=self.delta, bound=self._bound.certified_by, grid=grid,
+            independent=self.independent,
+        )  # fmt: skip
+        gain = improvement(policy, log, prior=prior, delta=self.delta, independent=self.independent)
+        return Certified(made, gain)
+
+
+__all__ = ["PESSIMISM", "POTEC", "Certified", "Choices", "Pessimism", "Start"]
