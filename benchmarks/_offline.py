@@ -114,12 +114,12 @@ def rounds_of(sizes: Sizes) -> LoggedData:
 
 def sdm_child(sizes: Sizes, path: str) -> dict[str, float]:
     """sDM on a Parquet file: reading, checking, the sums and the posterior of every action, all counted."""
-    from manyarms.logs.formats.parquet import ParquetLog
+    from manyarms.logs import open_log
 
     prior = latent_prior(sizes)
     figures: dict[str, float] = {}
     with stopwatch(figures):
-        model = sdm(ParquetLog(path, action_count=sizes.actions), prior, Linear(1.0))
+        model = sdm(open_log(path, action_count=sizes.actions), prior, Linear(1.0))
         mean, _ = model.latent()
     figures["rows"], figures["latent_norm"] = float(model.belief.leaves.counts.rows.sum()), float(np.linalg.norm(mean))
     return figures
@@ -228,10 +228,10 @@ def limited_child(sizes: Sizes, path: str, limit_mb: str) -> dict[str, float]:
     """sDM on a file, in a process that may not have more memory than so much above what it has at the start."""
     import pyarrow as pa
 
-    from manyarms.logs.formats.parquet import ParquetLog
+    from manyarms.logs import open_log
 
     pa.set_memory_pool(pa.system_memory_pool())  # the others reserve address space by the gigabyte
-    log = ParquetLog(path, action_count=100)
+    log = open_log(path, action_count=100)
     next(log.chunks())  # so that everything that reading needs is loaded
     prior = LatentPrior(np.ones((100, sizes.dim, 2)), np.zeros(2), np.eye(2), np.eye(sizes.dim))
     held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()

@@ -5,6 +5,7 @@ An error that the package raises on purpose is shown as one line and ends the pr
 
 from __future__ import annotations
 
+import inspect
 import sys
 from typing import Annotated
 
@@ -63,8 +64,13 @@ def build() -> typer.Typer:
     )
     made.callback(help=HELP)(_program)
     for name, command in COMMANDS.items():
-        made.command(name)(command)
+        made.command(name, help=_paragraphs(inspect.getdoc(command) or ""))(command)
     return made
+
+
+def _paragraphs(text: str) -> str:
+    """A docstring with a line a paragraph: its line ends are not the terminal's."""
+    return "\n\n".join(part.replace("\n", " ") for part in text.split("\n\n"))
 
 
 app = build()

@@ -34,7 +34,7 @@ from manyarms.policies import Policy
 
 @COMMANDS.register("certify")
 def certify(
-    policy: Annotated[Path, typer.Argument(help="A folder with a saved policy.")],
+    policy: Annotated[Path, typer.Argument(metavar="POLICY", help="A folder with a saved policy.")],
     log: Log,
     delta: Annotated[float, typer.Option(help="The certificate may be wrong with this probability.")] = 0.05,
     prior: Annotated[

@@ -45,7 +45,10 @@ UNIFORM = "uniform"
 def evaluate(
     policy: Annotated[
         Path,
-        typer.Argument(help="A folder with a saved policy, or with a saved agent that does not draw; or: uniform."),
+        typer.Argument(
+            metavar="POLICY",
+            help="A folder with a saved policy, or with a saved agent that does not draw; or: uniform.",
+        ),
     ],
     log: Log,
     action: Action = None,

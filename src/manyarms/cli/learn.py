@@ -227,9 +227,7 @@ def _help() -> str:
     def lines(named: dict[str, str]) -> str:
         return "\n\n".join(f"  {name:{width}}  {line}" for name, line in named.items())
 
-    # rich keeps line ends inside a paragraph, which then breaks twice
-    paragraphs = [text.replace("\n", " ") for text in HELP.strip().split("\n\n")]
-    return "\n\n".join(paragraphs).format(objectives=lines(objectives), bounds=lines(bounds))
+    return HELP.format(objectives=lines(objectives), bounds=lines(bounds))
 
 
 learn.__doc__ = _help()

@@ -57,7 +57,19 @@ def one_of(option: str, value: str, allowed: tuple[str, ...]) -> None:
 
 # ---- logs
 
-Log = Annotated[Path, typer.Argument(help=f"A log file: {', '.join(suffixes())}.", show_default=False)]
+
+def _suffixes() -> str:
+    """What log files may end in; .csv(.gz) for .csv and .csv.gz."""
+    known = set(suffixes())
+    plain = [
+        f"{one}(.gz)" if f"{one}.gz" in known else one
+        for one in suffixes()
+        if one.removesuffix(".gz") not in known - {one}
+    ]
+    return ", ".join(plain)
+
+
+Log = Annotated[Path, typer.Argument(metavar="LOG", help=f"A log file: {_suffixes()}.", show_default=False)]
 Action = Annotated[str | None, typer.Option(help="Column of the action.", show_default="by name")]
 Reward = Annotated[str | None, typer.Option(help="Column of the reward.", show_default="by name")]
 Propensity = Annotated[str | None, typer.Option(help="Column of the propensity.", show_default="by name")]

@@ -17,7 +17,9 @@ from manyarms.errors import InvalidInput
 
 @COMMANDS.register("reproduce")
 def reproduce(
-    name: Annotated[str | None, typer.Argument(help="An experiment; --list shows them.", show_default=False)] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="An experiment; --list shows them.", show_default=False)
+    ] = None,
     scale: Annotated[
         str,
         typer.Option(help="smoke: seconds, does it run. quick: minutes, what to expect. paper: the thesis's sizes."),

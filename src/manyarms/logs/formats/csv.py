@@ -238,12 +238,11 @@ def _parsed(cells: Sequence[str]) -> tuple[Column, Column | None]:
     """A block of cells as numbers if all are numbers or missing, else as texts; and the rows and spellings that numbers lose."""
     values, missing = _numbers(cells, np.int64), None
     if values is None:
+        values = _numbers(cells, np.float64)
+    if values is None or (values.dtype.kind == "f" and np.isnan(values).any()):
         missing = np.array([cell.strip() in MISSING for cell in cells])
-        if missing.any():
-            filled = ["0" if gone else cell for cell, gone in zip(cells, missing, strict=True)]
-            values = _numbers(filled, np.int64)
-        else:
-            filled, missing = list(cells), None
+        filled = ["0" if gone else cell for cell, gone in zip(cells, missing, strict=True)]
+        values = _numbers(filled, np.int64)
         values = _numbers(filled, np.float64) if values is None else values
     if values is None:
         return text_column(cell if cell else None for cell in cells), None
