@@ -119,12 +119,12 @@ def rounds_of(sizes: Sizes) -> LoggedData:
 
 def sdm_child(sizes: Sizes, path: str) -> dict[str, float]:
     """sDM on a Parquet file: reading, checking, the sums and the posterior of every action, all counted."""
-    from manyarms.logs.formats.parquet import ParquetLog
+    from manyarms.logs import open_log
 
     prior = latent_prior(sizes)
     figures: dict[str, float] = {}
     with stopwatch(figures):
-        model = sdm(ParquetLog(path, action_count=sizes.actions), prior, Linear(1.0))
+        model = sdm(open_log(path, action_count=sizes.actions), prior, Linear(1.0))
         mean, _ = model.latent()
     figures["rows"], figures["latent_norm"] = float(model.belief.leaves.counts.rows.sum()), float(np.linalg.norm(mean))
     return figures
@@ -235,9 +235,9 @@ def stream_child(sizes: Sizes, path: str) -> dict[str, float]:
     Memory that is held, not address space: the latter grows with every thread (a stack and a heap are reserved for each),
     so that a limit on it is one on the number of cores.
     """
-    from manyarms.logs.formats.parquet import ParquetLog
+    from manyarms.logs import open_log
 
-    log = ParquetLog(path, action_count=100)
+    log = open_log(path, action_count=100)
     next(log.chunks())  # so that everything that reading needs is loaded
     prior = LatentPrior(np.ones((100, sizes.dim, 2)), np.zeros(2), np.eye(2), np.eye(sizes.dim))
     held = memory_of_this_process("VmRSS") or peak_bytes()

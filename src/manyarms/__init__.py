@@ -14,7 +14,8 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from manyarms import bounds, certificates, estimators, evaluation, logs, policies, theory, weights, worlds
-from manyarms.agents.agent import Agent, load
+from manyarms._base.storage import load
+from manyarms.agents.agent import Agent
 from manyarms.agents.decisions import UCB, EpsilonGreedy, Greedy, Pessimistic, Propensity, Thompson, Uniform
 from manyarms.agents.named import (
     GLMTS,
@@ -76,7 +77,7 @@ from manyarms.estimators import (
     cIPS,
     cLPI,
 )
-from manyarms.evaluation import choose, difference, evaluate, save_policy, tune
+from manyarms.evaluation import choose, difference, evaluate, tune
 from manyarms.logs import Actions, Columns, Encoding, LoggedData, estimate_propensities, open_log
 from manyarms.logs.inspection import inspect
 from manyarms.policies import (
@@ -252,7 +253,6 @@ __all__ = [
     "pretrain",
     "retrieval",
     "rows_needed",
-    "save_policy",
     "sdm",
     "structure",
     "summarise",

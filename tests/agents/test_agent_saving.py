@@ -245,7 +245,7 @@ def test_an_unknown_version_is_refused(saved: Path) -> None:
     manifest = json.loads((saved / "manifest.json").read_text())
     manifest["version"] = 99
     (saved / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(ma.StorageError, match="unknown version 99"):
+    with pytest.raises(ma.StorageError, match="format version 99"):
         ma.load(saved)
 
 
@@ -301,7 +301,7 @@ INCONSISTENT = {
 @pytest.mark.parametrize("change", INCONSISTENT.values(), ids=INCONSISTENT.keys())
 def test_what_is_whole_but_makes_no_sense_is_refused(change: Callable[[Spec, Arrays], None], saved: Path) -> None:
     """Checksums in order, so that it is the content that is wrong."""
-    spec, arrays = storage.load(saved, "agent")
+    spec, arrays = storage.read(saved, "agent")
     change(spec, arrays)
     storage.save(saved, "agent", spec, arrays)
     with pytest.raises(ma.StorageError):

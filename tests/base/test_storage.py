@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from manyarms._base import storage
-from manyarms._base.storage import load, save, write_bytes_atomically, write_text_atomically
+from manyarms._base.files import write_bytes_atomically, write_text_atomically
+from manyarms._base.storage import read, save
 from manyarms.errors import InvalidInput, StorageError
 
 OLD_SPEC: dict[str, Any] = {"generation": "old", "noise": 0.1}
@@ -28,7 +29,7 @@ NEW_ARRAYS = {"G": np.full((5, 2), math.pi), "B": np.array([math.nan, math.inf, 
 
 
 def assert_holds(folder: Path, spec: dict[str, Any], arrays: dict[str, Any], kind: str = "thing") -> None:
-    found_spec, found = load(folder, kind)
+    found_spec, found = read(folder, kind)
     assert found_spec == spec
     assert found.keys() == arrays.keys()
     for name, array in arrays.items():
@@ -75,14 +76,14 @@ def test_round_trip_is_exact(
     save(folder, "thing", spec, arrays)
     assert_holds(folder, spec, arrays)
     # == does not tell True from 1, 1.0 from 1, nor -0.0 from 0.0; the text does
-    assert json.dumps(load(folder, "thing")[0]) == json.dumps(spec)
+    assert json.dumps(read(folder, "thing")[0]) == json.dumps(spec)
 
 
 def test_a_generator_goes_on_where_it_was(tmp_path: Path, rng: np.random.Generator) -> None:
     rng.normal(size=7)
     save(tmp_path, "rng", {"state": dict(rng.bit_generator.state)}, {})
     other = np.random.default_rng()
-    other.bit_generator.state = load(tmp_path, "rng")[0]["state"]
+    other.bit_generator.state = read(tmp_path, "rng")[0]["state"]
     assert other.normal(size=5).tolist() == rng.normal(size=5).tolist()
 
 
@@ -90,7 +91,7 @@ def test_arrays_of_any_layout_and_awkward_names(tmp_path: Path) -> None:
     grid = np.arange(24.0).reshape(4, 6)
     arrays = {"file": grid.T, "self": grid[::2, ::3], "allow_pickle": np.asfortranarray(grid), "leaf/0.mean": grid}
     save(tmp_path, "thing", {}, arrays)
-    found = load(tmp_path, "thing")[1]
+    found = read(tmp_path, "thing")[1]
     for name, array in arrays.items():
         np.testing.assert_array_equal(found[name], array)
         found[name][...] = 0  # writable, and nobody else's
@@ -98,13 +99,13 @@ def test_arrays_of_any_layout_and_awkward_names(tmp_path: Path) -> None:
 
 def test_nothing_to_store_is_fine(tmp_path: Path) -> None:
     save(str(tmp_path), "thing", {}, {})
-    assert load(str(tmp_path), "thing") == ({}, {})
+    assert read(str(tmp_path), "thing") == ({}, {})
 
 
 def test_the_manifest_says_what_is_there(saved: Path) -> None:
     manifest = json.loads((saved / "manifest.json").read_text())
     arrays = manifest["arrays"]
-    assert (manifest["format"], manifest["version"], manifest["kind"]) == ("manyarms", 1, "thing")
+    assert (manifest["format"], manifest["version"], manifest["kind"]) == ("manyarms", 2, "thing")
     assert manifest["spec"] == OLD_SPEC
     assert isinstance(manifest["library"], str)
     assert arrays["names"]["G"] == {"shape": [3, 4], "dtype": "<f8"}
@@ -173,7 +174,7 @@ def test_a_crash_at_any_step_leaves_the_old_save_or_the_new_one(
             patch.setattr(os, name, watch(getattr(os, name)))
         save(saved, "thing", NEW_SPEC, new_arrays)
 
-    generations = [load(copy, "thing")[0]["generation"] for copy in copies]
+    generations = [read(copy, "thing")[0]["generation"] for copy in copies]
     assert {"old", "new"} == set(generations)
     assert generations == sorted(generations, key=["old", "new"].index), "once new, never old again"
     for copy, generation in zip(copies, generations, strict=True):
@@ -239,18 +240,18 @@ def test_a_first_save_that_fails_leaves_nothing_that_loads(tmp_path: Path, monke
         with pytest.raises(Killed):
             save(tmp_path, "thing", NEW_SPEC, NEW_ARRAYS)
     with pytest.raises(StorageError, match=r"manifest\.json: missing"):
-        load(tmp_path, "thing")
+        read(tmp_path, "thing")
 
 
 def test_a_reader_that_is_overtaken_by_a_save_gets_the_new_one(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    check = storage._check_manifest
+    check = storage._check_kind
 
     def overtaken(*args: Any) -> None:
-        monkeypatch.setattr(storage, "_check_manifest", check)
+        monkeypatch.setattr(storage, "_check_kind", check)
         save(saved, "thing", NEW_SPEC, NEW_ARRAYS)
         check(*args)
 
-    monkeypatch.setattr(storage, "_check_manifest", overtaken)
+    monkeypatch.setattr(storage, "_check_kind", overtaken)
     assert_holds(saved, NEW_SPEC, NEW_ARRAYS)
 
 
@@ -291,7 +292,7 @@ def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"taken: cannot be written"):
         save(tmp_path / "taken", "thing", {}, {})
     with pytest.raises(StorageError, match=r"taken: no such folder"):
-        load(tmp_path / "taken", "thing")
+        read(tmp_path / "taken", "thing")
 
 
 # ---- plain files

@@ -11,7 +11,6 @@ import pytest
 from typer.testing import CliRunner
 
 from manyarms.cli import app as cli
-from manyarms.evaluation import save_policy
 from manyarms.logs import to_parquet
 from manyarms.logs.data import LoggedData
 from manyarms.policies import SoftmaxPolicy
@@ -44,9 +43,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     whole = LoggedData(X, actions, rewards, ACTIONS, propensities=logging.probabilities_of(X, actions))
     first, rest = whole.split(0.1, seed=1)
     found = {name: folder / name for name in ("logging", "learned", "fixed")}
-    save_policy(logging, found["logging"], whole)
-    save_policy(GaussianPolicy(start + 0.5 * truth), found["learned"], whole)
-    save_policy(SoftmaxPolicy(start + truth), found["fixed"], whole)
+    logging.save(found["logging"], whole)
+    GaussianPolicy(start + 0.5 * truth).save(found["learned"], whole)
+    SoftmaxPolicy(start + truth).save(found["fixed"], whole)
     for name, part in (("first", first), ("rest", rest), ("whole", whole)):
         found[name] = folder / f"{name}.parquet"
         to_parquet(part, found[name])

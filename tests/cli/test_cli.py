@@ -85,3 +85,33 @@ def test_starting_the_command_line_is_light() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_it_runs_as_a_module_and_tells_its_version() -> None:
+    import subprocess
+
+    import manyarms
+
+    for words in (["--version"], ["version"]):
+        done = subprocess.run([sys.executable, "-m", "manyarms", *words], capture_output=True, text=True, check=True)
+        assert "manyarms" in done.stdout and manyarms.__version__ in done.stdout
+    assert invoke("--version").output.strip() == f"manyarms {manyarms.__version__}"
+
+
+def test_every_command_is_found_by_its_file_and_a_new_one_by_being_registered() -> None:
+    from manyarms.cli.commands import COMMANDS
+
+    assert set(COMMANDS) >= {"certify", "demo", "evaluate", "inspect", "learn", "reproduce", "version"}
+    assert len([line for line in invoke("--help").output.splitlines() if "demo" in line]) >= 2
+
+    @COMMANDS.register("hello")
+    def hello(name: str) -> None:
+        """Greet somebody."""
+        print(f"hello {name}")
+
+    try:
+        made = cli.build()
+        assert CliRunner().invoke(made, ["hello", "you"]).output == "hello you\n"
+        assert "Greet somebody" in CliRunner().invoke(made, ["--help"]).output
+    finally:
+        del COMMANDS._parts["hello"]

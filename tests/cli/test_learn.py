@@ -16,11 +16,11 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+import manyarms as ma
 from manyarms.cli import app as cli
 from manyarms.estimators import names
-from manyarms.evaluation import open_policy, save_policy
 from manyarms.logs import LoggedData, read_parquet, to_parquet
-from manyarms.policies import TwoStagePolicy, load
+from manyarms.policies import TwoStagePolicy
 from manyarms.worlds import CatalogueWorld
 
 WORLD = CatalogueWorld(60, 6, k0=12, segments=None, rank=4, click_rate=0.1, test=50, seed=0)
@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     here = tmp_path_factory.mktemp("learn")
     log = WORLD.log(rounds=600, seed=1)
     to_parquet(log, here / "rounds.parquet")
-    save_policy(WORLD.logging, here / "old")
+    WORLD.logging.save(here / "old")
     vectors = WORLD.embeddings
     np.save(here / "items.npy", vectors)
     backwards = np.arange(60)[::-1]
@@ -130,10 +130,10 @@ WITHOUT_TORCH = """
 import json, sys
 sys.modules["torch"] = None      # an import of it now fails
 import numpy as np
-from manyarms.evaluation import open_policy
-saved = open_policy(sys.argv[1])
-x = np.linspace(-1, 1, saved.policy.dim)
-print(json.dumps([saved.policy.decide(x, k=3, exclude=[0]).tolist(), int(saved.policy.sample(x[None], 0)[0])]))
+import manyarms as ma
+policy = ma.load(sys.argv[1])
+x = np.linspace(-1, 1, policy.dim)
+print(json.dumps([policy.decide(x, k=3, exclude=[0]).tolist(), int(policy.sample(x[None], 0)[0])]))
 """
 
 
@@ -149,7 +149,7 @@ def test_it_decides_where_torch_cannot_be_imported(folder: Path, tmp_path: Path,
     answer = subprocess.run(
         [sys.executable, "-c", WITHOUT_TORCH, str(tmp_path)], capture_output=True, text=True, check=True, timeout=600
     )
-    policy = load(tmp_path)
+    policy = ma.load(tmp_path)
     x = np.linspace(-1, 1, 6)
     chosen = policy.decide(x, k=3, exclude=[0])
     assert json.loads(answer.stdout) == [np.asarray(chosen).tolist(), int(policy.sample(x[None], 0)[0])]
@@ -162,7 +162,7 @@ def test_every_objective_learns_from_the_command_line(objective: str, folder: Pa
         "--clusters", 5, "--neighbours", 3, "--epochs", 1, "--batch", 200, "--device", "cpu", "--logging", folder / "old",
     )  # fmt: skip
     assert result.exit_code == 0, (result.output, result.exception)
-    policy = load(tmp_path)
+    policy = ma.load(tmp_path)
     assert policy.action_count == 60
     assert isinstance(policy, TwoStagePolicy) == (objective == "potec")
 
@@ -180,13 +180,11 @@ def test_ids_bring_embeddings_to_their_actions(items: str, folder: Path, tmp_pat
     )
     result = invoke("learn", folder / "rounds.csv", "--actions", folder / items, "--out", named, *options)
     assert result.exit_code == 0, result.output
-    saved = open_policy(named)
-    assert saved.catalogue is not None and saved.catalogue[0] == "item 59" and len(saved.catalogue) == 60
+    catalogue = ma.load(named / "actions")
+    assert catalogue[0] == "item 59" and len(catalogue) == 60
     x = read_parquet(folder / "rounds.parquet").contexts[:5]
-    one, other = load(plain).decide(x, k=4), saved.policy.decide(x, k=4)
-    assert [saved.catalogue.ids(row) for row in np.asarray(other)] == [
-        [f"item {a}" for a in row] for row in np.asarray(one)
-    ]
+    one, other = ma.load(plain).decide(x, k=4), ma.load(named).decide(x, k=4)
+    assert [catalogue.ids(row) for row in np.asarray(other)] == [[f"item {a}" for a in row] for row in np.asarray(one)]
 
 
 def test_stopping_early_keeps_the_best_and_judges_on_other_rows(folder: Path, tmp_path: Path) -> None:
@@ -255,7 +253,7 @@ def test_bad_input_is_named_and_nothing_is_written(
     assert "--actions" in told("--objective", "mips", "--logging", folder / "old")
     assert "--logging" in told("--support", "logging")
     strange = CatalogueWorld(60, 6, k0=3, segments=None, rank=4, seed=5)
-    save_policy(strange.logging, tmp_path / "strange")
+    strange.logging.save(tmp_path / "strange")
     plain = LoggedData(log.contexts, log.actions, log.rewards, 60, propensities=log.propensities)
     to_parquet(plain, tmp_path / "plain.parquet")
     text = told("--support", "logging", "--logging", tmp_path / "strange", log=tmp_path / "plain.parquet")

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import manyarms as ma
 from manyarms.certificates import certify
 from manyarms.certificates.prior import PolicyPrior
 from manyarms.cli import app as cli
-from manyarms.cli.learning import pessimism
-from manyarms.evaluation import save_policy
+from manyarms.cli._learn_setup import PESSIMISM
 from manyarms.logs import LoggedData, read_parquet, to_parquet
-from manyarms.policies import GaussianPolicy, MixedLogitPolicy, SoftmaxPolicy, load
+from manyarms.policies import GaussianPolicy, MixedLogitPolicy, SoftmaxPolicy
 from manyarms.policies.encoders import Projection
 
 K, D = 4, 3
@@ -36,9 +36,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     log = LoggedData(X, actions, rewards, K, propensities=logging.probabilities_of(X, actions))
     first, rest = log.split(0.1, seed=0)
     found = {name: folder / name for name in ("old", "start", "turned")}
-    save_policy(logging, found["old"], log)
-    save_policy(SoftmaxPolicy(TASTE / 3), found["start"], log)
-    save_policy(SoftmaxPolicy(TASTE[:, ::-1] / 3, encoder=Projection(np.eye(D)[:, ::-1])), found["turned"], log)
+    logging.save(found["old"], log)
+    SoftmaxPolicy(TASTE / 3).save(found["start"], log)
+    SoftmaxPolicy(TASTE[:, ::-1] / 3, encoder=Projection(np.eye(D)[:, ::-1])).save(found["turned"], log)
     grouped = LoggedData(X, actions, rewards, K, propensities=log.propensities, groups=np.arange(len(X)) // 2)
     for name, part in (("first", first), ("rest", rest), ("whole", log), ("grouped", grouped)):
         found[name] = folder / f"{name}.parquet"
@@ -70,7 +70,7 @@ def test_a_policy_comes_with_its_certificate(files: dict[str, Path], tmp_path: P
     assert json.loads((out / "learning.json").read_text())["certificate"]["lower"] == saved["lower"]
     # the truth is known
     X = np.random.default_rng(5).standard_normal((4000, D))
-    truth = float(np.mean(0.1 + 0.8 * load(out).probabilities_of(X, (X @ TASTE.T).argmax(1))))
+    truth = float(np.mean(0.1 + 0.8 * ma.load(out).probabilities_of(X, (X @ TASTE.T).argmax(1))))
     assert saved["lower"] <= truth <= saved["upper"]
     # the same certificate from the folder that was written
     again = invoke(
@@ -84,17 +84,17 @@ def test_a_policy_comes_with_its_certificate(files: dict[str, Path], tmp_path: P
     assert later.exit_code == 0, later.output
 
 
-@pytest.mark.parametrize("kind", list(pessimism.TAKES))
+@pytest.mark.parametrize("kind", list(PESSIMISM))
 def test_every_kind_declares_its_bounds(kind: str, files: dict[str, Path], tmp_path: Path) -> None:
-    logging = ("--logging", files["old"]) if kind in pessimism.ALL_ACTIONS else ()
+    logging = ("--logging", files["old"]) if PESSIMISM[kind].needs_logging else ()
     result = invoke("learn", files["rest"], "--pessimism", kind, "--out", tmp_path, *logging, *QUICK)
     assert result.exit_code == 0, (result.output, result.exception)
     saved = json.loads((tmp_path / "certificate.json").read_text())
-    declared = pessimism.CERTIFIED_BY.get(kind, ("es", "ls"))
+    declared = PESSIMISM[kind].certified_by or ("es", "ls")
     assert tuple(one["bound"] for one in saved["candidates"]) == declared
-    prior = load(tmp_path / "prior")
+    prior = ma.load(tmp_path / "prior")
     assert isinstance(prior, GaussianPolicy) and not np.any(prior.actions) and prior.sigma == 1.0
-    assert saved["kl"] == pytest.approx(load(tmp_path).kl(0.0, 1.0), rel=1e-6)  # type: ignore[attr-defined]
+    assert saved["kl"] == pytest.approx(ma.load(tmp_path).kl(0.0, 1.0), rel=1e-6)
 
 
 def test_a_parameter_that_is_given_is_the_whole_grid(files: dict[str, Path], tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_mixed_logit_policy_and_an_encoder_that_stays(files: dict[str, Path], 
         tmp_path, *QUICK,
     )  # fmt: skip
     assert result.exit_code == 0, (result.output, result.exception)
-    policy, prior = load(tmp_path), load(tmp_path / "prior")
+    policy, prior = ma.load(tmp_path), ma.load(tmp_path / "prior")
     assert isinstance(policy, MixedLogitPolicy) and isinstance(policy.encoder, Projection)
     np.testing.assert_array_equal(policy.encoder.encode(np.eye(D)), np.eye(D)[:, ::-1])
     saved = json.loads((tmp_path / "certificate.json").read_text())
@@ -159,7 +159,9 @@ def test_refusals_come_before_learning(
         assert text.startswith("manyarms: ") and text.count("\n") == 1
         return text
 
-    for kind in pessimism.ALL_ACTIONS:  # pi0 of all actions is not in the file
+    for kind in (
+        name for name, bound in PESSIMISM.items() if bound.needs_logging
+    ):  # pi0 of all actions is not in the file
         assert "--logging" in (text := told("--pessimism", kind)) and "ls, london and sakhi1" in text
     shared = ("--prior", files["start"], "--prior-log", files["first"])
     assert "shares rows" in told("--pessimism", "ls", *shared, log="whole")
@@ -174,14 +176,11 @@ def test_refusals_come_before_learning(
     assert "--objective" in told("--pessimism", "ls", "--objective", "ips")
     assert "--support" in told("--pessimism", "ls", "--support", "logging")
     assert "--pessimism" in told("--prior", files["start"])
-    save_policy(SoftmaxPolicy(np.zeros((K, D + 1))), tmp_path / "longer")
+    SoftmaxPolicy(np.zeros((K, D + 1))).save(tmp_path / "longer")
     assert "--prior" in told("--pessimism", "ls", "--prior", tmp_path / "longer")
 
 
 def test_help_lists_every_kind_and_what_it_is() -> None:
-    from manyarms.cli.learn import PESSIMISM
-
     text = invoke("learn", "--help").output
-    assert set(PESSIMISM) == set(pessimism.TAKES)
     for word in (*PESSIMISM, "--prior-log", "--delta", "--family", "certificate.json"):
         assert word in text

@@ -11,7 +11,7 @@ import manyarms as ma
 from manyarms.estimators import DM, DR, MIPS, PC
 from manyarms.evaluation import evaluate, quality, true_value
 from manyarms.evaluation.quality import draw_log
-from manyarms.logs import LoggedData, ParquetLog, to_parquet
+from manyarms.logs import LoggedData, open_log, to_parquet
 from manyarms.policies import EpsilonMixture, SoftmaxPolicy, UniformPolicy
 
 
@@ -76,7 +76,7 @@ def test_a_file_streams_to_the_same_estimates(setting, tmp_path, rng):
     world, policy, logging = setting
     log = draw_log(world, logging, 3000, rng, keep_policy=False)
     to_parquet(log, tmp_path / "log.parquet", rows_per_group=500)
-    source = ParquetLog(tmp_path / "log.parquet")
+    source = open_log(tmp_path / "log.parquet")
     held, streamed = evaluate(policy, log), evaluate(policy, source, chunk=700)
     for one, other in zip(held.estimates, streamed.estimates, strict=True):
         assert one.value == pytest.approx(other.value, rel=1e-12)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+import manyarms as ma
 from manyarms.errors import InvalidInput
 from manyarms.estimators import (
     DM,
@@ -38,7 +39,7 @@ from manyarms.learning import (
     loop,
 )
 from manyarms.logs.data import LoggedData
-from manyarms.policies import SoftmaxPolicy, TopSoftmaxPolicy, load
+from manyarms.policies import SoftmaxPolicy, TopSoftmaxPolicy
 from manyarms.policies.encoders import Layers, Projection
 from manyarms.policies.randomised import GaussianPolicy
 from manyarms.policies.support_softmax import SupportSoftmaxPolicy
@@ -260,7 +261,7 @@ def test_any_torch_module_encodes_and_a_plain_one_is_saved_as_arrays(tmp_path) -
     result.policy.save(tmp_path / "policy")
     X = a_log().contexts[:5]
     np.testing.assert_allclose(
-        load(tmp_path / "policy").probabilities_of(X, np.arange(5)), result.policy.probabilities_of(X, np.arange(5))
+        ma.load(tmp_path / "policy").probabilities_of(X, np.arange(5)), result.policy.probabilities_of(X, np.arange(5))
     )
 
     class Odd(torch.nn.Module):
@@ -282,8 +283,8 @@ def test_a_learned_policy_decides_where_torch_is_not_installed(tmp_path) -> None
     result.policy.save(tmp_path / "policy")
     code = (
         "import sys; sys.modules['torch'] = None\n"
-        "import numpy as np; from manyarms.policies import load\n"
-        f"p = load({str(tmp_path / 'policy')!r}); print(p.decide(np.ones({D}), k=3, exclude=[1]).tolist())"
+        "import numpy as np; import manyarms as ma\n"
+        f"p = ma.load({str(tmp_path / 'policy')!r}); print(p.decide(np.ones({D}), k=3, exclude=[1]).tolist())"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert eval(out.stdout) == result.policy.decide(np.ones(D), k=3, exclude=[1]).tolist()
@@ -322,7 +323,7 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_checkpoint(tmp_path)
         learn(a_log(), START, Broken(), epochs=3, batch=32, folder=tmp_path, checkpoint_seconds=0, device="cpu")
     from manyarms._base import storage
 
-    spec, arrays = storage.load(tmp_path, "learning")
+    spec, arrays = storage.read(tmp_path, "learning")
     assert spec["step"] == 12
     assert all(np.isfinite(array).all() for name, array in arrays.items() if name != "best_value")
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import manyarms as ma
 from manyarms.errors import InvalidInput, StorageError, UnknownAction
-from manyarms.logs import Actions, Encoder, Encoding
+from manyarms.logs import Actions, ContextEncoder, Encoding
 from manyarms.logs.tables import table_of
 
 names = st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=12, unique=True)
@@ -29,7 +30,7 @@ def test_rows_of_a_catalogue_never_change(first: list[str], second: list[str]) -
 def test_a_catalogue_is_saved_and_refuses_what_it_does_not_know(tmp_path: Path) -> None:
     actions = Actions(["a", "ü", "c\0d", "\0"])  # numpy's own strings would lose the last
     actions.save(tmp_path / "actions")
-    assert Actions.load(tmp_path / "actions") == actions
+    assert ma.load(tmp_path / "actions") == actions
     with pytest.raises(UnknownAction, match="'b'"):
         actions.rows(["a", "b"])
     with pytest.raises(UnknownAction):
@@ -115,11 +116,11 @@ def test_saved_and_applied_again_bit_for_bit(tmp_path: Path) -> None:
     encoder = Encoding(most_categories=3).fit(data, list(data))
     encoder.save(tmp_path / "encoder")
     wanted = encoder.apply(data)
-    for again in (Encoder.load(tmp_path / "encoder"), Encoder.from_json(encoder.as_json())):
+    for again in (ma.load(tmp_path / "encoder"), ContextEncoder.from_json(encoder.as_json())):
         assert again.names == encoder.names
         assert again.apply(data).tobytes() == wanted.tobytes()
     with pytest.raises(StorageError):
-        Encoder.from_json({"intercept": True})
+        ContextEncoder.from_json({"intercept": True})
 
 
 def test_what_cannot_be_encoded_is_refused() -> None:

@@ -16,10 +16,8 @@ from manyarms.errors import DataError, InvalidInput, MissingExtra, UnknownAction
 from manyarms.logs import (
     Actions,
     Columns,
-    CsvLog,
     Encoding,
     LoggedData,
-    ParquetLog,
     collect,
     from_frame,
     open_log,
@@ -160,7 +158,7 @@ def test_chunks_of_a_file_are_the_file(tmp_path: Path) -> None:
     log = full()
     to_parquet(log, tmp_path / "log.parquet", rows_per_group=11)
     to_csv(log, tmp_path / "log.csv")
-    for source in (ParquetLog(tmp_path / "log.parquet"), CsvLog(tmp_path / "log.csv", action_count=7)):
+    for source in (open_log(tmp_path / "log.parquet"), open_log(tmp_path / "log.csv", action_count=7)):
         assert (source.dim, source.action_count, source.row_count) == (3, 7, 30)
         for rows in (4, 1000):
             parts = list(source.chunks(rows))

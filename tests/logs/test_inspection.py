@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
+from manyarms._base.running import RunningMoments
 from typer.testing import CliRunner
 
-from manyarms.cli import offline as commands_offline
+from manyarms.cli.app import app
 from manyarms.errors import DataError, InvalidInput
-from manyarms.logs import Actions, Columns, LoggedData, ParquetLog, inspection, to_csv, to_parquet
+from manyarms.logs import Actions, Columns, LoggedData, inspection, open_log, to_csv, to_parquet
 from manyarms.logs.inspection import inspect
-from manyarms.logs.inspection.sketches import Moments, Repeats, Sample, hashes_of
+from manyarms.logs.inspection.sketches import Duplicates, Sample, hashes_of
 from manyarms.logs.tables import column_of, number_column
 
 
@@ -67,7 +67,7 @@ def test_numbers_are_the_direct_formulas() -> None:
     assert found.effective_actions == pytest.approx(np.exp(-(shares * np.log(shares)).sum()))
     assert [row.rows for row in found.most_played] == sorted(np.bincount(a)[:5], reverse=True)
     assert (found.groups, found.out_of_order) == (37, 0)
-    assert found.event_repeats is not None and found.event_repeats.count == found.row_repeats.count == 0
+    assert found.duplicate_events is not None and found.duplicate_events.count == found.duplicate_rows.count == 0
 
 
 def test_a_sound_log_has_no_problem_and_the_mean_weight_tells_the_support() -> None:
@@ -98,7 +98,7 @@ def test_a_file_is_what_its_log_is(tmp_path: Path, end: str) -> None:
     assert (found.first_time, found.last_time) == (direct.first_time, direct.last_time)
     if end == ".parquet":
         assert found.unseen == direct.unseen == ("f",)
-        assert inspect(ParquetLog(path)).actions_seen == 5
+        assert inspect(open_log(path)).actions_seen == 5
 
 
 CSV = """x,town,action,reward,propensity,event_id,timestamp
@@ -141,9 +141,9 @@ def test_repeats_are_found(rng: np.random.Generator) -> None:
     log = logged(500)
     twice = log.rows(np.r_[np.arange(500), [3, 7, 7]])
     found = inspect(twice, rows_per_chunk=64)
-    assert found.event_repeats is not None
-    assert (found.event_repeats.count, found.event_repeats.first_row) == (3, 500)
-    assert (found.row_repeats.count, found.row_repeats.first_row, found.row_repeats.exact) == (3, 500, True)
+    assert found.duplicate_events is not None
+    assert (found.duplicate_events.count, found.duplicate_events.first_row) == (3, 500)
+    assert (found.duplicate_rows.count, found.duplicate_rows.first_row, found.duplicate_rows.exact) == (3, 500, True)
     assert {"problem", "warning"} <= {f.level for f in found.findings if "again" in f.what or "repeat" in f.what}
 
 
@@ -216,9 +216,9 @@ def test_a_frame_and_dsjson_are_inspected(tmp_path: Path) -> None:
 
 def test_moments_and_samples_do_not_depend_on_chunks(rng: np.random.Generator) -> None:
     values = rng.lognormal(size=5000)
-    moments, sample = Moments(), Sample(size=400)
+    moments, sample = RunningMoments(), Sample(size=400)
     for part in np.array_split(values, 23):
-        moments.see(part)
+        moments.add(part)
         sample.see(part)
     assert moments.mean == pytest.approx(values.mean(), rel=1e-12)
     assert moments.deviation == pytest.approx(values.std(), rel=1e-12)
@@ -233,16 +233,16 @@ def test_repeats_are_exact_in_a_small_stream_and_unbiased_in_a_long_one(rng: np.
     values = rng.integers(30_000, size=60_000)
     hashes = hashes_of([number_column(values)], len(values))
     distinct = len(np.unique(values))
-    exact, thinned = Repeats(), Repeats(budget=4000)
+    exact, thinned = Duplicates(), Duplicates(budget=4000)
     for start in range(0, 60_000, 7000):
         for counter in (exact, thinned):
             counter.see(hashes[start : start + 7000], np.arange(start, min(start + 7000, 60_000)))
-    assert (exact.repeats, exact.distinct, exact.exact) == (60_000 - distinct, distinct, True)
+    assert (exact.count, exact.distinct, exact.exact) == (60_000 - distinct, distinct, True)
     before: set[int] = set()
     first = next(i for i, v in enumerate(values.tolist()) if v in before or before.add(v))  # type: ignore[func-returns-value]
     assert exact.first_row == first
     assert not thinned.exact and thinned.thinning >= 8
-    assert thinned.repeats == pytest.approx(60_000 - distinct, rel=0.1)
+    assert thinned.count == pytest.approx(60_000 - distinct, rel=0.1)
     assert thinned.distinct == pytest.approx(distinct, rel=0.1)
 
 
@@ -279,15 +279,7 @@ def test_the_page_is_whole_and_escaped(tmp_path: Path) -> None:
     assert "<b>" not in text and "<script" not in text
 
 
-@pytest.fixture
-def app() -> typer.Typer:
-    made = typer.Typer()
-    made.callback()(lambda: None)
-    commands_offline.register(made)
-    return made
-
-
-def test_the_command(tmp_path: Path, app: typer.Typer) -> None:
+def test_the_command(tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text(CSV)
     page = tmp_path / "out.html"
     run = CliRunner()

@@ -7,7 +7,7 @@ import pytest
 
 from manyarms._base.typing import Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.logs import LoggedData, ParquetLog, action_frequencies, estimate_propensities, to_parquet
+from manyarms.logs import LoggedData, action_frequencies, estimate_propensities, open_log, to_parquet
 from manyarms.logs.calibration import Reliability, calibration
 from manyarms.logs.propensity_models import fit_multinomial, fit_nearest
 
@@ -48,7 +48,7 @@ def test_frequencies_of_a_file_are_those_of_the_log(tmp_path: pytest.TempPathFac
     log, _ = softmax_log(300)
     path = str(tmp_path) + "/log.parquet"
     to_parquet(log, path, rows_per_group=64)
-    streamed = action_frequencies(ParquetLog(path), "groups")
+    streamed = action_frequencies(open_log(path), "groups")
     whole = action_frequencies(log, "groups")
     np.testing.assert_array_equal(streamed.probabilities, whole.probabilities)
     np.testing.assert_array_equal(streamed.labels, whole.labels)

@@ -25,7 +25,7 @@ import json, resource, sys
 import numpy as np, pyarrow as pa
 pa.set_memory_pool(pa.system_memory_pool())  # the default one reserves address space ahead
 pa.set_cpu_count(1); pa.set_io_thread_count(1)
-from manyarms.logs import ParquetLog, collect, to_parquet
+from manyarms.logs import open_log, collect, to_parquet
 from manyarms.logs.inspection import inspect
 
 jobs, path, small, budget = sys.argv[1].split(), sys.argv[2], sys.argv[3], int(sys.argv[4])
@@ -33,16 +33,16 @@ jobs, path, small, budget = sys.argv[1].split(), sys.argv[2], sys.argv[3], int(s
 def run(job, path):
     if job == "fold":
         G, rows = 0.0, 0
-        for chunk in ParquetLog(path).chunks(8192):
+        for chunk in open_log(path).chunks(8192):
             G = G + chunk.contexts.T @ chunk.contexts
             rows += len(chunk)
         return [rows, float(np.trace(G))]
     if job == "inspect":
         return [inspect(path, rows_per_chunk=8192).rows, 0.0]
     if job == "copy":
-        to_parquet(ParquetLog(path), path + ".copy", rows_per_group=8192)
-        return [ParquetLog(path + ".copy").row_count, 0.0]
-    return [len(collect(ParquetLog(path))), 0.0]
+        to_parquet(open_log(path), path + ".copy.parquet", rows_per_group=8192)
+        return [open_log(path + ".copy.parquet").row_count, 0.0]
+    return [len(collect(open_log(path))), 0.0]
 
 for job in jobs:
     run(job, small)
@@ -61,6 +61,7 @@ print(json.dumps(found))
 # one thread; and an allocator that gives large blocks back at once, so that it is not its habits that are measured
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "131072",
+    "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
 }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from manyarms import policies
+import manyarms as ma
 from manyarms.errors import InvalidInput
 from manyarms.policies import (
     FixedPolicy,
@@ -146,7 +146,7 @@ def test_saved_policies_are_the_same(rng, tmp_path):
     X, ids = rng.standard_normal((20, D)), np.tile(np.arange(6), (20, 1))
     for number, (policy, _) in enumerate(made(6, rng).values()):
         policy.save(tmp_path / str(number))
-        again = policies.load(tmp_path / str(number))
+        again = ma.load(tmp_path / str(number))
         assert type(again) is type(policy)
         assert repr(again) == repr(policy)
         np.testing.assert_array_equal(again.probabilities_of_many(X, ids), policy.probabilities_of_many(X, ids))
@@ -157,7 +157,7 @@ def test_a_support_within_a_support_is_saved_whole(rng, tmp_path):
     inner = SupportSoftmaxPolicy(beta, TopSoftmaxPolicy(beta, 4), encoder=Projection(np.eye(D)))
     outer = SupportSoftmaxPolicy(-beta, inner, 2.0)
     outer.save(tmp_path / "outer")
-    again = policies.load(tmp_path / "outer")
+    again = ma.load(tmp_path / "outer")
     X, ids = rng.standard_normal((9, D)), np.tile(np.arange(6), (9, 1))
     np.testing.assert_array_equal(again.probabilities_of_many(X, ids), outer.probabilities_of_many(X, ids))
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import stats
 
-from manyarms import policies
+import manyarms as ma
 from manyarms._base.top_k import top_k
 from manyarms.errors import InvalidInput, StorageError, UnknownAction
 from manyarms.policies import (
@@ -175,17 +175,17 @@ def test_saved_policies_are_the_same(rng, tmp_path):
                 policy.save(folder)
             continue
         policy.save(folder)
-        again = policies.load(folder)
+        again = ma.load(folder)
         assert type(again) is type(policy)
         np.testing.assert_array_equal(again.probabilities_of_many(X, ids), policy.probabilities_of_many(X, ids))
     from manyarms._base import storage
 
     storage.save(tmp_path / "other", "policy", {"type": "of tomorrow"}, {})
     with pytest.raises(StorageError, match="of tomorrow"):
-        policies.load(tmp_path / "other")
+        ma.load(tmp_path / "other")
     storage.save(tmp_path / "hollow", "policy", {"type": "softmax"}, {})
-    with pytest.raises(StorageError, match="missing"):
-        policies.load(tmp_path / "hollow")
+    with pytest.raises(StorageError, match="incomplete"):
+        ma.load(tmp_path / "hollow")
 
 
 def test_single_precision_is_kept_and_close(rng):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 from scipy.special import log_ndtr, ndtr
 
-from manyarms import policies
+import manyarms as ma
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.policies import EpsilonMixture, GaussianPolicy, Layers, MixedLogitPolicy, Policy, Projection, gaussian_kl
 from manyarms.policies import mixed_logit as mixed_logit_module
@@ -314,7 +314,7 @@ def test_saved_policies_are_the_same(rng, tmp_path):
     mixture = EpsilonMixture(GaussianPolicy(rng.standard_normal((6, D)), 0.3), 0.1)
     for number, policy in enumerate([*made(6, rng).values(), mixture]):
         policy.save(tmp_path / str(number))
-        again = policies.load(tmp_path / str(number))
+        again = ma.load(tmp_path / str(number))
         assert type(again) is type(policy)
         assert repr(again) == repr(policy)
         np.testing.assert_array_equal(again.probabilities_of_many(X, ids), policy.probabilities_of_many(X, ids))

@@ -320,13 +320,13 @@ def test_an_agent_decides_and_learns_with_it(trained: Pretrained) -> None:
 
 def test_saved_and_loaded_it_is_the_same(trained: Pretrained, tmp_path: Path) -> None:
     trained.save(tmp_path / "prior")
-    again = Pretrained.load(tmp_path / "prior")
+    again = ma.load(tmp_path / "prior")
     np.testing.assert_array_equal(again.sample(50, 1), trained.sample(50, 1))
     np.testing.assert_array_equal(again.history.held_out, trained.history.held_out)
     assert (again.rows, again.seconds, again.first_covariance) == (2000, trained.seconds, None)
     assert repr(again) == repr(trained)
     with pytest.raises(StorageError, match="no such folder"):
-        Pretrained.load(tmp_path / "nothing")
+        ma.load(tmp_path / "nothing")
 
 
 def test_loading_and_deciding_need_no_torch(trained: Pretrained, tmp_path: Path) -> None:
@@ -334,7 +334,7 @@ def test_loading_and_deciding_need_no_torch(trained: Pretrained, tmp_path: Path)
     code = (
         "import sys; sys.modules['torch'] = None\n"
         "import manyarms as ma\n"
-        f"prior = ma.Pretrained.load({str(tmp_path)!r}).prior(10)\n"
+        f"prior = ma.load({str(tmp_path)!r}).prior(10)\n"
         "agent = ma.dTS(prior, seed=0); agent.observe([0.1, 0.2], agent.decide([0.1, 0.2]), 1.0)\n"
         "try:\n    ma.pretrain([[1.0, 2.0], [3.0, 4.0]])\n"
         "except ma.MissingExtra as error:\n    print(error)\n"

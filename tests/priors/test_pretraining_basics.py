@@ -56,7 +56,7 @@ def test_training_is_deterministic_and_learns(rows: np.ndarray, trained: ma.Pret
 
 def test_saving_keeps_every_link(trained: ma.Pretrained, tmp_path: Path) -> None:
     trained.save(tmp_path)
-    again = ma.Pretrained.load(tmp_path)
+    again = ma.load(tmp_path)
     psi = np.random.default_rng(0).standard_normal((9, 2))
     for one, other in zip(trained.links, again.links, strict=True):
         np.testing.assert_array_equal(one(psi), other(psi))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from manyarms import policies
+import manyarms as ma
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.policies import SegmentSoftmaxPolicy, SoftmaxPolicy, TopSoftmaxPolicy, UniformPolicy
 from manyarms.worlds.catalogue import CatalogueWorld
@@ -147,7 +147,7 @@ def test_segments_play_their_lists(rng: np.random.Generator, tmp_path: Path) -> 
     mass = np.exp(np.einsum("nd,nkd->nk", X, beta[ids]) / 0.5)
     np.testing.assert_allclose(chances, mass / mass.sum(axis=1, keepdims=True))
     policy.save(tmp_path / "policy")
-    again = policies.load(tmp_path / "policy")
+    again = ma.load(tmp_path / "policy")
     assert isinstance(again, SegmentSoftmaxPolicy)
     np.testing.assert_array_equal(again.support(X)[1], chances)
 

@@ -21,26 +21,30 @@ DRAWN = 1 << 20  # bootstrap counts held at a time
 
 
 class RunningMoments:
-    """Counts, means and centred second moments of C columns, chunk by chunk.
+    """Counts, means, centred second moments and ranges of numbers, entry by entry, chunk by chunk.
 
     With n, m and S the count, mean and sum of squared deviations so far, and n', m', S' those of a chunk,
 
         m <- m + (m' - m) n' / (n + n'),    S <- S + S' + (m' - m)^2 n n' / (n + n')
 
-    (Chan, Golub and LeVeque, 1983): sums about the mean, never differences of large sums. covariance: S is the matrix of all
-    products of two columns, and not of their squares alone.
+    (Chan, Golub and LeVeque, 1983): sums about the mean, never differences of large sums. covariance: of C columns, S is the
+    matrix of all products of two columns, and not of their squares alone.
     """
 
-    def __init__(self, columns: int, *, covariance: bool = False) -> None:
-        self.count: Array = np.zeros(columns)
-        self.mean: Array = np.zeros(columns)
-        self.scatter: Array = np.zeros((columns, columns) if covariance else columns)
+    def __init__(self, shape: int | tuple[int, ...] = (), *, covariance: bool = False) -> None:
+        self.count: Array = np.zeros(shape)
+        self.mean: Array = np.zeros(shape)
+        self.scatter: Array = np.zeros((shape, shape) if covariance and isinstance(shape, int) else shape)
+        self.least: Array = np.full(shape, np.inf)
+        self.largest: Array = np.full(shape, -np.inf)
         self._covariance = covariance
 
     def add(self, values: Array, missing: Bools | None = None) -> None:
-        """Add rows (n, C); entries that are `missing` (n, C) count in no column (not with covariances)."""
+        """Add rows (n, *shape); entries that are `missing`, of the same shape, do not count (not with covariances)."""
+        if not len(values):
+            return
         if missing is None:
-            count = np.full(values.shape[1], float(len(values)))
+            count = np.full(values.shape[1:], float(len(values)))
             mean = values.mean(axis=0)
             centred = values - mean
         else:
@@ -50,16 +54,24 @@ class RunningMoments:
         gap, total = mean - self.mean, np.maximum(self.count + count, 1)
         between = self.count * count / total
         if self._covariance:
-            self.scatter += centred.T @ centred + np.outer(gap, gap) * between
+            self.scatter = self.scatter + centred.T @ centred + np.outer(gap, gap) * between
         else:
-            self.scatter += (centred**2).sum(axis=0) + gap**2 * between
+            self.scatter = self.scatter + (centred**2).sum(axis=0) + gap**2 * between
         self.mean = self.mean + gap * (count / total)
         self.count = self.count + count
+        there: Bools | bool = True if missing is None else ~missing
+        self.least = np.minimum(self.least, np.min(values, axis=0, where=there, initial=np.inf))
+        self.largest = np.maximum(self.largest, np.max(values, axis=0, where=there, initial=-np.inf))
 
     @property
     def variance(self) -> Array:
-        """The sample variances (C,), or the sample covariances (C, C)."""
+        """The sample variances, or the sample covariances (C, C)."""
         return self.scatter / np.maximum(1, self.count - 1)
+
+    @property
+    def deviation(self) -> Array:
+        """The standard deviation, with the count in the denominator; 0 where nothing was counted."""
+        return np.asarray(np.sqrt(self.scatter / np.maximum(self.count, 1)))
 
 
 @dataclass(frozen=True)

@@ -1,28 +1,36 @@
-"""The one way to save anything: a folder with a versioned JSON manifest and the arrays beside it.
+"""Saving and loading: a folder with a versioned JSON manifest and the arrays beside it.
 
     folder/manifest.json               format, version, kind, the caller's spec, and what the arrays must look like
     folder/arrays-<checksum>.npz       plain numeric arrays, uncompressed; nothing in it can run code when read
 
 The manifest names the arrays file, and the arrays file is named after its content. So a save first puts the new
 arrays beside the old ones and then replaces the manifest in one step: whoever reads, and whatever breaks, finds the
-old save or the new one whole. One writer at a time per folder; any number of readers.
+old save or the new one complete. One writer at a time per folder; any number of readers.
+
+`load` gives back the object itself, whatever it is: the manifest's kind names its loader, and only registered loaders are
+called. A class that can be saved registers one:
+
+    @LOADERS.register("actions")
+    def _restore(spec: dict[str, JSON], arrays: dict[str, AnyArray]) -> Actions: ...
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import json
 import math
-import os
 import re
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar, overload
 
 import numpy as np
 
+from manyarms._base import files
+from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray
 from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput, StorageError
@@ -30,8 +38,22 @@ from manyarms.errors import InvalidInput, StorageError
 JSON = Any  # None, bool, int, finite float, str, and lists and string-keyed dictionaries of these; checked by `save`
 
 FORMAT = "manyarms"
-VERSION = 1
+VERSION = 2
 MANIFEST = "manifest.json"
+
+Loader = Callable[[dict[str, JSON], dict[str, AnyArray]], object]
+LOADERS: Registry[Loader] = Registry("kind of saved object", group="manyarms.loaders")
+"""What makes an object of a spec and arrays again, by the kind that its manifest states."""
+
+# the modules that register the library's own loaders, imported when a folder of that kind is met
+_MODULES = {
+    "actions": "manyarms.logs.actions",
+    "agent": "manyarms.agents.agent",
+    "context-encoder": "manyarms.logs.encoding",
+    "policy": "manyarms.policies.base",
+    "pretrained-diffusion": "manyarms.priors.pretraining",
+}
+Saved = TypeVar("Saved")
 
 _ARRAYS_FILE = re.compile(r"arrays-[0-9a-f]{16}\.npz")
 _OURS = re.compile(r"arrays-[0-9a-f]{16}\.npz|\.(manifest\.json|arrays\.npz)\.[0-9a-f]{16}\.tmp")
@@ -54,11 +76,11 @@ def save(folder: Path | str, kind: str, spec: Mapping[str, JSON], arrays: Mappin
     try:
         if not folder.is_dir():
             folder.mkdir(parents=True, exist_ok=True)
-            _flush_folder(folder.parent)
-        temporary = _write_temporary(folder, "arrays.npz", lambda stream: _write_npz(stream, checked))
+            files.flush_folder(folder.parent)
+        temporary = files.write_temporary(folder, "arrays.npz", lambda stream: _write_npz(stream, checked))
         digest = _checksum(temporary)
         arrays_file = f"arrays-{digest[:16]}.npz"
-        _rename(temporary, folder / arrays_file)
+        files.rename(temporary, folder / arrays_file)
         manifest = {
             "format": FORMAT,
             "version": VERSION,
@@ -72,79 +94,62 @@ def save(folder: Path | str, kind: str, spec: Mapping[str, JSON], arrays: Mappin
             },
         }
         manifest["sha256"] = _manifest_checksum(manifest)
-        write_text_atomically(folder / MANIFEST, json.dumps(manifest, indent=1, allow_nan=False) + "\n")
+        files.write_text_atomically(folder / MANIFEST, json.dumps(manifest, indent=1, allow_nan=False) + "\n")
     except OSError as error:
         raise StorageError(f"{folder}: cannot be written: {error}") from error
     _remove_leftovers(folder, keep=arrays_file)
 
 
-def load(folder: Path | str, kind: str) -> tuple[dict[str, JSON], dict[str, AnyArray]]:
-    """The spec and the arrays of what was saved in `folder` as `kind`; refused unless whole and unchanged."""
+@overload
+def load(folder: Path | str) -> Any: ...
+
+
+@overload
+def load(folder: Path | str, expected: type[Saved]) -> Saved: ...
+
+
+def load(folder: Path | str, expected: type[Any] | None = None) -> Any:
+    """Whatever was saved in a folder by its `save` method: an agent, a policy, a context encoder, a prior, ...
+
+    expected: the class that it must be of; anything else is refused. Folders of another format version are refused too.
+    """
     folder = Path(folder)
-    manifest = _read_manifest(folder)
+    kind = str(_manifest_of(folder).get("kind"))
+    if kind in _MODULES:
+        importlib.import_module(_MODULES[kind])
+    try:
+        loader = LOADERS[kind]
+    except InvalidInput as error:
+        raise StorageError(f"{folder}: nothing here can load what it holds: {error}") from error
+    spec, arrays = read(folder, kind)
+    try:
+        found = loader(spec, arrays)
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        if isinstance(error, StorageError):
+            raise StorageError(f"{folder}: {error}") from error
+        raise StorageError(f"{folder}: the saved {kind} is incomplete or inconsistent ({error!r})") from error
+    if expected is not None and not isinstance(found, expected):
+        raise StorageError(f"{folder}: holds a {type(found).__name__}, expected {expected.__name__}")
+    return found
+
+
+def read(folder: Path | str, kind: str) -> tuple[dict[str, JSON], dict[str, AnyArray]]:
+    """The spec and the arrays of what was saved in `folder` as `kind`; refused unless complete and unchanged."""
+    folder = Path(folder)
+    manifest = _manifest_of(folder)
     while True:
-        _check_manifest(folder / MANIFEST, manifest, kind)
+        _check_kind(folder / MANIFEST, manifest, kind)
         try:
             return manifest["spec"], _read_arrays(folder / manifest["arrays"]["file"], manifest["arrays"])
         except FileNotFoundError as error:
             # somebody may have saved anew since the manifest was read; only an unchanged manifest proves a loss
-            earlier, manifest = manifest, _read_manifest(folder)
+            earlier, manifest = manifest, _manifest_of(folder)
             if manifest == earlier:
                 name = manifest["arrays"]["file"]
                 raise StorageError(f"{folder / name}: missing, although {MANIFEST} names it") from error
 
 
-def write_text_atomically(path: Path | str, text: str) -> None:
-    """Write `text` as UTF-8 to `path`; see `write_bytes_atomically`."""
-    write_bytes_atomically(path, text.encode("utf-8"))
-
-
-def write_bytes_atomically(path: Path | str, data: bytes) -> None:
-    """Write `data` to `path` such that a reader, or a crash, never meets half of it; makes missing parent folders."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-
-    def write(stream: BinaryIO) -> None:
-        stream.write(data)
-
-    _rename(_write_temporary(path.parent, path.name, write), path)
-
-
 # ---- writing
-
-
-def _write_temporary(folder: Path, name: str, write: Callable[[BinaryIO], None]) -> Path:
-    """A new file in `folder` (the same file system as its final name), its content on the disk before we return."""
-    path = folder / f".{name}.{os.urandom(8).hex()}.tmp"
-    try:
-        with path.open("xb") as stream:
-            write(stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
-    return path
-
-
-def _rename(temporary: Path, target: Path) -> None:
-    try:
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    _flush_folder(target.parent)
-
-
-def _flush_folder(folder: Path) -> None:
-    """Make a rename durable: the name lives in the folder, not in the file."""
-    if os.name == "nt":  # there a folder cannot be opened, and a rename needs no flush
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _write_npz(stream: BinaryIO, arrays: Mapping[str, AnyArray]) -> None:
@@ -204,7 +209,8 @@ def _library_version() -> str:
 # ---- reading
 
 
-def _read_manifest(folder: Path) -> dict[str, Any]:
+def _manifest_of(folder: Path) -> dict[str, Any]:
+    """The manifest, of our format and version, and undamaged: version first, since another one may have another layout."""
     path = folder / MANIFEST
     if not folder.is_dir():
         raise StorageError(f"{folder}: no such folder")
@@ -218,21 +224,23 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         raise StorageError(f"{path}: not valid JSON: {error}") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise StorageError(f'{path}: not written by manyarms (no "format": "{FORMAT}")')
+    version = manifest.get("version")
+    if type(version) is not int or version != VERSION:
+        raise StorageError(
+            f"{path}: written in format version {describe(version)}, which this release does not read: it reads version "
+            f"{VERSION}. Save it again with this release, or load it with the release that wrote it"
+        )
+    if manifest.get("sha256") != _manifest_checksum(manifest):
+        raise StorageError(f"{path}: damaged or edited: its checksum does not match")
     return manifest
 
 
-def _check_manifest(path: Path, manifest: dict[str, Any], kind: str) -> None:
-    """Version first, since a later one may have another layout; then damage; then whether it is what was asked for."""
-    version = manifest.get("version")
-    if type(version) is not int or version != VERSION:
-        newer = " (written by a newer release?)" if type(version) is int and version > VERSION else ""
-        raise StorageError(f"{path}: unknown version {describe(version)}{newer}; this release reads {VERSION}")
-    if manifest.get("sha256") != _manifest_checksum(manifest):
-        raise StorageError(f"{path}: damaged or edited: its checksum does not match")
+def _check_kind(path: Path, manifest: dict[str, Any], kind: str) -> None:
+    """Whether a manifest is what was asked for, with everything in it."""
     if manifest.get("kind") != kind:
         raise StorageError(f"{path}: holds {describe(manifest.get('kind'))}, expected {kind!r}")
     arrays = manifest.get("arrays")
-    whole = (
+    complete = (
         isinstance(manifest.get("spec"), dict)
         and isinstance(arrays, dict)
         and isinstance(arrays.get("names"), dict)
@@ -240,7 +248,7 @@ def _check_manifest(path: Path, manifest: dict[str, Any], kind: str) -> None:
         and isinstance(arrays.get("file"), str)
         and _ARRAYS_FILE.fullmatch(arrays["file"]) is not None  # a name in this folder, never a path out of it
     )
-    if not whole:
+    if not complete:
         raise StorageError(f'{path}: incomplete: "spec" or "arrays" is missing or malformed')
 
 
@@ -280,6 +288,38 @@ def _read_npz(stream: BinaryIO) -> dict[str, AnyArray]:
     return arrays
 
 
+# ---- random generators
+
+_BIT_GENERATORS = {
+    kind.__name__: kind
+    for kind in (np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64)
+}
+
+
+def generator_state(rng: np.random.Generator) -> dict[str, JSON]:
+    """The state of a random generator as a spec can hold it."""
+
+    def plain(value: object) -> JSON:
+        if isinstance(value, Mapping):
+            return {name: plain(part) for name, part in value.items()}
+        return value.tolist() if isinstance(value, np.ndarray) else value
+
+    state: dict[str, JSON] = plain(rng.bit_generator.state)
+    return state
+
+
+def restore_generator(state: Mapping[str, JSON]) -> np.random.Generator:
+    """The generator that `generator_state` came from; one of NumPy's own kinds, whatever the spec says."""
+    kind = _BIT_GENERATORS.get(str(state["bit_generator"]))
+    if kind is None:
+        raise StorageError(
+            f"unknown bit generator {describe(state['bit_generator'])}, not {', '.join(_BIT_GENERATORS)}"
+        )
+    generator = np.random.Generator(kind())
+    generator.bit_generator.state = dict(state)
+    return generator
+
+
 # ---- what both sides agree on
 
 
@@ -298,4 +338,6 @@ def _manifest_checksum(manifest: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-__all__ = ["JSON", "load", "save", "write_bytes_atomically", "write_text_atomically"]
+__all__ = [
+    "JSON", "LOADERS", "MANIFEST", "VERSION", "generator_state", "load", "read", "restore_generator", "save",
+]  # fmt: skip

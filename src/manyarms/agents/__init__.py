@@ -1,6 +1,6 @@
 """Agents: a belief, a decision rule and a stream of random numbers; named combinations of the three."""
 
-from manyarms.agents.agent import Agent, load
+from manyarms.agents.agent import Agent
 from manyarms.agents.decisions import UCB, Decision, EpsilonGreedy, Greedy, Pessimistic, Propensity, Thompson, Uniform
 from manyarms.agents.named import (
     GLMTS,
@@ -38,6 +38,5 @@ __all__ = [
     "UniformAgent",
     "dTS",
     "jointTS",
-    "load",
     "meTS",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
@@ -11,10 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import storage, validate
-from manyarms._base.typing import Array, Ints
-from manyarms.agents.decisions import Decision, Propensity, restore_decision
+from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms.agents.decisions import Decision, Greedy, Propensity, restore_decision
 from manyarms.beliefs import Belief, restore_belief
-from manyarms.errors import InvalidInput, StorageError
+from manyarms.errors import InvalidInput
+from manyarms.logs.data import LogSource
+from manyarms.logs.schema import Schema
+from manyarms.policies import DeterministicPolicy, EpsilonMixture, Policy, UniformPolicy
 
 Seed = int | np.random.Generator | None
 
@@ -172,35 +174,42 @@ class Agent:
         """An independent agent in the same state, random numbers included."""
         return copy.deepcopy(self)
 
-    def save(self, folder: str | Path) -> None:
-        """Write the whole agent to a folder; the next decision after loading is the same to the last bit."""
-        spec: dict[str, storage.JSON] = {
+    def save(self, folder: str | Path, log: LogSource | None = None) -> None:
+        """Write the whole agent to a folder; the next decision after `manyarms.load(folder)` is the same to the last bit.
+
+        log: the log that it learned from, whose encoder and action ids are then saved beside it (see `manyarms.logs.Schema`).
+        """
+        spec = {
             "name": self.name,
             "belief": self.belief.spec(),
             "decision": {"kind": self.decision.kind, **self.decision.options()},
-            "generator": _plain(self.rng.bit_generator.state),
+            "generator": storage.generator_state(self.rng),
         }
-        storage.save(folder, "agent", spec, self.belief.arrays())
+        storage.save(folder, "agent", cast("dict[str, storage.JSON]", spec), self.belief.arrays())
+        if log is not None:
+            Schema.of(log).save(folder)
+
+    def as_policy(self) -> Policy:
+        """The agent as a policy with known probabilities, its belief held fixed; refused where its decision draws from it."""
+        catalogue = self.belief.catalogue
+        complete = catalogue.alive == catalogue.size
+        kind, options = self.decision.kind, self.decision.options()
+        if not self.decision.draws:
+            return DeterministicPolicy(lambda X: self.decide(X), catalogue.size)
+        if kind == "uniform" and complete:
+            return UniformPolicy(catalogue.size)
+        if kind == "epsilon-greedy" and complete:
+            greedy = Agent(self.belief, Greedy(), 0, self.name)
+            chosen = DeterministicPolicy(lambda X: greedy.decide(X), catalogue.size)
+            return EpsilonMixture(chosen, float(str(options["epsilon"])))
+        came = f"an agent that decides by {kind}" + ("" if complete else " and has retired actions")
+        raise InvalidInput(
+            "policy", came, "a policy, or an agent that decides greedily, pessimistically, by an index or epsilon-greedily: "
+            "only then are its probabilities known",
+        )  # fmt: skip
 
 
-def _plain(state: object) -> storage.JSON:
-    """A bit generator's state with lists in place of arrays."""
-    if isinstance(state, Mapping):
-        return {name: _plain(value) for name, value in state.items()}
-    return state.tolist() if isinstance(state, np.ndarray) else state
-
-
-def load(folder: str | Path) -> Agent:
-    """The agent that was saved in a folder."""
-    spec, arrays = storage.load(folder, "agent")
-    try:
-        state = spec["generator"]
-        generator = np.random.Generator(getattr(np.random, str(state["bit_generator"]))())
-        generator.bit_generator.state = state
-        belief, decision = restore_belief(spec["belief"], arrays), restore_decision(spec["decision"])
-        return Agent(belief, decision, generator, str(spec["name"]))
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-        raise StorageError(f"{folder}: the saved agent is incomplete or inconsistent ({error!r})") from error
-
-
-__all__ = ["Agent", "Seed", "load"]
+@storage.LOADERS.register("agent")
+def _restore(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Agent:
+    belief, decision = restore_belief(spec["belief"], arrays), restore_decision(spec["decision"])
+    return Agent(belief, decision, storage.restore_generator(spec["generator"]), str(spec["name"]))

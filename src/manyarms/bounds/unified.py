@@ -107,7 +107,7 @@ class Unified(Bound):
         return replace(self, lam=fixed_lambda(self.lam) * math.sqrt(before / after))
 
 
-@BOUNDS.register("es", "unified")
+@BOUNDS.register("es", "unified", "es-bound")
 class ExponentialSmoothingBound(Unified):
     """`Unified`, by default over a grid of exponential smoothings pi / pi0^alpha."""
 

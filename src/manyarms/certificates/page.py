@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 
 from manyarms._base import html as report
-from manyarms._base.storage import write_text_atomically
+from manyarms._base.files import write_text_atomically
 from manyarms.certificates import text
 from manyarms.certificates.certificate import Certificate, Improvement
 from manyarms.certificates.pictures import waterfall

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 import numpy as np
 import numpy.typing as npt
 
+from manyarms._base.storage import load
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.agents.agent import Agent, load
+from manyarms.agents.agent import Agent
 from manyarms.checks.base import CheckFailed, require
 from manyarms.errors import InvalidInput
 

@@ -8,9 +8,10 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import chdtrc
 
+from manyarms._base.storage import load
 from manyarms._base.typing import Array
 from manyarms.checks.base import require, require_close
-from manyarms.policies import StreamedPolicy, load
+from manyarms.policies import StreamedPolicy
 
 MakePolicy = Callable[[], StreamedPolicy]
 CONTEXTS = 5

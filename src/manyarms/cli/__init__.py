@@ -1,1 +1,7 @@
-"""The command line."""
+"""The command line: one file a command, found by `manyarms.cli.commands`.
+
+app.py          the program: its help, its version, how it ends on an error
+commands.py     the registry of commands; options.py: what commands have in common
+demo/, reproduce.py, inspect.py, evaluate.py, learn.py, certify.py, version.py
+_*.py           what a command needs beside its options, imported when it runs
+"""

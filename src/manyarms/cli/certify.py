@@ -1,23 +1,40 @@
-"""The command that certifies: `manyarms certify`. `register` adds it to the command line."""
+"""`manyarms certify POLICY LOG`: is a policy safe to ship?"""
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from manyarms.cli.options import Action, Context, DropMissing, Group, Log, Propensity, Reward, columns_of
+from manyarms import certificates
+from manyarms._base.files import write_text_atomically
+from manyarms.certificates import PolicyPrior, page, text
+from manyarms.cli.commands import COMMANDS
+from manyarms.cli.options import (
+    Action,
+    Context,
+    DropMissing,
+    Group,
+    Log,
+    Propensity,
+    Reward,
+    SavedPolicy,
+    bound_names,
+    columns_of,
+    listed,
+    say,
+)
+from manyarms.errors import InvalidInput
+from manyarms.logs import LoggedData, LogSource, collect
+from manyarms.policies import Policy
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command of this module."""
-    app.command()(certify)
-
-
+@COMMANDS.register("certify")
 def certify(
-    policy: Annotated[Path, typer.Argument(help="A folder with a saved policy.")],
+    policy: Annotated[Path, typer.Argument(metavar="POLICY", help="A folder with a saved policy.")],
     log: Log,
     delta: Annotated[float, typer.Option(help="The certificate may be wrong with this probability.")] = 0.05,
     prior: Annotated[
@@ -39,8 +56,7 @@ def certify(
     bound: Annotated[
         str | None,
         typer.Option(
-            help="Names with commas between: es, ips, clip, ix, harmonic, any-lambda, any-alpha, london, sakhi-1, sakhi-2, ls, "
-            "ix-tail, bernstein. Decide before you look.",
+            help=f"Names with commas between: {', '.join(bound_names())}. Decide before you look.",
             show_default="es,ls; ls where --logging is unknown",
         ),
     ] = None,
@@ -73,17 +89,33 @@ def certify(
     [bold]Which form[/bold]: without --prior the policy must not have been learned from LOG. With --prior it may have been,
     and must be a Gaussian or a mixed-logit policy; the further it went from the prior, the more the certificate costs.
     """
-    from manyarms.cli import certification as command
-
-    names = None if bound is None else [name.strip() for name in bound.split(",") if name.strip()]
-    made, gain, page = command.run(
-        policy, log, out=out, delta=delta, prior=prior, prior_log=prior_log, logging=logging, bound=names,
-        largest_reward=high, two_sided=not lower_only, independent=independent,
-        columns=columns_of(action, reward, propensity, context, group), drop_missing=drop_missing,
+    if prior is None and prior_log is not None:
+        raise InvalidInput("--prior-log", str(prior_log), "--prior beside it, the policy that was learned from it")
+    columns = columns_of(action, reward, propensity, context, group)
+    saved = SavedPolicy.load(policy)
+    source: LogSource = saved.open_log(log, columns, drop_missing=drop_missing)
+    if logging is not None:
+        source = _logged_by(SavedPolicy.load(logging).policy, source)
+    around = None
+    if prior is not None:
+        # read with the policy's own schema: rows are compared by their contexts
+        learned_from = None if prior_log is None else saved.open_log(prior_log, columns, drop_missing=drop_missing)
+        around = PolicyPrior.of(SavedPolicy.load(prior).policy, learned_from)
+    made, gain = certificates.certify_with_improvement(
+        saved.policy, source, prior=around, delta=delta, bound=listed(bound), largest_reward=high,
+        two_sided=not lower_only, independent=independent,
     )  # fmt: skip
-    console = Console()
-    for text in (str(made), "", str(gain), f"report: {page}"):
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
+    write_text_atomically(out / "certificate.json", json.dumps(text.as_data(made, gain), indent=1) + "\n")
+    report = page.write(made, gain, out / "report.html", policy.name or str(policy))
+    say(str(made), "", str(gain), f"report: {report}")
 
 
-__all__ = ["certify", "register"]
+def _logged_by(logger: Policy, source: LogSource) -> LoggedData:
+    """The log in memory, with the policy that wrote it."""
+    if logger.action_count != source.action_count:
+        came = f"a policy over {logger.action_count} actions"
+        raise InvalidInput("--logging", came, f"one over the log's {source.action_count}")
+    return replace(collect(source), logging=logger)
+
+
+__all__ = ["certify"]

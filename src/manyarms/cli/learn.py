@@ -1,30 +1,37 @@
-"""The command that learns: `manyarms learn`. `register` adds it to the command line."""
+"""`manyarms learn LOG`: a policy learned from a log, and a report."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich.console import Console
 
-from manyarms.cli.options import Action, Context, DropMissing, Group, Log, Propensity, Reward, columns_of
+from manyarms.cli._learn_inputs import Inputs
+from manyarms.cli._learn_setup import POTEC, Choices, Pessimism, pessimism_lines
+from manyarms.cli.commands import COMMANDS
+from manyarms.cli.options import (
+    Action,
+    Context,
+    DropMissing,
+    Group,
+    Log,
+    Propensity,
+    Reward,
+    columns_of,
+    objective_lines,
+    say,
+)
 from manyarms.errors import InvalidInput
-from manyarms.estimators import summaries
+from manyarms.logs import read_embeddings
+
+if TYPE_CHECKING:
+    from manyarms.learning.settings import Precision, Towards
 
 USUAL = "clpi"
-POTEC = "offcem on a policy in two stages: a cluster, then its best action by the reward model"
-PESSIMISM = {
-    "es-bound": "exponential smoothing, alpha and lambda adapted while learning; needs --logging",
-    "london": "London and Sandler's bound for clipped weights",
-    "sakhi1": "Sakhi et al.'s first bound, for clipped weights",
-    "sakhi2": "their second, with a variance; needs --logging",
-    "ls": "logarithmic smoothing; needs propensities only, as london and sakhi1",
-    "heuristic": "exponential smoothing less distance, variance and bias, no bound; needs --logging",
-}
-"""By what a policy can be learned with a certificate."""
-
-EXPLAINED = """Learn a policy from a log, for catalogues of up to millions of actions.
+POTEC_LINE = "offcem on a policy in two stages: a cluster, then its best action by the reward model"
+HELP = """Learn a policy from a log, for catalogues of up to millions of actions.
 
 Shows objective, validation reward, rows a second and the time left. Writes to the folder OUT the policy (plain arrays; it decides
 without PyTorch), learning.json and [bold]report.html[/bold]. Needs the extra torch.
@@ -57,17 +64,6 @@ whether it is shown to beat the policy that wrote the log. The prior must not de
 [bold]Next[/bold]: manyarms evaluate OUT ANOTHER-LOG; docs/learning.md says which objective when, docs/safe-to-ship.md which
 bound. manyarms certify OUT ANOTHER-LOG, or OUT LOG --prior OUT/prior after --pessimism.
 """
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command of this module."""
-    objectives = summaries(learnable=True) | {"potec": POTEC}
-    width = max(map(len, objectives))
-    lines = [f"  {name:{width}}  {line}" for name, line in objectives.items()]
-    bounds = [f"  {name:{width}}  {line}" for name, line in PESSIMISM.items()]
-    # rich keeps line ends inside a paragraph, which then breaks twice
-    paragraphs = [text.replace("\n", " ") for text in EXPLAINED.strip().split("\n\n")]
-    app.command(help="\n\n".join(paragraphs).format(objectives="\n\n".join(lines), bounds="\n\n".join(bounds)))(learn)
 
 
 def learn(
@@ -149,7 +145,7 @@ def learn(
     patience: Annotated[
         int | None,
         typer.Option(
-            help="Stop after so many epochs without a better validation, and keep the best. Half of the held-out rows "
+            help="Stop after this many epochs without a better validation, and keep the best. Half of the held-out rows "
             "decide, the others are for the closing estimate.",
             show_default="never",
         ),
@@ -162,8 +158,8 @@ def learn(
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of the split, the order of rows, and random draws.")] = 0,
 ) -> None:
-    from manyarms.cli import learning as learning_command
-    from manyarms.cli.learning import page
+    from manyarms.cli import _learn_run
+    from manyarms.learning import TrainingSettings
 
     given = {
         "tau": tau, "alpha": alpha, "beta": beta, "gamma": gamma, "smoothing": smoothing, "negatives": negatives,
@@ -174,29 +170,30 @@ def learn(
         _only_with_pessimism(prior, prior_log, independent)
     else:
         _not_with_pessimism(objective, parametrisation, support, model, towards)
-        careful = learning_command.Pessimism(pessimism, delta, family, parameters, independent)
-    choices = learning_command.Choices(
+        careful = Pessimism(pessimism, delta, family, parameters, independent)
+    choices = Choices(
         objective or USUAL, {} if careful is not None else parameters, parametrisation, support, clusters, neighbours,
         model, seed,
     )  # fmt: skip
-    inputs = learning_command.Inputs(
+    inputs = Inputs(
         log, columns_of(action, reward, propensity, context, group), drop_missing,
-        None if actions is None else learning_command.read_embeddings(actions), logging, prior, prior_log,
+        None if actions is None else read_embeddings(actions, "--actions"), logging, prior, prior_log,
     )  # fmt: skip
-    outcome = learning_command.run(
-        inputs, out, choices, pessimism=careful, validation=validation, device=device, checkpoint_seconds=checkpoint_seconds,
-        keep_checkpoint=keep_checkpoint, console=Console(stderr=True), epochs=epochs, batch=batch,
-        learning_rate=learning_rate, schedule=schedule, optimiser=optimiser, l2=l2, towards=towards, patience=patience,
-        precision=precision,
+    settings = TrainingSettings(
+        epochs=epochs, batch=batch, learning_rate=learning_rate, schedule=schedule, optimiser=optimiser, l2=l2,
+        towards=cast("Towards", towards), precision=cast("Precision", precision), patience=patience, seed=seed,
+    )  # fmt: skip
+    outcome = _learn_run.run(
+        inputs, out, choices, settings, pessimism=careful, validation=validation, device=device,
+        checkpoint_seconds=checkpoint_seconds, keep_checkpoint=keep_checkpoint, console=Console(stderr=True),
     )  # fmt: skip
     console = Console()
-    console.print(page.table(outcome))
-    if (told := page.certificate_text(outcome)) is not None:
-        console.print(f"\n{told}\n", markup=False, highlight=False, soft_wrap=True)
-    for text in page.warnings(outcome):
+    console.print(_learn_run.table(outcome))
+    if (told := _learn_run.certificate_text(outcome)) is not None:
+        say(f"\n{told}\n")
+    for text in _learn_run.warnings(outcome):
         console.print(f"beware: {text}", style="yellow", markup=False, highlight=False, soft_wrap=True)
-    console.print(f"policy: {outcome.folder}", markup=False, highlight=False, soft_wrap=True)
-    console.print(f"report: {outcome.page}", markup=False, highlight=False, soft_wrap=True)
+    say(f"policy: {outcome.folder}", f"report: {outcome.page}")
 
 
 def _only_with_pessimism(prior: Path | None, prior_log: Path | None, independent: bool) -> None:
@@ -221,4 +218,19 @@ def _not_with_pessimism(
             )
 
 
-__all__ = ["learn", "register"]
+def _help() -> str:
+    """The help with a line for each objective and each bound there is."""
+    objectives = objective_lines() | {POTEC: POTEC_LINE}
+    width = max(map(len, objectives))
+    bounds = pessimism_lines()
+
+    def lines(named: dict[str, str]) -> str:
+        return "\n\n".join(f"  {name:{width}}  {line}" for name, line in named.items())
+
+    return HELP.format(objectives=lines(objectives), bounds=lines(bounds))
+
+
+learn.__doc__ = _help()
+COMMANDS.register("learn")(learn)
+
+__all__ = ["learn"]

@@ -1,16 +1,80 @@
-"""What the commands on logs have in common: the log itself, and which of its columns is what."""
+"""What commands have in common: options, the names that they offer, and how they read logs and policies."""
 
 from __future__ import annotations
 
+import inspect
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.console import Console
 
-if TYPE_CHECKING:
-    from manyarms.logs import Columns
+from manyarms._base.storage import load
+from manyarms.agents.agent import Agent
+from manyarms.bounds import BOUNDS
+from manyarms.errors import InvalidInput, StorageError
+from manyarms.estimators import OBJECTIVES, summaries
+from manyarms.estimators.base import Estimator
+from manyarms.estimators.naming import parameters_of
+from manyarms.logs import Columns, Schema, open_log
+from manyarms.logs.columns import GUESS
+from manyarms.logs.formats.base import suffixes
+from manyarms.logs.table_log import TableLog
+from manyarms.policies import Policy
+from manyarms.weights import CORRECTIONS
 
-Log = Annotated[Path, typer.Argument(help="A .parquet, .csv, .tsv, .dsjson, .json or .jsonl file; text may be .gz.")]
+# ---- names, each from the registry of its kind
+
+
+def objective_lines() -> dict[str, str]:
+    """The objectives that a policy can be learned by, and what they are in a line."""
+    return summaries(learnable=True)
+
+
+def estimator_names() -> tuple[str, ...]:
+    """The estimators that need no reward model."""
+    return ("snips", *CORRECTIONS)
+
+
+def model_estimator_names() -> tuple[str, ...]:
+    """The estimators that need one."""
+    empty = inspect.Parameter.empty
+    wanted = {name: parameters_of(name) for name, kind in OBJECTIVES.items() if issubclass(kind, Estimator)}
+    return tuple(name for name, known in wanted.items() if [k for k, v in known.items() if v is empty] == ["model"])
+
+
+def bound_names() -> tuple[str, ...]:
+    """The bounds that can certify a policy."""
+    return tuple(name for name, bound in BOUNDS.items() if not bound.of_gain)
+
+
+def listed(names: str | None) -> list[str] | None:
+    """Names with commas between."""
+    return None if names is None else [name.strip() for name in names.split(",") if name.strip()]
+
+
+def one_of(option: str, value: str, allowed: tuple[str, ...]) -> None:
+    """Refuse a value that an option does not have."""
+    if value not in allowed:
+        raise InvalidInput(option, repr(value), "one of " + ", ".join(allowed))
+
+
+# ---- logs
+
+
+def _suffixes() -> str:
+    """What log files may end in; .csv(.gz) for .csv and .csv.gz."""
+    known = set(suffixes())
+    plain = [
+        f"{one}(.gz)" if f"{one}.gz" in known else one
+        for one in suffixes()
+        if one.removesuffix(".gz") not in known - {one}
+    ]
+    return ", ".join(plain)
+
+
+Log = Annotated[Path, typer.Argument(metavar="LOG", help=f"A log file: {_suffixes()}.", show_default=False)]
 Action = Annotated[str | None, typer.Option(help="Column of the action.", show_default="by name")]
 Reward = Annotated[str | None, typer.Option(help="Column of the reward.", show_default="by name")]
 Propensity = Annotated[str | None, typer.Option(help="Column of the propensity.", show_default="by name")]
@@ -34,8 +98,6 @@ def columns_of(
     timestamp: str | None = None,
 ) -> Columns:
     """Columns as they were named; the others are looked for by their usual names."""
-    from manyarms.logs.columns import GUESS, Columns
-
     return Columns(
         context=GUESS if not context else (context[0] if len(context) == 1 else context),
         action=action or GUESS,
@@ -47,4 +109,42 @@ def columns_of(
     )
 
 
-__all__ = ["Action", "Context", "DropMissing", "Group", "Log", "Propensity", "Reward", "columns_of"]
+# ---- saved policies
+
+
+@dataclass(frozen=True)
+class SavedPolicy:
+    """A policy from a folder, with the schema beside it, which turns a table into its contexts and actions."""
+
+    policy: Policy
+    schema: Schema
+
+    @classmethod
+    def load(cls, folder: Path) -> SavedPolicy:
+        """A saved policy, or a saved agent that decides without drawing."""
+        found = load(folder)
+        policy = found.as_policy() if isinstance(found, Agent) else found
+        if not isinstance(policy, Policy):
+            raise StorageError(f"{folder}: holds a {type(policy).__name__}, expected a policy or an agent")
+        return cls(policy, Schema.load(folder))
+
+    def open_log(self, path: Path, columns: Columns, *, drop_missing: bool) -> TableLog:
+        """The rounds in a file as the policy's contexts and actions; the file is read once."""
+        schema = self.schema
+        return open_log(
+            path, columns, action_count=self.policy.action_count if schema.catalogue is None else None,
+            catalogue=schema.catalogue, encoder=schema.encoder, drop_missing=drop_missing, spool=True,
+        )  # fmt: skip
+
+
+def say(*lines: str) -> None:
+    """Print lines as they are: nothing in them is markup, and nothing is cut to the terminal's width."""
+    console = Console()
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+__all__ = [
+    "Action", "Context", "DropMissing", "Group", "Log", "Propensity", "Reward", "SavedPolicy", "bound_names", "columns_of",
+    "estimator_names", "listed", "model_estimator_names", "objective_lines", "one_of", "say",
+]  # fmt: skip

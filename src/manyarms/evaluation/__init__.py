@@ -6,7 +6,6 @@ choose(policies, log)                        the largest lower bound, for all po
 tune(policy, log, "es")                      how strongly to correct, by a stated rule
 row_terms(policy, log, estimator)            the numbers that an estimate is the mean of, row by row
 quality(world, policy, logging, ...)         bias, variance and coverage where the truth is known
-save_policy(policy, folder, log)             for the command line: manyarms evaluate FOLDER LOG
 
 Estimators are those of `manyarms.estimators`, which `learn` climbs too.
 """
@@ -20,10 +19,9 @@ from manyarms.evaluation.intervals import Interval
 from manyarms.evaluation.passes import row_terms
 from manyarms.evaluation.quality import Quality, quality, true_value
 from manyarms.evaluation.results import Estimate, Evaluation
-from manyarms.evaluation.saved import open_policy, policy_of, save_policy
 from manyarms.evaluation.tuning import Tuning, tune
 
 __all__ = [
     "Choice", "Difference", "Estimate", "Evaluation", "Interval", "Quality", "RowTerms", "Tuning", "choose", "difference",
-    "evaluate", "open_policy", "policy_of", "quality", "row_terms", "save_policy", "true_value", "tune",
+    "evaluate", "quality", "row_terms", "true_value", "tune",
 ]  # fmt: skip

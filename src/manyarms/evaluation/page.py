@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from manyarms._base import html as report
-from manyarms._base.storage import write_text_atomically
+from manyarms._base.files import write_text_atomically
 from manyarms.evaluation import pictures
 from manyarms.evaluation.results import Estimate, Evaluation
 from manyarms.evaluation.tables import number, shared_warnings

@@ -53,7 +53,7 @@ class Checkpoints:
         """The state in the folder, its parameters put into `trainable`; a new one where there is none."""
         if self.folder is None or not (self.folder / storage.MANIFEST).exists():
             return TrainingState()
-        spec, arrays = storage.load(self.folder, KIND)
+        spec, arrays = storage.read(self.folder, KIND)
         if spec["run"] != self.mark:
             raise InvalidInput(
                 "folder",

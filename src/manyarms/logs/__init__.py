@@ -1,7 +1,9 @@
 """Logs: what happened, read from and written to files and frames, and checked on the way.
 
-LoggedData       rounds in memory; LogSource: anything that gives rounds in chunks, such as ParquetLog
-Columns          which column is what;  Actions: ids and rows;  Encoding, Encoder: from columns to context vectors
+LoggedData       rounds in memory; LogSource: anything that gives rounds in chunks
+open_log         any file as a source of chunks; read_log: in memory. Formats: manyarms.logs.formats
+Columns          which column is what;  Actions: ids and rows;  Encoding, ContextEncoder: from columns to context vectors
+Schema           encoder and ids, which travel with what was learned from a log
 read_*, to_*     Parquet, CSV, frames of pandas, polars and Arrow, the Open Bandit samples, Vowpal Wabbit's dsjson
 estimate_propensities, action_frequencies        where nobody wrote down how likely the actions were
 """
@@ -9,23 +11,56 @@ estimate_propensities, action_frequencies        where nobody wrote down how lik
 from __future__ import annotations
 
 from manyarms.logs.actions import Actions
-from manyarms.logs.assemble import TableLog
-from manyarms.logs.calibration import Calibration
+from manyarms.logs.calibration import PropensityCalibration
 from manyarms.logs.columns import Columns
 from manyarms.logs.data import CHUNK, LoggedData, LoggingPolicy, LogSource, collect, concatenate
-from manyarms.logs.encoding import Encoder, Encoding
-from manyarms.logs.formats.csv import CsvLog, read_csv, to_csv
+from manyarms.logs.embeddings import Embeddings, read_embeddings
+from manyarms.logs.encoding import ContextEncoder, Encoding
+from manyarms.logs.formats.base import FORMATS, LogFormat
+from manyarms.logs.formats.csv import read_csv, to_csv
 from manyarms.logs.formats.dsjson import read_dsjson
-from manyarms.logs.formats.frames import from_frame, to_arrow, to_pandas, to_polars
 from manyarms.logs.formats.open_bandit import OpenBandit, read_open_bandit, write_made_up_open_bandit
-from manyarms.logs.formats.parquet import ParquetLog, read_parquet, to_parquet
-from manyarms.logs.opening import open_log
+from manyarms.logs.formats.parquet import read_parquet, to_parquet
+from manyarms.logs.frames import from_frame, to_arrow, to_pandas, to_polars
 from manyarms.logs.propensities import EstimatedPropensities, FrequencyTable, action_frequencies, estimate_propensities
+from manyarms.logs.reading import open_log, read_log
+from manyarms.logs.schema import Schema
+from manyarms.logs.table_log import TableLog
 
 __all__ = [
-    "CHUNK", "Actions", "Calibration", "Columns", "CsvLog", "Encoder", "Encoding", "EstimatedPropensities",
-    "FrequencyTable", "LogSource", "LoggedData", "LoggingPolicy", "OpenBandit", "ParquetLog", "TableLog",
-    "action_frequencies", "collect", "concatenate", "estimate_propensities", "from_frame", "open_log", "read_csv", "read_dsjson",
-    "read_open_bandit", "read_parquet", "to_arrow", "to_csv", "to_pandas", "to_parquet", "to_polars",
+    "CHUNK",
+    "FORMATS",
+    "Actions",
+    "Columns",
+    "ContextEncoder",
+    "Embeddings",
+    "Encoding",
+    "EstimatedPropensities",
+    "FrequencyTable",
+    "LogFormat",
+    "LogSource",
+    "LoggedData",
+    "LoggingPolicy",
+    "OpenBandit",
+    "PropensityCalibration",
+    "Schema",
+    "TableLog",
+    "action_frequencies",
+    "collect",
+    "concatenate",
+    "estimate_propensities",
+    "from_frame",
+    "open_log",
+    "read_csv",
+    "read_dsjson",
+    "read_embeddings",
+    "read_log",
+    "read_open_bandit",
+    "read_parquet",
+    "to_arrow",
+    "to_csv",
+    "to_pandas",
+    "to_parquet",
+    "to_polars",
     "write_made_up_open_bandit",
 ]  # fmt: skip

@@ -101,13 +101,13 @@ class Actions(Sequence[str]):
             raise StorageError(f"the arrays hold no catalogue of actions: {error}") from error
 
     def save(self, folder: Path | str) -> None:
-        """Write the catalogue to a folder of its own."""
+        """Write the catalogue to a folder of its own; `manyarms.load` reads it."""
         storage.save(folder, KIND, {}, self.arrays())
 
-    @classmethod
-    def load(cls, folder: Path | str) -> Actions:
-        """Read what `save` wrote."""
-        return cls.from_arrays(storage.load(folder, KIND)[1])
+
+@storage.LOADERS.register(KIND)
+def _restore(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Actions:
+    return Actions.from_arrays(arrays)
 
 
 __all__ = ["Actions"]

@@ -29,7 +29,7 @@ BLOCK_PAIRS = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class PropensityCalibration:
     """What held-out rows say about estimated propensities; see the module's text for the definitions."""
 
     rows: int
@@ -104,7 +104,7 @@ class Reliability:
         return float(np.abs(self.claimed - self.hits).sum() / max(self.rows, 1))
 
 
-def calibration(own: Array, constant: Array, seen: int, bins: Reliability) -> Calibration:
+def calibration(own: Array, constant: Array, seen: int, bins: Reliability) -> PropensityCalibration:
     """own (n,): what held-out rows claim for their own action; constant (n,): the same by overall shares.
 
     A claim of 0 for what did happen would be an infinite loss; both are held above 1 / (2n).
@@ -113,7 +113,7 @@ def calibration(own: Array, constant: Array, seen: int, bins: Reliability) -> Ca
     floor = 0.5 / rows
     weight = 1.0 / (seen * own[own > 0]) if (own > 0).any() else np.ones(1)
     used = np.flatnonzero(bins.pairs)
-    return Calibration(
+    return PropensityCalibration(
         rows=rows,
         lower=EDGES[:-1][used],
         upper=EDGES[1:][used],
@@ -130,4 +130,4 @@ def calibration(own: Array, constant: Array, seen: int, bins: Reliability) -> Ca
     )
 
 
-__all__ = ["Calibration", "Reliability", "calibration"]
+__all__ = ["PropensityCalibration", "Reliability", "calibration"]

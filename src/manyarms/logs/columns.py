@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput
@@ -95,6 +95,10 @@ class Columns:
             support_probabilities=lists["support_probabilities"], propensities_are_estimates=estimates,
             guesses=tuple(guessed),
         )  # fmt: skip
+
+    def or_else(self, others: Columns) -> Columns:
+        """The same with the columns of `others` where this leaves a part to be guessed."""
+        return replace(self, **{part: value for part, value in vars(others).items() if getattr(self, part) == GUESS})
 
     def _guess_list(self, part: str, kinds: Mapping[str, Kind]) -> tuple[str, ...]:
         if part in kinds and kinds[part].name == "vector":

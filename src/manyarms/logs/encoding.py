@@ -1,4 +1,4 @@
-"""Encoder: from columns of numbers and texts to context vectors, the same way every time.
+"""ContextEncoder: from columns of numbers and texts to context vectors, the same way every time.
 
 The context of a row is the concatenation, in this order, of
 
@@ -33,7 +33,7 @@ from manyarms.errors import InvalidInput, StorageError
 from manyarms.logs.checks import Where
 from manyarms.logs.tables import Column, Table, table_of
 
-KIND = "encoder"
+KIND = "context-encoder"
 MOST_DISTINCT = 1_000_000  # texts kept in mind while fitting; a column with more is no category
 
 
@@ -83,8 +83,8 @@ class TextPart:
 
     @property
     def names(self) -> list[str]:
-        kept = [f"{self.column}={category}" for category in self.categories]
-        return [*kept, f"{self.column}: other"] + ([f"{self.column}: missing"] if self.tells_missing else [])
+        known = [f"{self.column}={category}" for category in self.categories]
+        return [*known, f"{self.column}: other"] + ([f"{self.column}: missing"] if self.tells_missing else [])
 
     def write(self, column: Column, out: Array, where: Where) -> None:
         other = len(self.categories)
@@ -97,8 +97,8 @@ class TextPart:
 
 
 @dataclass(frozen=True, eq=False)
-class Encoder:
-    """A fitted encoding; `Encoding(...).fit(...)` makes one, `apply` uses it, `save` and `load` keep it."""
+class ContextEncoder:
+    """A fitted encoding; `Encoding(...).fit(...)` makes one, `apply` uses it, `save` and `manyarms.load` keep it."""
 
     parts: tuple[NumberPart | TextPart, ...]
     intercept: bool
@@ -154,7 +154,7 @@ class Encoder:
         return {"intercept": self.intercept, "parts": spec}, arrays
 
     @classmethod
-    def from_state(cls, spec: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Encoder:
+    def from_state(cls, spec: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> ContextEncoder:
         """The encoder that `state` came from."""
         try:
             parts: list[NumberPart | TextPart] = []
@@ -175,29 +175,29 @@ class Encoder:
         return {**spec, "arrays": {name: array.tolist() for name, array in arrays.items()}}
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Encoder:
+    def from_json(cls, told: Mapping[str, Any]) -> ContextEncoder:
         """The encoder that `as_json` came from."""
         return cls.from_state(told, told.get("arrays", {}))
 
     def save(self, folder: Path | str) -> None:
-        """Write the encoder to a folder of its own."""
+        """Write the encoder to a folder of its own; `manyarms.load` reads it."""
         spec, arrays = self.state()
         storage.save(folder, KIND, spec, arrays)
 
-    @classmethod
-    def load(cls, folder: Path | str) -> Encoder:
-        """Read what `save` wrote."""
-        return cls.from_state(*storage.load(folder, KIND))
+
+@storage.LOADERS.register(KIND)
+def _restore(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> ContextEncoder:
+    return ContextEncoder.from_state(spec, arrays)
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """How columns shall be encoded; `fit` looks at rows and gives an Encoder.
+    """How columns shall be encoded; `fit` looks at rows and gives an ContextEncoder.
 
     standardise      numbers to mean 0 and deviation 1 over the fitted rows (a constant column keeps scale 1)
     intercept        a leading 1
     categorical      columns whose numbers are names (a postcode): one entry a value, as for texts
-    most_categories  keep at most so many categories a column, the most frequent ones (ties by name)
+    most_categories  keep at most this many categories of a column, the most frequent ones (ties by name)
     least_count      a category with fewer rows is rare, and counts as `other`
     """
 
@@ -212,7 +212,7 @@ class Encoding:
         validate.count("least_count", self.least_count)
         object.__setattr__(self, "categorical", tuple(self.categorical))
 
-    def fit(self, rows: Table | Iterable[Table] | Any, columns: Sequence[str]) -> Encoder:
+    def fit(self, rows: Table | Iterable[Table] | Any, columns: Sequence[str]) -> ContextEncoder:
         """One pass over a frame, a mapping from columns to values, or Tables.
 
         The order of chunks changes nothing but the last digits of mean and scale.
@@ -226,7 +226,7 @@ class Encoding:
             tables = rows
         if unknown := set(self.categorical) - set(columns):
             raise InvalidInput("categorical", sorted(unknown)[0], "columns of the context: " + ", ".join(columns))
-        fits: dict[str, _Moments | _Counts] = {}
+        fits: dict[str, _NumberFit | _TextFit] = {}
         for table in tables:
             for name in columns:
                 if name not in table.columns:
@@ -234,41 +234,40 @@ class Encoding:
                 column = table[name]
                 if name not in fits:
                     texts = column.categories is not None or name in self.categorical
-                    fits[name] = _Counts(name) if texts else _Moments(name)
+                    fits[name] = _TextFit(name) if texts else _NumberFit(name)
                 fits[name].see(column)
         if columns and not fits:
             raise InvalidInput("tables", "no row at all", "at least one row")
         parts = tuple(fits[name].part(self) for name in columns)
         if not parts and not self.intercept:
             raise InvalidInput("columns", "none, and no intercept", "a context with at least one entry")
-        return Encoder(parts, self.intercept)
+        return ContextEncoder(parts, self.intercept)
 
 
-class _Moments:
-    """Mean and scale of the numbers that are there."""
+class _NumberFit:
+    """The moments of a column of numbers, and whether any were missing."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.running: RunningMoments | None = None
+        self.moments: RunningMoments | None = None
         self.missing = False
 
     def see(self, column: Column) -> None:
         if column.kind.name not in ("number", "vector"):
             raise InvalidInput(f"column {self.name!r}", f"a column of {column.kind.name}s", "numbers or texts")
         values = column.values.astype(np.float64).reshape(len(column), -1)
-        if self.running is None:
-            self.running = RunningMoments(values.shape[1])
-        gone = column.absent[:, None] | np.isnan(values)
         if np.isinf(values).any():
             raise InvalidInput(f"column {self.name!r}", "an infinite number", "finite numbers")
+        gone = column.absent[:, None] | np.isnan(values)
         self.missing |= bool(gone.any())
-        self.running.add(values, gone)
+        self.moments = self.moments or RunningMoments((values.shape[1],))
+        self.moments.add(values, gone)
 
     def part(self, how: Encoding) -> NumberPart:
-        if self.running is None or not self.running.count.all():
+        moments = self.moments
+        if moments is None or not moments.count.all():
             raise InvalidInput(f"column {self.name!r}", "nothing but missing numbers", "a column with numbers in it")
-        mean = self.running.mean
-        scale = np.sqrt(self.running.scatter / self.running.count)
+        mean, scale = moments.mean, moments.deviation
         # a column that is constant up to rounding has no scale of its own
         scale[scale <= 1e-12 * np.abs(mean)] = 1.0
         scale[scale == 0] = 1.0
@@ -277,7 +276,7 @@ class _Moments:
         return NumberPart(self.name, np.zeros_like(scale), np.ones_like(scale), mean, self.missing)
 
 
-class _Counts:
+class _TextFit:
     """How often each text was there."""
 
     def __init__(self, name: str) -> None:
@@ -298,8 +297,8 @@ class _Counts:
 
     def part(self, how: Encoding) -> TextPart:
         enough = [text for text, count in self.counts.items() if count >= how.least_count]
-        kept = sorted(enough, key=lambda text: (-self.counts[text], text))[: how.most_categories]
-        return TextPart(self.name, tuple(sorted(kept)), self.missing)
+        frequent = sorted(enough, key=lambda text: (-self.counts[text], text))[: how.most_categories]
+        return TextPart(self.name, tuple(sorted(frequent)), self.missing)
 
 
 def as_codes(name: str, column: Column) -> tuple[list[str], AnyArray]:
@@ -313,4 +312,4 @@ def as_codes(name: str, column: Column) -> tuple[list[str], AnyArray]:
     return texts, np.where(column.absent, -1, codes)
 
 
-__all__ = ["Encoder", "Encoding", "as_codes"]
+__all__ = ["ContextEncoder", "Encoding", "as_codes"]

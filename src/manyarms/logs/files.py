@@ -1,15 +1,14 @@
-"""Files in and out: plain or gzipped on the way in, whole or not at all on the way out."""
+"""Reading files, plain or gzipped, with errors that name the file."""
 
 from __future__ import annotations
 
 import gzip
 import io
-import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import TextIO
 
 from manyarms.errors import DataError
 
@@ -38,20 +37,4 @@ def open_text(path: Path) -> Iterator[TextIO]:
             yield stream
 
 
-def write_atomically(path: Path | str, write: Callable[[BinaryIO], None]) -> None:
-    """Let `write` fill a stream that becomes `path` only when it is complete and on the disk."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.parent / f".{path.name}.{os.urandom(8).hex()}.tmp"
-    try:
-        with temporary.open("xb") as stream:
-            write(stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-__all__ = ["open_text", "reading", "write_atomically"]
+__all__ = ["open_text", "reading"]

@@ -19,7 +19,7 @@ import numpy as np
 from manyarms._base import validate
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.logs.calibration import MOST_PAIRS, Calibration, Reliability, calibration
+from manyarms.logs.calibration import MOST_PAIRS, PropensityCalibration, Reliability, calibration
 from manyarms.logs.data import LoggedData
 from manyarms.logs.propensity_models import (
     FrequencyTable,
@@ -41,7 +41,7 @@ class EstimatedPropensities:
 
     log: LoggedData
     model: PropensityModel
-    calibration: Calibration
+    calibration: PropensityCalibration
 
 
 def estimate_propensities(
@@ -136,7 +136,7 @@ def _refuse_hopeless(log: LoggedData, labels: AnyArray | None) -> None:
             )  # fmt: skip
 
 
-def _refuse_certain(checked: Calibration) -> None:
+def _refuse_certain(checked: PropensityCalibration) -> None:
     typical = float(np.exp(-checked.log_loss))
     if typical > CERTAIN:
         raise InvalidInput(
@@ -147,7 +147,7 @@ def _refuse_certain(checked: Calibration) -> None:
 
 def _cross_checked(
     log: LoggedData, labels: AnyArray | None, fit: Callable[[AnyArray], PropensityModel], folds: int, seed: int
-) -> Calibration:
+) -> PropensityCalibration:
     rng = np.random.default_rng(seed)
     if log.groups is not None and labels is None and len(np.unique(log.groups)) >= folds:
         _, member = np.unique(log.groups, return_inverse=True)
@@ -171,7 +171,7 @@ def _cross_checked(
 
 def _by_neighbours(
     log: LoggedData, reference: LoggedData | None, neighbours: int, smoothing: float, seed: int
-) -> tuple[NearestModel, Array, Calibration]:
+) -> tuple[NearestModel, Array, PropensityCalibration]:
     base = log if reference is None else reference
     if (base.action_count, base.dim) != (log.action_count, log.dim):
         came = f"{base.action_count} actions and contexts of length {base.dim}"

@@ -1,7 +1,7 @@
 """Columns as numpy arrays, whatever they were read from: the one form that all readers give and all checks take.
 
 A column is of one kind: numbers, texts, times, or vectors (a row of numbers each). Missing entries are marked, never
-mixed up with values. Texts are kept as codes into their distinct values, which is what catalogues and encodings need.
+mixed up with values. Texts are codes into their distinct values, which is what catalogues and encodings need.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import datetime
 import numbers
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,14 +19,19 @@ from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput
 from manyarms.logs.checks import Where
 
-KindName = Literal["number", "text", "time", "vector", "mixed"]
+if TYPE_CHECKING:
+    from manyarms.logs.columns import Columns
+    from manyarms.logs.encoding import Encoding
+
+KindName = Literal["number", "text", "time", "vector", "mixed", "unsupported"]
 MOST_SECONDS = 1e11  # unix times above are milliseconds: as seconds they would lie beyond the year 5000
 
 
 class Kind(NamedTuple):
     """What a column holds; width is the length of its vectors where the source states it, 1 for numbers.
 
-    "mixed": numbers and texts, or something that has no place in a log; harmless until it is asked for.
+    "mixed": numbers and texts, which can be read as texts only. "unsupported": something that has no place in a log. Both are
+    harmless until the column is asked for.
     """
 
     name: KindName
@@ -80,20 +85,37 @@ class Table:
     def __getitem__(self, name: str) -> Column:
         return self.columns[name]
 
-    def keep(self, keep: Bools) -> Table:
-        numbers = np.flatnonzero(keep) + self.first_row if isinstance(self.first_row, int) else self.first_row[keep]
-        return Table({name: c.rows(keep) for name, c in self.columns.items()}, int(keep.sum()), numbers)
+    @property
+    def row_numbers(self) -> Ints:
+        """The number of each row in its source, for messages."""
+        return self.first_row + np.arange(self.rows) if isinstance(self.first_row, int) else self.first_row
+
+    def part(self, index: Bools | slice) -> Table:
+        """The rows of a mask or of a slice."""
+        numbers = self.row_numbers[index]
+        return Table({name: c.rows(index) for name, c in self.columns.items()}, len(numbers), numbers)
+
+    def chunks(self, rows: int) -> Iterator[Table]:
+        """The table in parts of at most `rows`."""
+        for start in range(0, self.rows, rows):
+            yield self.part(slice(start, start + rows))
 
 
 @dataclass(frozen=True)
 class Stated:
-    """What a file of ours says about itself beyond its columns."""
+    """What a source says about itself beyond its columns.
+
+    catalogue_ids: the ids of the actions, in the order that the numbers in `support` refer to. encoder: how its vectors were
+    made, as JSON. columns: which column is what, where the format leaves no choice. encoding: how its columns shall be encoded.
+    """
 
     action_count: int | None = None
     propensities_are_estimates: bool = False
     catalogue_ids: tuple[str, ...] | None = None
     encoder: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()
+    columns: Columns | None = None
+    encoding: Encoding | None = None
 
 
 class TableSource(Protocol):
@@ -101,6 +123,11 @@ class TableSource(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def rereads(self) -> bool:
+        """Whether every further pass over its tables reads the file again."""
+        ...
 
     @property
     def stated(self) -> Stated: ...
@@ -111,7 +138,7 @@ class TableSource(Protocol):
     def kinds(self) -> dict[str, Kind]: ...
 
     def complaint(self, column: str) -> InvalidInput:
-        """What is wrong with a column of mixed kind."""
+        """What is wrong with a mixed or unsupported column."""
         ...
 
     def as_texts(self, columns: Collection[str]) -> TableSource:
@@ -135,12 +162,16 @@ class MemoryTables:
     complaints: Mapping[str, InvalidInput] = field(default_factory=dict)
 
     @property
+    def rereads(self) -> bool:
+        return False
+
+    @property
     def row_count(self) -> int | None:
         return self.table.rows
 
     def kinds(self) -> dict[str, Kind]:
         good = {name: column.kind for name, column in self.table.columns.items()}
-        return good | {name: Kind("mixed") for name in self.complaints}
+        return good | {name: Kind("unsupported") for name in self.complaints}
 
     def complaint(self, column: str) -> InvalidInput:
         return self.complaints[column]
@@ -152,10 +183,8 @@ class MemoryTables:
         return None
 
     def tables(self, columns: Sequence[str], rows: int) -> Iterator[Table]:
-        for start in range(0, self.table.rows, rows):
-            part = slice(start, start + rows)
-            found = {name: self.table[name].rows(part) for name in columns}
-            yield Table(found, min(rows, self.table.rows - start), start)
+        chosen = {name: self.table[name] for name in columns}
+        yield from Table(chosen, self.table.rows, self.table.first_row).chunks(rows)
 
 
 # ---- making columns

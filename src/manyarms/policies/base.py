@@ -20,6 +20,8 @@ from manyarms._base.registry import Registry
 from manyarms._base.top_k import top_k
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput, UnknownAction
+from manyarms.logs.data import LogSource
+from manyarms.logs.schema import Schema
 
 ROWS = 256  # contexts in a block
 ACTIONS = 2048  # actions in a block: with 256 contexts 4 MB, near the second-level cache
@@ -267,9 +269,14 @@ class StreamedPolicy(ABC):
         """`spec` with the kind: what `restore_policy` needs."""
         return {**self.spec(), "type": self.kind}
 
-    def save(self, folder: str | Path) -> None:
-        """Write the policy to a folder; `manyarms.policies.load` reads it."""
+    def save(self, folder: str | Path, log: LogSource | None = None) -> None:
+        """Write the policy to a folder; `manyarms.load` reads it.
+
+        log: the log that it was learned from, whose encoder and action ids are then saved beside it (see `manyarms.logs.Schema`).
+        """
         storage.save(folder, "policy", self.saved_spec(), self.arrays())
+        if log is not None:
+            Schema.of(log).save(folder)
 
     # ---- checks at the edge
 
@@ -343,6 +350,9 @@ def _without(scores: Array, first: int, barred: Ints | None) -> Array:
             scores = scores.copy()
             scores[:, here] = -np.inf
     return scores
+
+
+storage.LOADERS.register("policy")(restore_policy)
 
 
 __all__ = [

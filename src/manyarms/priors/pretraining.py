@@ -153,7 +153,7 @@ class Pretrained:
         return self.prior(n, first_covariance="schedule").draw(validate.seeded(seed))
 
     def save(self, folder: Path | str) -> None:
-        """Write everything to a folder; PyTorch is needed neither for this nor for `load`."""
+        """Write everything to a folder; PyTorch is needed neither for this nor for `manyarms.load`."""
         spec = {"layers": len(self.layers), "first_covariance": self.first_covariance, "rows": self.rows}
         arrays: dict[str, AnyArray] = {"mean": self.mean, "unit": self.unit, "betas": self.betas, "steps": self.steps}
         arrays["variances"] = self.variances
@@ -163,15 +163,13 @@ class Pretrained:
         arrays["history"] = np.stack([told.steps, told.train, told.held_out], axis=1)
         storage.save(folder, KIND, {**spec, "seconds": self.seconds}, arrays)
 
-    @classmethod
-    def load(cls, folder: Path | str) -> Pretrained:
-        """What `save` wrote."""
-        spec, arrays = storage.load(folder, KIND)
-        layers = tuple((arrays[f"matrix{i}"], arrays[f"vector{i}"]) for i in range(spec["layers"]))
-        named: dict[str, Any] = {n: arrays[n] for n in ("mean", "unit", "betas", "variances", "steps")}
-        history = History(*arrays["history"].T)
-        told = {n: spec[n] for n in ("first_covariance", "rows", "seconds")}
-        return cls(**named, layers=layers, history=history, **told)
+
+@storage.LOADERS.register(KIND)
+def _restore(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Pretrained:
+    layers = tuple((arrays[f"matrix{i}"], arrays[f"vector{i}"]) for i in range(spec["layers"]))
+    named: dict[str, Any] = {n: arrays[n] for n in ("mean", "unit", "betas", "variances", "steps")}
+    told = {n: spec[n] for n in ("first_covariance", "rows", "seconds")}
+    return Pretrained(**named, layers=layers, history=History(*arrays["history"].T), **told)
 
 
 def pretrain(

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manyarms._base import storage
 from manyarms._base.typing import Array
 from manyarms.agents import named as agents
 from manyarms.beliefs.likelihoods import Linear
@@ -92,7 +93,7 @@ def _pretrained(name: str, size: int, depth: int, seed: int, details: tuple[tupl
     folder = cache_folder() / f"{name}-{size}-L{depth}-{key}"
     with _only_one(folder):
         try:
-            return Pretrained.load(folder)
+            return storage.load(folder, Pretrained)
         except ManyArmsError:  # not there, or damaged
             pass
         made = pretrain(SOURCES[name](size, seed, **told), depth, seed=seed, **training)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manyarms._base.storage import write_bytes_atomically
+from manyarms._base.files import write_bytes_atomically
 from manyarms._base.typing import AnyArray
 from manyarms_thesis.harness.results import Columns
 from manyarms_thesis.harness.spec import Item

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manyarms._base.storage import write_bytes_atomically
+from manyarms._base.files import write_bytes_atomically
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput, MissingExtra
 from manyarms_thesis.harness.spec import Cell

@@ -17,7 +17,7 @@ import numpy as np
 from rich.console import Console
 
 from manyarms._base import validate
-from manyarms._base.storage import write_text_atomically
+from manyarms._base.files import write_text_atomically
 from manyarms.errors import ManyArmsError, MissingExtra
 from manyarms_thesis.harness.claims import Claim
 from manyarms_thesis.harness.forecast import forecast

@@ -22,7 +22,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from manyarms._base import html as report
-from manyarms._base.storage import write_text_atomically
+from manyarms._base.files import write_text_atomically
 from manyarms._base.typing import Array, Ints
 from manyarms.cli.demo.diffusion import diffusion_prior
 from manyarms.cli.demo.learning import offline_learning

@@ -112,7 +112,7 @@ def offline_learning(console: Console, seed: int, out: Path, sizes: Sizes = DEFA
 
 
 def _side_by_side(console: Console, world: CatalogueWorld, log: LoggedData, seed: int, sizes: Sizes) -> list[Line]:
-    from manyarms.cli.learning.progress import Board
+    from manyarms.cli._progress import Board
 
     jobs = [Job(world, log, objective, seed, sizes) for objective in OBJECTIVES]
     news: Any = multiprocessing.get_context("spawn").SimpleQueue()
@@ -143,7 +143,7 @@ def act(job: Job) -> Line:
     """Learn one policy, telling how far it is, and take its true values."""
     import torch
 
-    from manyarms.cli.learning.progress import Reader
+    from manyarms.cli._progress import Reader
     from manyarms.learning import Moment, learn
 
     torch.set_num_threads(1)

@@ -1,4 +1,8 @@
-"""CSV in and out; plain or gzipped, read in chunks after one pass that finds out what each column holds."""
+"""CSV in and out; plain or gzipped. A file is parsed once: what its columns hold is known only at its end, so rows are spooled.
+
+A block of cells is a column of numbers where all of them are, and of texts otherwise. Numbers lose how they were written (01234,
+1e3, NA), so the spellings that cannot be told from the number are kept beside it: any column can be read as texts afterwards.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +18,21 @@ from typing import BinaryIO
 
 import numpy as np
 
+from manyarms._base.files import write_atomically
 from manyarms._base.typing import AnyArray
 from manyarms._base.validate import describe
 from manyarms.errors import DataError, InvalidInput
-from manyarms.logs.assemble import CatalogueOption, EncoderOption, TableLog
 from manyarms.logs.columns import ESTIMATE, Columns
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
-from manyarms.logs.files import open_text, write_atomically
-from manyarms.logs.tables import Column, Kind, Stated, Table, number_column, text_column
+from manyarms.logs.files import open_text
+from manyarms.logs.formats.base import FORMATS, LogFormat
+from manyarms.logs.spool import Spool
+from manyarms.logs.table_log import CatalogueOption, EncoderOption, TableLog, is_number
+from manyarms.logs.tables import Column, Kind, Table, number_column, text_column
 
 # what stands for a missing number; a missing text is an empty field
 MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"})
+BLOCK = CHUNK // 8  # rows parsed at a time: cells are Python strings, which are large
 
 
 @dataclass
@@ -34,7 +42,7 @@ class _Seen:
     number: int | None = None
     text: int | None = None
     sample: str = ""
-    whole: bool = True
+    integer: bool = True
 
     @property
     def kind(self) -> Kind:
@@ -42,36 +50,52 @@ class _Seen:
             return Kind("mixed")
         return Kind("number" if self.text is None else "text")
 
+    def see(self, column: Column, first: int) -> None:
+        """Take note of a block whose first row has the number `first`."""
+        if column.categories is None:
+            present = ~column.absent
+            if present.any():
+                self.integer &= column.values.dtype.kind == "i"
+                self.number = first + int(np.argmax(present)) if self.number is None else self.number
+            return
+        texts = [text for text in column.categories.tolist() if text.strip() not in MISSING]
+        numbers = [text for text in texts if is_number(text)]
+        if self.number is None and numbers:
+            self.number = first + _first_of(column, numbers)
+        if self.text is None:
+            row = _first_of(column, set(texts) - set(numbers))
+            self.text, self.sample = first + row, str(column.categories[column.values[row]])
 
-class CsvTables:
+
+@FORMATS.register("csv")
+class CsvTables(LogFormat):
     """A CSV file with a header as tables. Numbers and texts in one column make it mixed: fine for ids only."""
 
+    suffixes = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+    rereads = False
+
     def __init__(self, path: Path | str, delimiter: str | None = None) -> None:
-        self.path = Path(path)
-        plain = self.path.with_suffix("") if self.path.suffix == ".gz" else self.path
-        self.delimiter = delimiter or ("\t" if plain.suffix == ".tsv" else ",")
+        super().__init__(path)
+        self.delimiter = delimiter or ("\t" if self.path.name.lower().endswith((".tsv", ".tsv.gz")) else ",")
         if len(self.delimiter) != 1:
             raise InvalidInput("delimiter", describe(delimiter), "one character")
         self.header: list[str] = []
-        self._rows = 0
         self._seen: dict[str, _Seen] = {}
         self._texts: frozenset[str] = frozenset()
-        for rows in self._blocks(CHUNK // 8):
+        self._spool, self._spellings = Spool(), Spool()
+        for rows in self._blocks(BLOCK):
+            first, columns, spellings = self._spool.rows, dict[str, Column](), dict[str, Column]()
             for name, cells in zip(self.header, zip(*rows, strict=True), strict=True):
-                self._look(self._seen.setdefault(name, _Seen()), cells, self._rows)
-            self._rows += len(rows)
-
-    @property
-    def name(self) -> str:
-        return str(self.path)
+                columns[name], spelled = _parsed(cells)
+                if spelled is not None:
+                    spellings[name] = spelled
+                self._seen.setdefault(name, _Seen()).see(columns[name], first)
+            self._spool.add(Table(columns, len(rows), first))
+            self._spellings.add(Table(spellings, len(rows), first))
 
     @property
     def row_count(self) -> int | None:
-        return self._rows
-
-    @property
-    def stated(self) -> Stated:
-        return Stated()
+        return self._spool.rows
 
     def kinds(self) -> dict[str, Kind]:
         return {name: self._kind(name) for name in self.header}
@@ -90,40 +114,22 @@ class CsvTables:
         again._texts = self._texts | set(columns)
         return again
 
-    def largest(self, column: str) -> int | None:
-        return None
-
     def tables(self, columns: Sequence[str], rows: int) -> Iterator[Table]:
-        places = [self.header.index(name) for name in columns]
-        first = 0
-        for block in self._blocks(rows):
-            cells = {name: [row[place] for row in block] for name, place in zip(columns, places, strict=True)}
-            yield Table({name: self._column(name, texts) for name, texts in cells.items()}, len(block), first)
-            first += len(block)
+        for block, spelled in zip(self._spool.tables(columns), self._spellings.tables(columns), strict=True):
+            found = {name: self._column(name, block[name], spelled.columns.get(name)) for name in columns}
+            yield from Table(found, block.rows, block.first_row).chunks(rows)
 
-    def _column(self, name: str, cells: list[str]) -> Column:
-        seen = self._seen[name]
-        if self._kind(name).name != "number":
-            return text_column(cell if cell else None for cell in cells)
-        missing = np.array([cell.strip() in MISSING for cell in cells])
-        filled = ["0" if gone else cell for cell, gone in zip(cells, missing, strict=True)]
-        values = np.array(filled, dtype=object).astype(np.int64 if seen.whole else np.float64)
-        return number_column(values, missing if missing.any() else None)
-
-    def _look(self, seen: _Seen, cells: Sequence[str], first: int) -> None:
-        if seen.text is None and (whole := _all_numbers(cells, seen.whole)) is not None:
-            seen.whole = whole
-            seen.number = first if seen.number is None else seen.number
-            return
-        for row, cell in enumerate(cells, start=first):
-            kind = _kind_of_cell(cell)
-            if kind == "text" and seen.text is None:
-                seen.text, seen.sample = row, cell
-            elif kind in ("whole", "number"):
-                seen.whole &= kind == "whole"
-                seen.number = row if seen.number is None else seen.number
-            if seen.text is not None and seen.number is not None:
-                return
+    def _column(self, name: str, column: Column, spelled: Column | None) -> Column:
+        """A block's column as what the file's column is."""
+        if column.categories is not None:
+            return column
+        if self._kind(name).name == "number":
+            return column if self._seen[name].integer else Column(column.values.astype(np.float64), column.missing)
+        cells = ["" if gone else repr(v) for v, gone in zip(column.values.tolist(), column.absent, strict=True)]
+        if spelled is not None and spelled.categories is not None:
+            for row, text in zip(spelled.values.tolist(), spelled.categories.tolist(), strict=True):
+                cells[row] = text
+        return text_column(cell or None for cell in cells)
 
     def _blocks(self, size: int) -> Iterator[list[list[str]]]:
         """Rows as lists of cells, all as long as the header."""
@@ -152,26 +158,6 @@ class CsvTables:
                 raise DataError(f"{self.path}: line {reader.line_num}: {error}") from error
 
 
-class CsvLog(TableLog):
-    """A LogSource over a CSV file of any size; the arguments are those of TableLog."""
-
-    def __init__(
-        self,
-        path: Path | str,
-        columns: Columns | None = None,
-        *,
-        action_count: int | None = None,
-        catalogue: CatalogueOption = None,
-        encoder: EncoderOption = None,
-        drop_missing: bool = False,
-        delimiter: str | None = None,
-    ) -> None:
-        super().__init__(
-            CsvTables(path, delimiter), columns, action_count=action_count, catalogue=catalogue, encoder=encoder,
-            drop_missing=drop_missing,
-        )  # fmt: skip
-
-
 def read_csv(
     path: Path | str,
     columns: Columns | None = None,
@@ -183,14 +169,14 @@ def read_csv(
     delimiter: str | None = None,
 ) -> LoggedData:
     """A CSV file (.csv, .tsv, also with .gz) in memory; the other arguments are those of TableLog."""
-    return CsvLog(
-        path, columns, action_count=action_count, catalogue=catalogue, encoder=encoder, drop_missing=drop_missing,
-        delimiter=delimiter,
+    return TableLog(
+        CsvTables(path, delimiter), columns, action_count=action_count, catalogue=catalogue, encoder=encoder,
+        drop_missing=drop_missing,
     ).collect()  # fmt: skip
 
 
 def to_csv(source: LogSource, path: Path | str) -> None:
-    """Write a log as CSV (gzipped if the name ends in .gz), whole or not at all; every number comes back bit for bit.
+    """Write a log as CSV (gzipped if the name ends in .gz), complete or not at all; every number comes back bit for bit.
 
     A CSV file cannot say how many actions there are, nor keep the encoder and the notes: Parquet can. Estimated
     propensities go to a column `propensity_estimate`, so that the file says what they are.
@@ -248,38 +234,43 @@ def plain_columns(log: LoggedData) -> dict[str, AnyArray]:
     return columns
 
 
-def _all_numbers(cells: Sequence[str], whole: bool) -> bool | None:
-    """The usual case, fast: None unless every cell is a number; else whether all are whole."""
-    array = np.array(cells, dtype=object)
+def _parsed(cells: Sequence[str]) -> tuple[Column, Column | None]:
+    """A block of cells as numbers if all are numbers or missing, else as texts; and the rows and spellings that numbers lose."""
+    values, missing = _numbers(cells, np.int64), None
+    if values is None:
+        values = _numbers(cells, np.float64)
+    if values is None or (values.dtype.kind == "f" and np.isnan(values).any()):
+        missing = np.array([cell.strip() in MISSING for cell in cells])
+        filled = ["0" if gone else cell for cell, gone in zip(cells, missing, strict=True)]
+        values = _numbers(filled, np.int64)
+        values = _numbers(filled, np.float64) if values is None else values
+    if values is None:
+        return text_column(cell if cell else None for cell in cells), None
+    column = number_column(values, missing)
+    lost = {
+        row: cell
+        for row, (cell, value, gone) in enumerate(zip(cells, values.tolist(), column.absent.tolist(), strict=True))
+        if cell != ("" if gone else repr(value))
+    }
+    if not lost:
+        return column, None
+    return column, Column(np.array(list(lost)), None, np.array(list(lost.values()), dtype=np.str_))
+
+
+def _numbers(cells: Sequence[str], dtype: type[np.int64 | np.float64]) -> AnyArray | None:
+    """The cells as numbers, None where one of them is not."""
     if "_" in "".join(cells):  # Python would read 1_000 as a number
         return None
-    if whole:
-        try:
-            array.astype(np.int64)
-            return True
-        except (ValueError, OverflowError):
-            pass
     try:
-        return None if np.isnan(array.astype(np.float64)).any() else False
-    except ValueError:
+        return np.array(cells, dtype=object).astype(dtype)
+    except (ValueError, OverflowError):
         return None
 
 
-def _kind_of_cell(cell: str) -> str:
-    if cell.strip() in MISSING:
-        return "missing"
-    if "_" in cell:
-        return "text"
-    try:
-        int(cell)
-        return "whole" if abs(int(cell)) < 2**63 else "number"
-    except ValueError:
-        pass
-    try:
-        float(cell)
-        return "number"
-    except ValueError:
-        return "text"
+def _first_of(column: Column, texts: Collection[str]) -> int:
+    """The first row of a text column that holds one of some texts."""
+    assert column.categories is not None
+    return int(np.argmax(np.isin(column.values, np.flatnonzero(np.isin(column.categories, list(texts))))))
 
 
-__all__ = ["CsvLog", "CsvTables", "plain_columns", "read_csv", "to_csv"]
+__all__ = ["CsvTables", "plain_columns", "read_csv", "to_csv"]

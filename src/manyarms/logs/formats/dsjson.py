@@ -18,7 +18,7 @@ Actions have no numbers of their own in this format, only features. An action is
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -28,11 +28,14 @@ import numpy as np
 from manyarms._base import validate
 from manyarms.errors import DataError, InvalidInput
 from manyarms.logs.actions import Actions
-from manyarms.logs.checks import SUM_TOLERANCE, Where
+from manyarms.logs.checks import SUM_TOLERANCE
+from manyarms.logs.columns import Columns
 from manyarms.logs.data import LoggedData
-from manyarms.logs.encoding import Encoder, Encoding
+from manyarms.logs.encoding import Encoding
 from manyarms.logs.files import open_text
-from manyarms.logs.tables import Column, Table, as_times, number_column, text_column
+from manyarms.logs.formats.base import FORMATS, LogFormat
+from manyarms.logs.table_log import EncoderOption, TableLog
+from manyarms.logs.tables import Column, Kind, MemoryTables, Stated, Table, number_column, text_column
 
 Identity = Literal["auto", "tag", "features", "position"]
 Ragged = Literal["refuse", "drop", "pad"]
@@ -41,6 +44,14 @@ NOT_ONE_ACTION = {
     "_slots": "several decisions a round",
     "_ca": "a continuous action",
 }
+ACTION, REWARD, PROPENSITY, EVENT_ID, TIMESTAMP = (
+    "_label_Action",
+    "_label_cost",
+    "_label_probability",
+    "_EventId",
+    "_Timestamp",
+)
+SUPPORT, CHANCES = "_a", "_p"
 AGREE = 1e-4  # probabilities are written in single precision
 
 
@@ -63,11 +74,82 @@ class _Rounds:
     disagreeing: int = 0
 
 
+@FORMATS.register("dsjson")
+class DsjsonTables(LogFormat):
+    """A file of such lines as tables; read into memory when this is made.
+
+    The columns of a round are named after the format's own keys, which begin with _ as no feature does.
+    """
+
+    suffixes = (".dsjson", ".json", ".jsonl", ".dsjson.gz", ".json.gz", ".jsonl.gz")
+    rereads = False
+
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        catalogue: Actions | None = None,
+        identity: Identity = "auto",
+        ragged: Ragged = "drop",
+    ) -> None:
+        super().__init__(path)
+        for name, value, options in (("identity", identity, Identity), ("ragged", ragged, Ragged)):
+            if value not in get_args(options):
+                raise InvalidInput(name, validate.describe(value), "one of " + ", ".join(get_args(options)))
+        rounds = _Rounds()
+        if catalogue is not None:
+            rounds.ids = {name: row for row, name in enumerate(catalogue)}
+        for number, line in _lines(self.path):
+            _read_line(_Line(self.path, number), line, rounds, identity, fixed=catalogue is not None)
+        if not rounds.rewards:
+            skipped = f" ({rounds.skipped} are marked _skipLearn)" if rounds.skipped else ""
+            raise DataError(f"{self.path}: no round in it{skipped}")
+        if len(rounds.drops) > 1:
+            raise InvalidInput(
+                str(self.path), "lines with different pdrop", "one rate at which rounds were dropped, in all lines"
+            )
+        notes = _notes(rounds)
+        features = _feature_columns(self.path, rounds)
+        support = _support_columns(self.path, rounds, len(rounds.ids), ragged, notes)
+        stamps = text_column(rounds.stamps)
+        columns = features | support | {
+            ACTION: Column(np.array(rounds.actions), None, np.array(list(rounds.ids), dtype=np.str_)),
+            REWARD: number_column(np.array(rounds.rewards)),
+            PROPENSITY: number_column(np.array(rounds.propensities)),
+            **({EVENT_ID: text_column(one or None for one in rounds.event_ids)} if any(rounds.event_ids) else {}),
+            **({} if stamps.absent.all() else {TIMESTAMP: stamps}),
+        }  # fmt: skip
+        known = Columns(
+            context=tuple(features), action=ACTION, reward=REWARD, propensity=PROPENSITY,
+            event_id=EVENT_ID if EVENT_ID in columns else None, timestamp=TIMESTAMP if TIMESTAMP in columns else None, group=None,
+            support=SUPPORT if support else None, support_probabilities=CHANCES if support else None,
+        )  # fmt: skip
+        stated = Stated(
+            len(rounds.ids), catalogue_ids=tuple(rounds.ids), notes=tuple(notes), columns=known,
+            encoding=Encoding(standardise=False, intercept=not features),
+        )  # fmt: skip
+        self._tables = MemoryTables(Table(columns, len(rounds.rewards), np.array(rounds.lines)), self.name, stated)
+
+    @property
+    def stated(self) -> Stated:
+        return self._tables.stated
+
+    @property
+    def row_count(self) -> int | None:
+        return self._tables.row_count
+
+    def kinds(self) -> dict[str, Kind]:
+        return self._tables.kinds()
+
+    def tables(self, columns: Sequence[str], rows: int) -> Iterator[Table]:
+        return self._tables.tables(columns, rows)
+
+
 def read_dsjson(
     path: Path | str,
     *,
     catalogue: Actions | None = None,
-    encoder: Encoder | Encoding | None = None,
+    encoder: EncoderOption = None,
     identity: Identity = "auto",
     ragged: Ragged = "refuse",
 ) -> LoggedData:
@@ -80,40 +162,8 @@ def read_dsjson(
     ragged      a support has the same number of actions in every round. Where the lines offer different numbers:
                 "refuse"; "drop" leaves the support out; "pad" fills it up with other actions at probability 0
     """
-    path = Path(path)
-    for name, value, options in (("identity", identity, Identity), ("ragged", ragged, Ragged)):
-        if value not in get_args(options):
-            raise InvalidInput(name, validate.describe(value), "one of " + ", ".join(get_args(options)))
-    rounds = _Rounds()
-    if catalogue is not None:
-        rounds.ids = {name: row for row, name in enumerate(catalogue)}
-    for number, line in _lines(path):
-        _read_line(_Line(path, number), line, rounds, identity, fixed=catalogue is not None)
-    if not rounds.rewards:
-        raise DataError(
-            f"{path}: no round in it" + (f" ({rounds.skipped} are marked _skipLearn)" if rounds.skipped else "")
-        )
-    if len(rounds.drops) > 1:
-        raise InvalidInput(
-            str(path), "lines with different pdrop", "one rate at which rounds were dropped, in all lines"
-        )
-    names = catalogue if catalogue is not None else Actions(rounds.ids)
-    notes = _notes(rounds)
-    support, chances = _support(path, rounds, len(names), ragged, notes)
-    table = _feature_table(path, rounds)
-    if not isinstance(encoder, Encoder):
-        plan = encoder or Encoding(standardise=False, intercept=not table.columns)
-        encoder = plan.fit(table, list(table.columns))
-    stamps = text_column(rounds.stamps)
-    where = Where(np.array(rounds.lines))
-    return LoggedData(
-        contexts=encoder.apply(table), actions=np.array(rounds.actions), rewards=np.array(rounds.rewards),
-        action_count=len(names), propensities=np.array(rounds.propensities), support=support,
-        support_probabilities=chances, event_ids=np.array(rounds.event_ids, dtype=np.str_),
-        timestamps=None if stamps.absent.all() else as_times("Timestamp", stamps, where),
-        catalogue=names, encoder=encoder, notes=tuple(notes), first_row=np.array(rounds.lines),
-        column_names={"rewards": "_label_cost", "propensities": "_label_probability", "support_probabilities": "p"},
-    )  # fmt: skip
+    tables = DsjsonTables(path, catalogue=catalogue, identity=identity, ragged=ragged)
+    return TableLog(tables, catalogue=catalogue, encoder=encoder).collect()
 
 
 @dataclass(frozen=True)
@@ -259,7 +309,7 @@ def _flat(line: _Line, value: object, name: str) -> Iterator[tuple[str, float | 
         raise line.refuse(f"the feature {name} is {validate.describe(value)}, expected a number or a text")
 
 
-def _feature_table(path: Path, rounds: _Rounds) -> Table:
+def _feature_columns(path: Path, rounds: _Rounds) -> dict[str, Column]:
     names = dict.fromkeys(name for features in rounds.features for name in features)
     columns: dict[str, Column] = {}
     for name in names:
@@ -275,14 +325,17 @@ def _feature_table(path: Path, rounds: _Rounds) -> Table:
             columns[name] = text_column(v if isinstance(v, str) else None for v in values)
         else:
             columns[name] = number_column(np.array([0.0 if v is None else float(v) for v in values]))
-    return Table(columns, len(rounds.rewards), np.array(rounds.lines))
+    return columns
 
 
-def _support(path: Path, rounds: _Rounds, action_count: int, ragged: Ragged, notes: list[str]) -> tuple[Any, Any]:
+def _support_columns(
+    path: Path, rounds: _Rounds, action_count: int, ragged: Ragged, notes: list[str]
+) -> dict[str, Column]:
+    """The actions that were offered, as rows, and how likely each was; nothing where lines do not say or do not agree."""
     sizes = [len(offered) for offered in rounds.offered]
     width = max(sizes)
     if not width:
-        return None, None
+        return {}
     different = next((i for i, size in enumerate(sizes) if size != sizes[0]), None)
     if different is not None:
         if ragged == "refuse":
@@ -292,7 +345,7 @@ def _support(path: Path, rounds: _Rounds, action_count: int, ragged: Ragged, not
             )  # fmt: skip
         if ragged == "drop":
             notes.append(f"between {min(sizes)} and {width} actions were offered; the support was left out")
-            return None, None
+            return {}
         notes.append(
             f"between {min(sizes)} and {width} actions were offered; supports are filled up to {width} with actions that "
             "were not offered, at probability 0"
@@ -303,7 +356,7 @@ def _support(path: Path, rounds: _Rounds, action_count: int, ragged: Ragged, not
             while len(offered) < width:
                 offered.append(next(other))
                 chances.append(0.0)
-    return np.array(rounds.offered), np.array(rounds.chances)
+    return {SUPPORT: Column(np.array(rounds.offered)), CHANCES: Column(np.array(rounds.chances))}
 
 
 def _notes(rounds: _Rounds) -> list[str]:
@@ -319,4 +372,4 @@ def _notes(rounds: _Rounds) -> list[str]:
     return notes
 
 
-__all__ = ["read_dsjson"]
+__all__ = ["DsjsonTables", "read_dsjson"]

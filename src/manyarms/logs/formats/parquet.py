@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from manyarms._base import validate
+from manyarms._base.files import write_atomically
 from manyarms.errors import DataError, InvalidInput
-from manyarms.logs.assemble import CatalogueOption, EncoderOption, TableLog
+from manyarms.logs.arrow import column_of_arrow, kind_of, pyarrow, schema_of, stated_in, table_of_log, unfit
 from manyarms.logs.columns import Columns
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
-from manyarms.logs.files import reading, write_atomically
-from manyarms.logs.formats.arrow import column_of_arrow, kind_of, pyarrow, schema_of, stated_in, table_of_log, unfit
+from manyarms.logs.files import reading
+from manyarms.logs.formats.base import FORMATS, LogFormat
+from manyarms.logs.table_log import CatalogueOption, EncoderOption, TableLog
 from manyarms.logs.tables import Kind, Stated, Table
 
 BUFFER = 1 << 20  # bytes of a column read at a time, so that one huge row group needs no more memory than a small one
 
 
-class ParquetTables:
+@FORMATS.register("parquet")
+class ParquetTables(LogFormat):
     """A Parquet file as tables; only the columns asked for are read."""
 
+    suffixes = (".parquet", ".pq")
+
     def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
+        super().__init__(path)
         with self._open() as file:
             self._schema = file.schema_arrow
             self._rows = int(file.metadata.num_rows)
             self._metadata = file.metadata
         self._stated = stated_in(self._schema.metadata, str(self.path))
-
-    @property
-    def name(self) -> str:
-        return str(self.path)
 
     @property
     def row_count(self) -> int | None:
@@ -47,9 +48,6 @@ class ParquetTables:
 
     def complaint(self, column: str) -> InvalidInput:
         return unfit(column, self._schema.field(column).type)
-
-    def as_texts(self, columns: Collection[str]) -> ParquetTables:
-        return self
 
     def largest(self, column: str) -> int | None:
         """From the statistics in the file's footer."""
@@ -91,29 +89,6 @@ class ParquetTables:
                 raise DataError(f"{self.path}: no readable Parquet file, or a truncated one ({reason})") from error
 
 
-class ParquetLog(TableLog):
-    """A LogSource over a Parquet file of any size; the arguments are those of TableLog.
-
-    >>> log = ParquetLog("rounds.parquet", Columns(action="item", reward="click"))  # doctest: +SKIP
-    >>> sum(chunk.rewards.sum() for chunk in log.chunks())                          # doctest: +SKIP
-    """
-
-    def __init__(
-        self,
-        path: Path | str,
-        columns: Columns | None = None,
-        *,
-        action_count: int | None = None,
-        catalogue: CatalogueOption = None,
-        encoder: EncoderOption = None,
-        drop_missing: bool = False,
-    ) -> None:
-        super().__init__(
-            ParquetTables(path), columns, action_count=action_count, catalogue=catalogue, encoder=encoder,
-            drop_missing=drop_missing,
-        )  # fmt: skip
-
-
 def read_parquet(
     path: Path | str,
     columns: Columns | None = None,
@@ -124,9 +99,10 @@ def read_parquet(
     drop_missing: bool = False,
 ) -> LoggedData:
     """A Parquet file in memory; the arguments are those of TableLog."""
-    return ParquetLog(
-        path, columns, action_count=action_count, catalogue=catalogue, encoder=encoder, drop_missing=drop_missing
-    ).collect()
+    return TableLog(
+        ParquetTables(path), columns, action_count=action_count, catalogue=catalogue, encoder=encoder,
+        drop_missing=drop_missing, spool="fit",
+    ).collect()  # fmt: skip
 
 
 def to_parquet(source: LogSource, path: Path | str, *, rows_per_group: int = CHUNK) -> None:
@@ -154,4 +130,4 @@ def to_parquet(source: LogSource, path: Path | str, *, rows_per_group: int = CHU
     write_atomically(path, write)
 
 
-__all__ = ["ParquetLog", "ParquetTables", "read_parquet", "to_parquet"]
+__all__ = ["ParquetTables", "read_parquet", "to_parquet"]

@@ -16,34 +16,31 @@ from typing import Any
 import numpy as np
 
 from manyarms._base import validate
-from manyarms._base.storage import write_text_atomically
+from manyarms._base.files import write_text_atomically
 from manyarms.errors import InvalidInput
-from manyarms.logs.assemble import TableLog
 from manyarms.logs.columns import Columns, Resolved
 from manyarms.logs.data import CHUNK, LoggedData
-from manyarms.logs.formats.csv import CsvTables
-from manyarms.logs.formats.dsjson import read_dsjson
-from manyarms.logs.formats.frames import tables_of_frame
-from manyarms.logs.formats.parquet import ParquetTables
+from manyarms.logs.formats.base import tables_in
+from manyarms.logs.frames import tables_of_frame
 from manyarms.logs.inspection.findings import findings
-from manyarms.logs.inspection.measure import Measures
 from manyarms.logs.inspection.page import page
+from manyarms.logs.inspection.statistics import LogStatistics
 from manyarms.logs.inspection.summary import (
     MOST_SHOWN,
     ActionRow,
     Distribution,
+    DuplicateCount,
     Finding,
     Histogram,
     Inspection,
+    LogOverlap,
     MissingColumn,
-    Overlap,
-    RepeatCount,
     action_row,
     distribution,
     missing_columns,
     overlap,
 )
-from manyarms.logs.opening import format_of
+from manyarms.logs.table_log import TableLog
 from manyarms.logs.tables import Column, MemoryTables, Stated, Table, TableSource, number_column, text_column
 
 
@@ -56,8 +53,7 @@ def inspect(
 ) -> Inspection:
     """Look through a log once.
 
-    source        a file (.parquet, .csv, .tsv, .dsjson, .json, .jsonl; text also with .gz), a log in memory, a source
-                  of chunks such as ParquetLog, or a data frame
+    source        a file of one of `manyarms.logs.FORMATS`, a log in memory, what `open_log` gives, or a data frame
     columns       which column is what, as for reading; guessed where not said
     action_count  how many actions there are, where the log does not say
     """
@@ -65,21 +61,23 @@ def inspect(
     if isinstance(source, TableLog):
         resolved, action_count = source.columns, action_count or source.action_count
     else:
-        resolved = (columns or Columns()).resolve(tables.kinds(), tables.name)
+        wanted = Columns() if columns is None else columns
+        if tables.stated.columns is not None:
+            wanted = wanted.or_else(tables.stated.columns)
+        resolved = wanted.resolve(tables.kinds(), tables.name)
     kinds = tables.kinds()
-    if not isinstance(tables, CsvTables):  # there, mixed columns can still be looked at
-        for name in resolved.all:
-            if kinds[name].name == "mixed":
-                raise tables.complaint(name)
-    measures = Measures(resolved, kinds)
-    measures.mixed = {
+    for name in resolved.all:
+        if kinds[name].name == "unsupported":
+            raise tables.complaint(name)
+    statistics = LogStatistics(resolved, kinds)
+    statistics.mixed = {
         name: str(tables.complaint(name).came) for name in resolved.context if kinds[name].name == "mixed"
     }
     for table in tables.tables(resolved.all, validate.count("rows_per_chunk", rows_per_chunk)):
-        measures.see(table)
-    if not measures.rows:
+        statistics.see(table)
+    if not statistics.rows:
         raise InvalidInput(tables.name, "no row", "at least one round")
-    return _inspection(tables, resolved, measures, action_count, notes)
+    return _inspection(tables, resolved, statistics, action_count, notes)
 
 
 def write_page(found: Inspection, path: Path | str) -> None:
@@ -91,12 +89,8 @@ def _tables(source: Any) -> tuple[TableSource, tuple[str, ...]]:
     if isinstance(source, TableLog):
         return source.source, source.notes
     if isinstance(source, (str, Path)):
-        path = Path(source)
-        kind = format_of(path)
-        if kind == "dsjson":
-            log = read_dsjson(path, ragged="drop")
-            return _tables_of_log(log, str(path)), log.notes
-        return (ParquetTables(path) if kind == "parquet" else CsvTables(path)), ()
+        tables = tables_in(source)
+        return tables, tables.stated.notes
     if isinstance(source, LoggedData):
         return _tables_of_log(source, "the log"), source.notes
     if hasattr(source, "tables") and hasattr(source, "kinds"):
@@ -127,7 +121,7 @@ def _tables_of_log(log: LoggedData, name: str) -> MemoryTables:
 
 
 def _inspection(
-    tables: TableSource, columns: Resolved, m: Measures, action_count: int | None, notes: tuple[str, ...]
+    tables: TableSource, columns: Resolved, m: LogStatistics, action_count: int | None, notes: tuple[str, ...]
 ) -> Inspection:
     stated = tables.stated
     played = m.actions["rows"]
@@ -161,10 +155,10 @@ def _inspection(
         propensities=None if columns.propensity is None else distribution(m.propensities, log_counts=m.log_counts),
         propensities_are_estimates=estimates,
         overlap=reach,
-        event_repeats=None
+        duplicate_events=None
         if columns.event_id is None
-        else RepeatCount(m.events.repeats, m.events.first_row, m.events.exact),
-        row_repeats=RepeatCount(m.whole_rows.repeats, m.whole_rows.first_row, m.whole_rows.exact),
+        else DuplicateCount(m.events.count, m.events.first_row, m.events.exact),
+        duplicate_rows=DuplicateCount(m.duplicate_rows.count, m.duplicate_rows.first_row, m.duplicate_rows.exact),
         missing=missing,
         first_time=None if m.first_time is None else str(m.first_time),
         last_time=None if m.last_time is None else str(m.last_time),
@@ -182,7 +176,7 @@ def _guesses(columns: Resolved, stated: Stated) -> tuple[str, ...]:
     return (f"guessed from the names: {guessed}",) if guessed else ()
 
 
-def _unseen(m: Measures, count: int, ids: tuple[str, ...] | None) -> tuple[str, ...]:
+def _unseen(m: LogStatistics, count: int, ids: tuple[str, ...] | None) -> tuple[str, ...]:
     if m.actions.ids is None:
         played = np.zeros(count, dtype=np.bool_)
         here = m.actions["rows"][:count] > 0
@@ -203,6 +197,15 @@ def _parts(columns: Resolved) -> dict[str, str]:
 
 
 __all__ = [
-    "ActionRow", "Distribution", "Finding", "Histogram", "Inspection", "MissingColumn", "Overlap", "RepeatCount", "inspect",
-    "page", "write_page",
+    "ActionRow",
+    "Distribution",
+    "DuplicateCount",
+    "Finding",
+    "Histogram",
+    "Inspection",
+    "LogOverlap",
+    "MissingColumn",
+    "inspect",
+    "page",
+    "write_page",
 ]  # fmt: skip

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from manyarms.logs.inspection.measure import Bad, Measures
-from manyarms.logs.inspection.summary import HEAVY, Finding, MissingColumn, Overlap
+from manyarms.logs.inspection.statistics import BadRows, LogStatistics
+from manyarms.logs.inspection.summary import HEAVY, Finding, LogOverlap, MissingColumn
 
 FEW_SUCCESSES = 100
 LOW_SHARE = 0.1  # an effective sample size below this share of the rows is called low
@@ -15,32 +15,32 @@ MANY_TEXTS = 200
 
 
 def findings(
-    measures: Measures,
+    statistics: LogStatistics,
     *,
     action_count: int,
     known: bool,
     seen: int,
     estimates: bool,
-    reach: Overlap | None,
+    reach: LogOverlap | None,
     missing: tuple[MissingColumn, ...],
 ) -> tuple[Finding, ...]:
     """Everything worth saying, problems first."""
     found = [
-        *_about_actions(measures, action_count, known, seen),
-        *_about_rewards(measures),
-        *_about_propensities(measures, estimates),
-        *_about_reach(measures, reach, action_count, seen),
-        *_about_support(measures),
-        *_about_repeats(measures),
-        *_about_missing(measures, missing),
-        *_about_contexts(measures),
-        *_about_times(measures),
+        *_about_actions(statistics, action_count, known, seen),
+        *_about_rewards(statistics),
+        *_about_propensities(statistics, estimates),
+        *_about_reach(statistics, reach, action_count, seen),
+        *_about_support(statistics),
+        *_about_duplicates(statistics),
+        *_about_missing(statistics, missing),
+        *_about_contexts(statistics),
+        *_about_times(statistics),
     ]
     order = {"problem": 0, "warning": 1, "note": 2}
     return tuple(sorted(found, key=lambda finding: order[finding.level]))
 
 
-def _at(bad: Bad) -> str:
+def _at(bad: BadRows) -> str:
     shown = f" ({bad.example})" if bad.example else ""
     return f"{_count(bad.count, 'row')}, the first at row {bad.first_row}{shown}"
 
@@ -49,7 +49,7 @@ def _count(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def _about_actions(m: Measures, action_count: int, known: bool, seen: int) -> Iterator[Finding]:
+def _about_actions(m: LogStatistics, action_count: int, known: bool, seen: int) -> Iterator[Finding]:
     if m.bad_actions.count:
         yield Finding(
             "problem", f"actions that are no rows of a catalogue: {_at(m.bad_actions)}",
@@ -91,7 +91,7 @@ def _about_actions(m: Measures, action_count: int, known: bool, seen: int) -> It
         )  # fmt: skip
 
 
-def _about_rewards(m: Measures) -> Iterator[Finding]:
+def _about_rewards(m: LogStatistics) -> Iterator[Finding]:
     r = m.rewards
     if r.infinite.count:
         yield Finding("problem", f"rewards that are no finite numbers: {_at(r.infinite)}", "correct or drop these rows")
@@ -116,7 +116,7 @@ def _about_rewards(m: Measures) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _about_propensities(m: Measures, estimates: bool) -> Iterator[Finding]:
+def _about_propensities(m: LogStatistics, estimates: bool) -> Iterator[Finding]:
     if m.columns.propensity is None:
         yield Finding(
             "warning", "the log has no propensities",
@@ -146,10 +146,10 @@ def _about_propensities(m: Measures, estimates: bool) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _about_reach(m: Measures, reach: Overlap | None, action_count: int, seen: int) -> Iterator[Finding]:
+def _about_reach(m: LogStatistics, reach: LogOverlap | None, action_count: int, seen: int) -> Iterator[Finding]:
     if reach is None:
         return
-    rows = m.inverse.count
+    rows = int(m.inverse.count)
     share = reach.effective_sample_size / rows
     if share < LOW_SHARE:
         yield Finding(
@@ -199,7 +199,7 @@ def _about_reach(m: Measures, reach: Overlap | None, action_count: int, seen: in
         )
 
 
-def _about_support(m: Measures) -> Iterator[Finding]:
+def _about_support(m: LogStatistics) -> Iterator[Finding]:
     if m.bad_support.count:
         yield Finding(
             "problem", f"supports whose probabilities are negative or sum above 1: {_at(m.bad_support)}",
@@ -218,17 +218,17 @@ def _about_support(m: Measures) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _about_repeats(m: Measures) -> Iterator[Finding]:
+def _about_duplicates(m: LogStatistics) -> Iterator[Finding]:
     c = m.columns
-    if c.event_id is not None and m.events.repeats:
+    if c.event_id is not None and m.events.count:
         about = "" if m.events.exact else "about "
         yield Finding(
-            "problem", f"{about}{m.events.repeats:,} event ids come again, the first at row {m.events.first_row}",
+            "problem", f"{about}{m.events.count:,} event ids come again, the first at row {m.events.first_row}",
             "keep one row an event: rounds that count twice make intervals too narrow",
         )  # fmt: skip
-    if m.whole_rows.repeats:
-        about = "" if m.whole_rows.exact else "about "
-        apart = c.event_id is not None and not m.events.repeats
+    if m.duplicate_rows.count:
+        about = "" if m.duplicate_rows.exact else "about "
+        apart = c.event_id is not None and not m.events.count
         telling = c.timestamp is not None and not apart
         if apart:
             advice = "the event ids differ: rounds that look alike, not copies"
@@ -238,14 +238,14 @@ def _about_repeats(m: Measures) -> Iterator[Finding]:
             advice = "no wonder where contexts are coarse; with event ids or timestamps one could tell"
         yield Finding(
             "warning" if telling else "note",
-            f"{about}{m.whole_rows.repeats:,} rows repeat an earlier one"
+            f"{about}{m.duplicate_rows.count:,} rows repeat an earlier one"
             + (" but for the event id" if apart else " entirely")
-            + f", the first at row {m.whole_rows.first_row}",
+            + f", the first at row {m.duplicate_rows.first_row}",
             advice,
         )
 
 
-def _about_missing(m: Measures, missing: tuple[MissingColumn, ...]) -> Iterator[Finding]:
+def _about_missing(m: LogStatistics, missing: tuple[MissingColumn, ...]) -> Iterator[Finding]:
     c = m.columns
     needed = {c.action, c.reward, c.propensity}
     for column in missing:
@@ -265,7 +265,7 @@ def _about_missing(m: Measures, missing: tuple[MissingColumn, ...]) -> Iterator[
             yield Finding("note", what, "harmless unless splits or joins use this column")
 
 
-def _about_contexts(m: Measures) -> Iterator[Finding]:
+def _about_contexts(m: LogStatistics) -> Iterator[Finding]:
     if not m.columns.context:
         yield Finding(
             "note", "the log has no contexts", "policies that look at nothing can still be judged and learned"
@@ -308,7 +308,7 @@ def _about_contexts(m: Measures) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _about_times(m: Measures) -> Iterator[Finding]:
+def _about_times(m: LogStatistics) -> Iterator[Finding]:
     if m.earlier.count:
         yield Finding(
             "note", f"times go back: {_at(m.earlier)}",

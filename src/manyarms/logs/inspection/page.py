@@ -32,7 +32,7 @@ def page(found: Inspection) -> str:
         blocks += [report.heading("Propensities"), report.facts(numbers(found.propensities))]
         blocks.append(_bars(found.propensities.histogram, "propensity"))
     if found.overlap is not None:
-        blocks += [report.heading("Overlap"), report.facts(reach(found))]
+        blocks += [report.heading("LogOverlap"), report.facts(reach(found))]
     blocks += [report.heading("Actions"), _actions(found)]
     if found.missing:
         rows = [(m.column, f"{m.count:,}", f"{m.share:.2%}", str(m.first_row)) for m in found.missing]
@@ -62,7 +62,7 @@ def overview(found: Inspection) -> dict[str, str]:
         facts["times"] = (
             f"{found.first_time} to {found.last_time}; {found.out_of_order:,} rows earlier than the one before"
         )
-    for name, repeats in (("repeated event ids", found.event_repeats), ("repeated rows", found.row_repeats)):
+    for name, repeats in (("repeated event ids", found.duplicate_events), ("repeated rows", found.duplicate_rows)):
         if repeats is not None:
             facts[name] = f"{'' if repeats.exact else 'about '}{repeats.count:,}"
     return facts
@@ -82,7 +82,7 @@ def numbers(found: Distribution) -> dict[str, str]:
 
 
 def reach(found: Inspection) -> dict[str, str]:
-    """Overlap, by name."""
+    """LogOverlap, by name."""
     o = found.overlap
     if o is None:
         return {}

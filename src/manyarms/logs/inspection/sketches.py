@@ -1,11 +1,10 @@
-"""What can be kept of a stream in bounded memory: moments, a uniform sample, and repeats told by their hashes."""
+"""Sketches of a stream in bounded memory: a uniform sample, and duplicates told by their hashes."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from manyarms._base.moments import RunningMoments
 from manyarms._base.typing import AnyArray, Array, Bools, Ints
 from manyarms.logs.tables import Column
 
@@ -13,34 +12,6 @@ UInts = npt.NDArray[np.uint64]
 
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # the finaliser of splitmix64
 _STEP = np.uint64(0x9E3779B97F4A7C15)
-
-
-class Moments:
-    """Count, mean, deviation, least and largest of finite numbers; exact up to rounding."""
-
-    def __init__(self) -> None:
-        self._running = RunningMoments(1)
-        self.least = np.inf
-        self.largest = -np.inf
-
-    def see(self, values: Array) -> None:
-        if not len(values):
-            return
-        self._running.add(values[:, None])
-        self.least = min(self.least, float(values.min()))
-        self.largest = max(self.largest, float(values.max()))
-
-    @property
-    def count(self) -> int:
-        return int(self._running.count[0])
-
-    @property
-    def mean(self) -> float:
-        return float(self._running.mean[0])
-
-    @property
-    def deviation(self) -> float:
-        return float(np.sqrt(self._running.scatter[0] / self.count)) if self.count else 0.0
 
 
 class Sample:
@@ -79,7 +50,7 @@ class Sample:
         return self.seen <= self.size
 
 
-class Repeats:
+class Duplicates:
     """How many entries of a stream were there before, from 64-bit hashes.
 
     Exact (up to hash collisions) while at most `budget` different hashes came. Beyond, only hashes whose lowest bits
@@ -117,7 +88,7 @@ class Repeats:
             self._known, self._times = self._known[keep], self._times[keep]
 
     @property
-    def repeats(self) -> int:
+    def count(self) -> int:
         return int((self._times - 1).sum()) * self.thinning
 
     @property
@@ -176,4 +147,4 @@ def _text_words(texts: AnyArray) -> UInts:
     return total
 
 
-__all__ = ["Moments", "Repeats", "Sample", "hashes_of", "mixed"]
+__all__ = ["Duplicates", "Sample", "hashes_of", "mixed"]

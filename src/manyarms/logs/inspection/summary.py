@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from manyarms._base.typing import Array, Ints
-from manyarms.logs.inspection.measure import LEAST_ROWS, LOG_EDGES, QUANTILES, Bad, Measures, NumberColumn
+from manyarms.logs.inspection.statistics import LEAST_ROWS, LOG_EDGES, QUANTILES, BadRows, LogStatistics, NumberColumn
 
 HEAVY = 100.0  # a weight of the uniform target above it is called heavy
 MOST_SHOWN = 10
@@ -63,8 +63,8 @@ class ActionRow:
 
 
 @dataclass(frozen=True)
-class Overlap:
-    """How far the rows reach for other policies than the one that logged them; see measure.py for the formulas."""
+class LogOverlap:
+    """How far the rows reach for other policies than the one that logged them; see statistics.py for the formulas."""
 
     mean_weight: float
     mean_weight_error: float
@@ -76,7 +76,7 @@ class Overlap:
 
 
 @dataclass(frozen=True)
-class RepeatCount:
+class DuplicateCount:
     """Entries that were there before."""
 
     count: int
@@ -112,9 +112,9 @@ class Inspection:
     rewards: Distribution
     propensities: Distribution | None
     propensities_are_estimates: bool
-    overlap: Overlap | None
-    event_repeats: RepeatCount | None
-    row_repeats: RepeatCount
+    overlap: LogOverlap | None
+    duplicate_events: DuplicateCount | None
+    duplicate_rows: DuplicateCount
     missing: tuple[MissingColumn, ...]
     first_time: str | None
     last_time: str | None
@@ -143,8 +143,8 @@ def distribution(column: NumberColumn, *, log_counts: Ints | None = None) -> Dis
         labels = tuple(f"{a:.3g} to {b:.3g}" for a, b in pairwise(edges))
         histogram = Histogram(labels, tuple(counts.tolist()), column.sample.complete)
     return Distribution(
-        count=m.count, missing=column.missing.count, mean=m.mean, deviation=m.deviation,
-        least=m.least if m.count else float("nan"), largest=m.largest if m.count else float("nan"),
+        count=int(m.count), missing=column.missing.count, mean=float(m.mean), deviation=float(m.deviation),
+        least=float(m.least) if m.count else float("nan"), largest=float(m.largest) if m.count else float("nan"),
         quantiles=quantiles, sampled=not column.sample.complete, values=column.counts, histogram=histogram,
     )  # fmt: skip
 
@@ -158,76 +158,89 @@ def log_histogram(counts: Ints) -> Histogram:
     used = np.flatnonzero(sums)
     if not len(used):
         return Histogram((), ())
-    kept = range(int(used[0]), int(used[-1]) + 1)
-    return Histogram(tuple(f"from {10 ** steps[i]:.2g}" for i in kept), tuple(int(sums[i]) for i in kept))
+    shown = range(int(used[0]), int(used[-1]) + 1)
+    return Histogram(tuple(f"from {10 ** steps[i]:.2g}" for i in shown), tuple(int(sums[i]) for i in shown))
 
 
-def action_row(measures: Measures, slot: int, names: list[str] | None) -> ActionRow:
-    a = measures.actions
+def action_row(statistics: LogStatistics, slot: int, names: list[str] | None) -> ActionRow:
+    a = statistics.actions
     rows = int(a["rows"][slot])
     rewarded = a["rewarded"][slot]
     inverse, squares = float(a["inverse"][slot]), float(a["inverse_squares"][slot])
     return ActionRow(
         name=str(slot) if names is None else names[slot],
         rows=rows,
-        share=rows / measures.rows,
+        share=rows / statistics.rows,
         mean_reward=float(a["reward"][slot] / rewarded) if rewarded else float("nan"),
         value=float(a["weighted_reward"][slot] / inverse) if inverse > 0 else None,
         effective_sample_size=inverse**2 / squares if squares > 0 else None,
     )
 
 
-def overlap(measures: Measures, action_count: int, names: list[str] | None) -> Overlap | None:
-    m = measures.inverse
+def overlap(statistics: LogStatistics, action_count: int, names: list[str] | None) -> LogOverlap | None:
+    m = statistics.inverse
     if not m.count:
         return None
     scale = 1.0 / action_count
-    mean, deviation = m.mean * scale, m.deviation * scale
-    p = measures.propensities.sample.values()
+    mean, deviation, rows = float(m.mean) * scale, float(m.deviation) * scale, int(m.count)
+    p = statistics.propensities.sample.values()
     good = p[(p > 0) & (p <= 1)]
-    total = int(measures.log_counts.sum())
+    total = int(statistics.log_counts.sum())
     below = {}
     for threshold in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
         place = int(np.searchsorted(LOG_EDGES, threshold * (1 - 1e-9)))
-        below[threshold] = float(measures.log_counts[: place + 1].sum() / total)
-    return Overlap(
+        below[threshold] = float(statistics.log_counts[: place + 1].sum() / total)
+    return LogOverlap(
         mean_weight=mean,
-        mean_weight_error=deviation / np.sqrt(m.count),
-        largest_weight=m.largest * scale,
-        effective_sample_size=m.count * mean**2 / (mean**2 + deviation**2),
+        mean_weight_error=deviation / rows**0.5,
+        largest_weight=float(m.largest) * scale,
+        effective_sample_size=rows * mean**2 / (mean**2 + deviation**2),
         heavy_share=float((good < scale / HEAVY).mean()) if len(good) else 0.0,
         below=below,
-        best=_best(measures, names),
+        best=_best(statistics, names),
     )
 
 
-def _best(measures: Measures, names: list[str] | None) -> ActionRow | None:
-    a = measures.actions
+def _best(statistics: LogStatistics, names: list[str] | None) -> ActionRow | None:
+    a = statistics.actions
     enough = np.flatnonzero((a["rows"] >= LEAST_ROWS) & (a["inverse"] > 0))
     if not len(enough):
         return None
     values: Array = a["weighted_reward"][enough] / a["inverse"][enough]
-    return action_row(measures, int(enough[np.argmax(values)]), names)
+    return action_row(statistics, int(enough[np.argmax(values)]), names)
 
 
-def missing_columns(measures: Measures) -> tuple[MissingColumn, ...]:
-    c = measures.columns
-    found: list[tuple[str, Bad]] = [(c.action, measures.missing_actions), (c.reward, measures.rewards.missing)]
+def missing_columns(statistics: LogStatistics) -> tuple[MissingColumn, ...]:
+    c = statistics.columns
+    found: list[tuple[str, BadRows]] = [(c.action, statistics.missing_actions), (c.reward, statistics.rewards.missing)]
     if c.propensity is not None:
-        found.append((c.propensity, measures.propensities.missing))
+        found.append((c.propensity, statistics.propensities.missing))
     if c.event_id is not None:
-        found.append((c.event_id, measures.missing_events))
+        found.append((c.event_id, statistics.missing_events))
     if c.timestamp is not None:
-        found.append((c.timestamp, measures.missing_times))
-    found += [(name, column.missing) for name, column in measures.context.items()]
+        found.append((c.timestamp, statistics.missing_times))
+    found += [(name, column.missing) for name, column in statistics.context.items()]
     return tuple(
-        MissingColumn(name, bad.count, bad.count / measures.rows, bad.first_row)
+        MissingColumn(name, bad.count, bad.count / statistics.rows, bad.first_row)
         for name, bad in found
         if bad.first_row is not None
     )
 
 
 __all__ = [
-    "HEAVY", "MOST_SHOWN", "ActionRow", "Distribution", "Finding", "Histogram", "Inspection", "Level", "MissingColumn",
-    "Overlap", "RepeatCount", "action_row", "distribution", "missing_columns", "overlap",
+    "HEAVY",
+    "MOST_SHOWN",
+    "ActionRow",
+    "Distribution",
+    "DuplicateCount",
+    "Finding",
+    "Histogram",
+    "Inspection",
+    "Level",
+    "LogOverlap",
+    "MissingColumn",
+    "action_row",
+    "distribution",
+    "missing_columns",
+    "overlap",
 ]  # fmt: skip

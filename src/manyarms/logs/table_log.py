@@ -1,8 +1,9 @@
-"""From tables to a log: columns mapped, ids looked up, contexts encoded, every row checked, chunk by chunk."""
+"""TableLog: from tables to a log. Columns are mapped, ids looked up, contexts encoded and rows checked, chunk by chunk."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from typing import Literal
 
 import numpy as np
@@ -15,12 +16,14 @@ from manyarms.logs.actions import Actions
 from manyarms.logs.checks import Where
 from manyarms.logs.columns import GUESS, Columns, Resolved
 from manyarms.logs.data import CHUNK, LoggedData, concatenate
-from manyarms.logs.encoding import Encoder, Encoding, TextPart, as_codes
+from manyarms.logs.encoding import ContextEncoder, Encoding, TextPart, as_codes
+from manyarms.logs.spool import SpooledTables
 from manyarms.logs.tables import Column, Kind, Table, TableSource, as_times
 
 MOST_IDS = 50_000_000
 CatalogueOption = Actions | Literal["build"] | None
-EncoderOption = Encoder | Encoding | None
+EncoderOption = ContextEncoder | Encoding | None
+SpoolOption = bool | Literal["fit"]
 
 
 class TableLog:
@@ -30,11 +33,12 @@ class TableLog:
     action_count  K; otherwise what the file states, or the largest action seen + 1
     catalogue     the ids of the actions. Texts get one by themselves, in order of first appearance; "build" makes one
                   of whole numbers that are ids rather than rows
-    encoder       a fitted Encoder; or an Encoding, to be fitted on this log; otherwise numbers stay as they are, and
+    encoder       a fitted ContextEncoder; or an Encoding, to be fitted on this log; otherwise numbers stay as they are, and
                   texts are encoded one entry a category
     drop_missing  leave out rows whose action, reward or propensity is missing; they are refused otherwise
-
-    What is not known beforehand (ids, K, the encoder) is found in one pass over the columns concerned.
+    spool         keep what was decoded of a file, so that it is read once (see `manyarms.logs.spool`): True for all passes,
+                  "fit" where a pass is needed before the first chunk, to find ids, K or the encoder. Without, every pass
+                  reads the columns that it needs
     """
 
     def __init__(
@@ -46,24 +50,28 @@ class TableLog:
         catalogue: CatalogueOption = None,
         encoder: EncoderOption = None,
         drop_missing: bool = False,
+        spool: SpoolOption = False,
     ) -> None:
         self.drop_missing = drop_missing
+        stated = source.stated
         wanted = Columns() if columns is None else columns
-        if isinstance(encoder, Encoder) and wanted.context == GUESS:
+        if isinstance(encoder, ContextEncoder) and wanted.context == GUESS:
             wanted = Columns(**{**vars(wanted), "context": tuple(encoder.columns)})
+        if stated.columns is not None:
+            wanted = wanted.or_else(stated.columns)
         self.columns = wanted.resolve(source.kinds(), source.name)
         if source.row_count == 0:
             raise InvalidInput(source.name, "no row", "at least one round")
         self.source: TableSource = source.as_texts(self._ids(source.kinds(), catalogue, encoder))
         self.kinds = self.source.kinds()
         for name in self.columns.all:
-            if self.kinds[name].name == "mixed":
+            if self.kinds[name].name in ("mixed", "unsupported"):
                 raise source.complaint(name)
-        stated = source.stated
         told = self.columns.propensities_are_estimates
         self.estimates = self.columns.propensity is not None and (
             stated.propensities_are_estimates if told is None else told
         )
+        self._own_ids = stated.catalogue_ids
         if catalogue is None and stated.catalogue_ids is not None:
             catalogue = Actions(stated.catalogue_ids)
         if catalogue is not None and catalogue != "build" and not isinstance(catalogue, Actions):
@@ -77,9 +85,9 @@ class TableLog:
             known = None if largest is None else largest + 1
         # an encoder that the file states has made its vectors already: it is for new rows, not for these
         ours = encoder is None and stated.encoder is not None and self.columns.context == ("context",)
-        self._encoded = Encoder.from_json(stated.encoder) if ours and stated.encoder is not None else None
+        self._encoded = ContextEncoder.from_json(stated.encoder) if ours and stated.encoder is not None else None
         plan = self._plan(encoder)
-        self._look_through(plan, catalogue, known)
+        self._fit(plan, catalogue, known, spool)
         if isinstance(self.catalogue, Actions):
             if given is not None and given != len(self.catalogue):
                 expected = f"{len(self.catalogue)}, the number of ids; give catalogue= to name the others"
@@ -111,21 +119,27 @@ class TableLog:
         """The rounds in parts of at most `rows`; one part is in memory at a time."""
         found = False
         for table in self.source.tables(self.columns.all, validate.count("rows", rows)):
-            kept = self._kept(table)
-            if kept.rows:
+            complete = self._complete(table)
+            if complete.rows:
                 found = True
-                yield self._log(kept)
+                yield self._log(complete)
         if not found:
             came = "no row" if not self.drop_missing else "no row that is complete"
             raise InvalidInput(self.source.name, came, "at least one round")
 
     def collect(self) -> LoggedData:
         """All rounds in memory."""
-        whole = concatenate(self.chunks())
+        log = concatenate(self.chunks())
         total = self.source.row_count
-        if self.drop_missing and total is not None and total > len(whole):
-            return whole.with_notes(f"{total - len(whole):,} rows with missing entries were left out")
-        return whole
+        if self.drop_missing and total is not None and total > len(log):
+            return log.with_notes(f"{total - len(log):,} rows with missing entries were left out")
+        return log
+
+    def with_action_count(self, count: int) -> TableLog:
+        """The same log over a longer catalogue, whose further actions were never played."""
+        other = copy(self)
+        other._action_count = validate.count("count", count, least=self._action_count)
+        return other
 
     # ---- what must be known before the first chunk
 
@@ -136,23 +150,27 @@ class TableLog:
         texts |= {n for n in (c.action, c.event_id, c.group, *c.support) if n is not None and kinds[n].name == "mixed"}
         if isinstance(encoder, Encoding):
             texts |= set(encoder.categorical)
-        elif isinstance(encoder, Encoder):
+        elif isinstance(encoder, ContextEncoder):
             texts |= {part.column for part in encoder.parts if isinstance(part, TextPart)}
         return texts
 
     def _plan(self, encoder: EncoderOption) -> EncoderOption:
         if encoder is not None or self._encoded is not None:
             return encoder
+        if self.source.stated.encoding is not None:
+            return self.source.stated.encoding
         if not self.columns.context:
             return Encoding(standardise=False, intercept=True)
         texts = any(self.kinds[name].name == "text" for name in self.columns.context)
         return Encoding(standardise=False, intercept=False) if texts else None
 
-    def _look_through(self, plan: EncoderOption, catalogue: CatalogueOption, known: int | None) -> None:
+    def _fit(self, plan: EncoderOption, catalogue: CatalogueOption, known: int | None, spool: SpoolOption) -> None:
         """One pass, over the columns that something must still be learned from."""
         context = list(self.columns.context) if isinstance(plan, Encoding) else []
         build, count = catalogue == "build", catalogue is None and known is None
         names = list(dict.fromkeys(context + ([self.columns.action] if build or count else [])))
+        if self.source.rereads and (spool is True or (spool == "fit" and names)):
+            self.source = SpooledTables(self.source, self.columns.all, CHUNK)
         ids: dict[str, None] = {}
         largest = -1
 
@@ -160,16 +178,16 @@ class TableLog:
             nonlocal largest
             needed = self.columns.all if self.drop_missing else names
             for table in self.source.tables(needed, CHUNK) if names else ():
-                kept = self._kept(table) if self.drop_missing else table
-                column = kept.columns.get(self.columns.action)
+                part = self._complete(table) if self.drop_missing else table
+                column = part.columns.get(self.columns.action)
                 if column is not None and build:
-                    self._note_ids(column, ids, kept)
+                    self._note_ids(column, ids, part)
                 elif column is not None and count:
-                    largest = max(largest, self._largest(column, kept))
-                yield kept
+                    largest = max(largest, self._largest(column, part))
+                yield part
 
         if isinstance(plan, Encoding):
-            self.encoder: Encoder | None = plan.fit(tables(), context)
+            self.encoder: ContextEncoder | None = plan.fit(tables(), context)
             if not context:
                 for _ in tables():
                     pass
@@ -208,14 +226,15 @@ class TableLog:
 
     # ---- one chunk
 
-    def _kept(self, table: Table) -> Table:
+    def _complete(self, table: Table) -> Table:
+        """Without the rows that drop_missing leaves out."""
         if not self.drop_missing:
             return table
         keep = np.ones(table.rows, dtype=np.bool_)
         for name in (self.columns.action, self.columns.reward, self.columns.propensity):
             if name is not None and table[name].missing is not None:
                 keep &= ~table[name].absent
-        return table if keep.all() else table.keep(keep)
+        return table if keep.all() else table.part(keep)
 
     def _log(self, table: Table) -> LoggedData:
         c: Resolved = self.columns
@@ -262,7 +281,7 @@ class TableLog:
     def _numbers(self, name: str, column: Column, table: Table) -> AnyArray:
         if column.categories is not None:
             for code, text in enumerate(column.categories.tolist()):
-                if not _is_number(text) and (here := column.values == code).any():
+                if not is_number(text) and (here := column.values == code).any():
                     row = self._where(table).row(int(np.argmax(here)))
                     raise InvalidInput(f"column {name!r}", f"{describe(text)} at {row}", "numbers")
         if column.missing is not None:
@@ -296,8 +315,21 @@ class TableLog:
     def _support_ids(self, table: Table) -> AnyArray:
         names = self.columns.support
         if len(names) == 1 and table[names[0]].kind.name == "vector":
-            return self._matrix(names, table)
+            return self._renumbered(self._matrix(names, table), table)
         return np.column_stack([self._action_rows(name, table[name], table) for name in names])
+
+    def _renumbered(self, support: AnyArray, table: Table) -> AnyArray:
+        """Rows of the source's own catalogue as rows of the one that was given."""
+        if self._own_ids is None or self.catalogue is None or self._own_ids == tuple(self.catalogue):
+            return support
+        rows = np.array([self.catalogue.row(t) if t in self.catalogue else -1 for t in self._own_ids], dtype=np.int64)
+        found: Ints = rows[support]
+        if (found < 0).any():
+            index, place = np.unravel_index(int(np.argmax(found < 0)), found.shape)
+            came = f"{describe(self._own_ids[support[index, place]])} at {self._where(table).row(int(index))}"
+            expected = f"an id of the catalogue, which has {len(self.catalogue)}"
+            raise UnknownAction(f"column {self.columns.support[0]!r}", came, expected)
+        return found
 
     def _where(self, table: Table) -> Where:
         return Where(table.first_row)
@@ -305,16 +337,17 @@ class TableLog:
 
 def _labels(column: Column) -> AnyArray:
     """Groups: whole numbers as they are, everything else as texts."""
-    whole = column.values.dtype.kind in "iu" and column.categories is None and column.missing is None
-    return column.values if whole else column.texts()
+    numbered = column.values.dtype.kind in "iu" and column.categories is None and column.missing is None
+    return column.values if numbered else column.texts()
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a text is a number as Python writes them, without underscores."""
     try:
         float(text)
     except ValueError:
         return False
-    return True
+    return "_" not in text
 
 
-__all__ = ["CatalogueOption", "EncoderOption", "TableLog"]
+__all__ = ["CatalogueOption", "EncoderOption", "SpoolOption", "TableLog", "is_number"]

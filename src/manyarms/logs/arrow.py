@@ -42,7 +42,7 @@ def kind_of(type_: Any) -> Kind:
         return Kind("vector", int(type_.list_size))
     if (types.is_list(type_) or types.is_large_list(type_)) and kind_of(type_.value_type).name == "number":
         return Kind("vector", None)
-    return Kind("mixed")
+    return Kind("unsupported")
 
 
 def column_of_arrow(name: str, array: Any, first_row: int) -> Column:

@@ -1,7 +1,7 @@
 """One pass over a log as it was written, good or bad: what is in it, in memory that does not grow with its length.
 
 Counts, means, weights and effective sample sizes are exact. Quantiles come from a uniform sample beyond 100,000 rows,
-and repeats from a sample of hashes beyond a million different ones; both then say so. Memory grows with the number of
+and duplicates from a sample of hashes beyond a million different ones; both then say so. Memory grows with the number of
 different actions alone.
 
     weight of a target π in row i             w_i = π(a_i | x_i) / π₀(a_i | x_i)
@@ -17,34 +17,36 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from manyarms._base.moments import RunningMoments
 from manyarms._base.typing import AnyArray, Array, Bools, Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs.checks import SUM_TOLERANCE, Where
 from manyarms.logs.columns import Resolved
-from manyarms.logs.inspection.sketches import Moments, Repeats, Sample, hashes_of
+from manyarms.logs.inspection.sketches import Duplicates, Sample, hashes_of
 from manyarms.logs.tables import Column, Kind, Table, as_times
 
 MOST_ACTIONS = 20_000_000
 MOST_VALUES = 12  # different rewards that are counted one by one
-MOST_TEXTS = 1_000  # different texts of a context column that are kept in mind
+MOST_TEXTS = 1_000  # different texts of a context column that are remembered
 LOG_EDGES = 10.0 ** np.arange(-12, 0.01, 0.25)
 QUANTILES = (0.01, 0.1, 0.5, 0.9, 0.99)
 LEAST_ROWS = 10  # of an action before it may be called the best
 
 
 @dataclass
-class Bad:
-    """Rows that cannot stay as they are."""
+class BadRows:
+    """Rows that something is wrong with: how many, which is the first, and what stood there."""
 
     count: int = 0
     first_row: int | None = None
     example: str = ""
 
-    def see(self, wrong: Bools | np.bool_, first_row: int, values: AnyArray | None = None) -> None:
+    def see(self, wrong: Bools | np.bool_, numbers: Ints, values: AnyArray | None = None) -> None:
+        """numbers: of the rows, in their file."""
         found = int(wrong.sum())
         if found and self.first_row is None:
             row = int(np.argmax(wrong))
-            self.first_row = first_row + row
+            self.first_row = int(numbers[row])
             self.example = "" if values is None else str(values[row])
         self.count += found
 
@@ -53,19 +55,19 @@ class Bad:
 class NumberColumn:
     """A column of numbers (or of vectors, all their entries together)."""
 
-    moments: Moments = field(default_factory=Moments)
+    moments: RunningMoments = field(default_factory=RunningMoments)
     sample: Sample = field(default_factory=Sample)
-    missing: Bad = field(default_factory=Bad)
-    infinite: Bad = field(default_factory=Bad)
+    missing: BadRows = field(default_factory=BadRows)
+    infinite: BadRows = field(default_factory=BadRows)
     counts: dict[float, int] | None = field(default_factory=dict)  # None once there are too many different values
 
-    def see(self, values: Array, missing: Bools, first_row: int, written: AnyArray | None = None) -> Bools:
+    def see(self, values: Array, missing: Bools, numbers: Ints, written: AnyArray | None = None) -> Bools:
         """Gives the rows with a finite number; `written`: what stood there, where it was text."""
-        self.missing.see(missing, first_row)
+        self.missing.see(missing, numbers)
         infinite = ~missing & ~np.isfinite(values)
-        self.infinite.see(infinite, first_row, values if written is None else written)
+        self.infinite.see(infinite, numbers, values if written is None else written)
         good = ~(missing | infinite)
-        self.moments.see(values[good])
+        self.moments.add(values[good])
         self.sample.see(values[good])
         if self.counts is not None:
             for value, count in zip(
@@ -87,28 +89,28 @@ class ContextColumn:
     """What is known of a context column; of vectors, entry by entry."""
 
     kind: Kind
-    missing: Bad = field(default_factory=Bad)
-    infinite: Bad = field(default_factory=Bad)
+    missing: BadRows = field(default_factory=BadRows)
+    infinite: BadRows = field(default_factory=BadRows)
     least: Array | None = None  # (m,)
     largest: Array | None = None
     texts: set[str] | None = field(default_factory=set)
     widths: set[int] = field(default_factory=set)
 
-    def see(self, column: Column, first_row: int) -> None:
+    def see(self, column: Column, numbers: Ints) -> None:
         if column.categories is not None:
-            self.missing.see(column.absent, first_row)
+            self.missing.see(column.absent, numbers)
             if self.texts is not None:
                 self.texts.update(column.categories[np.unique(column.values[column.values >= 0])].tolist())
                 self.texts = None if len(self.texts) > MOST_TEXTS else self.texts
             return
         if column.kind.name == "time":
-            self.missing.see(column.absent, first_row)
+            self.missing.see(column.absent, numbers)
             return
         values = column.values.astype(np.float64).reshape(len(column), -1)
         self.widths.add(values.shape[1])
         gone = column.absent[:, None] | np.isnan(values)
-        self.missing.see(gone.any(axis=1), first_row)
-        self.infinite.see(np.isinf(values).any(axis=1), first_row)
+        self.missing.see(gone.any(axis=1), numbers)
+        self.infinite.see(np.isinf(values).any(axis=1), numbers)
         good = np.where(gone | np.isinf(values), np.nan, values)
         with np.errstate(all="ignore"):
             low = np.fmin.reduce(good, axis=0)
@@ -134,9 +136,9 @@ class PerAction:
         self._sums = np.zeros((len(self.FIELDS), 16))
         self.size = 0
 
-    def slots(self, column: Column, bad: Bad, missing: Bad, first_row: int) -> tuple[Ints, Bools]:
+    def slots(self, column: Column, bad: BadRows, missing: BadRows, numbers: Ints) -> tuple[Ints, Bools]:
         """The slot of each row's action, and which rows have one."""
-        missing.see(column.absent, first_row)
+        missing.see(column.absent, numbers)
         if column.categories is not None:
             self.ids = {} if self.ids is None else self.ids
             used = np.unique(column.values[column.values >= 0])
@@ -149,11 +151,11 @@ class PerAction:
         values = column.values
         if values.ndim != 1 or values.dtype.kind not in "biuf":
             raise InvalidInput("action", f"a column of {column.kind.name}s", "whole numbers or texts")
-        whole = values.astype(np.float64)
+        ids = values.astype(np.float64)
         with np.errstate(invalid="ignore"):
-            good = ~column.absent & (whole == np.rint(whole)) & (whole >= 0) & (whole < MOST_ACTIONS)
-        bad.see(~good & ~column.absent, first_row, values)
-        slots = np.where(good, np.nan_to_num(whole), 0).astype(np.int64)
+            good = ~column.absent & (ids == np.rint(ids)) & (ids >= 0) & (ids < MOST_ACTIONS)
+        bad.see(~good & ~column.absent, numbers, values)
+        slots = np.where(good, np.nan_to_num(ids), 0).astype(np.int64)
         self._grow(int(slots[good].max()) + 1 if good.any() else 0)
         return slots, good
 
@@ -175,102 +177,101 @@ class PerAction:
         return sums
 
 
-class Measures:
+class LogStatistics:
     """Everything that is counted, chunk by chunk."""
 
     def __init__(self, columns: Resolved, kinds: dict[str, Kind]) -> None:
         self.columns = columns
         self.rows = 0
         self.actions = PerAction()
-        self.bad_actions, self.missing_actions = Bad(), Bad()
+        self.bad_actions, self.missing_actions = BadRows(), BadRows()
         self.rewards = NumberColumn()
         self.propensities = NumberColumn()
-        self.bad_propensities = Bad()
+        self.bad_propensities = BadRows()
         self.log_counts = np.zeros(len(LOG_EDGES) + 1, dtype=np.int64)
-        self.inverse = Moments()  # of 1 / p
+        self.inverse = RunningMoments()  # of 1 / p
         self.mixed: dict[str, str] = {}  # of context columns with numbers and texts: where the first of each are
         self.context = {name: ContextColumn(kinds[name]) for name in columns.context}
-        self.events, self.whole_rows, self.groups = Repeats(), Repeats(), Repeats()
-        self.missing_events = Bad()
+        self.events, self.duplicate_rows, self.groups = Duplicates(), Duplicates(), Duplicates()
+        self.missing_events = BadRows()
         self.first_time: np.datetime64 | None = None
         self.last_time: np.datetime64 | None = None
-        self.earlier, self.missing_times = Bad(), Bad()
+        self.earlier, self.missing_times = BadRows(), BadRows()
         self._previous: np.datetime64 | None = None
-        self.outside_support, self.disagreeing, self.bad_support = Bad(), Bad(), Bad()
+        self.outside_support, self.disagreeing, self.bad_support = BadRows(), BadRows(), BadRows()
 
     def see(self, table: Table) -> None:
-        first = int(table.first_row) if isinstance(table.first_row, int) else 0
+        numbers = table.row_numbers
         c = self.columns
         self.rows += table.rows
-        slots, played = self.actions.slots(table[c.action], self.bad_actions, self.missing_actions, first)
+        slots, played = self.actions.slots(table[c.action], self.bad_actions, self.missing_actions, numbers)
         self.actions.add(slots[played], "rows")
-        r, rewarded = self._numbers(self.rewards, table[c.reward], c.reward, first)
+        r, rewarded = self._numbers(self.rewards, table[c.reward], c.reward, numbers)
         rewarded = rewarded & played
         self.actions.add(slots[rewarded], "reward", r[rewarded])
         self.actions.add(slots[rewarded], "rewarded")
         if c.propensity is not None:
-            self._see_propensities(table[c.propensity], slots, played, r, rewarded, first)
+            self._see_propensities(table[c.propensity], slots, played, r, rewarded, numbers)
         for name, seen in self.context.items():
-            seen.see(table[name], first)
-        self._see_labels(table, first)
+            seen.see(table[name], numbers)
+        self._see_labels(table, numbers)
         if c.support:
-            self._see_support(table, first)
+            self._see_support(table, numbers)
 
-    def _numbers(self, into: NumberColumn, column: Column, name: str, first: int) -> tuple[Array, Bools]:
+    def _numbers(self, into: NumberColumn, column: Column, name: str, numbers: Ints) -> tuple[Array, Bools]:
         if column.categories is not None:  # texts where numbers belong: only those that are numbers count
-            numbers = np.array([_number(text) for text in column.categories.tolist()] + [np.nan])
-            values = numbers[column.values]
-            return values, into.see(values, column.absent, first, column.texts())
+            parsed = np.array([_number(text) for text in column.categories.tolist()] + [np.nan])
+            values = parsed[column.values]
+            return values, into.see(values, column.absent, numbers, column.texts())
         if column.values.ndim != 1 or column.kind.name != "number":
             raise InvalidInput(f"column {name!r}", f"a column of {column.kind.name}s", "numbers")
         values = column.values.astype(np.float64)
-        return values, into.see(values, column.absent, first)
+        return values, into.see(values, column.absent, numbers)
 
     def _see_propensities(
-        self, column: Column, slots: Ints, played: Bools, r: Array, rewarded: Bools, first: int
+        self, column: Column, slots: Ints, played: Bools, r: Array, rewarded: Bools, numbers: Ints
     ) -> None:
-        p, known = self._numbers(self.propensities, column, str(self.columns.propensity), first)
+        p, known = self._numbers(self.propensities, column, str(self.columns.propensity), numbers)
         with np.errstate(invalid="ignore"):
             good = known & (p > 0) & (p <= 1 + 1e-6)
-        self.bad_propensities.see(known & ~good, first, p)
+        self.bad_propensities.see(known & ~good, numbers, p)
         self.log_counts += np.bincount(np.searchsorted(LOG_EDGES, p[good] * (1 + 1e-9)), minlength=len(self.log_counts))
         w = 1.0 / p[good]
-        self.inverse.see(w)
+        self.inverse.add(w)
         both = good & played
         self.actions.add(slots[both], "inverse", 1.0 / p[both])
         self.actions.add(slots[both], "inverse_squares", 1.0 / p[both] ** 2)
         paid = both & rewarded
         self.actions.add(slots[paid], "weighted_reward", r[paid] / p[paid])
 
-    def _see_labels(self, table: Table, first: int) -> None:
+    def _see_labels(self, table: Table, numbers: Ints) -> None:
         c = self.columns
-        numbers = first + np.arange(table.rows)
         if c.event_id is not None:
             column = table[c.event_id]
-            self.missing_events.see(column.absent, first)
+            self.missing_events.see(column.absent, numbers)
             here = np.flatnonzero(~column.absent)
             if len(here):
-                self.events.see(hashes_of([column], table.rows)[here], first + here)
+                self.events.see(hashes_of([column], table.rows)[here], numbers[here])
         if c.group is not None:
             self.groups.see(hashes_of([table[c.group]], table.rows), numbers)
         rest = [table[name] for name in c.all if name != c.event_id]
-        self.whole_rows.see(hashes_of(rest, table.rows), numbers)
+        self.duplicate_rows.see(hashes_of(rest, table.rows), numbers)
         if c.timestamp is not None:
-            times = as_times(c.timestamp, table[c.timestamp], Where(first))
-            self.missing_times.see(np.isnat(times), first)
+            times = as_times(c.timestamp, table[c.timestamp], Where(numbers))
+            self.missing_times.see(np.isnat(times), numbers)
             here = np.flatnonzero(~np.isnat(times))
             if len(here):
                 known = times[here]
                 before = np.concatenate([known[:1] if self._previous is None else [self._previous], known[:-1]])
                 back = np.zeros(table.rows, dtype=np.bool_)
                 back[here] = known < before
-                self.earlier.see(back, first)
+                self.earlier.see(back, numbers)
                 self._previous = known[-1]
                 low, high = known.min(), known.max()
                 self.first_time = low if self.first_time is None else min(self.first_time, low)
                 self.last_time = high if self.last_time is None else max(self.last_time, high)
 
-    def _see_support(self, table: Table, first: int) -> None:
+    def _see_support(self, table: Table, numbers: Ints) -> None:
         """Only where actions are rows: ids in a support are checked when the log is read."""
         c = self.columns
         action = table[c.action]
@@ -278,16 +279,16 @@ class Measures:
         if ids is None or action.categories is not None or action.values.dtype.kind not in "iuf":
             return
         inside = ids == action.values[:, None]
-        self.outside_support.see(~inside.any(axis=1), first)
+        self.outside_support.see(~inside.any(axis=1), numbers)
         chances = _matrix(table, c.support_probabilities) if c.support_probabilities else None
         if chances is None or chances.shape != ids.shape:
             return
         with np.errstate(invalid="ignore"):
-            self.bad_support.see(~((chances >= 0).all(axis=1) & (chances.sum(axis=1) <= 1 + SUM_TOLERANCE)), first)
+            self.bad_support.see(~((chances >= 0).all(axis=1) & (chances.sum(axis=1) <= 1 + SUM_TOLERANCE)), numbers)
             if c.propensity is not None and table[c.propensity].kind.name == "number":
                 p = table[c.propensity].values.astype(np.float64)
                 own = np.where(inside, chances, 0.0).sum(axis=1)
-                self.disagreeing.see(inside.any(axis=1) & ~(np.abs(own - p) <= 1e-4 * np.maximum(p, 1e-3)), first)
+                self.disagreeing.see(inside.any(axis=1) & ~(np.abs(own - p) <= 1e-4 * np.maximum(p, 1e-3)), numbers)
 
 
 def _matrix(table: Table, names: tuple[str, ...]) -> Array | None:
@@ -304,4 +305,4 @@ def _number(text: str) -> float:
         return float("nan")
 
 
-__all__ = ["LOG_EDGES", "QUANTILES", "Bad", "Measures", "NumberColumn"]
+__all__ = ["LOG_EDGES", "QUANTILES", "BadRows", "LogStatistics", "NumberColumn"]

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from manyarms.errors import InvalidInput, MissingExtra
-from manyarms.logs.assemble import CatalogueOption, EncoderOption, TableLog
+from manyarms.logs.arrow import column_of_arrow, kind_of, pyarrow, schema_of, stated_in, table_of_log, unfit
 from manyarms.logs.columns import Columns
 from manyarms.logs.data import LoggedData, LogSource, collect
-from manyarms.logs.formats.arrow import column_of_arrow, kind_of, pyarrow, schema_of, stated_in, table_of_log, unfit
 from manyarms.logs.formats.csv import plain_columns
+from manyarms.logs.table_log import CatalogueOption, EncoderOption, TableLog
 from manyarms.logs.tables import Column, MemoryTables, Table, TableSource, frame_tables
 
 
@@ -46,7 +46,7 @@ def tables_of_frame(frame: Any) -> TableSource:
     columns: dict[str, Column] = {}
     complaints: dict[str, InvalidInput] = {}
     for field in frame.schema:
-        if kind_of(field.type).name == "mixed":
+        if kind_of(field.type).name == "unsupported":
             complaints[field.name] = unfit(field.name, field.type)
         else:
             chunks = frame.column(field.name).chunks

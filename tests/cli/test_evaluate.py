@@ -1,4 +1,4 @@
-"""`manyarms inspect` and `manyarms evaluate` as a stranger meets them: what they print, and how they refuse."""
+"""`manyarms evaluate` as a stranger meets it: what it prints, what it writes, and how it refuses."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 import manyarms as ma
 from manyarms.cli import app as cli
-from manyarms.evaluation import open_policy, save_policy
-from manyarms.logs import read_csv, to_parquet
+from manyarms.evaluation import evaluate
+from manyarms.logs import LoggedData, Schema, read_csv, to_csv, to_parquet
 from manyarms.policies import SoftmaxPolicy
 from manyarms.rewards.bayesian import warm_start
 
@@ -49,17 +49,6 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: Any) -> str:
     return text
 
 
-def test_inspect_shows_what_is_there_and_what_to_do(tmp_path: Path) -> None:
-    cells = rows()
-    cells[7][4], cells[9][3] = "0", ""
-    result = invoke("inspect", write(tmp_path / "log.csv", cells), "--out", tmp_path / "page.html")
-    assert result.exit_code == 0, result.output
-    for words in ("rounds", "problem", "row 7 (0.0)", "1 missing entry", "row 9", "what to do"):
-        assert words in result.output
-    assert (tmp_path / "page.html").is_file()
-    assert invoke("inspect", tmp_path / "log.csv", "--out", tmp_path / "page.html", "--strict").exit_code == 1
-
-
 def test_evaluate_uniform_needs_nothing_but_a_log(tmp_path: Path) -> None:
     log = write(tmp_path / "log.csv", rows())
     result = invoke("evaluate", "uniform", log, "--out", tmp_path / "out")
@@ -88,13 +77,12 @@ def test_a_saved_policy_and_an_agent_as_its_model(tmp_path: Path) -> None:
     log = read_csv(write(tmp_path / "log.csv", cells))
     prior = ma.HierarchicalPrior(3, np.zeros(log.dim), 1e-3 * np.eye(log.dim), 1e-3 * np.eye(log.dim))
     agent = warm_start(log, prior, ma.Linear(0.5), ma.Greedy(), seed=0)
-    save_policy(agent, tmp_path / "agent", log)
-    save_policy(SoftmaxPolicy(np.zeros((3, log.dim))), tmp_path / "policy", log)
-    saved = open_policy(tmp_path / "agent")
-    assert saved.catalogue == log.catalogue and saved.encoder is not None
-    np.testing.assert_array_equal(
-        saved.policy.sample(log.contexts, np.random.default_rng(0)), agent.decide(log.contexts)
-    )
+    agent.save(tmp_path / "agent", log)
+    SoftmaxPolicy(np.zeros((3, log.dim))).save(tmp_path / "policy", log)
+    schema = Schema.load(tmp_path / "agent")
+    assert schema.catalogue == log.catalogue and schema.encoder is not None
+    policy = ma.load(tmp_path / "agent").as_policy()
+    np.testing.assert_array_equal(policy.sample(log.contexts, np.random.default_rng(0)), agent.decide(log.contexts))
     values = []
     for name, ordered in (("one", cells), ("two", cells[::-1])):
         file = write(tmp_path / f"{name}.csv", ordered)
@@ -153,7 +141,7 @@ def test_bad_files_are_named_and_nothing_is_written(tmp_path: Path, capsys: pyte
     table["context"][5] = table["context"][5][:2]
     pq.write_table(pa.table(table), tmp_path / "ragged.parquet")
     assert "'context'" in (text := told(tmp_path / "ragged.parquet")) and "at row 5" in text
-    save_policy(SoftmaxPolicy(np.zeros((3, good.dim))), tmp_path / "policy", good)
+    SoftmaxPolicy(np.zeros((3, good.dim))).save(tmp_path / "policy", good)
     cells = rows()
     cells[11][2] = "z"
     text = told(write(tmp_path / "other.csv", cells), policy=tmp_path / "policy")
@@ -177,18 +165,47 @@ def test_rows_with_missing_entries_can_be_left_out(tmp_path: Path) -> None:
     assert result.exit_code == 0 and "58 rows" in result.output
 
 
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_it_is_what_the_library_gives(tmp_path: Path, kind: str) -> None:
+    log = read_csv(write(tmp_path / "log.csv", rows()))
+    (to_parquet if kind == "parquet" else to_csv)(log, tmp_path / f"rounds.{kind}")
+    policy = SoftmaxPolicy(0.05 * np.random.default_rng(1).standard_normal((3, log.dim)))
+    policy.save(tmp_path / "policy", LoggedData(log.contexts, log.actions, log.rewards, 3, catalogue=log.catalogue))
+    out = tmp_path / "out"
+    result = invoke("evaluate", tmp_path / "policy", tmp_path / f"rounds.{kind}", "--out", out, "--seed", 3)
+    assert result.exit_code == 0, result.output
+    direct, saved = evaluate(policy, log, seed=3), json.loads((out / "evaluation.json").read_text())
+    assert [one["name"] for one in saved["estimates"]] == [one.name for one in direct.estimates]
+    for one, other in zip(saved["estimates"], direct.estimates, strict=True):
+        assert one["value"] == pytest.approx(other.value, rel=1e-9)
+        assert one["intervals"][0]["low"] == pytest.approx(other.intervals[0].low, rel=1e-6)
+    assert (out / "report.html").is_file()
+
+
+def test_folders_that_are_not_there_or_hold_something_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = write(tmp_path / "log.csv", rows())
+    SoftmaxPolicy(np.zeros((3, 1))).save(tmp_path / "policy")
+    read_csv(log).catalogue.save(tmp_path / "actions")  # type: ignore[union-attr]
+    (tmp_path / "log.txt").write_text("?")
+    out = ("--out", tmp_path / "out")
+    assert "no such file" in refused(capsys, "evaluate", tmp_path / "policy", tmp_path / "nothing.csv", *out)
+    assert "nobody: no such folder" in refused(capsys, "evaluate", tmp_path / "nobody", log, *out)
+    assert "holds a Actions, expected a policy" in refused(capsys, "evaluate", tmp_path / "actions", log, *out)
+    assert "LOG" in refused(capsys, "evaluate", tmp_path / "policy", tmp_path / "log.txt", *out)
+    assert "luck" in refused(capsys, "evaluate", "uniform", log, "--estimators", "luck", *out)
+    assert not (tmp_path / "out").exists()  # nothing half-written
+
+
 def test_help_teaches() -> None:
-    inspect, evaluate = invoke("inspect", "--help").output, invoke("evaluate", "--help").output
-    for word in ("--action", "--context", "--strict", "propensity", "manyarms evaluate uniform LOG"):
-        assert word in inspect
+    text = invoke("evaluate", "--help").output
     for word in (
         "uniform",
         "--estimators",
         "--interval",
         "--model",
-        "save_policy",
+        "policy.save",
         "report.html",
         "snips",
         "cips:0.01",
     ):
-        assert word in evaluate
+        assert word in text

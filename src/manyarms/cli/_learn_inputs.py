@@ -1,0 +1,134 @@
+"""What `manyarms learn` reads: the log, once, with the ids of embeddings and saved policies in place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from manyarms.cli.options import SavedPolicy
+from manyarms.errors import InvalidInput
+from manyarms.logs import CHUNK, Columns, Embeddings, LoggedData, LogSource, Schema, TableLog, open_log
+from manyarms.logs.encoding import TextPart
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Where everything comes from: the log, embeddings of the actions, saved policies; all speak of the same actions."""
+
+    log: Path
+    columns: Columns
+    drop_missing: bool = False
+    embeddings: Embeddings | None = None
+    logging: Path | None = None  # a folder with the policy that wrote the log
+    prior: Path | None = None  # a folder with the policy that a prior stands around
+    prior_log: Path | None = None  # the rounds that it was learned from
+
+    @cached_property
+    def logger(self) -> SavedPolicy | None:
+        """The policy in the folder `logging`."""
+        return None if self.logging is None else SavedPolicy.load(self.logging)
+
+    @cached_property
+    def prior_policy(self) -> SavedPolicy | None:
+        """The policy in the folder `prior`."""
+        if self.prior is None:
+            return None
+        if self.embeddings is not None:
+            expected = "--prior alone: the prior's mean comes from one of them"
+            raise InvalidInput("--actions", self.embeddings.source, expected)
+        return SavedPolicy.load(self.prior)
+
+    def read(self) -> LoggedData:
+        """All rounds in memory, with the ids of the embeddings and the logging policy in place; the file is read once."""
+        log = self._source().collect()
+        if self.logger is None:
+            return log
+        policy = self.logger.policy
+        if policy.action_count != log.action_count:
+            came = f"a policy over {policy.action_count} actions"
+            raise InvalidInput("--logging", came, f"one over the log's {log.action_count}")
+        propensities = log.propensities
+        if propensities is None:
+            parts = [policy.probabilities_of(part.contexts, part.actions) for part in log.chunks(CHUNK)]
+            propensities = np.concatenate(parts)
+        return replace(log, logging=policy, propensities=propensities)
+
+    def prior_rows(self, log: LoggedData) -> LogSource | None:
+        """The rounds of `prior_log`, read as the log was, so that rows can be compared."""
+        if self.prior_log is None:
+            return None
+        if self.prior is None:
+            expected = "--prior beside it, the policy that was learned from it"
+            raise InvalidInput("--prior-log", str(self.prior_log), expected)
+        count = log.action_count if log.catalogue is None else None
+        return open_log(
+            self.prior_log, self.columns, action_count=count, catalogue=log.catalogue, encoder=log.encoder,
+            drop_missing=self.drop_missing, spool=True,
+        )  # fmt: skip
+
+    def fits_encoder_to(self, log: LoggedData) -> bool:
+        """Whether categories, means and scales of the contexts come from this log, and not with a saved policy."""
+        if log.encoder is None or self._schema().encoder is not None:
+            return False
+        return any(
+            isinstance(p, TextPart) or p.tells_missing or p.mean.any() or (p.scale != 1).any()
+            for p in log.encoder.parts
+        )
+
+    def _schema(self) -> Schema:
+        """The encoder and the ids that the log is read with: the logging policy's, else the prior's."""
+        saved = [one.schema for one in (self.logger, self.prior_policy) if one is not None]
+        catalogues = [one.catalogue for one in saved if one.catalogue is not None]
+        if len(catalogues) == 2 and catalogues[0] != catalogues[1]:
+            expected = f"the same ids in the same order as those of --logging {self.logging}"
+            raise InvalidInput("--prior", f"other ids in {self.prior}", expected)
+        encoders = [one.encoder for one in saved if one.encoder is not None]
+        return Schema(encoders[0] if encoders else None, catalogues[0] if catalogues else None)
+
+    def _source(self) -> TableLog:
+        schema, given = self._schema(), self.embeddings
+        if given is None:
+            saved = self.logger or self.prior_policy
+            numbered = saved is not None and schema.catalogue is None
+            return self._open(schema, saved.policy.action_count if saved is not None and numbered else None)
+        if schema.catalogue is None:
+            source = self._open(Schema(schema.encoder, given.ids))
+            if given.ids is None:
+                source = self._numbered(source, given)
+        elif given.ids is None or given.ids == schema.catalogue:
+            source = self._open(schema)
+        else:
+            expected = "the same ids in the same order as the logging policy's"
+            raise InvalidInput("--actions", f"ids in {given.source} that are not {self.logging}'s", expected)
+        if source.action_count != len(given.vectors):
+            came = f"{len(given.vectors):,} rows in {given.source}"
+            raise InvalidInput("--actions", came, f"a row for each of the log's {source.action_count:,} actions")
+        return source
+
+    def _open(self, schema: Schema, action_count: int | None = None) -> TableLog:
+        return open_log(
+            self.log, self.columns, action_count=action_count, catalogue=schema.catalogue, encoder=schema.encoder,
+            drop_missing=self.drop_missing, spool="fit",
+        )  # fmt: skip
+
+    def _numbered(self, source: TableLog, given: Embeddings) -> TableLog:
+        """Rows without ids: action a has row a, unless the log calls its actions by names and states no order of them."""
+        stated = source.source.stated
+        if stated.catalogue_ids is not None or stated.action_count is not None:
+            return source
+        if source.catalogue is not None:
+            came = f"rows without ids in {given.source}, for a log that calls its actions by names"
+            raise InvalidInput(
+                "--actions", came, "ids beside the vectors (an .npz with `ids`, or a Parquet column `id`)"
+            )
+        if source.action_count > len(given.vectors):
+            came = f"{len(given.vectors):,} rows in {given.source}"
+            raise InvalidInput("--actions", came, f"a row for action {source.action_count - 1:,}, which the log has")
+        # actions at the end of the catalogue that were never played are known through their embeddings alone
+        return source.with_action_count(len(given.vectors))
+
+
+__all__ = ["Inputs"]

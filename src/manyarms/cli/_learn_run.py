@@ -1,0 +1,316 @@
+"""Learning as a command: learn, judge on rows that were held out, save, report.
+
+OUT/manifest.json, arrays-*.npz     the policy; OUT/encoder and OUT/actions beside it where the log has them
+OUT/learning.json, OUT/report.html  what was done and what came out
+OUT/certificate.json, OUT/prior     with a bound: the certificate, and the prior that it is relative to
+OUT/checkpoint/                     where an unfinished run stands: the same command goes on from it to the same policy
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from manyarms._base import html as report
+from manyarms._base.files import write_text_atomically
+from manyarms._base.text import duration
+from manyarms.certificates import PolicyPrior, text
+from manyarms.certificates import page as certificate_page
+from manyarms.cli._learn_inputs import Inputs
+from manyarms.cli._learn_setup import Certified, Choices, Pessimism
+from manyarms.cli._progress import following
+from manyarms.errors import InvalidInput
+from manyarms.evaluation import Difference, Evaluation, difference, evaluate
+from manyarms.evaluation import page as evaluation_page
+from manyarms.evaluation.tables import as_data, number
+from manyarms.learning import Learned, TrainingSettings, learn
+from manyarms.learning.trainable import Learnable
+from manyarms.logs import LoggedData
+from manyarms.logs.schema import ACTIONS, ENCODER
+
+CHECKPOINT, PRIOR = "checkpoint", "prior"
+USUAL_SHARE = 0.1
+JUDGE = "snips"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Rows to learn from, rows to watch (they decide when to stop), and rows for the closing estimate, which decide nothing."""
+
+    train: LoggedData
+    watched: LoggedData | None
+    judged: LoggedData | None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run left."""
+
+    source: str
+    folder: Path
+    learned: Learned
+    parts: Parts
+    evaluation: Evaluation | None
+    gain: Difference | None
+    seconds: float
+    notes: tuple[str, ...]
+    certified: Certified | None = None  # of a policy learned with --pessimism
+
+    @property
+    def page(self) -> Path:
+        """The closing report."""
+        return self.folder / "report.html"
+
+    @property
+    def best_epoch(self) -> int | None:
+        """The epoch that was kept, where one was chosen by its validation."""
+        if self.learned.settings.get("patience") is None:
+            return None
+        # the first of equals, as learning takes it
+        return max(self.learned.history, key=lambda epoch: (epoch.validation or 0.0, -epoch.epoch)).epoch
+
+
+def run(
+    inputs: Inputs,
+    folder: Path,
+    choices: Choices,
+    settings: TrainingSettings,
+    *,
+    pessimism: Pessimism | None = None,
+    validation: float | None = None,
+    device: str | None = None,
+    checkpoint_seconds: float = 60.0,
+    keep_checkpoint: bool = False,
+    console: Console,
+) -> Outcome:
+    """Learn a policy from a file of rounds and save it to a folder.
+
+    pessimism: learn a randomised policy by a bound, in place of what `choices` says, and certify it. validation: the share of
+    rows to hold out; a tenth, or none where the log has no propensities or the policy is certified on the rows that it was
+    learned from, unless given.
+    """
+    started = time.monotonic()
+    log = inputs.read()
+    if pessimism is not None:
+        log = pessimism.checked(log, inputs)
+        validation = validation or 0.0
+    parts = divide(log, validation, settings)
+    start: Learnable
+    prior: PolicyPrior | None = None
+    if pessimism is None:
+        objective, start = choices.build(parts.train, inputs.embeddings)
+    else:
+        objective, (start, prior) = pessimism.objective(len(parts.train)), pessimism.start(log, inputs)
+        settings = replace(settings, train="actions")
+    with following(console, objective.label) as tell:
+        learned = learn(
+            parts.train, start, objective, validation=0.0 if parts.watched is None else parts.watched,
+            folder=folder / CHECKPOINT, device=device, progress=tell, checkpoint_seconds=checkpoint_seconds,
+            certified=False, **vars(settings),
+        )  # fmt: skip
+    evaluation = gain = None
+    if parts.judged is not None:
+        evaluation = evaluate(learned.policy, parts.judged, name="the learned policy", seed=choices.seed)
+        gain = difference(learned.policy, None, parts.judged, seed=choices.seed)
+    certified = None
+    if pessimism is not None and prior is not None:
+        certified = pessimism.certified(learned.policy, parts.train, prior)
+        start.save(folder / PRIOR, log)  # for `manyarms certify OUT LOG --prior OUT/prior`
+        data = json.dumps(text.as_data(certified.certificate, certified.gain), indent=1)
+        write_text_atomically(folder / "certificate.json", data + "\n")
+    learned.policy.save(folder, log)
+    took = time.monotonic() - started
+    outcome = Outcome(str(inputs.log), folder, learned, parts, evaluation, gain, took, log.notes, certified)
+    write_text_atomically(folder / "learning.json", json.dumps(described(outcome), indent=1) + "\n")
+    write_text_atomically(outcome.page, html(outcome))
+    if not keep_checkpoint:  # only now: killed any earlier, the same command finds its way back
+        shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
+    return outcome
+
+
+def divide(log: LoggedData, share: float | None, settings: TrainingSettings) -> Parts:
+    """The rows in parts; where rows decide when to stop, others are kept for the closing estimate."""
+    if share is None:
+        share = USUAL_SHARE if log.propensities is not None else 0.0
+    if not 0 <= share < 1:
+        raise InvalidInput("--validation", share, "a share of the rows, at least 0 and below 1")
+    if not share:
+        if settings.patience is not None:
+            raise InvalidInput("--patience", settings.patience, "a --validation above 0 beside it, and propensities")
+        return Parts(log, None, None)
+    log.require("propensities", purpose="--validation (0 learns without)")
+    train, held = log.split(1.0 - share, settings.seed)
+    if settings.patience is None:
+        return Parts(train, held, held)
+    return Parts(train, *held.split(0.5, settings.seed + 1))
+
+
+def described(outcome: Outcome) -> dict[str, Any]:
+    """The outcome as plain data."""
+    learned, gain = outcome.learned, outcome.gain
+    return {
+        "log": outcome.source,
+        "policy": repr(learned.policy),
+        "objective": learned.objective,
+        "settings": learned.settings,
+        "rows": {
+            name: 0 if part is None else len(part)
+            for name, part in (
+                ("learned from", outcome.parts.train), ("watched", outcome.parts.watched), ("judged", outcome.parts.judged)
+            )
+        },
+        "history": [asdict(epoch) for epoch in learned.history],
+        "kept_epoch": outcome.best_epoch,
+        "evaluation": None if outcome.evaluation is None else as_data(outcome.evaluation),
+        "gain": None
+        if gain is None
+        else {"value": gain.value, "standard_error": gain.standard_error, "low": gain.interval.low, "high": gain.interval.high},
+        "certificate": None
+        if outcome.certified is None
+        else text.as_data(outcome.certified.certificate, outcome.certified.gain),
+        "seconds": outcome.seconds,
+        "notes": list(outcome.notes),
+    }  # fmt: skip
+
+
+# ---- the report
+
+
+def html(outcome: Outcome) -> str:
+    """The whole document."""
+    learned = outcome.learned
+    blocks = [report.facts(summary(outcome))]
+    if outcome.certified is not None:
+        blocks.append(report.heading("What is certified"))
+        blocks += certificate_page.blocks(outcome.certified.certificate, outcome.certified.gain)
+    blocks += _curves(outcome)
+    if outcome.evaluation is not None:
+        which = "that decided nothing" if outcome.best_epoch else "that nothing was learned from"
+        blocks += [
+            report.heading("What it would have earned"),
+            report.paragraph(f"On {outcome.evaluation.rows:,} held-out rows {which}."),
+            *evaluation_page.blocks(outcome.evaluation),
+        ]
+    elif outcome.certified is None:
+        blocks.append(report.warning("No rows were held out: nothing here says what the policy is worth."))
+    blocks += [report.heading("How to use it"), report.code(_code(outcome))]
+    blocks += [report.heading("Settings"), report.facts({name: str(value) for name, value in learned.settings.items()})]
+    if outcome.notes:
+        blocks += [report.heading("Notes"), report.bullets(list(outcome.notes))]
+    lead = f"{learned.objective} on {outcome.source}, {duration(outcome.seconds)}."
+    return report.page("A policy learned from a log", lead, *blocks)
+
+
+def summary(outcome: Outcome) -> dict[str, str]:
+    """The outcome in a few lines."""
+    learned, train, found, gain = outcome.learned, outcome.parts.train, outcome.evaluation, outcome.gain
+    history = learned.history
+    lines = {
+        "policy": repr(learned.policy),
+        "objective": f"{learned.objective}: {history[0].objective:.4g} in the first epoch, "
+        f"{history[-1].objective:.4g} in the last",
+        "learned from": f"{len(train):,} rows, {train.action_count:,} actions, contexts of length {train.dim}",
+        "epochs": _epochs(outcome),
+        "speed": f"{history[-1].rows_per_second:,.0f} rows a second",
+    }
+    if outcome.certified is not None:
+        made, shown = outcome.certified.certificate, outcome.certified.gain
+        lines["estimate and certificate"] = _interval(made.value, made.lower, made.upper)
+        lines["logging policy"] = f"{number(made.logged)}, the mean reward of the log"
+        lines["improvement"] = "certified" if shown.certified else "not certified"
+    if found is not None and gain is not None:
+        ours = found[JUDGE]
+        lines["logging policy"] = _interval(found.logged.value, found.logged.interval.low, found.logged.interval.high)
+        lines[f"learned policy ({JUDGE})"] = _interval(ours.value, ours.interval.low, ours.interval.high)
+        certain = "0 is outside" if gain.significant else "0 is inside: no difference is shown"
+        lines["difference"] = f"{_interval(gain.value, gain.interval.low, gain.interval.high)}, {certain}"
+        lines["effective rows"] = f"{ours.effective_sample_size:,.0f} of {found.rows:,} held out"
+    return lines
+
+
+def table(outcome: Outcome) -> Table:
+    """The same for a terminal."""
+    made = Table(title="learned", title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+    made.add_column(style="dim", no_wrap=True)
+    made.add_column(overflow="fold")
+    for name, value in summary(outcome).items():
+        made.add_row(escape(name), escape(value))
+    return made
+
+
+def certificate_text(outcome: Outcome) -> str | None:
+    """The certificate with what each term costs, and whether the improvement is certified, for a terminal."""
+    made = outcome.certified
+    return None if made is None else f"{made.certificate}\n\n{text.verdict(made.gain)}"
+
+
+def warnings(outcome: Outcome) -> list[str]:
+    """What must not be overlooked about the estimate."""
+    found = outcome.evaluation
+    return [] if found is None else [*found.warnings, *found[JUDGE].warnings]
+
+
+def _interval(value: float, low: float, high: float) -> str:
+    return f"{number(value)} [{number(low)}, {number(high)}]"
+
+
+def _epochs(outcome: Outcome) -> str:
+    done, wanted = len(outcome.learned.history), outcome.learned.settings["epochs"]
+    words = f"{done} of {wanted}" + (", stopped early" if done < wanted else "")
+    return words if outcome.best_epoch is None else f"{words}; the best by validation, {outcome.best_epoch}, was kept"
+
+
+def _curves(outcome: Outcome) -> list[str]:
+    history = outcome.learned.history
+    epochs = np.array([0.0, *(epoch.epoch for epoch in history)])[1:]
+    blocks = [report.heading("Epoch by epoch")]
+    curves = {"objective": [epoch.objective for epoch in history]}
+    if history[0].validation is not None:
+        curves["validation"] = [np.nan if epoch.validation is None else epoch.validation for epoch in history]
+    said = {
+        "objective": "The objective, a mean over the batches of an epoch, each before its step; it is maximised.",
+        "validation": "The self-normalised estimate of the policy's mean reward on held-out rows.",
+    }
+    for name, values in curves.items():
+        y = np.array(values)
+        if len(epochs) > 1 and np.isfinite(y).all():
+            drawn = report.Series(name, epochs, y, np.zeros(len(y)))
+            chart = report.line_chart([drawn], "epoch", name, title=f"{name} by epoch", from_zero=False)
+            blocks.append(report.figure(chart, said[name]))
+    rows = [
+        (
+            str(epoch.epoch),
+            f"{epoch.objective:.5g}",
+            "" if epoch.validation is None else f"{epoch.validation:.5g}",
+            f"{epoch.learning_rate:.3g}",
+            f"{epoch.rows_per_second:,.0f}",
+        )
+        for epoch in history
+    ]
+    columns = ("epoch", "objective", "validation", "learning rate", "rows a second")
+    return [*blocks, report.table(columns, rows, numbers=columns)]
+
+
+def _code(outcome: Outcome) -> str:
+    train = outcome.parts.train
+    folder = outcome.folder
+    lines = ["import manyarms as ma", "", f"policy = ma.load({str(folder)!r})"]
+    if train.encoder is not None:
+        lines.append(f"encoder = ma.load({str(folder / ENCODER)!r})")
+        lines.append('x = encoder.apply({"column": [value], ...})[0]     # a new row, encoded as the log was')
+    lines.append(f"best = policy.decide(x, k=10)                      # x: {train.dim} numbers; no PyTorch needed")
+    if train.catalogue is not None:
+        lines.append(f"ma.load({str(folder / ACTIONS)!r}).ids(best)")
+    return "\n".join(lines)
+
+
+__all__ = ["Outcome", "Parts", "certificate_text", "divide", "html", "run", "table", "warnings"]

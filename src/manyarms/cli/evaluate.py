@@ -1,0 +1,124 @@
+"""`manyarms evaluate POLICY LOG`: what a policy would have earned on a log.
+
+POLICY is a folder: a policy that was saved, or an agent whose decision does not draw, with the schema of its log beside it (see
+`manyarms.logs.Schema`). The word `uniform` in place of a folder is the policy that plays every action of the log alike.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from manyarms import evaluation
+from manyarms._base.files import write_text_atomically
+from manyarms._base.storage import load
+from manyarms.agents.agent import Agent
+from manyarms.cli.commands import COMMANDS
+from manyarms.cli.options import (
+    Action,
+    Context,
+    DropMissing,
+    Group,
+    Log,
+    Propensity,
+    Reward,
+    SavedPolicy,
+    columns_of,
+    estimator_names,
+    listed,
+    model_estimator_names,
+    say,
+)
+from manyarms.errors import InvalidInput
+from manyarms.evaluation.tables import as_data
+from manyarms.logs import open_log
+from manyarms.policies import Policy, UniformPolicy
+from manyarms.rewards.bayesian import BeliefModel
+
+UNIFORM = "uniform"
+
+
+@COMMANDS.register("evaluate")
+def evaluate(
+    policy: Annotated[
+        Path,
+        typer.Argument(
+            metavar="POLICY",
+            help="A folder with a saved policy, or with a saved agent that does not draw; or: uniform.",
+        ),
+    ],
+    log: Log,
+    action: Action = None,
+    reward: Reward = None,
+    propensity: Propensity = None,
+    context: Context = None,
+    group: Group = None,
+    drop_missing: DropMissing = False,
+    out: Annotated[Path, typer.Option(help="Where report.html and evaluation.json go.")] = Path("out/evaluate"),
+    estimators: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Names with commas between, each with or without a number (cips:0.01): {', '.join(estimator_names())}; "
+            f"with --model also {', '.join(model_estimator_names())}.",
+            show_default="most of them",
+        ),
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(help="A folder with a saved agent; what it believes is the reward model of dm, dr, switch-dr."),
+    ] = None,
+    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    interval: Annotated[str, typer.Option(help="normal, bootstrap, bernstein or ls.")] = "normal",
+    low: Annotated[float | None, typer.Option(help="Smallest possible reward; with --high.", show_default="0")] = None,
+    high: Annotated[float | None, typer.Option(help="Largest possible reward; with --low.", show_default="1")] = None,
+    floor: Annotated[
+        float | None,
+        typer.Option(help="No propensity of the logging policy is below this; for bernstein.", show_default="unknown"),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 0,
+) -> None:
+    """What a policy would have earned on a log: estimates, intervals, and how far to trust them.
+
+    Prints a table and writes OUT/report.html, a page with the weights' tail, the overlap of the two policies and the estimates,
+    and OUT/evaluation.json. The log needs propensities, and must not be what the policy was learned from.
+
+    [bold]Examples[/bold]
+
+      manyarms evaluate uniform rounds.parquet
+
+      manyarms evaluate policy/ clicks.csv.gz --action item --reward click --context user_
+
+      manyarms evaluate policy/ rounds.parquet --estimators snips,cips:0.01,ls --interval ls
+
+      manyarms evaluate policy/ rounds.parquet --model agent/ --estimators snips,dm,dr
+
+    [bold]Where a policy's folder comes from[/bold], in Python
+
+      policy.save("policy", log)    the log's encoder and action ids go along
+
+    [bold]Which row to believe[/bold]: an interval without * is for the policy's value. ips is unbiased; snips is steadier; the
+    others trade bias for variance. Where eff. n is small or warnings are many, believe none. docs/evaluation.md has the rest.
+    """
+    if (low is None) != (high is None):
+        raise InvalidInput("--low, --high", "one of them", "both, or neither")
+    columns = columns_of(action, reward, propensity, context, group)
+    judged: Policy
+    if str(policy) == UNIFORM and not policy.exists():
+        source = open_log(log, columns, drop_missing=drop_missing, spool=True)
+        judged = UniformPolicy(source.action_count)
+    else:
+        saved = SavedPolicy.load(policy)
+        source, judged = saved.open_log(log, columns, drop_missing=drop_missing), saved.policy
+    found = evaluation.evaluate(
+        judged, source, listed(estimators), model=None if model is None else BeliefModel(load(model, Agent).belief), level=level,
+        interval=interval, reward_range=None if low is None or high is None else (low, high), propensity_floor=floor, seed=seed,
+        name=policy.name or str(policy),
+    )  # fmt: skip
+    write_text_atomically(out / "evaluation.json", json.dumps(as_data(found), indent=1) + "\n")
+    say(str(found), f"report: {found.report(out / 'report.html')}")
+
+
+__all__ = ["evaluate"]

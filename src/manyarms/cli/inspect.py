@@ -1,0 +1,100 @@
+"""`manyarms inspect LOG`: what is in a log, and what is wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from manyarms.cli.commands import COMMANDS
+from manyarms.cli.options import Action, Context, Group, Log, Propensity, Reward, columns_of, say
+from manyarms.logs import inspection
+from manyarms.logs.inspection import Inspection
+from manyarms.logs.inspection.page import numbers, overview, reach
+
+STYLES = {"problem": "bold red", "warning": "yellow", "note": "dim"}
+FOUND_PROBLEMS = 1
+
+
+@COMMANDS.register("inspect")
+def inspect(
+    log: Log,
+    action: Action = None,
+    reward: Reward = None,
+    propensity: Propensity = None,
+    context: Context = None,
+    event_id: Annotated[str | None, typer.Option(help="Column of the event id.", show_default="by name")] = None,
+    timestamp: Annotated[str | None, typer.Option(help="Column of the time.", show_default="by name")] = None,
+    group: Group = None,
+    actions: Annotated[
+        int | None, typer.Option(min=1, help="How many actions there are.", show_default="as the log says or shows")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The HTML report.", show_default="out/inspect-LOG.html")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="End with code 1 if there are problems.")] = False,
+) -> None:
+    """Look through a log before anything is learned from it: what is in it, what is wrong, what to do.
+
+    A log has one row a decision: the context (columns of numbers or texts), the action that was played, the reward that came,
+    and the propensity, the probability with which the action was played.
+
+    Shown are rows, actions played and never played, rewards, propensities, overlap and effective sample sizes, repeats, missing
+    entries, the order of times. One pass in bounded memory, however long the log. What should be a log but is not is
+    shown all the same.
+
+    [bold]Examples[/bold]
+
+      manyarms inspect rounds.parquet
+
+      manyarms inspect clicks.csv.gz --action item --reward click --context user_ --actions 5000
+
+      manyarms inspect events.dsjson --strict --out inspection.html
+
+    [bold]Next[/bold]: manyarms evaluate uniform LOG
+    """
+    columns = columns_of(action, reward, propensity, context, group, event_id, timestamp)
+    found = inspection.inspect(log, columns, action_count=actions)
+    target = out if out is not None else Path("out") / f"inspect-{log.name.split('.')[0]}.html"
+    inspection.write_page(found, target)
+    _show(found, Console())
+    say(f"report: {target}")
+    if strict and found.problems:
+        raise typer.Exit(FOUND_PROBLEMS)
+
+
+def _show(found: Inspection, console: Console) -> None:
+    """The inspection as tables in the terminal."""
+    sections = {found.source: overview(found), "rewards": numbers(found.rewards)}
+    if found.propensities is not None:
+        sections["propensities"] = numbers(found.propensities)
+    if found.overlap is not None:
+        sections["overlap"] = reach(found)
+    if found.missing:
+        sections["missing entries"] = {m.column: f"{m.count:,} ({m.share:.2%})" for m in found.missing}
+    for title, facts in sections.items():
+        table = Table(title=escape(title), title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+        table.add_column(style="dim", no_wrap=True)
+        table.add_column(overflow="fold")
+        for name, value in facts.items():
+            table.add_row(escape(name), escape(value))
+        console.print(table)
+        console.print()
+    if not found.findings:
+        console.print("no findings")
+        return
+    many = "1 finding" if len(found.findings) == 1 else f"{len(found.findings)} findings"
+    problems = "none a problem" if not found.problems else f"problems among them: {len(found.problems)}"
+    table = Table(title=f"{many}, {problems}", title_justify="left")
+    table.add_column("")
+    table.add_column("what", overflow="fold")
+    table.add_column("what to do", overflow="fold")
+    for finding in found.findings:
+        style = STYLES[finding.level]
+        table.add_row(f"[{style}]{finding.level}[/{style}]", escape(finding.what), escape(finding.advice))
+    console.print(table)
+
+
+__all__ = ["inspect"]

@@ -1,0 +1,101 @@
+"""`manyarms reproduce NAME`: an experiment of the thesis, and whether what the thesis states about it holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from manyarms.cli.commands import COMMANDS
+from manyarms.cli.experiments import find_experiments
+from manyarms.errors import InvalidInput
+
+
+@COMMANDS.register("reproduce")
+def reproduce(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="An experiment; --list shows them.", show_default=False)
+    ] = None,
+    scale: Annotated[
+        str,
+        typer.Option(help="smoke: seconds, does it run. quick: minutes, what to expect. paper: the thesis's sizes."),
+    ] = "quick",
+    out: Annotated[Path | None, typer.Option(help="Folder for what comes out.", show_default="out/NAME-SCALE")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Worker processes.", show_default="one a core")] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, help="The same seed gives the same results on any number of workers.")
+    ] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Do finished work again instead of reusing it.")] = False,
+    show_list: Annotated[bool, typer.Option("--list", help="List the experiments and end.")] = False,
+) -> None:
+    """Run an experiment of the thesis and check what the thesis states about it.
+
+    [bold]Examples[/bold]
+
+      manyarms reproduce --list
+
+      manyarms reproduce mets-synthetic --scale smoke
+
+      manyarms reproduce mets-actions --scale paper --out out/actions
+
+    [bold]What comes out[/bold], in the folder --out
+
+      report.html       everything on one page: claims, figures, numbers, settings
+
+      claims.json       each statement, the measured figure, its standard error, and whether it holds
+
+      results.parquet   one row for each checkpoint of each run
+
+      figures/          SVG and PNG
+
+      parts/            finished work: after Ctrl-C the same command goes on where it stopped
+
+    The MovieLens experiment reads the folder that MANYARMS_DATA names, and says so where it had to make ratings up.
+    """
+    console = Console()
+    if show_list:
+        console.print(_listing())
+        return
+    if name is None:
+        raise InvalidInput("NAME", "nothing", "the name of an experiment; manyarms reproduce --list shows them")
+    experiments = find_experiments()
+    experiment = experiments.find(name)
+    folder = out if out is not None else Path("out") / f"{name}-{scale}"
+    outcome = experiments.run(
+        experiment, scale, folder, workers_wanted=workers, seed=seed, force=force, console=Console(stderr=True)
+    )
+    console.print(_verdicts(outcome))
+    console.print(f"report: {outcome.folder / 'report.html'}", highlight=False, soft_wrap=True)
+
+
+def _listing() -> Table:
+    table = Table(title="manyarms reproduce NAME --scale smoke|quick|paper --out DIR", title_justify="left")
+    for column in ("name", "what it shows", "thesis, lines"):
+        table.add_column(column, no_wrap=column == "name", overflow="fold")
+    for experiment in find_experiments().catalogue().values():
+        table.add_row(experiment.name, experiment.title, experiment.thesis_lines)
+    return table
+
+
+def _verdicts(outcome: Any) -> Table:
+    held = sum(claim.holds for claim in outcome.claims)
+    table = Table(title=f"{held} of {len(outcome.claims)} statements hold", title_justify="left")
+    table.add_column("statement")
+    table.add_column("panel")
+    table.add_column("lines")
+    table.add_column("figure ± se", justify="right", no_wrap=True)
+    table.add_column("holds")
+    for claim in outcome.claims:
+        verdict = "[green]yes[/green]" if claim.holds else "[red]no[/red]"
+        table.add_row(
+            escape(claim.statement), claim.panel, claim.thesis_lines,
+            f"{claim.figure:.4g} ± {claim.standard_error:.2g}", verdict,
+        )  # fmt: skip
+    return table
+
+
+__all__ = ["reproduce"]

@@ -1,0 +1,98 @@
+"""What a file format is: one class in one file of this package, found by the suffixes it names.
+
+    @FORMATS.register("rows")
+    class RowsOfJson(LogFormat):
+        suffixes = (".ndjson",)
+
+        def kinds(self) -> dict[str, Kind]: ...
+        def tables(self, columns: Sequence[str], rows: int) -> Iterator[Table]: ...
+
+`open_log`, `inspect` and the command line then read such files. Another distribution names its module in the entry-point group
+"manyarms.log_formats".
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from manyarms._base.registry import Registry
+from manyarms.errors import DataError, InvalidInput
+from manyarms.logs.tables import Kind, Stated, Table, TableSource
+
+
+class LogFormat(ABC):
+    """A file as a source of tables; made from its path alone, and a subclass says how it is read."""
+
+    suffixes: ClassVar[tuple[str, ...]]
+    """What names of such files end in."""
+    rereads: bool = True
+    """Whether every pass over `tables` reads the file; a format that keeps what it decoded says no."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+
+    @classmethod
+    def recognises(cls, path: Path) -> bool:
+        """Whether a file, which is there, is of this format; a format may look into it."""
+        return path.name.lower().endswith(cls.suffixes)
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
+    @property
+    def stated(self) -> Stated:
+        """What the file says about itself beyond its columns."""
+        return Stated()
+
+    @property
+    def row_count(self) -> int | None:
+        """How many rows there are, where that is known without reading them."""
+        return None
+
+    @abstractmethod
+    def kinds(self) -> dict[str, Kind]:
+        """What each column holds."""
+
+    @abstractmethod
+    def tables(self, columns: Sequence[str], rows: int) -> Iterator[Table]:
+        """Some columns in chunks of at most `rows` rows; every call starts anew."""
+
+    def complaint(self, column: str) -> InvalidInput:
+        """What is wrong with a column that is mixed or unsupported."""
+        return InvalidInput(f"column {column!r}", f"something else in {self.path}", "numbers, texts, times or vectors")
+
+    def as_texts(self, columns: Collection[str]) -> TableSource:
+        """The same with these columns as texts, where the file has numbers written out (a postcode 01234)."""
+        return self
+
+    def largest(self, column: str) -> int | None:
+        """The largest whole number of a column, where the file states it."""
+        return None
+
+
+FORMATS: Registry[type[LogFormat]] = Registry(
+    "log format", package="manyarms.logs.formats", group="manyarms.log_formats"
+)
+
+
+def suffixes() -> tuple[str, ...]:
+    """What the names of log files end in, over all formats."""
+    return tuple(suffix for made in FORMATS.values() for suffix in made.suffixes)
+
+
+def tables_in(path: Path | str) -> LogFormat:
+    """A log file as tables, by the format that recognises it."""
+    path = Path(path)
+    if not path.exists():
+        raise DataError(f"{path}: no such file")
+    for made in FORMATS.values():
+        if made.recognises(path):
+            return made(path)
+    raise InvalidInput("LOG", str(path), "a file that ends in " + ", ".join(suffixes()))
+
+
+__all__ = ["FORMATS", "LogFormat", "suffixes", "tables_in"]

@@ -1,0 +1,53 @@
+"""Schema: how the rows of a table become contexts and actions. It travels with whatever was learned from a log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from manyarms._base import storage
+from manyarms.logs.actions import Actions
+from manyarms.logs.data import LogSource
+from manyarms.logs.encoding import ContextEncoder
+
+ENCODER, ACTIONS = "encoder", "actions"
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The context encoder and the action ids of a log; None where the log has vectors and numbered actions already.
+
+    Saved beside a policy, as `folder/encoder` and `folder/actions`, it turns another file into the policy's contexts and actions,
+    whatever the order of columns and ids there:
+
+        policy.save("policy", log)
+        schema = Schema.load("policy")
+        open_log("later.csv", encoder=schema.encoder, catalogue=schema.catalogue)
+    """
+
+    encoder: ContextEncoder | None = None
+    catalogue: Actions | None = None
+
+    @classmethod
+    def of(cls, log: LogSource) -> Schema:
+        """The schema of a log; of a source that knows of neither it is empty."""
+        return cls(getattr(log, "encoder", None), getattr(log, "catalogue", None))
+
+    def save(self, folder: Path | str) -> None:
+        """Write what there is to the folders `encoder` and `actions` inside `folder`."""
+        if self.encoder is not None:
+            self.encoder.save(Path(folder) / ENCODER)
+        if self.catalogue is not None:
+            self.catalogue.save(Path(folder) / ACTIONS)
+
+    @classmethod
+    def load(cls, folder: Path | str) -> Schema:
+        """What is beside a saved policy or agent; empty where nothing is."""
+        encoder, actions = Path(folder) / ENCODER, Path(folder) / ACTIONS
+        return cls(
+            storage.load(encoder, ContextEncoder) if encoder.is_dir() else None,
+            storage.load(actions, Actions) if actions.is_dir() else None,
+        )
+
+
+__all__ = ["Schema"]

@@ -1,0 +1,111 @@
+"""`ma.load` gives back whatever was saved, by the kind in its manifest; nothing else is ever called."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import manyarms as ma
+from manyarms._base import storage
+from manyarms._base.typing import AnyArray
+from manyarms.agents.agent import Agent
+from manyarms.errors import StorageError
+from manyarms.logs import Actions, ContextEncoder, Encoding, LoggedData, Schema
+from manyarms.policies import POLICIES, FixedPolicy, SoftmaxPolicy, StreamedPolicy, UniformPolicy, loadable
+
+
+def saved_things() -> dict[str, Any]:
+    prior = ma.HierarchicalPrior(3, np.zeros(2), np.eye(2), np.eye(2))
+    return {
+        "agent": ma.HierTS(prior, seed=0),
+        "policy": SoftmaxPolicy(np.arange(6.0).reshape(3, 2)),
+        "actions": Actions(["x", "y"]),
+        "encoder": Encoding().fit({"age": [20.0, 40.0]}, ["age"]),
+    }
+
+
+@pytest.mark.parametrize("kind", list(saved_things()))
+def test_whatever_was_saved_comes_back(kind: str, tmp_path: Path) -> None:
+    thing = saved_things()[kind]
+    thing.save(tmp_path)
+    again = ma.load(tmp_path)
+    assert type(again) is type(thing)
+    assert type(ma.load(tmp_path, type(thing))) is type(thing)
+    with pytest.raises(StorageError, match=f"holds a {type(thing).__name__}, expected UniformPolicy"):
+        ma.load(tmp_path, UniformPolicy)
+    if kind == "policy":
+        np.testing.assert_array_equal(again.actions, thing.actions)
+
+
+def test_the_schema_of_a_log_travels_with_what_was_learned(tmp_path: Path) -> None:
+    encoder = Encoding().fit({"age": [20.0, 40.0]}, ["age"])
+    log = LoggedData(np.ones((2, 2)), [0, 1], [0.0, 1.0], 2, catalogue=Actions(["x", "y"]), encoder=encoder)
+    FixedPolicy([0.5, 0.5]).save(tmp_path / "policy", log)
+    assert ma.load(tmp_path / "policy" / "actions") == log.catalogue
+    assert isinstance(ma.load(tmp_path / "policy" / "encoder"), ContextEncoder)
+    schema = Schema.load(tmp_path / "policy")
+    assert schema.catalogue == log.catalogue and schema.encoder is not None and schema.encoder.names == encoder.names
+    FixedPolicy([0.5, 0.5]).save(tmp_path / "bare")
+    assert Schema.load(tmp_path / "bare") == Schema()
+
+
+def test_a_kind_of_ones_own(tmp_path: Path) -> None:
+    @loadable
+    class Halves(StreamedPolicy):
+        kind = "halves-of-a-test"
+
+        def rows(self, X: Any) -> Any: ...
+
+        def spec(self) -> dict[str, storage.JSON]:
+            return {"actions": self.action_count}
+
+        @classmethod
+        def restore(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Halves:
+            return cls(spec["actions"])
+
+    try:
+        Halves(4).save(tmp_path)
+        assert isinstance(ma.load(tmp_path), Halves)
+    finally:
+        del POLICIES._parts["halves-of-a-test"]
+    with pytest.raises(StorageError, match="halves-of-a-test"):
+        ma.load(tmp_path)
+
+
+def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
+    storage.save(tmp_path, "os.system", {"command": "true"}, {})
+    with pytest.raises(StorageError, match=r"nothing here can load.*'os\.system'"):
+        ma.load(tmp_path)
+
+
+def test_folders_of_another_format_version_are_refused(tmp_path: Path) -> None:
+    """What 0.1 wrote has version 1; it is named before anything else is looked at."""
+    UniformPolicy(3).save(tmp_path)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert manifest["version"] == 2
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"version": 1}))
+    with pytest.raises(StorageError, match=r"format version 1, .* reads version 2. Save it again with this release"):
+        ma.load(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64"])
+def test_random_generators_of_numpys_kinds_go_on_where_they_were(kind: str) -> None:
+    rng = np.random.Generator(getattr(np.random, kind)(3))
+    rng.random(5)
+    state = json.loads(json.dumps(storage.generator_state(rng)))
+    np.testing.assert_array_equal(storage.restore_generator(state).random(4), rng.random(4))
+
+
+@pytest.mark.parametrize("name", ["seed", "default_rng", "RandomState", "__class__", "BitGenerator"])
+def test_no_other_name_is_taken_for_a_generator(name: str, tmp_path: Path) -> None:
+    agent = saved_things()["agent"]
+    agent.save(tmp_path)
+    spec, arrays = storage.read(tmp_path, "agent")
+    spec["generator"]["bit_generator"] = name
+    storage.save(tmp_path, "agent", spec, arrays)
+    with pytest.raises(StorageError, match="unknown bit generator"):
+        storage.load(tmp_path, Agent)
