@@ -21,7 +21,7 @@ from manyarms.weights import CORRECTIONS, Correction
 @pytest.mark.parametrize("name", list(CORRECTIONS))
 def test_every_correction(name):
     kind = CORRECTIONS[name]
-    for parameter in (None,) if kind.parameter is None else (None, *kind.grid(100)):
+    for parameter in (None,) if kind.parameter is None else (None, *kind.rule.grid(100)):
         checks.check_correction(kind.make(parameter, rows=100))
 
 
@@ -88,7 +88,7 @@ def test_a_correction_of_ones_own_is_an_estimator_everywhere(registered, tmp_pat
     w = policy.probabilities_of(log.contexts, log.actions) / log.propensities
     assert found["hump"].value == pytest.approx((w * np.exp(-0.1 * w) * log.rewards).mean(), abs=1e-12)
     assert ma.tune(policy, log, "hump", grid=[0.1, 0.2]).correction == Hump(0.1)
-    with pytest.raises(ma.InvalidInput, match="hump has no rule"):
+    with pytest.raises(ma.InvalidInput, match="no rule"):
         ma.evaluate(policy, log, ["hump"])
     learned = ma.learn(log, policy, named("hump:0.1"), epochs=1, device="cpu")
     assert learned.objective == "hump (rate=0.1)"

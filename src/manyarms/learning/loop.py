@@ -24,7 +24,7 @@ from manyarms._base.typing import AnyArray, Ints
 from manyarms.certificates import Prior, certify
 from manyarms.certificates.prior import require_other_rows
 from manyarms.errors import InvalidInput
-from manyarms.estimators.base import Batch, Objective
+from manyarms.estimators.base import Batch, ModelValues, Objective
 from manyarms.estimators.pessimism import PACBayes
 from manyarms.learning.checkpoints import Checkpoints, TrainingState, fingerprint
 from manyarms.learning.dense import seed_of
@@ -147,15 +147,9 @@ class _Run:
         self.ids = self._ids()
         self.wanted = None if asked.wanted is None else self._tensor(asked.wanted)
         self.lists = None if self.trainable.lists is None else self._tensor(self.trainable.lists)
-        weights = None if asked.model is None else asked.model.weights
-        self.request = replace(  # what engines see of it, on the device
-            asked,
-            columns={},
-            labels=None if asked.labels is None else torch.as_tensor(asked.labels, device=device),
-            model=None
-            if asked.model is None
-            else ModelOnDevice(asked.model, None if weights is None else self._tensor(weights)),
-        )
+        # what engines see of it, on the device
+        labels = None if asked.labels is None else torch.as_tensor(asked.labels, device=device)
+        self.request = replace(asked, columns={}, labels=labels, model=self._model(asked.model))
         self.steps_an_epoch = math.ceil(len(log) / settings.batch)
 
     # ---- the loop
@@ -294,6 +288,11 @@ class _Run:
         if self.asked.ids is not None and not callable(self.asked.ids):
             ids = np.concatenate([ids, self.asked.ids], axis=1)
         return self._tensor(ids)
+
+    def _model(self, model: ModelValues | None) -> ModelOnDevice | None:
+        if model is None:
+            return None
+        return ModelOnDevice(model, None if model.weights is None else self._tensor(model.weights))
 
     def _tensor(self, array: AnyArray) -> Tensor:
         kind = np.asarray(array).dtype.kind
