@@ -45,7 +45,7 @@ class _OnAllActions(Objective):
     """An objective that needs pi0 of every action at every row."""
 
     def __init__(self, value: IPS) -> None:
-        if not isinstance(value, IPS):
+        if not isinstance(value, IPS) or value.self_normalised:
             raise InvalidInput(
                 "value", validate.describe(value), "an objective of the IPS family (IPS, ES, cIPS, IX, LS)"
             )
