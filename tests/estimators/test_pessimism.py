@@ -10,7 +10,7 @@ import torch
 
 from manyarms.bounds import Averages, Summary, Unified
 from manyarms.errors import InvalidInput
-from manyarms.estimators import ES, IPS, IX, LS, Answers, Batch, Heuristic, PACBayes, cIPS
+from manyarms.estimators import ES, IPS, IX, LS, SNIPS, Answers, Batch, Heuristic, PACBayes, cIPS
 from manyarms.estimators.pessimism import ALPHAS, batch_summary
 from manyarms.learning import learn
 from manyarms.learning.loop import _Run
@@ -248,6 +248,8 @@ def test_bad_input() -> None:
         (lambda: PACBayes(cIPS(0.0), bound="sakhi1"), "cIPS"),
         (lambda: PACBayes(IPS(Harmonic(0.2))), "general"),
         (lambda: PACBayes(IX(0.1), bound="ls"), "LS"),
+        (lambda: PACBayes(SNIPS()), "IPS family"),
+        (lambda: PACBayes(IPS("es")), "alpha, a number"),
         (lambda: ES("often"), "adaptive"),
         (lambda: ES("adaptive").prepare(a_log()), "PACBayes"),
         (lambda: Heuristic(ES(0.5), variance=-1.0), "variance"),

@@ -141,7 +141,7 @@ def test_tuning_follows_its_rule(problem, rng, family, whole):
     slope, mse = tune(problem.policy, log, family, rule="slope"), tune(problem.policy, log, family)
     assert slope.trials == mse.trials
     kind = weights.CORRECTIONS[family]
-    assert sorted(t.parameter for t in slope.trials) == pytest.approx(sorted(kind.grid(400)))
+    assert sorted(t.parameter for t in slope.trials) == pytest.approx(sorted(kind.rule.grid(400)))
     for trial in slope.trials:
         correction = kind.make(trial.parameter)
         terms = correction.terms(p, log.propensities, log.rewards)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from manyarms.evaluation import evaluate
-from manyarms.evaluation.diagnostics import Overlap, effective_sample_size
+from manyarms.evaluation.diagnostics import PolicyOverlap, effective_sample_size
 from manyarms.logs.data import LoggedData
 from manyarms.policies import FixedPolicy, UniformPolicy
 
@@ -71,7 +71,7 @@ def test_few_rewards_are_told(rng):
 
 def test_tail_and_shares_are_those_of_the_rows(rng):
     pi, pi0 = rng.beta(0.5, 5, 4000), rng.beta(0.5, 5, 4000)
-    overlap = Overlap()
+    overlap = PolicyOverlap()
     for part in np.array_split(np.arange(4000), 3):
         overlap.add(pi[part], pi0[part], np.ones(len(part)), None)
     w = pi / pi0

@@ -33,7 +33,7 @@ from manyarms.estimators import (
 )  # fmt: skip
 from manyarms.learning import optimisers
 from manyarms.learning.loop import _Run
-from manyarms.learning.optimisers import Table
+from manyarms.learning.optimisers import ParameterTable
 from manyarms.learning.settings import TrainingSettings
 from manyarms.logs.data import LoggedData
 from manyarms.policies import SoftmaxPolicy, TopSoftmaxPolicy
@@ -266,7 +266,7 @@ def test_dense_steps_are_torchs_own(kind, monkeypatch) -> None:
         kind = "adam"
     beta = torch.randn(11, 3, dtype=torch.float64)
     reference = beta.clone().requires_grad_()
-    table, squares = Table(beta.clone(), kind, pull=0.1), torch.zeros(11, 1, dtype=torch.float64)
+    table, squares = ParameterTable(beta.clone(), kind, pull=0.1), torch.zeros(11, 1, dtype=torch.float64)
     kinds = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
     for step in range(5):
         gradient = torch.randn(11, 3, dtype=torch.float64)
@@ -291,7 +291,7 @@ def test_lazy_adam_is_torchs_sparse_adam() -> None:
     beta = torch.randn(12, 3, dtype=torch.float64)
     reference = beta.clone().requires_grad_()
     optimiser = torch.optim.SparseAdam([reference], lr=0.05)
-    table = Table(beta.clone(), "adam")
+    table = ParameterTable(beta.clone(), "adam")
     for step in range(6):
         ids = torch.unique(torch.randint(0, 12, (5,), generator=torch.Generator().manual_seed(step)))
         gradient = torch.randn(len(ids), 3, dtype=torch.float64, generator=torch.Generator().manual_seed(step))

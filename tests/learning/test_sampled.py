@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from manyarms.learning import SampledSoftmax, TopProposal
-from manyarms.learning.optimisers import Table
+from manyarms.learning.optimisers import ParameterTable
 
 ROWS, K, L = 6, 40, 5
 SAMPLERS = {"uniform": SampledSoftmax(25), "top": TopProposal(25, 10, share=0.4, every=3)}
@@ -49,7 +49,7 @@ def test_own_actions_come_first_and_only_once(name, problem):
 def test_steps_of_all_rows_are_steps_of_blocks_also_towards_an_anchor(kind):
     draw = torch.Generator().manual_seed(5)
     beta, anchor = (torch.randn(7, 3, dtype=torch.float64, generator=draw) for _ in range(2))
-    one, other = (Table(beta.clone(), kind, pull=0.3, anchor=anchor) for _ in range(2))
+    one, other = (ParameterTable(beta.clone(), kind, pull=0.3, anchor=anchor) for _ in range(2))
     for _ in range(4):
         gradient = torch.randn(7, 3, dtype=torch.float64, generator=draw)
         one.begin(0.05)
@@ -57,7 +57,7 @@ def test_steps_of_all_rows_are_steps_of_blocks_also_towards_an_anchor(kind):
         other.begin(0.05)
         other.rows(torch.arange(7), gradient.clone())
     assert torch.allclose(one.beta, other.beta, rtol=1e-12, atol=1e-14)
-    still = Table(anchor.clone(), "sgd", pull=0.3, anchor=anchor)
+    still = ParameterTable(anchor.clone(), "sgd", pull=0.3, anchor=anchor)
     still.begin(0.05)
     still.rows(torch.tensor([2]), torch.zeros(1, 3, dtype=torch.float64))
     assert torch.equal(still.beta, anchor)

@@ -135,9 +135,9 @@ def test_names_rules_and_grids():
             with pytest.raises(InvalidInput, match="parameter"):
                 kind.make(0.1)
             continue
-        assert kind.parameter in kind.rule or name == "ips-min"
-        assert kind.make(rows=10_000) == kind(kind.default(10_000))
-        grid = kind.grid(1000)
+        assert kind.parameter in kind.rule.words
+        assert kind.make(rows=10_000) == kind(kind.rule.default(10_000))
+        grid = kind.rule.grid(1000)
         assert len(set(grid)) == len(grid) and all(kind.make(p).settings == {kind.parameter: p} for p in grid)
         with pytest.raises(InvalidInput, match=kind.parameter):
             kind.make()

@@ -291,13 +291,11 @@ class Estimator(RowObjective):
     log_smoothing: float = 0.0
     """As of a correction: the parameter of a confidence bound that needs no bound on the weights; 0 where there is none."""
 
+    note: str = ""
+    """What to know of the estimate, in one line."""
+
     def __repr__(self) -> str:
         return f"<estimator {self.label}>"
-
-    @property
-    def note(self) -> str:
-        """What to know of the estimate, in one line."""
-        return ""
 
     def resolved(self, rows: int) -> Estimator:
         return self
@@ -345,20 +343,6 @@ def weighted_span(bound: float | None, factor: Range | None, baseline: Range | N
 
 
 __all__ = [
-    "OBJECTIVES",
-    "Answers",
-    "Batch",
-    "ColumnOf",
-    "Estimator",
-    "FiniteProblem",
-    "IdsOf",
-    "LogColumns",
-    "ModelValues",
-    "Objective",
-    "Range",
-    "Request",
-    "RowObjective",
-    "Tensor",
-    "some_rows",
-    "weighted_span",
-]
+    "OBJECTIVES", "Answers", "Batch", "ColumnOf", "Estimator", "FiniteProblem", "IdsOf", "LogColumns", "ModelValues", "Objective",
+    "Range", "Request", "RowObjective", "Tensor", "some_rows", "weighted_span",
+]  # fmt: skip

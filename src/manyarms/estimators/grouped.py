@@ -73,13 +73,13 @@ class _Clustered(_Grouped):
 
     def propensities(self, log: LoggedData, wanted: Ints, index: Ints) -> Array:
         """pi0(C_i|x_i) of some rows, (b,)."""
+        every = len(index) == len(log)
+        step = len(log) if every else ROUNDS  # a part is a copy
         out = np.empty(len(index))
-        for start in range(0, len(index), ROUNDS):
-            part = index[start : start + ROUNDS]
-            rows = log if len(part) == len(log) else log.rows(part)
-            out[start : start + ROUNDS] = require_full_propensities(rows, self.name).group_mass(
-                self.labels, wanted[part]
-            )
+        for start in range(0, len(index), step):
+            part = index[start : start + step]
+            known = require_full_propensities(log if every else log.rows(part), self.name)
+            out[start : start + step] = known.group_mass(self.labels, wanted[part])
         return _some_probability(out, index, "group")
 
 
@@ -93,6 +93,7 @@ class MIPS(_Clustered):
 
     name: ClassVar[str] = "mips"
     summary: ClassVar[str] = "inverse propensity scoring of clusters of actions"
+    note: str = "unbiased only where the actions of a cluster have the same mean reward"
 
     @classmethod
     def learned(cls, embeddings: npt.ArrayLike, clusters: int, *, seed: int = 0) -> MIPS:
@@ -106,10 +107,6 @@ class MIPS(_Clustered):
 
     def terms(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
         return self.weights(answers, columns) * columns["reward"]
-
-    @property
-    def note(self) -> str:
-        return "unbiased only where the actions of a cluster have the same mean reward"
 
     def oracle(self, problem: FiniteProblem) -> Array:
         """All actions of the best cluster alike."""
@@ -128,6 +125,7 @@ class OffCEM(_Clustered):
 
     name: ClassVar[str] = "offcem"
     summary: ClassVar[str] = "doubly robust at the level of clusters; with a two-stage policy this is POTEC"
+    note: str = "unbiased only where the model gets the differences within each cluster right"
 
     def __init__(self, labels: npt.ArrayLike, model: RewardModel) -> None:
         super().__init__(labels)
@@ -144,10 +142,6 @@ class OffCEM(_Clustered):
 
     def terms(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
         return self.weights(answers, columns) * columns["residual"] + answers.expectation
-
-    @property
-    def note(self) -> str:
-        return "unbiased only where the model gets the differences within each cluster right"
 
     def span(self, rewards: Range | None, floor: float) -> Range | None:
         return weighted_span(NoCorrection().bound(floor), residual_range(rewards, self.model), bounds_of(self.model))
@@ -171,6 +165,7 @@ class PC(_Grouped):
 
     name: ClassVar[str] = "pc"
     summary: ClassVar[str] = "inverse propensity scoring of neighbourhoods of actions"
+    note: str = "biased by what neighbours differ in"
     parameter: ClassVar[str | None] = "k"
 
     def __init__(self, embeddings: npt.ArrayLike, *, k: int | None = None, radius: float | None = None) -> None:
@@ -206,10 +201,6 @@ class PC(_Grouped):
 
     def weights(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
         return answers.pi.sum(1) / columns["propensity"]
-
-    @property
-    def note(self) -> str:
-        return "biased by what neighbours differ in"
 
     def oracle(self, problem: FiniteProblem) -> Array:
         """The largest sum over the neighbourhoods that an action is in."""

@@ -115,6 +115,8 @@ class IPS(CorrectedEstimator):
             raise InvalidInput("correction", self._family.name, "one that does not depend on rewards, self-normalised")
         self.self_normalised = self_normalised
         self.unit_rewards = self._family.depends_on_reward
+        if self._correction is not None:
+            self._describe(self._correction)
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -160,8 +162,7 @@ class IPS(CorrectedEstimator):
 
     def weights(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
         """w_hat; w where the correction acts on w * r."""
-        plain = self.correction.depends_on_reward
-        correction = NoCorrection() if plain else self.correction
+        correction = NoCorrection() if self.unit_rewards else self.correction
         return correction.weight(answers.pi[:, 0], columns["propensity"])
 
     def value(self, answers: Answers, batch: Batch) -> Tensor:
@@ -173,37 +174,22 @@ class IPS(CorrectedEstimator):
 
     # ---- what is known
 
-    @property
-    def unbiased(self) -> bool:  # type: ignore[override]
-        return self.correction.is_none and not self.self_normalised
-
-    @property
-    def consistent(self) -> bool:  # type: ignore[override]
-        return self.correction.is_none and self.self_normalised
-
-    @property
-    def never_above(self) -> bool:  # type: ignore[override]
-        return self.correction.never_above and not self.self_normalised
-
-    @property
-    def log_smoothing(self) -> float:  # type: ignore[override]
-        return self.correction.log_smoothing
-
-    @property
-    def note(self) -> str:
+    def _describe(self, correction: Correction) -> None:
+        none, plain = correction.is_none, not self.self_normalised
+        self.unbiased, self.consistent = none and plain, none and not plain
+        self.never_above, self.log_smoothing = correction.never_above and plain, correction.log_smoothing
         if self.consistent:
-            return "consistent, biased by about 1/n, where the logging policy plays whatever the policy plays"
-        if self.self_normalised:
-            return "biased: tends to a mean over what the correction keeps"
-        if self.unit_rewards and self.never_above:
-            return "biased: its mean is at most the value"
-        if self.unbiased:
-            return COVERED
-        if self.never_above:
-            return (
+            self.note = "consistent, biased by about 1/n, where the logging policy plays whatever the policy plays"
+        elif self.self_normalised:
+            self.note = "biased: tends to a mean over what the correction keeps"
+        elif self.unit_rewards and self.never_above:
+            self.note = "biased: its mean is at most the value"
+        elif self.never_above and not self.unbiased:
+            self.note = (
                 "biased: counts too little of large weights; its mean is at most the value where rewards are at least 0"
             )
-        return "biased, up or down"
+        else:
+            self.note = COVERED if self.unbiased else "biased, up or down"
 
     def factor_range(self, rewards: Range | None) -> Range | None:
         return None if self.self_normalised else rewards

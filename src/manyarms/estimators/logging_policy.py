@@ -191,13 +191,6 @@ def require_full_propensities(log: LoggedData, purpose: str) -> FullPropensities
 
 
 __all__ = [
-    "CellFunction",
-    "Cells",
-    "FullPropensities",
-    "RewardModel",
-    "full_propensities",
-    "logged_propensities",
-    "lost",
-    "lost_sums",
+    "CellFunction", "Cells", "FullPropensities", "full_propensities", "logged_propensities", "lost", "lost_sums",
     "require_full_propensities",
-]
+]  # fmt: skip

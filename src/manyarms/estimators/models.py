@@ -33,6 +33,7 @@ class DM(Estimator):
 
     name: ClassVar[str] = "dm"
     summary: ClassVar[str] = "direct method: a reward model's value; needs no propensities"
+    note: str = "as good as its model: the interval shows the spread over contexts, not the model's error"
     by_default: ClassVar[bool] = True
     weighted: ClassVar[bool] = False
 
@@ -44,10 +45,6 @@ class DM(Estimator):
 
     def terms(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
         return answers.expectation
-
-    @property
-    def note(self) -> str:
-        return "as good as its model: the interval shows the spread over contexts, not the model's error"
 
     def span(self, rewards: Range | None, floor: float) -> Range | None:
         return bounds_of(self.model)
@@ -76,6 +73,9 @@ class DR(CorrectedEstimator):
             raise InvalidInput(
                 "correction", validate.describe(correction), "a correction that does not depend on rewards"
             )
+        self.unbiased, self.note = self._correction.is_none, "biased by what the correction leaves of the model's error"
+        if self.unbiased:
+            self.note = f"{COVERED}, and the model was fitted on other rows"
 
     @property
     def correction(self) -> Correction:
@@ -91,26 +91,13 @@ class DR(CorrectedEstimator):
         return self.name if self.unbiased else f"{self.name}, {self.correction.label}"
 
     def prepare(self, log: LoggedData) -> Request:
-        pi0 = logged_propensities(log, self.name)
-        model = checked_model(self.model, log)
-        columns = {"residual": log.rewards - model.predict(log.contexts, log.actions), "propensity": pi0}
-        return Request(columns, model=model)
+        return _residuals(self.model, log, self.name)
 
     def terms(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
         return self.corrected(answers, columns["propensity"], columns["residual"]) + answers.expectation
 
     def weights(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
         return self.correction.weight(answers.pi[:, 0], columns["propensity"])
-
-    @property
-    def unbiased(self) -> bool:  # type: ignore[override]
-        return self.correction.is_none
-
-    @property
-    def note(self) -> str:
-        if self.unbiased:
-            return f"{COVERED}, and the model was fitted on other rows"
-        return "biased by what the correction leaves of the model's error"
 
     def factor_range(self, rewards: Range | None) -> Range | None:
         return residual_range(rewards, self.model)
@@ -137,6 +124,7 @@ class SWITCH(Estimator):
 
     name: ClassVar[str] = "switch"
     summary: ClassVar[str] = "inverse propensity scoring up to a threshold of the weight, a reward model beyond"
+    note: str = "biased by the model's error where weights exceed the threshold"
     parameter: ClassVar[str | None] = "threshold"
     learnable: ClassVar[bool] = False
 
@@ -168,10 +156,6 @@ class SWITCH(Estimator):
     def weights(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
         weights = answers.pi[:, 0] / columns["propensity"]
         return weights * (weights <= self.threshold)
-
-    @property
-    def note(self) -> str:
-        return "biased by the model's error where weights exceed the threshold"
 
     def span(self, rewards: Range | None, floor: float) -> Range | None:
         predicted = bounds_of(self.model)
@@ -209,16 +193,20 @@ class SwitchDR(SWITCH):
     learnable: ClassVar[bool] = True
 
     def prepare(self, log: LoggedData) -> Request:
-        pi0 = logged_propensities(log, self.name)
-        model = checked_model(self.model, log)
-        columns = {"residual": log.rewards - model.predict(log.contexts, log.actions), "propensity": pi0}
-        return Request(columns, model=model)
+        return _residuals(self.model, log, self.name)
 
     def terms(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
         return self.weights(answers, columns) * columns["residual"] + answers.expectation
 
     def span(self, rewards: Range | None, floor: float) -> Range | None:
         return weighted_span(self.threshold, residual_range(rewards, self.model), bounds_of(self.model))
+
+
+def _residuals(model: Predictor, log: LoggedData, name: str) -> Request:
+    """What a model leaves over, to be weighed, and the model to be averaged."""
+    pi0, checked = logged_propensities(log, name), checked_model(model, log)
+    columns = {"residual": log.rewards - checked.predict(log.contexts, log.actions), "propensity": pi0}
+    return Request(columns, model=checked)
 
 
 def _up_to(threshold: float, cells: Cells) -> Array:

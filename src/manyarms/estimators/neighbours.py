@@ -1,7 +1,7 @@
 """Neighbours among action embeddings, exactly, in blocks: no array of actions x actions.
 
 Squared distances come from one matrix product a block, which is off by some roundings; whatever that leaves in doubt is
-settled by the differences themselves.
+decided by the differences themselves.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Neighbours:
                     found[i].append(first + here)
                     sure[i].append(near[i, here] < limit[i] - slack[i])
             for i, action in enumerate(part.tolist()):
-                yield action, self._settled(action, _joined(found[i], np.int64), _joined(sure[i], np.bool_))
+                yield action, self._decided(action, _joined(found[i], np.int64), _joined(sure[i], np.bool_))
 
     def _blocks(self, part: Ints) -> Iterator[tuple[int, Array]]:
         """Squared distances (m, width) of the actions `part` to consecutive blocks of all actions."""
@@ -68,7 +68,7 @@ class Neighbours:
             near += squares
             yield first, near
 
-    def _settled(self, action: int, ids: Ints, sure: Bools) -> Ints:
+    def _decided(self, action: int, ids: Ints, sure: Bools) -> Ints:
         """What the product left in doubt, decided by the differences themselves."""
         if self.radius is not None:
             exact = np.linalg.norm(self.embeddings[ids[~sure]] - self.embeddings[action], axis=1)

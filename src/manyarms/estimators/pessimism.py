@@ -46,7 +46,7 @@ class _Pessimistic(Objective):
     """An objective that takes something off an estimate of the IPS family."""
 
     def __init__(self, value: IPS) -> None:
-        if not isinstance(value, IPS):
+        if not isinstance(value, IPS) or value.self_normalised:
             raise InvalidInput(
                 "value", validate.describe(value), "an objective of the IPS family (IPS, ES, cIPS, IX, LS)"
             )

@@ -22,7 +22,8 @@ from manyarms.policies.base import Policy
 from manyarms.weights import NoCorrection
 
 LISTED_ROWS = 4096  # rows whose own lists of actions are held at a time
-ASKED_ROWS = 256  # of them, those whose actions the policy is asked for at once
+LISTED = 1 << 20  # listed actions that the policy is asked for at once, about
+LEAST_ROWS = 256  # but never fewer rows than these
 
 
 @dataclass(frozen=True)
@@ -142,13 +143,18 @@ def _in_parts(estimator: Estimator, on: PolicyOnLog) -> RowTerms:
     """A few rows at a time, those of one action together: lists of actions a row live for a part only."""
     n, order = len(on.log), np.argsort(on.log.actions, kind="stable")
     values, weights = np.empty(n), np.empty(n)
-    for start in range(0, n, ASKED_ROWS):
-        if start % LISTED_ROWS == 0:
-            request = estimator.prepare(on.log)
-        index: Ints = order[start : start + ASKED_ROWS]
-        part = request.rows(index)
-        answers = PolicyOnLog(on.policy, on.log.rows(index), (), on.told).answers(part, estimator.name)
-        values[index], weights[index] = estimator.terms(answers, part.columns), estimator.weights(answers, part.columns)
+    start, longest = 0, LISTED // LEAST_ROWS
+    while start < n:
+        request = estimator.prepare(on.log)  # anew, and with it what it remembers of the lists
+        for _ in range(LISTED_ROWS // LEAST_ROWS):
+            index: Ints = order[start : start + max(LEAST_ROWS, min(LISTED_ROWS, LISTED // longest))]
+            if not len(index):
+                break
+            part = request.rows(index)
+            answers = PolicyOnLog(on.policy, on.log.rows(index), (), on.told).answers(part, estimator.name)
+            values[index] = estimator.terms(answers, part.columns)
+            weights[index] = estimator.weights(answers, part.columns)
+            start, longest = start + len(index), max(1, answers.pi.shape[1])
     return RowTerms(values, weights)
 
 

@@ -27,7 +27,7 @@ def effective_sample_size(total: float, squares: float) -> float:
 
 
 @dataclass
-class Overlap:
+class PolicyOverlap:
     """How the policy's probabilities lie over the logging policy's, at the logged actions."""
 
     rows: int = 0
@@ -166,4 +166,4 @@ class Overlap:
         return out
 
 
-__all__ = ["EDGES", "Overlap", "effective_sample_size"]
+__all__ = ["EDGES", "PolicyOverlap", "effective_sample_size"]

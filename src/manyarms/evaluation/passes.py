@@ -15,7 +15,7 @@ from manyarms.estimators.base import Estimator, Range
 from manyarms.estimators.logging_policy import full_propensities, lost
 from manyarms.estimators.naming import as_estimator
 from manyarms.evaluation.answers import Assumptions, PolicyOnLog, RowTerms, terms_of
-from manyarms.evaluation.diagnostics import Overlap
+from manyarms.evaluation.diagnostics import PolicyOverlap
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
 from manyarms.policies.base import Policy
 from manyarms.rewards.base import RewardModel
@@ -203,7 +203,7 @@ class Collected:
     def __init__(self, plan: Plan) -> None:
         self.plan, self.sums = plan, TermSums()
         self.largest = np.zeros(len(plan.estimators))  # the largest weight of each estimator
-        self.overlap: Overlap | None = None
+        self.overlap: PolicyOverlap | None = None
 
     def add(self, on: PolicyOnLog) -> None:
         """More rows."""
@@ -214,7 +214,7 @@ class Collected:
         if log.propensities is None or all(one.weights is None for one in terms):
             return
         if self.overlap is None:
-            self.overlap = Overlap(estimated=log.propensities_are_estimates, grouped=log.groups is not None)
+            self.overlap = PolicyOverlap(estimated=log.propensities_are_estimates, grouped=log.groups is not None)
         never = lost(NoCorrection(), on.sums({}, "the bias of a correction"))[0] if on.told.bias else None
         self.overlap.add(on.pi, log.propensities, log.rewards, never, log.actions)
 

@@ -75,8 +75,8 @@ def whiskers(estimates: Sequence[Estimate], reference: float, *, title: str) -> 
     )
     for i, estimate in enumerate(estimates):
         y = top + row * (i + 0.5)
-        whole = estimate.interval_is_for.startswith("the policy's")
-        colour = PALETTE[0] if whole else PALETTE[1]
+        for_value = estimate.interval_is_for.startswith("the policy's")
+        colour = PALETTE[0] if for_value else PALETTE[1]
         parts.append(_text(left - 10, y + 4, estimate.label, anchor="end"))
         parts.append(
             f'<line x1="{px(estimate.interval.low):.1f}" x2="{px(estimate.interval.high):.1f}" y1="{y:.1f}" y2="{y:.1f}" '

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manyarms.errors import InvalidInput
-from manyarms.evaluation.diagnostics import Overlap
+from manyarms.evaluation.diagnostics import PolicyOverlap
 from manyarms.evaluation.intervals import Interval
 
 
@@ -54,7 +54,7 @@ class Evaluation:
     logged: Estimate
     """The mean reward of the log: the value of the policy that wrote it."""
 
-    overlap: Overlap | None
+    overlap: PolicyOverlap | None
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
 

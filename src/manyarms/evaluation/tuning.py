@@ -86,7 +86,11 @@ def tune(
         raise InvalidInput("rule", repr(rule), f"one of {', '.join(RULES)}")
     width = validate.positive("width", width)
     known, kind = survey(log), CORRECTIONS[family]
-    parameters = tuple(float(p) for p in (kind.grid(known.rows) if grid is None else grid))
+    if grid is None:
+        if kind.rule is None:
+            raise InvalidInput("grid", "nothing", f"parameters to try: {family} has no grid of its own")
+        grid = kind.rule.grid(known.rows)
+    parameters = tuple(map(float, grid))
     if not parameters:
         raise InvalidInput("grid", "nothing", "at least one parameter")
     corrections = [kind.make(parameter) for parameter in parameters]

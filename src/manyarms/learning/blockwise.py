@@ -213,7 +213,7 @@ def _stored_from(store: Tensor | None, rows: int, actions: int, size: int) -> in
     """The first action whose block, and all after it, fit into the store."""
     if store is None or rows == 0:
         return None
-    fit = store.numel() // rows  # so many actions fit
+    fit = store.numel() // rows  # actions that fit
     first = -(-max(0, actions - fit) // size) * size
     return first if first < actions else None
 

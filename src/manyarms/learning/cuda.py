@@ -7,7 +7,7 @@ from torch import Tensor
 
 from manyarms.learning.blockwise import SAFE, Measured, Upstream
 from manyarms.learning.engines import AllActions
-from manyarms.learning.optimisers import Table
+from manyarms.learning.optimisers import ParameterTable
 
 PRODUCTS = {"fp32": ("ieee", torch.float32), "tf32": ("tf32", torch.float32), "bf16": ("tf32", torch.bfloat16)}
 KINDS = {"adam": 1, "sgd": 2}
@@ -20,7 +20,7 @@ class CudaActions(AllActions):
     a bfloat16 copy of beta beside it. Sums, beta and its moments are float32 in each.
     """
 
-    def __init__(self, table: Table, learns_table: bool = True, precision: str = "fp32") -> None:
+    def __init__(self, table: ParameterTable, learns_table: bool = True, precision: str = "fp32") -> None:
         super().__init__(table, learns_table)
         self._precision = precision
         self._name, self._dtype = PRODUCTS[precision]

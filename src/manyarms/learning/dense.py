@@ -23,7 +23,7 @@ from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Answers, Batch, Request
 from manyarms.learning.engines import model_of
 from manyarms.learning.normal_choice import choice_probabilities, mixed_logit, monte_carlo_choice
-from manyarms.learning.optimisers import Table
+from manyarms.learning.optimisers import ParameterTable
 
 SMALLEST = 1e-30  # a probability that quadrature gives as 0 still has a logarithm
 
@@ -33,11 +33,11 @@ class DenseActions:
 
     def __init__(
         self,
-        table: Table,
+        table: ParameterTable,
         family: str,
         learns_table: bool = True,
         *,
-        log_sigma: Table | None = None,
+        log_sigma: ParameterTable | None = None,
         learns_sigma: bool = True,
         draws: int | None = None,
         nodes: int = 64,
@@ -49,7 +49,7 @@ class DenseActions:
         self.prior_log_sigma = 0.0 if log_sigma is None else float(log_sigma.beta)
 
     @property
-    def extra(self) -> dict[str, Table]:
+    def extra(self) -> dict[str, ParameterTable]:
         """What is learned beside the table."""
         return {} if self.log_sigma is None else {"log_sigma": self.log_sigma}
 
@@ -108,9 +108,9 @@ def _or_zeros(leaf: Tensor) -> Tensor:
     return torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
 
 
-def sigma_table(sigma: float, kind: str, dtype: torch.dtype, device: torch.device) -> Table:
+def sigma_table(sigma: float, kind: str, dtype: torch.dtype, device: torch.device) -> ParameterTable:
     """log sigma as a table of one number."""
-    return Table(torch.full((1, 1), math.log(sigma), dtype=dtype, device=device), kind)
+    return ParameterTable(torch.full((1, 1), math.log(sigma), dtype=dtype, device=device), kind)
 
 
 def seed_of(rng: np.random.Generator) -> int:

@@ -34,7 +34,7 @@ from manyarms.learning.blockwise import (
     scores_at,
     singles_of,
 )
-from manyarms.learning.optimisers import Table
+from manyarms.learning.optimisers import ParameterTable
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,11 @@ def model_of(request: Request) -> ModelOnDevice | None:
 class Engine(Protocol):
     """A policy's parameters in training."""
 
-    table: Table
+    table: ParameterTable
     learns_table: bool
 
     @property
-    def extra(self) -> dict[str, Table]:
+    def extra(self) -> dict[str, ParameterTable]:
         """What is learned beside the table, by name."""
 
     def forward(self, batch: Batch, request: Request) -> Answers:
@@ -88,10 +88,10 @@ class Engine(Protocol):
 class AllActions:
     """The exact softmax over all rows of the table."""
 
-    def __init__(self, table: Table, learns_table: bool = True) -> None:
+    def __init__(self, table: ParameterTable, learns_table: bool = True) -> None:
         self.table, self.learns_table = table, learns_table
         self._room: Tensor | None = None
-        self.extra: dict[str, Table] = {}
+        self.extra: dict[str, ParameterTable] = {}
 
     def forward(self, batch: Batch, request: Request, values: Values | None = None) -> Answers:
         h, beta = batch.h.detach(), self.table.beta
@@ -160,9 +160,9 @@ class AllActions:
 class ListedActions:
     """The softmax over a list of actions a row; only the rows of the table in a batch's lists are read and stepped."""
 
-    def __init__(self, table: Table, learns_table: bool = True) -> None:
+    def __init__(self, table: ParameterTable, learns_table: bool = True) -> None:
         self.table, self.learns_table = table, learns_table
-        self.extra: dict[str, Table] = {}
+        self.extra: dict[str, ParameterTable] = {}
 
     def forward(self, batch: Batch, request: Request) -> Answers:
         if batch.lists is None:
@@ -208,7 +208,7 @@ class ListedActions:
 class Clusters(AllActions):
     """pi(a|x) = pi_cl(c|x) 1[a is the best of its cluster c under the model]: the table's rows are clusters (POTEC)."""
 
-    def __init__(self, table: Table, labels: Tensor, model_weights: Tensor, learns_table: bool = True) -> None:
+    def __init__(self, table: ParameterTable, labels: Tensor, model_weights: Tensor, learns_table: bool = True) -> None:
         super().__init__(table, learns_table)
         self.labels, self.model_weights = labels, model_weights
 

@@ -24,7 +24,7 @@ from manyarms._base.typing import AnyArray, Ints
 from manyarms.certificates import PolicyPrior, certify
 from manyarms.certificates.prior import require_other_rows
 from manyarms.errors import InvalidInput
-from manyarms.estimators.base import Batch, Objective
+from manyarms.estimators.base import Batch, ModelValues, Objective
 from manyarms.estimators.pessimism import PACBayes
 from manyarms.learning.checkpoints import Checkpoints, TrainingState, fingerprint
 from manyarms.learning.dense import seed_of
@@ -111,8 +111,8 @@ def learn(
     mark = ""
     if folder is not None:
         mark = fingerprint(log, policy, run.objective, settings, run.asked, run.trainable.encoding)
-    kept = Checkpoints(folder, mark, checkpoint_seconds)
-    result = run.go(held, score, kept, progress)
+    checkpoints = Checkpoints(folder, mark, checkpoint_seconds)
+    result = run.go(held, score, checkpoints, progress)
     if prior is None or not certified:
         return result
     delta = objective.delta if isinstance(objective, PACBayes) else 0.05
@@ -147,15 +147,9 @@ class _Run:
         self.ids = self._ids()
         self.wanted = None if asked.wanted is None else self._tensor(asked.wanted)
         self.lists = None if self.trainable.lists is None else self._tensor(self.trainable.lists)
-        weights = None if asked.model is None else asked.model.weights
-        self.request = replace(  # what engines see of it, on the device
-            asked,
-            columns={},
-            labels=None if asked.labels is None else torch.as_tensor(asked.labels, device=device),
-            model=None
-            if asked.model is None
-            else ModelOnDevice(asked.model, None if weights is None else self._tensor(weights)),
-        )
+        # what engines see of it, on the device
+        labels = None if asked.labels is None else torch.as_tensor(asked.labels, device=device)
+        self.request = replace(asked, columns={}, labels=labels, model=self._model(asked.model))
         self.steps_an_epoch = math.ceil(len(log) / settings.batch)
 
     # ---- the loop
@@ -164,11 +158,11 @@ class _Run:
         self,
         held: LoggedData | None,
         score: Callable[[Policy], float] | None,
-        kept: Checkpoints,
+        checkpoints: Checkpoints,
         progress: Callable[[Moment], None] | None,
     ) -> Learned:
         settings, total = self.settings, self.settings.epochs * self.steps_an_epoch
-        state = kept.resume(self.trainable)
+        state = checkpoints.resume(self.trainable)
         started, first, order = time.monotonic(), state.step, None
         while state.step < total and not state.stopped:
             epoch, batch = divmod(state.step, self.steps_an_epoch)
@@ -180,7 +174,7 @@ class _Run:
             state.step += 1
             last = batch == self.steps_an_epoch - 1
             if last or batch % self._patience_of_device == 0:
-                self._check(state, epoch, batch, kept)
+                self._check(state, epoch, batch, checkpoints)
             took = time.monotonic() - started
             speed = (state.step - first) * settings.batch / max(1e-9, took)
             if last:
@@ -191,8 +185,8 @@ class _Run:
                 progress(
                     Moment(epoch, batch, settings.epochs, self.steps_an_epoch, mean, speed, left, tuple(state.history))
                 )
-            kept.maybe_save(self.trainable, state)
-        kept.save(self.trainable, state)
+            checkpoints.maybe_save(self.trainable, state)
+        checkpoints.save(self.trainable, state)
         best = state.best if settings.patience is not None else None
         policy = self.trainable.policy() if best is None else self.trainable.policy_of(best)
         return Learned(policy, tuple(state.history), self.objective.label, settings.described())
@@ -201,12 +195,14 @@ class _Run:
     def _patience_of_device(self) -> int:
         return 1 if self.device.type == "cpu" else LOOKS
 
-    def _check(self, state: TrainingState, epoch: int, batch: int, kept: Checkpoints) -> None:
+    def _check(self, state: TrainingState, epoch: int, batch: int, checkpoints: Checkpoints) -> None:
         """A sum that is not finite ends the run before it can reach a checkpoint."""
         state.total = float(state.total)
         if not math.isfinite(state.total):
             came = f"{state.total} in epoch {epoch + 1}, batch {batch + 1}"
-            raise InvalidInput("objective", came, f"a finite value: try a smaller learning rate{kept.last_good(state)}")
+            raise InvalidInput(
+                "objective", came, f"a finite value: try a smaller learning rate{checkpoints.last_good(state)}"
+            )
 
     def _close(
         self,
@@ -292,6 +288,11 @@ class _Run:
         if self.asked.ids is not None and not callable(self.asked.ids):
             ids = np.concatenate([ids, self.asked.ids], axis=1)
         return self._tensor(ids)
+
+    def _model(self, model: ModelValues | None) -> ModelOnDevice | None:
+        if model is None:
+            return None
+        return ModelOnDevice(model, None if model.weights is None else self._tensor(model.weights))
 
     def _tensor(self, array: AnyArray) -> Tensor:
         kind = np.asarray(array).dtype.kind

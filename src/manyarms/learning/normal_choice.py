@@ -69,10 +69,10 @@ class _Choice(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None]:
-        gaps, at, weights, out, *kept = ctx.saved_tensors
+        gaps, at, weights, out, *saved = ctx.saved_tensors
         (g,) = upstream
-        if kept:
-            return _pulled(kept[0], gaps, at, weights, out, g), None
+        if saved:
+            return _pulled(saved[0], gaps, at, weights, out, g), None
         grad = torch.empty_like(g)
         for part in _row_blocks(gaps, at.shape[1]):
             ratios, _ = _ratios(gaps[part], at[part], logs=False)
@@ -187,22 +187,22 @@ class _MixedLogit(torch.autograd.Function):
         with torch.no_grad():
             blocks = list(_draw_blocks(scores, noise))
             out: Tensor | None = None
-            kept: list[Tensor] = []
+            saved: list[Tensor] = []
             for part in blocks:
                 p = _softmaxes(scores, spread, noise[part])
                 out = p.sum(dim=0) if out is None else out.add_(p.sum(dim=0))
-                kept = [p] if len(blocks) == 1 else []
-            ctx.save_for_backward(scores, spread, noise, *kept)
+                saved = [p] if len(blocks) == 1 else []
+            ctx.save_for_backward(scores, spread, noise, *saved)
             return torch.zeros_like(scores) if out is None else out.div_(len(noise))
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, Tensor, None]:
-        scores, spread, noise, *kept = ctx.saved_tensors
+        scores, spread, noise, *saved = ctx.saved_tensors
         (g,) = upstream
         by_score, by_spread = torch.zeros_like(scores), torch.zeros_like(spread)
         for part in _draw_blocks(scores, noise):
-            p = kept[0] if kept else _softmaxes(scores, spread, noise[part])
+            p = saved[0] if saved else _softmaxes(scores, spread, noise[part])
             q = p * g
             q = torch.addcmul(q, p, q.sum(dim=2, keepdim=True), value=-1)
             by_score += q.sum(dim=0)

@@ -1,11 +1,11 @@
 """Steps for a table of parameters that come block by block, or for the touched rows only.
 
-`Table` keeps beta (M, l) and the state of its optimiser. A step is `begin(rate)`, then either `block` for every block of rows
-(each row exactly once) or `rows` for those that a batch touched. The gradients are those of a loss: steps go down.
+`ParameterTable` keeps beta (M, l) and the state of its optimiser. A step is `begin(rate)`, then either `block` for every block
+of rows (each row exactly once) or `rows` for those that a batch touched. The gradients are those of a loss: steps go down.
 
     sgd       beta <- beta - rate g
     adam      m <- 0.9 m + 0.1 g,  v <- 0.999 v + 0.001 g^2,  beta <- beta - rate m' / (sqrt(v') + 1e-8), primes: over their bias
-    adagrad   one number a row: s <- s + mean(g^2),  beta <- beta - rate g / (sqrt(s) + 1e-10)
+    adagrad   one number per row: s <- s + mean(g^2),  beta <- beta - rate g / (sqrt(s) + 1e-10)
 
 For touched rows alone, adam is "lazy": untouched rows keep their moments and their place until they are touched again, and the
 bias is corrected by the number of steps taken in all. `anchor` and `pull` add pull (beta - anchor) to every gradient: that
@@ -29,7 +29,7 @@ FUSED: Callable[..., None] | None = getattr(torch, "_fused_adam_", None)  # what
 RISE = 0.3  # share of the steps in which a one-cycle rate rises
 
 
-class Table:
+class ParameterTable:
     """beta (M, l), updated in place, and what its optimiser remembers."""
 
     def __init__(
@@ -171,4 +171,4 @@ def schedule(name: str, step: int, total: int) -> float:
     return float(0.01**done)
 
 
-__all__ = ["Table", "schedule"]
+__all__ = ["ParameterTable", "schedule"]

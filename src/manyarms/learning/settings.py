@@ -23,12 +23,12 @@ class TrainingSettings:
 
     epochs: passes over the log. batch: rows in a step. learning_rate: the largest; `schedule` says how it goes: constant, linear
     (to 0), cosine (to 0), exponential (to a hundredth), one-cycle (up to it, then to 0). optimiser: adam, sgd, or adagrad (one
-    number a row: the cheapest adaptive one where only listed actions are touched). l2: adds l2/2 ||theta - anchor||^2 to the
+    number per row: the cheapest adaptive one where only listed actions are touched). l2: adds l2/2 ||theta - anchor||^2 to the
     loss; `towards` says which anchor: zero, the start, or the logging policy's parameters. train: the actions' parameters, the
     encoder's, or both; unless given, the encoder's where the policy has one. precision: fp32, or fp64 for small problems; on a
     GPU also tf32 or bf16 for products, with sums in fp32. sampler: None for the exact softmax. learn_sigma,
     draws: for randomised policies, whether sigma is learned, and how many draws make a probability (None: by quadrature for
-    Gaussian policies, 32 draws for mixed-logit ones). patience: stop after so many
+    Gaussian policies, 32 draws for mixed-logit ones). patience: stop after that many
     epochs without a better validation, and keep the best policy.
     """
 

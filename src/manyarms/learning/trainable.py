@@ -15,7 +15,7 @@ from manyarms.errors import InvalidInput
 from manyarms.learning.dense import DenseActions, sigma_table
 from manyarms.learning.encoders import TorchEncoder, from_torch, to_torch
 from manyarms.learning.engines import AllActions, Clusters, Engine, ListedActions
-from manyarms.learning.optimisers import Table
+from manyarms.learning.optimisers import ParameterTable
 from manyarms.learning.sampled import Sampler
 from manyarms.learning.settings import TrainingSettings
 from manyarms.logs.data import LoggedData
@@ -99,14 +99,14 @@ class Trainable:
             logging = torch.tensor(own, dtype=self.dtype, device=device) * (1 - to_start)
             anchor = logging if anchor is None else anchor + logging
         learns_table = train in ("actions", "both")
-        table = Table(beta, settings.optimiser, pull=pull, anchor=anchor, learned=learns_table)
+        table = ParameterTable(beta, settings.optimiser, pull=pull, anchor=anchor, learned=learns_table)
         self.encoding = self._encoding(settings, train, pull, to_start)
         self.sampler: Sampler | None = settings.sampler
         self.engine = self._engine(policy, table, learns_table, settings)
         self.lists = _lists(policy, log)
 
     @property
-    def table(self) -> Table:
+    def table(self) -> ParameterTable:
         """beta and its optimiser."""
         return self.engine.table
 
@@ -170,7 +170,9 @@ class Trainable:
         anchors = [p.detach() * to_start for p in module.parameters()]
         return EncoderInTraining(module, optimiser, pull, anchors)
 
-    def _engine(self, policy: Learnable, table: Table, learns_table: bool, settings: TrainingSettings) -> Engine:
+    def _engine(
+        self, policy: Learnable, table: ParameterTable, learns_table: bool, settings: TrainingSettings
+    ) -> Engine:
         if isinstance(policy, TwoStagePolicy):
             labels = torch.tensor(policy.labels, device=self.device)
             weights = torch.tensor(np.asarray(policy.model), dtype=self.dtype, device=self.device)

@@ -18,7 +18,7 @@ mean of w_hat * r (thesis, lines 2039-2080, 2397-2435, 2672-2677):
 command line, and `IPS(correction)` in `learn` and under bounds; the formulas hold for NumPy arrays and torch tensors alike.
 """
 
-from manyarms.weights.base import CORRECTIONS, Correction, NoCorrection
+from manyarms.weights.base import CORRECTIONS, Correction, NoCorrection, Rule
 from manyarms.weights.clipping import ClipPropensities, ClipWeights
 from manyarms.weights.exponential_smoothing import ExponentialAlpha, ExponentialBeta
 from manyarms.weights.harmonic import Harmonic
@@ -27,16 +27,6 @@ from manyarms.weights.logarithmic_smoothing import LinearLogSmoothing, LogSmooth
 from manyarms.weights.shrinkage import Shrinkage
 
 __all__ = [
-    "CORRECTIONS",
-    "ClipPropensities",
-    "ClipWeights",
-    "Correction",
-    "ExponentialAlpha",
-    "ExponentialBeta",
-    "Harmonic",
-    "ImplicitExploration",
-    "LinearLogSmoothing",
-    "LogSmoothing",
-    "NoCorrection",
-    "Shrinkage",
-]
+    "CORRECTIONS", "ClipPropensities", "ClipWeights", "Correction", "ExponentialAlpha", "ExponentialBeta", "Harmonic",
+    "ImplicitExploration", "LinearLogSmoothing", "LogSmoothing", "NoCorrection", "Rule", "Shrinkage",
+]  # fmt: skip

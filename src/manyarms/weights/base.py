@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,6 +15,21 @@ from manyarms._base.policy_tables import greedy
 from manyarms._base.registry import Registry
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a parameter follows from the number n of rows."""
+
+    words: str
+    default: Callable[[int], float]
+    grid: Callable[[int], tuple[float, ...]]
+    """Parameters worth trying, from the strongest correction to (nearly) none."""
+
+
+def powers(rows: int, steps: int = 9) -> tuple[float, ...]:
+    """n^0 down to n^-1: from weights of at most 1 to weights of at most n."""
+    return tuple(float(max(rows, 2) ** (-i / (steps - 1))) for i in range(steps))
 
 
 class Correction(ABC):
@@ -31,8 +47,8 @@ class Correction(ABC):
     parameter: ClassVar[str | None] = None
     """The name of its parameter, the first field; None where it has none."""
 
-    rule: ClassVar[str] = ""
-    """How `default` chooses the parameter, in words."""
+    rule: ClassVar[Rule | None] = None
+    """How it follows from the number of rows where none is given."""
 
     by_default: ClassVar[bool] = False
     """Whether `evaluate` shows it where no estimators are named."""
@@ -52,26 +68,17 @@ class Correction(ABC):
     # ---- parameters
 
     @classmethod
-    def default(cls, rows: int) -> float:
-        """The parameter for a log of n rows where none is given."""
-        raise InvalidInput(str(cls.parameter), "nothing", f"a number: {cls.name} has no rule for it")
-
-    @classmethod
-    def grid(cls, rows: int) -> tuple[float, ...]:
-        """Parameters worth trying on n rows, from the strongest correction to (nearly) none."""
-        raise InvalidInput("grid", "nothing", f"parameters to try: {cls.name} has no grid of its own")
-
-    @classmethod
     def make(cls, parameter: float | None = None, *, rows: int | None = None) -> Correction:
-        """With this parameter; without one, with that of `default` for n rows."""
+        """With this parameter; without one, with that of the rule for n rows."""
         if cls.parameter is None:
             if parameter is not None:
                 raise InvalidInput("parameter", validate.describe(parameter), f"none: {cls.name} has no parameter")
             return cls()
         if parameter is None:
-            if rows is None:
-                raise InvalidInput(cls.parameter, "nothing", f"a number, or rows= for the rule {cls.rule}")
-            parameter = cls.default(validate.count("rows", rows))
+            if rows is None or cls.rule is None:
+                rule = f"it has no rule for {cls.parameter}" if cls.rule is None else f"rows= for {cls.rule.words}"
+                raise InvalidInput(cls.parameter, "nothing", f"a number for {cls.name}: {rule}")
+            parameter = cls.rule.default(validate.count("rows", rows))
         return cls(parameter)  # type: ignore[call-arg]
 
     @property
@@ -177,9 +184,4 @@ class NoCorrection(Correction):
         return 1.0 / pi0_min if pi0_min > 0 else None
 
 
-def powers(rows: int, steps: int = 9) -> tuple[float, ...]:
-    """n^0 down to n^-1: from weights of at most 1 to weights of at most n."""
-    return tuple(float(max(rows, 2) ** (-i / (steps - 1))) for i in range(steps))
-
-
-__all__ = ["CORRECTIONS", "Correction", "NoCorrection", "powers"]
+__all__ = ["CORRECTIONS", "Correction", "NoCorrection", "Rule", "powers"]

@@ -9,7 +9,7 @@ from typing import ClassVar
 from manyarms._base import validate
 from manyarms._base.arrays import at_least, at_most
 from manyarms._base.typing import Array
-from manyarms.weights.base import CORRECTIONS, Correction, powers
+from manyarms.weights.base import CORRECTIONS, Correction, Rule, powers
 
 
 @CORRECTIONS.register("cips", "ips-max", "clip")
@@ -24,7 +24,9 @@ class ClipPropensities(Correction):
     name: ClassVar[str] = "cips"
     summary: ClassVar[str] = "inverse propensity scoring, propensities clipped at tau"
     parameter: ClassVar[str | None] = "tau"
-    rule: ClassVar[str] = "tau = 1/sqrt(n), so that weights stay below sqrt(n)"
+    rule: ClassVar[Rule | None] = Rule(
+        "tau = 1/sqrt(n), so that weights stay below sqrt(n)", lambda n: float(n**-0.5), powers
+    )
     by_default: ClassVar[bool] = True
     linear_in_policy: ClassVar[bool] = True
     never_above: ClassVar[bool] = True
@@ -32,14 +34,6 @@ class ClipPropensities(Correction):
 
     def __post_init__(self) -> None:
         validate.probability("tau", self.tau)
-
-    @classmethod
-    def default(cls, rows: int) -> float:
-        return float(rows**-0.5)
-
-    @classmethod
-    def grid(cls, rows: int) -> tuple[float, ...]:
-        return powers(rows)
 
     @property
     def is_none(self) -> bool:
@@ -70,7 +64,9 @@ class ClipWeights(Correction):
     name: ClassVar[str] = "ips-min"
     summary: ClassVar[str] = "inverse propensity scoring, weights clipped at a limit"
     parameter: ClassVar[str | None] = "limit"
-    rule: ClassVar[str] = "M = sqrt(n) (thesis, line 2412)"
+    rule: ClassVar[Rule | None] = Rule(
+        "limit = sqrt(n) (thesis, line 2412)", lambda n: float(n**0.5), lambda n: tuple(1 / t for t in powers(n))
+    )
     by_default: ClassVar[bool] = True
     never_above: ClassVar[bool] = True
     rising: ClassVar[bool] = True
@@ -78,14 +74,6 @@ class ClipWeights(Correction):
     def __post_init__(self) -> None:
         if self.limit != math.inf:
             validate.positive("limit", self.limit)
-
-    @classmethod
-    def default(cls, rows: int) -> float:
-        return float(rows**0.5)
-
-    @classmethod
-    def grid(cls, rows: int) -> tuple[float, ...]:
-        return tuple(1 / t for t in powers(rows))
 
     @property
     def is_none(self) -> bool:

@@ -11,21 +11,17 @@ from manyarms._base import validate
 from manyarms._base.arrays import exp, log
 from manyarms._base.policy_tables import proportional
 from manyarms._base.typing import Array
-from manyarms.weights.base import CORRECTIONS, Correction
+from manyarms.weights.base import CORRECTIONS, Correction, Rule
+
+
+def _rule(words: str) -> Rule:
+    return Rule(words, lambda n: float(1 - n**-0.25), lambda n: tuple(i / 10 for i in range(11)))
 
 
 class _Power(Correction):
-    """What both powers share: the rule for their parameter, and the grid."""
+    """What both powers share: their parameter."""
 
     rising: ClassVar[bool] = True
-
-    @classmethod
-    def default(cls, rows: int) -> float:
-        return float(1 - rows**-0.25)
-
-    @classmethod
-    def grid(cls, rows: int) -> tuple[float, ...]:
-        return tuple(i / 10 for i in range(11))
 
     @property
     def power(self) -> float:
@@ -54,7 +50,7 @@ class ExponentialAlpha(_Power):
     name: ClassVar[str] = "es"
     summary: ClassVar[str] = "exponential smoothing: propensities to the power alpha"
     parameter: ClassVar[str | None] = "alpha"
-    rule: ClassVar[str] = "alpha = 1 - n^(-1/4) (thesis, line 2642)"
+    rule: ClassVar[Rule | None] = _rule("alpha = 1 - n^(-1/4) (thesis, line 2642)")
     by_default: ClassVar[bool] = True
     linear_in_policy: ClassVar[bool] = True
     never_above: ClassVar[bool] = True
@@ -78,7 +74,7 @@ class ExponentialBeta(_Power):
     name: ClassVar[str] = "es-beta"
     summary: ClassVar[str] = "exponential smoothing: weights to the power beta"
     parameter: ClassVar[str | None] = "beta"
-    rule: ClassVar[str] = "beta = 1 - n^(-1/4)"
+    rule: ClassVar[Rule | None] = _rule("beta = 1 - n^(-1/4)")
 
     def __post_init__(self) -> None:
         validate.probability("beta", self.beta)

@@ -7,7 +7,7 @@ from typing import ClassVar, cast
 
 from manyarms._base import validate
 from manyarms._base.typing import Array
-from manyarms.weights.base import CORRECTIONS, Correction, powers
+from manyarms.weights.base import CORRECTIONS, Correction, Rule, powers
 
 
 @CORRECTIONS.register("harmonic")
@@ -23,20 +23,12 @@ class Harmonic(Correction):
     name: ClassVar[str] = "harmonic"
     summary: ClassVar[str] = "inverse propensity scoring, weights in a harmonic mean with 1"
     parameter: ClassVar[str | None] = "strength"
-    rule: ClassVar[str] = "strength = 1/sqrt(n)"
+    rule: ClassVar[Rule | None] = Rule("strength = 1/sqrt(n)", lambda n: float(n**-0.5), powers)
     by_default: ClassVar[bool] = True
     rising: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         validate.probability("strength", self.strength)
-
-    @classmethod
-    def default(cls, rows: int) -> float:
-        return float(rows**-0.5)
-
-    @classmethod
-    def grid(cls, rows: int) -> tuple[float, ...]:
-        return powers(rows)
 
     @property
     def is_none(self) -> bool:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from manyarms._base import validate
 from manyarms._base.typing import Array
-from manyarms.weights.base import CORRECTIONS, Correction, powers
+from manyarms.weights.base import CORRECTIONS, Correction, Rule, powers
 
 
 @CORRECTIONS.register("ix")
@@ -22,7 +22,7 @@ class ImplicitExploration(Correction):
     name: ClassVar[str] = "ix"
     summary: ClassVar[str] = "implicit exploration: gamma is added to propensities"
     parameter: ClassVar[str | None] = "gamma"
-    rule: ClassVar[str] = "gamma = 1/sqrt(n)"
+    rule: ClassVar[Rule | None] = Rule("gamma = 1/sqrt(n)", lambda n: float(n**-0.5), powers)
     by_default: ClassVar[bool] = True
     linear_in_policy: ClassVar[bool] = True
     never_above: ClassVar[bool] = True
@@ -30,14 +30,6 @@ class ImplicitExploration(Correction):
 
     def __post_init__(self) -> None:
         validate.not_negative("gamma", self.gamma)
-
-    @classmethod
-    def default(cls, rows: int) -> float:
-        return float(rows**-0.5)
-
-    @classmethod
-    def grid(cls, rows: int) -> tuple[float, ...]:
-        return powers(rows)
 
     @property
     def is_none(self) -> bool:

@@ -10,7 +10,7 @@ from manyarms._base import validate
 from manyarms._base.arrays import log1p
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
-from manyarms.weights.base import CORRECTIONS, Correction, powers
+from manyarms.weights.base import CORRECTIONS, Correction, Rule, powers
 
 
 @CORRECTIONS.register("ls")
@@ -27,7 +27,7 @@ class LogSmoothing(Correction):
     name: ClassVar[str] = "ls"
     summary: ClassVar[str] = "logarithmic smoothing of weighted rewards"
     parameter: ClassVar[str | None] = "smoothing"
-    rule: ClassVar[str] = "smoothing = 1/sqrt(n)"
+    rule: ClassVar[Rule | None] = Rule("smoothing = 1/sqrt(n)", lambda n: float(n**-0.5), powers)
     by_default: ClassVar[bool] = True
     never_above: ClassVar[bool] = True
     rising: ClassVar[bool] = True
@@ -35,14 +35,6 @@ class LogSmoothing(Correction):
 
     def __post_init__(self) -> None:
         validate.not_negative("smoothing", self.smoothing)
-
-    @classmethod
-    def default(cls, rows: int) -> float:
-        return float(rows**-0.5)
-
-    @classmethod
-    def grid(cls, rows: int) -> tuple[float, ...]:
-        return powers(rows)
 
     @property
     def is_none(self) -> bool:

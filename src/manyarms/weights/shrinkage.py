@@ -8,7 +8,7 @@ from typing import ClassVar, cast
 
 from manyarms._base import validate
 from manyarms._base.typing import Array
-from manyarms.weights.base import CORRECTIONS, Correction, powers
+from manyarms.weights.base import CORRECTIONS, Correction, Rule, powers
 
 
 @CORRECTIONS.register("shrinkage")
@@ -23,21 +23,17 @@ class Shrinkage(Correction):
     name: ClassVar[str] = "shrinkage"
     summary: ClassVar[str] = "inverse propensity scoring, large weights shrunk towards 0"
     parameter: ClassVar[str | None] = "scale"
-    rule: ClassVar[str] = "scale = 4n, so that weights stay below sqrt(n)"
+    rule: ClassVar[Rule | None] = Rule(
+        "scale = 4n, so that weights stay below sqrt(n)",
+        lambda n: 4.0 * n,
+        lambda n: tuple(4 / t**2 for t in powers(n)),
+    )
     by_default: ClassVar[bool] = True
     never_above: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.scale != math.inf:
             validate.positive("scale", self.scale)
-
-    @classmethod
-    def default(cls, rows: int) -> float:
-        return 4.0 * rows
-
-    @classmethod
-    def grid(cls, rows: int) -> tuple[float, ...]:
-        return tuple(4 / t**2 for t in powers(rows))
 
     @property
     def is_none(self) -> bool:
