@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import Any, ClassVar, TypeAlias, cast
 
@@ -150,6 +150,19 @@ class Bound(ABC):
         raise InvalidInput(
             "value", f"an estimate by {correction.name}", f"the one that the bound {cls.name!r} is about"
         )
+
+    @classmethod
+    def usual(cls, grid: Grid, rows: int) -> Bound:
+        """The one point of a grid that learning takes where nothing was chosen, with lambda left open if that can be."""
+        points = cls.over(grid.resolved(rows), rows)
+        bound = cast(Any, points[len(points) // 2])
+        has_default = any(one.name == "lam" and one.default is None for one in fields(bound))
+        return cast(Bound, replace(bound, lam=None) if has_default else bound)
+
+    @property
+    def estimated_by(self) -> Correction:
+        """The correction of the estimate that learning by this bound climbs."""
+        return cast(Correction, self.statistics[0])
 
     def resized(self, before: int, after: int) -> Bound:
         """The same bound with what follows from the number of rows adapted."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from manyarms.bounds.base import Bound, Budget, GridArguments, Side, complement, divergence
+from manyarms.bounds.grid import Grid
 from manyarms.bounds.summary import Statistic, Summary, sums_over_actions
 from manyarms.errors import InvalidInput
 from manyarms.weights import ClipPropensities, Correction
@@ -33,6 +34,10 @@ class BoundedWeights(Bound):
                 f"weights that are never above pi / pi0 and at most some 1/tau, such as cIPS(tau) with tau above 0, for "
                 f"the bound {self.name!r}",
             )  # fmt: skip
+
+    @classmethod
+    def usual(cls, grid: Grid, rows: int) -> Bound:
+        return cls(ClipPropensities(grid.resolved(rows).values("taus")[-1]))  # n^(-1/4), unless given
 
     @property
     def tau(self) -> float:

@@ -59,6 +59,10 @@ class LogSmoothingBound(Bound):
             raise InvalidInput("value", came, "LS(smoothing) in its linear form, for the bound 'ls'")
         return cls(smoothing)
 
+    @property
+    def estimated_by(self) -> Correction:
+        return LinearLogSmoothing(self.smoothing)
+
     def lower(self, summary: Summary, kl: float, budget: Budget) -> Side:
         estimate = summary.of(self.statistics[0]).value
         return _side(estimate, self.smoothing, summary.rows, divergence(kl), budget.each)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from manyarms._base import validate
-from manyarms.bounds import Bound, Budget, Gain, Grid, Side, Summary
+from manyarms.bounds import BOUNDS, Bound, Budget, Gain, Grid, Side, Summary
 from manyarms.bounds.concentration import confidence
 from manyarms.bounds.grid import BELOW_ONE
 from manyarms.certificates.certificate import TOKEN, Certificate, Ends, Improvement
@@ -187,6 +187,8 @@ class _Case:
     def declared(self, bound: Declared | Sequence[Declared] | None) -> Declared | Sequence[Declared]:
         """The bounds that were asked for, or the usual ones."""
         if bound is not None:
+            if isinstance(bound, Sequence) and not bound:
+                raise InvalidInput("bound", "none", f"one or more of {', '.join(BOUNDS)}")
             return bound
         return ("es", "ls") if whole_logging(self.reading.first) is not None else ("ls",)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from manyarms.bounds import Grid
+from manyarms.bounds import BOUNDS, Grid
 from manyarms.bounds.concentration import confidence
 from manyarms.certificates import Certificate, Improvement, PolicyPrior, certify, improvement
 from manyarms.certificates.prior import require_other_rows
@@ -60,18 +60,22 @@ class Pessimism:
     independent: bool = False
 
     def __post_init__(self) -> None:
-        one_of("--pessimism", self.kind, tuple(TAKES))
+        learnable = [name for name in BOUNDS if not BOUNDS[name].for_fixed_only]
+        if self.kind not in BOUNDS or BOUNDS[self.kind].for_fixed_only:
+            one_of("--pessimism", self.kind, tuple(dict.fromkeys((*TAKES, *learnable))))
         one_of("--family", self.family, FAMILIES)
         confidence("delta", self.delta)
         for name in self.parameters:
-            if name != TAKES[self.kind]:
+            if name != (takes := TAKES.get(self.kind)):
                 raise InvalidInput(
-                    f"--{name}", f"it for {self.kind}", f"none: what {self.kind} takes is --{TAKES[self.kind]}"
+                    f"--{name}", f"it for {self.kind}", f"none: what {self.kind} takes is {takes and f'--{takes}'}"
                 )
         self.objective(2)  # refuses a parameter out of range
 
     def objective(self, rows: int) -> Objective:
         """What is maximised on so many rows; a parameter that was not given follows from their number, or from batches."""
+        if self.kind not in TAKES:
+            return PACBayes.by_bound(self.kind, rows, self.delta)
         given = self.parameters.get(TAKES[self.kind])
         if self.kind == "es-bound":
             return PACBayes(ES("adaptive" if given is None else given), self.delta)
@@ -88,7 +92,8 @@ class Pessimism:
         if log.groups is not None and not self.independent:
             expected = "independent rows for a certificate, or --independent where rows of a group are so all the same"
             raise InvalidInput("LOG", "rows in groups", expected)
-        if self.kind in ALL_ACTIONS and (whole_logging(log) is None or not isinstance(log.logging, Policy)):
+        needed = self.kind in ALL_ACTIONS or (self.kind in BOUNDS and BOUNDS[self.kind].needs_logging_policy)
+        if needed and (whole_logging(log) is None or not isinstance(log.logging, Policy)):
             raise InvalidInput(
                 "--logging", "none", f"a folder with the policy that wrote the log: --pessimism {self.kind} needs its "
                 "probabilities of all actions, for bias and variance; ls, london and sakhi1 do without",
@@ -125,11 +130,11 @@ class Pessimism:
 
     def certified(self, policy: Policy, log: LoggedData, prior: PolicyPrior) -> Certified:
         """The certificate on the rows that were learned from, by the bounds that `kind` declares."""
-        fixed = self.parameters.get(TAKES[self.kind])
-        plural = {"alpha": "alphas", "tau": "taus", "smoothing": "smoothings"}[TAKES[self.kind]]
-        grid = Grid() if fixed is None else Grid(**{plural: (float(fixed),)})
+        plural = {"alpha": "alphas", "tau": "taus", "smoothing": "smoothings"}
+        grid = Grid(**{plural[name]: (float(value),) for name, value in self.parameters.items()})
+        declared = CERTIFIED_BY.get(self.kind, None if self.kind in TAKES else (self.kind, "ls"))
         made = certify(
-            policy, log, prior=prior, delta=self.delta, bound=CERTIFIED_BY.get(self.kind), grid=grid,
+            policy, log, prior=prior, delta=self.delta, bound=declared, grid=grid,
             independent=self.independent,
         )  # fmt: skip
         gain = improvement(policy, log, prior=prior, delta=self.delta, independent=self.independent)
