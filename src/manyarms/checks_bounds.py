@@ -32,7 +32,7 @@ from manyarms.policies.randomised import GaussianPolicy
 from manyarms.policies.softmax import SoftmaxPolicy
 
 DELTA, ROWS, RUNS, CANDIDATES = 0.2, 150, 100, 12
-REFUTED = 1e-4  # coverage is called too low where so many misses, or more, are less probable than this
+REFUTED = 1e-4  # coverage is called too low where as many misses, or more, are less probable than this
 DIVERGENCES = (0.0, 1.0, 5.0, 20.0)
 ROUNDING = 1e-9
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from manyarms.bounds import BOUNDS, Bound, Budget, Grid, LogSmoothingBound, London, Side, Unified
-from manyarms.bounds.base import complement
+from manyarms.bounds import BOUNDS, Budget, FromBelow, Grid, LogSmoothingBound, London, Unified
 from manyarms.certificates import PolicyPrior, certify, summarise
 from manyarms.checks_bounds import check_bound
 from manyarms.errors import InvalidInput
@@ -67,7 +66,7 @@ class Squared(Correction):
 
 
 @dataclass(frozen=True)
-class Hoeffding(Bound):
+class Hoeffding(FromBelow):
     """V >= V_hat - sqrt((KL + log(2 sqrt(n)/delta)) / (2 n)) / tau: Pinsker in place of `London`'s argument."""
 
     tau: float
@@ -78,15 +77,8 @@ class Hoeffding(Bound):
     def statistics(self):
         return (ClipPropensities(self.tau),)
 
-    def lower(self, summary, kl, budget):
-        return self._side(summary.of(self.statistics[0]).value, summary.rows, kl, budget.each)
-
-    def upper(self, summary, kl, budget):
-        return complement(self._side(summary.of(self.statistics[0]).complement, summary.rows, kl, budget.each))
-
-    def _side(self, estimate, rows, kl, delta):
-        cost = ((kl + math.log(2 * math.sqrt(rows) / delta)) / (2 * rows)) ** 0.5 / self.tau
-        return Side(estimate - cost, estimate, {"confidence": cost})
+    def end(self, estimate, rows, kl, delta):
+        return estimate - ((kl + math.log(2 * math.sqrt(rows) / delta)) / (2 * rows)) ** 0.5 / self.tau
 
 
 @pytest.fixture

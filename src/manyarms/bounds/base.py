@@ -190,6 +190,33 @@ class Bound(ABC):
         return f"{self.name} ({shown})" if shown else self.name
 
 
+class FromBelow(Bound):
+    """A bound that the mean of one statistic decides: a lower end for R, and, for 1 - R, an upper end."""
+
+    @abstractmethod
+    def end(self, estimate: float, rows: int, kl: float, delta: float) -> float:
+        """The lower end from the mean of n terms."""
+
+    def start(self, estimate: float) -> float:
+        """The estimate of the value that the end starts from."""
+        return estimate
+
+    def lower(self, summary: Summary, kl: float, budget: Budget) -> Side:
+        return self._side(summary.of(self.statistics[0]).value, summary.rows, divergence(kl), budget.each)
+
+    def upper(self, summary: Summary, kl: float, budget: Budget) -> Side:
+        side = self._side(summary.of(self.statistics[0]).complement, summary.rows, divergence(kl), budget.each)
+        return complement(side)
+
+    def _side(self, estimate: float, rows: int, kl: float, delta: float) -> Side:
+        start, end, without = (
+            self.start(estimate),
+            self.end(estimate, rows, kl, delta),
+            self.end(estimate, rows, 0.0, delta),
+        )
+        return Side(end, start, {"divergence": without - end, "confidence": start - without})
+
+
 def divergence(kl: float) -> float:
     """A divergence: at least 0, perhaps infinite. Tensors, which learning computes, are taken as they are."""
     if isinstance(kl, (int, float)) and not kl >= 0:
@@ -220,5 +247,6 @@ def complement(side: Side) -> Side:
 
 
 __all__ = [
-    "BOUNDS", "Bound", "Budget", "GridArguments", "Side", "complement", "divergence", "fixed_lambda", "positive_or_open",
+    "BOUNDS", "Bound", "Budget", "FromBelow", "GridArguments", "Side", "complement", "divergence", "fixed_lambda",
+    "positive_or_open",
 ]  # fmt: skip

@@ -17,6 +17,7 @@ The log is read once, for a certificate and an improvement together (`certify_wi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from manyarms._base import validate
 from manyarms.bounds import BOUNDS, Bound, Budget, Gain, Grid, Side, Summary
@@ -274,13 +275,13 @@ class _Case:
         return Ends(family.name, bound.label, top * exact, top * lower.end, end, terms, above, bound.settings)
 
 
-class _Read:
+class _Read(NamedTuple):
     """What was declared, for the number of rows that there are, and the summaries of it."""
 
-    def __init__(
-        self, families: list[Family], gains: list[Bound], summaries: Summaries, grid: dict[str, tuple[float, ...]]
-    ) -> None:
-        self.families, self.gains, self.summaries, self.grid = families, gains, summaries, grid
+    families: list[Family]
+    gains: list[Bound]
+    summaries: Summaries
+    grid: dict[str, tuple[float, ...]]
 
 
 def _best(bounds: Sequence[Bound], summary: Summary, kl: float, budget: Budget) -> tuple[Bound, Side]:
