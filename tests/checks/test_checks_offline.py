@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import manyarms as ma
-from manyarms import checks_offline as checks
 from manyarms.checks import CheckFailed
+from manyarms.checks import estimators as checks
 from manyarms.estimators import OBJECTIVES, Estimator, named, names
 from manyarms.estimators.base import Request, some_rows
 from manyarms.estimators.logging_policy import logged_propensities

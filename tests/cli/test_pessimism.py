@@ -97,6 +97,13 @@ def test_every_kind_declares_its_bounds(kind: str, files: dict[str, Path], tmp_p
     assert saved["kl"] == pytest.approx(ma.load(tmp_path).kl(0.0, 1.0), rel=1e-6)
 
 
+def test_any_registered_bound_can_be_learned_by(files: dict[str, Path], tmp_path: Path) -> None:
+    result = invoke("learn", files["rest"], "--pessimism", "ix-tail", "--out", tmp_path, *QUICK)
+    assert result.exit_code == 0, (result.output, result.exception)
+    saved = json.loads((tmp_path / "certificate.json").read_text())
+    assert [one["bound"] for one in saved["candidates"]] == ["ix-tail", "ls"]
+
+
 def test_a_parameter_that_is_given_is_the_whole_grid(files: dict[str, Path], tmp_path: Path) -> None:
     options = ("--pessimism", "es-bound", "--alpha", 0.9, "--logging", files["old"], "--out", tmp_path)
     assert invoke("learn", files["rest"], *options, *QUICK).exit_code == 0

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import manyarms as ma
-from manyarms import checks_offline
+from manyarms.checks import estimators as checks_offline
 from manyarms.learning import blockwise
 from manyarms.weights import ClipPropensities
 

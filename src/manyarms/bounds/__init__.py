@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from manyarms.bounds.any_alpha import AnyAlpha
 from manyarms.bounds.any_lambda import AnyLambda
-from manyarms.bounds.base import BOUNDS, Bound, Budget, Side
+from manyarms.bounds.base import BOUNDS, Bound, Budget, FromBelow, Side
 from manyarms.bounds.bounded_weights import BoundedWeights
 from manyarms.bounds.concentration import chernoff_upper
 from manyarms.bounds.empirical_bernstein import EmpiricalBernstein
@@ -25,7 +25,7 @@ from manyarms.bounds.summary import Averages, Statistic, Summary
 from manyarms.bounds.unified import GeneralBound, Unified
 
 __all__ = [
-    "BOUNDS", "AnyAlpha", "AnyLambda", "Averages", "Bound", "BoundedWeights", "Budget", "EmpiricalBernstein", "Gain",
+    "BOUNDS", "AnyAlpha", "AnyLambda", "Averages", "Bound", "BoundedWeights", "Budget", "EmpiricalBernstein", "FromBelow", "Gain",
     "GeneralBound", "Grid", "ImplicitExplorationBound", "LogSmoothingBound", "London", "Sakhi1", "Sakhi2", "Side",
     "Statistic", "Summary", "Unified", "chernoff_upper",
 ]  # fmt: skip

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import Any, ClassVar, TypeAlias, cast
 
@@ -151,6 +151,19 @@ class Bound(ABC):
             "value", f"an estimate by {correction.name}", f"the one that the bound {cls.name!r} is about"
         )
 
+    @classmethod
+    def usual(cls, grid: Grid, rows: int) -> Bound:
+        """The one point of a grid that learning takes where nothing was chosen, with lambda left open if that can be."""
+        points = cls.over(grid.resolved(rows), rows)
+        bound = cast(Any, points[len(points) // 2])
+        has_default = any(one.name == "lam" and one.default is None for one in fields(bound))
+        return cast(Bound, replace(bound, lam=None) if has_default else bound)
+
+    @property
+    def estimated_by(self) -> Correction:
+        """The correction of the estimate that learning by this bound climbs."""
+        return cast(Correction, self.statistics[0])
+
     def resized(self, before: int, after: int) -> Bound:
         """The same bound with what follows from the number of rows adapted."""
         return self
@@ -175,6 +188,33 @@ class Bound(ABC):
         """The name with its parameters."""
         shown = ", ".join(f"{name}={value:.3g}" for name, value in self.settings.items())
         return f"{self.name} ({shown})" if shown else self.name
+
+
+class FromBelow(Bound):
+    """A bound that the mean of one statistic decides: a lower end for R, and, for 1 - R, an upper end."""
+
+    @abstractmethod
+    def end(self, estimate: float, rows: int, kl: float, delta: float) -> float:
+        """The lower end from the mean of n terms."""
+
+    def start(self, estimate: float) -> float:
+        """The estimate of the value that the end starts from."""
+        return estimate
+
+    def lower(self, summary: Summary, kl: float, budget: Budget) -> Side:
+        return self._side(summary.of(self.statistics[0]).value, summary.rows, divergence(kl), budget.each)
+
+    def upper(self, summary: Summary, kl: float, budget: Budget) -> Side:
+        side = self._side(summary.of(self.statistics[0]).complement, summary.rows, divergence(kl), budget.each)
+        return complement(side)
+
+    def _side(self, estimate: float, rows: int, kl: float, delta: float) -> Side:
+        start, end, without = (
+            self.start(estimate),
+            self.end(estimate, rows, kl, delta),
+            self.end(estimate, rows, 0.0, delta),
+        )
+        return Side(end, start, {"divergence": without - end, "confidence": start - without})
 
 
 def divergence(kl: float) -> float:
@@ -207,5 +247,6 @@ def complement(side: Side) -> Side:
 
 
 __all__ = [
-    "BOUNDS", "Bound", "Budget", "GridArguments", "Side", "complement", "divergence", "fixed_lambda", "positive_or_open",
+    "BOUNDS", "Bound", "Budget", "FromBelow", "GridArguments", "Side", "complement", "divergence", "fixed_lambda",
+    "positive_or_open",
 ]  # fmt: skip

@@ -7,12 +7,12 @@ correction that is never above and has a `bound` will do.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from manyarms.bounds.base import Bound, Budget, GridArguments, Side, complement, divergence
-from manyarms.bounds.summary import Statistic, Summary, sums_over_actions
+from manyarms.bounds.base import Bound, GridArguments
+from manyarms.bounds.grid import Grid
+from manyarms.bounds.summary import Statistic, sums_over_actions
 from manyarms.errors import InvalidInput
 from manyarms.weights import ClipPropensities, Correction
 
@@ -34,6 +34,10 @@ class BoundedWeights(Bound):
                 f"the bound {self.name!r}",
             )  # fmt: skip
 
+    @classmethod
+    def usual(cls, grid: Grid, rows: int) -> Bound:
+        return cls(ClipPropensities(grid.resolved(rows).values("taus")[-1]))  # n^(-1/4), unless given
+
     @property
     def tau(self) -> float:
         """One over the largest weight."""
@@ -46,22 +50,4 @@ class BoundedWeights(Bound):
         return (self.correction,)
 
 
-class KLBound(BoundedWeights):
-    """A lower end that the mean of tau Z in [0, 1] alone decides, for R and for 1 - R."""
-
-    def lower(self, summary: Summary, kl: float, budget: Budget) -> Side:
-        return self._side(summary.of(self.correction).value, summary.rows, divergence(kl), budget)
-
-    def upper(self, summary: Summary, kl: float, budget: Budget) -> Side:
-        return complement(self._side(summary.of(self.correction).complement, summary.rows, divergence(kl), budget))
-
-    def _side(self, estimate: float, rows: int, kl: float, budget: Budget) -> Side:
-        end, without = self.end(estimate, rows, kl, budget.each), self.end(estimate, rows, 0.0, budget.each)
-        return Side(end, estimate, {"divergence": without - end, "confidence": estimate - without})
-
-    @abstractmethod
-    def end(self, estimate: float, rows: int, kl: float, delta: float) -> float:
-        """The lower end from the mean of n terms."""
-
-
-__all__ = ["BoundedWeights", "KLBound"]
+__all__ = ["BoundedWeights"]

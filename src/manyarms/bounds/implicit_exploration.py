@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from manyarms._base import validate
-from manyarms.bounds.base import BOUNDS, Bound, Budget, Side, complement, divergence
-from manyarms.bounds.summary import Statistic, Summary
+from manyarms.bounds.base import BOUNDS, FromBelow
+from manyarms.bounds.summary import Statistic
 from manyarms.weights import ImplicitExploration
 
 
 @BOUNDS.register("ix-tail")
 @dataclass(frozen=True)
-class ImplicitExplorationBound(Bound):
+class ImplicitExplorationBound(FromBelow):
     """V >= V_ix - (KL + log(1/delta)) / (2 gamma n),   V_ix the mean of pi R / (p + gamma): the penalty knows no policy.
 
     z / (1 + z/2) <= log(1 + z) with z = 2 gamma R/p, R <= 1, gives 2 gamma R / (p + gamma) <= log(1 + 2 gamma R/p): the
@@ -34,17 +34,8 @@ class ImplicitExplorationBound(Bound):
     def statistics(self) -> tuple[Statistic, ...]:
         return (ImplicitExploration(self.gamma),)
 
-    def lower(self, summary: Summary, kl: float, budget: Budget) -> Side:
-        return self._side(summary.of(self.statistics[0]).value, summary.rows, divergence(kl), budget.each)
-
-    def upper(self, summary: Summary, kl: float, budget: Budget) -> Side:
-        averages = summary.of(self.statistics[0])
-        return complement(self._side(averages.complement, summary.rows, divergence(kl), budget.each))
-
-    def _side(self, estimate: float, rows: int, kl: float, delta: float) -> Side:
-        steps = 2 * self.gamma * rows
-        costs = {"divergence": kl / steps, "confidence": math.log(1 / delta) / steps}
-        return Side(estimate - sum(costs.values()), estimate, costs)
+    def end(self, estimate: float, rows: int, kl: float, delta: float) -> float:
+        return estimate - (kl + math.log(1 / delta)) / (2 * self.gamma * rows)
 
 
 __all__ = ["ImplicitExplorationBound"]

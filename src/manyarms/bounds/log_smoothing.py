@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from manyarms._base import arrays, validate
 from manyarms._base.typing import Array
-from manyarms.bounds.base import BOUNDS, Bound, Budget, Side, complement, divergence
+from manyarms.bounds.base import BOUNDS, Budget, FromBelow, Side
 from manyarms.bounds.concentration import from_products
 from manyarms.bounds.summary import Statistic, Summary
 from manyarms.errors import InvalidInput
@@ -22,7 +22,7 @@ from manyarms.weights import Correction, LinearLogSmoothing, LogSmoothing
 
 @BOUNDS.register("ls")
 @dataclass(frozen=True)
-class LogSmoothingBound(Bound):
+class LogSmoothingBound(FromBelow):
     """V >= (exp(l V_ls - (KL + log(1/delta)) / n) - 1) / l,   V_ls the mean of pi log(1 + l R/p) / l.
 
     For a rule h let Z_i = 1(h(X_i) = A_i) R_i / p_i, with mean at most V(h). E exp(sum log(1 + l Z_i) - n log(1 + l V(h))) <=
@@ -59,13 +59,15 @@ class LogSmoothingBound(Bound):
             raise InvalidInput("value", came, "LS(smoothing) in its linear form, for the bound 'ls'")
         return cls(smoothing)
 
-    def lower(self, summary: Summary, kl: float, budget: Budget) -> Side:
-        estimate = summary.of(self.statistics[0]).value
-        return _side(estimate, self.smoothing, summary.rows, divergence(kl), budget.each)
+    @property
+    def estimated_by(self) -> Correction:
+        return LinearLogSmoothing(self.smoothing)
 
-    def upper(self, summary: Summary, kl: float, budget: Budget) -> Side:
-        estimate = summary.of(self.statistics[0]).complement
-        return complement(_side(estimate, self.smoothing, summary.rows, divergence(kl), budget.each))
+    def end(self, estimate: float, rows: int, kl: float, delta: float) -> float:
+        return from_products(estimate, self.smoothing, rows, kl + math.log(1 / delta))
+
+    def start(self, estimate: float) -> float:
+        return from_products(estimate, self.smoothing, 1, 0.0)
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class GainTerms:
 
 
 @dataclass(frozen=True)
-class Gain(Bound):
+class Gain(LogSmoothingBound):
     """V(pi) - V(pi0) >= (exp(l G - (KL + log(1/delta)) / n) - 1) / l,   for 0 < l < 1: both policies on the same rows.
 
     1 + l (Z_i - R_i) > 0 for l < 1, and its expectation is at most 1 + l (V(h) - V(pi0)), with Z_i as in `LogSmoothingBound`
@@ -89,10 +91,8 @@ class Gain(Bound):
     the difference of two separate bounds cannot see. From above there is no such statement.
     """
 
-    smoothing: float
     name: ClassVar[str] = "gain"
     of_gain: ClassVar[bool] = True
-    grid = (("smoothings", float),)
 
     def __post_init__(self) -> None:
         if not 0 < validate.positive("smoothing", self.smoothing) < 1:
@@ -102,19 +102,8 @@ class Gain(Bound):
     def statistics(self) -> tuple[Statistic, ...]:
         return (GainTerms(self.smoothing),)
 
-    def lower(self, summary: Summary, kl: float, budget: Budget) -> Side:
-        estimate = summary.of(self.statistics[0]).value
-        return _side(estimate, self.smoothing, summary.rows, divergence(kl), budget.each)
-
     def upper(self, summary: Summary, kl: float, budget: Budget) -> Side:
         return Side(math.inf, summary.of(self.statistics[0]).value, {})
-
-
-def _side(estimate: float, smoothing: float, rows: int, kl: float, delta: float) -> Side:
-    start = from_products(estimate, smoothing, rows, 0.0)
-    without = from_products(estimate, smoothing, rows, math.log(1 / delta))
-    end = from_products(estimate, smoothing, rows, kl + math.log(1 / delta))
-    return Side(end, start, {"divergence": without - end, "confidence": start - without})
 
 
 __all__ = ["Gain", "GainTerms", "LogSmoothingBound"]

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from manyarms._base.arrays import clip, sqrt
-from manyarms.bounds.base import BOUNDS
-from manyarms.bounds.bounded_weights import KLBound
+from manyarms.bounds.base import BOUNDS, FromBelow
+from manyarms.bounds.bounded_weights import BoundedWeights
 
 
 @BOUNDS.register("london")
 @dataclass(frozen=True)
-class London(KLBound):
+class London(FromBelow, BoundedWeights):
     """V >= V_hat - sqrt(2 (1/tau - V_hat) c / tau) - 2 c / tau,   c = (KL + log(n/delta)) / (n - 1)   (thesis, lines 6215-6221).
 
     1 - tau Z with Z = 1(h = A) R / max(p, tau) lies in [0, 1]. For such losses kl(q_hat, q) <= (KL + log(2 sqrt(n)/delta)) /

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from manyarms._base.arrays import as_float, expm1
-from manyarms.bounds.base import BOUNDS, Budget, positive_or_open
-from manyarms.bounds.bounded_weights import KLBound
+from manyarms.bounds.base import BOUNDS, Budget, FromBelow, positive_or_open
+from manyarms.bounds.bounded_weights import BoundedWeights
 from manyarms.bounds.concentration import kl_inverse
 from manyarms.bounds.summary import Summary
 
@@ -19,7 +19,7 @@ LAMBDAS = np.geomspace(1e-3, 10, 100)  # what learning chooses from
 
 @BOUNDS.register("sakhi-1", "sakhi1")
 @dataclass(frozen=True)
-class Sakhi1(KLBound):
+class Sakhi1(FromBelow, BoundedWeights):
     """V >= max over l > 0 of (exp(l tau V_hat - c) - 1) / (tau (e^l - 1)),   c = (KL + log(2 sqrt(n)/delta)) / n.
 
     Catoni's bound for the losses 1 - tau Z of `London`: q <= (1 - exp(-l q_hat - c)) / (1 - e^-l), for all l at once because

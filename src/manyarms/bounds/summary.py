@@ -209,7 +209,9 @@ def overshoot(correction: Correction, pi: Array, pi0: Array) -> Array:
 def known(value: float | None) -> float:
     """A sum over all actions, or the reason why there is none."""
     if value is None:
-        raise InvalidInput("summary", "no sums over all actions", "a summary with pi0 of all actions (whole=True)")
+        raise InvalidInput(
+            "summary", "no sums over all actions", "a summary with pi0 of all actions (all_actions=True)"
+        )
     return value
 
 

@@ -17,9 +17,10 @@ The log is read once, for a certificate and an improvement together (`certify_wi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from manyarms._base import validate
-from manyarms.bounds import Bound, Budget, Gain, Grid, Side, Summary
+from manyarms.bounds import BOUNDS, Bound, Budget, Gain, Grid, Side, Summary
 from manyarms.bounds.concentration import confidence
 from manyarms.bounds.grid import BELOW_ONE
 from manyarms.certificates.certificate import TOKEN, Certificate, Ends, Improvement
@@ -187,6 +188,8 @@ class _Case:
     def declared(self, bound: Declared | Sequence[Declared] | None) -> Declared | Sequence[Declared]:
         """The bounds that were asked for, or the usual ones."""
         if bound is not None:
+            if isinstance(bound, Sequence) and not bound:
+                raise InvalidInput("bound", "none", f"one or more of {', '.join(BOUNDS)}")
             return bound
         return ("es", "ls") if full_propensities(self.reading.first) is not None else ("ls",)
 
@@ -272,13 +275,13 @@ class _Case:
         return Ends(family.name, bound.label, top * exact, top * lower.end, end, terms, above, bound.settings)
 
 
-class _Read:
+class _Read(NamedTuple):
     """What was declared, for the number of rows that there are, and the summaries of it."""
 
-    def __init__(
-        self, families: list[Family], gains: list[Bound], summaries: Summaries, grid: dict[str, tuple[float, ...]]
-    ) -> None:
-        self.families, self.gains, self.summaries, self.grid = families, gains, summaries, grid
+    families: list[Family]
+    gains: list[Bound]
+    summaries: Summaries
+    grid: dict[str, tuple[float, ...]]
 
 
 def _best(bounds: Sequence[Bound], summary: Summary, kl: float, budget: Budget) -> tuple[Bound, Side]:

@@ -40,9 +40,7 @@ class Family:
 
 def families_of(declared: Declared | Sequence[Declared], grid: Grid, rows: int) -> list[Family]:
     """The families that were declared, for n rows; bounds of one name that are given one by one are one family."""
-    given = [declared] if isinstance(declared, (str, Bound, Correction, Corrected)) else list(declared)
-    if not given:
-        raise InvalidInput("bound", "none", f"one or more of {', '.join(BOUNDS)}")
+    given = list(declared) if isinstance(declared, Sequence) and not isinstance(declared, str) else [declared]
     grid = grid.resolved(rows)
     found: dict[str, Family] = {}
     for one in given:

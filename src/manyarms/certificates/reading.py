@@ -1,8 +1,9 @@
 """A log, read once: the first rows, to see what it has; then all of them, for the summaries of everything that was declared.
 
-Parameters of bounds may follow from the number of rows. Most sources know it (a log in memory, Parquet). Where one does not
-(CSV), pi, pi0 and the reward of every row are kept until the end, 24 bytes a row. Only where that is not enough, because sums
-over all actions or simulated probabilities depend on the parameters as well, the rows are counted by a reading of their own.
+Parameters of bounds may follow from the number of rows. Most sources know it (a log in memory, an open file). Where one does
+not (a file whose incomplete rows are left out), pi, pi0 and the reward of every row are kept until the end, 24 bytes a row. Only
+where that is not enough, because sums over all actions or simulated probabilities depend on the parameters as well, the rows
+are counted by a reading of their own.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from manyarms.certificates.prior import require_other_rows
 from manyarms.cli._learn_inputs import Inputs
 from manyarms.cli.options import one_of
 from manyarms.errors import InvalidInput
-from manyarms.estimators import ES, IPS, LS, Heuristic, Objective, PACBayes, named
+from manyarms.estimators import ES, Heuristic, Objective, PACBayes, named
 from manyarms.estimators.logging_policy import full_propensities
 from manyarms.estimators.naming import parameters_of
 from manyarms.estimators.neighbours import cluster_actions
@@ -40,7 +40,6 @@ from manyarms.policies import (
     TwoStagePolicy,
 )
 from manyarms.rewards import BeliefModel, RewardModel, dm_frequentist
-from manyarms.weights import Correction
 
 POTEC = "potec"
 FAMILIES = ("gaussian", "mixed-logit")
@@ -166,16 +165,17 @@ USUAL: dict[str, Callable[[int], float]] = {
 
 
 def parameter_of(bound: type[Bound]) -> str | None:
-    """The parameter of its correction that learning by a bound takes; None where it cannot be learned by."""
-    if bound.for_fixed_only or bound.of_gain or bound.over_draws or bound.free or not bound.grid:
-        return None
-    name = bound.grid[0][0].removesuffix("s")
-    return name if name in USUAL else None
+    """The parameter of its correction that learning by a bound takes, where an option stands for it."""
+    return next((name for name in USUAL if any(field == f"{name}s" for field, _ in bound.grid)), None)
 
 
 def pessimism_lines() -> dict[str, str]:
     """By what a policy can be learned with a certificate, and what it is in a line."""
-    return {name: kind.description for name, kind in BOUNDS.items() if parameter_of(kind)} | {HEURISTIC: HEURISTIC_LINE}
+    return {
+        name: kind.description
+        for name, kind in BOUNDS.items()
+        if not (kind.for_fixed_only or kind.of_gain or kind.over_draws)
+    } | {HEURISTIC: HEURISTIC_LINE}
 
 
 @dataclass(frozen=True)
@@ -211,14 +211,16 @@ class Pessimism:
         for name in self.parameters:
             if name != self.parameter:
                 raise InvalidInput(
-                    f"--{name}", f"it for {self.kind}", f"none: what {self.kind} takes is --{self.parameter}"
+                    f"--{name}",
+                    f"it for {self.kind}",
+                    f"none: {self.kind} takes {'no parameter' if self.parameter is None else f'--{self.parameter}'}",
                 )
         self.objective(2)  # refuses a parameter out of range
 
     @property
-    def parameter(self) -> str:
-        """The parameter of the correction."""
-        return "alpha" if self.kind == HEURISTIC else str(parameter_of(BOUNDS[self.kind]))
+    def parameter(self) -> str | None:
+        """The parameter of the correction, where an option stands for it."""
+        return "alpha" if self.kind == HEURISTIC else parameter_of(BOUNDS[self.kind])
 
     @property
     def needs_logging(self) -> bool:
@@ -227,15 +229,14 @@ class Pessimism:
 
     def objective(self, rows: int) -> Objective:
         """What is maximised; a parameter that was not given follows from the number of rows, or from batches."""
-        given = self.parameters.get(self.parameter)
-        value = USUAL[self.parameter](rows) if given is None else float(given)
+        given = self.parameters.get(self.parameter or "")
         if self.kind == HEURISTIC:
-            return Heuristic(ES(value))
+            return Heuristic(ES(USUAL["alpha"](rows) if given is None else float(given)))
         if self.kind == "es" and given is None:
             return PACBayes(ES("adaptive"), self.delta)
-        point = BOUNDS[self.kind].over(self._grid(value).resolved(rows), rows)[0]
-        correction = next(one for one in point.statistics if isinstance(one, Correction))
-        return PACBayes(LS(value) if correction.depends_on_reward else IPS(correction), self.delta, bound=self.kind)
+        usual = USUAL.get(self.parameter or "")
+        value = float(given) if given is not None else None if usual is None else usual(rows)
+        return PACBayes.by_bound(self.kind, rows, self.delta, Grid() if value is None else self._grid(value))
 
     def _grid(self, value: float) -> Grid:
         """The grid with a single parameter."""
@@ -285,7 +286,7 @@ class Pessimism:
 
     def certified(self, policy: Policy, log: LoggedData, prior: PolicyPrior) -> Certified:
         """The certificate on the rows that were learned from, by the bounds that `kind` declares."""
-        fixed = self.parameters.get(self.parameter)
+        fixed = self.parameters.get(self.parameter or "")
         by_default = self.kind in ("es", HEURISTIC)  # what `certify` takes by itself: es and ls
         made, gain = certify_with_improvement(
             policy, log, prior=prior, delta=self.delta, independent=self.independent,

@@ -202,7 +202,7 @@ class SwitchDR(SWITCH):
         return weighted_span(self.threshold, residual_range(rewards, self.model), bounds_of(self.model))
 
 
-def _residuals(model: Predictor, log: LoggedData, name: str) -> Request:
+def _residuals(model: RewardModel, log: LoggedData, name: str) -> Request:
     """What a model leaves over, to be weighed, and the model to be averaged."""
     pi0, checked = logged_propensities(log, name), checked_model(model, log)
     columns = {"residual": log.rewards - checked.predict(log.contexts, log.actions), "propensity": pi0}

@@ -29,7 +29,7 @@ import numpy as np
 
 from manyarms._base import validate
 from manyarms._base.arrays import as_float
-from manyarms.bounds import BOUNDS, Averages, Bound, LogSmoothingBound, Statistic, Summary, Unified
+from manyarms.bounds import BOUNDS, Averages, Bound, Grid, LogSmoothingBound, Statistic, Summary, Unified
 from manyarms.bounds.concentration import confidence
 from manyarms.bounds.summary import expected_square, logged_terms, overshoot, undershoot
 from manyarms.errors import InvalidInput
@@ -103,6 +103,12 @@ class PACBayes(_Pessimistic):
             raise InvalidInput("bound", repr(self.bound.name), "one that holds for learned policies")
         if not self.bound.mixture and not self.bound.over_draws:
             raise InvalidInput("value", self.inner.label, "weights linear in the policy, or bound='general'")
+
+    @classmethod
+    def by_bound(cls, name: str, rows: int, delta: float = 0.05, grid: Grid | None = None) -> PACBayes:
+        """The objective that goes by a bound's name alone: its usual estimate for n rows, or what the grid gives."""
+        bound = BOUNDS[name].usual(Grid() if grid is None else grid, rows)
+        return cls(IPS(bound.estimated_by), delta, bound)
 
     @property
     def settings(self) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """What every correction, objective and estimator must satisfy, as checks that anybody can run on their own.
 
-    from manyarms import checks_offline as checks
+    from manyarms import checks
     checks.check_correction(MyCorrection(0.1))
     checks.check_objective(lambda problem: MyObjective())
     checks.check_estimator(lambda problem: MyEstimator(problem.model))
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from manyarms._base.typing import Array, Ints
-from manyarms.checks import require
+from manyarms.checks.base import require
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Answers, Batch, Estimator, Objective, Request
 from manyarms.estimators.naming import as_estimator
