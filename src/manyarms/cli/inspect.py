@@ -14,7 +14,7 @@ from manyarms.cli.commands import COMMANDS
 from manyarms.cli.options import Action, Context, Group, Log, Propensity, Reward, columns_of, say
 from manyarms.logs import inspection
 from manyarms.logs.inspection import Inspection
-from manyarms.logs.inspection.page import numbers, overview, reach
+from manyarms.logs.inspection.page import numbers, overlap, overview
 
 STYLES = {"problem": "bold red", "warning": "yellow", "note": "dim"}
 FOUND_PROBLEMS = 1
@@ -71,7 +71,7 @@ def _show(found: Inspection, console: Console) -> None:
     if found.propensities is not None:
         sections["propensities"] = numbers(found.propensities)
     if found.overlap is not None:
-        sections["overlap"] = reach(found)
+        sections["overlap"] = overlap(found)
     if found.missing:
         sections["missing entries"] = {m.column: f"{m.count:,} ({m.share:.2%})" for m in found.missing}
     for title, facts in sections.items():

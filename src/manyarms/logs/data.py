@@ -323,12 +323,12 @@ def concatenate(logs: Iterable[LoggedData]) -> LoggedData:
             changes[name] = np.concatenate(values)
     estimates = any(part.propensities_are_estimates for part in parts)
     notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
-    whole = object.__new__(LoggedData)
+    joined = object.__new__(LoggedData)
     for field in fields(first):
-        whole._set(field.name, getattr(first, field.name))
+        joined._set(field.name, getattr(first, field.name))
     for name, value in (changes | {"propensities_are_estimates": estimates, "notes": notes}).items():
-        whole._set(name, value)
-    return whole
+        joined._set(name, value)
+    return joined
 
 
 def collect(source: LogSource, rows: int = CHUNK) -> LoggedData:

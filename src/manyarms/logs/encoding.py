@@ -34,7 +34,7 @@ from manyarms.logs.checks import Where
 from manyarms.logs.tables import Column, Table, table_of
 
 KIND = "context-encoder"
-MOST_DISTINCT = 1_000_000  # texts kept in mind while fitting; a column with more is no category
+MOST_DISTINCT = 1_000_000  # texts remembered while fitting; a column with more is no category
 
 
 @dataclass(frozen=True, eq=False)

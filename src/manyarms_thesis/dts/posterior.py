@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manyarms._base.html import PALETTE
 from manyarms._base.files import write_text_atomically
+from manyarms._base.html import PALETTE
 from manyarms._base.typing import Array
 from manyarms.beliefs.messages import RULES, Chain
 from manyarms.errors import InvalidInput
