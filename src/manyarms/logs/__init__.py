@@ -2,7 +2,7 @@
 
 LoggedData       rounds in memory; LogSource: anything that gives rounds in chunks
 open_log         any file as a source of chunks; read_log: in memory. Formats: manyarms.logs.formats
-Columns          which column is what;  Actions: ids and rows;  Encoding, ContextEncoder: from columns to context vectors
+Columns          which column is what;  Actions: ids and rows;  Encoding, TableEncoder: from columns to context vectors
 Schema           encoder and ids, which travel with what was learned from a log
 read_*, to_*     Parquet, CSV, frames of pandas, polars and Arrow, the Open Bandit samples, Vowpal Wabbit's dsjson
 estimate_propensities, action_frequencies        where nobody wrote down how likely the actions were
@@ -15,7 +15,7 @@ from manyarms.logs.calibration import PropensityCalibration
 from manyarms.logs.columns import Columns
 from manyarms.logs.data import CHUNK, LoggedData, LoggingPolicy, LogSource, collect, concatenate
 from manyarms.logs.embeddings import Embeddings, read_embeddings
-from manyarms.logs.encoding import ContextEncoder, Encoding
+from manyarms.logs.encoding import Encoding, TableEncoder
 from manyarms.logs.formats.base import FORMATS, LogFormat
 from manyarms.logs.formats.csv import read_csv, to_csv
 from manyarms.logs.formats.dsjson import read_dsjson
@@ -32,7 +32,6 @@ __all__ = [
     "FORMATS",
     "Actions",
     "Columns",
-    "ContextEncoder",
     "Embeddings",
     "Encoding",
     "EstimatedPropensities",
@@ -44,6 +43,7 @@ __all__ = [
     "OpenBandit",
     "PropensityCalibration",
     "Schema",
+    "TableEncoder",
     "TableLog",
     "action_frequencies",
     "collect",

@@ -20,7 +20,7 @@ from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs import checks
 from manyarms.logs.actions import Actions
-from manyarms.logs.encoding import ContextEncoder
+from manyarms.logs.encoding import TableEncoder
 
 CHUNK = 65_536  # rounds a chunk: large enough for numpy, small enough for any memory
 
@@ -84,7 +84,7 @@ class LoggedData:
     timestamps: AnyArray | None = None
     groups: AnyArray | None = None
     catalogue: Actions | None = None
-    encoder: ContextEncoder | None = None
+    encoder: TableEncoder | None = None
     notes: tuple[str, ...] = ()
     first_row: InitVar[int | Ints] = 0  # for messages: the number of the first row in its file, or of each row
     column_names: InitVar[Mapping[str, str] | None] = None  # for messages: what the file calls the fields

@@ -10,16 +10,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import storage, validate
-from manyarms._base.registry import Registry
 from manyarms._base.top_k import top_k
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.errors import InvalidInput, StorageError, UnknownAction
+from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.logs.data import LogSource
 from manyarms.logs.schema import Schema
 
@@ -253,11 +252,6 @@ class StreamedPolicy(ABC):
         """What a saved folder holds in arrays."""
         return {}
 
-    @classmethod
-    def restore(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> StreamedPolicy:
-        """The policy that `spec()` and `arrays()` came from."""
-        raise StorageError(f"policies of type {cls.kind!r} cannot be loaded")
-
     def save(self, folder: str | Path, log: LogSource | None = None) -> None:
         """Write the policy to a folder; `manyarms.load` reads it.
 
@@ -333,32 +327,8 @@ def _without(scores: Array, first: int, barred: Ints | None) -> Array:
     return scores
 
 
-# ---- loading
-
-POLICIES: Registry[type[StreamedPolicy]] = Registry(
-    "type of policy", package="manyarms.policies", group="manyarms.policies"
-)
-Loadable = TypeVar("Loadable", bound=type[StreamedPolicy])
-
-
-def loadable(policy: Loadable) -> Loadable:
-    """A decorator: what was saved of such a policy can be loaded, by its `kind`."""
-    POLICIES.register(policy.kind)(policy)
-    return policy
-
-
-def restore_policy(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray], prefix: str = "") -> StreamedPolicy:
-    """The policy that a spec describes; prefix: of its arrays, where it is part of another policy."""
-    own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-    return POLICIES[spec["type"]].restore(spec, own)
-
-
-storage.LOADERS.register("policy")(restore_policy)
-
-
 __all__ = [
     "ACTIONS",
-    "POLICIES",
     "ROWS",
     "Policy",
     "Rows",
@@ -367,7 +337,5 @@ __all__ = [
     "action_blocks",
     "first_above",
     "group_arrays",
-    "loadable",
-    "restore_policy",
     "row_blocks",
 ]

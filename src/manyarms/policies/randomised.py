@@ -21,8 +21,8 @@ from manyarms._base.top_k import top_k
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.policies import normal_choice
-from manyarms.policies.base import Rows, StreamedPolicy, Values, action_blocks, loadable, row_blocks
-from manyarms.policies.encoders import Encoder, restored, written
+from manyarms.policies.base import Rows, StreamedPolicy, Values, action_blocks, row_blocks
+from manyarms.policies.encoders import Encoder, written
 from manyarms.policies.mixed_logit import MixedLogitRows, Noise
 from manyarms.policies.softmax import LinearScores
 
@@ -159,7 +159,6 @@ class _GaussianRows(Rows):
         return self._kept[2]
 
 
-@loadable
 class GaussianPolicy(_RandomisedPolicy):
     """Plays the action with the largest h^T theta_a, theta_a ~ N(mu_a, sigma^2 I) drawn anew at every decision.
 
@@ -211,10 +210,6 @@ class GaussianPolicy(_RandomisedPolicy):
     def spec(self) -> dict[str, storage.JSON]:
         return {**super().spec(), "nodes": self.nodes}
 
-    @classmethod
-    def restore(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> GaussianPolicy:
-        return cls(arrays["weights"], spec["sigma"], restored(spec, arrays), spec["nodes"])
-
     def _unit(self, X: Array) -> AnyArray:
         """h / ||h||, and 0 where h is."""
         h = self._linear.scaled(X)
@@ -222,7 +217,6 @@ class GaussianPolicy(_RandomisedPolicy):
         return np.asarray(h / np.where(lengths > 0, lengths, 1.0)[:, None], dtype=h.dtype)
 
 
-@loadable
 class MixedLogitPolicy(_RandomisedPolicy):
     """Plays from the softmax of scores h^T theta_a, theta_a ~ N(mu_a, sigma^2 I) drawn anew at every decision.
 
@@ -312,10 +306,6 @@ class MixedLogitPolicy(_RandomisedPolicy):
 
     def spec(self) -> dict[str, storage.JSON]:
         return {**super().spec(), "draws": self.draws, "seed": self.seed}
-
-    @classmethod
-    def restore(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> MixedLogitPolicy:
-        return cls(arrays["weights"], spec["sigma"], restored(spec, arrays), spec["draws"], spec["seed"])
 
     def _scale(self, h: AnyArray) -> Array:
         """sigma ||h||, (b,), to the digits that hold in the precision of h: normalised contexts then have one scale."""

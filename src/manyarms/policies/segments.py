@@ -8,13 +8,11 @@ import numpy.typing as npt
 from manyarms._base import storage, validate
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.policies.base import loadable
 from manyarms.policies.support import SupportedPolicy
 
 GATHERED = 1 << 22  # numbers in a block of gathered parameters
 
 
-@loadable
 class SegmentSoftmaxPolicy(SupportedPolicy):
     """pi(a|x) in proportion to exp(x^T beta_a / T) over the list of x's segment, and 0 elsewhere.
 
@@ -68,10 +66,6 @@ class SegmentSoftmaxPolicy(SupportedPolicy):
 
     def arrays(self) -> dict[str, AnyArray]:
         return {"weights": self.weights, "centres": self.centres, "lists": self.lists}
-
-    @classmethod
-    def restore(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> SegmentSoftmaxPolicy:
-        return cls(arrays["weights"], arrays["centres"], arrays["lists"], spec["temperature"])
 
 
 __all__ = ["SegmentSoftmaxPolicy"]

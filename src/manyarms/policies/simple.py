@@ -10,7 +10,7 @@ import numpy.typing as npt
 from manyarms._base import storage, validate
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.policies.base import Policy, Rows, StreamedPolicy, Values, loadable, restore_policy
+from manyarms.policies.base import Policy, Rows, StreamedPolicy, Values
 
 
 class _FixedRows(Rows):
@@ -28,7 +28,6 @@ class _FixedRows(Rows):
         return _FixedRows(self._probabilities, len(index))
 
 
-@loadable
 class FixedPolicy(StreamedPolicy):
     """The same probabilities (K,) in every context; they must sum to 1."""
 
@@ -76,12 +75,7 @@ class FixedPolicy(StreamedPolicy):
     def arrays(self) -> dict[str, AnyArray]:
         return {"probabilities": self.probabilities}
 
-    @classmethod
-    def restore(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> FixedPolicy:
-        return cls(arrays["probabilities"])
 
-
-@loadable
 class UniformPolicy(FixedPolicy):
     """Every one of K actions with probability 1/K."""
 
@@ -96,12 +90,7 @@ class UniformPolicy(FixedPolicy):
     def arrays(self) -> dict[str, AnyArray]:
         return {}
 
-    @classmethod
-    def restore(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> UniformPolicy:
-        return cls(spec["actions"])
 
-
-@loadable
 class EpsilonMixture(StreamedPolicy):
     """With probability epsilon any action, otherwise what `policy` plays: (1 - epsilon) pi + epsilon / K."""
 
@@ -162,10 +151,6 @@ class EpsilonMixture(StreamedPolicy):
 
     def arrays(self) -> dict[str, AnyArray]:
         return {f"policy/{name}": array for name, array in _saveable(self.policy).arrays().items()}
-
-    @classmethod
-    def restore(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> EpsilonMixture:
-        return cls(restore_policy(spec["policy"], arrays, "policy/"), spec["epsilon"])
 
 
 class _MixtureRows(Rows):

@@ -17,8 +17,8 @@ from manyarms._base import storage, validate
 from manyarms._base.top_k import top_k
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.policies.base import ACTIONS, Rows, StreamedPolicy, action_blocks, loadable, row_blocks
-from manyarms.policies.encoders import Encoder, fitting, kept_precision, restored, written
+from manyarms.policies.base import ACTIONS, Rows, StreamedPolicy, action_blocks, row_blocks
+from manyarms.policies.encoders import Encoder, fitting, kept_precision, written
 from manyarms.policies.support import SupportedPolicy
 
 # scores up to this size can be exponentiated as they are: neither they nor a sum of a billion overflows or vanishes
@@ -102,7 +102,6 @@ class _SoftmaxRows(Rows):
         return self._buffer
 
 
-@loadable
 class SoftmaxPolicy(StreamedPolicy):
     """pi(a|x) in proportion to exp(enc(x)^T beta_a / T).
 
@@ -169,12 +168,7 @@ class SoftmaxPolicy(StreamedPolicy):
     def arrays(self) -> dict[str, AnyArray]:
         return {"weights": self.actions, **written(self.encoder)[1]}
 
-    @classmethod
-    def restore(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> SoftmaxPolicy:
-        return cls(arrays["weights"], spec["temperature"], restored(spec, arrays))
 
-
-@loadable
 class TopSoftmaxPolicy(SupportedPolicy):
     """The softmax of the k0 largest scores x^T beta_a / T, and 0 elsewhere: a logging policy with a small support.
 
@@ -215,10 +209,6 @@ class TopSoftmaxPolicy(SupportedPolicy):
 
     def arrays(self) -> dict[str, AnyArray]:
         return {"weights": self._linear.weights}
-
-    @classmethod
-    def restore(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> TopSoftmaxPolicy:
-        return cls(arrays["weights"], spec["k0"], spec["temperature"])
 
 
 __all__ = ["LinearScores", "SoftmaxPolicy", "TopSoftmaxPolicy"]

@@ -13,16 +13,14 @@ import numpy.typing as npt
 
 from manyarms._base import storage, validate
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.errors import InvalidInput, StorageError
-from manyarms.policies.base import loadable, restore_policy
-from manyarms.policies.encoders import Encoder, restored, written
+from manyarms.errors import InvalidInput
+from manyarms.policies.encoders import Encoder, written
 from manyarms.policies.softmax import LinearScores
 from manyarms.policies.support import SupportedPolicy
 
 PLACED = 1 << 22  # comparisons of listed ids with the one that is looked for, at once
 
 
-@loadable
 class SupportSoftmaxPolicy(SupportedPolicy):
     """The softmax of scores enc(x)^T beta_a / T over the actions that `support` plays at x, and 0 elsewhere.
 
@@ -87,13 +85,6 @@ class SupportSoftmaxPolicy(SupportedPolicy):
     def arrays(self) -> dict[str, AnyArray]:
         nested = {f"support/{name}": array for name, array in self.restricts_to.arrays().items()}
         return {"weights": self.actions, **nested, **written(self.encoder)[1]}
-
-    @classmethod
-    def restore(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> SupportSoftmaxPolicy:
-        support = restore_policy(spec["support"], arrays, "support/")
-        if not isinstance(support, SupportedPolicy):
-            raise StorageError(f"a support of type {spec['support']['type']!r}, which lists no actions")
-        return cls(arrays["weights"], support, spec["temperature"], restored(spec, arrays))
 
 
 def places(support: Ints, actions: Ints, probabilities: Array | None = None) -> Ints:

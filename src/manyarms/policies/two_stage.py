@@ -13,13 +13,12 @@ import numpy.typing as npt
 from manyarms._base import storage
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.policies.base import ACTIONS, action_blocks, loadable
-from manyarms.policies.encoders import Encoder, kept_precision, restored, written
+from manyarms.policies.base import ACTIONS, action_blocks
+from manyarms.policies.encoders import Encoder, kept_precision, written
 from manyarms.policies.softmax import LinearScores
 from manyarms.policies.support import SupportedPolicy
 
 
-@loadable
 class TwoStagePolicy(SupportedPolicy):
     """A cluster by pi_cl(c|x), in proportion to exp(enc(x)^T beta_c / T); then its best action by x^T theta_a.
 
@@ -104,11 +103,6 @@ class TwoStagePolicy(SupportedPolicy):
     def arrays(self) -> dict[str, AnyArray]:
         own = {"clusters": self.clusters, "labels": self.labels, "model": self.model}
         return own | written(self.encoder)[1]
-
-    @classmethod
-    def restore(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> TwoStagePolicy:
-        tables = arrays["clusters"], arrays["labels"], arrays["model"]
-        return cls(*tables, spec["temperature"], restored(spec, arrays))
 
 
 def _checked_labels(labels: npt.ArrayLike, actions: int, clusters: int) -> Ints:
