@@ -338,6 +338,4 @@ def _manifest_checksum(manifest: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-__all__ = [
-    "JSON", "LOADERS", "MANIFEST", "VERSION", "generator_state", "load", "read", "restore_generator", "save",
-]  # fmt: skip
+__all__ = ["JSON", "LOADERS", "MANIFEST", "VERSION", "generator_state", "load", "read", "restore_generator", "save"]

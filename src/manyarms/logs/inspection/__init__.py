@@ -197,15 +197,6 @@ def _parts(columns: Resolved) -> dict[str, str]:
 
 
 __all__ = [
-    "ActionRow",
-    "Distribution",
-    "DuplicateCount",
-    "Finding",
-    "Histogram",
-    "Inspection",
-    "LogOverlap",
-    "MissingColumn",
-    "inspect",
-    "page",
-    "write_page",
+    "ActionRow", "Distribution", "DuplicateCount", "Finding", "Histogram", "Inspection", "LogOverlap", "MissingColumn",
+    "inspect", "page", "write_page",
 ]  # fmt: skip

@@ -229,19 +229,6 @@ def missing_columns(statistics: LogStatistics) -> tuple[MissingColumn, ...]:
 
 
 __all__ = [
-    "HEAVY",
-    "MOST_SHOWN",
-    "ActionRow",
-    "Distribution",
-    "DuplicateCount",
-    "Finding",
-    "Histogram",
-    "Inspection",
-    "Level",
-    "LogOverlap",
-    "MissingColumn",
-    "action_row",
-    "distribution",
-    "missing_columns",
-    "overlap",
+    "HEAVY", "MOST_SHOWN", "ActionRow", "Distribution", "DuplicateCount", "Finding", "Histogram", "Inspection", "Level",
+    "LogOverlap", "MissingColumn", "action_row", "distribution", "missing_columns", "overlap",
 ]  # fmt: skip
