@@ -11,11 +11,10 @@ import pytest
 
 import manyarms as ma
 from manyarms._base import storage
-from manyarms._base.typing import AnyArray
 from manyarms.agents.agent import Agent
 from manyarms.errors import StorageError
-from manyarms.logs import Actions, ContextEncoder, Encoding, LoggedData, Schema
-from manyarms.policies import POLICIES, FixedPolicy, SoftmaxPolicy, StreamedPolicy, UniformPolicy, loadable
+from manyarms.logs import Actions, Encoding, LoggedData, Schema, TableEncoder
+from manyarms.policies import FixedPolicy, SoftmaxPolicy, UniformPolicy
 
 
 def saved_things() -> dict[str, Any]:
@@ -46,7 +45,7 @@ def test_the_schema_of_a_log_travels_with_what_was_learned(tmp_path: Path) -> No
     log = LoggedData(np.ones((2, 2)), [0, 1], [0.0, 1.0], 2, catalogue=Actions(["x", "y"]), encoder=encoder)
     FixedPolicy([0.5, 0.5]).save(tmp_path / "policy", log)
     assert ma.load(tmp_path / "policy" / "actions") == log.catalogue
-    assert isinstance(ma.load(tmp_path / "policy" / "encoder"), ContextEncoder)
+    assert isinstance(ma.load(tmp_path / "policy" / "encoder"), TableEncoder)
     schema = Schema.load(tmp_path / "policy")
     assert schema.catalogue == log.catalogue and schema.encoder is not None and schema.encoder.names == encoder.names
     FixedPolicy([0.5, 0.5]).save(tmp_path / "bare")
@@ -54,25 +53,16 @@ def test_the_schema_of_a_log_travels_with_what_was_learned(tmp_path: Path) -> No
 
 
 def test_a_kind_of_ones_own(tmp_path: Path) -> None:
-    @loadable
-    class Halves(StreamedPolicy):
-        kind = "halves-of-a-test"
-
-        def rows(self, X: Any) -> Any: ...
-
-        def spec(self) -> dict[str, storage.JSON]:
-            return {"actions": self.action_count}
-
-        @classmethod
-        def restore(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Halves:
-            return cls(spec["actions"])
+    @storage.LOADERS.register("a kind of this test")
+    def restore(spec: dict[str, storage.JSON], arrays: dict[str, Any]) -> list[float]:
+        return [spec["scale"] * value for value in arrays["x"].tolist()]
 
     try:
-        Halves(4).save(tmp_path)
-        assert isinstance(ma.load(tmp_path), Halves)
+        storage.save(tmp_path, "a kind of this test", {"scale": 2}, {"x": np.arange(3)})
+        assert ma.load(tmp_path) == ma.load(tmp_path, list) == [0, 2, 4]
     finally:
-        del POLICIES._parts["halves-of-a-test"]
-    with pytest.raises(StorageError, match="halves-of-a-test"):
+        del storage.LOADERS._parts["a kind of this test"]
+    with pytest.raises(StorageError, match="a kind of this test"):
         ma.load(tmp_path)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import manyarms as ma
 from manyarms.errors import InvalidInput, StorageError, UnknownAction
-from manyarms.logs import Actions, ContextEncoder, Encoding
+from manyarms.logs import Actions, Encoding, TableEncoder
 from manyarms.logs.tables import table_of
 
 names = st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=12, unique=True)
@@ -116,11 +116,11 @@ def test_saved_and_applied_again_bit_for_bit(tmp_path: Path) -> None:
     encoder = Encoding(most_categories=3).fit(data, list(data))
     encoder.save(tmp_path / "encoder")
     wanted = encoder.apply(data)
-    for again in (ma.load(tmp_path / "encoder"), ContextEncoder.from_json(encoder.as_json())):
+    for again in (ma.load(tmp_path / "encoder"), TableEncoder.from_json(encoder.as_json())):
         assert again.names == encoder.names
         assert again.apply(data).tobytes() == wanted.tobytes()
     with pytest.raises(StorageError):
-        ContextEncoder.from_json({"intercept": True})
+        TableEncoder.from_json({"intercept": True})
 
 
 def test_what_cannot_be_encoded_is_refused() -> None:

@@ -58,7 +58,7 @@ def test_numbers_are_the_direct_formulas() -> None:
     assert found.overlap.best.effective_sample_size == pytest.approx(v.sum() ** 2 / (v**2).sum())
     assert found.rewards.mean == pytest.approx(r.mean())
     assert found.rewards.values == {0.0: int((r == 0).sum()), 1.0: int((r == 1).sum())}
-    assert found.propensities.deviation == pytest.approx(p.std())
+    assert found.propensities.standard_deviation == pytest.approx(p.std())
     for q, value in found.propensities.quantiles.items():
         assert value == pytest.approx(np.quantile(p, q))
     assert sum(found.propensities.histogram.counts) == 2000

@@ -69,10 +69,5 @@ def flush_folder(folder: Path) -> None:
 
 
 __all__ = [
-    "flush_folder",
-    "rename",
-    "write_atomically",
-    "write_bytes_atomically",
-    "write_temporary",
-    "write_text_atomically",
-]
+    "flush_folder", "rename", "write_atomically", "write_bytes_atomically", "write_temporary", "write_text_atomically",
+]  # fmt: skip

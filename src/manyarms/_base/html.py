@@ -124,6 +124,20 @@ def svg_of(path: Path, prefix: str) -> str:
     return re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", text)
 
 
+def svg(width: float, height: float, title: str, parts: Sequence[str]) -> str:
+    """A drawing of given size, made of SVG elements."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
+        f'font-family="system-ui, DejaVu Sans, sans-serif" font-size="13"><title>{escape(title)}</title>'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def svg_text(x: float, y: float, text: str, anchor: str = "middle") -> str:
+    """Text in a drawing."""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="#444">{escape(text)}</text>'
+
+
 @dataclass(frozen=True)
 class Series:
     """A curve with a band around it."""
@@ -160,22 +174,12 @@ def line_chart(series: Sequence[Series], x_label: str, y_label: str, *, title: s
     def py(y: float) -> float:
         return height - bottom - (height - top - bottom) * (y - y_start) / (y_end - y_start)
 
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
-        f'font-family="system-ui, DejaVu Sans, sans-serif" font-size="13"><title>{escape(title)}</title>'
-    ]
+    parts = []
     for tick in y_ticks:
         parts.append(f'<line x1="{left}" x2="{width - right}" y1="{py(tick):.1f}" y2="{py(tick):.1f}" stroke="#ddd"/>')
-        parts.append(f'<text x="{left - 8}" y="{py(tick) + 4:.1f}" text-anchor="end" fill="#555">{tick:,.10g}</text>')
-    for tick in x_ticks:
-        parts.append(
-            f'<text x="{px(tick):.1f}" y="{height - bottom + 20}" text-anchor="middle" fill="#555">{tick:,.10g}</text>'
-        )
-    middle_x, middle_y = (left + width - right) / 2, (top + height - bottom) / 2
-    parts.append(f'<text x="{middle_x}" y="{height - 10}" text-anchor="middle">{escape(x_label)}</text>')
-    parts.append(
-        f'<text transform="translate(16 {middle_y}) rotate(-90)" text-anchor="middle">{escape(y_label)}</text>'
-    )
+        parts.append(svg_text(left - 8, py(tick) + 4, f"{tick:,.10g}", "end"))
+    parts += [svg_text(px(tick), height - bottom + 20, f"{tick:,.10g}") for tick in x_ticks]
+    parts += axis_labels(x_label, y_label, (left + width - right) / 2, (top + height - bottom) / 2, height)
     heights = _spread([py(float(s.y[-1])) for s in series], 16.0)
     for s, colour, label in zip(series, _colours(len(series)), heights, strict=True):
         upper = [f"{px(x):.1f},{py(y):.1f}" for x, y in zip(s.x, s.y + s.band, strict=True)]
@@ -185,7 +189,15 @@ def line_chart(series: Sequence[Series], x_label: str, y_label: str, *, title: s
         parts.append(f'<polyline points="{" ".join(line)}" fill="none" stroke="{colour}" stroke-width="2.2"/>')
         place = f'x="{width - right + 8}" y="{label + 4:.1f}"'
         parts.append(f'<text {place} fill="{colour}" font-weight="600">{escape(s.name)}</text>')
-    return "".join(parts) + "</svg>"
+    return svg(width, height, title, parts)
+
+
+def axis_labels(x_label: str, y_label: str, middle_x: float, middle_y: float, height: float) -> list[str]:
+    """What the two axes of a chart stand for, beside their middles."""
+    return [
+        svg_text(middle_x, height - 10, x_label),
+        f'<text transform="translate(16 {middle_y:.0f}) rotate(-90)" text-anchor="middle" fill="#444">{escape(y_label)}</text>',
+    ]
 
 
 def nice_ticks(end: float, about: int = 5) -> list[float]:
@@ -234,6 +246,6 @@ def _with_code(text: str) -> str:
 
 
 __all__ = [
-    "PALETTE", "CellText", "Note", "Series", "bullets", "code", "facts", "figure", "heading", "line_chart", "nice_ticks", "page",
-    "paragraph", "svg_of", "table", "ticks_between", "warning",
+    "PALETTE", "CellText", "Note", "Series", "axis_labels", "bullets", "code", "facts", "figure", "heading", "line_chart",
+    "nice_ticks", "page", "paragraph", "svg", "svg_of", "svg_text", "table", "ticks_between", "warning",
 ]  # fmt: skip

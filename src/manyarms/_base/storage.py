@@ -49,8 +49,8 @@ LOADERS: Registry[Loader] = Registry("kind of saved object", group="manyarms.loa
 _MODULES = {
     "actions": "manyarms.logs.actions",
     "agent": "manyarms.agents.agent",
-    "context-encoder": "manyarms.logs.encoding",
-    "policy": "manyarms.policies.base",
+    "table-encoder": "manyarms.logs.encoding",
+    "policy": "manyarms.policies",
     "pretrained-diffusion": "manyarms.priors.pretraining",
 }
 Saved = TypeVar("Saved")
@@ -109,7 +109,7 @@ def load(folder: Path | str, expected: type[Saved]) -> Saved: ...
 
 
 def load(folder: Path | str, expected: type[Any] | None = None) -> Any:
-    """Whatever was saved in a folder by its `save` method: an agent, a policy, a context encoder, a prior, ...
+    """Whatever was saved in a folder by its `save` method: an agent, a policy, an encoder, a prior, ...
 
     expected: the class that it must be of; anything else is refused. Folders of another format version are refused too.
     """
@@ -338,6 +338,4 @@ def _manifest_checksum(manifest: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-__all__ = [
-    "JSON", "LOADERS", "MANIFEST", "VERSION", "generator_state", "load", "read", "restore_generator", "save",
-]  # fmt: skip
+__all__ = ["JSON", "LOADERS", "MANIFEST", "VERSION", "generator_state", "load", "read", "restore_generator", "save"]

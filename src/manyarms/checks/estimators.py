@@ -31,8 +31,7 @@ from manyarms.evaluation.estimate import evaluate
 from manyarms.evaluation.passes import plan, row_terms, survey
 from manyarms.logs.data import LoggedData
 from manyarms.policies.softmax import SoftmaxPolicy
-from manyarms.rewards.bayesian import Clipped
-from manyarms.rewards.linear import LinearModel
+from manyarms.rewards import Clipped, LinearModel
 from manyarms.weights import Correction
 
 ROUNDING = 1e-9

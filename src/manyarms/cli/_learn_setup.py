@@ -171,11 +171,10 @@ def parameter_of(bound: type[Bound]) -> str | None:
 
 def pessimism_lines() -> dict[str, str]:
     """By what a policy can be learned with a certificate, and what it is in a line."""
-    return {
-        name: kind.description
-        for name, kind in BOUNDS.items()
-        if not (kind.for_fixed_only or kind.of_gain or kind.over_draws)
-    } | {HEURISTIC: HEURISTIC_LINE}
+    usable = {
+        name: kind for name, kind in BOUNDS.items() if not (kind.for_fixed_only or kind.of_gain or kind.over_draws)
+    }
+    return {name: kind.description for name, kind in usable.items()} | {HEURISTIC: HEURISTIC_LINE}
 
 
 @dataclass(frozen=True)
@@ -210,11 +209,8 @@ class Pessimism:
         confidence("--delta", self.delta)
         for name in self.parameters:
             if name != self.parameter:
-                raise InvalidInput(
-                    f"--{name}",
-                    f"it for {self.kind}",
-                    f"none: {self.kind} takes {'no parameter' if self.parameter is None else f'--{self.parameter}'}",
-                )
+                takes = "no parameter" if self.parameter is None else f"--{self.parameter}"
+                raise InvalidInput(f"--{name}", f"it for {self.kind}", f"none: {self.kind} takes {takes}")
         self.objective(2)  # refuses a parameter out of range
 
     @property

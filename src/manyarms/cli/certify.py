@@ -12,21 +12,8 @@ import typer
 from manyarms import certificates
 from manyarms._base.files import write_text_atomically
 from manyarms.certificates import PolicyPrior, page, text
+from manyarms.cli import options
 from manyarms.cli.commands import COMMANDS
-from manyarms.cli.options import (
-    Action,
-    Context,
-    DropMissing,
-    Group,
-    Log,
-    Propensity,
-    Reward,
-    SavedPolicy,
-    bound_names,
-    columns_of,
-    listed,
-    say,
-)
 from manyarms.errors import InvalidInput
 from manyarms.logs import LoggedData, LogSource, collect
 from manyarms.policies import Policy
@@ -35,7 +22,7 @@ from manyarms.policies import Policy
 @COMMANDS.register("certify")
 def certify(
     policy: Annotated[Path, typer.Argument(metavar="POLICY", help="A folder with a saved policy.")],
-    log: Log,
+    log: options.Log,
     delta: Annotated[float, typer.Option(help="The certificate may be wrong with this probability.")] = 0.05,
     prior: Annotated[
         Path | None,
@@ -56,7 +43,7 @@ def certify(
     bound: Annotated[
         str | None,
         typer.Option(
-            help=f"Names with commas between: {', '.join(bound_names())}. Decide before you look.",
+            help=f"Names with commas between: {', '.join(options.bound_names())}. Decide before you look.",
             show_default="es,ls; ls where --logging is unknown",
         ),
     ] = None,
@@ -65,12 +52,12 @@ def certify(
     independent: Annotated[
         bool, typer.Option("--independent", help="Rows of a group are independent of each other all the same.")
     ] = False,
-    action: Action = None,
-    reward: Reward = None,
-    propensity: Propensity = None,
-    context: Context = None,
-    group: Group = None,
-    drop_missing: DropMissing = False,
+    action: options.Action = None,
+    reward: options.Reward = None,
+    propensity: options.Propensity = None,
+    context: options.Context = None,
+    group: options.Group = None,
+    drop_missing: options.DropMissing = False,
     out: Annotated[Path, typer.Option(help="Where report.html and certificate.json go.")] = Path("out/certify"),
 ) -> None:
     """Is a policy safe to ship? A lower and an upper end for its value that hold with probability 1 - delta.
@@ -91,23 +78,23 @@ def certify(
     """
     if prior is None and prior_log is not None:
         raise InvalidInput("--prior-log", str(prior_log), "--prior beside it, the policy that was learned from it")
-    columns = columns_of(action, reward, propensity, context, group)
-    saved = SavedPolicy.load(policy)
+    columns = options.columns_of(action, reward, propensity, context, group)
+    saved = options.SavedPolicy.load(policy)
     source: LogSource = saved.open_log(log, columns, drop_missing=drop_missing)
     if logging is not None:
-        source = _logged_by(SavedPolicy.load(logging).policy, source)
+        source = _logged_by(options.SavedPolicy.load(logging).policy, source)
     around = None
     if prior is not None:
         # read with the policy's own schema: rows are compared by their contexts
         learned_from = None if prior_log is None else saved.open_log(prior_log, columns, drop_missing=drop_missing)
-        around = PolicyPrior.of(SavedPolicy.load(prior).policy, learned_from)
+        around = PolicyPrior.of(options.SavedPolicy.load(prior).policy, learned_from)
     made, gain = certificates.certify_with_improvement(
-        saved.policy, source, prior=around, delta=delta, bound=listed(bound), largest_reward=high,
+        saved.policy, source, prior=around, delta=delta, bound=options.listed(bound), largest_reward=high,
         two_sided=not lower_only, independent=independent,
     )  # fmt: skip
     write_text_atomically(out / "certificate.json", json.dumps(text.as_data(made, gain), indent=1) + "\n")
     report = page.write(made, gain, out / "report.html", policy.name or str(policy))
-    say(str(made), "", str(gain), f"report: {report}")
+    options.say(str(made), "", str(gain), f"report: {report}")
 
 
 def _logged_by(logger: Policy, source: LogSource) -> LoggedData:

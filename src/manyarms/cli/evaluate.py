@@ -16,22 +16,8 @@ from manyarms import evaluation
 from manyarms._base.files import write_text_atomically
 from manyarms._base.storage import load
 from manyarms.agents.agent import Agent
+from manyarms.cli import options
 from manyarms.cli.commands import COMMANDS
-from manyarms.cli.options import (
-    Action,
-    Context,
-    DropMissing,
-    Group,
-    Log,
-    Propensity,
-    Reward,
-    SavedPolicy,
-    columns_of,
-    estimator_names,
-    listed,
-    model_estimator_names,
-    say,
-)
 from manyarms.errors import InvalidInput
 from manyarms.evaluation.tables import as_data
 from manyarms.logs import open_log
@@ -50,19 +36,19 @@ def evaluate(
             help="A folder with a saved policy, or with a saved agent that does not draw; or: uniform.",
         ),
     ],
-    log: Log,
-    action: Action = None,
-    reward: Reward = None,
-    propensity: Propensity = None,
-    context: Context = None,
-    group: Group = None,
-    drop_missing: DropMissing = False,
+    log: options.Log,
+    action: options.Action = None,
+    reward: options.Reward = None,
+    propensity: options.Propensity = None,
+    context: options.Context = None,
+    group: options.Group = None,
+    drop_missing: options.DropMissing = False,
     out: Annotated[Path, typer.Option(help="Where report.html and evaluation.json go.")] = Path("out/evaluate"),
     estimators: Annotated[
         str | None,
         typer.Option(
-            help=f"Names with commas between, each with or without a number (cips:0.01): {', '.join(estimator_names())}; "
-            f"with --model also {', '.join(model_estimator_names())}.",
+            help=f"Names with commas between, each with or without a number (cips:0.01): {', '.join(options.estimator_names())}; "
+            f"with --model also {', '.join(options.model_estimator_names())}.",
             show_default="most of them",
         ),
     ] = None,
@@ -104,21 +90,21 @@ def evaluate(
     """
     if (low is None) != (high is None):
         raise InvalidInput("--low, --high", "one of them", "both, or neither")
-    columns = columns_of(action, reward, propensity, context, group)
+    columns = options.columns_of(action, reward, propensity, context, group)
     judged: Policy
     if str(policy) == UNIFORM and not policy.exists():
         source = open_log(log, columns, drop_missing=drop_missing, spool=True)
         judged = UniformPolicy(source.action_count)
     else:
-        saved = SavedPolicy.load(policy)
+        saved = options.SavedPolicy.load(policy)
         source, judged = saved.open_log(log, columns, drop_missing=drop_missing), saved.policy
     found = evaluation.evaluate(
-        judged, source, listed(estimators), model=None if model is None else BeliefModel(load(model, Agent).belief), level=level,
-        interval=interval, reward_range=None if low is None or high is None else (low, high), propensity_floor=floor, seed=seed,
-        name=policy.name or str(policy),
+        judged, source, options.listed(estimators), level=level, interval=interval, propensity_floor=floor, seed=seed,
+        model=None if model is None else BeliefModel(load(model, Agent).belief),
+        reward_range=None if low is None or high is None else (low, high), name=policy.name or str(policy),
     )  # fmt: skip
     write_text_atomically(out / "evaluation.json", json.dumps(as_data(found), indent=1) + "\n")
-    say(str(found), f"report: {found.report(out / 'report.html')}")
+    options.say(str(found), f"report: {found.report(out / 'report.html')}")
 
 
 __all__ = ["evaluate"]

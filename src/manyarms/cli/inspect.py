@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from manyarms.cli import options
 from manyarms.cli.commands import COMMANDS
-from manyarms.cli.options import Action, Context, Group, Log, Propensity, Reward, columns_of, say
 from manyarms.logs import inspection
 from manyarms.logs.inspection import Inspection
-from manyarms.logs.inspection.page import numbers, overview, reach
+from manyarms.logs.inspection.page import numbers, overlap, overview
 
 STYLES = {"problem": "bold red", "warning": "yellow", "note": "dim"}
 FOUND_PROBLEMS = 1
@@ -22,14 +22,14 @@ FOUND_PROBLEMS = 1
 
 @COMMANDS.register("inspect")
 def inspect(
-    log: Log,
-    action: Action = None,
-    reward: Reward = None,
-    propensity: Propensity = None,
-    context: Context = None,
+    log: options.Log,
+    action: options.Action = None,
+    reward: options.Reward = None,
+    propensity: options.Propensity = None,
+    context: options.Context = None,
     event_id: Annotated[str | None, typer.Option(help="Column of the event id.", show_default="by name")] = None,
     timestamp: Annotated[str | None, typer.Option(help="Column of the time.", show_default="by name")] = None,
-    group: Group = None,
+    group: options.Group = None,
     actions: Annotated[
         int | None, typer.Option(min=1, help="How many actions there are.", show_default="as the log says or shows")
     ] = None,
@@ -55,12 +55,12 @@ def inspect(
 
     [bold]Next[/bold]: manyarms evaluate uniform LOG
     """
-    columns = columns_of(action, reward, propensity, context, group, event_id, timestamp)
+    columns = options.columns_of(action, reward, propensity, context, group, event_id, timestamp)
     found = inspection.inspect(log, columns, action_count=actions)
     target = out if out is not None else Path("out") / f"inspect-{log.name.split('.')[0]}.html"
     inspection.write_page(found, target)
     _show(found, Console())
-    say(f"report: {target}")
+    options.say(f"report: {target}")
     if strict and found.problems:
         raise typer.Exit(FOUND_PROBLEMS)
 
@@ -71,7 +71,7 @@ def _show(found: Inspection, console: Console) -> None:
     if found.propensities is not None:
         sections["propensities"] = numbers(found.propensities)
     if found.overlap is not None:
-        sections["overlap"] = reach(found)
+        sections["overlap"] = overlap(found)
     if found.missing:
         sections["missing entries"] = {m.column: f"{m.count:,} ({m.share:.2%})" for m in found.missing}
     for title, facts in sections.items():

@@ -8,21 +8,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 from rich.console import Console
 
+from manyarms.cli import options
 from manyarms.cli._learn_inputs import Inputs
 from manyarms.cli._learn_setup import POTEC, Choices, Pessimism, pessimism_lines
 from manyarms.cli.commands import COMMANDS
-from manyarms.cli.options import (
-    Action,
-    Context,
-    DropMissing,
-    Group,
-    Log,
-    Propensity,
-    Reward,
-    columns_of,
-    objective_lines,
-    say,
-)
 from manyarms.errors import InvalidInput
 from manyarms.logs import read_embeddings
 
@@ -67,7 +56,7 @@ bound. manyarms certify OUT ANOTHER-LOG, or OUT LOG --prior OUT/prior after --pe
 
 
 def learn(
-    log: Log,
+    log: options.Log,
     objective: Annotated[
         str | None, typer.Option(help="What to maximise; the list is above.", show_default="clpi")
     ] = None,
@@ -91,12 +80,12 @@ def learn(
         bool, typer.Option("--independent", help="Of --pessimism: rows of a group are independent all the same.")
     ] = False,
     out: Annotated[Path, typer.Option(help="Folder for the policy and its report.")] = Path("out/learn"),
-    action: Action = None,
-    reward: Reward = None,
-    propensity: Propensity = None,
-    context: Context = None,
-    group: Group = None,
-    drop_missing: DropMissing = False,
+    action: options.Action = None,
+    reward: options.Reward = None,
+    propensity: options.Propensity = None,
+    context: options.Context = None,
+    group: options.Group = None,
+    drop_missing: options.DropMissing = False,
     actions: Annotated[
         Path | None,
         typer.Option(
@@ -176,7 +165,7 @@ def learn(
         model, seed,
     )  # fmt: skip
     inputs = Inputs(
-        log, columns_of(action, reward, propensity, context, group), drop_missing,
+        log, options.columns_of(action, reward, propensity, context, group), drop_missing,
         None if actions is None else read_embeddings(actions, "--actions"), logging, prior, prior_log,
     )  # fmt: skip
     settings = TrainingSettings(
@@ -190,10 +179,10 @@ def learn(
     console = Console()
     console.print(_learn_run.table(outcome))
     if (told := _learn_run.certificate_text(outcome)) is not None:
-        say(f"\n{told}\n")
+        options.say(f"\n{told}\n")
     for text in _learn_run.warnings(outcome):
         console.print(f"beware: {text}", style="yellow", markup=False, highlight=False, soft_wrap=True)
-    say(f"policy: {outcome.folder}", f"report: {outcome.page}")
+    options.say(f"policy: {outcome.folder}", f"report: {outcome.page}")
 
 
 def _only_with_pessimism(prior: Path | None, prior_log: Path | None, independent: bool) -> None:
@@ -220,7 +209,7 @@ def _not_with_pessimism(
 
 def _help() -> str:
     """The help with a line for each objective and each bound there is."""
-    objectives = objective_lines() | {POTEC: POTEC_LINE}
+    objectives = options.objective_lines() | {POTEC: POTEC_LINE}
     width = max(map(len, objectives))
     bounds = pessimism_lines()
 

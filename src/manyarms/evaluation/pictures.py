@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from manyarms._base.html import PALETTE, nice_ticks, ticks_between
+from manyarms._base.html import PALETTE, axis_labels, nice_ticks, svg, svg_text, ticks_between
 from manyarms._base.typing import Array
 from manyarms.evaluation.results import Estimate
 
@@ -34,22 +34,22 @@ def log_chart(curves: Sequence[Curve], x_label: str, y_label: str, *, title: str
         share = (math.log10(max(y, 10.0**y_low)) - y_low) / (y_high - y_low) if log_y else y / (1.1 * largest)
         return height - bottom - (height - top - bottom) * share
 
-    parts = [_open(height, title)]
+    parts: list[str] = []
     ticks = [10.0**e for e in _some(y_low, y_high)] if log_y else nice_ticks(1.1 * largest)
     for tick in ticks:
         level = py(tick)
         parts.append(f'<line x1="{left}" x2="{WIDTH - right}" y1="{level:.1f}" y2="{level:.1f}" stroke="#ddd"/>')
-        parts.append(_text(left - 8, level + 4, f"{tick:.3g}", anchor="end"))
+        parts.append(svg_text(left - 8, level + 4, f"{tick:.3g}", anchor="end"))
     for exponent in _some(x_low, x_high):
-        parts.append(_text(px(10.0**exponent), height - bottom + 20, f"{10.0**exponent:g}"))
-    parts += _labels(x_label, y_label, left, right, top, bottom, height)
+        parts.append(svg_text(px(10.0**exponent), height - bottom + 20, f"{10.0**exponent:g}"))
+    parts += axis_labels(x_label, y_label, (left + WIDTH - right) / 2, (top + height - bottom) / 2, height)
     at = left
     for (name, x, y), colour in zip(drawn, PALETTE, strict=False):
         points = " ".join(f"{px(float(a)):.1f},{py(float(b)):.1f}" for a, b in zip(x, y, strict=True))
         parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2.2"/>')
         parts.append(f'<text x="{at:.0f}" y="18" fill="{colour}" font-weight="600">{escape(name)}</text>')
         at += 9.0 * len(name) + 24
-    return "".join(parts) + "</svg>"
+    return svg(WIDTH, height, title, parts)
 
 
 def whiskers(estimates: Sequence[Estimate], reference: float, *, title: str) -> str:
@@ -64,47 +64,27 @@ def whiskers(estimates: Sequence[Estimate], reference: float, *, title: str) -> 
     def px(x: float) -> float:
         return left + (WIDTH - left - right) * (min(max(x, low), high) - low) / (high - low)
 
-    parts = [_open(height, title)]
+    parts: list[str] = []
     for tick in ticks_between(low, high):
         x = px(tick)
         parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{height - bottom}" stroke="#eee"/>')
-        parts.append(_text(x, height - bottom + 20, f"{tick:.3g}"))
+        parts.append(svg_text(x, height - bottom + 20, f"{tick:.3g}"))
     x = px(reference)
     parts.append(
         f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{height - bottom}" stroke="#555" stroke-dasharray="4 4"/>'
     )
     for i, estimate in enumerate(estimates):
         y = top + row * (i + 0.5)
-        for_value = estimate.interval_is_for.startswith("the policy's")
-        colour = PALETTE[0] if for_value else PALETTE[1]
-        parts.append(_text(left - 10, y + 4, estimate.label, anchor="end"))
+        colour = PALETTE[0] if estimate.interval_is_for.startswith("the policy's") else PALETTE[1]
+        parts.append(svg_text(left - 10, y + 4, estimate.label, anchor="end"))
         parts.append(
             f'<line x1="{px(estimate.interval.low):.1f}" x2="{px(estimate.interval.high):.1f}" y1="{y:.1f}" y2="{y:.1f}" '
             f'stroke="{colour}" stroke-width="2.5"/><circle cx="{px(estimate.value):.1f}" cy="{y:.1f}" r="4.5" fill="{colour}"/>'
         )
-    parts.append(_text((left + WIDTH - right) / 2, height - 8, "value of the policy; dashed: mean reward of the log"))
-    return "".join(parts) + "</svg>"
-
-
-def _open(height: float, title: str) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:.0f} {height:.0f}" role="img" '
-        f'font-family="system-ui, DejaVu Sans, sans-serif" font-size="13"><title>{escape(title)}</title>'
+    parts.append(
+        svg_text((left + WIDTH - right) / 2, height - 8, "value of the policy; dashed: mean reward of the log")
     )
-
-
-def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="#444">{escape(text)}</text>'
-
-
-def _labels(
-    x_label: str, y_label: str, left: float, right: float, top: float, bottom: float, height: float
-) -> list[str]:
-    middle = (top + height - bottom) / 2
-    return [
-        _text((left + WIDTH - right) / 2, height - 10, x_label),
-        f'<text transform="translate(16 {middle:.0f}) rotate(-90)" text-anchor="middle" fill="#444">{escape(y_label)}</text>',
-    ]
+    return svg(WIDTH, height, title, parts)
 
 
 def _some(low: int, high: int) -> list[int]:

@@ -9,7 +9,7 @@ from typing import Any
 from manyarms.evaluation.results import Estimate, Evaluation
 
 HEAD = ("estimator", "value", "error", "interval", "eff. n")
-LEGEND = "error: standard error; eff. n: the number of rows of equal weight that would say as much"
+LEGEND = "error: standard error; eff. n: the effective sample size"
 
 
 def number(value: float) -> str:

@@ -2,7 +2,7 @@
 
 LoggedData       rounds in memory; LogSource: anything that gives rounds in chunks
 open_log         any file as a source of chunks; read_log: in memory. Formats: manyarms.logs.formats
-Columns          which column is what;  Actions: ids and rows;  Encoding, ContextEncoder: from columns to context vectors
+Columns          which column is what;  Actions: ids and rows;  Encoding, TableEncoder: from columns to context vectors
 Schema           encoder and ids, which travel with what was learned from a log
 read_*, to_*     Parquet, CSV, frames of pandas, polars and Arrow, the Open Bandit samples, Vowpal Wabbit's dsjson
 estimate_propensities, action_frequencies        where nobody wrote down how likely the actions were
@@ -15,8 +15,8 @@ from manyarms.logs.calibration import PropensityCalibration
 from manyarms.logs.columns import Columns
 from manyarms.logs.data import CHUNK, LoggedData, LoggingPolicy, LogSource, collect, concatenate
 from manyarms.logs.embeddings import Embeddings, read_embeddings
-from manyarms.logs.encoding import ContextEncoder, Encoding
-from manyarms.logs.formats.base import FORMATS, LogFormat
+from manyarms.logs.encoding import Encoding, TableEncoder
+from manyarms.logs.formats.base import FORMATS, LogFormat, MemoryFormat
 from manyarms.logs.formats.csv import read_csv, to_csv
 from manyarms.logs.formats.dsjson import read_dsjson
 from manyarms.logs.formats.open_bandit import OpenBandit, read_open_bandit, write_made_up_open_bandit
@@ -28,39 +28,9 @@ from manyarms.logs.schema import Schema
 from manyarms.logs.table_log import TableLog
 
 __all__ = [
-    "CHUNK",
-    "FORMATS",
-    "Actions",
-    "Columns",
-    "ContextEncoder",
-    "Embeddings",
-    "Encoding",
-    "EstimatedPropensities",
-    "FrequencyTable",
-    "LogFormat",
-    "LogSource",
-    "LoggedData",
-    "LoggingPolicy",
-    "OpenBandit",
-    "PropensityCalibration",
-    "Schema",
-    "TableLog",
-    "action_frequencies",
-    "collect",
-    "concatenate",
-    "estimate_propensities",
-    "from_frame",
-    "open_log",
-    "read_csv",
-    "read_dsjson",
-    "read_embeddings",
-    "read_log",
-    "read_open_bandit",
-    "read_parquet",
-    "to_arrow",
-    "to_csv",
-    "to_pandas",
-    "to_parquet",
-    "to_polars",
-    "write_made_up_open_bandit",
+    "CHUNK", "FORMATS", "Actions", "Columns", "Embeddings", "Encoding", "EstimatedPropensities", "FrequencyTable",
+    "LogFormat", "LogSource", "LoggedData", "LoggingPolicy", "MemoryFormat", "OpenBandit", "PropensityCalibration", "Schema",
+    "TableEncoder", "TableLog", "action_frequencies", "collect", "concatenate", "estimate_propensities", "from_frame",
+    "open_log", "read_csv", "read_dsjson", "read_embeddings", "read_log", "read_open_bandit", "read_parquet", "to_arrow",
+    "to_csv", "to_pandas", "to_parquet", "to_polars", "write_made_up_open_bandit",
 ]  # fmt: skip

@@ -20,7 +20,7 @@ from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs import checks
 from manyarms.logs.actions import Actions
-from manyarms.logs.encoding import ContextEncoder
+from manyarms.logs.encoding import TableEncoder
 
 CHUNK = 65_536  # rounds a chunk: large enough for numpy, small enough for any memory
 
@@ -84,7 +84,7 @@ class LoggedData:
     timestamps: AnyArray | None = None
     groups: AnyArray | None = None
     catalogue: Actions | None = None
-    encoder: ContextEncoder | None = None
+    encoder: TableEncoder | None = None
     notes: tuple[str, ...] = ()
     first_row: InitVar[int | Ints] = 0  # for messages: the number of the first row in its file, or of each row
     column_names: InitVar[Mapping[str, str] | None] = None  # for messages: what the file calls the fields
@@ -323,12 +323,12 @@ def concatenate(logs: Iterable[LoggedData]) -> LoggedData:
             changes[name] = np.concatenate(values)
     estimates = any(part.propensities_are_estimates for part in parts)
     notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
-    whole = object.__new__(LoggedData)
+    joined = object.__new__(LoggedData)
     for field in fields(first):
-        whole._set(field.name, getattr(first, field.name))
+        joined._set(field.name, getattr(first, field.name))
     for name, value in (changes | {"propensities_are_estimates": estimates, "notes": notes}).items():
-        whole._set(name, value)
-    return whole
+        joined._set(name, value)
+    return joined
 
 
 def collect(source: LogSource, rows: int = CHUNK) -> LoggedData:

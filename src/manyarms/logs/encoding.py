@@ -1,4 +1,4 @@
-"""ContextEncoder: from columns of numbers and texts to context vectors, the same way every time.
+"""TableEncoder: from columns of numbers and texts to context vectors, the same way every time.
 
 The context of a row is the concatenation, in this order, of
 
@@ -33,8 +33,8 @@ from manyarms.errors import InvalidInput, StorageError
 from manyarms.logs.checks import Where
 from manyarms.logs.tables import Column, Table, table_of
 
-KIND = "context-encoder"
-MOST_DISTINCT = 1_000_000  # texts kept in mind while fitting; a column with more is no category
+KIND = "table-encoder"
+MOST_DISTINCT = 1_000_000  # texts remembered while fitting; a column with more is no category
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ class TextPart:
 
 
 @dataclass(frozen=True, eq=False)
-class ContextEncoder:
+class TableEncoder:
     """A fitted encoding; `Encoding(...).fit(...)` makes one, `apply` uses it, `save` and `manyarms.load` keep it."""
 
     parts: tuple[NumberPart | TextPart, ...]
@@ -154,7 +154,7 @@ class ContextEncoder:
         return {"intercept": self.intercept, "parts": spec}, arrays
 
     @classmethod
-    def from_state(cls, spec: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> ContextEncoder:
+    def from_state(cls, spec: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> TableEncoder:
         """The encoder that `state` came from."""
         try:
             parts: list[NumberPart | TextPart] = []
@@ -175,7 +175,7 @@ class ContextEncoder:
         return {**spec, "arrays": {name: array.tolist() for name, array in arrays.items()}}
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> ContextEncoder:
+    def from_json(cls, told: Mapping[str, Any]) -> TableEncoder:
         """The encoder that `as_json` came from."""
         return cls.from_state(told, told.get("arrays", {}))
 
@@ -186,13 +186,13 @@ class ContextEncoder:
 
 
 @storage.LOADERS.register(KIND)
-def _restore(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> ContextEncoder:
-    return ContextEncoder.from_state(spec, arrays)
+def _restore(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> TableEncoder:
+    return TableEncoder.from_state(spec, arrays)
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """How columns shall be encoded; `fit` looks at rows and gives an ContextEncoder.
+    """How columns shall be encoded; `fit` looks at rows and gives an TableEncoder.
 
     standardise      numbers to mean 0 and deviation 1 over the fitted rows (a constant column keeps scale 1)
     intercept        a leading 1
@@ -212,7 +212,7 @@ class Encoding:
         validate.count("least_count", self.least_count)
         object.__setattr__(self, "categorical", tuple(self.categorical))
 
-    def fit(self, rows: Table | Iterable[Table] | Any, columns: Sequence[str]) -> ContextEncoder:
+    def fit(self, rows: Table | Iterable[Table] | Any, columns: Sequence[str]) -> TableEncoder:
         """One pass over a frame, a mapping from columns to values, or Tables.
 
         The order of chunks changes nothing but the last digits of mean and scale.
@@ -241,7 +241,7 @@ class Encoding:
         parts = tuple(fits[name].part(self) for name in columns)
         if not parts and not self.intercept:
             raise InvalidInput("columns", "none, and no intercept", "a context with at least one entry")
-        return ContextEncoder(parts, self.intercept)
+        return TableEncoder(parts, self.intercept)
 
 
 class _NumberFit:
@@ -312,4 +312,4 @@ def as_codes(name: str, column: Column) -> tuple[list[str], AnyArray]:
     return texts, np.where(column.absent, -1, codes)
 
 
-__all__ = ["ContextEncoder", "Encoding", "as_codes"]
+__all__ = ["Encoding", "TableEncoder", "as_codes"]

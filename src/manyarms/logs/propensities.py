@@ -60,13 +60,13 @@ def estimate_propensities(
     """Estimate π₀(a_i | x_i) for every row.
 
     by          frequencies: the groups to count in (an array, or "groups" for the log's own)
-    smoothing   frequencies (0) and nearest (1): so many rows more, spread over all actions or by their shares
+    smoothing   frequencies (0) and nearest (1): this many more rows, spread over all actions or by their shares
     ridge       multinomial: the penalty of the weights
     neighbours  nearest: how many rows to look at, in `reference` if given (a log with supports, say), else in the log
                 itself, the row itself left out
-    folds       for the diagnostics, the model is fitted so many times, each time without the rows it is then asked
+    folds       for the diagnostics, the model is fitted this many times, each time without the rows it is then asked
                 about (`nearest` always leaves the row itself out and needs none); rows of one group stay together
-    replace     propensities that the log has already are kept unless this is True
+    replace     propensities that the log has already stay unless this is True
     """
     if method not in get_args(Method):
         raise InvalidInput("method", validate.describe(method), "one of " + ", ".join(get_args(Method)))
@@ -158,12 +158,12 @@ def _cross_checked(
     bins = Reliability()
     for number in range(folds):
         held = np.flatnonzero(fold == number)
-        kept = np.flatnonzero(fold != number)
-        if not len(held) or not len(kept):
+        train = np.flatnonzero(fold != number)
+        if not len(held) or not len(train):
             continue
-        model = fit(kept)
+        model = fit(train)
         own[held] = model.own(log.contexts[held], log.actions[held], None if labels is None else labels[held])
-        constant[held] = (np.bincount(log.actions[kept], minlength=log.action_count) / len(kept))[log.actions[held]]
+        constant[held] = (np.bincount(log.actions[train], minlength=log.action_count) / len(train))[log.actions[held]]
         shown = _sampled(held, log.action_count, folds, rng)
         bins.see(log.actions[shown], _claims(model, log, shown, labels), log.action_count)
     return calibration(own, constant, len(np.unique(log.actions)), bins)

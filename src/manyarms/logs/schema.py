@@ -8,7 +8,7 @@ from pathlib import Path
 from manyarms._base import storage
 from manyarms.logs.actions import Actions
 from manyarms.logs.data import LogSource
-from manyarms.logs.encoding import ContextEncoder
+from manyarms.logs.encoding import TableEncoder
 
 ENCODER, ACTIONS = "encoder", "actions"
 
@@ -25,7 +25,7 @@ class Schema:
         open_log("later.csv", encoder=schema.encoder, catalogue=schema.catalogue)
     """
 
-    encoder: ContextEncoder | None = None
+    encoder: TableEncoder | None = None
     catalogue: Actions | None = None
 
     @classmethod
@@ -45,7 +45,7 @@ class Schema:
         """What is beside a saved policy or agent; empty where nothing is."""
         encoder, actions = Path(folder) / ENCODER, Path(folder) / ACTIONS
         return cls(
-            storage.load(encoder, ContextEncoder) if encoder.is_dir() else None,
+            storage.load(encoder, TableEncoder) if encoder.is_dir() else None,
             storage.load(actions, Actions) if actions.is_dir() else None,
         )
 

@@ -16,13 +16,13 @@ from manyarms.logs.actions import Actions
 from manyarms.logs.checks import Where
 from manyarms.logs.columns import GUESS, Columns, Resolved
 from manyarms.logs.data import CHUNK, LoggedData, concatenate
-from manyarms.logs.encoding import ContextEncoder, Encoding, TextPart, as_codes
+from manyarms.logs.encoding import Encoding, TableEncoder, TextPart, as_codes
 from manyarms.logs.spool import SpooledTables
 from manyarms.logs.tables import Column, Kind, Table, TableSource, as_times
 
 MOST_IDS = 50_000_000
 CatalogueOption = Actions | Literal["build"] | None
-EncoderOption = ContextEncoder | Encoding | None
+EncoderOption = TableEncoder | Encoding | None
 SpoolOption = bool | Literal["fit"]
 
 
@@ -33,7 +33,7 @@ class TableLog:
     action_count  K; otherwise what the file states, or the largest action seen + 1
     catalogue     the ids of the actions. Texts get one by themselves, in order of first appearance; "build" makes one
                   of whole numbers that are ids rather than rows
-    encoder       a fitted ContextEncoder; or an Encoding, to be fitted on this log; otherwise numbers stay as they are, and
+    encoder       a fitted TableEncoder; or an Encoding, to be fitted on this log; otherwise numbers stay as they are, and
                   texts are encoded one entry a category
     drop_missing  leave out rows whose action, reward or propensity is missing; they are refused otherwise
     spool         keep what was decoded of a file, so that it is read once (see `manyarms.logs.spool`): True for all passes,
@@ -55,7 +55,7 @@ class TableLog:
         self.drop_missing = drop_missing
         stated = source.stated
         wanted = Columns() if columns is None else columns
-        if isinstance(encoder, ContextEncoder) and wanted.context == GUESS:
+        if isinstance(encoder, TableEncoder) and wanted.context == GUESS:
             wanted = Columns(**{**vars(wanted), "context": tuple(encoder.columns)})
         if stated.columns is not None:
             wanted = wanted.or_else(stated.columns)
@@ -85,7 +85,7 @@ class TableLog:
             known = None if largest is None else largest + 1
         # an encoder that the file states has made its vectors already: it is for new rows, not for these
         ours = encoder is None and stated.encoder is not None and self.columns.context == ("context",)
-        self._encoded = ContextEncoder.from_json(stated.encoder) if ours and stated.encoder is not None else None
+        self._encoded = TableEncoder.from_json(stated.encoder) if ours and stated.encoder is not None else None
         plan = self._plan(encoder)
         self._fit(plan, catalogue, known, spool)
         if isinstance(self.catalogue, Actions):
@@ -150,7 +150,7 @@ class TableLog:
         texts |= {n for n in (c.action, c.event_id, c.group, *c.support) if n is not None and kinds[n].name == "mixed"}
         if isinstance(encoder, Encoding):
             texts |= set(encoder.categorical)
-        elif isinstance(encoder, ContextEncoder):
+        elif isinstance(encoder, TableEncoder):
             texts |= {part.column for part in encoder.parts if isinstance(part, TextPart)}
         return texts
 
@@ -187,7 +187,7 @@ class TableLog:
                 yield part
 
         if isinstance(plan, Encoding):
-            self.encoder: ContextEncoder | None = plan.fit(tables(), context)
+            self.encoder: TableEncoder | None = plan.fit(tables(), context)
             if not context:
                 for _ in tables():
                     pass

@@ -258,9 +258,9 @@ def _from_objects(name: str, array: AnyArray, missing: Bools | None) -> Column:
     if wanted == "texts":
         return text_column(None if m else str(v) for v, m in zip(array, gone, strict=True))
     if wanted == "numbers":
-        whole = all(isinstance(value, numbers.Integral) for value in array[present])
+        integral = all(isinstance(value, numbers.Integral) for value in array[present])
         filled = [0 if m else v for v, m in zip(array, gone, strict=True)]
-        return number_column(np.array(filled, dtype=np.int64 if whole else np.float64), gone if gone.any() else None)
+        return number_column(np.array(filled, dtype=np.int64 if integral else np.float64), gone if gone.any() else None)
     if wanted == "times":
         stamps = [np.datetime64("NaT") if m else utc(v) for v, m in zip(array, gone, strict=True)]
         return _times(np.array(stamps, dtype="datetime64[us]"), gone)

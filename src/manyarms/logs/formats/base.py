@@ -7,8 +7,8 @@
         def kinds(self) -> dict[str, Kind]: ...
         def tables(self, columns: Sequence[str], rows: int) -> Iterator[Table]: ...
 
-`open_log`, `inspect` and the command line then read such files. Another distribution names its module in the entry-point group
-"manyarms.log_formats".
+or a `MemoryFormat` with `read` alone, where files are small. `open_log`, `inspect` and the command line then read such files.
+Another distribution names its module in the entry-point group "manyarms.log_formats".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import ClassVar
 
 from manyarms._base.registry import Registry
 from manyarms.errors import DataError, InvalidInput
-from manyarms.logs.tables import Kind, Stated, Table, TableSource
+from manyarms.logs.tables import Kind, MemoryTables, Stated, Table, TableSource
 
 
 class LogFormat(ABC):
@@ -74,6 +74,34 @@ class LogFormat(ABC):
         return None
 
 
+class MemoryFormat(LogFormat):
+    """A format whose files are decoded as they are opened, and then lie in memory; a subclass says how, in `read`."""
+
+    rereads = False
+
+    def __init__(self, path: Path | str) -> None:
+        super().__init__(path)
+        self._tables = self.read()
+
+    @abstractmethod
+    def read(self) -> MemoryTables:
+        """The file as one table, for instance `frame_tables({"column": values, ...})`."""
+
+    @property
+    def stated(self) -> Stated:
+        return self._tables.stated
+
+    @property
+    def row_count(self) -> int | None:
+        return self._tables.row_count
+
+    def kinds(self) -> dict[str, Kind]:
+        return self._tables.kinds()
+
+    def tables(self, columns: Sequence[str], rows: int) -> Iterator[Table]:
+        return self._tables.tables(columns, rows)
+
+
 FORMATS: Registry[type[LogFormat]] = Registry(
     "log format", package="manyarms.logs.formats", group="manyarms.log_formats"
 )
@@ -95,4 +123,4 @@ def tables_in(path: Path | str) -> LogFormat:
     raise InvalidInput("LOG", str(path), "a file that ends in " + ", ".join(suffixes()))
 
 
-__all__ = ["FORMATS", "LogFormat", "suffixes", "tables_in"]
+__all__ = ["FORMATS", "LogFormat", "MemoryFormat", "suffixes", "tables_in"]

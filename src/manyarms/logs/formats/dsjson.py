@@ -18,7 +18,7 @@ Actions have no numbers of their own in this format, only features. An action is
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -33,9 +33,9 @@ from manyarms.logs.columns import Columns
 from manyarms.logs.data import LoggedData
 from manyarms.logs.encoding import Encoding
 from manyarms.logs.files import open_text
-from manyarms.logs.formats.base import FORMATS, LogFormat
+from manyarms.logs.formats.base import FORMATS, MemoryFormat
 from manyarms.logs.table_log import EncoderOption, TableLog
-from manyarms.logs.tables import Column, Kind, MemoryTables, Stated, Table, number_column, text_column
+from manyarms.logs.tables import Column, MemoryTables, Stated, Table, number_column, text_column
 
 Identity = Literal["auto", "tag", "features", "position"]
 Ragged = Literal["refuse", "drop", "pad"]
@@ -75,14 +75,13 @@ class _Rounds:
 
 
 @FORMATS.register("dsjson")
-class DsjsonTables(LogFormat):
+class DsjsonTables(MemoryFormat):
     """A file of such lines as tables; read into memory when this is made.
 
     The columns of a round are named after the format's own keys, which begin with _ as no feature does.
     """
 
     suffixes = (".dsjson", ".json", ".jsonl", ".dsjson.gz", ".json.gz", ".jsonl.gz")
-    rereads = False
 
     def __init__(
         self,
@@ -92,15 +91,18 @@ class DsjsonTables(LogFormat):
         identity: Identity = "auto",
         ragged: Ragged = "drop",
     ) -> None:
-        super().__init__(path)
         for name, value, options in (("identity", identity, Identity), ("ragged", ragged, Ragged)):
             if value not in get_args(options):
                 raise InvalidInput(name, validate.describe(value), "one of " + ", ".join(get_args(options)))
-        rounds = _Rounds()
-        if catalogue is not None:
-            rounds.ids = {name: row for row, name in enumerate(catalogue)}
+        self._catalogue, self._identity, self._ragged = catalogue, identity, ragged
+        super().__init__(path)
+
+    def read(self) -> MemoryTables:
+        rounds, fixed = _Rounds(), self._catalogue is not None
+        if self._catalogue is not None:
+            rounds.ids = {name: row for row, name in enumerate(self._catalogue)}
         for number, line in _lines(self.path):
-            _read_line(_Line(self.path, number), line, rounds, identity, fixed=catalogue is not None)
+            _read_line(_Line(self.path, number), line, rounds, self._identity, fixed=fixed)
         if not rounds.rewards:
             skipped = f" ({rounds.skipped} are marked _skipLearn)" if rounds.skipped else ""
             raise DataError(f"{self.path}: no round in it{skipped}")
@@ -110,7 +112,7 @@ class DsjsonTables(LogFormat):
             )
         notes = _notes(rounds)
         features = _feature_columns(self.path, rounds)
-        support = _support_columns(self.path, rounds, len(rounds.ids), ragged, notes)
+        support = _support_columns(self.path, rounds, len(rounds.ids), self._ragged, notes)
         stamps = text_column(rounds.stamps)
         columns = features | support | {
             ACTION: Column(np.array(rounds.actions), None, np.array(list(rounds.ids), dtype=np.str_)),
@@ -128,21 +130,7 @@ class DsjsonTables(LogFormat):
             len(rounds.ids), catalogue_ids=tuple(rounds.ids), notes=tuple(notes), columns=known,
             encoding=Encoding(standardise=False, intercept=not features),
         )  # fmt: skip
-        self._tables = MemoryTables(Table(columns, len(rounds.rewards), np.array(rounds.lines)), self.name, stated)
-
-    @property
-    def stated(self) -> Stated:
-        return self._tables.stated
-
-    @property
-    def row_count(self) -> int | None:
-        return self._tables.row_count
-
-    def kinds(self) -> dict[str, Kind]:
-        return self._tables.kinds()
-
-    def tables(self, columns: Sequence[str], rows: int) -> Iterator[Table]:
-        return self._tables.tables(columns, rows)
+        return MemoryTables(Table(columns, len(rounds.rewards), np.array(rounds.lines)), self.name, stated)
 
 
 def read_dsjson(

@@ -23,7 +23,7 @@ from manyarms.errors import DataError, InvalidInput
 from manyarms.logs.actions import Actions
 from manyarms.logs.columns import Columns
 from manyarms.logs.data import LoggedData
-from manyarms.logs.encoding import ContextEncoder, Encoding
+from manyarms.logs.encoding import Encoding, TableEncoder
 from manyarms.logs.formats.csv import CsvTables
 from manyarms.logs.table_log import TableLog
 from manyarms.logs.tables import Table
@@ -54,7 +54,7 @@ class OpenBandit:
     items: Ints
     item_count: int
     item_features: Array
-    item_encoder: ContextEncoder
+    item_encoder: TableEncoder
     provenance: str
 
 
@@ -130,7 +130,7 @@ def find_open_bandit(policy: str, campaign: str, folder: Path | str | None = Non
     return found[0], found[1]
 
 
-def _read_items(path: Path) -> tuple[Array, ContextEncoder, list[int]]:
+def _read_items(path: Path) -> tuple[Array, TableEncoder, list[int]]:
     source = CsvTables(path)
     names = list(source.kinds())
     features = [name for name in names if name.startswith("item_feature_")]

@@ -114,8 +114,8 @@ def _tables_of_log(log: LoggedData, name: str) -> MemoryTables:
     if log.timestamps is not None:
         found["timestamp"] = Column(log.timestamps)
     if log.groups is not None:
-        whole = log.groups.dtype.kind in "iub"
-        found["group"] = number_column(log.groups) if whole else text_column(log.groups.tolist())
+        numbered = log.groups.dtype.kind in "iub"
+        found["group"] = number_column(log.groups) if numbered else text_column(log.groups.tolist())
     stated = Stated(log.action_count, log.propensities_are_estimates, None if ids is None else tuple(ids))
     return MemoryTables(Table(found, len(log)), name, stated)
 
@@ -136,7 +136,7 @@ def _inspection(
     shares = played[played > 0] / max(played.sum(), 1)
     order = np.argsort(-played, kind="stable")[:MOST_SHOWN]
     found = findings(
-        m, action_count=count, known=known is not None, seen=seen, estimates=estimates, reach=reach, missing=missing
+        m, action_count=count, known=known is not None, seen=seen, estimates=estimates, overlap=reach, missing=missing
     )
     dim = sum(max(c.widths) if c.widths else 1 for c in m.context.values())
     return Inspection(
@@ -197,15 +197,6 @@ def _parts(columns: Resolved) -> dict[str, str]:
 
 
 __all__ = [
-    "ActionRow",
-    "Distribution",
-    "DuplicateCount",
-    "Finding",
-    "Histogram",
-    "Inspection",
-    "LogOverlap",
-    "MissingColumn",
-    "inspect",
-    "page",
-    "write_page",
+    "ActionRow", "Distribution", "DuplicateCount", "Finding", "Histogram", "Inspection", "LogOverlap", "MissingColumn",
+    "inspect", "page", "write_page",
 ]  # fmt: skip

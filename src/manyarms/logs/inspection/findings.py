@@ -21,7 +21,7 @@ def findings(
     known: bool,
     seen: int,
     estimates: bool,
-    reach: LogOverlap | None,
+    overlap: LogOverlap | None,
     missing: tuple[MissingColumn, ...],
 ) -> tuple[Finding, ...]:
     """Everything worth saying, problems first."""
@@ -29,7 +29,7 @@ def findings(
         *_about_actions(statistics, action_count, known, seen),
         *_about_rewards(statistics),
         *_about_propensities(statistics, estimates),
-        *_about_reach(statistics, reach, action_count, seen),
+        *_about_overlap(statistics, overlap, action_count, seen),
         *_about_support(statistics),
         *_about_duplicates(statistics),
         *_about_missing(statistics, missing),
@@ -146,30 +146,30 @@ def _about_propensities(m: LogStatistics, estimates: bool) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _about_reach(m: LogStatistics, reach: LogOverlap | None, action_count: int, seen: int) -> Iterator[Finding]:
-    if reach is None:
+def _about_overlap(m: LogStatistics, overlap: LogOverlap | None, action_count: int, seen: int) -> Iterator[Finding]:
+    if overlap is None:
         return
     rows = int(m.inverse.count)
-    share = reach.effective_sample_size / rows
+    share = overlap.effective_sample_size / rows
     if share < LOW_SHARE:
         yield Finding(
             "warning",
-            f"for a uniform policy the {rows:,} rows are worth {reach.effective_sample_size:,.0f} ({share:.1%})",
+            f"for a uniform policy the {rows:,} rows are worth {overlap.effective_sample_size:,.0f} ({share:.1%})",
             "weights are uneven: use clipped or smoothed weights (ES, IX, LS) or DR, and look at the weights' tail",
         )
-    if reach.heavy_share > 0:
+    if overlap.heavy_share > 0:
         yield Finding(
-            "warning" if reach.heavy_share > 0.001 else "note",
-            f"{reach.heavy_share:.2%} of the rows have a propensity below {1 / (HEAVY * action_count):.2g}, "
-            f"a hundredth of 1/K; the largest weight of a uniform policy is {reach.largest_weight:,.0f}",
+            "warning" if overlap.heavy_share > 0.001 else "note",
+            f"{overlap.heavy_share:.2%} of the rows have a propensity below {1 / (HEAVY * action_count):.2g}, "
+            f"a hundredth of 1/K; the largest weight of a uniform policy is {overlap.largest_weight:,.0f}",
             "single rows can move an importance-weighted estimate; clip, and report the interval",
         )
-    distance = reach.mean_weight - 1.0
-    surprise = 4 * reach.mean_weight_error + 0.01
+    distance = overlap.mean_weight - 1.0
+    surprise = 4 * overlap.mean_weight_error + 0.01
     if distance > surprise:
         yield Finding(
             "warning",
-            f"the weights of a uniform policy average {reach.mean_weight:.3f} ± {reach.mean_weight_error:.3f}, above 1",
+            f"the weights of a uniform policy average {overlap.mean_weight:.3f} ± {overlap.mean_weight_error:.3f}, above 1",
             "the propensities are smaller than what was played: they may be of another policy, of several positions "
             "together, or of fewer actions than there are",
         )
@@ -182,15 +182,15 @@ def _about_reach(m: LogStatistics, reach: LogOverlap | None, action_count: int, 
         )
         yield Finding(
             "warning",
-            f"the weights of a uniform policy average {reach.mean_weight:.3f} ± {reach.mean_weight_error:.3f}, below 1",
+            f"the weights of a uniform policy average {overlap.mean_weight:.3f} ± {overlap.mean_weight_error:.3f}, below 1",
             f"{why}; importance weighting undervalues policies that play what cannot be seen here",
         )
     if (
-        reach.best is not None
-        and reach.best.effective_sample_size is not None
-        and reach.best.effective_sample_size < 100
+        overlap.best is not None
+        and overlap.best.effective_sample_size is not None
+        and overlap.best.effective_sample_size < 100
     ):
-        best = reach.best
+        best = overlap.best
         yield Finding(
             "note",
             f"always playing {best.name!r}, the best by weighted reward, rests on {best.rows:,} rows worth "

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from manyarms._base import html as report
 from manyarms.logs.inspection.summary import Distribution, Histogram, Inspection
 
@@ -32,7 +30,7 @@ def page(found: Inspection) -> str:
         blocks += [report.heading("Propensities"), report.facts(numbers(found.propensities))]
         blocks.append(_bars(found.propensities.histogram, "propensity"))
     if found.overlap is not None:
-        blocks += [report.heading("LogOverlap"), report.facts(reach(found))]
+        blocks += [report.heading("LogOverlap"), report.facts(overlap(found))]
     blocks += [report.heading("Actions"), _actions(found)]
     if found.missing:
         rows = [(m.column, f"{m.count:,}", f"{m.share:.2%}", str(m.first_row)) for m in found.missing]
@@ -62,7 +60,7 @@ def overview(found: Inspection) -> dict[str, str]:
         facts["times"] = (
             f"{found.first_time} to {found.last_time}; {found.out_of_order:,} rows earlier than the one before"
         )
-    for name, repeats in (("repeated event ids", found.duplicate_events), ("repeated rows", found.duplicate_rows)):
+    for name, repeats in (("duplicate event ids", found.duplicate_events), ("duplicate rows", found.duplicate_rows)):
         if repeats is not None:
             facts[name] = f"{'' if repeats.exact else 'about '}{repeats.count:,}"
     return facts
@@ -73,15 +71,15 @@ def numbers(found: Distribution) -> dict[str, str]:
     if not found.count:
         return {"count": "0"}
     facts = {"count": f"{found.count:,}", "missing": f"{found.missing:,}"}
-    facts |= {"mean ± deviation": f"{found.mean:.6g} ± {found.deviation:.4g}"}
-    facts["least, largest"] = f"{found.least:.6g}, {found.largest:.6g}"
+    facts |= {"mean ± standard deviation": f"{found.mean:.6g} ± {found.standard_deviation:.4g}"}
+    facts["minimum, maximum"] = f"{found.minimum:.6g}, {found.maximum:.6g}"
     if found.values is None or len(found.values) > 2:
         which = " (from a sample of 100,000 rows)" if found.sampled else ""
         facts[f"quantiles{which}"] = ", ".join(f"{q:.0%}: {v:.4g}" for q, v in found.quantiles.items())
     return facts
 
 
-def reach(found: Inspection) -> dict[str, str]:
+def overlap(found: Inspection) -> dict[str, str]:
     """LogOverlap, by name."""
     o = found.overlap
     if o is None:
@@ -118,25 +116,22 @@ def _actions(found: Inspection) -> str:
 
 
 def _bars(histogram: Histogram, name: str) -> str:
-    """Horizontal bars, one a class, drawn by hand: nothing but rectangles and text."""
+    """A histogram as horizontal bars."""
     if not histogram.counts:
         return ""
     height, left, width = 22, 170, 760
     largest = max(histogram.counts) or 1
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height * len(histogram.counts) + 6}" role="img" '
-        f'font-family="system-ui, DejaVu Sans, sans-serif" font-size="13"><title>{escape(name)}: rows by value</title>'
-    ]
+    parts = []
     for place, (label, count) in enumerate(zip(histogram.labels, histogram.counts, strict=True)):
-        y = place * height + 3
-        length = (width - left - 100) * count / largest
-        parts.append(f'<text x="{left - 8}" y="{y + 14}" text-anchor="end" fill="#555">{escape(label)}</text>')
+        y, length = place * height + 3, (width - left - 100) * count / largest
+        parts.append(report.svg_text(left - 8, y + 14, label, "end"))
         parts.append(
             f'<rect x="{left}" y="{y}" width="{length:.1f}" height="{height - 5}" fill="{report.PALETTE[0]}"/>'
         )
-        parts.append(f'<text x="{left + length + 6:.1f}" y="{y + 14}">{count:,}</text>')
+        parts.append(report.svg_text(left + length + 6, y + 14, f"{count:,}", "start"))
+    drawing = report.svg(width, height * len(histogram.counts) + 6, f"{name}: rows by value", parts)
     which = "all rows" if histogram.exact else "a sample of the rows"
-    return report.figure("".join(parts) + "</svg>", f"Rows by {name}, {which}.")
+    return report.figure(drawing, f"Rows by {name}, {which}.")
 
 
-__all__ = ["numbers", "overview", "page", "reach"]
+__all__ = ["numbers", "overlap", "overview", "page"]

@@ -68,18 +68,18 @@ class Duplicates:
     def see(self, hashes: UInts, numbers: Ints) -> None:
         """numbers: the row of each entry."""
         rows = np.flatnonzero((hashes & np.uint64(self.thinning - 1)) == 0)
-        kept, first, times = np.unique(hashes[rows], return_index=True, return_counts=True)
-        new = np.ones(len(kept), dtype=np.bool_)
+        found, first, times = np.unique(hashes[rows], return_index=True, return_counts=True)
+        new = np.ones(len(found), dtype=np.bool_)
         if len(self._known):
-            at = np.minimum(np.searchsorted(self._known, kept), len(self._known) - 1)
-            new = self._known[at] != kept
+            at = np.minimum(np.searchsorted(self._known, found), len(self._known) - 1)
+            new = self._known[at] != found
             self._times[at[~new]] += times[~new]
         if self.first_row is None and int(new.sum()) < len(rows):
             fresh = np.zeros(len(rows), dtype=np.bool_)
             fresh[first[new]] = True
             self.first_row = int(numbers[rows[np.argmin(fresh)]])
         if new.any():
-            known = np.concatenate([self._known, kept[new]])
+            known = np.concatenate([self._known, found[new]])
             order = np.argsort(known, kind="stable")  # two sorted runs: quick
             self._known, self._times = known[order], np.concatenate([self._times, times[new]])[order]
         while len(self._known) > self.budget:

@@ -41,9 +41,9 @@ class Distribution:
     count: int
     missing: int
     mean: float
-    deviation: float
-    least: float
-    largest: float
+    standard_deviation: float
+    minimum: float
+    maximum: float
     quantiles: dict[float, float]
     sampled: bool
     values: dict[float, int] | None  # each value with its count, where there are few
@@ -143,8 +143,9 @@ def distribution(column: NumberColumn, *, log_counts: Ints | None = None) -> Dis
         labels = tuple(f"{a:.3g} to {b:.3g}" for a, b in pairwise(edges))
         histogram = Histogram(labels, tuple(counts.tolist()), column.sample.complete)
     return Distribution(
-        count=int(m.count), missing=column.missing.count, mean=float(m.mean), deviation=float(m.deviation),
-        least=float(m.least) if m.count else float("nan"), largest=float(m.largest) if m.count else float("nan"),
+        count=int(m.count), missing=column.missing.count, mean=float(m.mean),
+        standard_deviation=float(m.deviation), minimum=float(m.least) if m.count else float("nan"),
+        maximum=float(m.largest) if m.count else float("nan"),
         quantiles=quantiles, sampled=not column.sample.complete, values=column.counts, histogram=histogram,
     )  # fmt: skip
 
@@ -228,19 +229,6 @@ def missing_columns(statistics: LogStatistics) -> tuple[MissingColumn, ...]:
 
 
 __all__ = [
-    "HEAVY",
-    "MOST_SHOWN",
-    "ActionRow",
-    "Distribution",
-    "DuplicateCount",
-    "Finding",
-    "Histogram",
-    "Inspection",
-    "Level",
-    "LogOverlap",
-    "MissingColumn",
-    "action_row",
-    "distribution",
-    "missing_columns",
-    "overlap",
+    "HEAVY", "MOST_SHOWN", "ActionRow", "Distribution", "DuplicateCount", "Finding", "Histogram", "Inspection", "Level",
+    "LogOverlap", "MissingColumn", "action_row", "distribution", "missing_columns", "overlap",
 ]  # fmt: skip
