@@ -7,8 +7,9 @@
 
     CORRECTIONS["cips"]
 
-The modules of `package` are imported at the first look-up, so that a new file there is found by itself. Another
-distribution declares an entry point in `group`: loading it imports the module whose decorators register its parts.
+The modules of `package`, and of the packages in it, are imported at the first look-up, so that a new file there is found by
+itself. Another distribution declares an entry point in `group`: loading it imports the module whose decorators register its
+parts.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Registry(Mapping[str, Part], Generic[Part]):
         self._complete = True  # before the imports below, which may look parts up themselves
         if self.package is not None:
             package = importlib.import_module(self.package)
-            for module in pkgutil.iter_modules(package.__path__, f"{self.package}."):
+            for module in pkgutil.walk_packages(package.__path__, f"{self.package}."):
                 importlib.import_module(module.name)
         for entry in metadata.entry_points(group=self.group):
             entry.load()

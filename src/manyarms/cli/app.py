@@ -22,6 +22,7 @@ from manyarms import __version__
 from manyarms.cli import certify as commands_certify
 from manyarms.cli import learn as commands_learning
 from manyarms.cli import offline as commands_offline
+from manyarms.cli.experiments import find_experiments
 from manyarms.errors import InvalidInput, ManyArmsError
 
 # what each optional part of the package needs
@@ -121,13 +122,12 @@ def reproduce(
     The MovieLens experiment reads the folder that MANYARMS_DATA names, and says so where it had to make ratings up.
     """
     console = Console()
-    from manyarms_thesis import catalogue as experiments
-
     if show_list:
         console.print(_listing())
         return
     if name is None:
         raise InvalidInput("NAME", "nothing", "the name of an experiment; manyarms reproduce --list shows them")
+    experiments = find_experiments()
     experiment = experiments.find(name)
     folder = out if out is not None else Path("out") / f"{name}-{scale}"
     outcome = experiments.run(
@@ -165,12 +165,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _listing() -> Table:
-    from manyarms_thesis import catalogue as experiments
-
     table = Table(title="manyarms reproduce NAME --scale smoke|quick|paper --out DIR", title_justify="left")
     for column in ("name", "what it shows", "thesis, lines"):
         table.add_column(column, no_wrap=column == "name", overflow="fold")
-    for experiment in experiments.catalogue().values():
+    for experiment in find_experiments().catalogue().values():
         table.add_row(experiment.name, experiment.title, experiment.thesis_lines)
     return table
 

@@ -7,12 +7,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from manyarms._base import html as report
+from manyarms._base.text import duration
 from manyarms.certificates import page as certificate_page
 from manyarms.certificates import words
 from manyarms.cli.learning.running import Outcome
 from manyarms.evaluation import page as evaluation_page
 from manyarms.evaluation.tables import number
-from manyarms_thesis.harness.progress import duration
 
 JUDGE = "snips"
 

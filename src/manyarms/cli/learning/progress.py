@@ -12,8 +12,10 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
+from manyarms._base.text import duration
 from manyarms.learning.results import Moment
-from manyarms_thesis.harness.progress import SECONDS_BETWEEN_LINES, duration
+
+SECONDS_BETWEEN_LINES = 5.0
 
 
 @dataclass(frozen=True)
