@@ -45,7 +45,8 @@ from manyarms.estimators import DM, DR
 from manyarms.evaluation import evaluate
 from manyarms.logs.data import LoggedData
 from manyarms.rewards.bayesian import dm_frequentist, sdm
-from manyarms_thesis.sdm.ope_obd import MADE_UP, by_position, estimated_policy, samples, source
+from manyarms_thesis.harness.data import MADE_UP
+from manyarms_thesis.sdm.open_bandit import by_position, estimated_policy, samples, source
 
 # what the figures have to reach: (is it an upper bound, the bound)
 OURS: dict[str, tuple[bool, float]] = {

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from manyarms.cli import app as cli
 from manyarms_thesis import catalogue as experiments
-from manyarms_thesis.mets.robustness import MISSPECIFIED
+from manyarms_thesis.mets.misspecified import MISSPECIFIED
 
 
 def invoke(*arguments: str) -> Any:

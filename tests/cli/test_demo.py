@@ -11,21 +11,22 @@ import pytest
 import torch
 from rich.console import Console
 
-from manyarms.cli.demo import demo
+from manyarms.cli.demo import catalogue, demo
 from manyarms.cli.demo import learning as demo_learning
 from manyarms.cli.demo import safe as demo_safe
+from manyarms.cli.demo.parts import Part
 from manyarms.worlds import CatalogueWorld
 
-SMALL = demo.Sizes(actions=300, effects=2, dim=3, rounds=60, runs=2)
+SMALL = catalogue.Sizes(actions=300, effects=2, dim=3, rounds=60, runs=2)
 
 
 def test_the_demo_shows_a_table_and_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "PARTS", (demo.Part("small", partial(demo.large_catalogue, sizes=SMALL)),))
+    monkeypatch.setattr(demo, "PARTS", (Part("small", partial(catalogue.large_catalogue, sizes=SMALL)),))
     console = Console(file=io.StringIO(), width=120)
     path = demo.run(tmp_path / "new" / "folder", seed=3, console=console)
     assert isinstance(console.file, io.StringIO)
     text, page = console.file.getvalue(), path.read_text()
-    for agent in demo.AGENTS:
+    for agent in catalogue.AGENTS:
         assert agent in text
         assert agent in page
     assert "cumulative regret" in text
@@ -36,21 +37,21 @@ def test_the_demo_shows_a_table_and_writes_a_page(tmp_path: Path, monkeypatch: p
 
 
 def test_a_run_does_not_depend_on_the_process() -> None:
-    job = demo.Job("meTS", 0, 0, SMALL)
-    first, second = demo.act(job), demo.act(job)
+    job = catalogue.Job("meTS", 0, 0, SMALL)
+    first, second = catalogue.act(job), catalogue.act(job)
     np.testing.assert_array_equal(first.regret, second.regret)
     assert first.nbytes > 0
 
 
 def test_the_code_on_the_page_runs() -> None:
-    code = demo._code(demo.Sizes(actions=50, effects=2, dim=2, rounds=10))
+    code = catalogue._code(catalogue.Sizes(actions=50, effects=2, dim=2, rounds=10))
     assert len(code.strip().splitlines()) == 10
     exec(compile(code, "page", "exec"), {"print": lambda value: None})
 
 
 def test_the_offline_part_shows_true_values_and_draws_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = demo_learning.Sizes(actions=400, dim=9, rounds=800, epochs=2, batch=200, test=30, watched=10)
-    part = demo.Part("offline", partial(demo_learning.offline_learning, sizes=sizes))
+    part = Part("offline", partial(demo_learning.offline_learning, sizes=sizes))
     monkeypatch.setattr(demo, "PARTS", (part,))
     console = Console(file=io.StringIO(), width=120)
     path = demo.run(tmp_path, seed=1, console=console)
@@ -79,7 +80,7 @@ SAFE = demo_safe.Sizes(
 
 
 def test_the_last_part_shows_certificates_beside_the_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    part = demo.Part("safe", partial(demo_safe.safe_to_ship, sizes=SAFE))
+    part = Part("safe", partial(demo_safe.safe_to_ship, sizes=SAFE))
     monkeypatch.setattr(demo, "PARTS", (part,))
     console = Console(file=io.StringIO(), width=140)
     threads = torch.get_num_threads()

@@ -7,9 +7,9 @@
 
     CORRECTIONS["cips"]
 
-The modules of `package` are imported at the first look-up, those with a leading underscore aside, so that a new file there is
-found by itself. Another distribution declares an entry point in `group`: loading it imports the module whose decorators
-register its parts.
+The modules of `package`, and of the packages in it, are imported at the first look-up, those with a leading underscore aside,
+so that a new file there is found by itself. Another distribution declares an entry point in `group`: loading it imports the
+module whose decorators register its parts.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ class Registry(Mapping[str, Part], Generic[Part]):
         self._complete = True  # before the imports below, which may look parts up themselves
         if self.package is not None:
             package = importlib.import_module(self.package)
-            for module in pkgutil.iter_modules(package.__path__):
-                if not module.name.startswith("_"):  # private modules hold no parts, and may be heavy
-                    importlib.import_module(f"{self.package}.{module.name}")
+            for module in pkgutil.walk_packages(package.__path__, f"{self.package}."):
+                if "._" not in module.name:  # private modules hold no parts, and may be heavy
+                    importlib.import_module(module.name)
         for entry in metadata.entry_points(group=self.group):
             entry.load()
 

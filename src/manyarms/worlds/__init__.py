@@ -9,6 +9,7 @@ InteractionWorld  interaction data as a logged bandit: half of a history is seen
 CatalogueWorld  a made-up catalogue of up to a million actions whose click rates are known
 SupervisedWorld  labelled rows as a logged bandit: an action is a label (thesis, lines 6064-6124)
 log_from        what a logging policy would have written in a world; skewed_policy is one that plays few actions often
+simulate        an agent in a world, round by round, with its exact regret
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from manyarms.worlds.logged import log_from, skewed_policy
 from manyarms.worlds.mixed_effect import MixedEffect
 from manyarms.worlds.movielens import MovieLens
 from manyarms.worlds.rounds import Value
+from manyarms.worlds.simulation import OnlineRun, simulate
 from manyarms.worlds.supervised import SupervisedWorld
 from manyarms.worlds.swiss_roll import SwissRoll
 
@@ -36,6 +38,7 @@ __all__ = [
     "Interactions",
     "MixedEffect",
     "MovieLens",
+    "OnlineRun",
     "Pool",
     "RewardDistribution",
     "RewardKind",
@@ -48,6 +51,7 @@ __all__ = [
     "interaction_files",
     "log_from",
     "read_interactions",
+    "simulate",
     "skewed_policy",
     "synthetic_chain",
 ]

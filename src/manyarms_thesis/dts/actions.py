@@ -2,66 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from manyarms_thesis.dts.builders import agent_call, synthetic_cell
-from manyarms_thesis.dts.figures import against
-from manyarms_thesis.dts.synthetic import REMARKS
-from manyarms_thesis.harness.claims import Claim, claim, gain, increasing, measured
+from manyarms_thesis.dts.agents import dts
+from manyarms_thesis.dts.common import DTS, REMARKS, SCALINGS, synthetic_cell
+from manyarms_thesis.harness.claims import Claim, gain, increasing, lower_regret
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.figures import draw_regret, final_series
+from manyarms_thesis.harness.online import lints
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Cell, Experiment
+from manyarms_thesis.harness.spec import Call, Cell
 
-AGENTS = {"dTS-LL": agent_call("dTS"), "LinTS": agent_call("LinTS")}
-WORDS = {False: "as printed", True: "links scaled"}
+AGENTS = {"dTS-LL": Call(dts), "LinTS": Call(lints)}
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
+def _cells(sizes: Sizes) -> list[Cell]:
     return [
         synthetic_cell(
-            K, sizes["d"], sizes["L"], sizes["rounds"], sizes["runs"], scaled=scaled, chosen=AGENTS,
-            name=f"{WORDS[scaled]}, K={K:,}",
+            K,
+            sizes["d"],
+            sizes["L"],
+            sizes["rounds"],
+            sizes["runs"],
+            scaled=scaled,
+            agents=AGENTS,
+            name=f"{words}, K={K:,}",
         )
-        for scaled in (False, True)
+        for scaled, words in SCALINGS.items()
         for K in sizes["K"]
-    ]  # fmt: skip
+    ]
 
 
 def _claims(results: Results) -> list[Claim]:
     found = []
-    for scaled, words in WORDS.items():
+    for scaled, words in SCALINGS.items():
         panels = results.where(scaled=scaled)
-        gaps = {f"K={results.parameter(panel, 'K'):,}": gain(results, panel, "dTS-LL", "LinTS") for panel in panels}
         found += [
-            claim(
-                "dTS-LL has lower regret than LinTS", "1635", gap, panel=panel,
-                detail=f"final regret: dTS-LL {measured(results.final(panel, 'dTS-LL'))}, "
-                f"LinTS {measured(results.final(panel, 'LinTS'))}",
-            )
-            for panel, gap in zip(panels, gaps.values(), strict=True)
-        ]  # fmt: skip
+            lower_regret(results, panel, "dTS-LL", "LinTS", "dTS-LL has lower regret than LinTS", "1635")
+            for panel in panels
+        ]
+        gaps = {f"K={results.parameter(panel, 'K'):,}": gain(results, panel, "dTS-LL", "LinTS") for panel in panels}
         statement = "The gap between dTS-LL and LinTS widens as K increases"
         found.append(increasing(gaps, statement, "1635", panel=words))
     return found
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
-    groups = {
-        words: {
-            agent: {
-                float(results.parameter(panel, "K")): measured(results.final(panel, agent))
-                for panel in results.where(scaled=scaled)
-            }
-            for agent in AGENTS
-        }
-        for scaled, words in WORDS.items()
-    }
-    return [against(groups, "K", folder, "actions", "Final cumulative regret against the number of actions")]
+    groups = {words: final_series(results, results.where(scaled=scaled), "K") for scaled, words in SCALINGS.items()}
+    return [draw_regret(groups, "K", folder, "actions", "Final cumulative regret against the number of actions")]
 
 
-ACTIONS = Experiment(
-    name="dts-actions",
+ACTIONS = DTS.experiment(
+    "dts-actions",
+    order=2,
     title="dTS and LinTS as the catalogue grows",
     thesis_lines="1635",
     scales={

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from manyarms._base.html import PALETTE
+from manyarms._base.seeds import seed_of
+from manyarms.priors.diffusion import DiffusionPrior
 from manyarms.theory.diffusion import (
     deviations,
     dts_effective_actions,
@@ -19,49 +20,65 @@ from manyarms.theory.diffusion import (
     lints_regret_bound,
 )
 from manyarms.theory.diffusion import rate_scenario as scenario
+from manyarms.worlds import Diffusion, simulate
+from manyarms_thesis.dts.agents import dts
 from manyarms_thesis.dts.bound_claims import BAYES, FREQUENTIST, METHOD, NAMES, WORDS, all_claims, series
-from manyarms_thesis.dts.builders import HERE, agent_call
-from manyarms_thesis.dts.figures import against
+from manyarms_thesis.dts.common import DTS
 from manyarms_thesis.harness.claims import measured
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.figures import BLACK, GREY, draw_regret, final_series
+from manyarms_thesis.harness.online import columns_of, lints
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.simulate import columns, online_regret
-from manyarms_thesis.harness.spec import Call, Cell, Experiment
+from manyarms_thesis.harness.spec import Call, Cell, Columns, Run
 
-TASK = "manyarms_thesis.dts.bound:bound_task"
-AGENTS = {METHOD: agent_call("dTS"), "LinTS": agent_call("LinTS")}
+AGENTS = {METHOD: Call(dts), "LinTS": Call(lints)}
 LOOKS = {
-    "bound": ("#1a1a1a", ":"), "bound, tight": ("#555555", "-."), "bound, as printed": ("#8a8a8a", "--"),
-    BAYES: (PALETTE[4], ":"), FREQUENTIST: (PALETTE[6], ":"),
+    "bound": (BLACK, ":"), "bound, tight": ("#555555", "-."), "bound, as printed": (GREY, "--"), BAYES: (PALETTE[4], ":"),
+    FREQUENTIST: (PALETTE[6], ":"),
 }  # fmt: skip
 
 
-def bound_task(*, world: Call, agent: Call, rounds: int, world_seed: int, agent_seed: int) -> dict[str, npt.ArrayLike]:
+def bounded_world(
+    *, actions: int, dim: int, variances: Sequence[float], active: Sequence[int], noise: float, seed: int
+) -> Diffusion:
+    """A world that fulfils the theorem's assumption A4: lambda_1(W_l^T W_l) = 1 and Sigma_l = variances[l - 1] I.
+
+    W_l has entries uniform on [-1, 1], active[l - 1] columns that are not zero, and is divided by its largest singular value.
+    """
+    rng = np.random.default_rng(seed_of("chain", seed))
+    links = []
+    for columns in active:
+        W = rng.uniform(-1.0, 1.0, (dim, dim))
+        W[:, columns:] = 0.0
+        links.append(W / np.linalg.norm(W, 2))
+    return Diffusion(DiffusionPrior(actions, dim, links, list(variances)), reward="linear", noise=noise, seed=seed)
+
+
+def regret_and_bounds(run: Run) -> Columns:
     """One run, with all bounds at each checkpoint for the very links of this world; delta = 1 / T."""
-    built = world(seed=world_seed)
-    acting = agent(world=built, rounds=rounds, seed=agent_seed)
-    run = online_regret(built, acting, rounds)
-    prior, noise, kappa = built.prior(), built.noise, built.kappa_x
+    world = run.draw_problem()
+    agent = run.method(world=world, rounds=run.rounds, seed=run.method_seed)
+    played = simulate(world, agent, run.rounds)
+    prior, noise, kappa = world.prior(), world.noise, world.kappa_x
     K, d = prior.actions, prior.dim
     spread = prior.marginal().covariance
     widest, radius = math.sqrt(np.linalg.eigvalsh(spread)[-1]), math.sqrt(K * float(np.trace(spread)))
-    bounds: dict[str, list[float]] = {
-        name: [] for name in ("bound", "bound, as printed", "bound, tight", BAYES, FREQUENTIST)
+    of = dict(sigma=noise, kappa_x=kappa)
+    bounds: Mapping[str, Callable[[int], float]] = {
+        "bound": lambda T: dts_regret_bound_of(prior, T, **of).total,
+        "bound, as printed": lambda T: dts_regret_bound_of(prior, T, **of, first="printed").total,
+        "bound, tight": lambda T: dts_regret_bound_of(prior, T, **of, tight=True).total,
+        BAYES: lambda T: lints_regret_bound(T, K, d, noise, widest, kappa_x=kappa).total,
+        FREQUENTIST: lambda T: lints_frequentist_bound(T, K, d, noise, radius, kappa_x=kappa),
     }
-    for T in (int(t) for t in run.rounds):
-        of = dict(sigma=noise, kappa_x=kappa)
-        bounds["bound"].append(dts_regret_bound_of(prior, T, **of).total)
-        bounds["bound, as printed"].append(dts_regret_bound_of(prior, T, **of, first="printed").total)
-        bounds["bound, tight"].append(dts_regret_bound_of(prior, T, **of, tight=True).total)
-        bounds[BAYES].append(lints_regret_bound(T, K, d, noise, widest, kappa_x=kappa).total)
-        bounds[FREQUENTIST].append(lints_frequentist_bound(T, K, d, noise, radius, kappa_x=kappa))
     return {
-        **columns(run, acting),
-        **{name: np.array(values) for name, values in bounds.items()},
+        **columns_of(played, agent),
+        **{name: np.array([bound(int(T)) for T in played.rounds]) for name, bound in bounds.items()},
         "effective_actions": dts_effective_actions(K, deviations(prior), noise),
     }
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
+def _cells(sizes: Sizes) -> list[Cell]:
     rounds, runs, base = sizes["rounds"], sizes["runs"], sizes["base"]
     cells: dict[str, Cell] = {}
     for name in NAMES:
@@ -98,57 +115,45 @@ def _cell(
 ) -> Cell:
     K, d = parameters["K"], parameters["d"]
     world = {"actions": K, "dim": d, "variances": variances, "active": active, "noise": noise}
-    return Cell(panel, parameters, Call(f"{HERE}:bounded_world", world), AGENTS, rounds, runs, task=TASK)
+    return Cell(panel, parameters, Call(bounded_world, world), AGENTS, rounds, runs, regret_and_bounds)
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
-    labels = {f"varying {WORDS[name]}": WORDS[name] for name in NAMES}
-    groups = {}
+    groups, labels = {}, {}
     for name, panels in series(results).items():
-        points: dict[str, dict[float, Any]] = {}
-        for curve, agent, column in (
-            (METHOD, METHOD, "regret"), ("LinTS", "LinTS", "regret"), ("bound", METHOD, "bound"),
-            ("bound, as printed", METHOD, "bound, as printed"), ("bound, tight", METHOD, "bound, tight"),
-            (BAYES, METHOD, BAYES),
-        ):  # fmt: skip
-            points[curve] = {
-                float(results.parameter(panel, name)): measured(results.final(panel, agent, column)) for panel in panels
-            }
-        groups[f"varying {WORDS[name]}"] = points
-    drawn = [
-        against(
-            groups, labels, folder, "bound", "Measured regret, the theorem's bound and LinTS's Bayesian bound",
-            ylabel="regret after T rounds", logarithmic=True, looks=LOOKS,
-        )
-    ]  # fmt: skip
-    return [*drawn, _comparison(results, folder)]
+        label = f"varying {WORDS[name]}"
+        labels[label] = WORDS[name]
+        groups[label] = final_series(results, panels, name)
+        for column in ("bound", "bound, as printed", "bound, tight", BAYES):
+            groups[label][column] = final_series(results, panels, name, methods=[METHOD], column=column)[METHOD]
+    title = "Measured regret, the theorem's bound and LinTS's Bayesian bound"
+    y = "regret after T rounds"
+    drawn = draw_regret(groups, labels, folder, "bound", title, ylabel=y, log_y=True, looks=LOOKS)
+    return [drawn, _comparison(results, folder)]
 
 
 def _comparison(results: Results, folder: Path) -> Path:
-    """The thesis's two drawings (lines 4063-4075): dTS's bound beside LinTS's, over rounds, at the largest K."""
+    """The thesis's two drawings (lines 4063-4075): dTS's bound beside LinTS's, over rounds, at the smallest and largest K."""
     panels = series(results)["K"]
     groups = {}
     for panel in (panels[0], panels[-1]):
         rounds = results.values(panel, METHOD, "round")[0]
-        keep = np.unique([int(np.abs(rounds - t).argmin()) for t in np.geomspace(rounds[0], rounds[-1], 5)])
+        chosen = np.unique([int(np.abs(rounds - t).argmin()) for t in np.geomspace(rounds[0], rounds[-1], 5)])
+        curves = {
+            **{column: results.values(panel, METHOD, column) for column in ("bound", BAYES, FREQUENTIST)},
+            **{agent: results.values(panel, agent, "regret") for agent in (METHOD, "LinTS")},
+        }
         groups[f"K={results.parameter(panel, 'K')}"] = {
-            curve: {
-                float(rounds[i]): measured(results.values(panel, agent, column).astype(np.float64)[:, i]) for i in keep
-            }
-            for curve, agent, column in (
-                ("bound", METHOD, "bound"), (BAYES, METHOD, BAYES), (FREQUENTIST, METHOD, FREQUENTIST),
-                (METHOD, METHOD, "regret"), ("LinTS", "LinTS", "regret"),
-            )
-        }  # fmt: skip
+            curve: {float(rounds[i]): measured(values[:, i]) for i in chosen} for curve, values in curves.items()
+        }
     title = "dTS's bound beside those of LinTS, over rounds"
-    return against(
-        groups, "round", folder, "comparison", title, ylabel="regret", logarithmic=True, looks=LOOKS
-    )  # fmt: skip
+    return draw_regret(groups, "round", folder, "comparison", title, ylabel="regret", log_y=True, looks=LOOKS)
 
 
 BASE = {"K": 100, "d": 5, "L": 2, "action_variance": 1.0, "latent_variance": 1.0, "columns": 1}
-BOUND = Experiment(
-    name="dts-bound",
+BOUND = DTS.experiment(
+    "dts-bound",
+    order=9,
     title="dTS's regret bound against measured regret and LinTS's bounds",
     thesis_lines="1564-1607, 3586-3618, 4059-4075",
     scales={
@@ -183,4 +188,4 @@ BOUND = Experiment(
     ],
 )  # fmt: skip
 
-__all__ = ["BOUND", "bound_task"]
+__all__ = ["BOUND", "bounded_world", "regret_and_bounds"]

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-import numpy as np
-
 from manyarms.theory import dts_rates as rates
 from manyarms.theory import rate_scenario as scenario
-from manyarms_thesis.harness.claims import Claim, Measured, claim, gain, increasing, least, measured
+from manyarms_thesis.harness import regret_bounds
+from manyarms_thesis.harness.claims import Claim, claim, gain, increasing, least, measured, saved
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.mets.structure import weighted_slope
 
 METHOD = "dTS-LL"
 BAYES, FREQUENTIST = "LinTS's Bayesian bound", "LinTS's frequentist bound"
@@ -20,22 +18,13 @@ WORDS: Mapping[str, str] = {
     "K": "K", "d": "d", "L": "L", "action_variance": "σ₁²", "latent_variance": "σ² of the latents",
     "columns": "share of columns",
 }  # fmt: skip
-# from here on a catalogue of so many dimensions stands for "d >> 1" (thesis, line 1600)
+# the dimension that stands for "d >> 1" (thesis, line 1600)
 HIGH_DIMENSION = 1024
 
 
 def series(results: Results) -> dict[str, list[str]]:
-    """The panels in which one parameter varies and the others have their usual value, in rising order."""
-    panels = results.where(scenario="none")
-    values = {name: [results.parameter(panel, name) for panel in panels] for name in NAMES}
-    usual = {name: max(set(values[name]), key=values[name].count) for name in NAMES}
-    return {
-        name: sorted(
-            results.where(scenario="none", **{other: usual[other] for other in NAMES if other != name}),
-            key=lambda panel: float(results.parameter(panel, name)),
-        )
-        for name in NAMES
-    }
+    """The panels in which one parameter varies and the others have their usual value, but for those of the scenarios."""
+    return results.varying(NAMES, scenario="none")
 
 
 def all_claims(results: Results) -> list[Claim]:
@@ -50,44 +39,20 @@ def all_claims(results: Results) -> list[Claim]:
     ]
 
 
-def _room(results: Results, column: str) -> tuple[str, Measured, float, float]:
-    panels = results.panels
-    room = {panel: measured(results.final(panel, METHOD, column) - results.final(panel, METHOD)) for panel in panels}
-    ratios = [float(results.final(p, METHOD, column).mean() / results.final(p, METHOD).mean()) for p in panels]
-    panel, nearest = least(room)
-    return panel, nearest, min(ratios), max(ratios)
-
-
 def _above_regret(results: Results) -> list[Claim]:
-    found = []
-    for column, words in (
-        ("bound", "the theorem's bound, first latent term corrected"),
-        ("bound, tight", "what the proof gives when nothing is given away"),
-        ("bound, as printed", "the theorem's bound as printed (its proof has a gap)"),
-    ):
-        panel, room, low, high = _room(results, column)
-        found.append(
-            claim(
-                f"The Bayes regret of dTS is below {words}, in every panel", "3594-3602", room, panel=panel,
-                detail=f"bound less regret, where it is least convincing; the bound is {low:.1f} to {high:.1f} times the "
-                "measured regret",
-            )
-        )  # fmt: skip
-    exponents = {}
-    for panel in results.panels:
-        values = results.values(panel, METHOD, "regret").astype(np.float64)
-        middle, end = values[:, values.shape[1] // 2 - 1], values[:, -1]
-        error = measured(end / end.mean() - middle / middle.mean()).standard_error / math.log(2)
-        exponents[panel] = Measured(1 - math.log2(end.mean() / middle.mean()), error)
-    panel, slack = least(exponents)
-    shown = [1 - value.mean for value in exponents.values()]
-    found.append(
-        claim(
-            "Regret grows with the horizon like √T up to logarithms: more slowly than T", "1571", slack, panel=panel,
-            detail=f"one less the exponent of T between T/2 and T; the exponents are {min(shown):.2f} to {max(shown):.2f}",
+    bounds = {
+        "bound": "the theorem's bound, first latent term corrected",
+        "bound, tight": "what the proof gives when nothing is given away",
+        "bound, as printed": "the theorem's bound as printed (its proof has a gap)",
+    }
+    found = [
+        regret_bounds.below_bound(
+            results, METHOD, column, f"The Bayes regret of dTS is below {words}, in every panel", "3594-3602"
         )
-    )  # fmt: skip
-    return found
+        for column, words in bounds.items()
+    ]
+    statement = "Regret grows with the horizon like √T up to logarithms: more slowly than T"
+    return [*found, regret_bounds.sublinear(results, METHOD, statement, "1571")]
 
 
 def _against_lints(results: Results) -> list[Claim]:
@@ -176,23 +141,22 @@ def _scenarios_measured(results: Results) -> list[Claim]:
     found = []
     sizes = sorted({(results.parameter(p, "d"), results.parameter(p, "K")) for p in results.where(scenario="constant")})
     for d, K in sizes:
-        saved = {}
+        shares = {}
         for name in ("decreasing", "constant"):
             (panel,) = results.where(scenario=name, d=d, K=K)
-            theirs = results.final(panel, "LinTS")
-            saved[name] = measured((theirs - results.final(panel, METHOD)) / theirs.mean())
+            shares[name] = saved(results, panel, METHOD, "LinTS")
             found.append(
                 claim(
                     f"With {name} variances dTS has lower regret than LinTS", "1596-1607",
                     gain(results, panel, METHOD, "LinTS"), panel=panel,
-                    detail=f"saved {saved[name]} of LinTS's regret",
+                    detail=f"saved {shares[name]} of LinTS's regret",
                 )
             )  # fmt: skip
         found.append(
             claim(
                 "The gain is greater with decreasing variances than with constant ones", "1607",
-                saved["decreasing"] - saved["constant"], panel=f"d={d}, K={K}",
-                detail=f"share of LinTS's regret saved: {saved['decreasing']} and {saved['constant']}",
+                shares["decreasing"] - shares["constant"], panel=f"d={d}, K={K}",
+                detail=f"share of LinTS's regret saved: {shares['decreasing']} and {shares['constant']}",
             )
         )  # fmt: skip
     return found
@@ -200,30 +164,13 @@ def _scenarios_measured(results: Results) -> list[Claim]:
 
 def _effective(results: Results) -> list[Claim]:
     """K_eff: regret follows sqrt(d K_eff sum_l sigma_l^2), and a small K_eff means a large gain."""
-    panels = results.where(scenario="none")
-    rate, share, logs = [], {}, []
-    for panel in panels:
-        K, d, L, v, u = (float(results.parameter(panel, name)) for name in NAMES[:5])
-        effective = float(results.final(panel, METHOD, "effective_actions")[0])
-        rate.append(0.5 * math.log(d * effective * (v + L * u)))
-        share[panel] = effective / K
-        regret = measured(results.final(panel, METHOD))
-        logs.append(Measured(math.log(regret.mean), regret.standard_error / regret.mean))
-    fewest, most = min(share, key=lambda p: share[p]), max(share, key=lambda p: share[p])
-    saved = {p: measured(1 - results.final(p, METHOD) / results.final(p, "LinTS").mean()) for p in (fewest, most)}
-    return [
-        claim(
-            "Regret grows with √(d K_eff Σσ_l²), K_eff the effective number of actions", "1571",
-            weighted_slope(np.array(rate), logs),
-            detail="slope of log regret against the logarithm of that root, over all panels; 1 would be proportional",
-        ),
-        claim(
-            "The smaller K_eff / K, the larger the share of LinTS's regret that dTS saves", "1571, 1582",
-            saved[fewest] - saved[most],
-            detail=f"saved {saved[fewest]} at K_eff / K = {share[fewest]:.2f} ({fewest}), {saved[most]} at "
-            f"{share[most]:.2f} ({most})",
-        ),
-    ]  # fmt: skip
+
+    def scale(panel: str) -> float:
+        d, L, v, u = (float(results.parameter(panel, name)) for name in NAMES[1:5])
+        return d * (v + L * u)
+
+    panels, root = results.where(scenario="none"), "√(d K_eff Σσ_l²)"
+    return regret_bounds.effective_actions(results, panels, METHOD, scale, root, ("1571", "1571, 1582"))
 
 
 __all__ = ["BAYES", "FREQUENTIST", "METHOD", "NAMES", "WORDS", "all_claims", "series"]

@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from manyarms._base.html import PALETTE
-from manyarms_thesis.dts.figures import regret_panels
-from manyarms_thesis.dts.movielens import mark_made_up, movies_prior, movies_world, warnings
-from manyarms_thesis.dts.pretrained import DEPTH, HERE, TASK, agent_call
-from manyarms_thesis.harness.claims import Claim, claim, gain, measured
+from manyarms_thesis.dts.common import DTS
+from manyarms_thesis.dts.movielens import movies_prior, movies_world
+from manyarms_thesis.dts.pretrained import DEPTH, prepared_lints, prepared_regret, pretrained_dts, swiss_world
+from manyarms_thesis.harness import movielens
+from manyarms_thesis.harness.claims import Claim, lower_regret
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.figures import regret_curves
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Call, Cell, Experiment
-from manyarms_thesis.mets.movielens import source
+from manyarms_thesis.harness.spec import Call, Cell
 
 # narrow: the schedule's Sigma_1; wide: that of the estimates; J: the rule with Jacobians
 OWN, NARROW, WIDE = "own", "shared, narrow", "shared, wide"
@@ -36,22 +38,22 @@ LOOKS = {
 ROLL, MOVIES = "Swiss roll", "MovieLens"
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
-    data, cells = source(), []
+def _cells(sizes: Sizes) -> list[Cell]:
+    data, cells = movielens.source(), []
     roll = {"data": "swiss-roll", "size": sizes["n"], "depth": sizes["depth"], **sizes.get("training", {})}
     for K in sizes["K"]:
         for name, prior, world, d in (
-            (ROLL, roll, Call(f"{HERE}:swiss_world", {"actions": K, "noise": 1.0}), 2),
+            (ROLL, roll, Call(swiss_world, {"actions": K, "noise": 1.0}), 2),
             (MOVIES, movies_prior(data, sizes["d"], sizes), movies_world(data, K, sizes["d"]), sizes["d"]),
         ):
             told = {"prior": prior, "preparations": sizes["preparations"]}
-            agents = {variant: agent_call("dTS", **told, **more) for variant, more in VARIANTS.items()}
+            agents = {variant: Call(pretrained_dts, {**told, **more}) for variant, more in VARIANTS.items()}
             parameters = {"world": name, "K": K, "d": d, "L": sizes["depth"]} | (
                 {"data": data} if name == MOVIES else {}
             )
             panel = f"{name}, K={K}, d={d}"
-            called = {**agents, "LinTS": agent_call("LinTS")}
-            cells.append(Cell(panel, parameters, world, called, sizes["rounds"], sizes["runs"], task=TASK))
+            agents["LinTS"] = Call(prepared_lints)
+            cells.append(Cell(panel, parameters, world, agents, sizes["rounds"], sizes["runs"], prepared_regret))
     return cells
 
 
@@ -68,23 +70,19 @@ def _claims(results: Results) -> list[Claim]:
             ("For a shared chain the thesis's rule has lower regret than that with Jacobians", "3553-3556", WIDE, WIDE_JACOBIAN),
         )  # fmt: skip
         found += [
-            claim(
-                statement, lines, gain(results, panel, ours, theirs), panel=panel,
-                detail=f"final regret: {ours} {measured(results.final(panel, ours))}, {theirs} "
-                f"{measured(results.final(panel, theirs))}",
-            )
-            for statement, lines, ours, theirs in pairs
-        ]  # fmt: skip
-    return mark_made_up(results, found, MOVIES)
+            lower_regret(results, panel, ours, theirs, statement, lines) for statement, lines, ours, theirs in pairs
+        ]
+    return movielens.flag_ratings(results, found, MOVIES)
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
     title = "Regret by how the chain is read and how evidence goes up"
-    return [regret_panels(results, results.panels, folder, "chains", title, columns=2, looks=LOOKS)]
+    return [regret_curves(results, results.panels, folder, "chains", title, columns=2, looks=LOOKS)]
 
 
-CHAINS = Experiment(
-    name="dts-chains",
+CHAINS = DTS.experiment(
+    "dts-chains",
+    order=10,
     title="One chain for all actions or one each; two rules for evidence",
     thesis_lines="1286-1300, 3539-3566",
     scales={
@@ -104,7 +102,7 @@ CHAINS = Experiment(
         "action), or “wide”, the estimates' covariance (manyarms.priors.pretraining). “J” carries evidence up through "
         "linearised links (beliefs/messages.py).",
     ],
-    warnings=warnings,
+    warnings=movielens.warnings,
 )  # fmt: skip
 
-__all__ = ["CHAINS", "VARIANTS"]
+__all__ = ["CHAINS"]

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from manyarms_thesis.dts.figures import against, regret_panels
-from manyarms_thesis.dts.image_tasks import HERE, MADE_UP, source
-from manyarms_thesis.dts.pretrained import DEPTH, TASK
-from manyarms_thesis.harness.claims import Claim, Measured, claim, increasing, measured
+from manyarms_thesis.dts.common import DTS
+from manyarms_thesis.dts.image_tasks import image_dts, image_hierts, image_lints, image_task, source
+from manyarms_thesis.dts.pretrained import DEPTH, prepared_regret
+from manyarms_thesis.harness.claims import Claim, Measured, claim, increasing, ratio
+from manyarms_thesis.harness.data import MADE_UP, flagged
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.figures import draw_regret, regret_curves
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Call, Cell, Experiment
+from manyarms_thesis.harness.spec import Call, Cell
 
-BASELINES = ("HierTS", "LinTS")
+BASELINES = {"HierTS": Call(image_hierts), "LinTS": Call(image_lints)}
 # the thesis's table (lines 4047-4054): improvement of dTS's regret in per cent, by the share of offline data in per cent
 PRINTED: Mapping[str, Mapping[float, float]] = {
     "HierTS": {1: 69.11, 5: 79.56, 25: 80.65, 50: 81.67},
@@ -23,7 +24,7 @@ PRINTED: Mapping[str, Mapping[float, float]] = {
 WORDS = {"labels": "rewards by label", "model": "rewards by model"}
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
+def _cells(sizes: Sizes) -> list[Cell]:
     cells = []
     for data in sizes["data"]:
         found = source(data)
@@ -34,30 +35,24 @@ def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
                     "truth": truth, "tasks": sizes["tasks"],
                 }  # fmt: skip
                 prior = {"size": sizes["n"], "depth": sizes["depth"], **task, **sizes.get("training", {})}
-                # the pre-training calls its source `data`, so that the pictures' own name goes by another; estimates are the
-                # same whichever truth rewards follow
+                # the pre-training calls its source `data`, so that the pictures' own name goes by another
                 told = {name: value for name, value in prior.items() if name != "truth"}
                 told |= {"data": "image-tasks", "pictures": data}
-                agents = {
-                    "dTS": Call(f"{HERE}:image_agent", {"kind": "dTS", "prior": told, "tasks": sizes["tasks"]}),
-                    **{name: Call(f"{HERE}:image_agent", {"kind": name}) for name in BASELINES},
-                }
+                agents = {"dTS": Call(image_dts, {"prior": told, "tasks": sizes["tasks"]}), **BASELINES}
                 parameters = {
                     "pictures": data, "data": found, "truth": truth, "percent": float(percent), "K": sizes["K"],
                     "d": sizes["d"], "L": sizes["depth"],
                 }  # fmt: skip
                 panel = f"{data}, {WORDS[truth]}, {percent} % offline"
-                world = Call(f"{HERE}:image_task", task)
-                cells.append(Cell(panel, parameters, world, agents, sizes["rounds"], sizes["runs"], task=TASK))
+                world = Call(image_task, task)
+                cells.append(Cell(panel, parameters, world, agents, sizes["rounds"], sizes["runs"], prepared_regret))
     return cells
 
 
 def improvement(results: Results, panel: str, baseline: str) -> Measured:
     """By how many per cent dTS's regret is below a baseline's; its error by the delta method over paired runs."""
-    ours, theirs = results.final(panel, "dTS"), results.final(panel, baseline)
-    share = float(ours.mean() / theirs.mean())
-    error = measured(ours / ours.mean() - theirs / theirs.mean()).standard_error
-    return Measured(100 * (1 - share), 100 * share * error)
+    share = ratio(results, panel, baseline, "dTS")
+    return Measured(100 * (1 - share.mean), 100 * share.standard_error)
 
 
 def _groups(results: Results) -> dict[str, list[str]]:
@@ -99,10 +94,7 @@ def _claims(results: Results) -> list[Claim]:
                         f"More offline data increases dTS's improvement on {baseline}", "4036-4058", panel=name,
                     )
                 )  # fmt: skip
-    made_up = {p for p in results.panels if results.parameter(p, "data") == MADE_UP}
-    if not made_up:
-        return found
-    return [replace(made, statement=f"[made-up pictures] {made.statement}") for made in found]
+    return flagged(results, found, "made-up pictures")
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
@@ -119,11 +111,11 @@ def _figures(results: Results, folder: Path) -> list[Path]:
     made_up = any(results.parameter(p, "data") == MADE_UP for p in results.panels)
     where = " (made-up pictures)" if made_up else ""
     return [
-        against(
+        draw_regret(
             groups, "offline data, per cent", folder, "improvement", f"Regret improvement of dTS{where}",
-            ylabel="per cent", level=0.0, even=True, looks=looks, from_zero=False,
+            ylabel="per cent", level=0.0, ticks="evenly", looks=looks, from_zero=False,
         ),
-        regret_panels(results, results.panels, folder, "regret", f"Regret on tasks of pictures{where}"),
+        regret_curves(results, results.panels, folder, "regret", f"Regret on tasks of pictures{where}", columns=4),
     ]  # fmt: skip
 
 
@@ -137,8 +129,9 @@ def _warnings() -> list[str]:
     ]
 
 
-IMAGES = Experiment(
-    name="dts-images",
+IMAGES = DTS.experiment(
+    "dts-images",
+    order=8,
     title="dTS with one parameter for all actions, on tasks of pictures",
     thesis_lines="1524-1561, 4036-4058",
     scales={
@@ -172,4 +165,4 @@ IMAGES = Experiment(
     warnings=_warnings,
 )  # fmt: skip
 
-__all__ = ["IMAGES", "improvement"]
+__all__ = ["IMAGES"]

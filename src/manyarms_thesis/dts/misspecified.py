@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from manyarms._base.html import PALETTE
-from manyarms_thesis.dts.builders import agent_call, synthetic_cell
-from manyarms_thesis.dts.figures import regret_panels
-from manyarms_thesis.dts.synthetic import REMARKS
+from manyarms_thesis.dts.agents import dts, hierts_of_top
+from manyarms_thesis.dts.common import DTS, REMARKS, SCALINGS, synthetic_cell
 from manyarms_thesis.harness.claims import Claim, Measured, claim, gain, least, measured
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.figures import regret_curves
+from manyarms_thesis.harness.online import lints
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Cell, Experiment
+from manyarms_thesis.harness.spec import Call, Cell
 
 LEVELS = (0.5, 1.0, 1.5)
 RIGHT, BASELINE = "dTS-LL", "HierTS"
-WORDS = {False: "as printed", True: "links scaled"}
 
 
 def name_of(v: float) -> str:
@@ -26,21 +25,20 @@ def name_of(v: float) -> str:
 
 
 AGENTS = {
-    RIGHT: agent_call("dTS"),
-    **{name_of(v): agent_call("dTS", misspecified=v) for v in LEVELS},
-    BASELINE: agent_call("HierTS-1"),
-    "LinTS": agent_call("LinTS"),
+    RIGHT: Call(dts),
+    **{name_of(v): Call(dts, {"misspecified": v}) for v in LEVELS},
+    BASELINE: Call(hierts_of_top),
+    "LinTS": Call(lints),
 }
 LOOKS = {name_of(v): (PALETTE[5], dashes) for v, dashes in zip(LEVELS, ("--", "-.", ":"), strict=True)}
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
+def _cells(sizes: Sizes) -> list[Cell]:
     return [
         synthetic_cell(
-            K, d, L, sizes["rounds"], sizes["runs"], scaled=scaled, chosen=AGENTS,
-            name=f"{WORDS[scaled]}, K={K:,}, d={d}, L={L}",
+            K, d, L, sizes["rounds"], sizes["runs"], scaled=scaled, agents=AGENTS, name=f"{words}, K={K:,}, d={d}, L={L}",
         )
-        for scaled in (False, True)
+        for scaled, words in SCALINGS.items()
         for d, L in sizes["shapes"]
         for K in sizes["K"]
     ]  # fmt: skip
@@ -49,7 +47,7 @@ def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
 def _claims(results: Results) -> list[Claim]:
     found = []
     for panel in results.panels:
-        final = {agent: results.final(panel, agent) for agent in results.agents(panel)}
+        final = {agent: results.final(panel, agent) for agent in results.methods(panel)}
         order = [RIGHT, *map(name_of, LEVELS)]
         # one set of worlds for all agents: steps are differences run by run
         steps = {f"{a} to {b}": measured(final[b] - final[a]) for a, b in pairwise(order)}
@@ -87,11 +85,12 @@ def _comparable(results: Results, panel: str) -> Claim:
 
 def _figures(results: Results, folder: Path) -> list[Path]:
     title = "Regret with a misspecified diffusion prior"
-    return [regret_panels(results, results.panels, folder, "misspecified", title, columns=2, looks=LOOKS)]
+    return [regret_curves(results, results.panels, folder, "misspecified", title, columns=2, looks=LOOKS)]
 
 
-MISSPECIFIED = Experiment(
-    name="dts-misspecified",
+MISSPECIFIED = DTS.experiment(
+    "dts-misspecified",
+    order=4,
     title="dTS with a misspecified diffusion prior",
     thesis_lines="1639",
     scales={
@@ -111,4 +110,4 @@ MISSPECIFIED = Experiment(
     ],
 )
 
-__all__ = ["MISSPECIFIED", "name_of"]
+__all__ = ["MISSPECIFIED"]

@@ -1,7 +1,7 @@
 """How good dTS's posterior is, against the truth in the plane (thesis, lines 4011-4035).
 
 One action, one chain, more and more observations. Two priors: pre-trained on N(0, I), as in the thesis, where the posterior under
-the true prior is known in closed form; and pre-trained on a Swiss roll, where only sampling gives the truth (dts_sampling.py).
+the true prior is known in closed form; and pre-trained on a Swiss roll, where only sampling gives the truth (sampling.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from manyarms._base.files import write_text_atomically
 from manyarms._base.html import PALETTE
@@ -23,7 +22,7 @@ from manyarms.beliefs.messages import RULES, Chain
 from manyarms.errors import InvalidInput
 from manyarms.priors.diffusion import DiffusionPrior
 from manyarms_thesis.dts import sampling
-from manyarms_thesis.dts.figures import against, clouds
+from manyarms_thesis.dts.common import DTS, clouds
 from manyarms_thesis.dts.posterior_claims import (
     COLUMNS,
     GAUSSIAN,
@@ -37,12 +36,13 @@ from manyarms_thesis.dts.posterior_claims import (
 )
 from manyarms_thesis.dts.pretrained import DEPTH, SOURCES, pretrained
 from manyarms_thesis.dts.sampling import Evidence
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.figures import GREY, draw_regret
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Call, Cell, Experiment
+from manyarms_thesis.harness.spec import Call, Cell, Columns, Run
 
-HERE = "manyarms_thesis.dts.posterior"
 LOOKS = {
-    "thesis": (PALETTE[0], "-"), "jacobian": (PALETTE[3], "--"), GAUSSIAN: (PALETTE[1], "-"), TRUTH: ("#8a8a8a", ":"),
+    "thesis": (PALETTE[0], "-"), "jacobian": (PALETTE[3], "--"), GAUSSIAN: (PALETTE[1], "-"), TRUTH: (GREY, ":"),
 }  # fmt: skip
 
 Draws = Callable[[Evidence, int, np.random.Generator], Array]
@@ -50,7 +50,7 @@ Draws = Callable[[Evidence, int, np.random.Generator], Array]
 
 @dataclass(frozen=True)
 class OneAction:
-    """An action whose parameter is drawn from the law that the prior was pre-trained on; contexts from the square."""
+    """The problem of a cell: an action whose parameter has the law that the prior was trained on; contexts from the square."""
 
     data: str
     noise: float
@@ -62,11 +62,6 @@ class OneAction:
         contexts, noise = (np.random.default_rng(child) for child in np.random.SeedSequence(self.seed).spawn(2))
         X = contexts.uniform(-1.0, 1.0, (max(MARKS), 2))
         return X[:n], (X @ theta + self.noise * noise.standard_normal(len(X)))[:n]
-
-
-def one_action(*, data: str, noise: float, seed: int) -> OneAction:
-    """The world of a cell."""
-    return OneAction(data, noise, seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +82,7 @@ def _bank(told: tuple[tuple[str, Any], ...], number: int) -> tuple[DiffusionPrio
 
 
 def sampler(*, rule: str, prior: Mapping[str, Any], bank: int, draws: int) -> Sampler:
-    """The agent of a cell: dTS by a rule, the Gaussian with the prior's moments, or the truth once more."""
+    """The method of a cell: dTS by a rule, the Gaussian with the prior's moments, or the truth once more."""
     diffusion, centres = _bank(tuple(sorted(prior.items())), bank)
     covariance = diffusion.covariances[0]
     draw: Draws
@@ -110,19 +105,21 @@ def sampler(*, rule: str, prior: Mapping[str, Any], bank: int, draws: int) -> Sa
     return Sampler(diffusion, centres, draw, draws)
 
 
-def posterior_task(
-    *, world: Call, agent: Call, rounds: int, world_seed: int, agent_seed: int
-) -> dict[str, npt.ArrayLike]:
+def posterior_distances(run: Run) -> Columns:
     """Distances to the truth after 0, 1, 10 and 100 observations of one action."""
-    action: OneAction = world(seed=world_seed)
-    made: Sampler = agent()
+    action: OneAction = run.draw_problem()
+    made: Sampler = run.method()
     found: dict[str, list[float]] = {name: [] for name in (*COLUMNS, "effective_draws", "to_exact", "exact_sd")}
     seconds = 0.0
     for mark in MARKS:
         evidence = Evidence.of(*action.rows(mark), action.noise)
-        rng = np.random.default_rng([agent_seed, mark])
+        rng = np.random.default_rng([run.method_seed, mark])
         truth, effective = sampling.true_posterior(
-            made.centres, made.prior.covariances[0], evidence, made.size, np.random.default_rng([world_seed, mark])
+            made.centres,
+            made.prior.covariances[0],
+            evidence,
+            made.size,
+            np.random.default_rng([run.problem_seed, mark]),
         )
         started = time.perf_counter()
         drawn = made.draw(evidence, made.size, rng)
@@ -146,15 +143,15 @@ def posterior_task(
     }
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
+def _cells(sizes: Sizes) -> list[Cell]:
     cells = []
     for panel, data, n in ((NORMAL, "normal", sizes["normal_n"]), (ROLL, "swiss-roll", sizes["roll_n"])):
         prior = {"data": data, "size": n, "depth": sizes["depth"], "seed": 0, **sizes.get("training", {})}
         told = {"prior": prior, "bank": sizes["bank"], "draws": sizes["draws"]}
-        agents = {rule: Call(f"{HERE}:sampler", {"rule": rule, **told}) for rule in (*RULES, GAUSSIAN, TRUTH)}
+        samplers = {rule: Call(sampler, {"rule": rule, **told}) for rule in (*RULES, GAUSSIAN, TRUTH)}
         parameters = {"data": data, "n": n, "L": sizes["depth"], "noise": 1.0}
-        world = Call(f"{HERE}:one_action", {"data": data, "noise": 1.0})
-        cells.append(Cell(panel, parameters, world, agents, max(MARKS), sizes["runs"], task=f"{HERE}:posterior_task"))
+        world = Call(OneAction, {"data": data, "noise": 1.0})
+        cells.append(Cell(panel, parameters, world, samplers, max(MARKS), sizes["runs"], posterior_distances))
     return cells
 
 
@@ -163,24 +160,23 @@ def _figures(results: Results, folder: Path) -> list[Path]:
     groups = {
         panel: {
             rule: {float(mark): at(results, panel, rule, "sliced", mark) for mark in MARKS}
-            for rule in results.agents(panel)
+            for rule in results.methods(panel)
         }
         for panel in results.panels
     }
     title = "Distance of posteriors to the truth"
-    drawn = against(
-        groups, "observations", folder, "distance", title, ylabel="sliced Wasserstein distance", even=True, looks=LOOKS
-    )
+    y = "sliced Wasserstein distance"
+    drawn = draw_regret(groups, "observations", folder, "distance", title, ylabel=y, ticks="evenly", looks=LOOKS)
     return [drawn, *(_pictures(results, panel, folder) for panel in results.panels)]
 
 
 def _pictures(results: Results, panel: str, folder: Path) -> Path:
     """Draws of the true posterior and of both approximations as observations of one action come in."""
     cell = results.cells[panel]
-    action: OneAction = cell.world(seed=7)
+    action: OneAction = cell.problem(seed=7)
     groups = {}
     for rule in RULES:
-        made: Sampler = cell.agents[rule]()
+        made: Sampler = cell.methods[rule]()
         for mark in MARKS:
             evidence = Evidence.of(*action.rows(mark), action.noise)
             rng = np.random.default_rng(mark)
@@ -193,8 +189,9 @@ def _pictures(results: Results, panel: str, folder: Path) -> Path:
     return clouds(groups, folder, name, title, columns=len(MARKS))
 
 
-POSTERIOR = Experiment(
-    name="dts-posterior",
+POSTERIOR = DTS.experiment(
+    "dts-posterior",
+    order=7,
     title="dTS's approximate posterior against the truth",
     thesis_lines="4011-4035",
     scales={
@@ -219,4 +216,4 @@ POSTERIOR = Experiment(
     ],
 )  # fmt: skip
 
-__all__ = ["POSTERIOR", "OneAction", "Sampler", "one_action", "posterior_task", "sampler"]
+__all__ = ["POSTERIOR", "OneAction", "Sampler", "posterior_distances", "sampler"]

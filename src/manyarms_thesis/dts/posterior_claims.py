@@ -16,7 +16,7 @@ RECOVERED = 0.03
 
 
 def at(results: Results, panel: str, rule: str, column: str, mark: int) -> Measured:
-    """A distance after so many observations."""
+    """A distance after `mark` observations."""
     return measured(results.values(panel, rule, column)[:, MARKS.index(mark)])
 
 
@@ -105,7 +105,7 @@ def table(results: Results) -> str:
     ]
     for panel in results.panels:
         for mark in MARKS:
-            for rule in results.agents(panel):
+            for rule in results.methods(panel):
                 errors = " | ".join(_short(at(results, panel, rule, column, mark)) for column in COLUMNS)
                 effective = at(results, panel, rule, "effective_draws", mark).mean
                 lines.append(f"| {panel} | {mark} | {rule} | {errors} | {effective:,.0f} |")

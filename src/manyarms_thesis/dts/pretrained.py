@@ -1,4 +1,4 @@
-"""Pre-trained priors inside experiments: each is trained once, kept on disk, and the same whoever trains it.
+"""Pre-trained priors inside experiments: each is trained once, stored on disk, and the same whoever trains it.
 
 A prior is named by what it is trained on (data, size, seed) and by its depth. The first process that needs one trains it, while
 others that need the same one wait; later it is read from the cache. The cache is the folder that MANYARMS_CACHE names, or
@@ -11,32 +11,31 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from manyarms import __version__
 from manyarms._base import storage
+from manyarms._base.seeds import digest
 from manyarms._base.typing import Array
 from manyarms.agents import named as agents
-from manyarms.beliefs.likelihoods import Linear
+from manyarms.beliefs import Linear
 from manyarms.errors import InvalidInput, ManyArmsError
 from manyarms.priors.pretraining import Pretrained, pretrain
-from manyarms.worlds.swiss_roll import SwissRoll
-from manyarms_thesis.harness.simulate import columns, online_regret
-from manyarms_thesis.harness.spec import Call, digest
+from manyarms.worlds import SwissRoll, World, simulate
+from manyarms_thesis.harness.movielens import movielens_world
+from manyarms_thesis.harness.online import columns_of, lints
+from manyarms_thesis.harness.spec import Call, Columns, Run
 
 CACHE = "MANYARMS_CACHE"
-HERE = "manyarms_thesis.dts.pretrained"
-TASK = f"{HERE}:pretrained_task"
 # the depth that the thesis found best (line 1690)
 DEPTH = 40
 
 
 def cache_folder() -> Path:
-    """Where pre-trained priors are kept."""
+    """Where pre-trained priors are stored."""
     named = os.environ.get(CACHE)
     if named:
         return Path(named)
@@ -58,25 +57,16 @@ def normal_points(size: int, seed: int) -> Array:
 
 def movie_vectors(size: int, seed: int, *, source: str, dim: int) -> Array:
     """All movies' vectors of a factorisation (thesis, line 1692); `size` of them at random, all where there are no more."""
-    from manyarms_thesis.mets.builders import movielens_world
-
     movies = movielens_world(source=source, actions=2, dim=dim, reward="linear", seed=0).catalogue.movies
     chosen = np.random.default_rng([seed, 1692]).permutation(len(movies))[:size]
     return np.asarray(movies[np.sort(chosen)])
 
 
-def image_estimates(size: int, seed: int, *, pictures: str, **task: Any) -> Array:
-    """About `size` offline estimates for a task of pictures (thesis, lines 4036-4058)."""
-    from manyarms_thesis.dts.image_tasks import task_estimates
-
-    return task_estimates(size, seed, data=pictures, truth="labels", **task)
-
-
+# what a prior may be trained on, by name: functions of a size, a seed and details; a module that needs more adds its own
 SOURCES: dict[str, Callable[..., Array]] = {
     "swiss-roll": swiss_roll_points,
     "normal": normal_points,
     "movies": movie_vectors,
-    "image-tasks": image_estimates,
 }
 
 
@@ -89,7 +79,7 @@ def _pretrained(name: str, size: int, depth: int, seed: int, details: tuple[tupl
     training = {key: told.pop(key) for key in ("epochs", "hidden") if key in told}
     if name not in SOURCES:
         raise InvalidInput("data", repr(name), "one of " + ", ".join(SOURCES))
-    key = digest([metadata.version("manyarms"), name, size, depth, seed, dict(details)])[:24]
+    key = digest([__version__, name, size, depth, seed, dict(details)])[:24]
     folder = cache_folder() / f"{name}-{size}-L{depth}-{key}"
     with _only_one(folder):
         try:
@@ -126,46 +116,38 @@ def _only_one(folder: Path) -> Iterator[None]:
 # ---- agents with such a prior
 
 
-def pretrained_task(
-    *, world: Call, agent: Call, rounds: int, world_seed: int, agent_seed: int
-) -> dict[str, npt.ArrayLike]:
-    """One run of an online cell; agents are also told the world's seed, by which runs take turns with the pre-trainings."""
-    built = world(seed=world_seed)
-    acting = agent(world=built, rounds=rounds, seed=agent_seed, preparation=world_seed)
-    return columns(online_regret(built, acting, rounds), acting)
+def prepared_regret(run: Run) -> Columns:
+    """One run of an online cell; agents are also told the problem's seed, by which runs take turns with the pre-trainings."""
+    world = run.draw_problem()
+    agent = run.method(world=world, rounds=run.rounds, seed=run.method_seed, preparation=run.problem_seed)
+    return columns_of(simulate(world, agent, run.rounds), agent)
 
 
-def pretrained_agent(
+def pretrained_dts(
     *,
-    kind: str,
     world: Any,
     rounds: int,
     seed: int,
     preparation: int,
-    prior: Mapping[str, Any] | None = None,
+    prior: Mapping[str, Any],
     preparations: int = 1,
     shared: bool = False,
     first: str | None = None,
     approximation: str = "thesis",
 ) -> Any:
-    """dTS with a pre-trained prior, or LinTS with the world's own moments.
+    """dTS with a pre-trained prior.
 
     prior: what `pretrained` is called with. preparations: how many pre-trainings, of different seeds and data, runs share.
     shared: one chain for all actions, or one each. first: the rule for Sigma_1 (priors.pretraining), by default what suits it.
     """
-    law = Linear(world.noise)
-    if kind == "LinTS":
-        return agents.LinTS(world.action_prior(), law, seed=seed)
-    if kind != "dTS" or prior is None:
-        raise InvalidInput("kind", repr(kind), "'LinTS', or 'dTS' with a prior")
     made = pretrained(**prior, seed=preparation % preparations)
     diffusion = made.prior(world.actions, shared, first_covariance=first)
-    return agents.dTS(diffusion, law, approximation=approximation, seed=seed)
+    return agents.dTS(diffusion, Linear(world.noise), approximation=approximation, seed=seed)
 
 
-def agent_call(kind: str, **parameters: Any) -> Call:
-    """An agent as a cell names it."""
-    return Call(f"{HERE}:pretrained_agent", {"kind": kind, **parameters})
+def prepared_lints(*, world: World, rounds: int, seed: int, preparation: int) -> Any:
+    """LinTS with the world's own moments, which needs no preparation."""
+    return lints(world=world, rounds=rounds, seed=seed)
 
 
 def swiss_world(*, actions: int, noise: float, seed: int) -> SwissRoll:
@@ -173,7 +155,21 @@ def swiss_world(*, actions: int, noise: float, seed: int) -> SwissRoll:
     return SwissRoll(actions, noise=noise, seed=seed)
 
 
+# dTS as a pre-trained prior means it, one chain per action, and as the thesis reads it, one chain for all
+OWN, SHARED = "dTS", "dTS, shared chain"
+
+
+def own_shared_and_lints(prior: Mapping[str, Any], preparations: int) -> dict[str, Call]:
+    """The agents of the comparisons with pre-trained priors."""
+    told = {"prior": prior, "preparations": preparations}
+    return {
+        OWN: Call(pretrained_dts, told),
+        SHARED: Call(pretrained_dts, {**told, "shared": True}),
+        "LinTS": Call(prepared_lints),
+    }
+
+
 __all__ = [
-    "CACHE", "DEPTH", "SOURCES", "TASK", "agent_call", "cache_folder", "pretrained", "pretrained_agent",
-    "pretrained_task", "swiss_world",
+    "CACHE", "DEPTH", "OWN", "SHARED", "SOURCES", "cache_folder", "own_shared_and_lints", "prepared_lints", "prepared_regret",
+    "pretrained", "pretrained_dts", "swiss_roll_points", "swiss_world",
 ]  # fmt: skip

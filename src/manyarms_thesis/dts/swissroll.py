@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from manyarms._base.html import PALETTE
-from manyarms_thesis.dts.figures import against, clouds, regret_panels
-from manyarms_thesis.dts.pretrained import DEPTH, HERE, TASK, agent_call, pretrained, swiss_roll_points
-from manyarms_thesis.dts.ratios import ratio
-from manyarms_thesis.harness.claims import Claim, Measured, claim, increasing, least
+from manyarms_thesis.dts.common import DTS, clouds
+from manyarms_thesis.dts.pretrained import (
+    DEPTH,
+    OWN,
+    SHARED,
+    own_shared_and_lints,
+    prepared_regret,
+    pretrained,
+    swiss_roll_points,
+    swiss_world,
+)
+from manyarms_thesis.harness.claims import Claim, Measured, claim, increasing, least, ratio
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.figures import draw_regret, regret_curves
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Call, Cell, Experiment
+from manyarms_thesis.harness.spec import Call, Cell
 
-OWN, SHARED = "dTS", "dTS, shared chain"
 LOOKS = {SHARED: (PALETTE[5], "--")}
 # "comparable" (thesis, line 1688): at most a tenth more regret
 COMPARABLE, FACTOR = 0.9, 1.5
@@ -28,19 +36,18 @@ REMARKS = [
 ]
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
+def _cells(sizes: Sizes) -> list[Cell]:
     usual = sizes["pretraining_size"]
     pairs = [(n, sizes["depth"]) for n in sizes["n"]] + [(usual, L) for L in sizes["L"]]
     cells = []
     for n, L in dict.fromkeys(pairs):
         prior = {"data": "swiss-roll", "size": n, "depth": L, **sizes.get("training", {})}
-        told = {"prior": prior, "preparations": sizes["preparations"]}
-        agents = {
-            OWN: agent_call("dTS", **told), SHARED: agent_call("dTS", **told, shared=True), "LinTS": agent_call("LinTS"),
-        }  # fmt: skip
+        agents = own_shared_and_lints(prior, sizes["preparations"])
         parameters = {"n": n, "L": L, "K": sizes["K"], "depth_usual": sizes["depth"], "n_usual": usual}
-        world = Call(f"{HERE}:swiss_world", {"actions": sizes["K"], "noise": 1.0})
-        cells.append(Cell(f"n={n:,}, L={L}", parameters, world, agents, sizes["rounds"], sizes["runs"], task=TASK))
+        world = Call(swiss_world, {"actions": sizes["K"], "noise": 1.0})
+        cells.append(
+            Cell(f"n={n:,}, L={L}", parameters, world, agents, sizes["rounds"], sizes["runs"], prepared_regret)
+        )
     return cells
 
 
@@ -57,8 +64,8 @@ def _claims(results: Results) -> list[Claim]:
     by_size, by_depth = _series(results)
     found = []
     for agent in (OWN, SHARED):
-        sizes = {n: ratio(results, panel, agent) for n, panel in by_size.items()}
-        depths = {L: ratio(results, panel, agent) for L, panel in by_depth.items()}
+        sizes = {n: ratio(results, panel, agent, "LinTS") for n, panel in by_size.items()}
+        depths = {L: ratio(results, panel, agent, "LinTS") for L, panel in by_depth.items()}
         found += _by_size(agent, sizes) + _by_depth(agent, depths, results.parameter(results.panels[0], "depth_usual"))
     return found
 
@@ -114,16 +121,18 @@ def _by_depth(agent: str, ratios: Mapping[int, Measured], usual: int) -> list[Cl
 def _figures(results: Results, folder: Path) -> list[Path]:
     by_size, by_depth = _series(results)
     groups = {
-        "pre-training size n": {a: {float(n): ratio(results, p, a) for n, p in by_size.items()} for a in (OWN, SHARED)},
-        "depth L": {a: {float(L): ratio(results, p, a) for L, p in by_depth.items()} for a in (OWN, SHARED)},
+        "pre-training size n": {
+            a: {float(n): ratio(results, p, a, "LinTS") for n, p in by_size.items()} for a in (OWN, SHARED)
+        },
+        "depth L": {a: {float(L): ratio(results, p, a, "LinTS") for L, p in by_depth.items()} for a in (OWN, SHARED)},
     }
     last = by_size[max(by_size)]
     return [
-        against(
+        draw_regret(
             groups, {name: name for name in groups}, folder, "ratios", "Regret of LinTS over that of dTS, Swiss roll",
             ylabel="ratio (above 1: dTS is better)", level=1.0, looks=LOOKS,
         ),
-        regret_panels(results, [by_size[min(by_size)], last], folder, "regret", "Regret on the Swiss roll", looks=LOOKS),
+        regret_curves(results, [by_size[min(by_size)], last], folder, "regret", "Regret on the Swiss roll", looks=LOOKS),
         _pictures(results, by_size, folder),
     ]  # fmt: skip
 
@@ -134,13 +143,14 @@ def _pictures(results: Results, by_size: Mapping[int, str], folder: Path) -> Pat
     groups = {}
     for wanted in (50, 1_000, 10_000):
         n = min(by_size, key=lambda size: abs(size - wanted))
-        prior = results.cells[by_size[n]].agents[OWN].parameters["prior"]
+        prior = results.cells[by_size[n]].methods[OWN].parameters["prior"]
         groups[f"n={n:,}"] = {"Swiss roll": true, "pre-trained diffusion": pretrained(**prior, seed=0).sample(1_000, 1)}
     return clouds(groups, folder, "samples", "True action parameters and draws of the pre-trained prior")
 
 
-SWISSROLL = Experiment(
-    name="dts-swissroll",
+SWISSROLL = DTS.experiment(
+    "dts-swissroll",
+    order=5,
     title="dTS with a prior pre-trained on a Swiss roll",
     thesis_lines="1643-1690, 3973-4010",
     scales={
@@ -168,4 +178,4 @@ SWISSROLL = Experiment(
     ],
 )  # fmt: skip
 
-__all__ = ["OWN", "REMARKS", "SHARED", "SWISSROLL"]
+__all__ = ["LOOKS", "SWISSROLL"]

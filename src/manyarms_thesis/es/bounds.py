@@ -4,35 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from manyarms.worlds.supervised import Family
 from manyarms_thesis.es.common import (
     BASELINES,
-    CAPTION,
     DATA,
+    LEARNED,
     LOOSER,
-    NUMBERS,
     OURS,
     PAPER,
     QUICK,
-    REMARKS,
     SMOKE,
+    Method,
     above,
     at,
     cells,
-    learners,
-    level,
-    made_up_warnings,
     mean_lead,
 )
 from manyarms_thesis.es.figures import lines, series
-from manyarms_thesis.harness.claims import Claim, claim, measured
+from manyarms_thesis.harness.claims import Claim, claim, listed, measured
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.learning import ahead, by_data, flag_data, level
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Cell, Experiment
-from manyarms_thesis.pwll.claims import ahead, by_data, flagged
+from manyarms_thesis.harness.spec import Cell
 
 FAMILIES: Mapping[str, Family] = {"Gaussian": "gaussian", "mixed-logit": "mixed-logit"}
 AVERAGE = 0.5  # eta_0 up to which a logging policy is called modest (thesis, line 2656)
@@ -43,13 +39,13 @@ def name_of(author: str, family: str) -> str:
     return f"{author}, {family}"
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
-    methods: dict[str, tuple[str, Family, Mapping[str, Any]]] = {}
+def _cells(sizes: Sizes) -> list[Cell]:
+    methods: dict[str, Method] = {}
     for label, family in FAMILIES.items():
         methods[name_of(OURS, label)] = ("bound", family, {"correction": "ES"})
         for author, method in BASELINES.items():
             methods[name_of(author, label)] = (method, family, {"correction": "Clip"})
-    return cells(sizes, learners(methods, sizes))
+    return cells(sizes, methods)
 
 
 def _claims(results: Results) -> list[Claim]:
@@ -84,7 +80,7 @@ def _claims(results: Results) -> list[Claim]:
                 )
             )  # fmt: skip
         found += [_less_significant(results, panels, data), _maximum(results, panels, data)]
-    return flagged(results, found)
+    return flag_data(results, found)
 
 
 def _less_significant(results: Results, panels: list[str], data: str) -> Claim:
@@ -94,9 +90,7 @@ def _less_significant(results: Results, panels: list[str], data: str) -> Claim:
         for author in (OURS, *BASELINES)
     }
     others = np.mean([gaps[author] for author in BASELINES], axis=0)
-    detail = "Gaussian less mixed-logit, mean over eta0: " + ", ".join(
-        f"{a} {measured(gap)}" for a, gap in gaps.items()
-    )
+    detail = "Gaussian less mixed-logit, mean over eta0: " + listed({a: measured(gap) for a, gap in gaps.items()})
     return claim(
         "The difference between the two classes of policies is smaller for our bound than for the others on average",
         "2642, 6285", measured(others - np.abs(gaps[OURS])), panel=data, detail=detail,
@@ -112,7 +106,7 @@ def _maximum(results: Results, panels: list[str], data: str) -> Claim:
         best = np.max([results.final(panel, agent, "value") for panel in panels], axis=0)
         shares[author] = results.final(middle, agent, "value") / np.maximum(best, 1e-12)
     others = np.max([shares[author] for author in BASELINES], axis=0)
-    shown = ", ".join(f"{author} {measured(share)}" for author, share in shares.items())
+    shown = listed({author: measured(share) for author, share in shares.items()})
     return claim(
         "Our method is near its maximum when the logging policy is average already, the others less so", "2642, 6286",
         measured(shares[OURS] - others), panel=data,
@@ -130,8 +124,9 @@ def _figures(results: Results, folder: Path) -> list[Path]:
     return [lines(drawn, folder, "bounds", "Value of the policy that maximises a bound", columns=2)]
 
 
-BOUNDS = Experiment(
-    name="es-bounds",
+BOUNDS = LEARNED.experiment(
+    "es-bounds",
+    order=2,
     title="Bounds as objectives: exponential smoothing against clipping",
     thesis_lines="2626-2642, 6278-6287",
     scales={
@@ -143,14 +138,11 @@ BOUNDS = Experiment(
     claims=_claims,
     figures=_figures,
     remarks=[
-        *REMARKS, DATA,
+        DATA,
         "Sakhi et al. 1 has its sign right here (line 6240 prints a bound that a larger divergence tightens), and chooses lambda "
         "among 100 values, as Sakhi et al. 2 does. Ours takes the best lambda for every batch.",
         LOOSER,
     ],
-    warnings=made_up_warnings,
-    caption=CAPTION,
-    numbers=NUMBERS,
 )  # fmt: skip
 
 __all__ = ["BOUNDS", "FAMILIES", "name_of"]

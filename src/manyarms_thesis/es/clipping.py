@@ -7,23 +7,20 @@ are the r(a).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from manyarms._base.typing import Array
-from manyarms.errors import InvalidInput
+from manyarms._base.typing import Array, Ints
 from manyarms.weights import ClipPropensities, ClipWeights, Correction, ExponentialAlpha, ExponentialBeta, NoCorrection
-from manyarms_thesis.harness.claims import Claim, Measured, claim, least, measured
+from manyarms_thesis.es.common import ES
+from manyarms_thesis.harness.claims import Claim, Measured, claim, least, listed, measured
+from manyarms_thesis.harness.experiments import Sizes
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Call, Cell, Experiment
+from manyarms_thesis.harness.spec import Call, Cell, Columns, solve_log
 from manyarms_thesis.sdm.figures import profile
 
-HERE = "manyarms_thesis.es.clipping"
 ACTIONS, FAVOURITE, EPSILON = 100, 50, 0.05
 LIMIT = 100.0  # M, of the order of sqrt(n) as the thesis takes it
 
@@ -32,36 +29,31 @@ LIMIT = 100.0  # M, of the order of sqrt(n) as the thesis takes it
 class Rounds:
     """A log of the example: actions (from 1) and rewards, and what is true of it."""
 
-    actions: npt.NDArray[np.int64]
+    actions: Ints
     rewards: Array
     propensities: Array  # pi0(a), a = 1, ..., 100
     means: Array  # r(a)
 
 
-def rounds_of(n: int, seed: int) -> Rounds:
-    """n rounds."""
+def logged_rounds(*, rounds: int, seed: int) -> Rounds:
+    """A log of the example."""
     means = 0.1 - 1e-3 * np.arange(ACTIONS, dtype=np.float64)
     pi0 = np.full(ACTIONS, EPSILON / (ACTIONS - 1))
     pi0[FAVOURITE - 1] = 1 - EPSILON
     rng = np.random.default_rng(seed)
-    actions = rng.choice(ACTIONS, size=n, p=pi0)
-    rewards = (rng.random(n) < means[actions]).astype(np.float64)
+    actions = rng.choice(ACTIONS, size=rounds, p=pi0)
+    rewards = (rng.random(rounds) < means[actions]).astype(np.float64)
     return Rounds(actions + 1, rewards, pi0, means)
 
 
-def correction_of(name: str) -> Correction:
-    """The corrections that are compared."""
-    known: dict[str, Correction] = {
-        "IPS": NoCorrection(),
-        "IPS-min": ClipWeights(LIMIT),
-        "IPS-max": ClipPropensities(1 / LIMIT),
-        "ES-α=0.9": ExponentialAlpha(0.9),
-        "ES-α=0.95": ExponentialAlpha(0.95),
-        "ES-β=0.9": ExponentialBeta(0.9),
-    }
-    if name not in known:
-        raise InvalidInput("correction", repr(name), "one of " + ", ".join(known))
-    return known[name]
+CORRECTIONS: dict[str, Correction] = {
+    "IPS": NoCorrection(),
+    "IPS-min": ClipWeights(LIMIT),
+    "IPS-max": ClipPropensities(1 / LIMIT),
+    "ES-α=0.9": ExponentialAlpha(0.9),
+    "ES-α=0.95": ExponentialAlpha(0.95),
+    "ES-β=0.9": ExponentialBeta(0.9),
+}
 
 
 def estimates(log: Rounds, correction: Correction) -> Array:
@@ -72,45 +64,28 @@ def estimates(log: Rounds, correction: Correction) -> Array:
     return np.bincount(log.actions - 1, terms, ACTIONS) / len(pi0)
 
 
-def world(*, seed: int) -> int:
-    """The example has no parameters: its seed is all there is."""
-    return seed
-
-
-def estimator(*, name: str) -> Correction:
-    """What a cell calls an agent."""
-    return correction_of(name)
-
-
-def clipping_task(
-    *, world: Call, agent: Call, rounds: int, world_seed: int, agent_seed: int
-) -> dict[str, npt.ArrayLike]:
-    """One log, and the estimates of one correction for all 100 policies."""
-    log = rounds_of(rounds, world(seed=world_seed))
-    found = estimates(log, agent())
+def value_all(*, problem: Rounds, seed: int, correction: str) -> Columns:
+    """The estimates of one correction for all 100 policies, and which it would choose."""
+    found = estimates(problem, CORRECTIONS[correction])
     return {
         "action": np.arange(1, ACTIONS + 1),
         "estimate": found,
-        "truth": log.means,
+        "truth": problem.means,
         "chosen": int(found.argmax()) + 1,
-        "regret": float(log.means.max() - log.means[int(found.argmax())]),
-        "milliseconds_a_round": 0.0,
-        "agent_bytes": 0,
+        "regret": float(problem.means.max() - problem.means[int(found.argmax())]),
     }
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
-    names = ("IPS", "IPS-min", "IPS-max", "ES-α=0.9", "ES-α=0.95", "ES-β=0.9")
-    agents = {name: Call(f"{HERE}:estimator", {"name": name}) for name in names}
+def _cells(sizes: Sizes) -> list[Cell]:
+    methods = {name: Call(value_all, {"correction": name}) for name in CORRECTIONS}
     parameters = {"K": ACTIONS, "epsilon": EPSILON, "M": LIMIT}
-    panel = f"n={sizes['n']:,}"
-    return [Cell(panel, parameters, Call(f"{HERE}:world"), agents, sizes["n"], sizes["runs"], f"{HERE}:clipping_task")]
+    return [Cell(f"n={sizes['n']:,}", parameters, Call(logged_rounds), methods, sizes["n"], sizes["runs"], solve_log)]
 
 
 def _claims(results: Results) -> list[Claim]:
     (panel,) = results.panels
-    truth = results.values(panel, "IPS", "truth")[0].astype(float)
-    found = {name: results.values(panel, name, "estimate").astype(float) for name in results.agents(panel)}
+    truth = results.values(panel, "IPS", "truth")[0]
+    found = {name: results.values(panel, name, "estimate") for name in results.methods(panel)}
     others = np.arange(ACTIONS) != FAVOURITE - 1
 
     def ahead(name: str) -> Measured:
@@ -151,7 +126,7 @@ def _claims(results: Results) -> list[Claim]:
             "Smoothing mitigates this: with α = 0.95 the policy of the largest estimate is better than the favourite",
             "2422-2429", gained("ES-α=0.95"), panel=panel,
             detail="true value of that policy less that of action 50: "
-            + ", ".join(f"{name} {gained(name)}" for name in found),
+            + listed({name: gained(name) for name in found}),
         ),
         claim(
             "A smoothed estimate varies less than that of IPS", "2433-2438",
@@ -163,13 +138,13 @@ def _claims(results: Results) -> list[Claim]:
 
 def _figures(results: Results, folder: Path) -> list[Path]:
     (panel,) = results.panels
-    x = results.values(panel, "IPS", "action")[0].astype(float)
-    truth = results.values(panel, "IPS", "truth")[0].astype(float)
+    x = results.values(panel, "IPS", "action")[0]
+    truth = results.values(panel, "IPS", "truth")[0]
 
     def lines(names: tuple[str, ...], run: int | None) -> dict[str, tuple[Array, Array]]:
         out = {}
         for name in names:
-            values = results.values(panel, name, "estimate").astype(float)
+            values = results.values(panel, name, "estimate")
             spread = np.zeros(len(x)) if run is not None else values.std(axis=0)
             out[name] = (values[run] if run is not None else values.mean(axis=0), spread)
         return out
@@ -183,8 +158,9 @@ def _figures(results: Results, folder: Path) -> list[Path]:
     ]  # fmt: skip
 
 
-CLIPPING = Experiment(
-    name="es-clipping",
+CLIPPING = ES.experiment(
+    "es-clipping",
+    order=1,
     title="Hard clipping and the logging policy's favourite action",
     thesis_lines="2408-2420",
     scales={
@@ -210,4 +186,4 @@ CLIPPING = Experiment(
     numbers={"chosen": "action of the largest estimate", "regret": "value lost by playing it"},
 )
 
-__all__ = ["CLIPPING", "Rounds", "clipping_task", "correction_of", "estimates", "rounds_of"]
+__all__ = ["CLIPPING", "CORRECTIONS", "Rounds", "estimates", "logged_rounds", "value_all"]

@@ -1,4 +1,4 @@
-"""What the experiments on exponential smoothing share: sizes, groups of panels, claims' helpers, remarks and warnings."""
+"""What the experiments on exponential smoothing share: the chapter, sizes, panels, and claims' helpers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import numpy as np
 
 from manyarms._base.typing import Array
 from manyarms.worlds.supervised import Family
-from manyarms_thesis.es.builders import MADE_UP, ROWS, cell, is_there, learner
+from manyarms_thesis.es.learners import ROWS, is_there, logged_rows, supervised_problem, train
 from manyarms_thesis.harness.claims import Claim, Measured, claim, least, measured
+from manyarms_thesis.harness.data import MADE_UP, missing_data
+from manyarms_thesis.harness.experiments import Chapter, Sizes
+from manyarms_thesis.harness.learning import learning_cell, level
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell
 
-Sizes = Mapping[str, Any]
 OURS, LONDON, SAKHI1, SAKHI2 = "Ours", "London et al.", "Sakhi et al. 1", "Sakhi et al. 2"
 BASELINES: Mapping[str, str] = {LONDON: "london", SAKHI1: "sakhi1", SAKHI2: "sakhi2"}
 REAL = ("mnist", "fashion-mnist", "emnist", "cifar100")
@@ -61,7 +63,23 @@ LOOSER = (
     "V_hat - sqrt(kl/2n) - sqrt(2 kl V / n); ours takes off the bias B as well and has V plus the logged second moment in "
     "the place of V, since it holds on both sides. For the same clipping it is therefore the looser lower bound of the two."
 )
-REMARKS = (MEASURE, CHOICES)
+
+
+def warnings() -> list[str]:
+    """What must not be overlooked when data are missing."""
+    return missing_data(
+        REAL, is_there,
+        "NO PICTURES WERE FOUND. The rows are made up (5 classes around random centres): nothing here says anything about real "
+        "data.",
+    )  # fmt: skip
+
+
+# estimates and certificates where the truth is known
+ES = Chapter("es", 5)
+# policies learned from supervised data
+LEARNED = Chapter("es", 5, (MEASURE, CHOICES), warnings, CAPTION, NUMBERS)
+Method = tuple[str, Family, Mapping[str, Any]]
+"""A learner: the method and its options (`learners.objective_of`), and the family of policies."""
 
 
 def worlds(sizes: Sizes) -> dict[str, dict[str, Any]]:
@@ -80,20 +98,20 @@ def worlds(sizes: Sizes) -> dict[str, dict[str, Any]]:
     return out
 
 
-def learners(configurations: Mapping[str, tuple[str, Family, Mapping[str, Any]]], sizes: Sizes) -> dict[str, Call]:
-    """Learners by their names, from (method, family, options), with the scale's optimiser."""
+def cells(sizes: Sizes, methods: Mapping[str, Method]) -> list[Cell]:
+    """One panel for each data set and eta_0, with the same learners and the scale's optimiser."""
     common = {name: sizes[name] for name in ("epochs", "batch", "rate", "draws")}
-    return {name: learner(method, family, **common, **more) for name, (method, family, more) in configurations.items()}
-
-
-def cells(sizes: Sizes, agents: Mapping[str, Call]) -> list[Cell]:
-    """One panel for each data set and eta_0, with the same learners."""
+    learners = {
+        name: Call(train, {"method": method, "family": family, **common, **more})
+        for name, (method, family, more) in methods.items()
+    }
     made = []
     for data, world in worlds(sizes).items():
         for eta0 in sizes["etas"]:
             parameters = {"data": data, "eta0": float(eta0), "rows": world["rows"]}
-            setting = world | {"eta0": float(eta0)}
-            made.append(cell(f"{data}, eta0={eta0:g}", parameters, setting, agents, sizes["runs"]))
+            problem = Call(supervised_problem, world | {"eta0": float(eta0)})
+            panel = f"{data}, eta0={eta0:g}"
+            made.append(learning_cell(panel, parameters, problem, logged_rows(world), learners, sizes["runs"]))
     return made
 
 
@@ -107,24 +125,19 @@ def at(results: Results, panels: Sequence[str], eta0: float) -> list[str]:
     return [panel for panel in panels if results.parameter(panel, "eta0") == eta0]
 
 
-def level(results: Results, panels: Sequence[str], agents: Sequence[str], column: str = "value") -> Array:
-    """(runs,): the mean final value over some panels and agents."""
-    return np.asarray(np.mean([results.final(panel, agent, column) for panel in panels for agent in agents], axis=0))
-
-
 def mean_lead(
     results: Results,
     panels: Sequence[str],
-    agents: Sequence[str],
+    methods: Sequence[str],
     others: Sequence[str],
     statement: str,
     lines: str,
     panel: str,
 ) -> Claim:
-    """Agents are above others on average over panels."""
-    difference = level(results, panels, agents) - level(results, panels, others)
+    """Methods are above others on average over panels."""
+    difference = level(results, panels, methods) - level(results, panels, others)
     detail = (
-        f"means over {len(panels)} panels: {', '.join(agents[:6])} {measured(level(results, panels, agents))}; "
+        f"means over {len(panels)} panels: {', '.join(methods[:6])} {measured(level(results, panels, methods))}; "
         f"{', '.join(others[:6])} {measured(level(results, panels, others))}"
     )
     return claim(statement, lines, measured(difference), panel=panel, detail=detail)
@@ -134,13 +147,13 @@ def improves(results: Results, panels: Sequence[str], statement: str, lines: str
     """Every learner ends above the logging policy in every panel; the figure is the least convincing gain."""
     gains: dict[str, Measured] = {}
     for name in panels:
-        for agent in results.agents(name):
-            gain = results.final(name, agent, "value") - results.final(name, agent, "logging_value")
-            gains[f"{agent} in {name}"] = measured(gain)
-    nearest, gain_ = least(gains)
+        for method in results.methods(name):
+            gain = results.final(name, method, "value") - results.final(name, method, "logging_value")
+            gains[f"{method} in {name}"] = measured(gain)
+    nearest, gained = least(gains)
     won = sum(value.above_zero for value in gains.values())
     detail = f"{won} of {len(gains)} by two standard errors; the figure is the least convincing gain, of {nearest}"
-    return claim(statement, lines, gain_, panel=panel, detail=detail)
+    return claim(statement, lines, gained, panel=panel, detail=detail)
 
 
 def comparable(differences: Array, margin: float, statement: str, lines: str, panel: str, what: str) -> Claim:
@@ -152,20 +165,7 @@ def comparable(differences: Array, margin: float, statement: str, lines: str, pa
     )
 
 
-def made_up_warnings() -> list[str]:
-    """What must not be overlooked when data are missing."""
-    missing = [data for data in REAL if not is_there(data)]
-    if len(missing) == len(REAL):
-        return [
-            "NO PICTURES WERE FOUND. The rows are made up (5 classes around random centres): nothing here says anything about "
-            f"real data. Set MANYARMS_DATA to the folder that holds {', '.join(REAL)}, and run again."
-        ]
-    left_out = ", ".join(missing)
-    return [f"Not found under MANYARMS_DATA, and left out where they would be used: {left_out}."] if missing else []
-
-
 __all__ = [
-    "BASELINES", "CAPTION", "CHOICES", "DATA", "LONDON", "LOOSER", "MEASURE", "NUMBERS", "OURS", "PAPER", "QUICK", "REAL",
-    "REMARKS", "SAKHI1", "SAKHI2", "SMOKE", "Sizes", "above", "at", "cells", "comparable", "improves", "learners", "level",
-    "made_up_warnings", "mean_lead", "worlds",
+    "BASELINES", "DATA", "ES", "LEARNED", "LONDON", "LOOSER", "OURS", "PAPER", "QUICK", "SAKHI1", "SAKHI2", "SMOKE", "Method",
+    "above", "at", "cells", "comparable", "improves", "mean_lead", "warnings", "worlds",
 ]  # fmt: skip

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from manyarms._base.html import PALETTE
-from manyarms.worlds.supervised import Family
-from manyarms_thesis.es.common import (
-    CAPTION,
-    NUMBERS,
-    OURS,
-    PAPER,
-    QUICK,
-    REMARKS,
-    SMOKE,
-    above,
-    cells,
-    learners,
-    level,
-    made_up_warnings,
-)
-from manyarms_thesis.es.figures import Look, lines, look_of, series, shade
+from manyarms_thesis.es.common import LEARNED, OURS, PAPER, QUICK, SMOKE, Method, above, cells
+from manyarms_thesis.es.figures import every_series, lines, look_of, shade
 from manyarms_thesis.harness.claims import Claim, claim, measured
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.figures import Look
+from manyarms_thesis.harness.learning import ahead, by_data, flag_data, level
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Cell, Experiment
-from manyarms_thesis.pwll.claims import ahead, by_data, flagged
+from manyarms_thesis.harness.spec import Cell
 
 BOUND, PRINCIPLE = f"{OURS}, bound", f"{OURS}, LP"
 SU, METELLI = "Su et al.", "Metelli et al."
@@ -36,8 +22,8 @@ KINDS = {SU: ("Su", "lambda", 0), METELLI: ("Metelli", "lambda", 3)}
 MODEST = 0.5
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
-    methods: dict[str, tuple[str, Family, Mapping[str, Any]]] = {
+def _cells(sizes: Sizes) -> list[Cell]:
+    methods: dict[str, Method] = {
         BOUND: ("bound", "gaussian", {"correction": "ES"}),
         PRINCIPLE: ("heuristic", "gaussian", {"correction": "ES"}),
     }
@@ -48,11 +34,11 @@ def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
                 "gaussian",
                 {"correction": correction, "value": value},
             )
-    return cells(sizes, learners(methods, sizes))
+    return cells(sizes, methods)
 
 
 def _of(results: Results, panels: list[str], kind: str) -> list[str]:
-    return [name for name in results.agents(panels[0]) if name.startswith(f"{kind}, ")]
+    return [name for name in results.methods(panels[0]) if name.startswith(f"{kind}, ")]
 
 
 def _claims(results: Results) -> list[Claim]:
@@ -85,7 +71,7 @@ def _claims(results: Results) -> list[Claim]:
                     + ", ".join(f"{name} logging {measured(gap)}" for name, gap in gaps.items()),
                 )
             )  # fmt: skip
-    return flagged(results, found)
+    return flag_data(results, found)
 
 
 def _look(name: str, place: int) -> Look:
@@ -98,13 +84,13 @@ def _look(name: str, place: int) -> Look:
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
-    drawn = {data: series(results, panels, results.agents(panels[0])) for data, panels in by_data(results).items()}
     title = "Smoothing against shrinkage (Su) and harmonic weights (Metelli)"
-    return [lines(drawn, folder, "corrections", title, look=_look)]
+    return [lines(every_series(results), folder, "corrections", title, look=_look)]
 
 
-CORRECTIONS = Experiment(
-    name="es-corrections",
+CORRECTIONS = LEARNED.experiment(
+    "es-corrections",
+    order=5,
     title="Other corrections of importance weights in learning",
     thesis_lines="6328-6336",
     scales={
@@ -122,14 +108,10 @@ CORRECTIONS = Experiment(
     claims=_claims,
     figures=_figures,
     remarks=[
-        *REMARKS,
         "Su: lambda w / (lambda + w^2); Metelli: w / (1 - lambda + lambda w) (line 2431). The thesis takes their tuning "
         "from their papers; here a grid of parameters is run and each is shown, so that the best one is at least as good as "
         "any tuning within the grid. Their objective is the estimate alone, with Gaussian policies and sigma = 1.",
     ],
-    warnings=made_up_warnings,
-    caption=CAPTION,
-    numbers=NUMBERS,
 )
 
-__all__ = ["BOUND", "CORRECTIONS"]
+__all__ = ["CORRECTIONS"]

@@ -7,37 +7,41 @@ beforehand, or learned from the very rows that they are certified on (thesis, li
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from scipy.stats import binom
 
 from manyarms._base.html import PALETTE
+from manyarms._base.plotting import drawing, finish
 from manyarms._base.typing import Array
 from manyarms.certificates import PolicyPrior, certify, improvement
 from manyarms.certificates.certify import MONTE_CARLO
 from manyarms.errors import InvalidInput
 from manyarms.estimators.pessimism import PACBayes
-from manyarms.logs.data import LoggedData
-from manyarms.policies.base import Policy
-from manyarms.worlds.supervised import Family, SupervisedWorld
-from manyarms_thesis.es.builders import DELTA, made_up_world, objective_of
+from manyarms.logs import LoggedData
+from manyarms.policies import Policy
+from manyarms.worlds import SupervisedWorld
+from manyarms.worlds.supervised import Family
+from manyarms_thesis.es.common import ES
+from manyarms_thesis.es.learners import DELTA, made_up_world, objective_of
 from manyarms_thesis.harness.claims import Claim, measured
-from manyarms_thesis.harness.figures import drawing, finish
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.figures import BLACK
+from manyarms_thesis.harness.learning import one_thread
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Call, Cell, Experiment
+from manyarms_thesis.harness.spec import Call, Cell, Columns, solve_log
 
-HERE = "manyarms_thesis.es.coverage"
+FIXED_ONLY, DRAWN_ONLY = "bernstein", "harmonic"  # for policies without, and not with, a distribution by quadrature
+DEFAULT, GAIN = "default", "improvement"
 NAMES = (
     "es", "ips", "clip", "ix", "harmonic", "any-lambda", "any-alpha", "london", "sakhi-1", "sakhi-2", "ls", "ix-tail",
     "bernstein",
 )  # fmt: skip
-FIXED_ONLY, DRAWN_ONLY = "bernstein", "harmonic"  # for policies without, and not with, a distribution by quadrature
-DEFAULT, GAIN = "default", "improvement"
-SURE = 0.01  # coverage is called too low where so many misses, or more, were less probable than this
+SURE = 0.01  # coverage is called too low where as many misses, or more, were less probable than this
 NODES, DRAWS = 32, 512
 ROUNDING = 1e-9
 LEARNING: dict[str, Any] = {"epochs": 3, "batch": 100, "learning_rate": 0.1}
@@ -56,40 +60,35 @@ class Repeated:
         return float(self.world.value(policy, "logged"))
 
 
-def repeated(*, seed: int, rows: int, eta0: float, population: int, classes: int, dim: int) -> Repeated:
+def repeated(*, seed: int, rounds: int, eta0: float, population: int, classes: int, dim: int) -> Repeated:
     """The same world for all runs; its logs differ."""
     world = made_up_world(population, 10, classes, dim)
-    return Repeated(world, world.log(eta0, seed % (1 << 32), rows=rows), eta0)
+    return Repeated(world, world.log(eta0, seed % (1 << 32), rows=rounds), eta0)
 
 
 # ---- one log ----------------------------------------------------------------------------------------------------------
 
 
-def fixed(*, setting: Repeated, seed: int, eta: float) -> dict[str, npt.ArrayLike]:
+def fixed(*, problem: Repeated, seed: int, eta: float) -> Columns:
     """A softmax policy that was there before the log."""
-    return _ends(setting, setting.world.logging(eta), None, list(NAMES))
+    return _ends(problem, problem.world.logging(eta), None, list(NAMES))
 
 
-def learned(*, setting: Repeated, seed: int, family: Family, method: str) -> dict[str, npt.ArrayLike]:
-    """A policy learned from the log by a method of `es_builders`, and certified on it."""
-    import torch
-
+def learned(*, problem: Repeated, seed: int, family: Family, method: str) -> Columns:
+    """A policy learned from the log by a method of `learners.objective_of`, and certified on it."""
     from manyarms.learning import learn
 
-    if torch.get_num_threads() > 1:
-        torch.set_num_threads(1)
+    one_thread()
     options: dict[str, Any] = {"nodes": NODES} if family == "gaussian" else {"draws": 64}
-    start = setting.world.prior(setting.eta0, family, **options)
-    objective = objective_of(method, len(setting.log))
+    start = problem.world.prior(problem.eta0, family, **options)
+    objective = objective_of(method, len(problem.log))
     priced = isinstance(objective, PACBayes)
-    found = learn(setting.log, start, objective, seed=seed % (1 << 31), learn_sigma=priced, certified=False, **LEARNING)
+    found = learn(problem.log, start, objective, seed=seed % (1 << 31), learn_sigma=priced, certified=False, **LEARNING)
     names = [name for name in NAMES if name != FIXED_ONLY and not (name == DRAWN_ONLY and family == "gaussian")]
-    return _ends(setting, found.policy, PolicyPrior.of(start), names)
+    return _ends(problem, found.policy, PolicyPrior.of(start), names)
 
 
-def _ends(
-    setting: Repeated, policy: Policy, prior: PolicyPrior | None, names: Sequence[str]
-) -> dict[str, npt.ArrayLike]:
+def _ends(problem: Repeated, policy: Policy, prior: PolicyPrior | None, names: Sequence[str]) -> Columns:
     """Ends of all families at delta each, those of the default certificate, and of the improvement.
 
     One certificate with a larger delta gives every family its own: they share it in equal parts, beside what simulation costs.
@@ -97,25 +96,18 @@ def _ends(
     simulated = prior is not None and not hasattr(policy, "tolerance")
     cost = MONTE_CARLO if simulated else 0.0
     together = DELTA / (cost + (1 - cost) / len(names))
-    every = certify(policy, setting.log, prior=prior, delta=together, bound=names, draws=DRAWS)
-    usual = certify(policy, setting.log, prior=prior, delta=DELTA, draws=DRAWS)
-    gain = improvement(policy, setting.log, prior=prior, delta=DELTA, draws=DRAWS)
-    truth = setting.truth(policy)
+    every = certify(policy, problem.log, prior=prior, delta=together, bound=names, draws=DRAWS)
+    usual = certify(policy, problem.log, prior=prior, delta=DELTA, draws=DRAWS)
+    gain = improvement(policy, problem.log, prior=prior, delta=DELTA, draws=DRAWS)
+    truth = problem.truth(policy)
     ends = {one.family: (one.lower, one.upper) for one in every.candidates} | {DEFAULT: (usual.lower, usual.upper)}
-    columns: dict[str, npt.ArrayLike] = {"truth": truth, "kl": every.kl, "milliseconds_a_round": 0.0}
+    columns: dict[str, float] = {"truth": truth, "kl": every.kl}
     for name, (lower, upper) in ends.items():
         columns[f"lower {name}"], columns[f"upper {name}"] = max(lower, 0.0), min(upper, 1.0)
     columns["width"] = usual.upper - usual.lower
-    columns["true gain"] = truth - setting.truth(setting.world.logging(setting.eta0))
+    columns["true gain"] = truth - problem.truth(problem.world.logging(problem.eta0))
     columns["lower gain"] = gain.lower
     return columns
-
-
-def coverage_task(
-    *, world: Call, agent: Call, rounds: int, world_seed: int, agent_seed: int
-) -> dict[str, npt.ArrayLike]:
-    """One log, one policy, all its certificates."""
-    return agent(setting=world(seed=world_seed, rows=rounds), seed=agent_seed)  # type: ignore[no-any-return]
 
 
 # ---- judging ----------------------------------------------------------------------------------------------------------
@@ -138,14 +130,12 @@ def covered(results: Results, panel: str, agent: str, family: str) -> Array | No
 
 def widths(results: Results, panel: str, agent: str, family: str) -> Array:
     """(runs,): upper less lower."""
-    low, high = (results.values(panel, agent, f"{end} {family}").astype(float) for end in ("lower", "upper"))
+    low, high = (results.values(panel, agent, f"{end} {family}") for end in ("lower", "upper"))
     return np.asarray(high - low)
 
 
 def plausible(misses: int, runs: int, delta: float = DELTA) -> float:
-    """The probability of so many misses, or more, if each log were missed with probability delta."""
-    from scipy.stats import binom
-
+    """The probability of this many misses, or more, if each log were missed with probability delta."""
     if not 0 <= misses <= runs:
         raise InvalidInput("misses", misses, f"a number from 0 to {runs}")
     return float(binom.sf(misses - 1, runs, delta))
@@ -156,7 +146,7 @@ def _claims(results: Results) -> list[Claim]:
     for family in (*NAMES, DEFAULT, GAIN):
         rates: dict[str, Array] = {}
         for panel in results.panels:
-            for agent in results.agents(panel):
+            for agent in results.methods(panel):
                 hits = covered(results, panel, agent, family)
                 if hits is not None:
                     rates[f"{agent}, {panel}"] = hits
@@ -193,17 +183,17 @@ def _figures(results: Results, folder: Path) -> list[Path]:
     with drawing(2, len(results.panels)) as (figure, axes):
         for column, panel in enumerate(results.panels):
             upper, lower = axes[column], axes[len(results.panels) + column]
-            for place, agent in enumerate(results.agents(panel)):
+            for place, agent in enumerate(results.methods(panel)):
                 points = [(i, covered(results, panel, agent, family)) for i, family in enumerate(families)]
                 there = [(i, hits.mean()) for i, hits in points if hits is not None]
-                shift = 0.16 * (place - (len(results.agents(panel)) - 1) / 2)
+                shift = 0.16 * (place - (len(results.methods(panel)) - 1) / 2)
                 colour = PALETTE[place % len(PALETTE)]
                 upper.plot(
                     [i + shift for i, _ in there], [y for _, y in there], "o", color=colour, markersize=4, label=agent
                 )
                 wide = [widths(results, panel, agent, families[i]).mean() for i, _ in there]
                 lower.bar([i + shift for i, _ in there], wide, width=0.15, color=colour, label=agent)
-            upper.axhline(1 - DELTA, linestyle=":", color="#1a1a1a", label=f"{1 - DELTA:.0%}")
+            upper.axhline(1 - DELTA, linestyle=":", color=BLACK, label=f"{1 - DELTA:.0%}")
             upper.set_ylim(0.93, 1.004)
             upper.set_title(panel)
             upper.set_ylabel("share of logs covered")
@@ -214,27 +204,26 @@ def _figures(results: Results, folder: Path) -> list[Path]:
         return [finish(figure, axes, folder, "coverage", "Certificates over repeated logs")]
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
-    agents = {
-        "fixed softmax": Call(f"{HERE}:fixed", {"eta": 1.0}),
-        "learned Gaussian": Call(f"{HERE}:learned", {"family": "gaussian", "method": "bound"}),
-        "learned without pessimism": Call(f"{HERE}:learned", {"family": "gaussian", "method": "estimate"}),
-        "learned mixed-logit": Call(f"{HERE}:learned", {"family": "mixed-logit", "method": "bound"}),
+def _cells(sizes: Sizes) -> list[Cell]:
+    methods = {
+        "fixed softmax": Call(fixed, {"eta": 1.0}),
+        "learned Gaussian": Call(learned, {"family": "gaussian", "method": "bound"}),
+        "learned without pessimism": Call(learned, {"family": "gaussian", "method": "estimate"}),
+        "learned mixed-logit": Call(learned, {"family": "mixed-logit", "method": "bound"}),
     }
     made = []
     for eta0 in sizes["etas"]:
         parameters = {"eta0": eta0, "rows": sizes["rows"], "classes": sizes["classes"]}
         shape = {name: sizes[name] for name in ("population", "classes", "dim")}
-        world = Call(f"{HERE}:repeated", {"eta0": eta0, **shape})
-        made.append(
-            Cell(f"eta0={eta0:g}", parameters, world, agents, sizes["rows"], sizes["logs"], f"{HERE}:coverage_task")
-        )
+        problem = Call(repeated, {"eta0": eta0, **shape})
+        made.append(Cell(f"eta0={eta0:g}", parameters, problem, methods, sizes["rows"], sizes["logs"], solve_log))
     return made
 
 
 SHAPE: dict[str, Any] = {"population": 400, "classes": 3, "dim": 3}
-COVERAGE = Experiment(
-    name="es-coverage",
+COVERAGE = ES.experiment(
+    "es-coverage",
+    order=10,
     title="Certificates over repeated logs of known worlds",
     thesis_lines="2511-2521, 2686-2722",
     scales={
@@ -250,7 +239,7 @@ COVERAGE = Experiment(
         "any policy is a sum. Every family of bounds has delta = 0.05 for itself, shared over both ends and its grid; the "
         "default certificate is exponential and logarithmic smoothing with 0.05 for both together. Mixed-logit policies pay for "
         "simulation. A coverage of 1 beside a mean width of 1 says nothing: the widths are in the claims' details.",
-        "Coverage is called too low where so many misses, or more, had a probability below 1 % if each log were missed with "
+        "Coverage is called too low where as many misses, or more, had a probability below 1 % if each log were missed with "
         "probability 0.05. “Learned without pessimism” maximises exponential smoothing's estimate alone, at sigma = 1: an "
         "overfitted policy, whose certificates must hold as well.",
     ],
@@ -263,4 +252,4 @@ COVERAGE = Experiment(
     },
 )
 
-__all__ = ["COVERAGE", "Repeated", "coverage_task", "covered", "plausible", "repeated", "widths"]
+__all__ = ["COVERAGE", "Repeated", "covered", "plausible", "repeated", "widths"]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from manyarms._base.html import PALETTE
 from manyarms_thesis.es.common import LONDON, OURS, SAKHI1, SAKHI2
-from manyarms_thesis.harness.claims import Measured, measured
+from manyarms_thesis.harness.claims import Measured
+from manyarms_thesis.harness.figures import GREY, Look, LookOf, Series, draw_series, final_series
+from manyarms_thesis.harness.learning import by_data
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.series import Series, draw_series
 
-Look = tuple[str, str]
 LOGGING = "logging policy"
-GREY = "#8a8a8a"
 COLOURS: Mapping[str, str] = {
     OURS: PALETTE[0], LONDON: PALETTE[1], SAKHI1: PALETTE[2], SAKHI2: PALETTE[3], "Su et al.": PALETTE[1],
     "Metelli et al.": PALETTE[3], "SVP": PALETTE[2], "Clip": PALETTE[1], "Har": PALETTE[3], "IX": PALETTE[2], "ES": PALETTE[0],
@@ -40,17 +39,20 @@ def shade(family: int, share: float) -> str:
 
 
 def series(
-    results: Results, panels: Sequence[str], agents: Sequence[str], column: str = "value"
+    results: Results, panels: Sequence[str], methods: Sequence[str] | None = None
 ) -> dict[str, dict[float, Measured]]:
-    """Final values of agents against eta_0, and those of the logging policy."""
-    out: dict[str, dict[float, Measured]] = {agent: {} for agent in agents}
-    out[LOGGING] = {}
-    for panel in panels:
-        x = float(results.parameter(panel, "eta0"))
-        for agent in agents:
-            out[agent][x] = measured(results.final(panel, agent, column))
-        out[LOGGING][x] = Measured(float(results.final(panel, agents[0], "logging_value").mean()), 0.0)
-    return out
+    """Final values of methods (None: of all) against eta_0, and those of the logging policy."""
+    names = results.methods(panels[0]) if methods is None else methods
+    logging = final_series(results, panels, "eta0", methods=names[:1], column="logging_value")[names[0]]
+    return {
+        **final_series(results, panels, "eta0", methods=names, column="value"),
+        LOGGING: {x: Measured(value.mean, 0.0) for x, value in logging.items()},
+    }
+
+
+def every_series(results: Results) -> dict[str, Series]:
+    """`series` of all methods, for each data set."""
+    return {data: series(results, panels) for data, panels in by_data(results).items()}
 
 
 def lines(
@@ -61,7 +63,7 @@ def lines(
     *,
     xlabel: str = "eta0, quality of the logging policy",
     ylabel: str = "value, test rows",
-    look: Callable[[str, int], Look] = look_of,
+    look: LookOf = look_of,
     columns: int = 3,
     hidden: Sequence[str] = (),
     logarithmic: bool = False,
@@ -74,4 +76,4 @@ def lines(
     )  # fmt: skip
 
 
-__all__ = ["COLOURS", "LOGGING", "Look", "Series", "lines", "look_of", "series", "shade"]
+__all__ = ["COLOURS", "LOGGING", "every_series", "lines", "look_of", "series", "shade"]

@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from manyarms._base.html import PALETTE
 from manyarms._base.typing import Array
-from manyarms.worlds.supervised import Family
-from manyarms_thesis.es.common import (
-    CAPTION,
-    NUMBERS,
-    OURS,
-    PAPER,
-    QUICK,
-    REMARKS,
-    SAKHI2,
-    SMOKE,
-    above,
-    cells,
-    comparable,
-    learners,
-    level,
-    made_up_warnings,
-)
-from manyarms_thesis.es.figures import LOGGING, Look, lines, look_of, series, shade
-from manyarms_thesis.harness.claims import Claim, Measured, claim, least, measured
+from manyarms_thesis.es.common import LEARNED, OURS, PAPER, QUICK, SAKHI2, SMOKE, Method, above, cells, comparable
+from manyarms_thesis.es.figures import every_series, lines, look_of, shade
+from manyarms_thesis.harness.claims import Claim, Measured, claim, least, listed, measured
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.figures import Look
+from manyarms_thesis.harness.learning import by_data, flag_data, level
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Cell, Experiment
-from manyarms_thesis.pwll.claims import by_data, flagged
+from manyarms_thesis.harness.spec import Cell
 
 ADAPTIVE = f"{OURS}, adaptive alpha"
 MIDDLE = 0.5  # modest logging policies have an eta_0 up to here, good ones from here on
@@ -53,19 +37,19 @@ def values(count: int) -> list[float]:
     return [float(value) for value in np.linspace(SMALLEST, 1.0, count)]
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
-    methods: dict[str, tuple[str, Family, Mapping[str, Any]]] = {}
+def _cells(sizes: Sizes) -> list[Cell]:
+    methods: dict[str, Method] = {}
     for value in values(sizes["values"]):
         methods[alpha_name(value)] = ("bound", "gaussian", {"correction": "ES", "value": value})
     for value in values(sizes["values"]):
         methods[tau_name(value)] = ("sakhi2", "gaussian", {"correction": "Clip", "value": value})
     methods[ADAPTIVE] = ("bound", "gaussian", {"correction": "ES", "value": "adaptive"})
-    return cells(sizes, learners(methods, sizes))
+    return cells(sizes, methods)
 
 
 def _swept(results: Results, panels: list[str], kind: str) -> dict[str, str]:
     """The parameter's value of every agent of a kind, by agent."""
-    return {name: name.rsplit("=", 1)[1] for name in results.agents(panels[0]) if f"{kind}=" in name}
+    return {name: name.rsplit("=", 1)[1] for name in results.methods(panels[0]) if f"{kind}=" in name}
 
 
 def _table(results: Results, panels: list[str], agents: list[str]) -> Array:
@@ -118,7 +102,7 @@ def _claims(results: Results) -> list[Claim]:
             )
         )  # fmt: skip
         found += _groups(results, panels, alphas, data)
-    return flagged(results, found)
+    return flag_data(results, found)
 
 
 def _groups(results: Results, panels: list[str], alphas: list[str], data: str) -> list[Claim]:
@@ -132,7 +116,7 @@ def _groups(results: Results, panels: list[str], alphas: list[str], data: str) -
     best = {name: numbers[found.argmax(axis=1)] for name, found in table.items()}
     one = alphas[int(np.argmax(numbers))]
     lost = table["modest"].max(axis=1) - level(results, modest, [one])
-    shown = ", ".join(f"{name} {measured(value)}" for name, value in best.items())
+    shown = listed({name: measured(value) for name, value in best.items()})
     return [
         claim(
             "For modest logging policies regularisation can be critical: the best alpha is better than alpha = 1", "2656, 6294",
@@ -160,17 +144,11 @@ def _look(name: str, place: int) -> Look:
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
-    groups = by_data(results)
-    drawn = {data: series(results, panels, results.agents(panels[0])) for data, panels in groups.items()}
-    agents = results.agents(results.panels[0])
-    ends = {name for kind in ("alpha", "tau") for name in (*_swept(results, results.panels, kind),)}
-    shown = {ADAPTIVE, LOGGING}
-    for kind in ("alpha", "tau"):
-        swept = list(_swept(results, results.panels, kind))
-        shown |= {swept[0], swept[-1]}
-    hidden = [name for name in agents if name in ends - shown]
+    # of the swept values only the ends are named
+    swept = [list(_swept(results, results.panels, kind)) for kind in ("alpha", "tau")]
+    hidden = [name for names in swept for name in names[1:-1]]
     averages: dict[str, dict[str, dict[float, Measured]]] = {}
-    for data, panels in groups.items():
+    for data, panels in by_data(results).items():
         swept_alphas = _swept(results, panels, "alpha")
         modest = [panel for panel in panels if results.parameter(panel, "eta0") <= MIDDLE]
         good = [panel for panel in panels if results.parameter(panel, "eta0") >= MIDDLE]
@@ -180,13 +158,21 @@ def _figures(results: Results, folder: Path) -> list[Path]:
             if group
         }
     return [
-        lines(drawn, folder, "parameters", "alpha (orange) and tau (blue): light is large", look=_look, hidden=hidden),
+        lines(
+            every_series(results),
+            folder,
+            "parameters",
+            "alpha (orange) and tau (blue): light is large",
+            look=_look,
+            hidden=hidden,
+        ),
         lines(averages, folder, "groups", "Our bound, averaged over logging policies", xlabel="alpha", from_zero=False),
     ]
 
 
-HYPERPARAMETERS = Experiment(
-    name="es-hyperparameters",
+HYPERPARAMETERS = LEARNED.experiment(
+    "es-hyperparameters",
+    order=3,
     title="Hyper-parameters of smoothing and of clipping",
     thesis_lines="2646-2656, 6289-6294",
     scales={
@@ -199,12 +185,8 @@ HYPERPARAMETERS = Experiment(
     claims=_claims,
     figures=_figures,
     remarks=[
-        *REMARKS,
         "Values are evenly spaced from 1e-5 to 1, both included: the thesis says (0, 1) and speaks of tau = 1e-5 and alpha = 1.",
     ],
-    warnings=made_up_warnings,
-    caption=CAPTION,
-    numbers=NUMBERS,
 )
 
-__all__ = ["ADAPTIVE", "HYPERPARAMETERS", "alpha_name", "tau_name", "values"]
+__all__ = ["HYPERPARAMETERS"]

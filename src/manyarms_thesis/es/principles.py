@@ -2,42 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from manyarms._base.html import PALETTE
-from manyarms.worlds.supervised import Family
-from manyarms_thesis.es.common import (
-    CAPTION,
-    LONDON,
-    NUMBERS,
-    OURS,
-    PAPER,
-    QUICK,
-    REMARKS,
-    SMOKE,
-    above,
-    cells,
-    learners,
-    level,
-    made_up_warnings,
-)
-from manyarms_thesis.es.figures import Look, lines, look_of, series, shade
-from manyarms_thesis.harness.claims import Claim, claim, measured
+from manyarms_thesis.es.common import LEARNED, LONDON, OURS, PAPER, QUICK, SMOKE, Method, above, cells
+from manyarms_thesis.es.figures import every_series, lines, look_of, shade
+from manyarms_thesis.harness.claims import Claim, claim, listed, measured
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.figures import Look
+from manyarms_thesis.harness.learning import ahead, by_data, flag_data, level
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Cell, Experiment
-from manyarms_thesis.pwll.claims import ahead, by_data, flagged
+from manyarms_thesis.harness.spec import Cell
 
 BOUND = f"{OURS}, bound"
 SVP = "SVP"
 KINDS = {f"{OURS}, LP": 1, f"{LONDON}, LP": 0, SVP: 2}  # and their families of colours
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
-    methods: dict[str, tuple[str, Family, Mapping[str, Any]]] = {BOUND: ("bound", "gaussian", {"correction": "ES"})}
+def _cells(sizes: Sizes) -> list[Cell]:
+    methods: dict[str, Method] = {BOUND: ("bound", "gaussian", {"correction": "ES"})}
     for weight in sizes["weights"]:
         same = {"weights": [weight] * 3}
         methods[f"{OURS}, LP, {weight:g}"] = ("heuristic", "gaussian", {"correction": "ES", **same})
@@ -45,11 +30,11 @@ def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
         methods[f"{LONDON}, LP, {weight:g}"] = ("distance", "softmax", {"correction": "Clip", "weights": [weight] * 3})
     for weight in sizes["svp"]:
         methods[f"{SVP}, {weight:g}"] = ("svp", "softmax", {"correction": "Clip", "weights": [weight] * 3})
-    return cells(sizes, learners(methods, sizes))
+    return cells(sizes, methods)
 
 
 def _of(results: Results, panels: list[str], kind: str) -> list[str]:
-    return [name for name in results.agents(panels[0]) if name.rpartition(", ")[0] == kind]
+    return [name for name in results.methods(panels[0]) if name.rpartition(", ")[0] == kind]
 
 
 def _claims(results: Results) -> list[Claim]:
@@ -79,7 +64,7 @@ def _claims(results: Results) -> list[Claim]:
                 claim(
                     f"{kind}: sensitive to its weights, the worst of which loses more than a tenth", "6319", measured(lost),
                     panel=data, detail="mean values over eta0 > 0: "
-                    + ", ".join(f"{agent} {measured(level(results, informed, [agent]))}" for agent in kinds[kind]),
+                    + listed({name: measured(level(results, informed, [name])) for name in kinds[kind]}),
                 )
             )  # fmt: skip
         found.append(
@@ -89,7 +74,7 @@ def _claims(results: Results) -> list[Claim]:
                 panel=data,
             )
         )  # fmt: skip
-    return flagged(results, found)
+    return flag_data(results, found)
 
 
 def _look(name: str, place: int) -> Look:
@@ -101,14 +86,20 @@ def _look(name: str, place: int) -> Look:
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
-    drawn = {data: series(results, panels, results.agents(panels[0])) for data, panels in by_data(results).items()}
     return [
-        lines(drawn, folder, "principles", "Our bound against tuned principles: dark is a large weight", look=_look)
+        lines(
+            every_series(results),
+            folder,
+            "principles",
+            "Our bound against tuned principles: dark is a large weight",
+            look=_look,
+        )
     ]
 
 
-PRINCIPLES = Experiment(
-    name="es-principles",
+PRINCIPLES = LEARNED.experiment(
+    "es-principles",
+    order=4,
     title="Bound optimisation and learning principles",
     thesis_lines="6309-6326, 2555-2559",
     scales={
@@ -126,14 +117,10 @@ PRINCIPLES = Experiment(
     claims=_claims,
     figures=_figures,
     remarks=[
-        *REMARKS,
         "Our principle has the same number for its three weights and Gaussian policies with sigma = 1, London's has softmax "
         "policies and clipping, both as in line 6319. SVP, with clipping and softmax policies, takes off its weight times "
         "sqrt(Var / n) of a batch; the thesis leaves it out as similar to London's principle.",
     ],
-    warnings=made_up_warnings,
-    caption=CAPTION,
-    numbers=NUMBERS,
 )
 
-__all__ = ["BOUND", "PRINCIPLES"]
+__all__ = ["PRINCIPLES"]

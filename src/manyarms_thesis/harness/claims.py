@@ -2,7 +2,7 @@
 
 A statement is turned into a difference that should be above zero. It holds only where the difference is above zero by
 at least two standard errors; a difference that is too small or too noisy does not hold, and one of the wrong sign
-does not either. Agents of one panel met the same worlds, so their differences are taken run by run.
+does not either. Methods of one panel met the same problems, so their differences are taken run by run.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def measured(values: Array) -> Measured:
     """Mean and standard error over runs."""
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1 or not len(values):
-        raise InvalidInput("values", f"shape {values.shape}", "one number a run")
+        raise InvalidInput("values", f"shape {values.shape}", "a value for each run, shape (runs,)")
     error = float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
     return Measured(float(values.mean()), error)
 
@@ -94,22 +94,59 @@ def claim(statement: str, lines: str, difference: Measured, *, panel: str = "", 
     return Claim(statement, lines, difference.mean, difference.standard_error, difference.above_zero, panel, detail)
 
 
-def gain(results: Results, panel: str, agent: str, baseline: str) -> Measured:
-    """By how much an agent's final regret is below a baseline's, run by run."""
-    return measured(results.final(panel, baseline) - results.final(panel, agent))
+def gain(results: Results, panel: str, method: str, baseline: str) -> Measured:
+    """By how much a method's final regret is below a baseline's, run by run."""
+    return measured(results.final(panel, baseline) - results.final(panel, method))
+
+
+def lower_regret(results: Results, panel: str, method: str, baseline: str, statement: str, lines: str) -> Claim:
+    """A method has lower final regret than a baseline."""
+    shown = ", ".join(f"{name} {measured(results.final(panel, name))}" for name in (method, baseline))
+    return claim(statement, lines, gain(results, panel, method, baseline), panel=panel, detail=f"final regret: {shown}")
 
 
 def outperforms(
-    results: Results, panel: str, agent: str, baselines: Sequence[str], statement: str, lines: str
+    results: Results, panel: str, method: str, baselines: Sequence[str], statement: str, lines: str
 ) -> Claim:
-    """An agent has lower final regret than every baseline; the figure is the least convincing difference."""
-    gains = {name: gain(results, panel, agent, name) for name in baselines}
+    """A method has lower final regret than every baseline; the figure is the least convincing difference."""
+    gains = {name: gain(results, panel, method, name) for name in baselines}
     nearest, difference = least(gains)
-    others = ", ".join(f"{name} {value}" for name, value in gains.items())
+    others = listed(gains)
     return claim(
         statement, lines, difference, panel=panel,
-        detail=f"final regret above that of {agent}, over the same worlds: {others}; least convincing: {nearest}",
+        detail=f"final regret above that of {method}, over the same worlds: {others}; least convincing: {nearest}",
     )  # fmt: skip
+
+
+def ratio(results: Results, panel: str, method: str, baseline: str) -> Measured:
+    """The baseline's mean final regret over the method's, with its standard error by the delta method over paired runs."""
+    ours, theirs = results.final(panel, method), results.final(panel, baseline)
+    value = float(theirs.mean() / ours.mean())
+    return Measured(value, value * measured(theirs / theirs.mean() - ours / ours.mean()).standard_error)
+
+
+def saved(results: Results, panel: str, method: str, baseline: str) -> Measured:
+    """The share of a baseline's regret that a method saves, run by run."""
+    theirs = results.final(panel, baseline)
+    return measured((theirs - results.final(panel, method)) / theirs.mean())
+
+
+def logarithm(value: Measured) -> Measured:
+    """The logarithm of a positive measurement, by the delta method."""
+    return Measured(math.log(value.mean), value.standard_error / value.mean)
+
+
+def slope(x: Array, values: Sequence[Measured]) -> Measured:
+    """The least-squares slope of independent measurements against x, with their errors carried through."""
+    centred = x - x.mean()
+    weights = centred / (centred @ centred)
+    error = math.sqrt(sum((float(w) * value.standard_error) ** 2 for w, value in zip(weights, values, strict=True)))
+    return Measured(sum(float(w) * value.mean for w, value in zip(weights, values, strict=True)), error)
+
+
+def listed(values: Mapping[str, object]) -> str:
+    """Names and values in a row, for a detail."""
+    return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
 def increasing(values: Mapping[str, Measured], statement: str, lines: str, *, panel: str = "") -> Claim:
@@ -127,4 +164,7 @@ def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-__all__ = ["Claim", "Measured", "claim", "gain", "increasing", "least", "measured", "outperforms"]
+__all__ = [
+    "Claim", "Measured", "claim", "gain", "increasing", "least", "listed", "logarithm", "lower_regret", "measured",
+    "outperforms", "ratio", "saved", "slope",
+]  # fmt: skip

@@ -1,164 +1,224 @@
-"""Figures of online experiments: regret over rounds, and final regret against a parameter."""
+"""Figures that several chapters draw: regret over rounds, measurements against a parameter, curves with bands.
+
+Every figure is a grid of drawings, one a group, with one legend for all: `draw_grid` lays it out, and a chapter brings the
+looks of its curves. An agent looks the same in every figure; variants of one method share its colour and differ in dashes.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 
 from manyarms._base.html import PALETTE
+from manyarms._base.plotting import drawing, finish, mean_and_error
 from manyarms._base.typing import Array
-from manyarms.errors import MissingExtra
+from manyarms_thesis.harness.claims import Measured, measured
 from manyarms_thesis.harness.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-# an agent looks the same in every figure; variants of one method share its colour and differ in their dashes
-LOOKS: Mapping[str, tuple[str, str]] = {
+Look = tuple[str, str]
+"""Colour and dashes of a curve."""
+LookOf = Callable[[str, int], Look]
+"""The look of a curve, from its name and its place among the others."""
+Series = Mapping[str, Mapping[float, Measured]]
+Ticks = Literal["auto", "at points", "evenly", "log"]
+Group = TypeVar("Group")
+
+BLACK, GREY = "#1a1a1a", "#8a8a8a"
+ONLINE: Mapping[str, Look] = {
     "meTS-Lin": (PALETTE[0], "-"),
     "meTS-Lin-Fa": (PALETTE[5], "--"),
     "meTS-Lin-Fb": (PALETTE[7], ":"),
     "meTS-Lin-mis": (PALETTE[3], "--"),
     "meTS-GLM": (PALETTE[3], "-"),
     "meTS-GLM-Fa": (PALETTE[7], "--"),
+    "meTS, effects known": (PALETTE[2], "--"),
+    "dTS": (PALETTE[0], "-"),
+    "dTS-LL": (PALETTE[0], "-"),
+    "dTS-LN": (PALETTE[3], "-"),
+    "dTS-NL": (PALETTE[0], "-"),
+    "dTS-NN": (PALETTE[3], "-"),
+    "dTS-NL, jacobian": (PALETTE[5], "--"),
     "LinTS": (PALETTE[1], "-"),
     "GLM-TS": (PALETTE[1], "-"),
     "LinUCB": (PALETTE[4], "-."),
     "UCB-GLM": (PALETTE[4], "-."),
     "GLM-UCB": (PALETTE[6], ":"),
     "HierTS": (PALETTE[2], "-"),
-    "meTS, effects known": (PALETTE[2], "--"),
-    "bound": ("#1a1a1a", ":"),
-}
-# columns whose names are not what a reader would write
-NAMES: Mapping[str, str] = {"effect_variance": "σ_Ψ²", "action_variance": "σ₀²"}
-SETTINGS: Mapping[Any, Any] = {
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#e3e3e3",
-    "grid.linewidth": 0.6,
-    "axes.titlesize": 9.5,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "manyarms",
-    "figure.dpi": 130,
 }
 
 
-def mean_and_error(values: Array) -> tuple[Array, Array]:
-    """Mean and standard error over the rows (runs); with one run the error is zero."""
-    error = values.std(axis=0, ddof=1) / math.sqrt(len(values)) if len(values) > 1 else np.zeros(values.shape[1])
-    return values.mean(axis=0), error
+def online_looks(more: Mapping[str, Look] | None = None) -> LookOf:
+    """The looks of online agents, and of what a figure has besides; anything else is a dotted black line."""
+    table = {**ONLINE, **(more or {})}
+    return lambda name, place: table.get(name, (BLACK, ":"))
 
 
-def regret_curves(
-    results: Results, panels: Sequence[str], folder: Path, name: str, title: str, *, columns: int = 3
-) -> Path:
-    """Cumulative regret over rounds, one panel beside the other, one legend for all."""
-    columns = min(columns, len(panels))
-    rows = math.ceil(len(panels) / columns)
-    with drawing(rows, columns) as (figure, axes):
-        for axis, panel in zip(axes, panels, strict=False):
-            for agent in results.agents(panel):
-                x = results.values(panel, agent, "round")[0]
-                mean, error = mean_and_error(results.values(panel, agent, "regret"))
-                _curve(axis, agent, x, mean, error)
-            axis.set_title(panel)
-            axis.set_xlabel("round")
-            axis.set_ylabel("cumulative regret")
-            axis.set_ylim(bottom=0)
-            axis.set_xlim(left=0)
-        return finish(figure, axes[: len(panels)], folder, name, title)
-
-
-def final_regret(
-    results: Results,
-    groups: Mapping[str, Sequence[str]],
-    parameter: str | Mapping[str, str],
+def draw_grid(
+    groups: Mapping[str, Group],
+    draw: Callable[[Axes, Group], None],
     folder: Path,
     name: str,
     title: str,
     *,
-    extra: str | None = None,
-    logarithmic: bool = False,
+    columns: int = 3,
 ) -> Path:
-    """Final regret against a parameter (one for all groups of panels, or one for each): one drawing a group.
-
-    `extra` names a further column to draw.
-    """
-    columns = min(3, len(groups))
+    """One drawing a group, with the group's name above it, and one legend for all."""
+    columns = min(columns, len(groups))
     with drawing(math.ceil(len(groups) / columns), columns) as (figure, axes):
-        for axis, (group, panels) in zip(axes, groups.items(), strict=False):
-            varying = parameter if isinstance(parameter, str) else parameter[group]
-            x = np.array([results.parameter(panel, varying) for panel in panels], dtype=np.float64)
-            agents = dict.fromkeys(agent for panel in panels for agent in results.agents(panel))
-            for agent in agents:
-                values = np.stack([results.final(panel, agent) for panel in panels], axis=1)
-                _curve(axis, agent, x, *mean_and_error(values), marker="o")
-                if extra is not None and extra in results.runs[panels[0], agent, 0]:
-                    more = np.stack([results.final(panel, agent, extra) for panel in panels], axis=1)
-                    _curve(axis, extra, x, *mean_and_error(more), marker="s")
-            axis.set_title(group)
-            axis.set_xlabel(NAMES.get(varying, varying))
-            axis.set_ylabel("final regret")
-            if x.min() > 0:
-                axis.set_xscale("log")
-            axis.minorticks_off()
-            axis.set_xticks(x, [f"{value:,g}" for value in x])
-            if logarithmic:
-                axis.set_yscale("log")
-            else:
-                axis.set_ylim(bottom=0)
+        for axis, (label, group) in zip(axes, groups.items(), strict=False):
+            draw(axis, group)
+            axis.set_title(_on_two_lines(label))
         return finish(figure, axes[: len(groups)], folder, name, title)
 
 
-@contextmanager
-def drawing(rows: int, columns: int) -> Iterator[tuple[Figure, list[Axes]]]:
-    """A figure with rows x columns axes, drawn without a display."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise MissingExtra("matplotlib", "experiments", "drawing figures") from error
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(dict(SETTINGS)):
-        width = 3.6 * columns if columns > 1 else 6.0
-        figure = Figure(figsize=(width, 2.7 * rows + 0.9), layout="constrained")
-        FigureCanvasAgg(figure)
-        axes = [figure.add_subplot(rows, columns, 1 + i) for i in range(rows * columns)]
-        yield figure, axes
-
-
-def finish(figure: Figure, axes: Sequence[Axes], folder: Path, name: str, title: str) -> Path:
-    """One legend for all axes, a title, and the files; the SVG's path."""
-    for axis in figure.axes:
-        if axis not in axes:
-            axis.set_visible(False)
-    handles = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    # an entry is a line and a name of about 0.08 inches a letter, and at least 1.3 inches wide
-    width = max(1.3, 0.6 + 0.08 * max(len(label) for label in handles))
-    columns = max(1, min(len(handles), int(figure.get_figwidth() / width)))
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=columns, frameon=False)
-    figure.suptitle(title, fontsize=11)
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.svg"
-    figure.savefig(path, metadata={"Date": None})
-    figure.savefig(folder / f"{name}.png")
-    return path
-
-
-def _curve(axis: Axes, agent: str, x: Array, mean: Array, error: Array, marker: str = "") -> None:
-    colour, dashes = LOOKS.get(agent, ("#1a1a1a", "-"))
-    axis.plot(x, mean, dashes, color=colour, label=agent, linewidth=1.6, marker=marker, markersize=3.5)
+def draw_band(axis: Axes, x: Array, values: Array, look: Look, label: str, marker: str = "") -> None:
+    """The mean of values (runs, n) over the runs, and a band of one standard error on each side."""
+    mean, error = mean_and_error(values)
+    colour, dashes = look
+    axis.plot(x, mean, dashes, color=colour, label=label, linewidth=1.6, marker=marker, markersize=3.0)
     axis.fill_between(x, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
 
 
-__all__ = ["NAMES", "drawing", "final_regret", "finish", "mean_and_error", "regret_curves"]
+def regret_curves(
+    results: Results,
+    panels: Sequence[str],
+    folder: Path,
+    name: str,
+    title: str,
+    *,
+    columns: int = 3,
+    looks: Mapping[str, Look] | None = None,
+) -> Path:
+    """Cumulative regret over rounds, one drawing a panel."""
+    look = online_looks(looks)
+
+    def draw(axis: Axes, panel: str) -> None:
+        for place, agent in enumerate(results.methods(panel)):
+            x = results.values(panel, agent, "round")[0]
+            draw_band(axis, x, results.values(panel, agent, "regret"), look(agent, place), agent)
+        axis.set_xlabel("round")
+        axis.set_ylabel("cumulative regret")
+        axis.set_ylim(bottom=0)
+        axis.set_xlim(left=0)
+
+    return draw_grid({panel: panel for panel in panels}, draw, folder, name, title, columns=columns)
+
+
+def final_series(
+    results: Results,
+    panels: Sequence[str],
+    parameter: str,
+    *,
+    methods: Sequence[str] | None = None,
+    column: str = "regret",
+) -> dict[str, dict[float, Measured]]:
+    """What methods (None: all of them) end with, against a parameter of the panels."""
+    series: dict[str, dict[float, Measured]] = {}
+    for panel in panels:
+        x = float(results.parameter(panel, parameter))
+        for method in results.methods(panel) if methods is None else methods:
+            series.setdefault(method, {})[x] = measured(results.final(panel, method, column))
+    return series
+
+
+def draw_series(
+    groups: Mapping[str, Series],
+    look: LookOf,
+    xlabel: str | Mapping[str, str],
+    ylabel: str,
+    folder: Path,
+    name: str,
+    title: str,
+    *,
+    columns: int = 3,
+    ticks: Ticks = "at points",
+    log_y: bool = False,
+    from_zero: bool = False,
+    level: float | None = None,
+    hidden: Sequence[str] = (),
+) -> Path:
+    """Measurements with their standard errors against a number, one drawing a group.
+
+    xlabel: one for all groups, or one for each. ticks: "at points" has one at every measured place, on a logarithmic axis
+    where these span a factor of 4 or more; "evenly" too, at even distances whatever the numbers are; "auto" and "log" leave
+    them to a linear or a logarithmic axis. level: of a horizontal line. hidden: curves without an entry in the legend.
+    """
+
+    def draw(axis: Axes, group: str) -> None:
+        series = groups[group]
+        places = sorted({x for points in series.values() for x in points})
+        for place, (curve, points) in enumerate(series.items()):
+            colour, dashes = look(curve, place)
+            measurements = [points[x] for x in sorted(points)]
+            axis.errorbar(
+                [places.index(x) if ticks == "evenly" else x for x in sorted(points)],
+                [one.mean for one in measurements],
+                np.nan_to_num([one.standard_error for one in measurements]),
+                fmt=dashes, color=colour, linewidth=1.5, marker="o", markersize=3.0, elinewidth=1.0, capsize=2,
+                label=f"_{curve}" if curve in hidden else curve,
+            )  # fmt: skip
+        axis.set_xlabel(xlabel if isinstance(xlabel, str) else xlabel[group])
+        axis.set_ylabel(ylabel)
+        _place_ticks(axis, places, ticks)
+        if log_y:
+            axis.set_yscale("log")
+        elif from_zero:
+            axis.set_ylim(bottom=0)
+        if level is not None:
+            axis.axhline(level, color=GREY, linewidth=0.9, linestyle="--")
+
+    return draw_grid({group: group for group in groups}, draw, folder, name, title, columns=columns)
+
+
+def draw_regret(
+    groups: Mapping[str, Series],
+    xlabel: str | Mapping[str, str],
+    folder: Path,
+    name: str,
+    title: str,
+    *,
+    ylabel: str = "final regret",
+    looks: Mapping[str, Look] | None = None,
+    ticks: Ticks = "at points",
+    log_y: bool = False,
+    from_zero: bool = True,
+    level: float | None = None,
+) -> Path:
+    """`draw_series` for what online agents end with."""
+    return draw_series(
+        groups, online_looks(looks), xlabel, ylabel, folder, name, title, ticks=ticks, log_y=log_y, from_zero=from_zero,
+        level=level,
+    )  # fmt: skip
+
+
+def _place_ticks(axis: Axes, places: Sequence[float], ticks: Ticks) -> None:
+    if ticks == "log":
+        axis.set_xscale("log")
+    if ticks in ("auto", "log"):
+        return
+    even = ticks == "evenly"
+    if not even and places[0] > 0 and places[-1] / places[0] >= 4:
+        axis.set_xscale("log")
+    axis.minorticks_off()
+    shown = [f"{value:,g}" for value in places]
+    axis.set_xticks(range(len(places)) if even else places, shown, rotation=30 if len(places) > 5 else 0)
+
+
+def _on_two_lines(label: str) -> str:
+    """A long name on two lines."""
+    parts = label.split(", ")
+    half = (len(parts) + 1) // 2
+    return label if len(label) < 32 else ", ".join(parts[:half]) + "\n" + ", ".join(parts[half:])
+
+
+__all__ = [
+    "BLACK", "GREY", "Look", "LookOf", "Series", "Ticks", "draw_band", "draw_grid", "draw_regret", "draw_series", "final_series",
+    "online_looks", "regret_curves",
+]  # fmt: skip

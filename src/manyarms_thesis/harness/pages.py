@@ -10,8 +10,8 @@ import numpy as np
 from manyarms._base import html as report
 from manyarms._base.typing import Array
 from manyarms_thesis.harness.claims import Claim, measured
+from manyarms_thesis.harness.experiments import ONLINE_NUMBERS, Experiment
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Experiment
 
 
 def experiment_page(
@@ -21,7 +21,7 @@ def experiment_page(
     figures: Sequence[Path],
     facts: Mapping[str, str],
 ) -> str:
-    """The whole page."""
+    """The page as one HTML document."""
     held = sum(claim.holds for claim in claims)
     blocks = [report.warning(text) for text in experiment.warnings()]
     if results.scale != "paper":
@@ -36,8 +36,8 @@ def experiment_page(
         report.heading("What the thesis states, and what was measured"),
         report.paragraph(
             f"{held} of {len(claims)} statements hold. A statement holds when the measured difference has the right "
-            "sign and is at least two standard errors from zero; differences between agents are taken run by run, "
-            "in the same worlds."
+            "sign and is at least two standard errors from zero; differences between methods are taken run by run, "
+            "on the same problems."
         ),
         claims_table(claims),
         report.heading("Figures"),
@@ -46,7 +46,7 @@ def experiment_page(
             for number, path in enumerate(figures)
         ),
         report.heading("Numbers"),
-        numbers_table(results, experiment.numbers),
+        numbers_table(results, experiment.numbers or ONLINE_NUMBERS),
         report.heading("Settings"),
         report.facts({**facts, **_settings(experiment, results)}),
         report.bullets(experiment.remarks),
@@ -72,14 +72,14 @@ def claims_table(claims: Sequence[Claim]) -> str:
 
 
 def numbers_table(results: Results, wanted: Mapping[str, str]) -> str:
-    """Some columns of the results (with their headings) for every agent in every panel, at the last checkpoint."""
+    """Some columns of the results (with their headings) for every method in every panel, at the last checkpoint."""
     rows = [
-        [panel, agent, *(_shown(column, results.final(panel, agent, column)) for column in wanted)]
+        [panel, method, *(_shown(column, results.final(panel, method, column)) for column in wanted)]
         for panel in results.panels
-        for agent in results.agents(panel)
+        for method in results.methods(panel)
     ]
     headings = tuple(wanted.values())
-    return report.table(("panel", "agent", *headings), rows, numbers=headings)
+    return report.table(("panel", "method", *headings), rows, numbers=headings)
 
 
 def _shown(column: str, values: Array) -> str:

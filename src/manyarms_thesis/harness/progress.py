@@ -11,6 +11,7 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from manyarms._base.text import duration
 from manyarms_thesis.harness.spec import Item
 
 SECONDS_BETWEEN_LINES = 5.0
@@ -98,12 +99,4 @@ def tracking(console: Console, name: str, pending: Sequence[Item], cells: int) -
         yield _Bar(progress, name, count)
 
 
-def duration(seconds: float) -> str:
-    """Seconds in words: 8 s, 3 min, 2 h 5 min."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
-
-
-__all__ = ["Tracker", "duration", "tracking"]
+__all__ = ["Tracker", "tracking"]

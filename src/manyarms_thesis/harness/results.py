@@ -17,14 +17,19 @@ from manyarms_thesis.harness.spec import Cell
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Columns = Mapping[str, AnyArray]
+Outcomes = Mapping[int, Mapping[str, AnyArray]]
+"""What a piece of work leaves: columns by run."""
 
 
 class Results:
-    """Columns by (panel, agent, run), with the cells that they came from."""
+    """Columns by (panel, method, run), with the cells that they came from."""
 
     def __init__(
-        self, experiment: str, scale: str, cells: Sequence[Cell], runs: Mapping[tuple[str, str, int], Columns]
+        self,
+        experiment: str,
+        scale: str,
+        cells: Sequence[Cell],
+        runs: Mapping[tuple[str, str, int], Mapping[str, AnyArray]],
     ) -> None:
         self.experiment = experiment
         self.scale = scale
@@ -36,9 +41,9 @@ class Results:
         """The panels, in the order of the experiment."""
         return list(self.cells)
 
-    def agents(self, panel: str) -> list[str]:
-        """The agents of a panel."""
-        return list(self._cell(panel).agents)
+    def methods(self, panel: str) -> list[str]:
+        """The methods of a panel."""
+        return list(self._cell(panel).methods)
 
     def where(self, **parameters: Any) -> list[str]:
         """Panels whose parameters have these values, in order."""
@@ -52,16 +57,37 @@ class Results:
         """A parameter of a panel."""
         return self._cell(panel).parameters[name]
 
-    def values(self, panel: str, agent: str, column: str) -> AnyArray:
-        """A column over the runs, one row a run."""
-        cell = self._cell(panel)
-        if agent not in cell.agents:
-            raise InvalidInput("agent", repr(agent), "one of " + ", ".join(cell.agents))
-        return np.stack([np.asarray(self.runs[panel, agent, run][column]) for run in range(cell.runs)])
+    def levels(self, name: str) -> list[Any]:
+        """The values of a parameter over all panels, in rising order."""
+        return sorted({cell.parameters[name] for cell in self.cells.values()})
 
-    def final(self, panel: str, agent: str, column: str = "regret") -> Array:
+    def varying(self, names: Sequence[str], **fixed: Any) -> dict[str, list[str]]:
+        """For each parameter the panels in which it varies while the others have their usual value, in rising order.
+
+        The usual value is the most frequent one; `fixed` restricts the panels.
+        """
+        among = self.where(**fixed)
+        values = {name: [self.parameter(panel, name) for panel in among] for name in names}
+        usual = {name: max(set(values[name]), key=values[name].count) for name in names}
+        return {
+            name: sorted(
+                self.where(**fixed, **{other: usual[other] for other in names if other != name}),
+                key=lambda panel, name=name: float(self.parameter(panel, name)),  # type: ignore[misc]
+            )
+            for name in names
+        }
+
+    def values(self, panel: str, method: str, column: str) -> Array:
+        """A column over the runs: (runs,) for a scalar, (runs, n) for an array."""
+        cell = self._cell(panel)
+        if method not in cell.methods:
+            raise InvalidInput("method", repr(method), "one of " + ", ".join(cell.methods))
+        values = [np.asarray(self.runs[panel, method, run][column], dtype=np.float64) for run in range(cell.runs)]
+        return np.stack(values)
+
+    def final(self, panel: str, method: str, column: str = "regret") -> Array:
         """The last entry of a column for each run."""
-        values = self.values(panel, agent, column).astype(np.float64)
+        values = self.values(panel, method, column)
         return values if values.ndim == 1 else values[:, -1]
 
     def table(self) -> pa.Table:
@@ -74,11 +100,11 @@ class Results:
         columns = list(dict.fromkeys(name for run in self.runs.values() for name in run))
         pieces = []
         for panel, cell in self.cells.items():
-            for agent in cell.agents:
+            for method in cell.methods:
                 for run in range(cell.runs):
-                    outcome = self.runs[panel, agent, run]
+                    outcome = self.runs[panel, method, run]
                     length = max((np.size(value) for value in outcome.values()), default=1)
-                    fixed = {"experiment": self.experiment, "scale": self.scale, "panel": panel, "agent": agent}
+                    fixed = {"experiment": self.experiment, "scale": self.scale, "panel": panel, "method": method}
                     data: dict[str, Any] = {name: [value] * length for name, value in fixed.items()}
                     data["run"] = np.full(length, run)
                     data |= {name: [cell.parameters.get(name)] * length for name in parameters}
@@ -89,7 +115,7 @@ class Results:
         return pa.concat_tables(pieces, promote_options="permissive")
 
     def write(self, path: Path) -> None:
-        """The tidy table as Parquet, written whole or not at all."""
+        """The tidy table as Parquet, written atomically."""
         table = self.table()
         import pyarrow.parquet as parquet
 
@@ -103,4 +129,4 @@ class Results:
         return self.cells[panel]
 
 
-__all__ = ["Columns", "Results"]
+__all__ = ["Outcomes", "Results"]

@@ -10,27 +10,31 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib import metadata, util
+from importlib import util
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 
+from manyarms import __version__
 from manyarms._base import validate
 from manyarms._base.files import write_text_atomically
+from manyarms._base.text import duration
+from manyarms.engine import cores, local
 from manyarms.errors import ManyArmsError, MissingExtra
 from manyarms_thesis.harness.claims import Claim
+from manyarms_thesis.harness.experiments import Experiment
+from manyarms_thesis.harness.finished import Finished
 from manyarms_thesis.harness.forecast import forecast
 from manyarms_thesis.harness.pages import experiment_page
-from manyarms_thesis.harness.parts import Parts
-from manyarms_thesis.harness.pool import cores, execute, workers
-from manyarms_thesis.harness.progress import duration, tracking
-from manyarms_thesis.harness.results import Columns, Results
-from manyarms_thesis.harness.spec import Experiment, Item, items_of
+from manyarms_thesis.harness.progress import tracking
+from manyarms_thesis.harness.results import Outcomes, Results
+from manyarms_thesis.harness.spec import Item, items_of
+from manyarms_thesis.harness.work import execute
 
 
 class Interrupted(ManyArmsError):
-    """The user stopped an experiment; what was finished is kept."""
+    """The user stopped an experiment; what was finished is stored."""
 
     exit_code = 130
 
@@ -67,42 +71,45 @@ def run(
     cells = experiment.cells(scale)
     require_extras()
     started = time.monotonic()
-    parts = Parts(folder / "parts", library_version())
+    finished = Finished(folder / "parts", __version__)
     items = items_of(experiment.name, cells, seed)
-    outcomes: dict[str, dict[int, Columns]] = {}
+    outcomes: dict[str, Outcomes] = {}
     pending: list[Item] = []
     for item in items:
-        kept = None if force else parts.read(item)
-        if kept is None:
+        stored = None if force else finished.read(item)
+        if stored is None:
             pending.append(item)
         else:
-            outcomes[item.key(parts.version)] = kept
+            outcomes[item.key(__version__)] = stored
     reused = len(outcomes)
     rounds = sum(item.rounds for item in pending)
-    console.print(
+    _say(
+        console,
         f"{experiment.name} ({scale}): {len(cells)} cells, {len(items)} pieces of work"
         + (f", {reused} already done" if reused else "")
         + f"; {rounds:,} rounds to run on {count} worker{'s' if count > 1 else ''}",
-        highlight=False,
-        soft_wrap=True,
     )
     for text in experiment.warnings():
         console.print(f"NOTE: {text}", style="bold", highlight=False, soft_wrap=True)
     with _cache_beside(folder):
         if pending:
-            _work(experiment, scale, pending, len(cells), count, parts, console, outcomes)
+            _work(experiment, scale, pending, len(cells), count, finished, console, outcomes)
         by_run = {
-            (item.cell.panel, item.agent, run): columns
+            (item.cell.panel, item.method, run): columns
             for item in items
-            for run, columns in outcomes[item.key(parts.version)].items()
+            for run, columns in outcomes[item.key(__version__)].items()
         }
         results = Results(experiment.name, scale, cells, by_run)
         return _write(experiment, results, folder, seed, started, reused, count)
 
 
+def _say(console: Console, text: str) -> None:
+    console.print(text, highlight=False, soft_wrap=True)
+
+
 @contextmanager
 def _cache_beside(folder: Path) -> Iterator[None]:
-    """What is prepared once for many runs (pre-trained priors) is kept beside the results, unless the user named a place."""
+    """What is prepared once for many runs (pre-trained priors) is stored beside the results, unless the user named a place."""
     if os.environ.get("MANYARMS_CACHE"):
         yield
         return
@@ -119,30 +126,25 @@ def _work(
     pending: list[Item],
     cells: int,
     count: int,
-    parts: Parts,
+    finished: Finished,
     console: Console,
-    outcomes: dict[str, dict[int, Columns]],
+    outcomes: dict[str, Outcomes],
 ) -> None:
     done = 0
     try:
-        with workers(min(count, len(pending))) as pool:
+        with local(min(count, len(pending))) as engine:
             if scale == "paper":
-                console.print(
-                    "timing a few hundred rounds of everything for a forecast ...", highlight=False, soft_wrap=True
-                )
-                seconds = forecast(pool, pending, min(count, len(pending)))
-                console.print(
-                    f"forecast: about {duration(seconds)} on {count} workers", highlight=False, soft_wrap=True
-                )
+                _say(console, "timing a few hundred rounds of everything for a forecast ...")
+                _say(console, f"forecast: about {duration(forecast(engine, pending))} on {count} workers")
             with tracking(console, experiment.name, pending, cells) as tracker:
-                for item, outcome in pool.unordered(execute, pending):
-                    parts.write(item, outcome)
-                    outcomes[item.key(parts.version)] = outcome
+                for item, outcome in engine.map(execute, pending):
+                    finished.write(item, outcome)
+                    outcomes[item.key(__version__)] = outcome
                     done += 1
                     tracker.done(item)
     except KeyboardInterrupt:
         raise Interrupted(
-            f"interrupted after {done} of {len(pending)} pieces of work, which are kept in {parts.folder}; "
+            f"interrupted after {done} of {len(pending)} pieces of work, which are in {finished.folder}; "
             "run the same command again to go on from there"
         ) from None
 
@@ -165,7 +167,7 @@ def _write(
         "workers": str(count),
         "time": duration(seconds) + (f" ({reused} pieces of work came from an earlier run)" if reused else ""),
         "finished": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "versions": f"manyarms {library_version()}, Python {platform.python_version()}, numpy {np.__version__}",
+        "versions": f"manyarms {__version__}, Python {platform.python_version()}, numpy {np.__version__}",
     }
     page = experiment_page(experiment, results, claims, figures, facts)
     write_text_atomically(folder / "report.html", page)
@@ -179,12 +181,4 @@ def require_extras() -> None:
             raise MissingExtra(package, "experiments", purpose)
 
 
-def library_version() -> str:
-    """The version of the installed package."""
-    try:
-        return metadata.version("manyarms")
-    except metadata.PackageNotFoundError:
-        return "0+unknown"
-
-
-__all__ = ["Interrupted", "Outcome", "library_version", "run"]
+__all__ = ["Interrupted", "Outcome", "run"]

@@ -1,36 +1,24 @@
-"""An experiment is data: cells of worlds and agents, what the thesis says about them, and what to draw.
+"""Work as data: a cell of a problem and methods, the runs that it asks for, and the pieces of work that they travel in.
 
-Everything that travels to a worker process is plain: a function is named ("package.module:function") and its
-parameters are numbers, strings, lists and dictionaries. That makes a piece of work printable, hashable (for resuming)
-and independent of the process that runs it.
+A function is given as itself and must be one of a module; its parameters are numbers, strings, lists and dictionaries.
+That makes a piece of work printable, hashable (for resuming) and independent of the process that does it.
+
+Seeds and keys come from the *names* of functions and from parameters, not from the modules that functions stand in: moving
+code moves no result. (Version 0.1 hashed "package.module:function", so that its results differ from later ones by
+Monte-Carlo noise, once.)
 """
 
 from __future__ import annotations
 
-import hashlib
-import importlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy.typing as npt
 
 from manyarms._base import validate
+from manyarms._base.seeds import digest, seed_of
 from manyarms.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from manyarms_thesis.harness.claims import Claim
-    from manyarms_thesis.harness.results import Results
-
-SCALES = ("smoke", "quick", "paper")
-ONLINE_REGRET = "manyarms_thesis.harness.simulate:online_regret_task"
-
-# what a page shows of every agent at its last checkpoint, unless the experiment names other columns
-ONLINE_NUMBERS: Mapping[str, str] = {
-    "regret": "final regret",
-    "milliseconds_a_round": "ms a round",
-    "agent_bytes": "agent, MB",
-}
 
 # short runs travel together, so that starting a piece of work costs little beside doing it
 ROUNDS_PER_ITEM = 10_000
@@ -38,53 +26,77 @@ ROUNDS_PER_ITEM = 10_000
 
 @dataclass(frozen=True)
 class Call:
-    """A function by name, and plain parameters to call it with."""
+    """A function of a module, and plain parameters to call it with."""
 
-    target: str
+    function: Callable[..., Any]
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, **more: Any) -> Any:
-        return resolve(self.target)(**self.parameters, **more)
+        return self.function(**self.parameters, **more)
 
     def plain(self) -> dict[str, Any]:
         """The call as plain data."""
-        return {"target": self.target, "parameters": dict(self.parameters)}
+        return {"function": self.function.__name__, "parameters": dict(self.parameters)}
 
 
-def resolve(target: str) -> Callable[..., Any]:
-    """The function that "package.module:function" names."""
-    module, _, name = target.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (AttributeError, ModuleNotFoundError) as error:
-        raise InvalidInput("target", repr(target), "an importable 'package.module:function'") from error
-    if not callable(found):
-        raise InvalidInput("target", repr(target), "the name of a function")
-    return found  # type: ignore[no-any-return]
+@dataclass(frozen=True)
+class Run:
+    """One run of one method on one problem: what a task is given.
+
+    All methods of a run have the same `problem_seed`, and therefore meet the same problem; `method_seed` is a method's own.
+    """
+
+    problem: Call
+    method: Call
+    rounds: int
+    problem_seed: int
+    method_seed: int
+
+    def draw_problem(self, **more: Any) -> Any:
+        """The problem of this run."""
+        return self.problem(seed=self.problem_seed, **more)
+
+
+Columns = Mapping[str, npt.ArrayLike]
+"""What a task returns: one-dimensional arrays of a common length, and scalars that hold for all of the run."""
+Task = Callable[[Run], Columns]
+
+
+def solve(run: Run) -> Columns:
+    """A task: the method is a function of the problem, a number of steps and a seed, and returns the columns."""
+    columns: Columns = run.method(problem=run.draw_problem(), steps=run.rounds, seed=run.method_seed)
+    return columns
+
+
+def solve_log(run: Run) -> Columns:
+    """A task: the problem has a log of `rounds` rows; the method is a function of it and a seed, and returns the columns."""
+    columns: Columns = run.method(problem=run.draw_problem(rounds=run.rounds), seed=run.method_seed)
+    return columns
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One panel: a world, the agents that meet it, how long and how often.
+    """One panel: a problem, the methods that meet it, how long and how often.
 
-    `task` names the function that does one run. It is called as
-    `task(world=Call, agent=Call, rounds=int, world_seed=int, agent_seed=int)` and returns columns: one-dimensional
-    arrays of a common length, and scalars that hold for the whole run. `parameters` become columns of the results.
+    problem, methods    what `task` builds and lets meet: a world and agents, a log and learners, a function and optimisers
+    rounds              rounds of play, rows of a log or steps of an optimiser: what progress and forecasts count in
+    task                does one run
+    parameters          become columns of the results
     """
 
     panel: str
     parameters: Mapping[str, Any]
-    world: Call
-    agents: Mapping[str, Call]
+    problem: Call
+    methods: Mapping[str, Call]
     rounds: int
     runs: int
-    task: str = ONLINE_REGRET
+    task: Task
 
     def __post_init__(self) -> None:
         validate.count("rounds", self.rounds)
         validate.count("runs", self.runs)
-        if not self.agents:
-            raise InvalidInput("agents", "none", f"at least one agent in panel {self.panel!r}")
+        if not self.methods:
+            raise InvalidInput("methods", "none", f"at least one method in panel {self.panel!r}")
 
     @property
     def runs_per_item(self) -> int:
@@ -94,12 +106,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Item:
-    """One piece of work: some runs of one agent in one cell."""
+    """One piece of work: some runs of one method in one cell."""
 
     experiment: str
     seed: int
     cell: Cell
-    agent: str
+    method: str
     runs: tuple[int, ...]
 
     @property
@@ -114,10 +126,10 @@ class Item:
             "seed": self.seed,
             "panel": self.cell.panel,
             "parameters": dict(self.cell.parameters),
-            "task": self.cell.task,
-            "world": self.cell.world.plain(),
-            "agent_name": self.agent,
-            "agent": self.cell.agents[self.agent].plain(),
+            "task": self.cell.task.__name__,
+            "problem": self.cell.problem.plain(),
+            "method_name": self.method,
+            "method": self.cell.methods[self.method].plain(),
             "rounds": self.cell.rounds,
             "runs": list(self.runs),
         }
@@ -126,26 +138,17 @@ class Item:
         """A short name of the spec and the library's version: the same work has the same key."""
         return digest({"version": version, **self.plain()})[:24]
 
-    def world_seed(self, run: int) -> int:
-        """The world's seed: the same for all agents of a run, which therefore meet the same world and contexts."""
-        cell = [self.cell.panel, dict(self.cell.parameters), self.cell.world.plain()]
-        return seed_of("world", self.experiment, self.seed, cell, run)
-
-    def agent_seed(self, run: int) -> int:
-        """The agent's own seed."""
-        cell = [self.cell.panel, dict(self.cell.parameters), self.cell.world.plain()]
-        return seed_of("agent", self.experiment, self.seed, cell, self.agent, run)
-
-
-def digest(value: Any) -> str:
-    """A hash of plain data that does not depend on the order of keys, the process or the machine."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def seed_of(*parts: Any) -> int:
-    """A seed below 2^63 from plain data."""
-    return int(digest(list(parts))[:16], 16) >> 1
+    def run(self, number: int) -> Run:
+        """One of its runs, with its seeds."""
+        cell = self.cell
+        where = [self.experiment, self.seed, [cell.panel, dict(cell.parameters), cell.problem.plain()]]
+        return Run(
+            cell.problem,
+            cell.methods[self.method],
+            cell.rounds,
+            seed_of("problem", *where, number),
+            seed_of("method", *where, self.method, number),
+        )
 
 
 def items_of(experiment: str, cells: Sequence[Cell], seed: int) -> list[Item]:
@@ -153,50 +156,11 @@ def items_of(experiment: str, cells: Sequence[Cell], seed: int) -> list[Item]:
     items = []
     for cell in cells:
         step = cell.runs_per_item
-        for agent in cell.agents:
+        for method in cell.methods:
             for first in range(0, cell.runs, step):
                 runs = tuple(range(first, min(first + step, cell.runs)))
-                items.append(Item(experiment, seed, cell, agent, runs))
+                items.append(Item(experiment, seed, cell, method, runs))
     return sorted(items, key=lambda item: digest(item.plain()))
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """A named experiment of the thesis.
-
-    scales          plain sizes for "smoke", "quick" and "paper"
-    build           sizes -> cells
-    claims          results -> what the thesis states, measured
-    figures         results, folder -> the files drawn (each as SVG and PNG; the SVG is returned)
-    remarks         settings that the thesis leaves open
-    warnings        what a reader of the results must not overlook (made-up data)
-    caption         what the figures show
-    numbers         columns of the results for the page's table, with their headings
-    """
-
-    name: str
-    title: str
-    thesis_lines: str
-    scales: Mapping[str, Mapping[str, Any]]
-    build: Callable[[Mapping[str, Any]], list[Cell]]
-    claims: Callable[[Results], list[Claim]]
-    figures: Callable[[Results, Path], list[Path]]
-    remarks: Sequence[str] = ()
-    warnings: Callable[[], list[str]] = list
-    caption: str = "Mean over runs; the bands are one standard error wide."
-    numbers: Mapping[str, str] = field(default_factory=lambda: ONLINE_NUMBERS)
-
-    def cells(self, scale: str) -> list[Cell]:
-        """The cells at a scale; every panel has its own name."""
-        if scale not in self.scales:
-            raise InvalidInput("scale", repr(scale), "one of " + ", ".join(self.scales))
-        cells = self.build(self.scales[scale])
-        panels = [cell.panel for cell in cells]
-        if len(set(panels)) != len(panels):
-            raise InvalidInput("cells", "two panels of the same name", "one name a panel")
-        return cells
-
-
-__all__ = [
-    "ONLINE_NUMBERS", "ONLINE_REGRET", "SCALES", "Call", "Cell", "Experiment", "Item", "digest", "items_of", "resolve", "seed_of",
-]  # fmt: skip
+__all__ = ["Call", "Cell", "Columns", "Item", "Run", "Task", "items_of", "solve", "solve_log"]

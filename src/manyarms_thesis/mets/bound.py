@@ -3,173 +3,125 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from manyarms.theory import mets_effective_actions as effective_actions
 from manyarms.theory import mets_regret_bound
-from manyarms_thesis.harness.claims import Claim, Measured, claim, gain, increasing, least, measured
-from manyarms_thesis.harness.figures import NAMES, final_regret
+from manyarms.worlds import simulate
+from manyarms_thesis.harness import regret_bounds
+from manyarms_thesis.harness.claims import Claim, claim, gain, increasing, measured
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.figures import BLACK, draw_regret, final_series
+from manyarms_thesis.harness.online import columns_of
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.simulate import columns, online_regret
-from manyarms_thesis.harness.spec import Call, Cell, Experiment
-from manyarms_thesis.mets.structure import weighted_slope
-from manyarms_thesis.mets.synthetic import synthetic_cell
+from manyarms_thesis.harness.spec import Cell, Columns, Run
+from manyarms_thesis.mets.common import METS, synthetic_cell
 
-TASK = "manyarms_thesis.mets.bound:bound_task"
 METHOD = "meTS-Lin"
+NAMES = ("K", "L", "d", "effect_variance", "action_variance")
+SYMBOLS = {"K": "K", "L": "L", "d": "d", "effect_variance": "σ_Ψ²", "action_variance": "σ₀²"}
+WORDS = {
+    "K": "more actions", "L": "more effects", "d": "more dimensions", "effect_variance": "a larger σ_Ψ²",
+    "action_variance": "a larger σ₀²",
+}  # fmt: skip
 
 
-def bound_task(*, world: Call, agent: Call, rounds: int, world_seed: int, agent_seed: int) -> dict[str, npt.ArrayLike]:
+def regret_and_bound(run: Run) -> Columns:
     """One run, with the bound at each checkpoint for the mixing weights of this very world and delta = 1 / T."""
-    built = world(seed=world_seed)
-    acting = agent(world=built, rounds=rounds, seed=agent_seed)
-    run = online_regret(built, acting, rounds)
-    sigma0, sigma_psi = math.sqrt(built.action_scale), math.sqrt(built.effect_scale)
+    world = run.draw_problem()
+    agent = run.method(world=world, rounds=run.rounds, seed=run.method_seed)
+    played = simulate(world, agent, run.rounds)
+    sigma0, sigma_psi = math.sqrt(world.action_scale), math.sqrt(world.effect_scale)
     bounds = [
         mets_regret_bound(
-            int(T), built.actions, built.effects, built.dim, built.noise, sigma0, sigma_psi,
-            built.kappa_x, built.kappa_b,
+            int(T),
+            world.actions,
+            world.effects,
+            world.dim,
+            world.noise,
+            sigma0,
+            sigma_psi,
+            world.kappa_x,
+            world.kappa_b,
         ).total
-        for T in run.rounds
-    ]  # fmt: skip
+        for T in played.rounds
+    ]
     return {
-        **columns(run, acting),
+        **columns_of(played, agent),
         "bound": np.array(bounds),
-        "effective_actions": effective_actions(built.actions, built.effects, sigma0, sigma_psi),
+        "effective_actions": effective_actions(world.actions, world.effects, sigma0, sigma_psi),
     }
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
-    rounds, runs, base = sizes["rounds"], sizes["runs"], sizes["base"]
-    cells: dict[str, Cell] = {}
-    for name in ("K", "L", "d", "effect_variance", "action_variance"):
-        for value in sizes[name]:
-            chosen = {**base, name: value}
-            cell = _cell(chosen, rounds, runs)
-            cells[cell.panel] = cell
-    return list(cells.values())
+def _cells(sizes: Sizes) -> list[Cell]:
+    chosen = [{**sizes["base"], name: value} for name in NAMES for value in sizes[name]]
+    cells = [_cell(one, sizes["rounds"], sizes["runs"]) for one in chosen]
+    return list({cell.panel: cell for cell in cells}.values())
 
 
-def _cell(chosen: Mapping[str, Any], rounds: int, runs: int) -> Cell:
-    K, L, d, effect, action = (chosen[name] for name in ("K", "L", "d", "effect_variance", "action_variance"))
+def _cell(chosen: dict[str, Any], rounds: int, runs: int) -> Cell:
+    K, L, d, effect, action = (chosen[name] for name in NAMES)
     return synthetic_cell(
         K, L, d, (METHOD, "LinTS"), rounds, runs, effect_variance=effect, action_variance=action,
-        name=f"K={K}, L={L}, d={d}, σ_Ψ²={effect:g}, σ₀²={action:g}", task=TASK,
+        name=f"K={K}, L={L}, d={d}, σ_Ψ²={effect:g}, σ₀²={action:g}", task=regret_and_bound,
     )  # fmt: skip
-
-
-def _series(results: Results) -> dict[str, list[str]]:
-    """The panels in which one parameter varies and the others have their usual value, in rising order."""
-    names = ("K", "L", "d", "effect_variance", "action_variance")
-    values = {name: [results.parameter(panel, name) for panel in results.panels] for name in names}
-    usual = {name: max(set(values[name]), key=values[name].count) for name in names}
-    return {
-        name: sorted(
-            results.where(**{other: usual[other] for other in names if other != name}),
-            key=lambda panel: float(results.parameter(panel, name)),
-        )
-        for name in names
-    }
 
 
 def _claims(results: Results) -> list[Claim]:
-    regret = {panel: measured(results.final(panel, METHOD)) for panel in results.panels}
-    slack = {
-        panel: measured(results.final(panel, METHOD, "bound") - results.final(panel, METHOD))
-        for panel in results.panels
-    }
-    tightest, room = least(slack)
-    ratios = [results.final(panel, METHOD, "bound").mean() / regret[panel].mean for panel in results.panels]
-    series = _series(results)
-    words = {
-        "K": "more actions", "L": "more effects", "d": "more dimensions", "effect_variance": "a larger σ_Ψ²",
-        "action_variance": "a larger σ₀²",
-    }  # fmt: skip
     found = [
-        claim(
-            "The Bayes regret of meTS is below the theorem's bound (δ = 1/T), in every panel", "1170-1184", room,
-            panel=tightest, detail=f"bound less regret; the bound is {min(ratios):.1f} to {max(ratios):.1f} times "
-            "the measured regret",
+        regret_bounds.below_bound(
+            results, METHOD, "bound", "The Bayes regret of meTS is below the theorem's bound (δ = 1/T), in every panel",
+            "1170-1184",
         ),
-        _sublinear(results),
+        regret_bounds.sublinear(
+            results, METHOD, "The bound is of order √T up to logarithms, and regret grows more slowly than T", "1184"
+        ),
     ]  # fmt: skip
-    for name, panels in series.items():
-        values = {f"{name}={results.parameter(panel, name):g}": regret[panel] for panel in panels}
-        found.append(increasing(values, f"Regret grows with {words[name]}, as the bound does", "1195"))
-    return [*found, *_effective(results, regret)]
+    for name, panels in results.varying(NAMES).items():
+        values = {f"{name}={results.parameter(p, name):g}": measured(results.final(p, METHOD)) for p in panels}
+        found.append(increasing(values, f"Regret grows with {WORDS[name]}, as the bound does", "1195"))
+    return [*found, *_effective(results)]
 
 
-def _sublinear(results: Results) -> Claim:
-    """Bound and regret grow more slowly than T: the exponent between T/2 and T is below 1."""
-    exponents = {}
-    for panel in results.panels:
-        values = results.values(panel, METHOD, "regret")
-        half = values[:, values.shape[1] // 2 - 1].mean()
-        ratio = values[:, -1] / values[:, -1].mean() - values[:, values.shape[1] // 2 - 1] / half
-        doubled = math.log2(values[:, -1].mean() / half)
-        exponents[panel] = Measured(1 - doubled, measured(ratio).standard_error / math.log(2))
-    panel, room = least(exponents)
-    shown = [1 - value.mean for value in exponents.values()]
-    return claim(
-        "The bound is of order √T up to logarithms, and regret grows more slowly than T", "1184", room, panel=panel,
-        detail=f"one less the exponent of T between T/2 and T; the exponents are {min(shown):.2f} to "
-        f"{max(shown):.2f}, and 0.5 is the bound's",
-    )  # fmt: skip
-
-
-def _effective(results: Results, regret: Mapping[str, Measured]) -> list[Claim]:
+def _effective(results: Results) -> list[Claim]:
     """K_eff: regret follows sqrt(d K_eff (sigma_0^2 + sigma_Psi^2)), and a small K_eff means a large gain."""
-    rate, share = {}, {}
-    for panel in results.panels:
-        K, d, effect, action = (
-            float(results.parameter(panel, name)) for name in ("K", "d", "effect_variance", "action_variance")
-        )
-        effective = float(results.final(panel, METHOD, "effective_actions")[0])
-        rate[panel] = 0.5 * math.log(d * effective * (action + effect))
-        share[panel] = effective / K
-    logs = [Measured(math.log(value.mean), value.standard_error / value.mean) for value in regret.values()]
-    slope = weighted_slope(np.array(list(rate.values())), logs)
-    fewest, most = min(share, key=lambda panel: share[panel]), max(share, key=lambda panel: share[panel])
-    relative = {
-        panel: measured(1 - results.final(panel, METHOD) / results.final(panel, "LinTS").mean())
-        for panel in (fewest, most)
-    }
-    return [
-        claim(
-            "Regret grows with √(d K_eff (σ₀² + σ_Ψ²)), K_eff the effective number of actions", "1191-1193", slope,
-            detail="slope of log regret against the logarithm of that root, over all panels; 1 would be proportional",
-        ),
-        claim(
-            "Where K_eff is far below K, meTS has significantly lower regret than standard Thompson sampling",
-            "1193", gain(results, fewest, METHOD, "LinTS"), panel=fewest,
-            detail=f"K_eff / K = {share[fewest]:.2f}; regret of LinTS less that of meTS-Lin",
-        ),
-        claim(
-            "The smaller K_eff / K, the larger the share of LinTS's regret that meTS saves", "1193",
-            relative[fewest] - relative[most],
-            detail=f"saved {relative[fewest]} at K_eff / K = {share[fewest]:.2f} ({fewest}), {relative[most]} at "
-            f"{share[most]:.2f} ({most})",
-        ),
-    ]  # fmt: skip
+
+    def scale(panel: str) -> float:
+        d, effect, action = (float(results.parameter(panel, name)) for name in NAMES[2:])
+        return d * (action + effect)
+
+    def share(panel: str) -> float:
+        return float(results.final(panel, METHOD, "effective_actions")[0]) / float(results.parameter(panel, "K"))
+
+    fewest = min(results.panels, key=share)
+    root = "√(d K_eff (σ₀² + σ_Ψ²))"
+    grows, saves = regret_bounds.effective_actions(results, results.panels, METHOD, scale, root, ("1191-1193", "1193"))
+    far_below = claim(
+        "Where K_eff is far below K, meTS has significantly lower regret than standard Thompson sampling", "1193",
+        gain(results, fewest, METHOD, "LinTS"), panel=fewest,
+        detail=f"K_eff / K = {share(fewest):.2f}; regret of LinTS less that of meTS-Lin",
+    )  # fmt: skip
+    return [grows, far_below, saves]
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
-    series = _series(results)
-    titles = {name: f"varying {NAMES.get(name, name)}" for name in series}
-    groups = {titles[name]: panels for name, panels in series.items()}
-    varying = {title: name for name, title in titles.items()}
+    groups, labels = {}, {}
+    for name, panels in results.varying(NAMES).items():
+        label = f"varying {SYMBOLS[name]}"
+        bound = final_series(results, panels, name, methods=[METHOD], column="bound")[METHOD]
+        groups[label] = {**final_series(results, panels, name), "bound": bound}
+        labels[label] = SYMBOLS[name]
     title = "Measured regret and the theorem's bound"
-    return [final_regret(results, groups, varying, folder, "bound", title, extra="bound", logarithmic=True)]
+    return [draw_regret(groups, labels, folder, "bound", title, log_y=True, looks={"bound": (BLACK, ":")})]
 
 
 BASE = {"K": 100, "L": 3, "d": 2, "effect_variance": 3.0, "action_variance": 1.0}
-BOUND = Experiment(
-    name="mets-bound",
+BOUND = METS.experiment(
+    "mets-bound",
+    order=8,
     title="meTS's regret bound and effective number of actions against measured regret",
     thesis_lines="1170-1195",
     scales={
@@ -195,4 +147,4 @@ BOUND = Experiment(
     ],
 )  # fmt: skip
 
-__all__ = ["BOUND", "bound_task"]
+__all__ = ["BOUND", "regret_and_bound"]

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from manyarms_thesis.harness.claims import Claim, Measured, gain, increasing, measured
-from manyarms_thesis.harness.figures import final_regret, regret_curves
+from manyarms_thesis.harness.claims import Claim, gain, increasing, measured, saved
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.figures import draw_regret, final_series, regret_curves
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Cell, Experiment
-from manyarms_thesis.mets.builders import LINEAR, LOGISTIC
-from manyarms_thesis.mets.synthetic import REMARKS, beats_baselines, synthetic_cell
+from manyarms_thesis.harness.spec import Cell
+from manyarms_thesis.mets.agents import LINEAR, LOGISTIC_AGENTS
+from manyarms_thesis.mets.common import METS, REMARKS, beats_baselines, synthetic_cell
 
 
-def _grid_cells(sizes: Mapping[str, Any]) -> list[Cell]:
+def _cells(sizes: Sizes) -> list[Cell]:
     rounds, runs, effects = sizes["rounds"], sizes["runs"], sizes["L"]
     cells = [
         synthetic_cell(K, effects[0], d, agents, rounds, runs, reward=reward)
-        for reward, agents in (("linear", LINEAR), ("logistic", LOGISTIC))
+        for reward, agents in (("linear", LINEAR), ("logistic", LOGISTIC_AGENTS))
         for d in sizes["d"]
         for K in sizes["K"]
     ]
     return cells + [synthetic_cell(sizes["K"][-1], L, sizes["d"][0], LINEAR, rounds, runs) for L in effects[1:]]
 
 
-def _grid_claims(results: Results) -> list[Claim]:
-    effects = sorted({results.parameter(panel, "L") for panel in results.panels})
-    dims = sorted({results.parameter(panel, "d") for panel in results.panels})
-    sizes = sorted({results.parameter(panel, "K") for panel in results.panels})
+def _claims(results: Results) -> list[Claim]:
+    effects, dims, sizes = (results.levels(name) for name in ("L", "d", "K"))
     found = [
         made
         for panel in results.panels
@@ -66,10 +64,6 @@ def _growing_effects(results: Results, effects: Sequence[int], K: int, d: int) -
     panels = {f"L={L}": results.where(reward="linear", d=d, K=K, L=L)[0] for L in effects}
     falling = dict(reversed(panels.items()))
     where = f"linear, K={K}, d={d}"
-    relative: dict[str, Measured] = {}
-    for name, panel in falling.items():
-        theirs = results.final(panel, "LinTS")
-        relative[name] = measured((theirs - results.final(panel, "meTS-Lin")) / theirs.mean())
     return [
         increasing(
             {name: measured(results.final(panel, "meTS-Lin")) for name, panel in panels.items()},
@@ -80,39 +74,31 @@ def _growing_effects(results: Results, effects: Sequence[int], K: int, d: int) -
             "The gain of meTS-Lin over LinTS becomes smaller when K/L decreases (by L)", "3366", panel=where,
         ),
         increasing(
-            relative,
+            {name: saved(results, panel, "meTS-Lin", "LinTS") for name, panel in falling.items()},
             "The gain of meTS-Lin, as a share of LinTS's regret, becomes smaller when K/L decreases (by L)", "3366",
             panel=where,
         ),
     ]  # fmt: skip
 
 
-def _grid_figures(results: Results, folder: Path) -> list[Path]:
-    effects = sorted({results.parameter(panel, "L") for panel in results.panels})
+def _figures(results: Results, folder: Path) -> list[Path]:
     drawn = [
         regret_curves(
-            results, results.where(reward=reward, L=effects[0]), folder, f"regret-{reward}",
-            f"Regret in {reward} problems with varying d and K", columns=_sizes(results),
+            results, results.where(reward=reward, L=results.levels("L")[0]), folder, f"regret-{reward}",
+            f"Regret in {reward} problems with varying d and K", columns=len(results.levels("K")),
         )
         for reward in ("linear", "logistic")
     ]  # fmt: skip
     last = results.panels[-1]
     K, d = results.parameter(last, "K"), results.parameter(last, "d")
     panels = results.where(reward="linear", K=K, d=d)
-    drawn.append(
-        final_regret(
-            results, {f"linear, K={K}, d={d}": panels}, "L", folder, "effects", "Final regret with more effects"
-        )
-    )
-    return drawn
+    more_effects = {f"linear, K={K}, d={d}": final_series(results, panels, "L")}
+    return [*drawn, draw_regret(more_effects, "L", folder, "effects", "Final regret with more effects")]
 
 
-def _sizes(results: Results) -> int:
-    return len({results.parameter(panel, "K") for panel in results.panels})
-
-
-GRID = Experiment(
-    name="mets-grid",
+GRID = METS.experiment(
+    "mets-grid",
+    order=2,
     title="meTS in synthetic bandits with varying K, d and L",
     thesis_lines="1238, 3357-3383",
     scales={
@@ -120,9 +106,9 @@ GRID = Experiment(
         "quick": {"rounds": 1_000, "runs": 12, "K": [20, 50, 100], "d": [2, 5], "L": [3, 5, 10, 20]},
         "paper": {"rounds": 5_000, "runs": 50, "K": [20, 50, 100], "d": [2, 5], "L": [3, 5, 10, 20]},
     },
-    build=_grid_cells,
-    claims=_grid_claims,
-    figures=_grid_figures,
+    build=_cells,
+    claims=_claims,
+    figures=_figures,
     remarks=[
         *REMARKS,
         "The thesis does not print the numbers of effects behind “a higher L”: they are this project's choice.",

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-from manyarms.errors import DataError
-from manyarms.worlds.datasets import find_ratings
-from manyarms_thesis.harness.claims import Claim, gain, increasing
+from manyarms_thesis.harness import movielens
+from manyarms_thesis.harness.claims import Claim, gain, increasing, listed
+from manyarms_thesis.harness.experiments import Sizes
 from manyarms_thesis.harness.figures import regret_curves
+from manyarms_thesis.harness.online import online_regret
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Call, Cell, Experiment
-from manyarms_thesis.mets.builders import HERE, LINEAR, MADE_UP, REAL, chosen
-from manyarms_thesis.mets.synthetic import beats_baselines, highest_regret
+from manyarms_thesis.harness.spec import Call, Cell
+from manyarms_thesis.mets.agents import AGENTS, LINEAR
+from manyarms_thesis.mets.common import METS, beats_baselines, highest_regret
 
 LOGISTIC = ("meTS-GLM", "meTS-GLM-Fa", "meTS-Lin", "GLM-TS", "HierTS")
 LEFT_OUT = ("UCB-GLM", "GLM-UCB")
 NOISE, EFFECTS = 0.5, 5
 
 
-def source() -> str:
-    """The real ratings where they are found, else made-up ones."""
-    try:
-        find_ratings("ml-1m")
-    except DataError:
-        return MADE_UP
-    return REAL
-
-
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
-    data = source()
+def _cells(sizes: Sizes) -> list[Cell]:
+    data = movielens.source()
     cells = []
     for reward, agents in (("linear", LINEAR), ("logistic", LOGISTIC)):
         for d in sizes["d"]:
@@ -42,27 +32,25 @@ def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
                     Cell(
                         f"{reward}, K={K}, d={d}",
                         {"reward": reward, "K": K, "L": EFFECTS, "d": d, "data": data},
-                        Call(f"{HERE}:movielens_world", world),
-                        chosen(*names),
+                        Call(movielens.movielens_world, world),
+                        {name: AGENTS[name] for name in names},
                         sizes["rounds"],
                         sizes["runs"],
+                        online_regret,
                     )
                 )
     return cells
 
 
 def _claims(results: Results) -> list[Claim]:
-    dims = sorted({results.parameter(panel, "d") for panel in results.panels})
-    sizes = sorted({results.parameter(panel, "K") for panel in results.panels})
+    dims, sizes = results.levels("d"), results.levels("K")
     found = []
     for panel in results.panels:
         main = results.parameter(panel, "d") == dims[-1] and results.parameter(panel, "K") == sizes[-1]
         for made in beats_baselines(results, panel, "1263" if main else "3384", without=LEFT_OUT):
             method = made.statement.partition(" ")[0]
             statement = f"On MovieLens {method} has lower regret than the baselines"
-            beside = ", ".join(
-                f"{name} {gain(results, panel, method, name)}" for name in LEFT_OUT if name in results.agents(panel)
-            )
+            beside = listed({n: gain(results, panel, method, n) for n in LEFT_OUT if n in results.methods(panel)})
             detail = f"{made.detail}; not counted, as the thesis leaves them out: {beside}" if beside else made.detail
             found.append(replace(made, statement=statement, detail=detail))
     for reward, method, baseline in (("linear", "meTS-Lin", "LinTS"), ("logistic", "meTS-GLM", "GLM-TS")):
@@ -76,22 +64,12 @@ def _claims(results: Results) -> list[Claim]:
         ]  # fmt: skip
     (main_panel,) = results.where(reward="logistic", d=dims[-1], K=sizes[-1])
     found += [highest_regret(results, main_panel, agent, LOGISTIC, "1259") for agent in LEFT_OUT]
-    if results.parameter(main_panel, "data") == MADE_UP:
-        found = [replace(made, statement=f"[made-up ratings, not MovieLens] {made.statement}") for made in found]
-    return found
+    return movielens.flag_ratings(results, found)
 
 
-def _warnings() -> list[str]:
-    if source() == REAL:
-        return []
-    return [
-        "THESE ARE NOT MOVIELENS RESULTS. The ratings are made up (400 users, 300 movies), because the data set was "
-        "not found. Set MANYARMS_DATA to the folder that holds ml-1m and run again."
-    ]
-
-
-MOVIELENS = Experiment(
-    name="mets-movielens",
+MOVIELENS = METS.experiment(
+    "mets-movielens",
+    order=5,
     title="meTS on MovieLens with a learned structure",
     thesis_lines="1254-1270, 3382-3398",
     scales={
@@ -104,8 +82,8 @@ MOVIELENS = Experiment(
     figures=lambda results, folder: [
         regret_curves(
             results, results.where(reward=reward), folder, f"regret-{reward}",
-            f"Regret with {reward} rewards, {_words(results)}",
-            columns=len({results.parameter(panel, "K") for panel in results.panels}),
+            f"Regret with {reward} rewards, {movielens.source_title(results)}",
+            columns=len(results.levels("K")),
         )
         for reward in ("linear", "logistic")
     ],
@@ -115,13 +93,7 @@ MOVIELENS = Experiment(
         "UCB-GLM and GLM-UCB, which the thesis leaves out of its comparison, run in the largest logistic panel to see "
         "whether their regret is as high as it says; they are not among the baselines of the other statements."
     ],
-    warnings=_warnings,
+    warnings=movielens.warnings,
 )  # fmt: skip
 
-
-def _words(results: Results) -> str:
-    data = results.parameter(results.panels[0], "data")
-    return "made-up ratings (not MovieLens)" if data == MADE_UP else "MovieLens 1M"
-
-
-__all__ = ["MOVIELENS", "source"]
+__all__ = ["MOVIELENS"]

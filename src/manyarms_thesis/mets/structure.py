@@ -5,23 +5,34 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from manyarms._base.typing import Array
-from manyarms_thesis.harness.claims import Claim, Measured, claim, gain, increasing, measured, outperforms
-from manyarms_thesis.harness.figures import final_regret
+from manyarms_thesis.harness.claims import (
+    Claim,
+    Measured,
+    claim,
+    gain,
+    increasing,
+    logarithm,
+    lower_regret,
+    measured,
+    outperforms,
+    ratio,
+    slope,
+)
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.figures import draw_regret, final_series
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Cell, Experiment
-from manyarms_thesis.mets.synthetic import EFFECT_VARIANCE, synthetic_cell
+from manyarms_thesis.harness.spec import Cell
+from manyarms_thesis.mets.agents import KNOWN
+from manyarms_thesis.mets.common import EFFECT_VARIANCE, METS, synthetic_cell
 
-KNOWN = "meTS, effects known"
 # sigma_0^2: as in the other experiments; far below sigma_Psi^2; none at all
 USUAL, SMALL, NONE = 1.0, 0.03, 0.0
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
+def _cells(sizes: Sizes) -> list[Cell]:
     rounds, runs = sizes["rounds"], sizes["runs"]
     usual = ("meTS-Lin", KNOWN, "LinTS", "LinUCB")
     L = sizes["L"][0]
@@ -38,7 +49,7 @@ def _cell(K: int, L: int, agents: tuple[str, ...], rounds: int, runs: int, actio
 
 
 def _claims(results: Results) -> list[Claim]:
-    effects = sorted({results.parameter(panel, "L") for panel in results.panels})
+    effects = results.levels("L")
     L = effects[0]
     by_variance = {
         variance: {results.parameter(panel, "K"): panel for panel in results.where(action_variance=variance, L=L)}
@@ -55,14 +66,16 @@ def _claims(results: Results) -> list[Claim]:
 
 def _known_effects(results: Results, by_size: Mapping[int, str], by_effects: Mapping[int, str]) -> list[Claim]:
     found = [
-        claim(
-            "Knowing the effects reduces regret: meTS pays for learning them", "1199-1203",
-            gain(results, panel, KNOWN, "meTS-Lin"), panel=panel,
-            detail=f"final regret: meTS-Lin {measured(results.final(panel, 'meTS-Lin'))}, effects known "
-            f"{measured(results.final(panel, KNOWN))}",
+        lower_regret(
+            results,
+            panel,
+            KNOWN,
+            "meTS-Lin",
+            "Knowing the effects reduces regret: meTS pays for learning them",
+            "1199-1203",
         )
         for panel in by_size.values()
-    ]  # fmt: skip
+    ]
     fewest, most = min(by_effects), max(by_effects)
     # what learning the effects costs is the difference between the two, and it should grow with L
     costs = {f"L={L}": gain(results, by_effects[L], KNOWN, "meTS-Lin") for L in (fewest, most)}
@@ -117,52 +130,36 @@ def _marginalised(results: Results, usual: Mapping[int, str], small: Mapping[int
         for panel in small.values()
     ]  # fmt: skip
     sizes = np.array(sorted(small), dtype=np.float64)
-    ratios = [_log_ratio(results, small[int(K)]) for K in sizes]
-    slope = weighted_slope(np.log(sizes), ratios)
+    ratios = [logarithm(ratio(results, small[int(K)], "meTS-Lin", "LinTS")) for K in sizes]
     found.append(
         claim(
             "The improvement over marginalising grows with K/L, at the order of √(K/L), where effects are far more "
-            "uncertain than actions", "1222", slope,
+            "uncertain than actions", "1222", slope(np.log(sizes), ratios),
             detail="slope of log(regret of LinTS / regret of meTS-Lin) against log K: above zero it grows, and 0.5 "
             "would be the root; ratios " + ", ".join(
-                f"K={K:.0f}: {math.exp(ratio.mean):.2f}" for K, ratio in zip(sizes, ratios, strict=True)
+                f"K={K:.0f}: {math.exp(value.mean):.2f}" for K, value in zip(sizes, ratios, strict=True)
             ),
         )
     )  # fmt: skip
     return found
 
 
-def _log_ratio(results: Results, panel: str) -> Measured:
-    """log of the ratio of mean regrets, with its standard error by the delta method over paired runs."""
-    ours, theirs = results.final(panel, "meTS-Lin"), results.final(panel, "LinTS")
-    spread = measured(theirs / theirs.mean() - ours / ours.mean()).standard_error
-    return Measured(math.log(theirs.mean() / ours.mean()), spread)
-
-
-def weighted_slope(x: Array, values: list[Measured]) -> Measured:
-    """The least-squares slope of independent measurements, with their errors carried through."""
-    centred = x - x.mean()
-    weights = centred / (centred @ centred)
-    slope = sum(float(w) * value.mean for w, value in zip(weights, values, strict=True))
-    error = math.sqrt(sum((float(w) * value.standard_error) ** 2 for w, value in zip(weights, values, strict=True)))
-    return Measured(slope, error)
-
-
 def _figures(results: Results, folder: Path) -> list[Path]:
-    L = min(results.parameter(panel, "L") for panel in results.panels)
+    L, K = min(results.levels("L")), max(results.levels("K"))
     groups = {
-        f"{text} (σ₀²={variance:g}), L={L}": results.where(action_variance=variance, L=L)
+        f"{text} (σ₀²={variance:g}), L={L}": final_series(results, results.where(action_variance=variance, L=L), "K")
         for text, variance in (("as usual", USUAL), ("small deviations", SMALL), ("no deviations", NONE))
     }
-    drawn = [final_regret(results, groups, "K", folder, "structure", "Final regret with more or less structure")]
-    K = max(results.parameter(panel, "K") for panel in results.panels)
-    panels = results.where(action_variance=USUAL, K=K)
-    title = "Final regret with more effects, known and unknown"
-    return [*drawn, final_regret(results, {f"K={K:,}, σ₀²=1": panels}, "L", folder, "effects", title)]
+    effects = {f"K={K:,}, σ₀²=1": final_series(results, results.where(action_variance=USUAL, K=K), "L")}
+    return [
+        draw_regret(groups, "K", folder, "structure", "Final regret with more or less structure"),
+        draw_regret(effects, "L", folder, "effects", "Final regret with more effects, known and unknown"),
+    ]
 
 
-STRUCTURE = Experiment(
-    name="mets-structure",
+STRUCTURE = METS.experiment(
+    "mets-structure",
+    order=3,
     title="What the structure is worth: effects known, exact, or ignored",
     thesis_lines="1197-1222",
     scales={
@@ -180,4 +177,4 @@ STRUCTURE = Experiment(
     ],
 )
 
-__all__ = ["STRUCTURE", "weighted_slope"]
+__all__ = ["STRUCTURE"]

@@ -1,22 +1,33 @@
-"""What the experiments on large action spaces share: sizes, families of objectives, remarks and warnings."""
+"""What the experiments on large action spaces share: the chapter, sizes, families of objectives and panels."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from manyarms_thesis.harness.spec import Call
-from manyarms_thesis.pwll.builders import ALPHA, BETA, CATALOGUE, MADE_UP, RIDGE, TAU, is_there, learner
+from manyarms_thesis.harness.data import MADE_UP, missing_data
+from manyarms_thesis.harness.experiments import Chapter, Sizes
+from manyarms_thesis.harness.learning import learning_cell
+from manyarms_thesis.harness.spec import Call, Cell
+from manyarms_thesis.pwll.learners import (
+    ALPHA,
+    BETA,
+    CATALOGUE,
+    RIDGE,
+    TAU,
+    is_there,
+    learned_from_enough,
+    logged_problem,
+    train,
+)
 
 LIKELIHOODS = ("LPI", "cLPI", "RegKL", "BPR")  # policy-weighted log-likelihoods, and BPR, which is nearly one
 ESTIMATES = ("IPS", "ES", "DR", "MIPS", "OffCEM", "POTEC", "PC")  # estimates of a value (thesis, line 2302)
 REAL = ("ml-1m", "gowalla", "amazon-book", "ciao", "epinions")
-ROWS: Mapping[str, int] = {
-    "ml-1m": 132_744
-}  # of MovieLens in the thesis; every other set has OTHER_ROWS (lines 5413-5415)
+# of MovieLens in the thesis; every other set has OTHER_ROWS (lines 5413-5415)
+ROWS: Mapping[str, int] = {"ml-1m": 132_744}
 OTHER_ROWS = 400_000
 
-Sizes = Mapping[str, Any]
 SMOKE: dict[str, Any] = {
     "data": ["ml-1m"], "dim": 8, "users": 500, "items": 300, "rows": 1_000, "clusters": 20, "epochs": 2, "runs": 2,
     "batch": 64, "rate": 0.1, "k0": 30,
@@ -59,7 +70,21 @@ CHOICES = (
     f"embeddings); clipping at tau = {TAU:g}, ES with alpha = {ALPHA:g}, RegKL with beta = {BETA:g}, DR clipped at the same tau, "
     f"a ridge of {RIDGE:g} for every action's reward model; k-means on the embeddings, with MiniBatchKMeans above 20,000 actions."
 )
-REMARKS = (MEASURE, WORLDS, CHOICES)
+
+
+def warnings() -> list[str]:
+    """What must not be overlooked when data are missing."""
+    return missing_data(
+        REAL, is_there,
+        "NO REAL DATA WAS FOUND. The interactions are made up (500 users, 300 items), and nothing here says anything about "
+        "real catalogues.",
+    )  # fmt: skip
+
+
+# what the proofs and the toy landscape say of the objectives themselves
+PWLL = Chapter("pwll", 4)
+# policies learned from logs
+LEARNED = Chapter("pwll", 4, (MEASURE, WORLDS, CHOICES), warnings, CAPTION, NUMBERS)
 
 
 def worlds(sizes: Sizes, **more: Any) -> dict[str, dict[str, Any]]:
@@ -88,15 +113,13 @@ def _world(data: str, sizes: Sizes) -> dict[str, Any]:
     return own | {"items": sizes.get("items"), "users": sizes.get("users"), "rows": rows}
 
 
-def described(world: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of the results that say which world it was."""
-    return {
-        "data": world["data"],
-        "rows": world["rows"],
-        "clusters": world["clusters"],
-        "k0": world["k0"],
-        "dim": world["dim"],
-    }
+def logged_cell(
+    name: str, world: Mapping[str, Any], learners: Mapping[str, Call], runs: int, **parameters: Any
+) -> Cell:
+    """A panel of a world, with what describes the world, and `parameters`, as columns of the results."""
+    columns = {key: world[key] for key in ("data", "rows", "clusters", "k0", "dim")} | parameters
+    problem = Call(logged_problem, dict(world))
+    return learning_cell(name, columns, problem, world["rows"], learners, runs, learned_from_enough)
 
 
 def learners(
@@ -104,25 +127,10 @@ def learners(
 ) -> dict[str, Call]:
     """Learners by the names of their objectives, with the scale's optimiser unless `options` say otherwise."""
     common = {"epochs": sizes["epochs"], "batch": sizes["batch"], "rate": sizes["rate"], "schedule": schedule} | options
-    return {f"{name}{suffix}": learner(name, **common) for name in names}
-
-
-def made_up_warnings() -> list[str]:
-    """What must not be overlooked when data are missing."""
-    missing = [data for data in REAL if not is_there(data)]
-    if len(missing) == len(REAL):
-        return [
-            "NO REAL DATA WAS FOUND. The interactions are made up (500 users, 300 items), and nothing here says anything about "
-            f"real catalogues. Set MANYARMS_DATA to the folder that holds {', '.join(REAL)}, and run again."
-        ]
-    return (
-        [f"Not found under MANYARMS_DATA, and left out where they would be used: {', '.join(missing)}."]
-        if missing
-        else []
-    )
+    return {f"{name}{suffix}": Call(train, {"objective": name, **common}) for name in names}
 
 
 __all__ = [
-    "CAPTION", "CHOICES", "ESTIMATES", "LIKELIHOODS", "MEASURE", "NUMBERS", "PAPER", "QUICK", "REAL", "REMARKS", "SMOKE",
-    "TUNED", "WORLDS", "Sizes", "described", "learners", "made_up_warnings", "worlds",
+    "ESTIMATES", "LEARNED", "LIKELIHOODS", "NUMBERS", "PAPER", "PWLL", "QUICK", "SMOKE", "TUNED", "learners", "logged_cell",
+    "worlds",
 ]  # fmt: skip

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from manyarms._base.html import PALETTE
 from manyarms._base.typing import Array
 from manyarms_thesis.harness.claims import Claim, Measured, claim, least, measured
-from manyarms_thesis.harness.figures import drawing, finish, mean_and_error
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.figures import draw_band, draw_grid
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Call, Cell, Experiment
-from manyarms_thesis.pwll.sgd import (
+from manyarms_thesis.harness.spec import Call, Cell, Columns, solve
+from manyarms_thesis.pwll.common import PWLL
+from manyarms_thesis.pwll.stochastic_ascent import (
     SmallLog,
     balanced_step,
     convex_bound,
@@ -27,19 +27,11 @@ from manyarms_thesis.pwll.sgd import (
     strong_bound,
 )
 
-HERE = "manyarms_thesis.pwll.convergence"
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 REGIMES = {"constant": "no ℓ2, η = 1/(4L)", "balanced": "no ℓ2, η ∝ 1/√T"}
 POINTS = 9  # checkpoints
-
-
-def world(*, contexts: int, K: int, dim: int, n: int, tau: float, seed: int) -> SmallLog:
-    """A small log."""
-    return drawn_log(contexts, K, dim, n, tau, seed)
-
-
-def learner(*, batch: int, regime: str, strength: float, repeats: int) -> dict[str, Any]:
-    """Batch size, which step, and lambda in parts of G H²."""
-    return {"batch": batch, "regime": regime, "strength": strength, "repeats": repeats}
 
 
 def checkpoints_of(steps: int) -> list[int]:
@@ -47,42 +39,42 @@ def checkpoints_of(steps: int) -> list[int]:
     return sorted({round(t) for t in np.geomspace(min(10, steps), steps, POINTS)})
 
 
-def convergence_task(
-    *, world: Call, agent: Call, rounds: int, world_seed: int, agent_seed: int
-) -> dict[str, npt.ArrayLike]:
-    """One log: repeated ascents, the bound with the thesis's constants, and with the noise measured at the optimum."""
-    log: SmallLog = world(seed=world_seed)
-    of = agent()
-    batch, repeats = of["batch"], of["repeats"]
+def ascend(
+    *, problem: SmallLog, steps: int, seed: int, batch: int, regime: str, strength: float, repeats: int
+) -> Columns:
+    """Repeated ascents on one log, the bound with the thesis's constants, and with the noise measured at the optimum.
+
+    regime: which step; strength: lambda in parts of G H^2.
+    """
+    log = problem
     H, G = log.bounds
     smooth = G * H**2
-    lam = of["strength"] * smooth
-    problem = log.problem
-    best = optimum(problem, lam)
+    lam = strength * smooth
+    best = optimum(log.problem, lam)
     start = float(np.linalg.norm(best))
     variance, measured_variance = 4 * G**2 * H**2 / batch, log.noise_at(best) / batch
-    times = checkpoints_of(rounds)
+    times = checkpoints_of(steps)
     T = np.array(times, dtype=np.float64)
     if lam > 0:
         step = 1 / (2 * (smooth + lam))
-        iterates, _ = stochastic_ascent(log, step, batch, lam, times, repeats, agent_seed)
+        iterates, _ = stochastic_ascent(log, step, batch, lam, times, repeats, seed)
         gap = np.square(iterates - best).sum(axis=2)
         bound, sharper = (strong_bound(start, step, T, v, lam) for v in (variance, measured_variance))
-    elif of["regime"] == "constant":
+    elif regime == "constant":
         step = 1 / (4 * smooth)
-        _, means = stochastic_ascent(log, step, batch, 0.0, times, repeats, agent_seed)
+        _, means = stochastic_ascent(log, step, batch, 0.0, times, repeats, seed)
         gap = _shortfall(log, best, means)
         bound, sharper = (convex_bound(start, step, T, v) for v in (variance, measured_variance))
     else:
         gaps, bounds, sharps = [], [], []
         for t in times:
             step = balanced_step(start, variance, smooth, t)
-            _, means = stochastic_ascent(log, step, batch, 0.0, [t], repeats, agent_seed)
+            _, means = stochastic_ascent(log, step, batch, 0.0, [t], repeats, seed)
             gaps.append(_shortfall(log, best, means)[0])
             bounds.append(float(convex_bound(start, step, np.array(float(t)), variance)))
             sharps.append(float(convex_bound(start, step, np.array(float(t)), measured_variance)))
         gap, bound, sharper = np.stack(gaps), np.array(bounds), np.array(sharps)
-    top, bottom = steepest_curvature(problem, agent_seed)
+    top, bottom = steepest_curvature(log.problem, seed)
     return {
         "t": T,
         "gap": gap.mean(axis=1),
@@ -90,8 +82,8 @@ def convergence_task(
         "sharper": sharper,
         "ratio": bound / gap.mean(axis=1),
         "smoothness": (top + lam) / (smooth + lam),
-        "noise": largest_noise(log, agent_seed) / (4 * G**2 * H**2),
-        "batch_noise": _batch_noise(log, best, batch, agent_seed) / (4 * G**2 * H**2 / batch),
+        "noise": largest_noise(log, seed) / (4 * G**2 * H**2),
+        "batch_noise": _batch_noise(log, best, batch, seed) / (4 * G**2 * H**2 / batch),
         "convexity": (bottom + lam) / lam if lam > 0 else np.nan,
         "distance": start,
         "zero_rows": float((log.weights == 0).mean()),
@@ -112,37 +104,30 @@ def _batch_noise(log: SmallLog, theta: Array, batch: int, seed: int, tries: int 
     return float(np.square(drawn - rows.mean(axis=0)).sum(axis=1).mean())
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
+def _cells(sizes: Sizes) -> list[Cell]:
     of = {"contexts": sizes["contexts"], "K": sizes["K"], "dim": sizes["d"], "n": sizes["n"], "tau": 0.05}
     wanted = [(words, regime, 0.0) for regime, words in REGIMES.items()]
     wanted += [(f"ℓ2, λ = {strength:g} GH²", "strong", strength) for strength in sizes["strengths"]]
     return [
         Cell(
-            words, {"regime": regime, "strength": strength, "K": sizes["K"], "d": sizes["d"]}, Call(f"{HERE}:world", of),
+            words, {"regime": regime, "strength": strength, "K": sizes["K"], "d": sizes["d"]}, Call(drawn_log, of),
             {
-                f"b={b}": Call(
-                    f"{HERE}:learner", {"batch": b, "regime": regime, "strength": strength, "repeats": sizes["repeats"]}
-                )
+                f"b={b}": Call(ascend, {"batch": b, "regime": regime, "strength": strength, "repeats": sizes["repeats"]})
                 for b in sizes["batches"]
             },
-            sizes["steps"], sizes["runs"], f"{HERE}:convergence_task",
+            sizes["steps"], sizes["runs"], solve,
         )
         for words, regime, strength in wanted
     ]  # fmt: skip
-
-
-def _series(results: Results, panel: str, agent: str, column: str) -> Array:
-    """(runs, checkpoints)."""
-    return results.values(panel, agent, column).astype(float)
 
 
 def _below(results: Results, panels: list[str], column: str, statement: str, lines: str) -> Claim:
     room: dict[str, Measured] = {}
     ratios = []
     for panel in panels:
-        for agent in results.agents(panel):
-            gap, bound = _series(results, panel, agent, "gap"), _series(results, panel, agent, column)
-            t = _series(results, panel, agent, "t")[0]
+        for agent in results.methods(panel):
+            gap, bound = results.values(panel, agent, "gap"), results.values(panel, agent, column)
+            t = results.values(panel, agent, "t")[0]
             # in parts of the bound, so that large and small gaps count alike
             room |= {f"{panel}, {agent}, t={x:,.0f}": measured((1 - gap / bound)[:, i]) for i, x in enumerate(t)}
             ratios += (bound / gap).ravel().tolist()
@@ -156,7 +141,7 @@ def _below(results: Results, panels: list[str], column: str, statement: str, lin
 def _constant(results: Results, column: str, statement: str, lines: str, *, above: bool = False) -> Claim:
     """A constant holds for every log: the largest (or smallest) measured part of it is on the right side of 1."""
     values = np.concatenate(
-        [results.final(panel, agent, column) for panel in results.panels for agent in results.agents(panel)]
+        [results.final(panel, agent, column) for panel in results.panels for agent in results.methods(panel)]
     )
     values = values[np.isfinite(values)]
     worst = float(values.min() - 1 if above else 1 - values.max())
@@ -171,13 +156,13 @@ def _claims(results: Results) -> list[Claim]:
     strong = [panel for panel in results.panels if panel not in plain]
     (balanced,) = results.where(regime="balanced")
     slopes = {}
-    for agent in results.agents(balanced):
-        t, gap = _series(results, balanced, agent, "t")[0], _series(results, balanced, agent, "gap")
+    for agent in results.methods(balanced):
+        t, gap = results.values(balanced, agent, "t")[0], results.values(balanced, agent, "gap")
         late = t >= t[-1] / 10
         slopes[agent] = measured(np.array([-0.5 - np.polyfit(np.log(t[late]), np.log(row[late]), 1)[0] for row in gap]))
     slowest, rate = least(slopes)
     first = strong[0]
-    names = results.agents(first)
+    names = results.methods(first)
     floors = {agent: results.final(first, agent, "gap") for agent in names}
     few, many = names[0], names[-1]
     shown = ", ".join(f"{agent}: {measured(values)}" for agent, values in floors.items())
@@ -214,32 +199,27 @@ def _claims(results: Results) -> list[Claim]:
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
-    columns = len(results.panels)
-    with drawing(1, columns) as (figure, axes):
-        for axis, panel in zip(axes, results.panels, strict=True):
-            for place, agent in enumerate(results.agents(panel)):
-                colour = PALETTE[place]
-                t = _series(results, panel, agent, "t")[0]
-                mean, error = mean_and_error(_series(results, panel, agent, "gap"))
-                axis.plot(t, mean, "-", color=colour, label=f"{agent}, measured", marker="o", markersize=3)
-                axis.fill_between(t, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
-                axis.plot(
-                    t, _series(results, panel, agent, "bound").mean(axis=0), ":", color=colour, label=f"{agent}, bound"
-                )
-                axis.plot(
-                    t, _series(results, panel, agent, "sharper").mean(axis=0), "--", color=colour, linewidth=1,
-                    label=f"{agent}, bound with measured noise",
-                )  # fmt: skip
-            axis.set_xscale("log")
-            axis.set_yscale("log")
-            axis.set_xlabel("iterations")
-            axis.set_ylabel("E|θ - θ*|²" if results.parameter(panel, "strength") else "U* - U (averaged iterates)")
-            axis.set_title(panel)
-        return [finish(figure, axes, folder, "convergence", "Stochastic gradient ascent on PWLL and its bounds")]
+    def draw(axis: Axes, panel: str) -> None:
+        for place, batch in enumerate(results.methods(panel)):
+            colour = PALETTE[place]
+            t = results.values(panel, batch, "t")[0]
+            bound, sharper = (results.values(panel, batch, column).mean(axis=0) for column in ("bound", "sharper"))
+            draw_band(axis, t, results.values(panel, batch, "gap"), (colour, "-"), f"{batch}, measured", marker="o")
+            axis.plot(t, bound, ":", color=colour, label=f"{batch}, bound")
+            axis.plot(t, sharper, "--", color=colour, linewidth=1, label=f"{batch}, bound with measured noise")
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.set_xlabel("iterations")
+        axis.set_ylabel("E|θ - θ*|²" if results.parameter(panel, "strength") else "U* - U (averaged iterates)")
+
+    panels = {panel: panel for panel in results.panels}
+    title = "Stochastic gradient ascent on PWLL and its bounds"
+    return [draw_grid(panels, draw, folder, "convergence", title, columns=len(panels))]
 
 
-CONVERGENCE = Experiment(
-    name="pwll-convergence",
+CONVERGENCE = PWLL.experiment(
+    "pwll-convergence",
+    order=4,
     title="Convergence of stochastic gradient ascent on PWLL: the bounds' constants and what is measured",
     thesis_lines="5298-5396",
     scales={
@@ -270,4 +250,4 @@ CONVERGENCE = Experiment(
              "noise": "largest variance / 4G²H²", "convexity": "least curvature / λ"},
 )  # fmt: skip
 
-__all__ = ["CONVERGENCE", "checkpoints_of", "convergence_task", "learner", "world"]
+__all__ = ["CONVERGENCE", "ascend", "checkpoints_of"]

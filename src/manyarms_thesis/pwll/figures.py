@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from manyarms._base.html import PALETTE
-from manyarms._base.typing import Array
-from manyarms_thesis.harness.claims import Measured, measured
-from manyarms_thesis.harness.figures import drawing, finish, mean_and_error
+from manyarms._base.plotting import mean_and_error
+from manyarms_thesis.harness.claims import Measured
+from manyarms_thesis.harness.figures import BLACK, GREY, Look, draw_grid, draw_series, final_series
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.series import draw_series
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 LOGGING = "logging policy"
 # likelihoods have full lines, estimates broken ones; what is restricted to the logging support is dotted
-LOOKS: Mapping[str, tuple[str, str]] = {
+LOOKS: Mapping[str, Look] = {
     "cLPI": (PALETTE[0], "-"),
     "LPI": (PALETTE[5], "-"),
     "RegKL": (PALETTE[2], "-"),
@@ -33,13 +35,13 @@ LOOKS: Mapping[str, tuple[str, str]] = {
     "POTEC": (PALETTE[2], "--"),
     "PC": (PALETTE[5], "-."),
     "RegKL-LIN": (PALETTE[2], "--"),
-    "SVP": ("#1a1a1a", "--"),
-    LOGGING: ("#8a8a8a", ":"),
+    "SVP": (BLACK, "--"),
+    LOGGING: (GREY, ":"),
 }
 MARKERS = "os^Dv"
 
 
-def look_of(name: str, place: int) -> tuple[str, str]:
+def look_of(name: str, place: int) -> Look:
     """Colour and dashes of a curve; variants of an objective ("cLPI, support") share its colour."""
     if name in LOOKS:
         return LOOKS[name]
@@ -47,6 +49,11 @@ def look_of(name: str, place: int) -> tuple[str, str]:
     if base in LOOKS:
         return LOOKS[base][0], ":" if "support" in name or "light" in name else LOOKS[base][1]
     return PALETTE[place % len(PALETTE)], "-"
+
+
+def logging_value(results: Results, panel: str) -> float:
+    """The value of the logging policy, which all learners of a panel know alike."""
+    return float(results.final(panel, results.methods(panel)[0], "logging_value").mean())
 
 
 def epochs(
@@ -57,31 +64,29 @@ def epochs(
     title: str,
     *,
     column: str = "value",
-    log: bool = False,
+    log_y: bool = False,
 ) -> Path:
     """A column over the epochs, one drawing a panel."""
-    columns = min(3, len(panels))
-    with drawing(math.ceil(len(panels) / columns), columns) as (figure, axes):
-        for axis, panel in zip(axes, panels, strict=False):
-            for place, agent in enumerate(results.agents(panel)):
-                x = results.values(panel, agent, "epoch")[0]
-                mean, error = mean_and_error(results.values(panel, agent, column).astype(float))
-                colour, dashes = look_of(agent, place)
-                axis.plot(x, mean, dashes, color=colour, label=agent, linewidth=1.6, marker="o", markersize=2.5)
-                low = np.maximum(mean - error, 0.5 * mean) if log else mean - error
-                axis.fill_between(x, low, mean + error, color=colour, alpha=0.2, linewidth=0)
-            if column == "value":
-                level = float(results.final(panel, results.agents(panel)[0], "logging_value").mean())
-                axis.axhline(level, linestyle=":", color=LOOKS[LOGGING][0], label=LOGGING, linewidth=1.2)
-            axis.set_title(panel)
-            axis.set_xlabel("epoch")
-            axis.set_xticks(results.values(panel, results.agents(panel)[0], "epoch")[0])
-            axis.set_ylabel("value, test users" if column == "value" else column.replace("_", " "))
-            if log:
-                axis.set_yscale("log")
-            elif column == "value":
-                axis.set_ylim(bottom=0)
-        return finish(figure, axes[: len(panels)], folder, name, title)
+
+    def draw(axis: Axes, panel: str) -> None:
+        for place, learner in enumerate(results.methods(panel)):
+            x = results.values(panel, learner, "epoch")[0]
+            mean, error = mean_and_error(results.values(panel, learner, column))
+            colour, dashes = look_of(learner, place)
+            axis.plot(x, mean, dashes, color=colour, label=learner, linewidth=1.6, marker="o", markersize=2.5)
+            low = np.maximum(mean - error, 0.5 * mean) if log_y else mean - error
+            axis.fill_between(x, low, mean + error, color=colour, alpha=0.2, linewidth=0)
+            axis.set_xticks(x)
+        axis.set_xlabel("epoch")
+        axis.set_ylabel("value, test users" if column == "value" else column.replace("_", " "))
+        if column == "value":
+            axis.axhline(logging_value(results, panel), linestyle=":", color=GREY, label=LOGGING, linewidth=1.2)
+        if log_y:
+            axis.set_yscale("log")
+        elif column == "value":
+            axis.set_ylim(bottom=0)
+
+    return draw_grid({panel: panel for panel in panels}, draw, folder, name, title)
 
 
 def against(
@@ -97,37 +102,26 @@ def against(
     columns: int = 3,
 ) -> Path:
     """Final values against a parameter of the panels, one drawing for each group of panels."""
-    drawn: dict[str, dict[str, dict[float, Measured]]] = {}
+    drawn = {}
     for group, panels in groups.items():
-        series: dict[str, dict[float, Measured]] = {}
-        for panel in panels:
-            x = float(results.parameter(panel, parameter))
-            for agent in results.agents(panel):
-                series.setdefault(agent, {})[x] = measured(results.final(panel, agent, column))
-            first = results.final(panel, results.agents(panel)[0], "logging_value")
-            series.setdefault(LOGGING, {})[x] = Measured(float(first.mean()), 0.0)
-        series[LOGGING] = series.pop(LOGGING)
-        drawn[group] = series
+        drawn[group] = final_series(results, panels, parameter, column=column)
+        drawn[group][LOGGING] = {
+            float(results.parameter(panel, parameter)): Measured(logging_value(results, panel), 0.0) for panel in panels
+        }
     label = "value, test users" if column == "value" else "value of modes, test users"
     return draw_series(drawn, look_of, xlabel, label, folder, name, title, columns=columns, from_zero=True)
 
 
-def bars(
-    groups: Mapping[str, Mapping[str, Measured]], ylabel: str, folder: Path, name: str, title: str, *, log: bool = False
+def by_batch(
+    results: Results, panels: Sequence[str], folder: Path, name: str, title: str, *, column: str = "value"
 ) -> Path:
-    """One bar an agent, one drawing a group."""
-    columns = min(2, len(groups))
-    with drawing(math.ceil(len(groups) / columns), columns) as (figure, axes):
-        for axis, (group, found) in zip(axes, groups.items(), strict=False):
-            for place, (agent, point) in enumerate(found.items()):
-                error = 0.0 if math.isnan(point.standard_error) else point.standard_error
-                axis.bar(place, point.mean, yerr=error, color=look_of(agent, place)[0], label=agent, capsize=2)
-            axis.set_xticks(range(len(found)), list(found), rotation=60, ha="right")
-            axis.set_title(group)
-            axis.set_ylabel(ylabel)
-            if log:
-                axis.set_yscale("log")
-        return finish(figure, axes[: len(groups)], folder, name, title)
+    """Final values against the batch size, one drawing for each schedule and rate."""
+    groups: dict[str, list[str]] = {}
+    for panel in panels:
+        schedule, rate = results.parameter(panel, "schedule"), results.parameter(panel, "rate")
+        groups.setdefault(f"{schedule}, rate {rate:g}", []).append(panel)
+    columns = len({results.parameter(panel, "schedule") for panel in panels})
+    return against(results, groups, "batch", folder, name, title, "batch size", column=column, columns=columns)
 
 
 def scatter(
@@ -137,31 +131,18 @@ def scatter(
     name: str,
     title: str,
 ) -> Path:
-    """One point an agent, with its name beside it; the first number on a logarithmic axis."""
-    columns = min(2, len(groups))
-    with drawing(math.ceil(len(groups) / columns), columns) as (figure, axes):
-        for axis, (group, found) in zip(axes, groups.items(), strict=False):
-            for place, (agent, (x, y)) in enumerate(found.items()):
-                colour, _ = look_of(agent, place)
-                axis.plot([x.mean], [y.mean], MARKERS[place % len(MARKERS)], color=colour, label=agent)
-                axis.annotate(agent, (x.mean, y.mean), textcoords="offset points", xytext=(4, 3), fontsize=7)
-            axis.set_xscale("log")
-            axis.set_title(group)
-            axis.set_xlabel(labels[0])
-            axis.set_ylabel(labels[1])
-        return finish(figure, axes[: len(groups)], folder, name, title)
+    """One point a learner, with its name beside it; the first number on a logarithmic axis."""
+
+    def draw(axis: Axes, points: Mapping[str, tuple[Measured, Measured]]) -> None:
+        for place, (learner, (x, y)) in enumerate(points.items()):
+            colour, _ = look_of(learner, place)
+            axis.plot([x.mean], [y.mean], MARKERS[place % len(MARKERS)], color=colour, label=learner)
+            axis.annotate(learner, (x.mean, y.mean), textcoords="offset points", xytext=(4, 3), fontsize=7)
+        axis.set_xscale("log")
+        axis.set_xlabel(labels[0])
+        axis.set_ylabel(labels[1])
+
+    return draw_grid(groups, draw, folder, name, title, columns=2)
 
 
-def finals(results: Results, panel: str, column: str = "value") -> dict[str, Measured]:
-    """The final values of all agents of a panel."""
-    return {
-        agent: measured(np.asarray(results.final(panel, agent, column), dtype=float)) for agent in results.agents(panel)
-    }
-
-
-def mean_over(values: Array) -> Measured:
-    """A measurement of the runs' means, for values (runs, anything)."""
-    return measured(values.reshape(len(values), -1).mean(axis=1))
-
-
-__all__ = ["LOGGING", "LOOKS", "against", "bars", "epochs", "finals", "look_of", "mean_over", "scatter"]
+__all__ = ["LOGGING", "against", "by_batch", "epochs", "look_of", "scatter"]

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from manyarms._base.typing import Array
-from manyarms_thesis.harness.claims import Claim, Measured, claim, least, measured
+from manyarms_thesis.harness.claims import Claim, Measured, claim, least, listed, measured
+from manyarms_thesis.harness.experiments import Sizes
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Call, Cell, Experiment
+from manyarms_thesis.harness.spec import Call, Cell, Columns, solve
+from manyarms_thesis.pwll.common import PWLL
+from manyarms_thesis.pwll.finite_softmax import FiniteSoftmax, Objective, lattice
 from manyarms_thesis.pwll.landscape_figures import landscapes, shares
-from manyarms_thesis.pwll.theory import FiniteSoftmax, Objective, lattice
 
-HERE = "manyarms_thesis.pwll.landscape"
 REWARDS = np.array([0.9, 0.7, 0.2])
 LOGGING = np.array([0.002, 0.003, 0.995])
 FIXED = 1.0  # theta3
@@ -38,17 +38,12 @@ def problem_of(weights: Array) -> FiniteSoftmax:
     return FiniteSoftmax(features, np.asarray(weights, dtype=np.float64)[None], np.array([[0.0, 0.0, FIXED]]))
 
 
-def world(*, n: int, tau: float, seed: int) -> FiniteSoftmax:
+def logged_weights(*, n: int, tau: float, seed: int) -> FiniteSoftmax:
     """A log of n rows, as the weights of the actions."""
     rng = np.random.default_rng(seed)
     actions = rng.choice(3, size=n, p=LOGGING)
     rewards = rng.random(n) < REWARDS[actions]
     return problem_of(np.bincount(actions[rewards], minlength=3) / np.maximum(LOGGING, tau) / n)
-
-
-def climber(*, objective: Objective, multiple: float) -> tuple[Objective, float]:
-    """An objective, and the step as a multiple of 1/L."""
-    return objective, multiple
 
 
 def smoothness(problem: FiniteSoftmax, objective: Objective, points: int = 81) -> float:
@@ -57,12 +52,8 @@ def smoothness(problem: FiniteSoftmax, objective: Objective, points: int = 81) -
     return float(np.abs(curvatures).max())
 
 
-def landscape_task(
-    *, world: Call, agent: Call, rounds: int, world_seed: int, agent_seed: int
-) -> dict[str, npt.ArrayLike]:
-    """One log: gradient ascent from a grid of starts, and the shape of the ground on a finer grid."""
-    problem: FiniteSoftmax = world(seed=world_seed)
-    objective, multiple = agent()
+def climb_from_grid(*, problem: FiniteSoftmax, steps: int, seed: int, objective: Objective, multiple: float) -> Columns:
+    """Gradient ascent from a grid of starts with a step of `multiple` / L, and the shape of the ground on a finer grid."""
     ground = lattice(-WINDOW, WINDOW, 81)
     curvature = np.linalg.eigvalsh(problem.hessian(ground, objective))
     slope = np.linalg.norm(problem.gradient(ground, objective), axis=1)
@@ -70,7 +61,7 @@ def landscape_task(
     largest = float(np.abs(curvature).max())
     starts = lattice(-WINDOW, WINDOW, 9)
     step = multiple / largest if largest > 0 else 0.0
-    ends = problem.ascend(starts, objective, step, rounds)
+    ends = problem.ascend(starts, objective, step, steps)
     distance = problem.distance(ends, objective)
     return {
         "start1": starts[:, 0],
@@ -87,16 +78,16 @@ def landscape_task(
     }
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
-    agents = {
-        f"{name}{words}": Call(f"{HERE}:climber", {"objective": objective, "multiple": multiple})
+def _cells(sizes: Sizes) -> list[Cell]:
+    climbers = {
+        f"{name}{words}": Call(climb_from_grid, {"objective": objective, "multiple": multiple})
         for words, multiple in STEPS.items()
         for name, objective in OBJECTIVES.items()
     }
     return [
         Cell(
-            f"n={n:,}, τ={tau:g}", {"n": n, "tau": tau}, Call(f"{HERE}:world", {"n": n, "tau": tau}), agents,
-            sizes["steps"], sizes["runs"], f"{HERE}:landscape_task",
+            f"n={n:,}, τ={tau:g}", {"n": n, "tau": tau}, Call(logged_weights, {"n": n, "tau": tau}), climbers, sizes["steps"],
+            sizes["runs"], solve,
         )
         for n, tau in sizes["logs"]
     ]  # fmt: skip
@@ -119,7 +110,7 @@ def _claims(results: Results) -> list[Claim]:
     fewest = float(everywhere[worst].min())
     found = [
         Claim(
-            "The landscape of PWLL (cLPI) is concave: its Hessian is negative semidefinite on the whole grid", "2254",
+            "The landscape of PWLL (cLPI) is concave: its Hessian is negative semidefinite everywhere on the grid", "2254",
             -float(top), 0.0, bool(top <= 1e-12),
             detail="least of minus the largest eigenvalue, in parts of the largest curvature, over all logs; for cIPS an "
             "eigenvalue is above zero on "
@@ -151,7 +142,7 @@ def _claims(results: Results) -> list[Claim]:
             lambda p, b=better, w=worse, c=column: results.final(p, b, c) - results.final(p, w, c),
         )
         shown = "; ".join(
-            f"{p}: " + ", ".join(f"{name} {measured(results.final(p, name, column))}" for name in ("cLPI", "cIPS"))
+            f"{p}: " + listed({name: measured(results.final(p, name, column)) for name in ("cLPI", "cIPS")})
             for p in results.panels
         )
         found.append(claim(statement, lines, difference, panel=panel, detail=f"{detail}: {shown}"))
@@ -167,7 +158,7 @@ def _sensitive(results: Results) -> Claim:
 
     panel, difference = _over_panels(results, lambda p: spread(p, "cIPS") - spread(p, "cLPI"))
     shown = "; ".join(
-        f"{p}: " + ", ".join(f"{name} {measured(results.final(p, name, 'arrived'))}" for name in results.agents(p))
+        f"{p}: " + listed({name: measured(results.final(p, name, "arrived")) for name in results.methods(p)})
         for p in results.panels
     )
     return claim(
@@ -195,8 +186,9 @@ def _figures(results: Results, folder: Path) -> list[Path]:
 
 LOGS = ((60, 0.01), (60, 0.001), (6_000, 0.001))
 
-LANDSCAPE = Experiment(
-    name="pwll-landscape",
+LANDSCAPE = PWLL.experiment(
+    "pwll-landscape",
+    order=1,
     title="The landscapes of PWLL and of an IPS-based objective on three actions",
     thesis_lines="2221-2254",
     scales={
@@ -223,4 +215,4 @@ LANDSCAPE = Experiment(
     numbers={"arrived": "starts that arrive", "plateau": "flat, away from the maximum", "steep": "steep part"},
 )
 
-__all__ = ["LANDSCAPE", "climber", "landscape_task", "problem_of", "smoothness", "world"]
+__all__ = ["LANDSCAPE", "climb_from_grid", "logged_weights", "problem_of", "smoothness"]

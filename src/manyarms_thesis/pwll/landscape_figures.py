@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from manyarms._base.html import PALETTE
-from manyarms_thesis.harness.figures import drawing, finish
+from manyarms._base.plotting import drawing, finish
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.pwll.theory import FiniteSoftmax, Objective, lattice
+from manyarms_thesis.pwll.finite_softmax import FiniteSoftmax, Objective, lattice
 
 WINDOW, POINTS, NEAR = 10.0, 61, 0.05
 ARRIVED, LOST = "#1b8a3a", "#c0392b"
@@ -30,18 +30,18 @@ def landscapes(
     """A row a log: cLPI from above and in 3D, cIPS likewise."""
     shown = dict(list(problems.items())[:MOST_ROWS])
     with drawing(len(shown), 4) as (figure, axes):
-        kept = []
+        shown_axes = []
         for row, (words, problem) in enumerate(shown.items()):
             for place, (label, objective) in enumerate(NAMES.items()):
                 flat = axes[4 * row + 2 * place + 1]
                 axes[4 * row + 2 * place].remove()
                 solid: Any = figure.add_subplot(len(shown), 4, 4 * row + 2 * place + 1, projection="3d")
-                kept += [solid, flat]
+                shown_axes += [solid, flat]
                 _surface(solid, problem, objective)
                 _contours(flat, problem, objective, 1 / smoothness(problem, objective), steps)
                 solid.set_title(label if place else f"{words}\n{label}", loc="left" if not place else "center")
                 flat.set_title(f"{label}, paths of {steps:,} steps")
-        return finish(figure, kept, folder, name, title)
+        return finish(figure, shown_axes, folder, name, title)
 
 
 def _ground(problem: FiniteSoftmax, objective: Objective) -> tuple[Any, Any, Any]:
@@ -86,7 +86,7 @@ def shares(results: Results, steps: Sequence[str], folder: Path, name: str, titl
         for row, panel in enumerate(panels):
             for place, (label, colour) in enumerate(zip(NAMES, (PALETTE[0], PALETTE[1]), strict=True)):
                 axis = axes[3 * row + place]
-                reached = (results.values(panel, label, "distance").astype(float) <= NEAR).mean(axis=0)
+                reached = (results.values(panel, label, "distance") <= NEAR).mean(axis=0)
                 side = round(len(reached) ** 0.5)
                 image = axis.imshow(
                     reached.reshape(side, side).T, origin="lower", vmin=0, vmax=1, cmap="RdYlGn",

@@ -19,17 +19,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from manyarms._base.html import PALETTE
+from manyarms._base.plotting import drawing, finish
 from manyarms._base.typing import Array
 from manyarms_thesis.harness.claims import Claim, claim, least, measured
-from manyarms_thesis.harness.figures import drawing, finish
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.figures import BLACK
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Call, Cell, Experiment
-from manyarms_thesis.pwll.theory import FiniteSoftmax, Objective, climb, lattice, strict_maxima
+from manyarms_thesis.harness.spec import Call, Cell, Columns, solve
+from manyarms_thesis.pwll.common import PWLL
+from manyarms_thesis.pwll.finite_softmax import FiniteSoftmax, Objective, climb, lattice, strict_maxima
 
-HERE = "manyarms_thesis.pwll.maxima"
 WALL = 1.25  # b
 CENTRE = 4  # actions at 0 for each coordinate
 PER_COORDINATE = CENTRE + 4
@@ -47,7 +48,7 @@ def instance(deltas: Array) -> FiniteSoftmax:
     return FiniteSoftmax(features[None], rewards[None])
 
 
-def world(*, dim: int, seed: int) -> FiniteSoftmax:
+def drawn_instance(*, dim: int, seed: int) -> FiniteSoftmax:
     """The construction with drawn deltas."""
     return instance(np.random.default_rng(seed).uniform(*DELTAS, size=dim))
 
@@ -68,17 +69,10 @@ def corners(dim: int, side: float = 1.0) -> Array:
     return lattice(-side, side, 2, dim)
 
 
-def climber(*, objective: Objective) -> Objective:
-    """What a cell calls an agent."""
-    return objective
-
-
-def maxima_task(*, world: Call, agent: Call, rounds: int, world_seed: int, agent_seed: int) -> dict[str, npt.ArrayLike]:
-    """One instance: maxima from `rounds` drawn starts and from all corners, and what the policies there are worth."""
-    problem: FiniteSoftmax = world(seed=world_seed)
-    objective: Objective = agent()
+def find_maxima(*, problem: FiniteSoftmax, steps: int, seed: int, objective: Objective) -> Columns:
+    """Maxima from `steps` drawn starts and from all corners, and what the policies there are worth."""
     d = problem.features.shape[2]
-    drawn = 3.0 * np.random.default_rng(agent_seed).standard_normal((rounds, d))
+    drawn = 3.0 * np.random.default_rng(seed).standard_normal((steps, d))
     places, counts = maxima_from(problem, drawn, objective)
     every, _ = maxima_from(problem, corners(d, 4.0), objective)
     worth = problem.of(every, "value")  # of both objectives: the true value, as weights are rewards
@@ -86,8 +80,8 @@ def maxima_task(*, world: Call, agent: Call, rounds: int, world_seed: int, agent
     return {
         "found": len(places),
         "enumerated": len(every),
-        "best_share": float(counts[best] / rounds),
-        "stuck": float(1 - counts.sum() / rounds),
+        "best_share": float(counts[best] / steps),
+        "stuck": float(1 - counts.sum() / steps),
         "lowest": float(worth.min()),
         "highest": float(worth.max()),
         "mean": float((problem.of(places, "value") * counts).sum() / counts.sum()),
@@ -99,12 +93,12 @@ def starts_for(dim: int) -> int:
     return int(np.ceil(2**dim * (dim * np.log(2) + 4)))
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
-    agents = {name: Call(f"{HERE}:climber", {"objective": objective}) for name, objective in OBJECTIVES.items()}
+def _cells(sizes: Sizes) -> list[Cell]:
+    climbers = {name: Call(find_maxima, {"objective": objective}) for name, objective in OBJECTIVES.items()}
     return [
         Cell(
-            f"K={PER_COORDINATE * d}", {"K": PER_COORDINATE * d, "d": d}, Call(f"{HERE}:world", {"dim": d}), agents,
-            starts_for(d), sizes["runs"], f"{HERE}:maxima_task",
+            f"K={PER_COORDINATE * d}", {"K": PER_COORDINATE * d, "d": d}, Call(drawn_instance, {"dim": d}), climbers,
+            starts_for(d), sizes["runs"], solve,
         )
         for d in sizes["d"]
     ]  # fmt: skip
@@ -175,7 +169,7 @@ def _figures(results: Results, folder: Path) -> list[Path]:
                 color=colour,
                 markersize=4,
             )
-        axes[0].semilogy(K, 2 ** (K / PER_COORDINATE), ":", color="#1a1a1a", label="2^(K/8)")
+        axes[0].semilogy(K, 2 ** (K / PER_COORDINATE), ":", color=BLACK, label="2^(K/8)")
         axes[0].set_ylabel("local maxima found")
         axes[0].set_xlabel("K")
         low, high = (
@@ -199,15 +193,16 @@ def _picture(axis: Any) -> None:
         ("value", "^", "#ffffff", "maxima of IPS (d = 2)"), ("likelihood", "s", "#e34a33", "maximum of PWLL (d = 2)"),
     ):  # fmt: skip
         places, _ = maxima_from(problem, corners(2, 4.0), objective)  # type: ignore[arg-type]
-        axis.plot(*places.T, marker, color=colour, markeredgecolor="#1a1a1a", label=label)
+        axis.plot(*places.T, marker, color=colour, markeredgecolor=BLACK, label=label)
     axis.set_title("value, K = 16")
     axis.set_xlabel("θ₁")
     axis.set_ylabel("θ₂")
     axis.grid(False)
 
 
-MAXIMA = Experiment(
-    name="pwll-maxima",
+MAXIMA = PWLL.experiment(
+    "pwll-maxima",
+    order=3,
     title="Local maxima of IPS-based objectives, exponentially many in K",
     thesis_lines="2168-2171, 5218-5238",
     scales={
@@ -220,7 +215,7 @@ MAXIMA = Experiment(
     figures=_figures,
     remarks=[
         "The proof refers to a theorem elsewhere and has no instance. This one is this project's own; its number of local "
-        "maxima, 2^(K/8), is proved in pwll_maxima.py and found by ascent here. The proposition needs shared features φ(x, a): "
+        "maxima, 2^(K/8), is proved in pwll/maxima.py and found by ascent here. The proposition needs shared features φ(x, a): "
         "with one context and a free logit for each action (the heavyweight form with a single context) a linear objective has "
         "no stationary point at all unless all rewards are equal, only plateaus.",
         "Ascent is Newton's method with the absolute values of the Hessian's eigenvalues and a bounded step, which leaves "
@@ -235,4 +230,4 @@ MAXIMA = Experiment(
              "mean": "value reached"},
 )  # fmt: skip
 
-__all__ = ["MAXIMA", "corners", "instance", "maxima_from", "maxima_task", "world"]
+__all__ = ["MAXIMA", "corners", "drawn_instance", "find_maxima", "instance", "maxima_from"]

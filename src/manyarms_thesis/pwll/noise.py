@@ -2,44 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from manyarms_thesis.harness.claims import Claim, claim, least, measured
+from manyarms_thesis.harness.claims import Claim, claim, least, listed
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.learning import ahead_both, by_data, finals, flag_data, lead
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Cell, Experiment
-from manyarms_thesis.pwll.builders import CATALOGUE, cell
-from manyarms_thesis.pwll.claims import both, by_data, final, flagged
-from manyarms_thesis.pwll.common import (
-    CAPTION,
-    NUMBERS,
-    PAPER,
-    QUICK,
-    REMARKS,
-    SMOKE,
-    described,
-    learners,
-    made_up_warnings,
-    worlds,
-)  # fmt: skip
+from manyarms_thesis.harness.spec import Cell
+from manyarms_thesis.pwll.common import LEARNED, PAPER, QUICK, SMOKE, learners, logged_cell, worlds
 from manyarms_thesis.pwll.figures import against
+from manyarms_thesis.pwll.learners import CATALOGUE
 
 LIKELIHOODS, ESTIMATES = ("cLPI", "RegKL"), ("cIPS", "IX", "POTEC")
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
+def _cells(sizes: Sizes) -> list[Cell]:
     cells = []
     for data, world in worlds(sizes).items():
         if data == CATALOGUE:
             continue  # its rewards are random already
         for shift in sizes["shifts"]:
             for noise in sizes["noises"]:
-                here = world | {"noise": noise, "shift": shift}
-                parameters = described(world) | {"noise": noise, "shift": shift}
-                agents = learners((*LIKELIHOODS, *ESTIMATES), sizes)
-                panel = f"{data}, epsilon={noise:g}, s={shift:g}"
-                cells.append(cell(panel, parameters, here, agents, sizes["runs"]))
+                noisy = {"noise": noise, "shift": shift}
+                methods = learners((*LIKELIHOODS, *ESTIMATES), sizes)
+                title = f"{data}, epsilon={noise:g}, s={shift:g}"
+                cells.append(logged_cell(title, world | noisy, methods, sizes["runs"], **noisy))
     return cells
 
 
@@ -47,35 +34,31 @@ def _claims(results: Results) -> list[Claim]:
     found = []
     for data, panels in by_data(results).items():
         for name in LIKELIHOODS:
-            found += both(
+            found += ahead_both(
                 results, panels, name, ESTIMATES,
                 f"PWLL objectives maintain a clear advantage under noise: {name} over IPS-based methods", "5549", panel=data,
             )  # fmt: skip
         without = [panel for panel in panels if results.parameter(panel, "shift") == 0]
-        worse = {
-            f"{agent}, epsilon {results.parameter(a, 'noise')} to {results.parameter(b, 'noise')}":
-            measured(final(results, a, agent)) - measured(final(results, b, agent))
-            for agent in results.agents(panels[0])
-            for a, b in zip(without[:1], without[-1:], strict=True)
-        }  # fmt: skip
+        worse = {}
+        for name in results.methods(panels[0]):
+            first, last = (finals(results, panel, [name])[name] for panel in (without[0], without[-1]))
+            noise = [results.parameter(panel, "noise") for panel in (without[0], without[-1])]
+            worse[f"{name}, epsilon {noise[0]} to {noise[1]}"] = first - last
         nearest, difference = least(worse)
         found.append(
             claim(
                 "More noise harms all methods where s = 0", "5549", difference, panel=data,
-                detail=f"loss of value: {', '.join(f'{k} {v}' for k, v in worse.items())}; least convincing: {nearest}",
+                detail=f"loss of value: {listed(worse)}; least convincing: {nearest}",
             )
         )  # fmt: skip
-        hardest = [panel for panel in panels if results.parameter(panel, "shift") > 0][-1:]
-        for panel in hardest:
+        for panel in [panel for panel in panels if results.parameter(panel, "shift") > 0][-1:]:
             found.append(
                 claim(
-                    "RegKL outperforms cLPI where noise and shift are large", "5549",
-                    measured(final(results, panel, "RegKL") - final(results, panel, "cLPI")), panel=panel,
-                    detail=f"RegKL {measured(final(results, panel, 'RegKL'))}, "
-                    f"cLPI {measured(final(results, panel, 'cLPI'))}",
+                    "RegKL outperforms cLPI where noise and shift are large", "5549", lead(results, panel, "RegKL", "cLPI"),
+                    panel=panel, detail=listed(finals(results, panel, ("RegKL", "cLPI"))),
                 )
             )  # fmt: skip
-    return flagged(results, found)
+    return flag_data(results, found)
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
@@ -87,8 +70,9 @@ def _figures(results: Results, folder: Path) -> list[Path]:
     return [against(results, groups, "noise", folder, "noise", "Value under noisy rewards", "epsilon")]
 
 
-NOISE = Experiment(
-    name="pwll-noise",
+NOISE = LEARNED.experiment(
+    "pwll-noise",
+    order=10,
     title="Learning from noisy rewards",
     thesis_lines="5532-5559",
     scales={
@@ -100,13 +84,9 @@ NOISE = Experiment(
     claims=_claims,
     figures=_figures,
     remarks=[
-        *REMARKS,
         "Values include the noise: (1 - epsilon) v + epsilon s for a policy that earns v without it. That alone lowers or raises "
         "all values alike as epsilon grows.",
     ],
-    warnings=made_up_warnings,
-    caption=CAPTION,
-    numbers=NUMBERS,
 )  # fmt: skip
 
 __all__ = ["NOISE"]

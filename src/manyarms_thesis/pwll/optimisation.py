@@ -2,51 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from manyarms_thesis.harness.claims import Claim, claim, measured
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.learning import MODE, OF_MODES, ahead, ahead_both, by_data, flag_data, over, steadier
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Cell, Experiment
-from manyarms_thesis.pwll.builders import cell
-from manyarms_thesis.pwll.claims import OF_MODES, OF_MODES_WORDS, ahead, both, by_data, flagged, over, steadier
+from manyarms_thesis.harness.spec import Cell
 from manyarms_thesis.pwll.common import (
-    CAPTION,
     ESTIMATES,
+    LEARNED,
     LIKELIHOODS,
-    NUMBERS,
     PAPER,
     QUICK,
-    REMARKS,
     SMOKE,
-    described,
     learners,
-    made_up_warnings,
+    logged_cell,
     worlds,
-)  # fmt: skip
-from manyarms_thesis.pwll.figures import against
+)
+from manyarms_thesis.pwll.figures import against, by_batch
 
 # SGD is shown for one objective of each kind that needs no reward model
 PLAIN_LIKELIHOODS, PLAIN_ESTIMATES = ("cLPI", "LPI"), ("IPS", "ES", "MIPS")
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
+def _cells(sizes: Sizes) -> list[Cell]:
     cells = []
     for data, world in worlds(sizes).items():
         for rate in sizes["rates"]:
             for schedule in sizes["schedules"]:
                 for batch in sizes["batches"]:
-                    agents = learners((*ESTIMATES, *LIKELIHOODS), sizes, schedule=schedule, batch=batch, rate=rate)
-                    parameters = described(world) | {
-                        "optimiser": "adam", "batch": batch, "schedule": schedule, "rate": rate,
-                    }  # fmt: skip
-                    panel = f"{data}, rate {rate:g}, {schedule}, batch {batch}"
-                    cells.append(cell(panel, parameters, world, agents, sizes["runs"]))
+                    how: dict[str, Any] = {"schedule": schedule, "batch": batch, "rate": rate}
+                    methods = learners((*ESTIMATES, *LIKELIHOODS), sizes, **how)
+                    title = f"{data}, rate {rate:g}, {schedule}, batch {batch}"
+                    cells.append(logged_cell(title, world, methods, sizes["runs"], optimiser="adam", **how))
         for rate in sizes["sgd_rates"]:
             how = {"schedule": "constant", "batch": sizes["batch"], "rate": rate, "optimiser": "sgd"}
-            agents = learners((*PLAIN_LIKELIHOODS, *PLAIN_ESTIMATES), sizes, **how)
-            cells.append(cell(f"{data}, SGD, rate {rate:g}", described(world) | how, world, agents, sizes["runs"]))
+            methods = learners((*PLAIN_LIKELIHOODS, *PLAIN_ESTIMATES), sizes, **how)
+            cells.append(logged_cell(f"{data}, SGD, rate {rate:g}", world, methods, sizes["runs"], **how))
     return cells
 
 
@@ -54,7 +48,7 @@ def _claims(results: Results) -> list[Claim]:
     found = []
     for data in by_data(results):
         panels = results.where(data=data, optimiser="adam")
-        for column in ("value", OF_MODES):
+        for column in ("value", MODE):
             found.append(
                 steadier(
                     results, panels, LIKELIHOODS, ESTIMATES,
@@ -63,7 +57,7 @@ def _claims(results: Results) -> list[Claim]:
                 )
             )  # fmt: skip
             found.append(_best_against_best(results, panels, data, column))
-        found += both(
+        found += ahead_both(
             results, panels, "cLPI", ["POTEC"], "POTEC is surpassed by cLPI, in every configuration", "2307", panel=data
         )
         found.append(
@@ -87,7 +81,7 @@ def _claims(results: Results) -> list[Claim]:
             )
             for name in PLAIN_LIKELIHOODS
         ]  # fmt: skip
-    return flagged(results, found)
+    return flag_data(results, found)
 
 
 def _best_against_best(results: Results, panels: list[str], data: str, column: str) -> Claim:
@@ -103,7 +97,7 @@ def _best_against_best(results: Results, panels: list[str], data: str, column: s
     means = ", ".join(
         f"{agent} {over(results, panels, agent, column).mean():.4g}" for agent in (*LIKELIHOODS, *ESTIMATES)
     )
-    of = OF_MODES_WORDS if column == OF_MODES else ""
+    of = OF_MODES if column == MODE else ""
     # different panels have logs of their own: no pairs
     difference = measured(ours[one, i]) - measured(theirs[other, j])
     detail = (
@@ -120,18 +114,9 @@ def _figures(results: Results, folder: Path) -> list[Path]:
     paths = []
     for data in by_data(results):
         panels = results.where(data=data, optimiser="adam")
-        groups: dict[str, list[str]] = {}
-        for panel in panels:
-            schedule, rate = results.parameter(panel, "schedule"), results.parameter(panel, "rate")
-            groups.setdefault(f"{schedule}, rate {rate:g}", []).append(panel)
-        columns = len({results.parameter(panel, "schedule") for panel in panels})
-        for column, of in (("value", "policies"), (OF_MODES, "their most probable actions")):
-            paths.append(
-                against(
-                    results, groups, "batch", folder, f"batches-{data}-{column}", f"Value of {of} on {data}, by batch size",
-                    "batch size", column=column, columns=columns,
-                )
-            )  # fmt: skip
+        for column, of in (("value", "policies"), (MODE, "their most probable actions")):
+            title = f"Value of {of} on {data}, by batch size"
+            paths.append(by_batch(results, panels, folder, f"batches-{data}-{column}", title, column=column))
         paths.append(
             against(
                 results, {data: results.where(data=data, optimiser="sgd")}, "rate", folder, f"sgd-{data}",
@@ -141,8 +126,9 @@ def _figures(results: Results, folder: Path) -> list[Path]:
     return paths
 
 
-OPTIMISATION = Experiment(
-    name="pwll-optimisation",
+OPTIMISATION = LEARNED.experiment(
+    "pwll-optimisation",
+    order=5,
     title="Objectives under batch sizes, learning rates and schedules",
     thesis_lines="2304-2318",
     scales={
@@ -162,14 +148,10 @@ OPTIMISATION = Experiment(
     claims=_claims,
     figures=_figures,
     remarks=[
-        *REMARKS,
         "Adam divides gradients by their size: a plateau slows it only where gradients sink to its constant of 1e-8, which takes "
         "catalogues far larger than those of the quick scale. SGD, which the propositions on plateaus are about, is this "
         "project's addition, with a constant rate.",
     ],
-    warnings=made_up_warnings,
-    caption=CAPTION,
-    numbers=NUMBERS,
 )  # fmt: skip
 
 __all__ = ["OPTIMISATION"]

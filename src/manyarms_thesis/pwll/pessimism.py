@@ -2,43 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from manyarms_thesis.harness.claims import Claim, claim, measured
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.learning import ahead_both, by_data, flag_data
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Cell, Experiment
-from manyarms_thesis.pwll.builders import cell
-from manyarms_thesis.pwll.claims import both, by_data, final, flagged
-from manyarms_thesis.pwll.common import (
-    CAPTION,
-    NUMBERS,
-    PAPER,
-    QUICK,
-    REMARKS,
-    SMOKE,
-    TUNED,
-    described,
-    learners,
-    made_up_warnings,
-    worlds,
-)  # fmt: skip
+from manyarms_thesis.harness.spec import Cell
+from manyarms_thesis.pwll.common import LEARNED, PAPER, QUICK, SMOKE, TUNED, learners, logged_cell, worlds
 from manyarms_thesis.pwll.figures import against
 
 PENALISED = {"SVP": ("IPS", "svp"), "cIPS": ("cIPS", "distance"), "ES": ("ES", "distance"), "LS": ("LS", "distance")}
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
+def _cells(sizes: Sizes) -> list[Cell]:
     cells = []
     for data, world in worlds(sizes).items():
         for weight in sizes["weights"]:
-            agents = learners(("cLPI",), sizes, start="logging")
+            methods = learners(("cLPI",), sizes, start="logging")
             for name, (objective, penalty) in PENALISED.items():
                 made = learners((objective,), sizes, schedule=TUNED, start="logging", **{penalty: weight})
-                agents[f"{name}, pessimistic"] = made[objective]
-            parameters = described(world) | {"weight": weight}
-            cells.append(cell(f"{data}, lambda={weight:g}", parameters, world, agents, sizes["runs"]))
+                methods[f"{name}, pessimistic"] = made[objective]
+            cells.append(logged_cell(f"{data}, lambda={weight:g}", world, methods, sizes["runs"], weight=weight))
     return cells
 
 
@@ -46,7 +31,7 @@ def _claims(results: Results) -> list[Claim]:
     found = []
     for data, panels in by_data(results).items():
         for name in PENALISED:
-            found += both(
+            found += ahead_both(
                 results, panels, "cLPI", [f"{name}, pessimistic"], f"Pessimistic {name} fails to outperform cLPI for any lambda",
                 "5647", panel=data,
             )  # fmt: skip
@@ -55,17 +40,18 @@ def _claims(results: Results) -> list[Claim]:
             if name == "SVP":
                 continue
             agent = f"{name}, pessimistic"
-            start = results.values(last, agent, "value").astype(float)[:, 0]
-            near = abs(final(results, first, agent) - start) - abs(final(results, last, agent) - start)
+            start = results.values(last, agent, "value")[:, 0]
+            ends = {panel: results.final(panel, agent, "value") for panel in (first, last)}
+            near = abs(ends[first] - start) - abs(ends[last] - start)
             found.append(
                 claim(
                     f"With a large lambda the policy stays too close to where it starts: {name}", "5647", measured(near),
                     panel=data,
-                    detail=f"value at the start {measured(start)}, {first} {measured(final(results, first, agent))}, "
-                    f"{last} {measured(final(results, last, agent))}",
+                    detail=f"value at the start {measured(start)}, {first} {measured(ends[first])}, "
+                    f"{last} {measured(ends[last])}",
                 )
             )  # fmt: skip
-    return flagged(results, found)
+    return flag_data(results, found)
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
@@ -73,8 +59,9 @@ def _figures(results: Results, folder: Path) -> list[Path]:
     return [against(results, by_data(results), "weight", folder, "pessimism", title, "lambda")]
 
 
-PESSIMISM = Experiment(
-    name="pwll-pessimism",
+PESSIMISM = LEARNED.experiment(
+    "pwll-pessimism",
+    order=15,
     title="Pessimism does not solve optimisation problems",
     thesis_lines="5643-5655",
     scales={
@@ -86,14 +73,10 @@ PESSIMISM = Experiment(
     claims=_claims,
     figures=_figures,
     remarks=[
-        *REMARKS,
         "Here all policies start at theta_0, the logging policy's embeddings over all actions, which the distance is taken "
         "from. SVP is IPS with lambda times the root of a batch's variance over n. cLPI has no lambda: its line is level "
         "but for its runs.",
     ],
-    warnings=made_up_warnings,
-    caption=CAPTION,
-    numbers=NUMBERS,
 )  # fmt: skip
 
 __all__ = ["PESSIMISM"]

@@ -17,29 +17,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from manyarms._base.html import PALETTE
+from manyarms._base.plotting import drawing, finish
 from manyarms_thesis.harness.claims import Claim, Measured, claim, least, measured
-from manyarms_thesis.harness.figures import drawing, finish
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.figures import BLACK, GREY
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Call, Cell, Experiment
-from manyarms_thesis.pwll.theory import Objective
+from manyarms_thesis.harness.spec import Call, Cell, Columns, solve
+from manyarms_thesis.pwll.common import PWLL
+from manyarms_thesis.pwll.finite_softmax import Objective
 
-HERE = "manyarms_thesis.pwll.plateau"
 ESCAPED = 0.1  # the region is V* - V >= 0.9
 PRINTED = 2 / (9 * 11)  # t0 / K with the smallest admissible c
 PATIENCE = 25  # no objective here needs more than 25 K steps
-AGENTS: Mapping[str, tuple[Objective, float, str]] = {
-    "cIPS": ("value", 1.0, "one"),
-    "cIPS, η=0.1": ("value", 0.1, "one"),
-    "cLPI": ("likelihood", 1.0, "one"),
-    "cLPI, η=0.1": ("likelihood", 0.1, "one"),
-    "LPI, uniform logging": ("likelihood", 1.0, "1/K"),
-}
 LOOKS = {
     "cIPS": (PALETTE[1], "-"),
     "cIPS, η=0.1": (PALETTE[1], "--"),
@@ -71,7 +65,7 @@ def steps_from(
     logits: npt.NDArray[np.float64], objective: Objective, step: float, weight: float = 1.0, most: int = 10**9
 ) -> tuple[float, float]:
     """The same from any logits, with all K of them; the last action is a_K."""
-    theta = logits.astype(np.float64).copy()
+    theta = logits.copy()
     hot = np.zeros(len(theta))
     hot[-1] = 1.0
     steepest, before = 0.0, math.nan
@@ -87,47 +81,51 @@ def steps_from(
     return math.nan, steepest
 
 
-def world(*, K: int, spread: float, seed: int) -> tuple[int, npt.NDArray[np.float64] | None]:
+Start = tuple[int, npt.NDArray[np.float64] | None]
+
+
+def first_logits(*, K: int, spread: float, seed: int) -> Start:
     """The number of actions, and the first logits where they are drawn."""
     if spread == 0:
         return K, None
     return K, spread * np.random.default_rng(seed).standard_normal(K)
 
 
-def climber(*, name: str) -> str:
-    """The name of an objective with its step."""
-    return name
-
-
-def plateau_task(
-    *, world: Call, agent: Call, rounds: int, world_seed: int, agent_seed: int
-) -> dict[str, npt.ArrayLike]:
-    """One ascent."""
-    K, logits = world(seed=world_seed)
-    objective, step, logged = AGENTS[agent()]
-    weight = 1.0 if logged == "one" else 1 / K
+def leave_plateau(
+    *, problem: Start, steps: int, seed: int, objective: Objective, step: float = 1.0, logging: str = "favourite"
+) -> Columns:
+    """One ascent; under a uniform logging policy, and without clipping, the rewarded action has the weight 1/K."""
+    K, logits = problem
+    weight = 1 / K if logging == "uniform" else 1.0
     if logits is None:
-        steps, steepest = steps_to_escape(K, objective, step, weight, rounds)
+        needed, steepest = steps_to_escape(K, objective, step, weight, steps)
         first = 1 / K
     else:
-        steps, steepest = steps_from(logits, objective, step, weight, rounds)
+        needed, steepest = steps_from(logits, objective, step, weight, steps)
         shifted = np.exp(logits - logits.max())
         first = float(shifted[-1] / shifted.sum())
-    return {"steps": steps, "steepest": steepest, "first": first}
+    return {"steps": needed, "steepest": steepest, "first": first}
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
-    agents = {name: Call(f"{HERE}:climber", {"name": name}) for name in AGENTS}
-    few = {name: agents[name] for name in ("cIPS", "cLPI")}
-    task = f"{HERE}:plateau_task"
+CLIMBERS: Mapping[str, Call] = {
+    "cIPS": Call(leave_plateau, {"objective": "value"}),
+    "cIPS, η=0.1": Call(leave_plateau, {"objective": "value", "step": 0.1}),
+    "cLPI": Call(leave_plateau, {"objective": "likelihood"}),
+    "cLPI, η=0.1": Call(leave_plateau, {"objective": "likelihood", "step": 0.1}),
+    "LPI, uniform logging": Call(leave_plateau, {"objective": "likelihood", "logging": "uniform"}),
+}
+
+
+def _cells(sizes: Sizes) -> list[Cell]:
+    few = {name: CLIMBERS[name] for name in ("cIPS", "cLPI")}
     cells = [
-        Cell(f"K={K:,}", {"K": K, "start": "uniform"}, Call(f"{HERE}:world", {"K": K, "spread": 0.0}), agents,
-             PATIENCE * K, 1, task)
+        Cell(f"K={K:,}", {"K": K, "start": "uniform"}, Call(first_logits, {"K": K, "spread": 0.0}), CLIMBERS,
+             PATIENCE * K, 1, solve)
         for K in sizes["K"]
     ]  # fmt: skip
     return cells + [
-        Cell(f"K={K:,}, drawn starts", {"K": K, "start": "drawn"}, Call(f"{HERE}:world", {"K": K, "spread": 1.0}), few,
-             100 * PATIENCE * K, sizes["runs"], task)
+        Cell(f"K={K:,}, drawn starts", {"K": K, "start": "drawn"}, Call(first_logits, {"K": K, "spread": 1.0}), few,
+             100 * PATIENCE * K, sizes["runs"], solve)
         for K in sizes["drawn"]
     ]  # fmt: skip
 
@@ -160,7 +158,7 @@ def _claims(results: Results) -> list[Claim]:
     falls = max(
         float(results.final(panel, agent, "steepest").max())
         for panel in results.panels
-        for agent in results.agents(panel)
+        for agent in results.methods(panel)
         if agent.startswith("cIPS")
     )
     early = {f"K={k:,.0f}": _exact(float(steps - PRINTED * k)) for k, steps in zip(K, ips, strict=True)}
@@ -229,8 +227,8 @@ def _figures(results: Results, folder: Path) -> list[Path]:
             )
             for axis in axes[: 1 + logarithmic]:
                 axis.plot(K, steps, dashes, color=colour, marker="o", markersize=3, label=label)
-        axes[0].plot(K, PRINTED * K, color="#1a1a1a", linestyle=":", label="thesis's lower bound 2K/99")
-        axes[0].plot(K, (K - 10) * (1 - 1 / K), color="#8a8a8a", linestyle=":", label="sharper bound (K-10)(1-1/K)")
+        axes[0].plot(K, PRINTED * K, color=BLACK, linestyle=":", label="thesis's lower bound 2K/99")
+        axes[0].plot(K, (K - 10) * (1 - 1 / K), color=GREY, linestyle=":", label="sharper bound (K-10)(1-1/K)")
         axes[0].set_yscale("log")
         for axis in axes[:2]:
             axis.set_xscale("log")
@@ -252,8 +250,9 @@ def _figures(results: Results, folder: Path) -> list[Path]:
         return [finish(figure, axes, folder, "plateau", "Iterations of gradient ascent on the one-hot instance")]
 
 
-PLATEAU = Experiment(
-    name="pwll-plateau",
+PLATEAU = PWLL.experiment(
+    "pwll-plateau",
+    order=2,
     title="Plateaus of IPS-based objectives: iterations to leave them grow with K",
     thesis_lines="2163-2166, 5132-5216",
     scales={
@@ -277,4 +276,4 @@ PLATEAU = Experiment(
     numbers={"steps": "iterations to leave", "steepest": "largest fall of 1/π(a_K)"},
 )
 
-__all__ = ["PLATEAU", "exponent", "plateau_task", "steps_from", "steps_to_escape", "world"]
+__all__ = ["PLATEAU", "exponent", "first_logits", "leave_plateau", "steps_from", "steps_to_escape"]

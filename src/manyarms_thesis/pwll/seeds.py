@@ -5,29 +5,17 @@ Thesis, lines 5510-5530.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from manyarms._base.typing import Array
-from manyarms_thesis.harness.claims import Claim, Measured, claim
+from manyarms_thesis.harness.claims import Claim, Measured, claim, listed
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.learning import ahead, ahead_both, by_data, flag_data
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Cell, Experiment
-from manyarms_thesis.pwll.builders import cell
-from manyarms_thesis.pwll.claims import ahead, both, by_data, final, flagged
-from manyarms_thesis.pwll.common import (
-    CAPTION,
-    NUMBERS,
-    PAPER,
-    QUICK,
-    REMARKS,
-    SMOKE,
-    described,
-    learners,
-    made_up_warnings,
-    worlds,
-)  # fmt: skip
+from manyarms_thesis.harness.spec import Cell
+from manyarms_thesis.pwll.common import LEARNED, PAPER, QUICK, SMOKE, learners, logged_cell, worlds
 from manyarms_thesis.pwll.figures import epochs
 
 PLAIN, TUNED = "plain Adam", "tuned"
@@ -35,19 +23,18 @@ BASELINES = ("cIPS", "IX", "POTEC")
 SUPPORT = ", support"
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
+def _cells(sizes: Sizes) -> list[Cell]:
     cells = []
     for data, world in worlds(sizes).items():
         for name in (PLAIN, TUNED):
             for start in sizes["starts"]:
                 how = dict(sizes[name])
-                agents = learners(("cLPI", *BASELINES), sizes, **how, start=start, curve=True)
-                agents |= learners(
+                methods = learners(("cLPI", *BASELINES), sizes, **how, start=start, curve=True)
+                methods |= learners(
                     ("cLPI", "cIPS"), sizes, **how, start=start, suffix=SUPPORT, space="support", curve=True
                 )
-                parameters = described(world) | how | {"optimisation": name, "start": start}
-                panel = f"{data}, {name}" + ("" if start == "zero" else ", from the logging policy")
-                cells.append(cell(panel, parameters, world, agents, sizes["runs"]))
+                title = f"{data}, {name}" + ("" if start == "zero" else ", from the logging policy")
+                cells.append(logged_cell(title, world, methods, sizes["runs"], **how, optimisation=name, start=start))
     return cells
 
 
@@ -62,7 +49,7 @@ def _claims(results: Results) -> list[Claim]:
     found = []
     for data, every in by_data(results).items():
         panels = [panel for panel in every if results.parameter(panel, "start") == "zero"]
-        found += both(
+        found += ahead_both(
             results,
             panels,
             "cLPI",
@@ -85,14 +72,14 @@ def _claims(results: Results) -> list[Claim]:
                 "cLPI in its objective-aware form achieves the best overall performance", "5522", panel=data,
             )
         )  # fmt: skip
-    return flagged(results, found)
+    return flag_data(results, found)
 
 
 def _narrower(results: Results, panel: str) -> Claim:
     """cLPI varies less over seeds than the least varying baseline does."""
-    found = {agent: deviation(final(results, panel, agent)) for agent in ("cLPI", *BASELINES)}
+    found = {agent: deviation(results.final(panel, agent, "value")) for agent in ("cLPI", *BASELINES)}
     nearest = min(BASELINES, key=lambda agent: found[agent].mean)
-    shown = ", ".join(f"{agent} {value}" for agent, value in found.items())
+    shown = listed(found)
     return claim(
         "IPS-based methods suffer from considerably higher variance over seeds than cLPI", "5514",
         found[nearest] - found["cLPI"], panel=panel, detail=f"standard deviations of the final value: {shown}",
@@ -103,8 +90,9 @@ def _how(batch: int, rate: float, schedule: str) -> dict[str, Any]:
     return {"batch": batch, "rate": rate, "schedule": schedule}
 
 
-SEEDS = Experiment(
-    name="pwll-seeds",
+SEEDS = LEARNED.experiment(
+    "pwll-seeds",
+    order=9,
     title="Values over the epochs, for several seeds",
     thesis_lines="5510-5530",
     scales={
@@ -125,15 +113,11 @@ SEEDS = Experiment(
         for data, panels in by_data(results).items()
     ],
     remarks=[
-        *REMARKS,
         "Plain Adam has a rate of 0.001 and batches of 32; the tuned optimiser has a one-cycle schedule, larger batches and "
         "a larger rate. A seed draws the log as well as the order of training. Policies “from the "
         "logging policy” start at its embeddings (and POTEC at their means over clusters) in place of zero; claims are about "
         "starts at zero.",
     ],
-    warnings=made_up_warnings,
-    caption=CAPTION,
-    numbers=NUMBERS,
 )  # fmt: skip
 
 __all__ = ["SEEDS", "deviation"]

@@ -2,44 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from manyarms_thesis.harness.claims import Claim
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.learning import ahead, ahead_both, by_data, flag_data, steadier
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Cell, Experiment
-from manyarms_thesis.pwll.builders import cell
-from manyarms_thesis.pwll.claims import OF_MODES, ahead, by_data, flagged, steadier
-from manyarms_thesis.pwll.common import (
-    CAPTION,
-    NUMBERS,
-    PAPER,
-    QUICK,
-    REMARKS,
-    SMOKE,
-    described,
-    learners,
-    made_up_warnings,
-    worlds,
-)  # fmt: skip
-from manyarms_thesis.pwll.figures import against
+from manyarms_thesis.harness.spec import Cell
+from manyarms_thesis.pwll.common import LEARNED, PAPER, QUICK, SMOKE, learners, logged_cell, worlds
+from manyarms_thesis.pwll.figures import by_batch
 
 OBJECTIVES = ("IPS", "cLPI")
 SUPPORT = ", support"
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
+def _cells(sizes: Sizes) -> list[Cell]:
     cells = []
     for data, world in worlds(sizes).items():
         for rate in sizes["rates"]:
             for schedule in sizes["schedules"]:
                 for batch in sizes["batches"]:
                     how = {"schedule": schedule, "batch": batch, "rate": rate}
-                    agents = learners(OBJECTIVES, sizes, **how)
-                    agents |= learners(OBJECTIVES, sizes, **how, suffix=SUPPORT, space="support")
-                    panel = f"{data}, rate {rate:g}, {schedule}, batch {batch}"
-                    cells.append(cell(panel, described(world) | how, world, agents, sizes["runs"]))
+                    methods = learners(OBJECTIVES, sizes, **how)
+                    methods |= learners(OBJECTIVES, sizes, **how, suffix=SUPPORT, space="support")
+                    title = f"{data}, rate {rate:g}, {schedule}, batch {batch}"
+                    cells.append(logged_cell(title, world, methods, sizes["runs"], **how))
     return cells
 
 
@@ -47,16 +34,12 @@ def _claims(results: Results) -> list[Claim]:
     found = []
     for data, panels in by_data(results).items():
         for name in OBJECTIVES:
-            lines = "2322"
             statement = (
                 "IPS restricted to the logging support achieves higher reward than IPS over all actions, in every configuration"
                 if name == "IPS"
                 else "cLPI achieves even better performance with the restricted support, in every configuration"
             )
-            for column in ("value", OF_MODES):
-                found.append(
-                    ahead(results, panels, name + SUPPORT, [name], statement, lines, column=column, panel=data)
-                )
+            found += ahead_both(results, panels, name + SUPPORT, [name], statement, "2322", panel=data)
         found.append(
             steadier(
                 results, panels, ["IPS" + SUPPORT], ["IPS"],
@@ -70,28 +53,19 @@ def _claims(results: Results) -> list[Claim]:
                 "cLPI with the restricted support is best of all", "5522", panel=data,
             )
         )  # fmt: skip
-    return flagged(results, found)
+    return flag_data(results, found)
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
-    paths = []
-    for data, panels in by_data(results).items():
-        groups: dict[str, list[str]] = {}
-        for panel in panels:
-            schedule, rate = results.parameter(panel, "schedule"), results.parameter(panel, "rate")
-            groups.setdefault(f"{schedule}, rate {rate:g}", []).append(panel)
-        paths.append(
-            against(
-                results, groups, "batch", folder, f"support-{data}",
-                f"All actions against the logging support, on {data}", "batch size",
-                columns=len({results.parameter(panel, "schedule") for panel in panels}),
-            )
-        )  # fmt: skip
-    return paths
+    return [
+        by_batch(results, panels, folder, f"support-{data}", f"All actions against the logging support, on {data}")
+        for data, panels in by_data(results).items()
+    ]
 
 
-SUPPORTED = Experiment(
-    name="pwll-support",
+SUPPORTED = LEARNED.experiment(
+    "pwll-support",
+    order=6,
     title="Objective-aware parametrisation: the logging support in place of all actions",
     thesis_lines="2320-2330, 5463-5470",
     scales={
@@ -108,13 +82,9 @@ SUPPORTED = Experiment(
     claims=_claims,
     figures=_figures,
     remarks=[
-        *REMARKS,
         "On the support, only the vectors of actions that a batch lists are touched, and Adam is lazy: the others keep their "
         "moments until they are listed again.",
     ],
-    warnings=made_up_warnings,
-    caption=CAPTION,
-    numbers=NUMBERS,
 )  # fmt: skip
 
 __all__ = ["SUPPORTED"]

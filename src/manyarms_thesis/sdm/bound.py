@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from manyarms._base.typing import Array
 from manyarms.theory import sdm_covariance_bound as covariance_bound
 from manyarms.theory.suboptimality import second_moment
-from manyarms_thesis.harness.claims import Claim, Measured, claim, least, measured
+from manyarms_thesis.harness.claims import Claim, Measured, claim, least, logarithm, measured, slope
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.figures import draw_series
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.series import draw_series
-from manyarms_thesis.harness.spec import Call, Cell, Experiment
-from manyarms_thesis.mets.structure import weighted_slope
-from manyarms_thesis.sdm.builders import CAPTION, EVALUATED, LEARNERS, NUMBERS, Setting, offline_task
+from manyarms_thesis.harness.spec import Cell, Columns, Run
 from manyarms_thesis.sdm.claims import METHOD, sizes_of
+from manyarms_thesis.sdm.common import SDM, latent_cell
 from manyarms_thesis.sdm.figures import look_of
-from manyarms_thesis.sdm.synthetic import latent_cell
+from manyarms_thesis.sdm.learners import EVALUATED, LEARNERS, Problem, value_by_size
 
-TASK = "manyarms_thesis.sdm.bound:bound_task"
 SIGMA, SIGMA0, TAU = 0.5, 1.0, math.sqrt(3.0)
 BAYES = "DM (Bayes)"
 ENOUGH = 10  # rows an action from which a log counts as large
@@ -35,13 +32,13 @@ KINDS = {
 }
 
 
-def bound_task(*, world: Call, agent: Call, rounds: int, world_seed: int, agent_seed: int) -> dict[str, npt.ArrayLike]:
+def value_and_moments(run: Run) -> Columns:
     """One run, with what the explicit bound averages over the best actions' logging probabilities."""
-    found = offline_task(world=world, agent=agent, rounds=rounds, world_seed=world_seed, agent_seed=agent_seed)
-    setting: Setting = world(seed=world_seed)
-    X = setting.world.contexts(EVALUATED)
-    rho = setting.logging.probabilities_of(X, setting.world.optimal(X)[0])
-    d = setting.world.dim
+    found = dict(value_by_size(run))
+    problem: Problem = run.draw_problem()
+    X = problem.world.contexts(EVALUATED)
+    rho = problem.logging.probabilities_of(X, problem.world.optimal(X)[0])
+    d = problem.world.dim
     of: dict[str, Any] = {
         "noise": SIGMA**2,
         "sigma0": SIGMA0,
@@ -74,11 +71,12 @@ def bounds_of(results: Results, panel: str, kind: str, agent: str = METHOD) -> A
     )
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
-    agents = {name: LEARNERS[name] for name in (METHOD, BAYES)}
+def _cells(sizes: Sizes) -> list[Cell]:
+    learners = {name: LEARNERS[name] for name in (METHOD, BAYES)}
     return [
         latent_cell(
-            K, sizes["latent"], agents, sizes["n"], sizes["runs"], logging=logging, task=TASK, dim=sizes["d"], noise=SIGMA,
+            K, sizes["latent"], learners, sizes["n"], sizes["runs"], logging=logging, task=value_and_moments,
+            dim=sizes["d"], noise=SIGMA,
             matrices="orthonormal", unit_contexts=True, name=f"{logging} logging, K={K:,}",
         )
         for logging in ("uniform", "skewed")
@@ -88,7 +86,7 @@ def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
 
 def _gap(results: Results, panel: str, agent: str = METHOD) -> Array:
     """(runs, sizes) suboptimality."""
-    return results.values(panel, agent, "regret").astype(float)
+    return results.values(panel, agent, "regret")
 
 
 def _claims(results: Results) -> list[Claim]:
@@ -119,7 +117,7 @@ def _narrower(results: Results) -> Claim:
     """sDM's posterior of the best action is narrower than DM (Bayes)'s, so that its bound is smaller."""
     gaps: dict[str, Measured] = {}
     for panel in results.panels:
-        theirs, ours = (results.values(panel, agent, "spread").astype(float) for agent in (BAYES, METHOD))
+        theirs, ours = (results.values(panel, agent, "spread") for agent in (BAYES, METHOD))
         gaps |= {f"{panel}, n={n:,}": measured((theirs - ours)[:, i]) for i, n in enumerate(sizes_of(results, panel))}
     nearest, difference = least(gaps)
     return claim(
@@ -133,9 +131,7 @@ def _more_so(results: Results) -> Claim:
     panels = sorted(results.where(logging="uniform"), key=lambda panel: int(results.parameter(panel, "K")))
     few, many = panels[0], panels[-1]
     share = {
-        panel: measured(
-            1 - (results.values(panel, METHOD, "spread") / results.values(panel, BAYES, "spread")).astype(float)[:, -1]
-        )
+        panel: measured(1 - (results.values(panel, METHOD, "spread") / results.values(panel, BAYES, "spread"))[:, -1])
         for panel in (few, many)
     }
     return claim(
@@ -171,12 +167,11 @@ def _rate(results: Results) -> list[Claim]:
         means = [measured(column) for column in _gap(results, panel)[:, large].T]
         if large.sum() < 2 or min(one.mean for one in means) <= 0:
             continue
-        logs = [Measured(math.log(one.mean), one.standard_error / one.mean) for one in means]
-        slopes[panel] = weighted_slope(np.log(sizes[large]), logs)
+        slopes[panel] = slope(np.log(sizes[large]), [logarithm(one) for one in means])
     if not slopes:
         return []
-    panel, slowest = least({name: Measured(-0.5 - slope.mean, slope.standard_error) for name, slope in slopes.items()})
-    shown = ", ".join(f"{name}: {slope}" for name, slope in slopes.items())
+    panel, slowest = least({name: Measured(-0.5 - value.mean, value.standard_error) for name, value in slopes.items()})
+    shown = ", ".join(f"{name}: {value}" for name, value in slopes.items())
     return [
         claim(
             "For n large enough the Bayesian suboptimality is of the order 1/√n: it falls at least as fast", "1974-1986",
@@ -205,8 +200,9 @@ def _figures(results: Results, folder: Path) -> list[Path]:
     return [draw_series(groups, look_of, "rows in the log", y, folder, "bound", title, columns=columns, log_y=True)]
 
 
-BOUND = Experiment(
-    name="sdm-bound",
+BOUND = SDM.experiment(
+    "sdm-bound",
+    order=7,
     title="Bounds on the Bayesian suboptimality of sDM against what is measured",
     thesis_lines="1945-1988, 4443-4476",
     scales={
@@ -222,11 +218,9 @@ BOUND = Experiment(
         "ball (g = 1/(3d)), Σ = 3 I, Σ_a = I; σ = 0.5. Neither logging policy looks at the context. The bounds' expectations "
         f"over θ*, logs and contexts are averages over the runs and {EVALUATED:,} contexts each.",
         "“Sharper” replaces the ball around each parameter by the scalars that matter (a union bound over K Gaussians) and "
-        "Hoeffding's inequality for the rows of an action by Chernoff's (bso_bounds.py). The thesis prints no experiment for its "
-        "theorems: the sizes are this project's choice.",
+        "Hoeffding's inequality for the rows of an action by Chernoff's (theory/suboptimality.py). The thesis prints no "
+        "experiment for its theorems: the sizes are this project's choice.",
     ],
-    caption=CAPTION,
-    numbers=NUMBERS,
 )
 
-__all__ = ["BOUND", "bound_task", "bounds_of"]
+__all__ = ["BOUND", "bounds_of", "value_and_moments"]

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyarms._base.html import PALETTE
 from manyarms._base.typing import Array
 from manyarms_thesis.harness.claims import Measured, measured
-from manyarms_thesis.harness.figures import drawing, finish
+from manyarms_thesis.harness.figures import BLACK, GREY, Look, draw_grid, draw_series
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.series import draw_series
-from manyarms_thesis.sdm.claims import relative
+from manyarms_thesis.sdm.claims import relative, sizes_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # sDM is blue and its variants differ in their dashes; direct methods have full lines, the others broken ones
-LOOKS: Mapping[str, tuple[str, str]] = {
+LOOKS: Mapping[str, Look] = {
     "sDM": (PALETTE[0], "-"),
     "sDM-Lin": (PALETTE[0], "-"),
     "sDM-Log": (PALETTE[0], ":"),
@@ -33,10 +36,10 @@ LOOKS: Mapping[str, tuple[str, str]] = {
     "ES": (PALETTE[1], "--"),
     "ES-α=0.9": (PALETTE[2], "-"),
     "ES-α=0.95": (PALETTE[4], "-"),
-    "covariance-dependent bound": ("#1a1a1a", ":"),
-    "covariance-dependent, sharper": ("#8a8a8a", ":"),
-    "explicit bound": ("#1a1a1a", "--"),
-    "explicit, sharper": ("#8a8a8a", "--"),
+    "covariance-dependent bound": (BLACK, ":"),
+    "covariance-dependent, sharper": (GREY, ":"),
+    "explicit bound": (BLACK, "--"),
+    "explicit, sharper": (GREY, "--"),
     # wrong priors: a colour for each size of the error, dashes for what is wrong
     **{
         f"sDM, v={v}{part}": (PALETTE[colour], dashes)
@@ -48,18 +51,18 @@ MARKERS = "oxs^"
 OTHERS = [(colour, dashes) for dashes in ("--", ":", "-.") for colour in PALETTE[2:]]
 
 
-def look_of(name: str, place: int) -> tuple[str, str]:
+def look_of(name: str, place: int) -> Look:
     """Colour and dashes of a curve."""
     return LOOKS.get(name, OTHERS[place % len(OTHERS)])
 
 
-def by_size(results: Results, panel: str, agents: Sequence[str] | None = None) -> dict[str, dict[float, Measured]]:
-    """Relative reward of the agents of a panel (None: of all) for each size of log."""
-    sizes = [float(n) for n in results.values(panel, results.agents(panel)[0], "n")[0]]
+def by_size(results: Results, panel: str, learners: Sequence[str] | None = None) -> dict[str, dict[float, Measured]]:
+    """Relative reward of the learners of a panel (None: of all) for each size of log."""
+    sizes = [float(n) for n in sizes_of(results, panel)]
     out = {}
-    for agent in results.agents(panel) if agents is None else agents:
-        values = relative(results, panel, agent)
-        out[agent] = {n: measured(values[:, i]) for i, n in enumerate(sizes)}
+    for learner in results.methods(panel) if learners is None else learners:
+        values = relative(results, panel, learner)
+        out[learner] = {n: measured(values[:, i]) for i, n in enumerate(sizes)}
     return out
 
 
@@ -71,10 +74,10 @@ def reward_curves(
     title: str,
     *,
     columns: int = 3,
-    agents: Sequence[str] | None = None,
+    learners: Sequence[str] | None = None,
 ) -> Path:
-    """Relative reward against the size of the log, one drawing a panel; of all agents, or of those named."""
-    groups = {panel: by_size(results, panel, agents) for panel in panels}
+    """Relative reward against the size of the log, one drawing a panel; of all learners, or of those named."""
+    groups = {panel: by_size(results, panel, learners) for panel in panels}
     return draw_series(groups, look_of, "rows in the log", "relative reward", folder, name, title, columns=columns)
 
 
@@ -82,9 +85,9 @@ def profile(
     x: Array, lines: Mapping[str, tuple[Array, Array]], truth: Array, folder: Path, name: str, title: str
 ) -> Path:
     """Estimates (mean and spread) along an axis, with the truth as a line; beside each other where they would cover."""
-    with drawing(1, 1) as (figure, axes):
-        (axis,) = axes
-        axis.plot(x, truth, "-", color="#1a1a1a", linewidth=1.8, label="true value")
+
+    def draw(axis: Axes, lines: Mapping[str, tuple[Array, Array]]) -> None:
+        axis.plot(x, truth, "-", color=BLACK, linewidth=1.8, label="true value")
         for place, (label, (mean, error)) in enumerate(lines.items()):
             colour, _ = look_of(label, place)
             aside = 0.2 * (place - (len(lines) - 1) / 2)
@@ -94,7 +97,8 @@ def profile(
             )  # fmt: skip
         axis.set_xlabel("action a")
         axis.set_ylabel("estimated value of playing a")
-        return finish(figure, axes, folder, name, title)
+
+    return draw_grid({"": lines}, draw, folder, name, title)
 
 
 __all__ = ["LOOKS", "by_size", "look_of", "profile", "reward_curves"]

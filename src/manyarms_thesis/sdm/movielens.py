@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
-
+from manyarms_thesis.harness import movielens
 from manyarms_thesis.harness.claims import Claim
+from manyarms_thesis.harness.experiments import Sizes
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Call, Cell, Experiment
-from manyarms_thesis.mets.builders import MADE_UP
-from manyarms_thesis.mets.movielens import source
-from manyarms_thesis.sdm.builders import CAPTION, HERE, LEARNERS, NUMBERS, TASK
+from manyarms_thesis.harness.spec import Call, Cell
 from manyarms_thesis.sdm.claims import METHOD, beats
+from manyarms_thesis.sdm.common import BASELINE_REMARKS, BASELINES, METRIC, SDM
 from manyarms_thesis.sdm.figures import reward_curves
-from manyarms_thesis.sdm.synthetic import BASELINE_REMARKS, BASELINES, METRIC
+from manyarms_thesis.sdm.learners import LEARNERS, movielens_problem, value_by_size
 
 DIM, EFFECTS, NOISE = 5, 5, 1.0
 LEARNED_FROM = 1_000  # movies of which priors and clusters are learned (thesis, line 2019)
 
 
-def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
-    data = source()
+def _cells(sizes: Sizes) -> list[Cell]:
+    data = movielens.source()
     cells = []
     for K in sizes["K"]:
         world = {
@@ -29,8 +25,8 @@ def _cells(sizes: Mapping[str, Any]) -> list[Cell]:
             "learned_from": LEARNED_FROM,
         }  # fmt: skip
         parameters = {"K": K, "d": DIM, "latent": DIM * EFFECTS, "logging": "uniform", "data": data}
-        setting = Call(f"{HERE}:movielens_setting", world)
-        cells.append(Cell(f"K={K:,}", parameters, setting, LEARNERS, max(sizes["n"]), sizes["runs"], TASK))
+        problem = Call(movielens_problem, world)
+        cells.append(Cell(f"K={K:,}", parameters, problem, LEARNERS, max(sizes["n"]), sizes["runs"], value_by_size))
     return cells
 
 
@@ -42,22 +38,12 @@ def _claims(results: Results) -> list[Claim]:
         )
         for panel in results.panels
     ]  # fmt: skip
-    if results.parameter(results.panels[0], "data") == MADE_UP:
-        found = [replace(made, statement=f"[made-up ratings, not MovieLens] {made.statement}") for made in found]
-    return found
+    return movielens.flag_ratings(results, found)
 
 
-def _warnings() -> list[str]:
-    if source() != MADE_UP:
-        return []
-    return [
-        "THESE ARE NOT MOVIELENS RESULTS. The ratings are made up (400 users, 300 movies), because the data set was "
-        "not found. Set MANYARMS_DATA to the folder that holds ml-1m and run again."
-    ]
-
-
-MOVIELENS = Experiment(
-    name="sdm-movielens",
+MOVIELENS = SDM.experiment(
+    "sdm-movielens",
+    order=3,
     title="sDM on MovieLens with a learned structure",
     thesis_lines="2016-2026",
     scales={
@@ -77,9 +63,7 @@ MOVIELENS = Experiment(
         "methods; the thesis says “the same subset of data (of size 1000)”. Here MIPS has the mixture's five clusters, and "
         "PC the centres that the mixture gives each movie.",
     ],
-    warnings=_warnings,
-    caption=CAPTION,
-    numbers=NUMBERS,
+    warnings=movielens.warnings,
 )
 
 __all__ = ["MOVIELENS"]

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, wait
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
-from importlib import util
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 from manyarms._base import html as report
+from manyarms._base.plotting import drawing, finish
 from manyarms._base.typing import Array
-from manyarms.errors import MissingExtra
+from manyarms.cli.demo.parts import left_out, missing_torch, show_table, timed
+from manyarms.engine import cores, local, tell
 from manyarms.estimators import IPS, Objective, cLPI
 from manyarms.logs import LoggedData
 from manyarms.policies import DeterministicPolicy, Policy, Projection, SoftmaxPolicy
-from manyarms.worlds import CatalogueWorld
-from manyarms.worlds.rounds import Value
-from manyarms_thesis.harness.figures import drawing, finish
-from manyarms_thesis.harness.pool import WorkerDied, cores, workers
+from manyarms.worlds import CatalogueWorld, Value
 
 
 @dataclass(frozen=True)
@@ -56,7 +50,7 @@ class Line:
     decided: Value
     seconds: float | None = None
     by_epoch: tuple[float, ...] = ()
-    """Value of drawn actions at the watched contexts, before the first epoch and after each; one number if nothing is learned."""
+    """Value of drawn actions at the watched contexts, before the first epoch and after each; one if nothing is learned."""
 
     def cells(self) -> tuple[str, str, str, str]:
         """The line of a table."""
@@ -77,66 +71,39 @@ class Job:
 
 def offline_learning(console: Console, seed: int, out: Path, sizes: Sizes = DEFAULT) -> list[str]:
     """A log of a large catalogue; IPS and cLPI learn from it side by side, and the world knows what they are worth."""
-    console.print(
+    about = (
         f"\nA log of {sizes.rounds:,} rounds over a catalogue of {sizes.actions:,} items, of which a policy played short "
-        "lists; then two policies over all items, learned from the log alone.",
-        highlight=False,
+        "lists; then two policies over all items, learned from the log alone."
     )
-    started = time.monotonic()
-    if util.find_spec("torch") is None:
-        missing = MissingExtra("torch", "torch", "learning policies from logs")
-        console.print(f"left out: {missing}", style="yellow", highlight=False)
-        return [report.heading("A policy from a log"), report.warning(f"Left out: {missing}")]
-    world = CatalogueWorld(sizes.actions, sizes.dim, test=sizes.test, seed=seed)
-    log = world.log(sizes.rounds, seed=seed + 1, support=False)
-    console.print(f"{int(log.rewards.sum()):,} clicks in the log", highlight=False)
-    logging = world.logging
-    logged = _line(world, "logging policy", logging, logging.decide)
-    watched = float(world.value(logging, _watched(world, seed, sizes)))  # at the same contexts as the curves beside it
-    lines = [replace(logged, by_epoch=(watched,)), *_side_by_side(console, world, log, seed, sizes)]
-    best = world.best_value()
-    table = Table(
-        title=f"true click rates ± se, {sizes.actions:,} items",
-        title_justify="left",
-    )
-    for column in COLUMNS:
-        table.add_column(column, justify="left" if column == COLUMNS[0] else "right")
-    for line in lines:
-        table.add_row(*line.cells())
-    table.add_row("best item of all", "", _percent(best), "", style="dim")
-    console.print(table)
-    picture = _picture(lines, best, out / "figures", sizes)
-    console.print(f"picture: {picture.with_suffix('.png')}", highlight=False, soft_wrap=True)
-    console.print(f"{time.monotonic() - started:.0f} s", style="dim", highlight=False)
-    return _blocks(lines, best, picture, sizes)
+    with timed(console, about):
+        missing = missing_torch()
+        if missing is not None:
+            return left_out(console, "A policy from a log", missing)
+        world = CatalogueWorld(sizes.actions, sizes.dim, test=sizes.test, seed=seed)
+        log = world.log(sizes.rounds, seed=seed + 1, support=False)
+        console.print(f"{int(log.rewards.sum()):,} clicks in the log", highlight=False)
+        logged = _line(world, "logging policy", world.logging, world.logging.decide)
+        watched = float(
+            world.value(world.logging, _watched(world, seed, sizes))
+        )  # at the contexts of the curves beside it
+        lines = [replace(logged, by_epoch=(watched,)), *_side_by_side(console, world, log, seed, sizes)]
+        best = world.best_value()
+        rows = [*(line.cells() for line in lines), ("best item of all", "", _percent(best), "")]
+        show_table(console, f"true click rates ± se, {sizes.actions:,} items", COLUMNS, rows)
+        picture = _picture(lines, best, out / "figures", sizes)
+        console.print(f"picture: {picture.with_suffix('.png')}", highlight=False, soft_wrap=True)
+    return _blocks(rows, picture, sizes)
 
 
 def _side_by_side(console: Console, world: CatalogueWorld, log: LoggedData, seed: int, sizes: Sizes) -> list[Line]:
+    """What every objective learns, on all cores."""
     from manyarms.cli._progress import Board
 
     jobs = [Job(world, log, objective, seed, sizes) for objective in OBJECTIVES]
-    news: Any = multiprocessing.get_context("spawn").SimpleQueue()
-    with workers(min(cores(), len(jobs)), _listen, news) as pool:
-        futures = [pool.submit(act, job) for job in jobs]
-        try:
-            with Board(console, *(job.objective.label for job in jobs)) as board:
-                running = True
-                while running:
-                    running = bool(wait(futures, timeout=0.1, return_when=FIRST_EXCEPTION).not_done)
-                    while not news.empty():
-                        board.tell(news.get())
-                    running = running and not any(future.done() and future.exception() for future in futures)
-            return [future.result() for future in futures]
-        except BrokenProcessPool as error:
-            raise WorkerDied("a worker process ended without an answer (often: not enough memory)") from error
-
-
-_news: Any = None
-
-
-def _listen(news: Any) -> None:
-    global _news
-    _news = news
+    names = [job.objective.label for job in jobs]
+    with Board(console, *names) as board, local(min(cores(), len(jobs)), board.tell) as engine:
+        lines = {job.objective.label: line for job, line in engine.map(act, jobs)}
+    return [lines[name] for name in names]
 
 
 def act(job: Job) -> Line:
@@ -153,13 +120,12 @@ def act(job: Job) -> Line:
     read, began = Reader(job.objective.label, "true value"), time.monotonic()
     before = float(world.value(start, watched))
 
-    def tell(moment: Moment) -> None:
-        if _news is not None:
-            _news.put(read(moment))
+    def progress(moment: Moment) -> None:
+        tell(read(moment))
 
     found = learn(
         job.log, start, job.objective, epochs=sizes.epochs, batch=sizes.batch, learning_rate=sizes.learning_rate,
-        seed=job.seed, device="cpu", score=lambda policy: world.value(policy, watched), progress=tell,
+        seed=job.seed, device="cpu", score=lambda policy: world.value(policy, watched), progress=progress,
     )  # fmt: skip
     seconds = time.monotonic() - began
     values = tuple(epoch.score for epoch in found.history if epoch.score is not None)
@@ -207,7 +173,7 @@ def _picture(lines: list[Line], best: Value, folder: Path, sizes: Sizes) -> Path
         return finish(figure, axes, folder, "offline", f"{sizes.actions:,} items, {sizes.rounds:,} logged rounds")
 
 
-def _blocks(lines: list[Line], best: Value, picture: Path, sizes: Sizes) -> list[str]:
+def _blocks(rows: list[tuple[str, str, str, str]], picture: Path, sizes: Sizes) -> list[str]:
     code = f"""\
 import numpy as np
 import manyarms as ma
@@ -233,10 +199,7 @@ print(world.value(result.policy), world.value(world.logging))
             "mean over contexts."
         ),
         report.figure(report.svg_of(picture, "offline"), f"{title}: true values."),
-        report.table(
-            COLUMNS, [*(line.cells() for line in lines), ("best item of all", "", _percent(best), "")],
-            numbers=COLUMNS[1:],
-        ),
+        report.table(COLUMNS, rows, numbers=COLUMNS[1:]),
         report.code(code),
     ]  # fmt: skip
 

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from importlib import util
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 from manyarms._base import html as report
+from manyarms._base.plotting import drawing, finish
 from manyarms.certificates import Certificate, Improvement, PolicyPrior, certify, improvement
-from manyarms.errors import MissingExtra
+from manyarms.cli.demo.parts import left_out, missing_torch, show_table, timed
 from manyarms.estimators import ES, IPS, PACBayes, cLPI
 from manyarms.logs import LoggedData
 from manyarms.policies import GaussianPolicy, SoftmaxPolicy
 from manyarms.worlds import SupervisedWorld
-from manyarms_thesis.harness.figures import drawing, finish
 
 
 @dataclass(frozen=True)
@@ -70,32 +67,25 @@ class Line:
 
 def safe_to_ship(console: Console, seed: int, out: Path, sizes: Sizes = DEFAULT) -> list[str]:
     """Logs of several sizes; a policy learned by a bound, one by plain IPS, and their certificates beside the truth."""
-    console.print(
+    about = (
         f"\nIs a policy that was learned from a log safe to ship? {sizes.classes} actions, rewards 0 or 1; a policy learned by a "
-        f"lower bound on its value, one by plain IPS, and certificates at delta = {sizes.delta:g} from the same rows.",
-        highlight=False,
+        f"lower bound on its value, one by plain IPS, and certificates at delta = {sizes.delta:g} from the same rows."
     )
-    started = time.monotonic()
-    if util.find_spec("torch") is None:
-        missing = MissingExtra("torch", "torch", "learning policies from logs")
-        console.print(f"left out: {missing}", style="yellow", highlight=False)
-        return [report.heading("Is it safe to ship?"), report.warning(f"Left out: {missing}")]
-    world = world_of(sizes, seed)
-    logged = float(world.value(world.logging(sizes.eta0), "logged"))
-    lines = []
-    for line in learned(world, sizes, seed):
-        lines.append(line)
-        console.print(f"{line.rows:,} rounds: {line.name}", style="dim", highlight=False)
-    table = Table(title=f"the logging policy's true value is {logged:.3f}", title_justify="left")
-    for column in COLUMNS:
-        table.add_column(column, justify="left" if column in (COLUMNS[1], COLUMNS[-1]) else "right")
-    for line in lines:
-        table.add_row(*line.cells(), end_section=line.name == METHODS[-1])
-    console.print(table)
-    console.print(verdict(lines), highlight=False)
-    picture = _picture(lines, logged, out / "figures", sizes)
-    console.print(f"picture: {picture.with_suffix('.png')}", highlight=False, soft_wrap=True)
-    console.print(f"{time.monotonic() - started:.0f} s", style="dim", highlight=False)
+    with timed(console, about):
+        missing = missing_torch()
+        if missing is not None:
+            return left_out(console, "Is it safe to ship?", missing)
+        world = world_of(sizes, seed)
+        logged = float(world.value(world.logging(sizes.eta0), "logged"))
+        lines = []
+        for line in learned(world, sizes, seed):
+            lines.append(line)
+            console.print(f"{line.rows:,} rounds: {line.name}", style="dim", highlight=False)
+        title = f"the logging policy's true value is {logged:.3f}"
+        show_table(console, title, COLUMNS, [line.cells() for line in lines], left=(COLUMNS[1], COLUMNS[-1]))
+        console.print(verdict(lines), highlight=False)
+        picture = _picture(lines, logged, out / "figures", sizes)
+        console.print(f"picture: {picture.with_suffix('.png')}", highlight=False, soft_wrap=True)
     return _blocks(lines, logged, picture, sizes)
 
 

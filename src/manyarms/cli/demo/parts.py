@@ -1,0 +1,83 @@
+"""What the parts of the demonstration share: tables, regret curves, and what is said where PyTorch is missing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import util
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from manyarms._base import html as report
+from manyarms._base.plotting import mean_and_error
+from manyarms._base.typing import Array, Ints
+from manyarms.errors import MissingExtra
+
+
+@dataclass(frozen=True)
+class Part:
+    """One job of the demonstration: shows itself on the console and returns blocks of the report.
+
+    show: called with the console, the seed, and the folder for pictures.
+    """
+
+    title: str
+    show: Callable[[Console, int, Path], list[str]]
+
+
+@contextmanager
+def timed(console: Console, *lines: str) -> Iterator[None]:
+    """What a part is about, and in the end how long it took."""
+    started = time.monotonic()
+    console.print(*lines, highlight=False, sep="\n")
+    yield
+    console.print(f"{time.monotonic() - started:.0f} s", style="dim", highlight=False)
+
+
+def left_out(console: Console, title: str, missing: MissingExtra) -> list[str]:
+    """The block of a part that cannot be shown here."""
+    console.print(f"left out: {missing}", style="yellow", highlight=False)
+    return [report.heading(title), report.warning(f"Left out: {missing}")]
+
+
+def missing_torch() -> MissingExtra | None:
+    """Why policies cannot be learned here, if they cannot."""
+    return MissingExtra("torch", "torch", "learning policies from logs") if util.find_spec("torch") is None else None
+
+
+def show_table(
+    console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[str] = ()
+) -> None:
+    """A table on the console; the first column and those of `left` hold words, the others numbers."""
+    table = Table(title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column, justify="left" if column in (columns[0], *left) else "right")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def plus_minus(values: Array) -> str:
+    """The mean over runs and its standard error."""
+    mean, error = mean_and_error(values)
+    return f"{mean:,.0f} ± {error:,.0f}"
+
+
+def regret_figure(rounds: Ints, regret: Mapping[str, Array], title: str) -> str:
+    """Curves of cumulative regret, (runs, checkpoints) by agent, as a figure of the report."""
+    zero = np.zeros(1)
+    series = []
+    for name, values in regret.items():
+        at, mean, error = (np.concatenate([zero, part]) for part in (rounds, *mean_and_error(values)))
+        series.append(report.Series(name, at, mean, error))
+    chart = report.line_chart(series, "round", "cumulative expected regret", title=title)
+    runs = len(next(iter(regret.values())))
+    return report.figure(chart, f"{title}; mean of {runs} runs, the bands are one standard error wide.")
+
+
+__all__ = ["Part", "left_out", "missing_torch", "plus_minus", "regret_figure", "show_table", "timed"]

@@ -1,0 +1,80 @@
+"""The agents of the chapter, by the names of the thesis's figures (line 1627)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from manyarms.agents import named as agents
+from manyarms.errors import InvalidInput
+from manyarms.priors.diffusion import DiffusionPrior
+from manyarms_thesis.harness import online
+from manyarms_thesis.harness.online import LOGISTIC, likelihood_of, linear_noise
+from manyarms_thesis.harness.spec import Call
+
+JACOBIAN = "dTS-NL, jacobian"
+BASELINES = ("LinTS", "LinUCB", "HierTS", "GLM-TS", "UCB-GLM")
+
+
+def dts(
+    *,
+    world: Any,
+    rounds: int,
+    seed: int,
+    likelihood: str = "linear",
+    approximation: str = "thesis",
+    misspecified: float | None = None,
+) -> Any:
+    """dTS with the world's own diffusion prior, or with one that is wrong by a level."""
+    prior = world.prior()
+    if misspecified is not None:
+        prior = misspecify(prior, misspecified, seed)
+    return agents.dTS(prior, likelihood_of(world, likelihood), approximation=approximation, seed=seed)
+
+
+def hierts_of_top(*, world: Any, rounds: int, seed: int) -> Any:
+    """The thesis's HierTS-1: all latents but psi_L integrated out (line 1627); linear links and rewards only."""
+    prior = world.prior()
+    return agents.HierTS(prior.two_level(prior.depth), linear_noise(world), seed=seed)
+
+
+def misspecify(prior: DiffusionPrior, v: float, seed: int) -> DiffusionPrior:
+    """W_l + e_1 and Sigma_l + e_2 with entries of e uniform on [v, v + 0.5] (thesis, line 1639).
+
+    A covariance must be symmetric and positive definite, which Sigma_l + e_2 need not be. e_2 is replaced by the mean of itself
+    and its transpose, whose entries still lie in [v, v + 0.5]; should an eigenvalue of the sum be below 0.01, it is raised to
+    0.01 (at Sigma_l = I and d = 5 none ever is).
+    """
+    if prior.matrices is None:
+        raise InvalidInput("prior", "links that are not linear", "linear links")
+    rng = np.random.default_rng([seed, 1639])
+    d = prior.dim
+    links = [W + rng.uniform(v, v + 0.5, (d, d)) for W in prior.matrices]
+    covariances = []
+    for covariance in prior.covariances:
+        noise = rng.uniform(v, v + 0.5, (d, d))
+        values, vectors = np.linalg.eigh(covariance + (noise + noise.T) / 2)
+        raised = (vectors * np.maximum(values, 0.01)) @ vectors.T
+        covariances.append((raised + raised.T) / 2)
+    return DiffusionPrior(prior.actions, d, links, covariances, prior.shared)
+
+
+def agents_of(links: str, reward: str) -> dict[str, Call]:
+    """The agents of the thesis's comparison.
+
+    dTS-dr: d the links, r the rewards it takes for true, each L(inear) or N(on-linear). Where rewards are logistic the variant
+    with linear rewards stands beside the right one. Where links are not linear, and rewards are, so does the other rule for
+    evidence on its way up (beliefs/messages.py), which the thesis does not have.
+    """
+    d = "L" if links == "linear" else "N"
+    if reward == "logistic":
+        baselines = {"GLM-TS": Call(online.glmts), "UCB-GLM": Call(online.ucbglm)}
+        return {f"dTS-{d}N": Call(dts, LOGISTIC), f"dTS-{d}L": Call(dts), **baselines}
+    found = {f"dTS-{d}L": Call(dts), "LinTS": Call(online.lints), "LinUCB": Call(online.linucb)}
+    if links == "linear":
+        return {**found, "HierTS": Call(hierts_of_top)}
+    return {**found, JACOBIAN: Call(dts, {"approximation": "jacobian"})}
+
+
+__all__ = ["BASELINES", "JACOBIAN", "agents_of", "dts", "hierts_of_top", "misspecify"]

@@ -1,0 +1,89 @@
+"""Online experiments: agents in worlds, with exact regret. The task, and the agents that several chapters compare with.
+
+An agent of a cell is a function of the world, the horizon and a seed. What it knows beforehand follows from the world (thesis,
+lines 1236, 1627): `lints` and its kin have the marginal prior of an action, `hierts` one shared mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from manyarms.agents import named as agents
+from manyarms.beliefs import Linear, Logistic
+from manyarms.errors import InvalidInput
+from manyarms.worlds import OnlineRun, World, simulate
+from manyarms_thesis.harness.spec import Columns, Run
+
+# in logistic worlds the linear agents keep the noise of the linear ones, sigma = 1
+LINEAR_NOISE_IN_LOGISTIC_WORLDS = 1.0
+LOGISTIC: Mapping[str, Any] = {"likelihood": "logistic"}
+
+
+def online_regret(run: Run) -> Columns:
+    """One run of an online cell: the regret curve."""
+    world = run.draw_problem()
+    agent = run.method(world=world, rounds=run.rounds, seed=run.method_seed)
+    return columns_of(simulate(world, agent, run.rounds), agent)
+
+
+def columns_of(run: OnlineRun, agent: Any) -> dict[str, Any]:
+    """A simulated run as columns of the results."""
+    return {
+        "round": run.rounds,
+        "regret": run.regret,
+        "final_regret": run.regret[-1],
+        "milliseconds_a_round": run.milliseconds_a_round,
+        "played": int(agent.played),
+        "agent_bytes": int(agent.nbytes),
+    }
+
+
+def linear_noise(world: Any) -> Linear:
+    """The linear likelihood with the world's noise; sigma = 1 where rewards are not linear."""
+    return Linear(world.noise if world.likelihood == "linear" else LINEAR_NOISE_IN_LOGISTIC_WORLDS)
+
+
+def likelihood_of(world: Any, name: str) -> Linear | Logistic:
+    """The likelihood that an agent takes for true."""
+    if name not in ("linear", "logistic"):
+        raise InvalidInput("likelihood", repr(name), "'linear' or 'logistic'")
+    return linear_noise(world) if name == "linear" else Logistic()
+
+
+def lints(*, world: World, rounds: int, seed: int) -> Any:
+    """Thompson sampling that learns every action alone."""
+    return agents.LinTS(world.action_prior(), linear_noise(world), seed=seed)
+
+
+def hierts(*, world: World, rounds: int, seed: int) -> Any:
+    """Thompson sampling with one shared mean."""
+    return agents.HierTS(world.hierarchical_prior(), linear_noise(world), seed=seed)
+
+
+def linucb(*, world: Any, rounds: int, seed: int) -> Any:
+    """LinUCB with the horizon and the largest context known."""
+    widest = math.sqrt(world.kappa_x)
+    return agents.LinUCB(world.action_prior(), linear_noise(world), horizon=rounds, context_norm=widest, seed=seed)
+
+
+def glmts(*, world: World, rounds: int, seed: int) -> Any:
+    """Thompson sampling with logistic rewards, every action alone."""
+    return agents.GLMTS(world.action_prior(), Logistic(), seed=seed)
+
+
+def ucbglm(*, world: World, rounds: int, seed: int) -> Any:
+    """UCB-GLM of Li et al."""
+    return agents.UCBGLM(world.action_prior(), Logistic(), horizon=rounds, seed=seed)
+
+
+def glmucb(*, world: World, rounds: int, seed: int) -> Any:
+    """GLM-UCB of Filippi et al."""
+    return agents.GLMUCB(world.action_prior(), Logistic(), horizon=rounds, seed=seed)
+
+
+__all__ = [
+    "LOGISTIC", "columns_of", "glmts", "glmucb", "hierts", "likelihood_of", "linear_noise", "lints", "linucb", "online_regret",
+    "ucbglm",
+]  # fmt: skip

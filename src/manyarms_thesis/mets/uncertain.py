@@ -1,0 +1,71 @@
+"""meTS where its structure matters less: actions more uncertain than effects (thesis, lines 3411-3420)."""
+
+from __future__ import annotations
+
+from manyarms_thesis.harness.claims import Claim, claim, gain, outperforms
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.figures import regret_curves
+from manyarms_thesis.harness.results import Results
+from manyarms_thesis.harness.spec import Cell
+from manyarms_thesis.mets.agents import LINEAR_BASELINES
+from manyarms_thesis.mets.common import METS, REMARKS, synthetic_cell
+
+
+def _cells(sizes: Sizes) -> list[Cell]:
+    agents = ("meTS-Lin", "meTS-Lin-Fa", *LINEAR_BASELINES)
+    return [
+        synthetic_cell(
+            K, 3, 2, agents, sizes["rounds"], sizes["runs"], effect_variance=effect, action_variance=action,
+            name=f"{which} more uncertain, K={K}",
+        )
+        for which, effect, action in (("actions", 1.0, 3.0), ("effects", 3.0, 1.0))
+        for K in sizes["K"]
+    ]  # fmt: skip
+
+
+def _claims(results: Results) -> list[Claim]:
+    found = []
+    for panel in results.where(action_variance=3.0):
+        K = results.parameter(panel, "K")
+        (other,) = results.where(action_variance=1.0, K=K)
+        found.append(
+            outperforms(
+                results, panel, "meTS-Lin", LINEAR_BASELINES,
+                "meTS-Lin still outperforms the baselines when actions are more uncertain than effects", "3412",
+            )
+        )  # fmt: skip
+        here, there = (gain(results, name, "meTS-Lin", "LinTS") for name in (panel, other))
+        found.append(
+            claim(
+                "The gap to LinTS shrinks when the actions are more uncertain than the effects", "3412", there - here,
+                panel=f"K={K}", detail=f"gap with uncertain effects {there}, with uncertain actions {here}",
+            )
+        )  # fmt: skip
+    return found
+
+
+UNCERTAIN = METS.experiment(
+    "mets-uncertain",
+    order=7,
+    title="meTS where actions are more uncertain than effects",
+    thesis_lines="3411-3420",
+    scales={
+        "smoke": {"rounds": 120, "runs": 4, "K": [20, 40]},
+        "quick": {"rounds": 3_000, "runs": 12, "K": [20, 50, 100]},
+        "paper": {"rounds": 5_000, "runs": 50, "K": [20, 50, 100]},
+    },
+    build=_cells,
+    claims=_claims,
+    figures=lambda results, folder: [
+        regret_curves(
+            results, results.panels, folder, "regret", "Regret by what is uncertain",
+            columns=len(results.panels) // 2,
+        )
+    ],
+    remarks=[
+        *REMARKS,
+        "The panels with uncertain effects are the thesis's first setting, run beside the others for the comparison.",
+    ],
+)  # fmt: skip
+
+__all__ = ["UNCERTAIN"]

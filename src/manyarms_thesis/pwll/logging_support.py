@@ -1,0 +1,51 @@
+"""Smaller and larger logging supports k0 (thesis, lines 5632-5641)."""
+
+from __future__ import annotations
+
+from manyarms_thesis.harness.claims import Claim
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.learning import ahead_both, by_data, flag_data
+from manyarms_thesis.harness.results import Results
+from manyarms_thesis.harness.spec import Cell
+from manyarms_thesis.pwll.common import LEARNED, PAPER, QUICK, SMOKE, learners, logged_cell, worlds
+from manyarms_thesis.pwll.figures import against
+
+
+def _cells(sizes: Sizes) -> list[Cell]:
+    cells = []
+    for data, world in worlds(sizes).items():
+        for k0 in sizes["supports"]:
+            methods = learners(("cLPI", "cIPS", "IX", "MIPS"), sizes)
+            cells.append(logged_cell(f"{data}, k0={k0:,}", world | {"k0": k0}, methods, sizes["runs"]))
+    return cells
+
+
+def _claims(results: Results) -> list[Claim]:
+    found = []
+    for data, panels in by_data(results).items():
+        found += ahead_both(
+            results, panels, "cLPI", ["cIPS", "IX", "MIPS"],
+            "PWLL is better than IPS-based approaches for every size of the logging support", "5634", panel=data,
+        )  # fmt: skip
+    return flag_data(results, found)
+
+
+LOGGING_SUPPORT = LEARNED.experiment(
+    "pwll-logging",
+    order=14,
+    title="Smaller and larger logging supports",
+    thesis_lines="5632-5641",
+    scales={
+        "smoke": SMOKE | {"supports": [10, 60]},
+        "quick": QUICK | {"supports": [10, 30, 100, 300, 1_000]},
+        "paper": PAPER | {"supports": [10, 50, 100, 500, 1_000]},
+    },
+    build=_cells,
+    claims=_claims,
+    figures=lambda results, folder: [
+        against(results, by_data(results), "k0", folder, "supports", "Value by the size of the logging support", "k0")
+    ],
+    remarks=["The thesis does not print which sizes of support it tries."],
+)  # fmt: skip
+
+__all__ = ["LOGGING_SUPPORT"]

@@ -1,0 +1,92 @@
+"""Smaller catalogues, K = 100 to 5,000 (thesis, lines 5597-5613)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from manyarms_thesis.harness.claims import Claim, claim, measured
+from manyarms_thesis.harness.data import MADE_UP
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.learning import ahead_both, flag_data
+from manyarms_thesis.harness.results import Results
+from manyarms_thesis.harness.spec import Cell
+from manyarms_thesis.pwll.common import LEARNED, PAPER, QUICK, SMOKE, learners, logged_cell, worlds
+from manyarms_thesis.pwll.figures import epochs
+from manyarms_thesis.pwll.learners import is_there
+
+LIKELIHOOD, LINEAR = "cLPI", "cIPS"
+
+
+def _cells(sizes: Sizes) -> list[Cell]:
+    cells = []
+    for data, K in sizes["catalogues"]:
+        known = data if is_there(data) else MADE_UP
+        if known == MADE_UP and K > 300:
+            continue  # there are no more items
+        world = worlds(dict(sizes) | {"data": [known], "items": K})[known]
+        world |= {"items": K, "users": None}
+        world["dim"] = min(world["dim"], sizes["dim"])
+        methods = learners((LIKELIHOOD, LINEAR, "IPS"), sizes, curve=True)
+        cells.append(logged_cell(f"{known}, K={K:,}", world, methods, sizes["runs"], K=K))
+    return cells
+
+
+def _claims(results: Results) -> list[Claim]:
+    small = [panel for panel in results.panels if results.parameter(panel, "K") <= 500]
+    medium = [panel for panel in results.panels if results.parameter(panel, "K") >= 500]
+    found = []
+    if small:
+        found += ahead_both(
+            results,
+            small,
+            LIKELIHOOD,
+            [LINEAR],
+            "Where K <= 500, cLPI finds a better maximum than cIPS by the end",
+            "5601",
+        )
+        found.append(_faster(results, small[0], LINEAR, LIKELIHOOD, "cIPS converges faster than cLPI where K <= 500"))
+    if medium:
+        found += ahead_both(results, medium, LIKELIHOOD, [LINEAR], "Where K >= 500, cLPI outperforms cIPS", "5601")
+        found.append(_faster(results, medium[-1], LIKELIHOOD, LINEAR, "cLPI converges faster than cIPS where K >= 500"))
+    return flag_data(results, found)
+
+
+def _faster(results: Results, panel: str, quick: str, slow: str, statement: str) -> Claim:
+    """By the share of its own final value that each has after the first epoch."""
+    shares = {}
+    for agent in (quick, slow):
+        values = results.values(panel, agent, "value")
+        shares[agent] = values[:, 1] / np.maximum(values[:, -1], 1e-12)
+    return claim(
+        statement, "5601", measured(shares[quick] - shares[slow]), panel=panel,
+        detail=", ".join(f"share of {agent}'s final value after one epoch: {measured(s)}" for agent, s in shares.items()),
+    )  # fmt: skip
+
+
+FILMS = "ml-1m"
+SMALL = LEARNED.experiment(
+    "pwll-small",
+    order=12,
+    title="Smaller catalogues",
+    thesis_lines="5597-5613",
+    scales={
+        "smoke": SMOKE | {"catalogues": [(FILMS, 60), (FILMS, 200)], "k0": 30},
+        "quick": QUICK | {
+            "catalogues": [(FILMS, 100), (FILMS, 500), (FILMS, 1_000), (FILMS, 3_706), ("gowalla", 5_000)],
+        },
+        "paper": PAPER | {
+            "catalogues": [(FILMS, 100), (FILMS, 500), (FILMS, 1_000), (FILMS, 3_706), ("gowalla", 5_000)], "rows": 132_744,
+        },
+    },
+    build=_cells,
+    claims=_claims,
+    figures=lambda results, folder: [
+        epochs(results, results.panels, folder, "small", "Value over the epochs in smaller catalogues")
+    ],
+    remarks=[
+        "The items with most users are kept. MovieLens 1M has 3,706 films, and the place of K = 5,000 is taken by the most "
+        "visited places of Gowalla. With K = 100 the logging policy's support, k0 = 100, is the whole catalogue.",
+    ],
+)  # fmt: skip
+
+__all__ = ["SMALL"]

@@ -1,0 +1,61 @@
+"""sDM and DM (Bayes) as the catalogue grows (thesis, lines 2007-2014)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from manyarms_thesis.harness.claims import Claim, increasing, measured
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.figures import draw_series
+from manyarms_thesis.harness.results import Results
+from manyarms_thesis.harness.spec import Cell
+from manyarms_thesis.sdm.claims import METHOD, beats, lead, relative, sizes_of
+from manyarms_thesis.sdm.common import METRIC, SDM, latent_cell
+from manyarms_thesis.sdm.figures import look_of
+from manyarms_thesis.sdm.learners import LEARNERS
+
+
+def _cells(sizes: Sizes) -> list[Cell]:
+    learners = {name: LEARNERS[name] for name in (METHOD, "DM (Bayes)")}
+    return [latent_cell(K, sizes["latent"], learners, sizes["n"], sizes["runs"], name=f"K={K:,}") for K in sizes["K"]]
+
+
+def _claims(results: Results) -> list[Claim]:
+    gaps = {panel: lead(results, panel, METHOD, "DM (Bayes)")[sizes_of(results, panel)[-1]] for panel in results.panels}
+    last = results.panels[-1]
+    return [
+        increasing(gaps, "The gap between sDM and DM (Bayes) grows with the number of actions", "2007"),
+        beats(results, last, METHOD, ["DM (Bayes)"], "sDM is ahead of DM (Bayes) in the largest catalogue", "2007"),
+    ]
+
+
+def _figures(results: Results, folder: Path) -> list[Path]:
+    points = {
+        agent: {
+            float(results.parameter(panel, "K")): measured(relative(results, panel, agent)[:, -1])
+            for panel in results.panels
+        }
+        for agent in (METHOD, "DM (Bayes)")
+    }
+    n = sizes_of(results, results.panels[0])[-1]
+    title = "Relative reward as the catalogue grows"
+    return [draw_series({f"n={n:,}": points}, look_of, "actions K", "relative reward", folder, "actions", title)]
+
+
+ACTIONS = SDM.experiment(
+    "sdm-actions",
+    order=2,
+    title="sDM and DM (Bayes) as the catalogue grows",
+    thesis_lines="2007-2014",
+    scales={
+        "smoke": {"n": [1_000], "runs": 3, "K": [10, 100, 1_000], "latent": 10},
+        "quick": {"n": [1_000], "runs": 20, "K": [10, 100, 1_000, 10_000, 100_000], "latent": 10},
+        "paper": {"n": [1_000], "runs": 50, "K": [10, 100, 1_000, 10_000, 100_000], "latent": 10},
+    },
+    build=_cells,
+    claims=_claims,
+    figures=_figures,
+    remarks=[METRIC, "The thesis does not print d' here; it is 10. Uniform logging."],
+)
+
+__all__ = ["ACTIONS"]

@@ -1,0 +1,283 @@
+"""The experiments of the dTS chapter: sizes, worlds and agents, pre-training once, tiny runs from end to end, claims."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from manyarms.errors import InvalidInput
+from manyarms.priors.diffusion import DiffusionPrior
+from manyarms.worlds import synthetic_chain
+from manyarms_thesis.catalogue import Experiment, catalogue, find
+from manyarms_thesis.dts import pretrained as pretraining
+from manyarms_thesis.dts.agents import dts, hierts_of_top, misspecify
+from manyarms_thesis.dts.bound import bounded_world
+from manyarms_thesis.dts.chains import CHAINS
+from manyarms_thesis.dts.common import diffusion_world
+from manyarms_thesis.dts.posterior import POSTERIOR
+from manyarms_thesis.dts.posterior_claims import MARKS
+from manyarms_thesis.dts.pretrained import pretrained, pretrained_dts, swiss_world
+from manyarms_thesis.harness.claims import ratio
+from manyarms_thesis.harness.pages import experiment_page
+from manyarms_thesis.harness.results import Results
+from manyarms_thesis.harness.spec import items_of
+from manyarms_thesis.harness.work import execute
+
+EXPERIMENTS = [experiment for name, experiment in catalogue().items() if name.startswith("dts-")]
+TINY = {"epochs": 3, "hidden": 8}
+# the least that still has every panel, agent and claim
+SIZES: Mapping[str, Mapping[str, Any]] = {
+    "dts-synthetic": {"rounds": 6, "runs": 2, "scaled_runs": 2, "K": [5], "shapes": [[5, 2]]},
+    "dts-actions": {"rounds": 6, "runs": 2, "d": 3, "L": 2, "K": [4, 9]},
+    "dts-scaling": {
+        "rounds": 6, "runs": 2, "base": {"K": 4, "d": 3, "L": 2}, "K": [4, 6], "d": [3, 4], "L": [2, 3],
+    },
+    "dts-misspecified": {"rounds": 6, "runs": 2, "K": [5], "shapes": [[3, 2]]},
+    "dts-swissroll": {
+        "rounds": 6, "runs": 2, "K": 5, "preparations": 1, "n": [10, 20], "pretraining_size": 20, "depth": 3,
+        "L": [2, 3, 4], "training": TINY,
+    },
+    "dts-movielens": {"rounds": 6, "runs": 2, "K": [5], "d": [2], "preparations": 1, "depth": 3, "training": TINY},
+    "dts-posterior": {
+        "runs": 2, "normal_n": 20, "roll_n": 20, "depth": 3, "bank": 500, "draws": 40, "training": TINY,
+    },
+    "dts-bound": {
+        "rounds": 6, "runs": 2, "base": {
+            "K": 4, "d": 3, "L": 2, "action_variance": 1.0, "latent_variance": 1.0, "columns": 1,
+        },
+        "K": [4, 6], "d": [3, 4], "L": [1, 2], "action_variance": [0.5, 1.0], "latent_variance": [1.0, 2.0],
+        "columns": [0.5, 1], "scenario_d": [4], "scenario_K": [4],
+    },
+    "dts-chains": {
+        "rounds": 6, "runs": 2, "K": [5], "n": 20, "d": 2, "depth": 3, "preparations": 1, "training": TINY,
+    },
+    "dts-images": {
+        "rounds": 6, "runs": 2, "data": ["mnist"], "truth": ["labels", "model"], "percent": [5, 50], "K": 4, "d": 5,
+        "n": 20, "depth": 3, "tasks": 2, "training": TINY,
+    },
+}  # fmt: skip
+ALL = pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda e: e.name)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Pre-trained priors of this module in a folder of its own; no data sets, so that nothing is slow."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(pretraining.CACHE, str(folder))
+        patch.delenv("MANYARMS_DATA", raising=False)
+        yield folder
+
+
+def tiny(experiment: Experiment) -> Experiment:
+    return replace(experiment, scales={"smoke": {**experiment.scales["smoke"], **SIZES[experiment.name]}})
+
+
+def played(experiment: Experiment) -> Results:
+    """All work of a tiny version, in this process."""
+    small = tiny(experiment)
+    cells = small.cells("smoke")
+    runs = {
+        (item.cell.panel, item.method, run): columns
+        for item in items_of(small.name, cells, seed=0)
+        for run, columns in execute(item).items()
+    }
+    return Results(small.name, "smoke", cells, runs)
+
+
+def test_all_have_tiny_sizes() -> None:
+    assert {e.name for e in EXPERIMENTS} == set(SIZES)
+
+
+@ALL
+def test_a_tiny_run_from_end_to_end(experiment: Experiment, tmp_path: Path) -> None:
+    results = played(experiment)
+    for panel in results.panels:
+        for agent in results.methods(panel):
+            assert np.isfinite(results.values(panel, agent, "regret")).all()
+    claims = experiment.claims(results)
+    assert claims
+    for made in claims:
+        for part in made.thesis_lines.split(", "):
+            first, last = part.split("-")[0], part.split("-")[-1]
+            assert 1278 <= int(first) <= int(last) <= 4076
+        assert np.isfinite(made.figure)
+    figures = experiment.figures(results, tmp_path / "figures")
+    assert figures
+    for path in figures:
+        assert path.suffix == ".svg"
+        assert path.with_suffix(".png").stat().st_size > 5_000
+    page = experiment_page(tiny(experiment), results, claims, figures, {"scale": "smoke"})
+    assert html.escape(experiment.title) in page
+    results.write(tmp_path / "results.parquet")
+    if experiment is POSTERIOR:
+        lines = (tmp_path / "table.md").read_text().splitlines()
+        assert len(lines) == 2 + len(results.panels) * len(MARKS) * 4
+        assert all(line.count("|") == 8 for line in lines)
+
+
+def test_sizes_of_the_thesis() -> None:
+    cells = find("dts-synthetic").cells("paper")
+    printed = [cell for cell in cells if not cell.parameters["scaled"]]
+    assert len(printed) == 16
+    assert {(cell.rounds, cell.runs) for cell in printed} == {(5_000, 50)}
+    assert {(c.parameters["d"], c.parameters["L"]) for c in cells} == {(5, 2), (20, 4)}
+    assert {cell.parameters["K"] for cell in cells} == {100, 10_000}
+    for d, L, columns in ((5, 2, [5, 2]), (20, 4, [20, 10, 5, 2])):  # of W_l that are not zero (line 1616)
+        matrices = synthetic_chain(3, d, L, seed=0).matrices
+        assert matrices is not None and [int(np.any(W != 0, axis=0).sum()) for W in matrices] == columns
+    scaling = find("dts-scaling").scales["paper"]
+    assert [scaling[name] for name in "KdL"] == [[10, 100, 500, 1_000], [5, 10, 15, 20], [2, 4, 5, 6]]
+    sizes = [cell.parameters["K"] for cell in find("dts-actions").cells("paper")]
+    assert (min(sizes), max(sizes)) == (10, 50_000)
+    roll = find("dts-swissroll").scales["paper"]
+    assert (min(roll["n"]), max(roll["n"]), min(roll["L"]), max(roll["L"])) == (10, 50_000, 2, 100)
+
+
+def test_the_agents_of_the_thesis() -> None:
+    by_kind = {
+        (cell.parameters["links"], cell.parameters["reward"]): set(cell.methods)
+        for cell in find("dts-synthetic").cells("paper")
+    }
+    assert by_kind["linear", "linear"] == {"dTS-LL", "LinTS", "LinUCB", "HierTS"}
+    assert by_kind["linear", "logistic"] == {"dTS-LN", "dTS-LL", "GLM-TS", "UCB-GLM"}
+    assert by_kind["network", "linear"] == {"dTS-NL", "dTS-NL, jacobian", "LinTS", "LinUCB"}
+    assert by_kind["network", "logistic"] == {"dTS-NN", "dTS-NL", "GLM-TS", "UCB-GLM"}
+
+
+def test_agents_know_what_they_are_said_to_know() -> None:
+    world = diffusion_world(actions=6, dim=5, depth=2, links="network", scaled=True, reward="logistic", seed=3)
+    right, wrong = (dts(world=world, rounds=9, seed=0, likelihood=law) for law in ("logistic", "linear"))
+    assert (right.name, wrong.name) == ("dTS-NN", "dTS-NL")
+    with pytest.raises(InvalidInput, match="linear"):
+        hierts_of_top(world=world, rounds=9, seed=0)
+    with pytest.raises(InvalidInput, match="likelihood"):
+        dts(world=world, rounds=9, seed=0, likelihood="poisson")
+
+
+@pytest.mark.parametrize("d", [5, 20])
+def test_misspecified_priors_are_priors(d: int) -> None:
+    world = diffusion_world(actions=3, dim=d, depth=2, links="linear", scaled=False, reward="linear", seed=1)
+    true = world.prior()
+    assert true.matrices is not None
+    for v in (0.5, 1.5):
+        wrong = misspecify(true, v, seed=5)
+        assert wrong.matrices is not None
+        shift = np.stack(wrong.matrices) - np.stack(true.matrices)
+        assert shift.min() >= v
+        assert shift.max() <= v + 0.5
+        assert np.linalg.eigvalsh(wrong.covariances).min() > 0
+        if d == 5:  # no eigenvalue had to be raised
+            moved = wrong.covariances - true.covariances
+            assert moved.min() >= v - 1e-12
+            assert moved.max() <= v + 0.5 + 1e-12
+    with pytest.raises(InvalidInput, match="linear"):
+        misspecify(DiffusionPrior(3, 2, [np.tanh], [1.0, 1.0]), 0.5, seed=0)
+
+
+def test_bounded_worlds_fulfil_the_assumptions() -> None:
+    prior = bounded_world(actions=4, dim=4, variances=[0.5, 1.0, 2.0], active=[4, 2], noise=1.0, seed=0).prior()
+    assert prior.matrices is not None
+    for W, columns in zip(prior.matrices, (4, 2), strict=True):
+        assert np.linalg.norm(W, 2) == pytest.approx(1.0)
+        assert int(np.any(W != 0, axis=0).sum()) == columns
+    np.testing.assert_array_equal(prior.covariances[:, 0, 0], [0.5, 1.0, 2.0])
+
+
+# ---- pre-training once
+
+
+def test_a_prior_is_trained_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(pretraining.CACHE, str(tmp_path))
+    pretraining._pretrained.cache_clear()
+    first = pretrained("swiss-roll", size=12, depth=3, seed=1, **TINY)
+    other = pretrained("swiss-roll", size=12, depth=3, seed=2, **TINY)
+    assert not np.array_equal(first.mean, other.mean)
+    pretraining._pretrained.cache_clear()  # as in another process
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(pretraining, "pretrain", refuse)
+    again = pretrained("swiss-roll", size=12, depth=3, seed=1, **TINY)
+    np.testing.assert_array_equal(again.sample(5), first.sample(5))
+    with pytest.raises(InvalidInput, match="data"):
+        pretrained("penguins", size=12)
+
+
+def test_a_damaged_cache_is_trained_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(pretraining.CACHE, str(tmp_path))
+    pretraining._pretrained.cache_clear()
+    first = pretrained("normal", size=12, depth=2, **TINY)
+    for path in tmp_path.rglob("*"):
+        if path.is_file():
+            path.write_bytes(path.read_bytes()[:20])
+    pretraining._pretrained.cache_clear()
+    again = pretrained("normal", size=12, depth=2, **TINY)
+    np.testing.assert_array_equal(again.sample(5), first.sample(5))
+
+
+def test_the_cache_has_a_usual_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv(pretraining.CACHE)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert pretraining.cache_folder() == tmp_path / "manyarms"
+
+
+def test_runs_take_turns_with_the_pretrainings() -> None:
+    world = swiss_world(actions=4, noise=1.0, seed=0)
+    prior = {"data": "swiss-roll", "size": 12, "depth": 2, **TINY}
+
+    def chain(preparation: int) -> Any:
+        told = {"world": world, "rounds": 3, "seed": 0, "prior": prior}
+        return pretrained_dts(**told, preparations=2, preparation=preparation).belief.chain.prior
+
+    np.testing.assert_array_equal(chain(4).covariances, chain(6).covariances)
+    assert not np.array_equal(chain(4).covariances, chain(7).covariances)
+
+
+# ---- claims
+
+
+def made_up(experiment: Experiment, ours: float, theirs: float) -> Results:
+    """Regrets of about `ours` a round for agents called dTS and `theirs` for everybody else."""
+    cells = tiny(experiment).cells("smoke")
+    rng = np.random.default_rng(0)
+    rows = {}
+    for cell in cells:
+        for agent in cell.methods:
+            for run in range(cell.runs):
+                rounds = np.arange(1, cell.rounds + 1)
+                level = (ours if agent.startswith("dTS") else theirs) + 0.001 * rng.standard_normal()
+                rows[cell.panel, agent, run] = {"round": rounds, "regret": level * np.sqrt(rounds)}
+    return Results(experiment.name, "smoke", cells, rows)
+
+
+@pytest.mark.parametrize("name", ["dts-synthetic", "dts-actions", "dts-misspecified", "dts-swissroll", "dts-movielens"])
+def test_claims_follow_the_regret(name: str) -> None:
+    experiment = find(name)
+    words = ("outperforms", "lower regret than", "remains superior")
+    for ours, theirs, expected in ((1.0, 2.0, True), (2.0, 1.0, False)):
+        claims = experiment.claims(made_up(experiment, ours, theirs))
+        better = [made for made in claims if any(word in made.statement for word in words)]
+        assert better
+        assert all(made.holds is expected for made in better)
+
+
+def test_the_ratio_of_regrets() -> None:
+    results = made_up(find("dts-swissroll"), ours=1.0, theirs=3.0)
+    found = ratio(results, results.panels[0], "dTS", "LinTS")
+    assert found.mean == pytest.approx(3.0, rel=0.01)
+    assert 0 < found.standard_error < 0.01
+
+
+def test_made_up_ratings_are_called_made_up() -> None:
+    claims = CHAINS.claims(played(CHAINS))
+    for made in claims:
+        assert made.statement.startswith("[made-up ratings") == made.panel.startswith("MovieLens")
+    assert "NOT MOVIELENS" in CHAINS.warnings()[0]

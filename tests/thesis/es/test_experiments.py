@@ -1,0 +1,337 @@
+"""Exponential smoothing and certificates: claims and figures on made-up results, objectives and the tasks in tiny worlds."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from manyarms.errors import InvalidInput
+from manyarms.estimators.pessimism import Heuristic, PACBayes
+from manyarms_thesis.catalogue import SCALES, Experiment, catalogue
+from manyarms_thesis.es import learners
+from manyarms_thesis.es.common import QUICK, comparable, worlds
+from manyarms_thesis.es.coverage import COVERAGE, GAIN, covered, plausible, repeated
+from manyarms_thesis.es.coverage import fixed as fixed_policy
+from manyarms_thesis.es.coverage import learned as learned_policy
+from manyarms_thesis.es.evaluation_bounds import BOUNDS, EVALUATION_BOUNDS, drawn, lower_end
+from manyarms_thesis.es.learners import (
+    correction_of,
+    is_there,
+    logged_rows,
+    made_up_world,
+    objective_of,
+    supervised_problem,
+    train,
+    usual,
+)
+from manyarms_thesis.harness.data import MADE_UP
+from manyarms_thesis.harness.pages import experiment_page
+from manyarms_thesis.harness.results import Results
+from manyarms_thesis.harness.spec import items_of
+
+pytest.importorskip("torch")
+CERTIFIED = (EVALUATION_BOUNDS, COVERAGE)
+LEARNING = [
+    e
+    for e in catalogue().values()
+    if e.name.startswith(("es-", "pac-")) and e.name not in ("es-clipping", "es-coverage")
+]
+ALL = pytest.mark.parametrize("experiment", LEARNING, ids=lambda e: e.name)
+OURS_WINS = re.compile(
+    r"^(\[made-up.*\] )?(Our bound|With clipping too|Our method with its|Ours, (bound|LP): outperforms)"
+)
+WORLD: dict[str, Any] = {"data": MADE_UP, "rows": 600, "test_rows": 200, "eta0": 0.3}
+
+
+@pytest.fixture(autouse=True)
+def no_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here reads real data."""
+    monkeypatch.delenv("MANYARMS_DATA", raising=False)
+    is_there.cache_clear()
+
+
+def made_up(experiment: Experiment, ours: float, others: float) -> Results:
+    """Ours has one value, everything else another; all but ES count as others where all are ours."""
+    rng = np.random.default_rng(0)
+    cells, rows = experiment.cells("smoke"), {}
+    for cell_ in cells:
+        for agent in cell_.methods:
+            level = ours if agent.startswith(("Ours", "ES")) else others - 0.02 * agent.startswith("Har")
+            level -= 0.03 * agent.startswith("Ours, LP")  # a principle is not the bound
+            for number in range(cell_.runs):
+                rows[cell_.panel, agent, number] = {
+                    "epoch": np.array([0, 2]), "value": np.array([0.2, level + 0.001 * rng.standard_normal()]),
+                    "mode_value": np.array(level), "logging_value": np.array(0.1), "divergence": np.array(1.0),
+                    "milliseconds_a_round": np.array(1.0),
+                }  # fmt: skip
+    return Results(experiment.name, "smoke", cells, rows)
+
+
+@pytest.mark.parametrize("experiment", [*LEARNING, EVALUATION_BOUNDS], ids=lambda e: e.name)
+def test_made_up_rows_take_the_place_of_pictures(experiment: Experiment) -> None:
+    for scale in SCALES:
+        assert {cell_.parameters["data"] for cell_ in experiment.cells(scale)} == {MADE_UP}
+    assert "NO PICTURES" in experiment.warnings()[0]
+
+
+def test_sizes_of_the_thesis(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("manyarms_thesis.es.common.is_there", lambda data: True)
+    cells = {experiment.name: experiment.cells("paper") for experiment in LEARNING}
+    main = cells["es-bounds"]
+    assert {cell_.parameters["data"] for cell_ in main} == {"mnist", "fashion-mnist", "emnist", "cifar100"}
+    assert len(main[0].methods) == 8
+    call = next(iter(main[0].methods.values())).parameters
+    assert (call["epochs"], call["batch"]) == (20, 128)
+    of = {cell_.parameters["data"]: cell_.rounds for cell_ in main}
+    assert of["mnist"] == 20 * -(-57_000 // 128) and of["emnist"] == 20 * -(-107_160 // 128)
+    assert {cell_.parameters["eta0"] for cell_ in main} == {round(0.1 * i, 1) for i in range(11)}
+    assert len(cells["es-hyperparameters"][0].methods) == 41  # 20 values of each, and an adaptive alpha
+    assert {c.parameters["eta0"] for c in cells["pac-bound"]} == {round(-0.5 + 0.1 * i, 1) for i in range(11)}
+    assert (
+        {cell_.runs for cell_ in COVERAGE.cells("paper")}
+        == {1_000}
+        == {cell_.runs for cell_ in COVERAGE.cells("quick")}
+    )
+    assert {cell_.runs for cell_ in COVERAGE.cells("smoke")} == {50}
+
+
+@ALL
+def test_claims_and_figures(experiment: Experiment, tmp_path: Path) -> None:
+    results = made_up(experiment, 0.6, 0.4)
+    claims = experiment.claims(results)
+    for made in claims:
+        lines = [int(number) for number in re.split("[-, ]+", made.thesis_lines)]
+        assert all(2500 <= line <= 2800 or 6060 <= line <= 6340 for line in lines)
+        assert made.statement.startswith("[made-up") and np.isfinite(made.figure)
+    assert all(made.holds for made in claims if OURS_WINS.search(made.statement))
+    paths = experiment.figures(results, tmp_path)
+    assert paths and all(path.with_suffix(".png").stat().st_size > 5_000 for path in paths)
+    page = experiment_page(experiment, results, claims, paths, {"scale": "smoke"})
+    assert "value of the policy, test rows" in page
+
+
+@ALL
+def test_what_is_worse_does_not_hold(experiment: Experiment) -> None:
+    claims = experiment.claims(made_up(experiment, 0.3, 0.5))
+    assert not any(made.holds for made in claims if OURS_WINS.search(made.statement))
+
+
+def test_comparable_by_hand() -> None:
+    close = comparable(np.array([0.01, 0.012]), 0.05, "close", "2646", "", "difference")
+    assert close.holds and close.figure == pytest.approx(0.05 - 0.011)
+    assert not comparable(np.array([-0.1, -0.12]), 0.05, "far", "2646", "", "difference").holds
+    assert not comparable(np.array([0.04, -0.04]), 0.05, "noisy", "2646", "", "difference").holds
+
+
+# ---- worlds, objectives, learning ------------------------------------------------------------------------------------
+
+
+def test_worlds_fall_back_on_made_up_rows() -> None:
+    assert list(worlds(QUICK)) == [MADE_UP]
+    assert logged_rows({"data": MADE_UP, "rows": 600}) == made_up_world(600).rows == 500
+    assert logged_rows({"data": "mnist", "rows": 60_000}) == 57_000
+    with pytest.raises(InvalidInput, match="data"):
+        is_there("imagenet")
+
+
+def test_features_beside_the_pictures_are_preferred(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    (tmp_path / "cifar100").mkdir()
+    X, y = rng.normal(size=(50, 3)), np.arange(50) % 4
+    np.savez(tmp_path / "cifar100" / "features.npz", x_train=X, y_train=y, x_test=X[:8], y_test=y[:8])
+    monkeypatch.setenv("MANYARMS_DATA", str(tmp_path))
+    made = learners.world_of.__wrapped__("cifar100", 40)
+    assert (made.dim, made.actions, made.rows) == (3, 4, 38)
+    assert learners.features_of("mnist") is None
+
+
+def test_corrections_have_the_thesis_parameters() -> None:
+    """Line 2676: lambda = 1 is IPS for Har; line 2431: lambda_2 = 0 is, for the same weights."""
+    pi, pi0 = np.array([0.5, 0.1]), np.array([0.1, 0.4])
+    w = pi / pi0
+    expected = {
+        ("Clip", 0.2): pi / np.maximum(pi0, 0.2), ("ES", 0.7): pi / pi0**0.7, ("IX", 0.3): pi / (pi0 + 0.3),
+        ("Har", 0.3): w / (0.7 * w + 0.3), ("Metelli", 0.3): w / (0.7 + 0.3 * w), ("Su", 4.0): 4 * w / (4 + w**2),
+    }  # fmt: skip
+    for (name, value), weights in expected.items():
+        np.testing.assert_allclose(correction_of(name, value).weight(pi, pi0), weights, rtol=1e-12)
+    assert correction_of("Har", 1.0).is_none and correction_of("Metelli", 0.0).is_none
+    with pytest.raises(InvalidInput, match="correction"):
+        correction_of("Clop", 0.1)
+
+
+def test_objectives_by_name() -> None:
+    n = 10_000
+    ours = objective_of("bound", n)
+    assert isinstance(ours, PACBayes) and ours.settings["alpha"] == pytest.approx(0.9) == pytest.approx(usual("ES", n))
+    for name in ("london", "sakhi1", "sakhi2"):
+        made = objective_of(name, n, correction="Clip")
+        assert (
+            isinstance(made, PACBayes)
+            and made.bound.name.replace("-", "") == name
+            and made.settings["tau"] == pytest.approx(0.1)
+        )
+    adaptive = objective_of("bound", n, value="adaptive")
+    assert isinstance(adaptive, PACBayes) and adaptive.adaptive
+    principle = objective_of("heuristic", n, weights=[1e-5, 1e-4, 1e-3])
+    assert isinstance(principle, Heuristic) and principle.settings["l3"] == 1e-3
+    # the penalty of London's principle is lambda ||mu - mu0||^2, and that of Distance weight / n
+    assert objective_of("distance", n, correction="Clip", weights=[1e-5, 0, 0]).distance == pytest.approx(1e-5 * n)
+    with pytest.raises(InvalidInput, match="method"):
+        objective_of("hope", n)
+
+
+@pytest.fixture(scope="module")
+def small() -> learners.Problem:
+    return supervised_problem(seed=3, **WORLD)
+
+
+@pytest.mark.parametrize(
+    ("method", "family", "options"),
+    [
+        ("bound", "gaussian", {}), ("bound", "mixed-logit", {}), ("bound", "gaussian", {"value": "adaptive"}),
+        ("london", "gaussian", {"correction": "Clip"}), ("sakhi1", "mixed-logit", {"correction": "Clip"}),
+        ("sakhi2", "gaussian", {"correction": "Clip"}), ("general", "mixed-logit", {"correction": "Har", "value": 0.5}),
+        ("heuristic", "gaussian", {}), ("heuristic", "softmax", {"correction": "IX"}),
+        ("distance", "softmax", {"correction": "Clip"}), ("svp", "softmax", {"correction": "Clip"}),
+        ("estimate", "gaussian", {"correction": "Su", "value": 100.0}),
+    ],
+)  # fmt: skip
+def test_learning_improves_on_the_start(
+    small: learners.Problem, method: str, family: Any, options: dict[str, Any]
+) -> None:
+    columns = train(
+        problem=small,
+        steps=20,
+        seed=0,
+        method=method,
+        family=family,
+        epochs=4,
+        batch=100,
+        rate=0.1,
+        draws=64,
+        **options,
+    )
+    value = np.asarray(columns["value"])
+    if method == "london":  # so wide at a few hundred rows that it stays where it is
+        assert value[1] > value[0] - 0.02
+    else:
+        assert value[1] > value[0]
+    assert value[1] > np.asarray(columns["logging_value"]) and columns["log_rows"] == 500
+    if family != "softmax":
+        sigma = float(np.asarray(columns["sigma"]))
+        assert (sigma == pytest.approx(1)) == (method in ("heuristic", "estimate"))
+        assert np.asarray(columns["divergence"]) > 0
+
+
+def test_fewer_steps_take_fewer_rows(small: learners.Problem) -> None:
+    """What a forecast relies on."""
+    how: dict[str, Any] = {"method": "bound", "family": "gaussian", "epochs": 2, "batch": 50, "rate": 0.1}
+    assert train(problem=small, steps=4, seed=0, **how)["log_rows"] == 100
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    cell_ = replace(LEARNING[0].cells("smoke")[0], rounds=4)
+    (item, *_) = items_of("es-bounds", [cell_], 0)
+    first, second = (cell_.task(item.run(0)) for _ in range(2))
+    np.testing.assert_array_equal(first["value"], second["value"])
+
+
+# ---- certificates ----------------------------------------------------------------------------------------------------
+
+
+def test_plausible_is_the_upper_tail() -> None:
+    assert plausible(0, 50) == 1.0
+    assert plausible(7, 50) == pytest.approx(sum(binom.pmf(k, 50, 0.05) for k in range(7, 51)))
+    assert plausible(9, 50) < 0.01 < plausible(6, 50)
+    with pytest.raises(InvalidInput, match="misses"):
+        plausible(51, 50)
+
+
+def coverage_results(missed: int) -> Results:
+    (cell_,) = COVERAGE.cells("smoke")
+    rows: dict[tuple[str, str, int], Any] = {}
+    for agent in cell_.methods:
+        for number in range(cell_.runs):
+            low = 0.6 if number < missed else 0.4
+            ends = {
+                f"{end} {name}": np.array(x)
+                for name in ("es", "default")
+                for end, x in (("lower", low), ("upper", 0.9))
+            }
+            rows[cell_.panel, agent, number] = {
+                "truth": np.array(0.5), "kl": np.array(0.0), "true gain": np.array(0.1), "lower gain": np.array(0.0), **ends,
+            }  # fmt: skip
+    return Results("es-coverage", "smoke", [cell_], rows)
+
+
+def test_coverage_is_judged_binomially(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("manyarms_thesis.es.coverage.NAMES", ("es",))
+    few, many = COVERAGE.claims(coverage_results(5)), COVERAGE.claims(coverage_results(12))
+    assert [made.holds for made in few] == [True, True, True]
+    assert [made.holds for made in many] == [False, False, True]  # the improvement is never missed
+    assert many[0].figure == pytest.approx(38 / 50) and "mean width 0.452" in many[0].detail
+    results = coverage_results(5)
+    found = covered(results, results.panels[0], "fixed softmax", "ls")
+    assert found is None
+
+
+def test_certificates_of_a_log() -> None:
+    problem = repeated(seed=5, rounds=200, eta0=0.3, population=300, classes=3, dim=3)
+    truths = problem.truth(problem.world.logging(0.3)), problem.truth(problem.world.logging(1.0))
+    assert truths[0] < truths[1]
+    columns = fixed_policy(problem=problem, seed=0, eta=1.0)
+    assert columns["truth"] == truths[1] and columns["true gain"] == pytest.approx(truths[1] - truths[0])
+    for name in ("es", "ls", "bernstein", "harmonic"):
+        assert 0 <= float(np.asarray(columns[f"lower {name}"])) <= float(np.asarray(columns[f"upper {name}"])) <= 1
+    by_bound = learned_policy(problem=problem, seed=0, family="gaussian", method="bound")
+    assert "lower bernstein" not in by_bound and float(np.asarray(by_bound["kl"])) > 0
+    by_draws = learned_policy(problem=problem, seed=0, family="mixed-logit", method="bound")
+    assert "lower harmonic" in by_draws
+
+
+def test_coverage_from_logs_to_figures(tmp_path: Path) -> None:
+    (cell_,) = COVERAGE.cells("smoke")
+    cell_ = replace(cell_, runs=3, rounds=100)
+    rows: dict[tuple[str, str, int], Any] = {}
+    for item in items_of(COVERAGE.name, [cell_], 0):
+        for number in item.runs:
+            found = cell_.task(item.run(number))
+            rows[cell_.panel, item.method, number] = {name: np.asarray(value) for name, value in found.items()}
+    results = Results(COVERAGE.name, "smoke", [cell_], rows)
+    claims = COVERAGE.claims(results)
+    assert all(made.holds for made in claims)
+    for agent in results.methods(cell_.panel):
+        gain = covered(results, cell_.panel, agent, GAIN)
+        assert gain is not None and gain.shape == (3,)
+    paths = COVERAGE.figures(results, tmp_path)
+    assert paths[0].with_suffix(".png").stat().st_size > 5_000
+    assert "true value" in experiment_page(COVERAGE, results, claims, paths, {"scale": "smoke"})
+
+
+def test_lower_ends_of_a_fixed_policy(tmp_path: Path) -> None:
+    rows = {}
+    cells = EVALUATION_BOUNDS.cells("smoke")
+    for cell_ in cells:
+        for number in range(cell_.runs):
+            world = {**cell_.problem.parameters, "rows": 600}
+            made = drawn(seed=number, rounds=cell_.parameters["n"], **world)
+            for label, name in BOUNDS.items():
+                rows[cell_.panel, label, number] = {
+                    k: np.asarray(v) for k, v in lower_end(problem=made, seed=0, name=name).items()
+                }
+    results = Results("ls-bounds", "smoke", cells, rows)
+    for panel in results.panels:
+        assert results.final(panel, "LS", "covered").mean() >= 0.9
+    short, long = (results.final(panel, "LS", "gap").mean() for panel in results.panels)
+    assert long < short  # more rows, tighter
+    claims = EVALUATION_BOUNDS.claims(results)
+    assert len(claims) == 3 + 4
+    (path,) = EVALUATION_BOUNDS.figures(results, tmp_path)
+    assert path.with_suffix(".png").stat().st_size > 5_000
