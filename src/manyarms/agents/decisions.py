@@ -172,7 +172,7 @@ class Thompson:
         played, where = place
         share = 1.0 if played else 1.0 / float(offer.counts[where])
         first, inside = np.empty(draws), np.empty(draws)
-        for i, (is_played, places) in enumerate(self.pick(belief, np.tile(x, (draws, 1)), offer, k, rng)):
+        for i, (is_played, places) in enumerate(self.pick(belief, np.repeat(x[None], draws, axis=0), offer, k, rng)):
             hits = (is_played == played) & (places == where)
             first[i], inside[i] = share * hits[0], share * hits.sum()
         # draws that all agree do not make the estimate certain: its error is at least that of one draw among them
