@@ -53,10 +53,10 @@ test-portable: $(VENV)/.has-dev ## tests as on other processors, with threads, o
 	@$(BIN)/python tools/portable.py --workers $(WORKERS) $(PORTABLE_ARGS)
 
 fuzz: $(VENV)/.has-dev ## hostile calls over the whole public interface: N=20000 SEED=0
-	@$(BIN)/python tests/hard_use/fuzz.py --calls $(or $(N),20000) --seed $(SEED)
+	@cd tests && ../$(BIN)/python -m hard_use.fuzz --calls $(or $(N),20000) --seed $(SEED)
 
 kills: $(VENV)/.has-dev ## kill -9 at random moments: N=100 SEED=0
-	@$(BIN)/python tests/hard_use/kills.py --kills $(or $(N),100) --seed $(SEED)
+	@cd tests && ../$(BIN)/python -W ignore -m hard_use.kills --kills $(or $(N),100) --seed $(SEED)
 
 lint: $(VENV)/.has-dev ## style (ruff), types (mypy --strict) and the layers' import contracts
 	@$(BIN)/ruff check --quiet $(SOURCES)

@@ -224,6 +224,11 @@ def test_joint_belief_is_one_linear_regression() -> None:
     keep = wanted + found > 20
     assert stats.chi2_contingency(np.stack([wanted, found])[:, keep]).pvalue > 1e-6
     assert set(agent.decide(x, candidates=[1, 4], k=2).tolist()) == {1, 4}
+    # a context is a matrix here, and so is each of its copies
+    likely = [agent.propensity(x, a, draws=4_000) for a in range(6)]
+    for found_of_a, count in zip(likely, wanted, strict=True):
+        error = np.hypot(found_of_a.standard_error, np.sqrt(0.25 / 20_000)) + 1 / 4_000
+        assert abs(found_of_a.value - count / 20_000) < 6 * error
 
 
 def test_joint_diffusion_agents_satisfy_what_agents_must(tmp_path: object) -> None:

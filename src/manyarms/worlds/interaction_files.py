@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -239,8 +240,10 @@ def _numbers(path: Path, table: InteractionTable, lines: list[str], first_line: 
     if any(line.count(separator) != width - 1 for line in single):
         raise _complaint(path, table, lines, first_line)
     try:
-        chunk: AnyArray = np.loadtxt(single, delimiter=separator, comments=None, usecols=columns, dtype=kinds, ndmin=1)
-    except ValueError as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DeprecationWarning)  # older NumPy reads 1.5 as 1, and only warns
+            chunk: AnyArray = np.loadtxt(single, delimiter=separator, comments=None, usecols=columns, dtype=kinds, ndmin=1)
+    except (ValueError, DeprecationWarning) as error:
         raise _complaint(path, table, lines, first_line) from error
     if (chunk["user"] < 0).any() or (table.rating is not None and not (chunk["rating"] >= 0).all()):
         raise _complaint(path, table, lines, first_line)

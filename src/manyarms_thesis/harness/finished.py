@@ -47,7 +47,8 @@ class Finished:
             f"{run}{SEPARATOR}{column}": value for run, columns in outcome.items() for column, value in columns.items()
         }
         buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, **entries)
+        # numbers and texts only; NumPy 2.0 would save allow_pickle=False as an array
+        np.savez(buffer, **entries)  # type: ignore[arg-type]
         self.folder.mkdir(parents=True, exist_ok=True)
         write_bytes_atomically(self.path(item), buffer.getvalue())
 

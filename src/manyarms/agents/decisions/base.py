@@ -112,7 +112,7 @@ class Decision(ABC):
             return Propensity(0.0, 0.0, exact=True)
         share = 1.0 if place.played else 1.0 / float(offer.counts[place.position])
         first, inside = np.empty(draws), np.empty(draws)
-        for i, pick in enumerate(self.pick(belief, np.tile(x, (draws, 1)), offer, k, rng)):
+        for i, pick in enumerate(self.pick(belief, np.repeat(x[None], draws, axis=0), offer, k, rng)):
             hits = (pick.played == place.played) & (pick.places == place.position)
             first[i], inside[i] = share * hits[0], share * hits.sum()
         # draws that all agree do not make the estimate certain: its error is at least that of one draw among them

@@ -1,0 +1,352 @@
+"""Correct arguments for everything public: by the parameter's name and annotation, a few by the callable as well.
+
+A new public callable whose parameters have the usual names needs nothing here. One with a parameter that no rule knows is
+reported as not covered: add a rule, or an entry in `NOT_CALLED` with the reason.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hard_use import hostile, public
+
+K, D, N = 12, 3, 40  # actions, dimensions, rows
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A correct value, and what kind of hostile values can come in its place."""
+
+    value: Any
+    kind: hostile.Kind
+
+
+class Material:
+    """Small correct objects of every kind, each made once; `folder` is where files go."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.public = public.everything()
+        self.by_name = {name.rpartition(".")[2]: value for name, value in reversed(self.public.items())}
+        rng = np.random.default_rng(0)
+        self.X, self.x = rng.normal(size=(N, D)), rng.normal(size=D)
+        self.ids, self.rewards = rng.integers(K, size=N), rng.integers(2, size=N).astype(float)
+        self.propensities = rng.uniform(0.05, 1, N)
+        self.catalogue, self.mixing = rng.normal(size=(K, D)), rng.normal(size=(K, 2))
+        self.matrices = rng.normal(size=(K, D, 2))
+        self.serial = 0
+
+    def make(self, name: str, *arguments: Any, **named: Any) -> Any:
+        """A public class or function by its last name, called."""
+        return self.by_name[name](*arguments, **named)
+
+    def new_folder(self) -> str:
+        self.serial += 1
+        return str(self.folder / f"new-{self.serial}")
+
+    @cached_property
+    def log(self) -> Any:
+        return self.make("LoggedData", self.X, self.ids, self.rewards, K, self.propensities)
+
+    @cached_property
+    def action_prior(self) -> Any:
+        return self.make("ActionPrior", K, np.zeros(D), np.eye(D))
+
+    @cached_property
+    def single_prior(self) -> Any:
+        return self.make("ActionPrior", 1, np.zeros(D), np.eye(D))
+
+    @cached_property
+    def mixed(self) -> Any:
+        return self.make("MixedEffectPrior", self.mixing, np.zeros((2, D)), np.eye(2 * D), np.eye(D))
+
+    @cached_property
+    def hierarchical(self) -> Any:
+        return self.make("HierarchicalPrior", K, np.zeros(D), np.eye(D), np.eye(D))
+
+    @cached_property
+    def chain(self) -> Any:
+        return self.make("DiffusionPrior", K, D, [0.5 * np.eye(D)] * 2, [np.eye(D)] * 3)
+
+    @cached_property
+    def likelihood(self) -> Any:
+        return self.make("Linear")
+
+    @cached_property
+    def softmax(self) -> Any:
+        return self.make("SoftmaxPolicy", self.catalogue)
+
+    @cached_property
+    def gaussian(self) -> Any:
+        return self.make("GaussianPolicy", self.catalogue)
+
+    @cached_property
+    def agent(self) -> Any:
+        return self.make("meTS", self.mixed, seed=1)
+
+    @cached_property
+    def saved(self) -> str:
+        self.agent.save(self.folder / "agent")
+        return str(self.folder / "agent")
+
+    @cached_property
+    def saved_policy(self) -> str:
+        self.softmax.save(self.folder / "policy")
+        return str(self.folder / "policy")
+
+    @cached_property
+    def saved_actions(self) -> str:
+        self.make("Actions", ["a", "b"]).save(self.folder / "actions")
+        return str(self.folder / "actions")
+
+    @cached_property
+    def reward_model(self) -> Any:
+        return self.make("dm_frequentist", self.log)
+
+    @cached_property
+    def belief_model(self) -> Any:
+        return self.make("sdm", self.log, self.mixed)
+
+    @cached_property
+    def world(self) -> Any:
+        return self.make("MixedEffect", actions=50, effects=2, dim=D, seed=0)
+
+    @cached_property
+    def frame(self) -> dict[str, Any]:
+        return {
+            "x_0": self.X[:, 0], "x_1": self.X[:, 1], "action": self.ids, "reward": self.rewards, "propensity": self.propensities,
+        }  # fmt: skip
+
+    def file(self, ending: str) -> str:
+        path = self.folder / f"log.{ending}"
+        if not path.exists():
+            self.make(f"to_{ending}", self.log, path)
+        return str(path)
+
+
+Rule = tuple[str, str, Callable[[Material], Any], hostile.Kind]
+h = hostile
+# (the callable's last name and the parameter, or the parameter alone; a pattern in its annotation; a value; its kind): first wins
+RULES: list[Rule] = [
+    # what a name means in one place only
+    ("LatentPrior.mean", "", lambda m: np.zeros(2), h.arrays),
+    ("LatentPrior.covariance", "", lambda m: np.eye(2), h.arrays),
+    ("FactoredRoot.mean", "", lambda m: np.zeros(2 * D), h.arrays),
+    ("FactoredRoot.covariance", "", lambda m: np.eye(2 * D), h.arrays),
+    ("isotropic.dim", "", lambda m: D, h.integers),
+    ("jointTS.prior", "", lambda m: m.single_prior, h.things),
+    ("MIPS.labels|OffCEM.labels", "", lambda m: np.arange(K) % 3, h.labels),
+    ("TwoStagePolicy.clusters", "", lambda m: m.catalogue[:3], h.arrays),
+    ("TwoStagePolicy.model", "", lambda m: m.catalogue, h.arrays),
+    ("SegmentSoftmaxPolicy.lists", "", lambda m: np.arange(8).reshape(4, 2), h.ids),
+    ("SegmentSoftmaxPolicy.centres", "", lambda m: m.catalogue[:4], h.arrays),
+    ("FixedPolicy.probabilities", "", lambda m: np.full(K, 1 / K), h.arrays),
+    ("DeterministicPolicy.decide", "", lambda m: lambda X: np.zeros(len(X), dtype=int), h.things),
+    ("FunctionPolicy.probabilities", "", lambda m: lambda X, ids: np.full(len(ids), 1 / K), h.things),
+    ("Prior.mean", "", lambda m: m.catalogue, h.arrays),
+    ("TopSoftmaxPolicy.weights|SegmentSoftmaxPolicy.weights", "", lambda m: m.catalogue, h.arrays),
+    ("TopSoftmaxPolicy.k0", "", lambda m: 2, h.integers),
+    ("PC.k|Neighbours.k", "", lambda m: 2, h.integers),
+    ("Actions.load.folder", "", lambda m: m.saved_actions, h.paths),
+    ("policies.load.folder|open_policy.folder", "", lambda m: m.saved_policy, h.paths),
+    ("load.folder", "", lambda m: m.saved, h.paths),
+    ("policy_of.agent", "", lambda m: m.make("GreedyAgent", m.action_prior), h.things),
+    (
+        "quality.logging|quality.policy|true_value.policy|log_from.policy",
+        "",
+        lambda m: m.make("UniformPolicy", 50),
+        h.things,
+    ),
+    ("weights.named.parameter", "", lambda m: 0.1, h.numbers),
+    ("NetworkLink.skip", "", lambda m: 0.5, h.numbers),
+    ("NetworkLink.layers", "", lambda m: [(np.eye(D), np.zeros(D)), (np.eye(D), np.zeros(D))], h.things),
+    ("group_mass.wanted", "", lambda m: np.array([0, 1, 2, 0]), h.labels),
+    ("pretrain.parameters|mixture.parameters", "", lambda m: m.X, h.arrays),
+    ("pretrain.depth|synthetic_chain.depth", "", lambda m: 3, h.amounts),
+    ("pretrain.hidden", "", lambda m: 4, h.amounts),
+    ("JointBelief.mixing", "", lambda m: m.make("Identity"), h.things),
+    ("Leaves.mixing", "", lambda m: m.make("Weights", m.mixing), h.things),
+    ("Belief.root|JointBelief.root", "", lambda m: m.make("GaussianRoot", np.zeros(D), np.eye(D)), h.things),
+    ("Belief.leaves", "", lambda m: m.make("Leaves", m.make("Identity"), np.eye(D), actions=K), h.things),
+    ("SupervisedWorld.X|SupervisedWorld.X_test", "", lambda m: m.X, h.arrays),
+    ("SupervisedWorld.y|SupervisedWorld.y_test", "", lambda m: np.arange(N) % 4, h.labels),
+    ("Layers.weights", "", lambda m: [np.eye(D)], h.things),
+    ("Layers.biases", "", lambda m: [np.zeros(D)], h.things),
+    ("SupportSoftmaxPolicy.support", "", lambda m: m.make("TopSoftmaxPolicy", m.catalogue, 3), h.things),
+    ("read_csv.path|CsvLog.path|open_log.path", "", lambda m: m.file("csv"), h.paths),
+    ("read_parquet.path|ParquetLog.path", "", lambda m: m.file("parquet"), h.paths),
+    ("named.name", "", lambda m: "cips", h.words),
+    ("Pool.rows", "", lambda m: m.X, h.arrays),
+    ("PWLL.g", "", lambda m: lambda pi0, rewards: rewards / pi0, h.things),
+    ("learn.validation", "", lambda m: 0.0, h.numbers),
+    ("certify.bound", "", lambda m: "ls", h.words),
+    ("evaluate.estimators|quality.estimators", "", lambda m: ["snips"], h.things),
+    ("estimate_propensities.replace", "", lambda m: True, h.flags),
+    ("LoggedData.column_names", "", lambda m: None, h.things),
+    ("rows.index", "", lambda m: slice(0, 5), h.ids),
+    ("split.fraction", "", lambda m: 0.5, h.numbers),
+    ("add_actions.number", "", lambda m: 2, h.integers),
+    ("retire.actions", "", lambda m: [3], h.ids),
+    ("decide.x|observe.x|propensity.x", "", lambda m: m.x, h.arrays),
+    # priors
+    ("prior|structure", r"MixedEffectPrior$|StructuredPrior|Structure$", lambda m: m.mixed, h.things),
+    ("prior", r"HierarchicalPrior", lambda m: m.hierarchical, h.things),
+    ("prior", r"^DiffusionPrior$", lambda m: m.chain, h.things),
+    ("prior", r"AnyPrior|ActionPrior", lambda m: m.action_prior, h.things),
+    # arrays
+    ("mean|mu|mu0", r"Array", lambda m: np.zeros(D), h.arrays),
+    ("covariance|action_covariance|matrix", r"Array", lambda m: np.eye(D), h.arrays),
+    ("covariances", "", lambda m: np.stack([np.eye(D)] * 2), h.arrays),
+    ("links", "", lambda m: [0.5 * np.eye(D)], h.things),
+    ("effect_mean", "", lambda m: np.zeros((2, D)), h.arrays),
+    ("effect_covariance", "", lambda m: np.eye(2 * D), h.arrays),
+    ("weights", r"Array", lambda m: m.mixing, h.arrays),
+    ("matrices", r"Array", lambda m: m.matrices, h.arrays),
+    ("contexts|X", r"Array", lambda m: m.X, h.arrays),
+    ("x", r"Array", lambda m: m.x, h.arrays),
+    ("W", r"Array", lambda m: np.eye(D), h.arrays),
+    ("embeddings|parameters", r"Array", lambda m: m.catalogue, h.arrays),
+    ("rewards|ratings", r"Array", lambda m: m.rewards, h.arrays),
+    ("users|items", r"Array|Ints", lambda m: m.ids, h.labels),
+    ("labels", r"Array", lambda m: np.arange(K) % 3, h.labels),
+    ("wanted", r"Array", lambda m: np.array([0, 1, 2]), h.labels),
+    # ids and sizes
+    ("actions", r"Ints", lambda m: m.ids, h.labels),
+    ("actions", r"Array", lambda m: m.catalogue, h.arrays),
+    ("actions|action_count|K", r"int", lambda m: K, h.integers),
+    ("action|a", r"int", lambda m: 3, h.integers),
+    ("ids", r"Iterable\[str\]", lambda m: ["a", "b"], h.things),
+    ("dim|d", r"int", lambda m: D, h.integers),
+    ("effects|L|clusters", r"int", lambda m: 2, h.integers),
+    ("T", r"int", lambda m: 100, h.integers),
+    ("n|rows|rounds", r"int", lambda m: 20, h.amounts),
+    ("runs", r"int", lambda m: 2, h.amounts),
+    ("reward", r"float", lambda m: 1.0, h.numbers),
+    # numbers
+    (
+        "alpha|beta|gamma|tau|smoothing|strength|scale|limit|epsilon|weight|delta|improvement",
+        r"float",
+        lambda m: 0.5,
+        h.numbers,
+    ),
+    ("sigma|sigma0|sigma_psi|kappa_x|kappa_b", r"float", lambda m: 1.0, h.numbers),
+    # objects
+    ("log|source|learned_from|reference", r"Log", lambda m: m.log, h.things),
+    ("logs", "", lambda m: [m.log, m.log], h.things),
+    ("policy|logging", r"Policy|Learnable", lambda m: m.softmax, h.things),
+    ("other", r"Policy", lambda m: None, h.things),
+    ("policies", r"Policy", lambda m: [m.softmax, m.gaussian], h.things),
+    ("objective", r"Objective", lambda m: m.make("cLPI"), h.things),
+    ("value|estimator", r"IPS|Estimator", lambda m: m.make("IPS"), h.things),
+    ("model", r"BeliefModel", lambda m: m.belief_model, h.things),
+    ("model", r"RewardModel", lambda m: m.reward_model, h.things),
+    ("likelihood", "", lambda m: m.likelihood, h.things),
+    ("decision", "", lambda m: m.make("Thompson"), h.things),
+    ("belief", r"Belief", lambda m: m.make("belief_of", m.mixed, m.likelihood), h.things),
+    ("agent", r"Agent", lambda m: m.agent, h.things),
+    ("world", r"World", lambda m: m.world, h.things),
+    ("correction", r"Correction", lambda m: m.make("ClipPropensities", 0.1), h.things),
+    ("corrections", r"Correction", lambda m: [m.make("ClipPropensities", 0.1)], h.things),
+    ("frame", "", lambda m: m.frame, h.things),
+    ("function", "", lambda m: np.tanh, h.things),
+    ("folder", "", lambda m: m.new_folder(), h.paths),
+    ("path", "", lambda m: m.new_folder(), h.paths),
+]
+# optional parameters that are given a small value, so that a call is quick
+QUICK: dict[str, Any] = {
+    "replicates": 20, "draws": 32, "epochs": 1, "sweeps": 2, "batch": 16, "device": "cpu", "restarts": 1, "bank": 64,
+    "neighbours": 5, "folds": 2, "patience": 2, "nodes": 32,
+}  # fmt: skip
+AMOUNTS = {
+    *QUICK,
+    "negatives",
+    "iterations",
+    "steps",
+    "samples",
+    "size",
+    "horizon",
+    "checkpoint_seconds",
+    "n_jobs",
+    "workers",
+}
+# any text is a legal name there
+FREE_TEXT = {"Columns"}
+# what introspection cannot see: settings behind **kwargs
+BEHIND_KWARGS = {"learn": {"epochs": 1, "batch": 16}}
+# public callables that are not called here, by a pattern of their name, and why
+NOT_CALLED = {
+    r"Tensor|TorchEncoder|gradient_gap|log_probability|SampledSoftmax|TopProposal": "takes PyTorch's own objects",
+    r"(^|\.)(Batch|Rows|Terms|FiniteProblem|Epoch|Moment|Summary|Averages|Ends|Budget)$": "made by the library alone",
+    r"(^|\.)(Estimate|Family|Value|Improvement|Certificate|TableLog|Encoder|EpsilonMixture|Projection|restore_belief)$": (
+        "made by the library alone"
+    ),
+    r"^certificates\.(tuned|bounds)\.|^rows_needed$": "formulas of summaries that the library makes",
+    r"Movie[Ll]ens|[Ii]mage|[Ii]nteraction|[Oo]pen_?[Bb]andit|dsjson|[Rr]atings|datasets|from_features": "reads data sets",
+    r"^checks\.|(^|\.)check_": "checks that take what they check",
+}
+
+
+def reason_not_to_call(name: str) -> str | None:
+    """Why a public callable is left out, or nothing."""
+    return next((reason for pattern, reason in NOT_CALLED.items() if re.search(pattern, name)), None)
+
+
+# the kind of an optional parameter by a pattern in its annotation: first wins
+KINDS: list[tuple[str, hostile.Kind]] = [
+    (r"Callable", h.things), (r"Seed|Generator", h.seeds), (r"Path", h.paths), (r"Ints", h.ids),
+    (r"Array|Sequence\[float\]", h.arrays), (r"\bfloat\b", h.numbers), (r"\bint\b", h.integers), (r"\bbool\b", h.flags),
+    (r"\bstr\b|Method", h.words),
+]  # fmt: skip
+
+
+def kind_by_annotation(name: str, note: str) -> hostile.Kind:
+    """The kind of an optional parameter."""
+    for pattern, kind in KINDS:
+        if re.search(pattern, note):
+            if kind is h.integers and name in AMOUNTS:
+                return h.amounts
+            if kind is h.words and name in ("name", "label", "note"):
+                return h.texts
+            return h.ids if kind is h.arrays and name in ("candidates", "exclude", "actions", "action") else kind
+    return h.things
+
+
+def argument_of(material: Material, owner: str, parameter: inspect.Parameter) -> Argument | None:
+    """A correct argument for one parameter of a callable, or nothing where no rule knows it."""
+    name, note = parameter.name, public.annotation_of(parameter)
+    if name in ("seed", "rng"):
+        given = parameter.default
+        return Argument(0 if given in (inspect.Parameter.empty, None) else given, h.seeds)
+    optional = parameter.default is not inspect.Parameter.empty
+    if optional and owner.rpartition(".")[2] in FREE_TEXT and "str" in note:
+        return Argument(parameter.default, h.texts)
+    for names, pattern, value, kind in RULES:
+        listed = names.split("|")
+        mine = any(f".{owner}.{name}".endswith(f".{one}") for one in listed if "." in one)
+        if mine or (not optional and name in listed and re.search(pattern, note)):
+            return Argument(value(material), kind)
+    if not optional:
+        return None
+    value = QUICK.get(name, parameter.default)
+    kind = kind_by_annotation(name, note)
+    return Argument(value, h.words if isinstance(value, str) and kind in (h.arrays, h.ids, h.numbers) else kind)
+
+
+def arguments_of(material: Material, owner: str, function: Any) -> tuple[dict[str, Argument], list[str]]:
+    """Correct arguments for a callable, and the parameters that no rule knows."""
+    found, missing = {}, []
+    for name, parameter in public.parameters_of(function).items():
+        argument = argument_of(material, owner, parameter)
+        if argument is None:
+            missing.append(f"{name}: {public.annotation_of(parameter)}")
+        else:
+            found[name] = argument
+    return found, missing
