@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from manyarms_thesis.harness.claims import Claim, Measured, claim, least, logarithm, measured, saved, slope
+from manyarms_thesis.harness.claims import Claim, Measured, claim, least, logarithm, measured, slope
 from manyarms_thesis.harness.results import Results
 
 
@@ -50,7 +50,10 @@ def effective_actions(
     rate = np.array([0.5 * math.log(effective[panel] * scale(panel)) for panel in panels])
     logs = [logarithm(measured(results.final(panel, method))) for panel in panels]
     fewest, most = min(panels, key=share.__getitem__), max(panels, key=share.__getitem__)
-    gains = {panel: saved(results, panel, method, "LinTS") for panel in (fewest, most)}
+    gains = {
+        panel: measured(1 - results.final(panel, method) / results.final(panel, "LinTS").mean())
+        for panel in (fewest, most)
+    }
     return [
         claim(
             f"Regret grows with {root}, K_eff the effective number of actions", lines[0], slope(rate, logs),

@@ -69,13 +69,12 @@ class Results:
         among = self.where(**fixed)
         values = {name: [self.parameter(panel, name) for panel in among] for name in names}
         usual = {name: max(set(values[name]), key=values[name].count) for name in names}
-        return {
-            name: sorted(
-                self.where(**fixed, **{other: usual[other] for other in names if other != name}),
-                key=lambda panel, name=name: float(self.parameter(panel, name)),  # type: ignore[misc]
-            )
-            for name in names
-        }
+
+        def panels(name: str) -> list[str]:
+            found = self.where(**fixed, **{other: usual[other] for other in names if other != name})
+            return sorted(found, key=lambda panel: float(self.parameter(panel, name)))
+
+        return {name: panels(name) for name in names}
 
     def values(self, panel: str, method: str, column: str) -> Array:
         """A column over the runs: (runs,) for a scalar, (runs, n) for an array."""
