@@ -15,7 +15,7 @@ import torch
 from _offline import peak_bytes
 
 from manyarms.estimators import LPI, cLPI
-from manyarms.learning.loop import _Run
+from manyarms.learning.loop import TrainingRun
 from manyarms.learning.settings import TrainingSettings
 from manyarms.logs.data import LoggedData
 from manyarms.policies import SoftmaxPolicy, SupportSoftmaxPolicy, TopSoftmaxPolicy
@@ -44,7 +44,7 @@ def our_step(actions: int, dim: int, rows: int, device: str = "cpu", precision: 
     """One step of cLPI with Adam on all of beta, exactly as `learn` takes it."""
     settings = TrainingSettings(batch=rows, learning_rate=RATE, precision=precision)  # type: ignore[arg-type]
     log = a_batch(actions, dim, rows)
-    run = _Run(log, SoftmaxPolicy(beta_of(actions, dim)), cLPI(TAU), settings, torch.device(device))
+    run = TrainingRun(log, SoftmaxPolicy(beta_of(actions, dim)), cLPI(TAU), settings, torch.device(device))
     index, count = np.arange(rows), iter(range(1 << 30))
     return lambda: run._step(index, 0, 0, next(count), RATE)
 
@@ -110,7 +110,7 @@ def support_epoch(actions: int, rows: int, k0: int, dim: int, optimiser: str, ba
     beta = beta_of(actions, dim)
     policy = SupportSoftmaxPolicy(beta, TopSoftmaxPolicy(beta, k0))
     settings = TrainingSettings(batch=batch, learning_rate=0.05, optimiser=optimiser)
-    run = _Run(log, policy, LPI(), settings, torch.device("cpu"))
+    run = TrainingRun(log, policy, LPI(), settings, torch.device("cpu"))
     order = rng.permutation(rows)
     start = time.perf_counter()
     for step, first in enumerate(range(0, rows, batch)):

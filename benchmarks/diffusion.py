@@ -30,7 +30,7 @@ DIM, DEPTH, HIDDEN, NOISE = 20, 4, 60, 1.0
 def chain(actions: int, shared: bool) -> ma.DiffusionPrior:
     """The thesis's non-linear chain (line 1622), with links scaled so that scores stay of order one."""
     rng = np.random.default_rng(1)
-    links = [ma.NetworkLink.random(DIM, HIDDEN, rng, scaled=True) for _ in range(DEPTH)]
+    links = [ma.priors.NetworkLink.random(DIM, HIDDEN, rng, scaled=True) for _ in range(DEPTH)]
     return ma.DiffusionPrior(actions, DIM, links, [1.0] * (DEPTH + 1), shared)
 
 
@@ -85,7 +85,7 @@ def pretraining(device: str) -> dict[str, float | None]:
     roll = ma.worlds.SwissRoll(10)
     try:
         trained = ma.pretrain(roll.sample(10_000, 0), 40, device=device)
-    except ma.MissingExtra as missing:
+    except ma.errors.MissingExtra as missing:
         print(missing)
         return {"pretrain_s": None, "pretrain_distance": None}
     fresh, again = roll.sample(10_000, 1), roll.sample(10_000, 2)

@@ -22,7 +22,7 @@ from _report import GOALS, Figures, as_json, report
 from _timing import alternate, clock, over, summary
 
 from manyarms.estimators import ES, PACBayes
-from manyarms.learning.loop import _Run
+from manyarms.learning.loop import TrainingRun
 from manyarms.learning.normal_choice import monte_carlo_choice
 from manyarms.learning.settings import TrainingSettings
 from manyarms.logs.data import LoggedData
@@ -56,7 +56,9 @@ def run_epoch(rows: int) -> Figures:
     prior = GaussianPolicy(np.asarray(log.logging.actions), 1.0)  # type: ignore[union-attr]
     found: Figures = {}
     for name, draws in (("es_epoch_s", DRAWS), ("es_quadrature_epoch_s", None)):
-        run = _Run(log, prior, PACBayes(ES(0.94)), TrainingSettings(batch=BATCH, draws=draws), torch.device("cpu"))
+        run = TrainingRun(
+            log, prior, PACBayes(ES(0.94)), TrainingSettings(batch=BATCH, draws=draws), torch.device("cpu")
+        )
         order = np.random.default_rng(0).permutation(len(log))
         start = time.perf_counter()
         for step, first in enumerate(range(0, len(log), BATCH)):
@@ -70,7 +72,7 @@ def run_products(rows: int) -> Figures:
     torch.set_num_threads(1)
     log = a_log(BATCH)
     prior = GaussianPolicy(np.asarray(log.logging.actions), 1.0)  # type: ignore[union-attr]
-    run = _Run(log, prior, PACBayes(ES(0.94)), TrainingSettings(batch=BATCH, draws=DRAWS), torch.device("cpu"))
+    run = TrainingRun(log, prior, PACBayes(ES(0.94)), TrainingSettings(batch=BATCH, draws=DRAWS), torch.device("cpu"))
     index, noise = np.arange(BATCH), torch.randn(DRAWS)
     z = torch.randn(BATCH, K)
 
@@ -97,7 +99,7 @@ def run_large(rows: int) -> Figures:
     logging = SoftmaxPolicy(rng.standard_normal((10_000, 32)) * 0.3)
     actions = logging.sample(X, rng)
     log = LoggedData(X, actions, np.ones(BATCH), 10_000, logging.probabilities_of(X, actions), logging=logging)
-    run = _Run(
+    run = TrainingRun(
         log,
         GaussianPolicy(np.asarray(logging.actions)),
         PACBayes(ES(0.9)),

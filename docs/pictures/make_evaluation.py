@@ -20,7 +20,7 @@ def picture() -> str:
     old = ma.policies.SoftmaxPolicy(0.5 * world.theta + 0.3 * rng.standard_normal(world.theta.shape))
     new = ma.policies.SoftmaxPolicy(world.theta / 0.6)
     log = ma.worlds.log_from(world, 2_000, old)
-    model = ma.Clipped(ma.sdm(ma.worlds.log_from(world, 2_000, old, seed=1), world.prior(), ma.Linear(0.5)))
+    model = ma.rewards.Clipped(ma.sdm(ma.worlds.log_from(world, 2_000, old, seed=1), world.prior(), ma.Linear(0.5)))
     found = ma.evaluate(new, log, ["ips", "snips", "cips", "es", "ls", "dm", "dr"], model=model, bias=False)
     svg = pictures.whiskers(found.estimates, found.logged.value, title="estimates with their intervals")
     head, rest = svg.split("</title>", 1)

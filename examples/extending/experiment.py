@@ -26,7 +26,7 @@ def world(*, seed: int, actions: int) -> Any:
 
 def epsilon_greedy(*, world: Any, rounds: int, seed: int, epsilon: float) -> Any:
     """A method of an online cell is a function of the world, the horizon and a seed."""
-    return ma.EpsilonGreedyAgent(world.action_prior(), epsilon=epsilon, seed=seed)
+    return ma.agents.EpsilonGreedyAgent(world.action_prior(), epsilon=epsilon, seed=seed)
 
 
 def cells(sizes: Sizes) -> list[Cell]:

@@ -6,6 +6,10 @@ agent = ma.meTS(world.prior())
 for x in world.contexts(5_000):
     a = agent.decide(x)
     agent.observe(x, a, world.reward(x, a))
+
+The names of every day are here; the rest is by topic: `ma.agents`, `ma.beliefs`, `ma.priors`, `ma.worlds`, `ma.logs`,
+`ma.rewards`, `ma.policies`, `ma.weights`, `ma.estimators`, `ma.evaluation`, `ma.learning`, `ma.bounds`, `ma.certificates`,
+`ma.theory`, `ma.checks`, `ma.errors`. Everything is imported when it is first asked for.
 """
 
 from importlib import import_module as _import_module
@@ -13,114 +17,71 @@ from importlib.metadata import PackageNotFoundError as _NotInstalled
 from importlib.metadata import version as _version
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from manyarms import bounds, certificates, estimators, evaluation, logs, policies, theory, weights, worlds
-from manyarms._base.storage import load
-from manyarms.agents.agent import Agent
-from manyarms.agents.decisions import UCB, EpsilonGreedy, Greedy, Pessimistic, Propensity, Thompson, Uniform
-from manyarms.agents.named import (
-    GLMTS,
-    GLMUCB,
-    UCBGLM,
-    EpsilonGreedyAgent,
-    GreedyAgent,
-    HierTS,
-    LinTS,
-    LinUCB,
-    UniformAgent,
-    dTS,
-    jointTS,
-    meTS,
-)
-from manyarms.beliefs import (
-    Belief,
-    ChainRoot,
-    CommonMixing,
-    FactoredRoot,
-    GaussianRoot,
-    IdentityMixing,
-    IndependentChains,
-    JointBelief,
-    KnownRoot,
-    Leaves,
-    Linear,
-    Logistic,
-    MixingMatrices,
-    MixingWeights,
-    Poisson,
-    belief_of,
-)
-from manyarms.bounds import Grid
-from manyarms.certificates import Certificate, Improvement, PolicyPrior, certify, improvement, rows_needed, summarise
-from manyarms.errors import DataError, InvalidInput, ManyArmsError, MissingExtra, StorageError, UnknownAction
-from manyarms.estimators import (
-    BPR,
-    DM,
-    DR,
-    ES,
-    ESLPI,
-    IPS,
-    IX,
-    LPI,
-    LS,
-    MIPS,
-    PC,
-    PWLL,
-    SNIPS,
-    Distance,
-    ESBeta,
-    Heuristic,
-    OffCEM,
-    PACBayes,
-    RegKL,
-    RegKLLinear,
-    SampleVariance,
-    cIPS,
-    cLPI,
-)
-from manyarms.evaluation import choose, difference, evaluate, tune
-from manyarms.logs import Actions, Columns, Encoding, LoggedData, estimate_propensities, open_log
-from manyarms.logs.inspection import inspect
-from manyarms.policies import (
-    GaussianPolicy,
-    MixedLogitPolicy,
-    SoftmaxPolicy,
-    SupportSoftmaxPolicy,
-    TwoStagePolicy,
-    retrieval,
-)
-from manyarms.policies.retrieval import ExactScan, FaissIndex
-from manyarms.priors import structure
-from manyarms.priors.diffusion import DiffusionPrior, TwoLevelPrior
-from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior, MixedEffectPrior
-from manyarms.priors.latent import LatentPrior
-from manyarms.priors.links import FunctionLink, LinearLink, NetworkLink
-from manyarms.priors.pretraining import Pretrained, pretrain
-from manyarms.rewards import (
-    BeliefModel,
-    Clipped,
-    LinearModel,
-    calibration,
-    dm_bayes,
-    dm_frequentist,
-    fit_prior,
-    learned_structure,
-    sdm,
-    warm_start,
-)
-
 if _TYPE_CHECKING:
-    from manyarms import learning
-    from manyarms.learning import TorchEncoder, learn
+    from manyarms import (
+        agents,
+        beliefs,
+        bounds,
+        certificates,
+        checks,
+        errors,
+        estimators,
+        evaluation,
+        learning,
+        logs,
+        policies,
+        priors,
+        rewards,
+        theory,
+        weights,
+        worlds,
+    )
+    from manyarms._base.storage import load
+    from manyarms.agents import Agent, Greedy, HierTS, LinTS, LinUCB, Thompson, dTS, meTS
+    from manyarms.beliefs import Linear, Logistic
+    from manyarms.certificates import certify
+    from manyarms.errors import ManyArmsError
+    from manyarms.estimators import DM, DR, IPS, MIPS, SNIPS, PACBayes, RegKL, cLPI
+    from manyarms.evaluation import evaluate
+    from manyarms.learning import learn
+    from manyarms.logs import LoggedData, inspect, open_log
+    from manyarms.policies import GaussianPolicy, SoftmaxPolicy
+    from manyarms.priors import ActionPrior, DiffusionPrior, HierarchicalPrior, MixedEffectPrior, pretrain
+    from manyarms.rewards import fit_prior, sdm
 
-# what needs PyTorch is loaded when it is first asked for: `import manyarms` stays light
-_LATE = {"learn": "manyarms.learning", "TorchEncoder": "manyarms.learning"}
+_TOPICS = (
+    "agents", "beliefs", "bounds", "certificates", "checks", "errors", "estimators", "evaluation", "learning", "logs", "policies",
+    "priors", "rewards", "theory", "weights", "worlds",
+)  # fmt: skip
+
+# where each name of every day is defined
+_NAMES = {
+    name: f"manyarms.{topic}"
+    for topic, names in {
+        "_base.storage": ("load",),
+        "agents": ("Agent", "Greedy", "HierTS", "LinTS", "LinUCB", "Thompson", "dTS", "meTS"),
+        "beliefs": ("Linear", "Logistic"),
+        "certificates": ("certify",),
+        "errors": ("ManyArmsError",),
+        "estimators": ("DM", "DR", "IPS", "MIPS", "PACBayes", "RegKL", "SNIPS", "cLPI"),
+        "evaluation": ("evaluate",),
+        "learning": ("learn",),
+        "logs": ("LoggedData", "inspect", "open_log"),
+        "policies": ("GaussianPolicy", "SoftmaxPolicy"),
+        "priors": ("ActionPrior", "DiffusionPrior", "HierarchicalPrior", "MixedEffectPrior", "pretrain"),
+        "rewards": ("fit_prior", "sdm"),
+    }.items()
+    for name in names
+}
 
 
 def __getattr__(name: str) -> object:
-    if name == "learning":
-        return _import_module("manyarms.learning")
-    if name in _LATE:
-        return getattr(_import_module(_LATE[name]), name)
+    if name in _TOPICS:
+        return _import_module(f"manyarms.{name}")
+    if name in _NAMES:
+        value = getattr(_import_module(_NAMES[name]), name)
+        globals()[name] = value  # looked up once
+        return value
     raise AttributeError(f"module 'manyarms' has no attribute {name!r}")
 
 
@@ -134,116 +95,44 @@ except _NotInstalled:  # run from a source tree that is not installed
     __version__ = "0+unknown"
 
 __all__ = [
-    "BPR",
     "DM",
     "DR",
-    "ES",
-    "ESLPI",
-    "GLMTS",
-    "GLMUCB",
     "IPS",
-    "IX",
-    "LPI",
-    "LS",
     "MIPS",
-    "PC",
-    "PWLL",
     "SNIPS",
-    "UCB",
-    "UCBGLM",
     "ActionPrior",
-    "Actions",
     "Agent",
-    "Belief",
-    "BeliefModel",
-    "Certificate",
-    "ChainRoot",
-    "Clipped",
-    "Columns",
-    "CommonMixing",
-    "DataError",
     "DiffusionPrior",
-    "Distance",
-    "ESBeta",
-    "Encoding",
-    "EpsilonGreedy",
-    "EpsilonGreedyAgent",
-    "ExactScan",
-    "FactoredRoot",
-    "FaissIndex",
-    "FunctionLink",
     "GaussianPolicy",
-    "GaussianRoot",
     "Greedy",
-    "GreedyAgent",
-    "Grid",
-    "Heuristic",
     "HierTS",
     "HierarchicalPrior",
-    "IdentityMixing",
-    "Improvement",
-    "IndependentChains",
-    "InvalidInput",
-    "JointBelief",
-    "KnownRoot",
-    "LatentPrior",
-    "Leaves",
     "LinTS",
     "LinUCB",
     "Linear",
-    "LinearLink",
-    "LinearModel",
     "LoggedData",
     "Logistic",
     "ManyArmsError",
-    "MissingExtra",
     "MixedEffectPrior",
-    "MixedLogitPolicy",
-    "MixingMatrices",
-    "MixingWeights",
-    "NetworkLink",
-    "OffCEM",
     "PACBayes",
-    "Pessimistic",
-    "Poisson",
-    "PolicyPrior",
-    "Pretrained",
-    "Propensity",
     "RegKL",
-    "RegKLLinear",
-    "SampleVariance",
     "SoftmaxPolicy",
-    "StorageError",
-    "SupportSoftmaxPolicy",
     "Thompson",
-    "TorchEncoder",
-    "TwoLevelPrior",
-    "TwoStagePolicy",
-    "Uniform",
-    "UniformAgent",
-    "UnknownAction",
-    "belief_of",
+    "agents",
+    "beliefs",
     "bounds",
-    "cIPS",
     "cLPI",
-    "calibration",
     "certificates",
     "certify",
-    "choose",
+    "checks",
     "dTS",
-    "difference",
-    "dm_bayes",
-    "dm_frequentist",
-    "estimate_propensities",
+    "errors",
     "estimators",
     "evaluate",
     "evaluation",
     "fit_prior",
-    "improvement",
     "inspect",
-    "jointTS",
     "learn",
-    "learned_structure",
     "learning",
     "load",
     "logs",
@@ -251,14 +140,10 @@ __all__ = [
     "open_log",
     "policies",
     "pretrain",
-    "retrieval",
-    "rows_needed",
+    "priors",
+    "rewards",
     "sdm",
-    "structure",
-    "summarise",
     "theory",
-    "tune",
-    "warm_start",
     "weights",
     "worlds",
 ]

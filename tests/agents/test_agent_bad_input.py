@@ -43,7 +43,7 @@ def clicks() -> Agent:
 
 
 def counts() -> Agent:
-    agent = ma.GLMTS(ma.ActionPrior(K, np.zeros(D), EYE), ma.Poisson(), seed=0)
+    agent = ma.agents.GLMTS(ma.ActionPrior(K, np.zeros(D), EYE), ma.beliefs.Poisson(), seed=0)
     agent.observe(X, 1, 3.0)
     agent.retire(5)
     return agent
@@ -185,7 +185,7 @@ def test_an_agent_refuses_and_stays_as_it_was(
 ) -> None:
     agent = make()
     before = fingerprint(agent)
-    with pytest.raises(ma.InvalidInput, match=f"^{argument}: expected .*, got .*{value}") as caught:
+    with pytest.raises(ma.errors.InvalidInput, match=f"^{argument}: expected .*, got .*{value}") as caught:
         call(agent)
     assert caught.value.argument == argument and caught.value.expected
     assert isinstance(caught.value, ValueError)
@@ -205,7 +205,7 @@ def test_unknown_actions_have_an_error_of_their_own() -> None:
         lambda: agent.retire(5),
         lambda: agent.propensity(X, 99),
     ):
-        with pytest.raises(ma.UnknownAction):
+        with pytest.raises(ma.errors.UnknownAction):
             call()
 
 
@@ -251,11 +251,11 @@ PRIORS: dict[str, tuple[Callable[[], object], str, str]] = {
     "noise without a square": (lambda: ma.Linear(1e-200), "noise", "1e-200"),
     "noise of words": (lambda: ma.Linear("loud"), "noise", "loud"),  # type: ignore[arg-type]
     "negative ridge": (lambda: ma.Logistic(-1.0), "ridge", "-1"),
-    "no ridge": (lambda: ma.Poisson(0.0), "ridge", "0"),
-    "epsilon above one": (lambda: ma.EpsilonGreedy(1.5), "epsilon", "1.5"),
-    "negative width": (lambda: ma.UCB(-1.0), "width", "-1"),
-    "NaN width": (lambda: ma.Pessimistic(NAN), "width", "nan"),
-    "a width for GLM-UCB": (lambda: ma.GLMUCB(mixed(), width=-2.0), "width", "-2"),
+    "no ridge": (lambda: ma.beliefs.Poisson(0.0), "ridge", "0"),
+    "epsilon above one": (lambda: ma.agents.EpsilonGreedy(1.5), "epsilon", "1.5"),
+    "negative width": (lambda: ma.agents.UCB(-1.0), "width", "-1"),
+    "NaN width": (lambda: ma.agents.Pessimistic(NAN), "width", "nan"),
+    "a width for GLM-UCB": (lambda: ma.agents.GLMUCB(mixed(), width=-2.0), "width", "-2"),
     "a horizon of zero": (lambda: ma.LinUCB(mixed(), horizon=0), "horizon", "0"),
     "a context norm of zero": (lambda: ma.LinUCB(mixed(), context_norm=0.0), "context_norm", "0"),
     "another rule": (lambda: ma.meTS(mixed(), factored="both"), "factored", "both"),
@@ -266,42 +266,48 @@ PRIORS: dict[str, tuple[Callable[[], object], str, str]] = {
     ),
     "HierTS of no prior": (lambda: ma.HierTS(None), "prior", "None"),  # type: ignore[arg-type]
     "LinTS of no prior": (lambda: ma.LinTS("x"), "prior", "x"),  # type: ignore[arg-type]
-    "UCB-GLM of no prior": (lambda: ma.UCBGLM("x"), "prior", "x"),  # type: ignore[arg-type]
-    "greedy of no prior": (lambda: ma.GreedyAgent(3), "prior", "3"),  # type: ignore[arg-type]
+    "UCB-GLM of no prior": (lambda: ma.agents.UCBGLM("x"), "prior", "x"),  # type: ignore[arg-type]
+    "greedy of no prior": (lambda: ma.agents.GreedyAgent(3), "prior", "3"),  # type: ignore[arg-type]
     "noise in place of a likelihood": (lambda: ma.meTS(mixed(), 0.5), "likelihood", "0.5"),  # type: ignore[arg-type]
-    "uniform over nothing": (lambda: ma.UniformAgent(0, 2), "actions", "0"),
-    "uniform without dimensions": (lambda: ma.UniformAgent(2, 0), "dim", "0"),
+    "uniform over nothing": (lambda: ma.agents.UniformAgent(0, 2), "actions", "0"),
+    "uniform without dimensions": (lambda: ma.agents.UniformAgent(2, 0), "dim", "0"),
     "a negative seed": (lambda: ma.LinTS(mixed(), seed=-1), "seed", "-1"),
     "a seed of words": (lambda: ma.LinTS(mixed(), seed="x"), "seed", "x"),  # type: ignore[arg-type]
     "a root of another length": (
-        lambda: ma.Belief(ma.KnownRoot(np.zeros(3)), ma.Leaves(ma.IdentityMixing(), EYE, 4), ma.Linear()),
+        lambda: ma.beliefs.Belief(
+            ma.beliefs.KnownRoot(np.zeros(3)), ma.beliefs.Leaves(ma.beliefs.IdentityMixing(), EYE, 4), ma.Linear()
+        ),
         "root",
         "length 3",
     ),
-    "leaves of unknown number": (lambda: ma.Leaves(ma.IdentityMixing(), EYE), "actions", "None"),
+    "leaves of unknown number": (lambda: ma.beliefs.Leaves(ma.beliefs.IdentityMixing(), EYE), "actions", "None"),
     "leaves of two numbers": (
-        lambda: ma.Leaves(ma.MixingWeights(np.ones((3, 2))), np.stack([EYE] * 4)),
+        lambda: ma.beliefs.Leaves(ma.beliefs.MixingWeights(np.ones((3, 2))), np.stack([EYE] * 4)),
         "covariance",
         "4 rows",
     ),
-    "matrices of another height": (lambda: ma.Leaves(ma.MixingMatrices(np.ones((3, 3, 1))), EYE), "matrices", "3 x 1"),
-    "effects that do not divide": (lambda: ma.FactoredRoot(np.zeros(3), np.eye(3), 2), "effects", "2"),
+    "matrices of another height": (
+        lambda: ma.beliefs.Leaves(ma.beliefs.MixingMatrices(np.ones((3, 3, 1))), EYE),
+        "matrices",
+        "3 x 1",
+    ),
+    "effects that do not divide": (lambda: ma.beliefs.FactoredRoot(np.zeros(3), np.eye(3), 2), "effects", "2"),
 }
 
 
 @pytest.mark.parametrize(("make", "argument", "value"), PRIORS.values(), ids=PRIORS.keys())
 def test_what_cannot_be_built_is_refused(make: Callable[[], object], argument: str, value: str) -> None:
-    with pytest.raises(ma.InvalidInput, match=f"^{argument}: expected .*, got .*{value}") as caught:
+    with pytest.raises(ma.errors.InvalidInput, match=f"^{argument}: expected .*, got .*{value}") as caught:
         make()
     assert caught.value.argument == argument
 
 
 def test_messages_stay_short() -> None:
     """Even where a whole array came: its shape is told, not its content."""
-    with pytest.raises(ma.InvalidInput) as caught:
+    with pytest.raises(ma.errors.InvalidInput) as caught:
         linear().decide(np.ones((5, 9999)))
     assert len(str(caught.value)) < 200
-    with pytest.raises(ma.InvalidInput) as caught:
+    with pytest.raises(ma.errors.InvalidInput) as caught:
         linear().decide(X, candidates=["a long word"] * 1000)
     assert len(str(caught.value)) < 250
 

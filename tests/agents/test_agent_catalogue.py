@@ -83,7 +83,7 @@ def test_everything_retired() -> None:
         agent.observe(X, 1, 1.0)
         agent.retire([0, 1, 2])
         assert agent.actions == 0
-        with pytest.raises(ma.InvalidInput, match="empty set"):
+        with pytest.raises(ma.errors.InvalidInput, match="empty set"):
             agent.decide(X)
         (new,) = add(agent, 1)
         assert agent.decide(X) == new

@@ -43,10 +43,10 @@ AGENTS: dict[str, Callable[[], Agent]] = {
     "LinTS, marginal": lambda: ma.LinTS(mixed(), seed=1),
     "LinTS, own means": lambda: ma.LinTS(ma.ActionPrior(K, OWN_MEANS, np.eye(D)), seed=1),
     "LinUCB": lambda: ma.LinUCB(COMMON, seed=1),
-    "GLM-TS": lambda: ma.GLMTS(COMMON, seed=1),
-    "GLM-TS, counts": lambda: ma.GLMTS(COMMON, ma.Poisson(), seed=1),
-    "UCB-GLM": lambda: ma.UCBGLM(COMMON, seed=1),
-    "GLM-UCB": lambda: ma.GLMUCB(COMMON, seed=1),
+    "GLM-TS": lambda: ma.agents.GLMTS(COMMON, seed=1),
+    "GLM-TS, counts": lambda: ma.agents.GLMTS(COMMON, ma.beliefs.Poisson(), seed=1),
+    "UCB-GLM": lambda: ma.agents.UCBGLM(COMMON, seed=1),
+    "GLM-UCB": lambda: ma.agents.GLMUCB(COMMON, seed=1),
     "HierTS": lambda: ma.HierTS(SHARED, seed=1),
     "HierTS, clicks": lambda: ma.HierTS(SHARED, ma.Logistic(), seed=1),
     "meTS": lambda: ma.meTS(mixed(), ma.Linear(0.3), seed=1),
@@ -56,11 +56,11 @@ AGENTS: dict[str, Callable[[], Agent]] = {
     "meTS, blockwise": lambda: ma.meTS(mixed(), factored="blockwise", seed=1),
     "meTS-GLM": lambda: ma.meTS(mixed(), ma.Logistic(), seed=1),
     "meTS-GLM, mean-field": lambda: ma.meTS(mixed(), ma.Logistic(), factored=True, seed=1),
-    "meTS-GLM, blockwise": lambda: ma.meTS(mixed(), ma.Poisson(), factored="blockwise", seed=1),
-    "greedy": lambda: ma.GreedyAgent(mixed(), seed=1),
-    "epsilon-greedy": lambda: ma.EpsilonGreedyAgent(mixed(), seed=1),
-    "uniform": lambda: ma.UniformAgent(K, D, seed=1),
-    "pessimistic": lambda: Agent(ma.belief_of(mixed(), ma.Linear()), ma.Pessimistic(0.5), 1),
+    "meTS-GLM, blockwise": lambda: ma.meTS(mixed(), ma.beliefs.Poisson(), factored="blockwise", seed=1),
+    "greedy": lambda: ma.agents.GreedyAgent(mixed(), seed=1),
+    "epsilon-greedy": lambda: ma.agents.EpsilonGreedyAgent(mixed(), seed=1),
+    "uniform": lambda: ma.agents.UniformAgent(K, D, seed=1),
+    "pessimistic": lambda: Agent(ma.beliefs.belief_of(mixed(), ma.Linear()), ma.agents.Pessimistic(0.5), 1),
     **{
         f"{mixing}, {'shared' if shared else 'own'}": (partial(of_case, mixing, shared))
         for mixing in MIXINGS
@@ -85,9 +85,9 @@ def add(agent: Agent, number: int) -> None:
     leaves = agent.belief.leaves
     covariance = None if leaves.shared else np.stack([1.5 * np.eye(D)] * number)
     weights = None
-    if isinstance(leaves.mixing, ma.MixingWeights):
+    if isinstance(leaves.mixing, ma.beliefs.MixingWeights):
         weights = leaves.mixing.features[:number]
-    elif isinstance(leaves.mixing, ma.MixingMatrices):
+    elif isinstance(leaves.mixing, ma.beliefs.MixingMatrices):
         weights = leaves.mixing.features[:number].reshape(number, D, -1)
     agent.add_actions(number, weights=weights, covariance=covariance)
 
@@ -230,14 +230,14 @@ def test_a_damaged_file_is_refused(saved: Path) -> None:
     content = bytearray(arrays.read_bytes())
     content[len(content) // 2] ^= 1
     arrays.write_bytes(bytes(content))
-    with pytest.raises(ma.StorageError, match="damaged"):
+    with pytest.raises(ma.errors.StorageError, match="damaged"):
         ma.load(saved)
 
 
 def test_a_truncated_file_is_refused(saved: Path) -> None:
     (arrays,) = saved.glob("arrays-*.npz")
     arrays.write_bytes(arrays.read_bytes()[:-100])
-    with pytest.raises(ma.StorageError):
+    with pytest.raises(ma.errors.StorageError):
         ma.load(saved)
 
 
@@ -245,14 +245,14 @@ def test_an_unknown_version_is_refused(saved: Path) -> None:
     manifest = json.loads((saved / "manifest.json").read_text())
     manifest["version"] = 99
     (saved / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(ma.StorageError, match="format version 99"):
+    with pytest.raises(ma.errors.StorageError, match="format version 99"):
         ma.load(saved)
 
 
 def test_nothing_saved_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ma.StorageError):
+    with pytest.raises(ma.errors.StorageError):
         ma.load(tmp_path)
-    with pytest.raises(ma.StorageError):
+    with pytest.raises(ma.errors.StorageError):
         ma.load(tmp_path / "nowhere")
 
 
@@ -304,5 +304,5 @@ def test_what_is_whole_but_makes_no_sense_is_refused(change: Callable[[Spec, Arr
     spec, arrays = storage.read(saved, "agent")
     change(spec, arrays)
     storage.save(saved, "agent", spec, arrays)
-    with pytest.raises(ma.StorageError):
+    with pytest.raises(ma.errors.StorageError):
         ma.load(saved)

@@ -18,7 +18,7 @@ def test_agents_are_policies_where_their_probabilities_are_known(rng: np.random.
     agent.observe(X, rng.integers(5, size=30), rng.standard_normal(30))
     with pytest.raises(InvalidInput, match="thompson"):
         agent.as_policy()
-    for decision in (ma.Greedy(), ma.UCB(0.5), ma.EpsilonGreedy(0.2), ma.Uniform()):
+    for decision in (ma.Greedy(), ma.agents.UCB(0.5), ma.agents.EpsilonGreedy(0.2), ma.agents.Uniform()):
         one = ma.Agent(agent.belief, decision, 0)
         one.save(tmp_path / decision.kind)
         policy = ma.load(tmp_path / decision.kind).as_policy()

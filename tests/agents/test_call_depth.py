@@ -19,7 +19,7 @@ D, K = 3, 9000  # more units than are drawn one by one, so that meTS goes throug
 
 def chain(*, shared: bool) -> ma.DiffusionPrior:
     rng = np.random.default_rng(2)
-    links = [ma.NetworkLink.random(D, 8, rng, scaled=True) for _ in range(2)]
+    links = [ma.priors.NetworkLink.random(D, 8, rng, scaled=True) for _ in range(2)]
     return ma.DiffusionPrior(K, D, links, [0.5, 0.8, 1.0], shared)
 
 
@@ -35,7 +35,7 @@ AGENTS: dict[str, Callable[[], ma.Agent]] = {
     "dTS": lambda: ma.dTS(chain(shared=True), seed=0),
     "dTS, independent chains": lambda: ma.dTS(chain(shared=False), seed=0),
     "LinUCB": lambda: ma.LinUCB(mixed(), seed=0),
-    "epsilon-greedy": lambda: ma.EpsilonGreedyAgent(mixed(), epsilon=0.5, seed=0),
+    "epsilon-greedy": lambda: ma.agents.EpsilonGreedyAgent(mixed(), epsilon=0.5, seed=0),
 }
 
 

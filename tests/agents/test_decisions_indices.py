@@ -19,8 +19,12 @@ from manyarms.beliefs import Belief
 from manyarms.beliefs.actions import search
 
 K, D = 7, 2
-Index = ma.Greedy | ma.UCB | ma.Pessimistic
-DECISIONS: list[tuple[Index, float]] = [(ma.Greedy(), 0.0), (ma.UCB(1.5), 1.5), (ma.Pessimistic(0.8), -0.8)]
+Index = ma.Greedy | ma.agents.UCB | ma.agents.Pessimistic
+DECISIONS: list[tuple[Index, float]] = [
+    (ma.Greedy(), 0.0),
+    (ma.agents.UCB(1.5), 1.5),
+    (ma.agents.Pessimistic(0.8), -0.8),
+]
 
 
 def ranking(joint: Joint, x: Array, width: float, among: list[int], k: int) -> list[int]:
@@ -104,7 +108,7 @@ def glm_agent(decision: Index) -> tuple[Agent, Array, Array]:
     """An agent with clicks, and mean and sd of x^T theta for each of its actions."""
     rng = np.random.default_rng(2)
     prior = ma.MixedEffectPrior(rng.uniform(-1, 1, (K, 2)), rng.standard_normal((2, D)), np.eye(4), 0.5 * np.eye(D))
-    belief = ma.belief_of(prior, ma.Logistic())
+    belief = ma.beliefs.belief_of(prior, ma.Logistic())
     rows = random_rows(1, 60, D, np.array([0, 2, 5]))
     agent = Agent(belief, decision, 0)
     agent.observe(rows[0], rows[1], (rows[2] > 0.5).astype(float))
@@ -117,9 +121,9 @@ def glm_agent(decision: Index) -> tuple[Agent, Array, Array]:
 def test_generalised_rewards_on_both_scales(width: float) -> None:
     """UCB-GLM adds the width to x^T theta, GLM-UCB to the expected reward: another order."""
     x = np.array([0.9, -0.4])
-    agent, mean, sd = glm_agent(ma.UCB(width))
+    agent, mean, sd = glm_agent(ma.agents.UCB(width))
     assert np.asarray(agent.decide(x, k=K)).tolist() == np.argsort(-(mean + width * sd)).tolist()
-    agent, mean, sd = glm_agent(ma.UCB(width, on_mean=True))
+    agent, mean, sd = glm_agent(ma.agents.UCB(width, on_mean=True))
     assert np.asarray(agent.decide(x, k=K)).tolist() == np.argsort(-(expit(mean) + width * sd)).tolist()
 
 
@@ -130,7 +134,7 @@ def test_the_default_widths() -> None:
     lam, d, n = 2.0, 2, 200
     assert width == pytest.approx(np.sqrt(lam * d) + np.sqrt(d * np.log((1 + n * 1.5**2 / (lam * 0.09)) * n)))
     wanted = 2 * np.sqrt(d / 2 * np.log(1 + 2 * n / d) + np.log(n))
-    for make, on_mean in ((ma.UCBGLM, False), (ma.GLMUCB, True)):
+    for make, on_mean in ((ma.agents.UCBGLM, False), (ma.agents.GLMUCB, True)):
         options = make(prior, horizon=200).decision.options()
         assert options == {"width": pytest.approx(wanted), "on_mean": on_mean}
         assert make(prior, width=0.25).decision.options()["width"] == 0.25
@@ -164,7 +168,7 @@ def test_interchangeable_actions_are_taken_by_id() -> None:
     """Equal rows of weights, spread over the catalogue; the best kind is exhausted before the next begins."""
     b = np.array([[1.0, 0], [0, 1], [1, 0], [0, 1], [1, 0], [0, 1]])
     prior = ma.MixedEffectPrior(b, np.array([[1.0], [2.0]]), np.eye(2), np.eye(1))
-    agent = ma.GreedyAgent(prior, seed=0)
+    agent = ma.agents.GreedyAgent(prior, seed=0)
     x = np.ones(1)
     assert lowest_of_the_alike(agent, x, {}, 6) == [1, 3, 5, 0, 2, 4]
     assert lowest_of_the_alike(agent, x, {"exclude": [1]}, 4) == [3, 5, 0, 2]
@@ -189,7 +193,7 @@ def test_a_common_prior_with_a_million_actions() -> None:
 
 def test_batches_are_their_rows() -> None:
     case = random_case(5, "weights", actions=K, dim=D)
-    agent = Agent(case.belief, ma.UCB(1.0), 0)
+    agent = Agent(case.belief, ma.agents.UCB(1.0), 0)
     agent.observe(*random_rows(5, 15, D, np.arange(4)))
     X = np.random.default_rng(0).uniform(-1, 1, (40, D))
     batch = agent.decide(X)
@@ -202,8 +206,8 @@ def test_optimism_explores_and_pessimism_does_not() -> None:
     """Two actions of equal mean: the optimist takes the one less known, the pessimist the one better known."""
     prior = ma.ActionPrior(2, np.zeros(1), np.eye(1))
     x = np.ones(1)
-    for decision, wanted in ((ma.UCB(1.0), 1), (ma.Pessimistic(1.0), 0)):
-        agent = Agent(ma.belief_of(prior, ma.Linear()), decision, 0)
+    for decision, wanted in ((ma.agents.UCB(1.0), 1), (ma.agents.Pessimistic(1.0), 0)):
+        agent = Agent(ma.beliefs.belief_of(prior, ma.Linear()), decision, 0)
         agent.observe(x, 0, 0.0)
         assert agent.decide(x) == wanted
 

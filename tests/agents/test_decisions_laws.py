@@ -51,9 +51,9 @@ def repeated_weights() -> Case:
     leaves = made.belief.leaves
     assert leaves.mixing.features is not None
     W = np.stack([np.kron(row, np.eye(D)) for row in leaves.mixing.features[kinds]])
-    belief = ma.Belief(
+    belief = ma.beliefs.Belief(
         made.belief.root,
-        ma.Leaves(ma.MixingWeights(leaves.mixing.features[kinds]), leaves.covariance),
+        ma.beliefs.Leaves(ma.beliefs.MixingWeights(leaves.mixing.features[kinds]), leaves.covariance),
         made.belief.likelihood,
     )
     mean, covariance = made.joint.root()
@@ -160,19 +160,21 @@ def test_after_adding_actions(name: str, regroup: bool, path: str, monkeypatch: 
     leaves = whole.belief.leaves
     features, prior = leaves.mixing.features, leaves.prior_covariance(np.arange(K))
     first = 5
-    mixing: ma.IdentityMixing | ma.MixingWeights | ma.MixingMatrices = ma.IdentityMixing()
-    if isinstance(leaves.mixing, ma.MixingWeights):
-        mixing = ma.MixingWeights(leaves.mixing.features[:first])
-    elif isinstance(leaves.mixing, ma.MixingMatrices):
-        mixing = ma.MixingMatrices(leaves.mixing.features[:first].reshape(first, D, -1))
+    mixing: ma.beliefs.IdentityMixing | ma.beliefs.MixingWeights | ma.beliefs.MixingMatrices = (
+        ma.beliefs.IdentityMixing()
+    )
+    if isinstance(leaves.mixing, ma.beliefs.MixingWeights):
+        mixing = ma.beliefs.MixingWeights(leaves.mixing.features[:first])
+    elif isinstance(leaves.mixing, ma.beliefs.MixingMatrices):
+        mixing = ma.beliefs.MixingMatrices(leaves.mixing.features[:first].reshape(first, D, -1))
     covariance = prior[0] if leaves.shared else prior[:first]
-    belief = ma.Belief(whole.belief.root, ma.Leaves(mixing, covariance, first), whole.belief.likelihood)
+    belief = ma.beliefs.Belief(whole.belief.root, ma.beliefs.Leaves(mixing, covariance, first), whole.belief.likelihood)
     agent = Agent(belief, ma.Thompson(), 7)
     early = random_rows(3, 6, D, np.array([1, 4]))
     agent.observe(*early)
     agent.decide(X)  # the search makes its tables
     late = None if features is None else features[first:]
-    if late is not None and isinstance(leaves.mixing, ma.MixingMatrices):
+    if late is not None and isinstance(leaves.mixing, ma.beliefs.MixingMatrices):
         late = late.reshape(K - first, D, -1)
     agent.add_actions(K - first, weights=late, covariance=None if leaves.shared else prior[first:])
     joint = whole.joint.given(early, whole.noise)

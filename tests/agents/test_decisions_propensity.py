@@ -162,8 +162,12 @@ def test_asking_changes_nothing() -> None:
     assert 0.35 < np.mean(agreement) < 0.65
 
 
-@pytest.mark.parametrize("decision", [ma.Greedy(), ma.UCB(1.5), ma.Pessimistic(0.7)], ids=lambda d: d.kind)
-def test_decisions_that_do_not_draw_have_one_or_zero(decision: ma.Greedy | ma.UCB | ma.Pessimistic) -> None:
+@pytest.mark.parametrize(
+    "decision", [ma.Greedy(), ma.agents.UCB(1.5), ma.agents.Pessimistic(0.7)], ids=lambda d: d.kind
+)
+def test_decisions_that_do_not_draw_have_one_or_zero(
+    decision: ma.Greedy | ma.agents.UCB | ma.agents.Pessimistic,
+) -> None:
     agent = Agent(learned().belief, decision, 0)
     for options in FILTERS:
         best = np.asarray(agent.decide(X, k=3, **options))
@@ -180,7 +184,11 @@ def test_epsilon_greedy_and_uniform_are_exact(k: int) -> None:
     for options in FILTERS:
         offered = [a for a in options.get("candidates", range(7)) if a not in options.get("exclude", ())]
         greedy = np.asarray(Agent(belief, ma.Greedy(), 0).decide(X, k=k, **options))
-        for decision, epsilon in ((ma.EpsilonGreedy(0.3), 0.3), (ma.Uniform(), 1.0), (ma.EpsilonGreedy(0.0), 0.0)):
+        for decision, epsilon in (
+            (ma.agents.EpsilonGreedy(0.3), 0.3),
+            (ma.agents.Uniform(), 1.0),
+            (ma.agents.EpsilonGreedy(0.0), 0.0),
+        ):
             agent = Agent(belief, decision, 0)
             decided = np.asarray(agent.decide(np.tile(X, (1500, 1)), k=k, **options))
             total = 0.0

@@ -15,11 +15,11 @@ from manyarms.errors import InvalidInput, StorageError
 
 SHIPPED = {
     "thompson": ma.Thompson(),
-    "uniform": ma.Uniform(),
+    "uniform": ma.agents.Uniform(),
     "greedy": ma.Greedy(),
-    "ucb": ma.UCB(1.5, on_mean=True),
-    "pessimistic": ma.Pessimistic(0.5),
-    "epsilon-greedy": ma.EpsilonGreedy(0.3),
+    "ucb": ma.agents.UCB(1.5, on_mean=True),
+    "pessimistic": ma.agents.Pessimistic(0.5),
+    "epsilon-greedy": ma.agents.EpsilonGreedy(0.3),
 }
 
 
@@ -48,7 +48,7 @@ def test_a_decision_of_ones_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     prior = ma.MixedEffectPrior.isotropic(np.random.default_rng(0).uniform(-1, 1, (9, 2)), 3)
 
     def make(seed: int) -> ma.Agent:
-        return ma.Agent(ma.belief_of(prior, ma.Linear()), Curious(0.2), seed, "curious")
+        return ma.Agent(ma.beliefs.belief_of(prior, ma.Linear()), Curious(0.2), seed, "curious")
 
     checks.check_agent(make)
     agent = make(0)
@@ -76,7 +76,7 @@ def test_a_drawing_decision_needs_only_to_pick(monkeypatch: pytest.MonkeyPatch) 
             return ma.Thompson().pick(belief, X, offer, k, rng)
 
     prior = ma.ActionPrior(9, np.zeros(3), np.eye(3))
-    checks.check_agent(lambda seed: ma.Agent(ma.belief_of(prior, ma.Linear()), BestOfTwo(), seed))
-    agent = ma.Agent(ma.belief_of(prior, ma.Linear()), BestOfTwo(), 0)
+    checks.check_agent(lambda seed: ma.Agent(ma.beliefs.belief_of(prior, ma.Linear()), BestOfTwo(), seed))
+    agent = ma.Agent(ma.beliefs.belief_of(prior, ma.Linear()), BestOfTwo(), 0)
     found = agent.propensity(np.ones(3), 2, draws=200)
     assert not found.exact and found.draws == 200 and abs(found.value - 1 / 9) <= 5 * found.standard_error

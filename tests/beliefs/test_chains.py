@@ -21,7 +21,9 @@ Arrays = tuple[np.ndarray, ...]
 def random_chain(
     rng: np.random.Generator, *, K: int = 5, d: int = 3, L: int = 3, linear: bool = True, shared: bool = True
 ) -> ma.DiffusionPrior:
-    links = [rng.uniform(-1, 1, (d, d)) if linear else ma.NetworkLink.random(d, 8, rng, scaled=True) for _ in range(L)]
+    links = [
+        rng.uniform(-1, 1, (d, d)) if linear else ma.priors.NetworkLink.random(d, 8, rng, scaled=True) for _ in range(L)
+    ]
     spread = []
     for kind in rng.integers(3, size=L + 1):
         if kind == 0:
@@ -67,7 +69,7 @@ def test_linear_chains_equal_joint_conditioning(seed: int, L: int, rows: int) ->
     d, K = prior.dim, prior.actions
     X, A, R = rng.uniform(-1, 1, (rows, d)), rng.integers(K, size=rows), rng.standard_normal(rows)
     mean, covariance = joint_posterior(prior, X, A, R, 0.6)
-    belief = ma.belief_of(prior, ma.Linear(0.6))
+    belief = ma.beliefs.belief_of(prior, ma.Linear(0.6))
     for x, a, r in zip(X, A, R, strict=True):
         belief.observe(x[None], np.array([a]), np.array([r]))
     # the recursion: conditionals psi_l | psi_(l+1) put together again give every latent's posterior
@@ -97,11 +99,11 @@ def test_two_level_marginalisation(keep: int) -> None:
     two = prior.two_level(keep)
     spread = two.matrix @ two.covariance @ two.matrix.T
     np.testing.assert_allclose(spread + two.action_covariance, prior.marginal().covariance, rtol=1e-10)
-    checks.check_belief(lambda: ma.belief_of(two, ma.Linear(0.5)))
+    checks.check_belief(lambda: ma.beliefs.belief_of(two, ma.Linear(0.5)))
     if keep == 1:
         rng = np.random.default_rng(0)
         X, A, R = rng.uniform(-1, 1, (12, 3)), rng.integers(5, size=12), rng.standard_normal(12)
-        a, b = ma.belief_of(prior, ma.Linear()), ma.belief_of(two, ma.Linear())
+        a, b = ma.beliefs.belief_of(prior, ma.Linear()), ma.beliefs.belief_of(two, ma.Linear())
         a.observe(X, A, R)
         b.observe(X, A, R)
         for ours, theirs in zip(a.action_posterior(np.arange(5)), b.action_posterior(np.arange(5)), strict=True):
@@ -125,9 +127,9 @@ def test_the_jacobian_rule_is_exact_for_linear_links_in_disguise() -> None:
     rng = np.random.default_rng(8)
     exact = random_chain(rng)
     assert exact.matrices is not None
-    hidden = [ma.FunctionLink(lambda z, W=W: z @ W.T) for W in exact.matrices]
+    hidden = [ma.priors.FunctionLink(lambda z, W=W: z @ W.T) for W in exact.matrices]
     for link in hidden:  # as_link would find out; a chain built from FunctionLinks by hand must not
-        assert isinstance(ma.DiffusionPrior(2, 3, [link], [1.0, 1.0]).links[0], ma.LinearLink)
+        assert isinstance(ma.DiffusionPrior(2, 3, [link], [1.0, 1.0]).links[0], ma.priors.LinearLink)
     disguised = ma.DiffusionPrior(5, 3, exact.matrices, list(exact.covariances))
     object.__setattr__(disguised, "links", tuple(hidden))
     G, B = np.diag([3.0, 1.0, 0.5])[None], rng.standard_normal((1, 3))
@@ -150,7 +152,7 @@ def test_linear_functions_take_the_exact_path() -> None:
 def test_much_data_goes_to_the_least_squares_estimate(shared: bool) -> None:
     rng = np.random.default_rng(2)
     prior = random_chain(rng, linear=False, shared=shared)
-    belief = ma.belief_of(prior, ma.Linear(0.5))
+    belief = ma.beliefs.belief_of(prior, ma.Linear(0.5))
     theta = np.array([1.0, -2.0, 0.5])
     X = rng.uniform(-1, 1, (20_000, 3))
     R = X @ theta + 0.5 * rng.standard_normal(20_000)
@@ -183,8 +185,8 @@ def test_many_unplayed_own_chains_have_the_law_of_drawing_them_all() -> None:
     rng = np.random.default_rng(6)
     prior = random_chain(rng, K=400, linear=False, shared=False)
     x = rng.uniform(-1, 1, 3)
-    drawn = ma.belief_of(prior, ma.Linear())
-    banked = ma.IndependentChains(prior, ma.Linear(), bank=300)
+    drawn = ma.beliefs.belief_of(prior, ma.Linear())
+    banked = ma.beliefs.IndependentChains(prior, ma.Linear(), bank=300)
     banked._bank = prior.draw_centres(np.random.default_rng(1), 40_000)  # a bank so large that it is the prior
     offer, none = drawn.catalogue.offer(), np.zeros(1)
     a = [drawn.best_unplayed(x, none, offer, -np.inf, 1, rng)[0][0] for _ in range(800)]
@@ -208,7 +210,7 @@ def test_joint_belief_is_one_linear_regression() -> None:
     """A shared parameter with a Gaussian prior: posterior in closed form, dependent scores, filters, saving."""
     rng = np.random.default_rng(7)
     prior = ma.ActionPrior(1, rng.standard_normal(4), 2 * np.eye(4))
-    agent = ma.jointTS(prior, 6, ma.Linear(0.5), seed=0)
+    agent = ma.agents.jointTS(prior, 6, ma.Linear(0.5), seed=0)
     X, A, R = rng.standard_normal((20, 6, 4)), rng.integers(6, size=20), rng.standard_normal(20)
     agent.observe(X[:1], A[:1], R[:1])
     agent.observe(X[1:], A[1:], R[1:])
@@ -234,7 +236,7 @@ def test_joint_belief_is_one_linear_regression() -> None:
 def test_joint_diffusion_agents_satisfy_what_agents_must(tmp_path: object) -> None:
     rng = np.random.default_rng(1)
     prior = random_chain(rng, K=1, linear=False)
-    agent = ma.jointTS(prior, 5, ma.Logistic(), seed=3)
+    agent = ma.agents.jointTS(prior, 5, ma.Logistic(), seed=3)
     X, A = rng.standard_normal((30, 5, 3)), rng.integers(5, size=30)
     agent.observe(X, A, rng.integers(2, size=30).astype(float))
     agent.retire([2])
@@ -242,7 +244,7 @@ def test_joint_diffusion_agents_satisfy_what_agents_must(tmp_path: object) -> No
     loaded = ma.load(str(tmp_path))
     for x in X[:8]:
         assert agent.decide(x, k=3).tolist() == loaded.decide(x, k=3).tolist()
-    mapped = ma.jointTS(prior, 5, feature_map=lambda z: np.outer(np.arange(5), z), context_shape=(3,), seed=0)
+    mapped = ma.agents.jointTS(prior, 5, feature_map=lambda z: np.outer(np.arange(5), z), context_shape=(3,), seed=0)
     assert 0 <= mapped.decide(np.ones(3)) < 5
     with pytest.raises(InvalidInput, match="cannot be saved"):
         mapped.save(str(tmp_path))

@@ -42,13 +42,13 @@ def mixed(rng: np.random.Generator, per_action: bool) -> Made:
 def latent(rng: np.random.Generator, per_action: bool) -> Made:
     W, mean = rng.standard_normal((K, D, P)), rng.standard_normal(P)
     covariance, Sigma = covariance_matrix(rng, P), own(rng, per_action)
-    return ma.LatentPrior(W, mean, covariance, Sigma), joint(mean, covariance, W, Sigma)
+    return ma.priors.LatentPrior(W, mean, covariance, Sigma), joint(mean, covariance, W, Sigma)
 
 
 def two_level(rng: np.random.Generator, per_action: bool) -> Made:
     W = np.array([[1.0, 0.5, 0.0], [2.0, 1.0, 0.0]])  # of rank one: no HierarchicalPrior says the same
     covariance, Sigma = covariance_matrix(rng, P), covariance_matrix(rng, D)
-    return ma.TwoLevelPrior(K, W, covariance, Sigma), joint(np.zeros(P), covariance, W, Sigma)
+    return ma.priors.TwoLevelPrior(K, W, covariance, Sigma), joint(np.zeros(P), covariance, W, Sigma)
 
 
 def diffusion(rng: np.random.Generator, per_action: bool) -> Made:
@@ -103,10 +103,10 @@ def test_marginalised_beliefs_are_the_joints_marginals(name: str, per_action: bo
 @pytest.mark.parametrize("name", PRIORS)
 def test_every_agent_of_independent_actions_takes_every_prior(name: str, rng: np.random.Generator) -> None:
     prior, _ = PRIORS[name](rng, False)
-    for make in (ma.LinTS, ma.LinUCB, ma.GLMTS, ma.UCBGLM, ma.GLMUCB):
+    for make in (ma.LinTS, ma.LinUCB, ma.agents.GLMTS, ma.agents.UCBGLM, ma.agents.GLMUCB):
         agent = make(prior, seed=0)
         assert agent.belief.root.known and 0 <= agent.decide([0.3, -0.2]) < K
-    for make in (ma.GreedyAgent, ma.EpsilonGreedyAgent):
+    for make in (ma.agents.GreedyAgent, ma.agents.EpsilonGreedyAgent):
         assert not make(prior, seed=0).belief.root.known
 
 

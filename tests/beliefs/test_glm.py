@@ -221,7 +221,7 @@ def laplace_errors(likelihood: GLM, d: int, n: int, runs: int) -> tuple[Array, A
         rng = np.random.default_rng([run, n, d])
         X = rng.uniform(-1, 1, (n, d))
         r = rewards(likelihood, X @ rng.standard_normal(d), rng)
-        agent = ma.GLMTS(ma.ActionPrior(1, np.zeros(d), np.eye(d)), likelihood)
+        agent = ma.agents.GLMTS(ma.ActionPrior(1, np.zeros(d), np.eye(d)), likelihood)
         agent.observe(X, np.zeros(n, dtype=np.int64), r)
         mean, covariance = agent.posterior(0)
         exact_mean, exact = by_quadrature(likelihood, X, r, np.eye(d))
@@ -273,7 +273,7 @@ def test_the_laplace_posterior_with_few_rows_is_poor() -> None:
 
 def test_one_click_teaches_almost_nothing() -> None:
     """One row of reward 1: exactly, the mean moves by 0.4 standard deviations; here by less than a thousandth."""
-    agent = ma.GLMTS(ma.ActionPrior(1, np.zeros(1), np.eye(1)))
+    agent = ma.agents.GLMTS(ma.ActionPrior(1, np.zeros(1), np.eye(1)))
     agent.observe([1.0], 0, 1.0)
     mean, _ = agent.posterior(0)
     exact, _ = by_quadrature(Logistic(), np.ones((1, 1)), np.ones(1), np.eye(1))
@@ -321,7 +321,7 @@ def test_priors_matter_less_and_less() -> None:
     X = rng.uniform(-1, 1, (5000, 2))
     r = rewards(Logistic(), X @ np.array([1.0, -2.0]), rng)
     theta, G = Logistic().fit(X, r, np.zeros(2))
-    agent = ma.GLMTS(ma.ActionPrior(1, np.array([3.0, 3.0]), covariance_matrix(rng, 2, 4.0)))
+    agent = ma.agents.GLMTS(ma.ActionPrior(1, np.array([3.0, 3.0]), covariance_matrix(rng, 2, 4.0)))
     agent.observe(X, np.zeros(5000, dtype=np.int64), r)
     mean, covariance = agent.posterior(0)
     assert_allclose(mean, theta, atol=0.02)

@@ -20,7 +20,7 @@ from manyarms.errors import InvalidInput
 SHIPPED: dict[str, tuple[Likelihood, list[float], list[float]]] = {
     "linear": (ma.Linear(0.7), [-1.5, 0.2, 3.0], []),
     "logistic": (ma.Logistic(0.3), [0.0, 1.0], [0.5, -1.0, 2.0]),
-    "poisson": (ma.Poisson(0.3), [0.0, 1.0, 2.0, 4.0], [0.5, -1.0]),
+    "poisson": (ma.beliefs.Poisson(0.3), [0.0, 1.0, 2.0, 4.0], [0.5, -1.0]),
 }
 
 
@@ -91,7 +91,7 @@ def test_one_without_a_name_cannot_be_saved(tmp_path: Path) -> None:
 
     prior = ma.ActionPrior(4, np.zeros(2), np.eye(2))
     with pytest.raises(InvalidInput, match="a registered likelihood"):
-        ma.GLMTS(prior, Nameless(), seed=0).save(tmp_path)
+        ma.agents.GLMTS(prior, Nameless(), seed=0).save(tmp_path)
 
 
 def test_the_exact_fit_is_what_the_leaves_sum_up(rng: np.random.Generator) -> None:

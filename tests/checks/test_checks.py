@@ -21,15 +21,17 @@ def mixed(actions: int = K, *, per_action: bool = False) -> ma.MixedEffectPrior:
     return ma.MixedEffectPrior(rng.uniform(-1, 1, (actions, L)), rng.normal(size=(L, D)), 2 * np.eye(L * D), own)
 
 
-def matrices() -> ma.Belief:
+def matrices() -> ma.beliefs.Belief:
     rng = np.random.default_rng(1)
-    leaves = ma.Leaves(ma.MixingMatrices(rng.normal(size=(K, D, 4))), np.eye(D) * 0.7)
-    return ma.Belief(ma.GaussianRoot(rng.normal(size=4), np.eye(4)), leaves, ma.Linear(0.8))
+    leaves = ma.beliefs.Leaves(ma.beliefs.MixingMatrices(rng.normal(size=(K, D, 4))), np.eye(D) * 0.7)
+    return ma.beliefs.Belief(ma.beliefs.GaussianRoot(rng.normal(size=4), np.eye(4)), leaves, ma.Linear(0.8))
 
 
 def chain(*, linear: bool, shared: bool = True) -> ma.DiffusionPrior:
     rng = np.random.default_rng(2)
-    links = [rng.uniform(-1, 1, (D, D)) if linear else ma.NetworkLink.random(D, 8, rng, scaled=True) for _ in range(2)]
+    links = [
+        rng.uniform(-1, 1, (D, D)) if linear else ma.priors.NetworkLink.random(D, 8, rng, scaled=True) for _ in range(2)
+    ]
     return ma.DiffusionPrior(K, D, links, [0.5, np.full(D, 0.8), np.eye(D)], shared)
 
 
@@ -42,18 +44,18 @@ AGENTS: dict[str, Callable[[int], ma.Agent]] = {
     "meTS-GLM": lambda s: ma.meTS(mixed(), ma.Logistic(), seed=s),
     "meTS-GLM-Fa": lambda s: ma.meTS(mixed(), ma.Logistic(), factored=True, seed=s),
     "HierTS": lambda s: ma.HierTS(mixed().single_effect(), seed=s),
-    "HierTS Poisson": lambda s: ma.HierTS(mixed().single_effect(), ma.Poisson(), seed=s),
+    "HierTS Poisson": lambda s: ma.HierTS(mixed().single_effect(), ma.beliefs.Poisson(), seed=s),
     "LinTS": lambda s: ma.LinTS(common, seed=s),
     "LinTS marginalised": lambda s: ma.LinTS(mixed(), seed=s),
     "LinUCB": lambda s: ma.LinUCB(common, horizon=100, seed=s),
-    "GLM-TS": lambda s: ma.GLMTS(common, seed=s),
-    "UCB-GLM": lambda s: ma.UCBGLM(common, horizon=100, seed=s),
-    "GLM-UCB": lambda s: ma.GLMUCB(common, horizon=100, seed=s),
-    "greedy": lambda s: ma.GreedyAgent(mixed(), seed=s),
-    "pessimistic": lambda s: ma.Agent(ma.belief_of(mixed(), ma.Linear()), ma.Pessimistic(1.0), s),
-    "optimistic mixed effects": lambda s: ma.Agent(ma.belief_of(mixed(), ma.Linear()), ma.UCB(1.5), s),
-    "epsilon-greedy": lambda s: ma.EpsilonGreedyAgent(mixed(), epsilon=0.3, seed=s),
-    "uniform": lambda s: ma.UniformAgent(K, D, seed=s),
+    "GLM-TS": lambda s: ma.agents.GLMTS(common, seed=s),
+    "UCB-GLM": lambda s: ma.agents.UCBGLM(common, horizon=100, seed=s),
+    "GLM-UCB": lambda s: ma.agents.GLMUCB(common, horizon=100, seed=s),
+    "greedy": lambda s: ma.agents.GreedyAgent(mixed(), seed=s),
+    "pessimistic": lambda s: ma.Agent(ma.beliefs.belief_of(mixed(), ma.Linear()), ma.agents.Pessimistic(1.0), s),
+    "optimistic mixed effects": lambda s: ma.Agent(ma.beliefs.belief_of(mixed(), ma.Linear()), ma.agents.UCB(1.5), s),
+    "epsilon-greedy": lambda s: ma.agents.EpsilonGreedyAgent(mixed(), epsilon=0.3, seed=s),
+    "uniform": lambda s: ma.agents.UniformAgent(K, D, seed=s),
     "any W_a": lambda s: ma.Agent(matrices(), ma.Thompson(), s),
     "dTS-LL": lambda s: ma.dTS(chain(linear=True), seed=s),
     "dTS-LN": lambda s: ma.dTS(chain(linear=True), ma.Logistic(), seed=s),
@@ -64,15 +66,15 @@ AGENTS: dict[str, Callable[[int], ma.Agent]] = {
     "dTS, own chains, logistic": lambda s: ma.dTS(chain(linear=True, shared=False), ma.Logistic(), seed=s),
     "HierTS-1": lambda s: ma.HierTS(chain(linear=True).two_level(2), seed=s),
 }
-BELIEFS: dict[str, Callable[[], ma.Belief]] = {
-    "independent, common": lambda: ma.belief_of(common, ma.Linear(0.5)),
-    "independent, own": lambda: ma.belief_of(mixed().marginal(), ma.Linear(0.5)),
-    "hierarchical": lambda: ma.belief_of(mixed().single_effect(), ma.Linear(2.0)),
-    "mixed effects": lambda: ma.belief_of(mixed(), ma.Linear()),
-    "mixed effects, own covariances": lambda: ma.belief_of(mixed(per_action=True), ma.Linear()),
+BELIEFS: dict[str, Callable[[], ma.beliefs.Belief]] = {
+    "independent, common": lambda: ma.beliefs.belief_of(common, ma.Linear(0.5)),
+    "independent, own": lambda: ma.beliefs.belief_of(mixed().marginal(), ma.Linear(0.5)),
+    "hierarchical": lambda: ma.beliefs.belief_of(mixed().single_effect(), ma.Linear(2.0)),
+    "mixed effects": lambda: ma.beliefs.belief_of(mixed(), ma.Linear()),
+    "mixed effects, own covariances": lambda: ma.beliefs.belief_of(mixed(per_action=True), ma.Linear()),
     "any W_a": matrices,
-    "linear chain": lambda: ma.belief_of(chain(linear=True), ma.Linear(0.5)),
-    "HierTS-1": lambda: ma.belief_of(chain(linear=True).two_level(2), ma.Linear(0.5)),
+    "linear chain": lambda: ma.beliefs.belief_of(chain(linear=True), ma.Linear(0.5)),
+    "HierTS-1": lambda: ma.beliefs.belief_of(chain(linear=True).two_level(2), ma.Linear(0.5)),
 }
 
 
@@ -89,14 +91,16 @@ def test_beliefs(name: str, check: Callable[[checks.MakeBelief], None]) -> None:
 
 
 def test_a_root_that_forgets_is_caught() -> None:
-    class Forgetful(ma.GaussianRoot):
+    class Forgetful(ma.beliefs.GaussianRoot):
         def observe(self, u: np.ndarray, variance: float, value: float) -> None:
             super().observe(u, 2 * variance, value)
 
-    def make() -> ma.Belief:
+    def make() -> ma.beliefs.Belief:
         prior = mixed()
         root = Forgetful(prior.effect_mean.ravel(), prior.effect_covariance)
-        return ma.Belief(root, ma.Leaves(ma.MixingWeights(prior.weights), prior.action_covariance), ma.Linear())
+        return ma.beliefs.Belief(
+            root, ma.beliefs.Leaves(ma.beliefs.MixingWeights(prior.weights), prior.action_covariance), ma.Linear()
+        )
 
     checks.no_data_gives_the_prior(make)
     with pytest.raises(checks.CheckFailed, match="agrees with brute force"):
@@ -109,4 +113,4 @@ def test_an_agent_that_ignores_filters_is_caught() -> None:
             return super().decide(x, k=k, rng=rng)
 
     with pytest.raises(checks.CheckFailed, match="only candidates are chosen"):
-        checks.check_agent(lambda s: Stubborn(ma.belief_of(mixed(), ma.Linear()), ma.Greedy(), s))
+        checks.check_agent(lambda s: Stubborn(ma.beliefs.belief_of(mixed(), ma.Linear()), ma.Greedy(), s))

@@ -42,11 +42,11 @@ def test_every_objective_and_estimator(name):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda p: ma.SampleVariance(ma.cIPS(0.1), 0.3),
-        lambda p: ma.Distance(ma.cLPI(0.1), 0.3),
-        lambda p: ma.Heuristic(ma.ES(0.7)),
-        lambda p: ma.PWLL(lambda r, p: r + p),
-        lambda p: ma.PC(p.embeddings, radius=1.0),
+        lambda p: ma.estimators.SampleVariance(ma.estimators.cIPS(0.1), 0.3),
+        lambda p: ma.estimators.Distance(ma.cLPI(0.1), 0.3),
+        lambda p: ma.estimators.Heuristic(ma.estimators.ES(0.7)),
+        lambda p: ma.estimators.PWLL(lambda r, p: r + p),
+        lambda p: ma.estimators.PC(p.embeddings, radius=1.0),
     ],
 )
 def test_objectives_around_others(make):
@@ -87,15 +87,15 @@ def test_a_correction_of_ones_own_is_an_estimator_everywhere(registered, tmp_pat
     found = ma.evaluate(policy, log, ["hump:0.1", "sn-hump:0.1"])
     w = policy.probabilities_of(log.contexts, log.actions) / log.propensities
     assert found["hump"].value == pytest.approx((w * np.exp(-0.1 * w) * log.rewards).mean(), abs=1e-12)
-    assert ma.tune(policy, log, "hump", grid=[0.1, 0.2]).correction == Hump(0.1)
-    with pytest.raises(ma.InvalidInput, match="no rule"):
+    assert ma.evaluation.tune(policy, log, "hump", grid=[0.1, 0.2]).correction == Hump(0.1)
+    with pytest.raises(ma.errors.InvalidInput, match="no rule"):
         ma.evaluate(policy, log, ["hump"])
     learned = ma.learn(log, policy, named("hump:0.1"), epochs=1, device="cpu")
     assert learned.objective == "hump (rate=0.1)"
     request = ma.IPS(Hump(0.1)).prepare(log)
     assert not request.rising  # so that no engine leaves out signs
     general = ma.PACBayes(ma.IPS(Hump(0.1)), bound="general")
-    start = ma.MixedLogitPolicy(np.zeros((log.action_count, log.dim)), draws=8)
+    start = ma.policies.MixedLogitPolicy(np.zeros((log.action_count, log.dim)), draws=8)
     assert ma.learn(log, start, general, epochs=1, device="cpu", certified=False).objective.endswith("hump (rate=0.1)")
     assert "hump" in names(learnable=True)
 
@@ -152,7 +152,7 @@ def test_broken_estimators_are_found():
 
     with pytest.raises(CheckFailed, match="one value"):
         checks.check_estimator(lambda problem: Torn())
-    with pytest.raises(ma.InvalidInput, match="not an estimator"):
+    with pytest.raises(ma.errors.InvalidInput, match="not an estimator"):
         checks.check_estimator(lambda problem: ma.cLPI())
 
 

@@ -13,7 +13,7 @@ from manyarms.errors import InvalidInput
 from manyarms.estimators import ES, IPS, IX, LS, SNIPS, Answers, Batch, Heuristic, PACBayes, cIPS
 from manyarms.estimators.pessimism import ALPHAS, batch_summary
 from manyarms.learning import learn
-from manyarms.learning.loop import _Run
+from manyarms.learning.loop import TrainingRun
 from manyarms.learning.settings import TrainingSettings
 from manyarms.logs.data import LoggedData
 from manyarms.policies import SoftmaxPolicy
@@ -168,7 +168,7 @@ def test_a_step_follows_the_dense_gradient_of_bound_and_heuristic() -> None:
     start = np.random.default_rng(2).normal(size=(K, D))
     settings = TrainingSettings(optimiser="sgd", precision="fp64")
     for objective in (PACBayes(ES(0.8), DELTA), PACBayes(cIPS(0.1), DELTA, "sakhi1")):
-        run = _Run(log, GaussianPolicy(start, 0.8), objective, settings, torch.device("cpu"))
+        run = TrainingRun(log, GaussianPolicy(start, 0.8), objective, settings, torch.device("cpu"))
         run.trainable.engine.log_sigma.beta += 0.3  # away from the prior
         mu = torch.tensor(start, requires_grad=True)
         log_sigma = torch.tensor(math.log(0.8) + 0.3, dtype=torch.float64, requires_grad=True)
@@ -197,7 +197,7 @@ def test_a_step_follows_the_dense_gradient_of_bound_and_heuristic() -> None:
 
 def test_the_divergence_is_the_exact_gaussian_one() -> None:
     log, start = a_log(), np.random.default_rng(2).normal(size=(K, D))
-    run = _Run(
+    run = TrainingRun(
         log, GaussianPolicy(start, 0.8), PACBayes(ES(0.8)), TrainingSettings(precision="fp64"), torch.device("cpu")
     )
     engine = run.trainable.engine

@@ -97,7 +97,7 @@ def beliefs_of(agent: Any) -> list[Any]:
     """The posteriors of the first actions; of a retired one there is none."""
     found = []
     for action in range(4):
-        with suppress(manyarms.UnknownAction):
+        with suppress(manyarms.errors.UnknownAction):
             found.append(agent.posterior(action))
     return found
 
@@ -203,7 +203,9 @@ class Fuzzer:
                 continue
             said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
             self.found.calls.remove(target)
-            if isinstance(error, manyarms.MissingExtra) or (target.maker and isinstance(error, manyarms.ManyArmsError)):
+            if isinstance(error, manyarms.errors.MissingExtra) or (
+                target.maker and isinstance(error, manyarms.ManyArmsError)
+            ):
                 self.found.left_out[target.name] = said
             else:
                 out[target.name] = said

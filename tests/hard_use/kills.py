@@ -200,7 +200,7 @@ class Check:
             resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
             try:
                 large.save(folder)
-            except ma.StorageError:
+            except ma.errors.StorageError:
                 return 3
             return 0
 
@@ -228,7 +228,7 @@ class Check:
             for where in (folder, folder / "inner", self.folder / "new"):
                 try:
                     agent.save(where)
-                except ma.StorageError:
+                except ma.errors.StorageError:
                     continue
                 return 1
             ma.load(folder)

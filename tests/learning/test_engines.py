@@ -32,7 +32,7 @@ from manyarms.estimators import (
     cLPI,
 )  # fmt: skip
 from manyarms.learning import optimisers
-from manyarms.learning.loop import _Run
+from manyarms.learning.loop import TrainingRun
 from manyarms.learning.optimisers import ParameterTable
 from manyarms.learning.settings import TrainingSettings
 from manyarms.logs.data import LoggedData
@@ -130,7 +130,7 @@ PAIRS = [
 
 
 def test_neighbours_outside_the_support_are_refused() -> None:
-    run = _Run(a_log(), POLICIES["listed"], PC(BETA, k=4), TrainingSettings(), torch.device("cpu"))
+    run = TrainingRun(a_log(), POLICIES["listed"], PC(BETA, k=4), TrainingSettings(), torch.device("cpu"))
     with pytest.raises(InvalidInput, match="support"):
         run._step(np.arange(ROWS), 0, 0, 0, 0.1)
 
@@ -140,7 +140,7 @@ def test_a_step_follows_the_dense_gradient(objective, kind) -> None:
     policy, log, index = POLICIES[kind], a_log(), np.arange(5, 37)
     train = "both" if policy.encoder is not None else "actions"
     settings = TrainingSettings(optimiser="sgd", precision="fp64", train=train, learning_rate=1.0)
-    run = _Run(log, policy, objective, settings, torch.device("cpu"))
+    run = TrainingRun(log, policy, objective, settings, torch.device("cpu"))
     value, (for_beta, *for_encoder) = dense_gradients(run, policy, objective, log, index)
     before = run.trainable.parameters()
     got = run._step(index, epoch=0, batch=0, step=0, rate=1.0)
@@ -165,7 +165,7 @@ def test_clusters_follow_the_dense_gradient(objective) -> None:
         index = np.arange(len(log))
     policy = TwoStagePolicy(start, LABELS, MODEL)
     settings = TrainingSettings(optimiser="sgd", precision="fp64", learning_rate=1.0)
-    run = _Run(log, policy, objective, settings, torch.device("cpu"))
+    run = TrainingRun(log, policy, objective, settings, torch.device("cpu"))
     clusters = torch.tensor(start, requires_grad=True)
     x = torch.tensor(log.contexts)
     by_cluster = torch.log_softmax(x @ clusters.T, dim=1)
@@ -187,7 +187,7 @@ def test_an_encoder_of_a_randomised_policy_follows_its_gradient(policy) -> None:
 
     def run(weights):
         start = policy(BETA, 0.7, encoder=Projection(weights))
-        return _Run(log, start, IPS(), settings, torch.device("cpu"))
+        return TrainingRun(log, start, IPS(), settings, torch.device("cpu"))
 
     run_of = run(W)
     run_of._step(index, 0, 0, 0, 1.0)
@@ -201,7 +201,7 @@ def test_an_encoder_of_a_randomised_policy_follows_its_gradient(policy) -> None:
 
 def test_bpr_follows_its_dense_gradient_with_the_same_negatives() -> None:
     log, index, policy = a_log(), np.arange(ROWS), SoftmaxPolicy(BETA)
-    run = _Run(log, policy, BPR(), TrainingSettings(optimiser="sgd", precision="fp64"), torch.device("cpu"))
+    run = TrainingRun(log, policy, BPR(), TrainingSettings(optimiser="sgd", precision="fp64"), torch.device("cpu"))
     rows = BPR().prepare(log)
     active = index if rows.active is None else index[rows.active]
     drawn = np.random.default_rng([0, 0, 0]).integers(0, K, (len(active), rows.negatives))
@@ -218,7 +218,7 @@ def test_bpr_follows_its_dense_gradient_with_the_same_negatives() -> None:
 def test_rows_without_weight_count_in_the_batch_and_nowhere_else() -> None:
     """The same batch with its zero rows computed densely gives the same step; 1/B stays."""
     log, index = a_log(), np.arange(ROWS)
-    run = _Run(
+    run = TrainingRun(
         log, SoftmaxPolicy(BETA), LPI(), TrainingSettings(optimiser="sgd", precision="fp64"), torch.device("cpu")
     )
     assert 0 < run.asked.active.sum() < ROWS
@@ -231,7 +231,7 @@ def test_rows_without_weight_count_in_the_batch_and_nowhere_else() -> None:
 
 def test_distance_pulls_to_the_start() -> None:
     log = a_log()
-    run = _Run(
+    run = TrainingRun(
         log,
         SoftmaxPolicy(BETA),
         Distance(cLPI(0.1), 3.0),
@@ -249,7 +249,7 @@ def test_two_pulls_are_the_gradients_of_both(towards, l2) -> None:
     log, moved, temperature = a_log(), BETA + 0.3, 0.5
     settings = TrainingSettings(optimiser="sgd", precision="fp64", l2=l2, towards=towards)
     policy = SoftmaxPolicy(BETA, temperature=temperature)
-    table = _Run(log, policy, Heuristic(cIPS(0.1), distance=0.7), settings, torch.device("cpu")).trainable.table
+    table = TrainingRun(log, policy, Heuristic(cIPS(0.1), distance=0.7), settings, torch.device("cpu")).trainable.table
     table.beta.copy_(torch.tensor(moved))
     table.begin(1.0)
     table.block(0, K, torch.zeros(K, D, dtype=torch.float64))
@@ -304,7 +304,7 @@ def test_lazy_adam_is_torchs_sparse_adam() -> None:
 
 def test_a_model_of_clusters_must_be_the_policys_own() -> None:
     log, policy = a_log(), TwoStagePolicy(np.zeros((5, D)), LABELS, MODEL + 1)
-    run = _Run(log, policy, OffCEM(LABELS, LinearRewards()), TrainingSettings(), torch.device("cpu"))
+    run = TrainingRun(log, policy, OffCEM(LABELS, LinearRewards()), TrainingSettings(), torch.device("cpu"))
     with pytest.raises(InvalidInput, match="reward model"):
         run._step(np.arange(5), 0, 0, 0, 0.1)
 
@@ -314,7 +314,7 @@ def test_linear_models_of_the_package_are_recognised() -> None:
 
     model = dm_frequentist(a_log())
     assert isinstance(model, LinearModel)
-    run = _Run(a_log(), SoftmaxPolicy(BETA), DM(model), TrainingSettings(precision="fp64"), torch.device("cpu"))
+    run = TrainingRun(a_log(), SoftmaxPolicy(BETA), DM(model), TrainingSettings(precision="fp64"), torch.device("cpu"))
     assert run.request.model.weights is not None
 
 
@@ -325,7 +325,7 @@ def test_a_batch_without_any_weight_moves_nothing_at_first(kind, optimiser) -> N
     policy, log = POLICIES[kind], a_log()
     silent = np.flatnonzero(log.rewards == 0)[:5]
     settings = TrainingSettings(optimiser=optimiser, precision="fp64", train="actions")
-    run = _Run(log, policy, cLPI(0.1), settings, torch.device("cpu"))
+    run = TrainingRun(log, policy, cLPI(0.1), settings, torch.device("cpu"))
     before = run.trainable.parameters()["beta"]
     assert float(run._step(silent, 0, 0, 0, 0.1)) == 0.0
     np.testing.assert_array_equal(run.trainable.parameters()["beta"], before)
@@ -334,7 +334,7 @@ def test_a_batch_without_any_weight_moves_nothing_at_first(kind, optimiser) -> N
 def test_a_batch_of_clusters_without_any_weight() -> None:
     log = a_log()
     silent = np.flatnonzero(log.rewards == 0)[:5]
-    run = _Run(
+    run = TrainingRun(
         log, TwoStagePolicy(np.ones((5, D)), LABELS, MODEL), MIPS(LABELS), TrainingSettings(), torch.device("cpu")
     )
     assert float(run._step(silent, 0, 0, 0, 0.1)) == 0.0

@@ -206,13 +206,13 @@ def test_a_run_that_only_looks_the_same_does_not_take_over_a_folder(what, tmp_pa
 
 def test_every_epoch_has_an_order_of_its_own(monkeypatch) -> None:
     seen: dict[int, list[int]] = {}
-    step = loop._Run._step
+    step = loop.TrainingRun._step
 
     def watched(self, index, epoch, *more):
         seen.setdefault(epoch, []).extend(index)
         return step(self, index, epoch, *more)
 
-    monkeypatch.setattr(loop._Run, "_step", watched)
+    monkeypatch.setattr(loop.TrainingRun, "_step", watched)
     learn(a_log(100), START, LPI(), epochs=3, batch=32, device="cpu")
     assert [sorted(order) for order in seen.values()] == [list(range(100))] * 3
     assert len({tuple(order) for order in seen.values()}) == 3

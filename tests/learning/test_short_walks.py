@@ -44,12 +44,12 @@ def walks(monkeypatch):
 
 def test_evaluation(walks):
     problem = checks_offline.a_problem()
-    ma.evaluate(problem.policy, problem.log, [ma.cIPS(0.1)])
+    ma.evaluate(problem.policy, problem.log, [ma.estimators.cIPS(0.1)])
     assert walks and max(map(len, walks)) <= MOST, max(walks, key=len)
 
 
 def test_learning(walks):
     problem = checks_offline.a_problem()
-    ma.learn(problem.log, problem.policy, ma.cIPS(0.1), epochs=1, device="cpu")
+    ma.learn(problem.log, problem.policy, ma.estimators.cIPS(0.1), epochs=1, device="cpu")
     assert any("/learning/blockwise.py" in files for files in walks)
     assert max(map(len, walks)) <= MOST, max(walks, key=len)

@@ -337,7 +337,7 @@ def test_loading_and_deciding_need_no_torch(trained: Pretrained, tmp_path: Path)
         f"prior = ma.load({str(tmp_path)!r}).prior(10)\n"
         "agent = ma.dTS(prior, seed=0); agent.observe([0.1, 0.2], agent.decide([0.1, 0.2]), 1.0)\n"
         "try:\n    ma.pretrain([[1.0, 2.0], [3.0, 4.0]])\n"
-        "except ma.MissingExtra as error:\n    print(error)\n"
+        "except ma.errors.MissingExtra as error:\n    print(error)\n"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600)
     assert "pip install 'manyarms[torch]'" in told.stdout

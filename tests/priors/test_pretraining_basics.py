@@ -43,18 +43,18 @@ def rows() -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def trained(rows: np.ndarray) -> ma.Pretrained:
+def trained(rows: np.ndarray) -> ma.priors.Pretrained:
     return ma.pretrain(rows, depth=6, hidden=16, epochs=60, seed=1)
 
 
-def test_training_is_deterministic_and_learns(rows: np.ndarray, trained: ma.Pretrained) -> None:
+def test_training_is_deterministic_and_learns(rows: np.ndarray, trained: ma.priors.Pretrained) -> None:
     again = ma.pretrain(rows, depth=6, hidden=16, epochs=60, seed=1)
     np.testing.assert_array_equal(again.sample(50), trained.sample(50))
     assert trained.history.held_out[-1] < trained.history.held_out[0]
     np.testing.assert_allclose(trained.sample(4_000).std(axis=0), rows.std(axis=0), rtol=0.25)
 
 
-def test_saving_keeps_every_link(trained: ma.Pretrained, tmp_path: Path) -> None:
+def test_saving_keeps_every_link(trained: ma.priors.Pretrained, tmp_path: Path) -> None:
     trained.save(tmp_path)
     again = ma.load(tmp_path)
     psi = np.random.default_rng(0).standard_normal((9, 2))
@@ -62,7 +62,7 @@ def test_saving_keeps_every_link(trained: ma.Pretrained, tmp_path: Path) -> None
         np.testing.assert_array_equal(one(psi), other(psi))
 
 
-def test_priors_of_both_kinds_decide(trained: ma.Pretrained) -> None:
+def test_priors_of_both_kinds_decide(trained: ma.priors.Pretrained) -> None:
     for shared in (False, True):
         agent = ma.dTS(trained.prior(30, shared=shared), seed=0)
         agent.observe(np.ones(2), 3, 1.0)

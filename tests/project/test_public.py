@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
+import pkgutil
 import subprocess
 import sys
 import types
 from importlib import metadata, resources
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -81,41 +84,106 @@ def test_a_policy_is_learned_with_its_certificate() -> None:
         X, actions, rewards.astype(float), 4, propensities=logging.probabilities_of(X, actions), logging=logging
     )
     start = ma.GaussianPolicy(np.zeros((4, 3)))
-    result = ma.learn(log, start, ma.PACBayes(ma.ES(alpha="adaptive"), delta=0.05), epochs=2, learning_rate=0.1, seed=0)
+    result = ma.learn(
+        log, start, ma.PACBayes(ma.estimators.ES(alpha="adaptive"), delta=0.05), epochs=2, learning_rate=0.1, seed=0
+    )
     found = result.certificate
-    assert isinstance(found, ma.Certificate) and 0 <= found.lower <= found.upper <= 1
+    assert isinstance(found, ma.certificates.Certificate) and 0 <= found.lower <= found.upper <= 1
     assert found.lower == pytest.approx(max(0.0, found.value - sum(found.terms.values())))
-    again = ma.certify(result.policy, log, prior=ma.PolicyPrior.of(start), delta=0.05)
+    again = ma.certify(result.policy, log, prior=ma.certificates.PolicyPrior.of(start), delta=0.05)
     assert (again.lower, again.upper) == (found.lower, found.upper)
-    gain = ma.improvement(result.policy, log, prior=ma.PolicyPrior.of(start), delta=0.05)
+    gain = ma.certificates.improvement(result.policy, log, prior=ma.certificates.PolicyPrior.of(start), delta=0.05)
     assert gain.certified == (gain.lower > 0)
 
 
 WITHOUT_TORCH = """
-import sys
+import contextlib, io, pydoc, sys
 sys.modules["torch"] = None      # an import of it now fails
+import numpy as np
 import manyarms as ma
-ma.cLPI(tau=0.1), ma.SoftmaxPolicy, ma.ExactScan, ma.FaissIndex
-ma.PACBayes(ma.ES("adaptive")), ma.Heuristic, ma.GaussianPolicy, ma.MixedLogitPolicy, ma.certify, ma.PolicyPrior, ma.rows_needed
-assert "learn" in dir(ma)
+missing = [name for name in ma.__all__ if not hasattr(ma, name)]
+assert not missing, missing
+assert "thousands to millions of actions" in pydoc.plain(pydoc.render_doc(ma)) and "a policy" in pydoc.plain(pydoc.render_doc(ma.learn)).lower()
+assert ma.PACBayes(ma.estimators.ES("adaptive")) and ma.cLPI(tau=0.1) and not hasattr(ma.learning, "TorchEncoder")
+log = ma.LoggedData(np.ones((2, 1)), np.array([0, 1]), np.ones(2), 2, np.full(2, 0.5))
 try:
-    ma.learn
-except ma.MissingExtra as missing:
-    print(missing)
+    ma.learn(log, ma.SoftmaxPolicy(np.zeros((2, 1))), ma.cLPI())
+except ma.errors.MissingExtra as error:
+    print(error)
 try:
     ma.lern
-except AttributeError as wrong:
-    print(wrong)
+except AttributeError as error:
+    print(error)
 """
 
 
-def test_without_torch_everything_but_learning_is_there() -> None:
+def test_without_torch_everything_is_there_and_only_learning_is_refused() -> None:
+    """help(ma) and hasattr work without any extra; the refusal names what to install."""
     answer = subprocess.run(
         [sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, check=True, timeout=600
     )
     missing, wrong = answer.stdout.splitlines()
     assert "pip install 'manyarms[torch]'" in missing
     assert "no attribute 'lern'" in wrong
+
+
+def test_a_hall_with_few_doors() -> None:
+    """Counted over everything that getattr answers after a plain import: flat names, and topics apart from them."""
+    answered = {name for name in {*dir(manyarms), *manyarms._NAMES, *manyarms._TOPICS} if not name.startswith("_")}
+    known = {name for name in answered if hasattr(manyarms, name)}
+    flat = {name for name in known if not isinstance(getattr(manyarms, name), types.ModuleType)}
+    assert len(flat) <= 45 and len(flat | set(manyarms._TOPICS)) <= 55
+    assert flat | set(manyarms._TOPICS) == set(manyarms.__all__)
+    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text()
+    assert not [name for name in flat if f"ma.{name}" not in readme], "a flat name is one that the README shows"
+
+
+def _topic_exports() -> dict[str, dict[str, object]]:
+    return {
+        topic: {name: getattr(module, name) for name in module.__all__}
+        for topic in manyarms._TOPICS
+        for module in [getattr(manyarms, topic)]
+    }
+
+
+def test_no_class_name_has_two_owners() -> None:
+    owners: dict[str, set[str]] = {}
+    for exports in _topic_exports().values():
+        for name, value in exports.items():
+            if inspect.isclass(value):
+                owners.setdefault(name, set()).add(f"{value.__module__}.{value.__qualname__}")
+    for module in _modules():
+        for name, value in vars(module).items():
+            if inspect.isclass(value) and value.__module__ == module.__name__ and name in owners:
+                owners[name].add(f"{value.__module__}.{value.__qualname__}")
+    assert not {name: found for name, found in owners.items() if len(found) > 1}
+
+
+def _modules() -> list[types.ModuleType]:
+    """All modules of the library that can be imported here."""
+    found = []
+    for one in pkgutil.walk_packages(manyarms.__path__, "manyarms."):
+        if "triton" in one.name or one.name.endswith("__main__"):
+            continue
+        found.append(importlib.import_module(one.name))
+    return found
+
+
+def test_what_a_topic_exports_is_explained_and_its_signature_explicit() -> None:
+    """No **kwargs that an editor cannot complete, in anything public."""
+    hidden = []
+    for topic, exports in _topic_exports().items():
+        for name, value in exports.items():
+            if not (inspect.isclass(value) or inspect.isfunction(value)):
+                continue
+            assert inspect.getdoc(value), f"manyarms.{topic}.{name} has no docstring"
+            try:
+                parameters = inspect.signature(value).parameters.values()
+            except (TypeError, ValueError):
+                continue
+            if any(one.kind is one.VAR_KEYWORD for one in parameters):
+                hidden.append(f"{topic}.{name}")
+    assert not hidden
 
 
 def test_the_metadata_is_sound() -> None:

@@ -246,5 +246,5 @@ def test_bad_input_is_refused() -> None:
         fit_prior(log, prior, ma.Logistic())
     counts = LoggedData(log.contexts, log.actions, np.ones(20), 3)
     with pytest.raises(InvalidInput):
-        fit_prior(counts, prior, ma.Poisson())
-    assert fit_prior(counts, prior, ma.Poisson(), held_out=0.0).action_scale > 0
+        fit_prior(counts, prior, ma.beliefs.Poisson())
+    assert fit_prior(counts, prior, ma.beliefs.Poisson(), held_out=0.0).action_scale > 0

@@ -473,7 +473,7 @@ def test_bad_input_is_refused(rng: np.random.Generator) -> None:
         lambda: LatentPrior(np.zeros((4, 3, 2)), np.zeros(3), np.eye(2), np.eye(3)),
         lambda: LatentPrior(np.zeros((4, 3, 2)), np.zeros(2), np.tile(np.eye(2), (4, 1, 1)), np.eye(3)),
         lambda: LatentPrior(np.zeros((4, 3, 2)), np.zeros(2), np.eye(2), np.tile(np.eye(3), (3, 1, 1))),
-        lambda: BeliefModel(ma.jointTS(ma.ActionPrior(1, np.zeros(2), np.eye(2)), 3).belief),
+        lambda: BeliefModel(ma.agents.jointTS(ma.ActionPrior(1, np.zeros(2), np.eye(2)), 3).belief),
     ):
         with pytest.raises(InvalidInput):
             call()

@@ -250,7 +250,7 @@ def test_a_joint_agent_learns_which_pictures_are_good(folder: Path) -> None:
     world = Images(6, 8, data="mnist", folder=folder, noise=0.1, seed=1)
     for prior in (world.action_prior(), world.hierarchical_prior(), world.vague_prior()):
         again = world.replay(5)
-        agent = ma.jointTS(prior, 6, ma.Linear(0.1), feature_map=again.features, context_shape=(6,), seed=0)
+        agent = ma.agents.jointTS(prior, 6, ma.Linear(0.1), feature_map=again.features, context_shape=(6,), seed=0)
         X = again.contexts(300)
         lost = []
         for x in X:

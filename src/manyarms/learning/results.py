@@ -11,6 +11,9 @@ from manyarms.policies.softmax import SoftmaxPolicy
 from manyarms.policies.support_softmax import SupportSoftmaxPolicy
 from manyarms.policies.two_stage import TwoStagePolicy
 
+Learnable = SoftmaxPolicy | SupportSoftmaxPolicy | TwoStagePolicy | GaussianPolicy | MixedLogitPolicy
+"""The policies that can be learned."""
+
 
 @dataclass(frozen=True)
 class Epoch:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from manyarms._base import validate
 from manyarms.errors import InvalidInput
-from manyarms.learning.sampled import Sampler
+
+if TYPE_CHECKING:
+    from manyarms.learning.sampled import Sampler
 
 Train = Literal["actions", "encoder", "both"]
 Towards = Literal["zero", "start", "logging"]

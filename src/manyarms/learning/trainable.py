@@ -16,6 +16,7 @@ from manyarms.learning.dense import DenseActions, sigma_table
 from manyarms.learning.encoders import TorchEncoder, from_torch, to_torch
 from manyarms.learning.engines import AllActions, Clusters, Engine, ListedActions
 from manyarms.learning.optimisers import ParameterTable
+from manyarms.learning.results import Learnable
 from manyarms.learning.sampled import Sampler
 from manyarms.learning.settings import TrainingSettings
 from manyarms.logs.data import LoggedData
@@ -26,7 +27,6 @@ from manyarms.policies.support_softmax import SupportSoftmaxPolicy
 from manyarms.policies.support_softmax import places as logged_places
 from manyarms.policies.two_stage import TwoStagePolicy
 
-Learnable = SoftmaxPolicy | SupportSoftmaxPolicy | TwoStagePolicy | GaussianPolicy | MixedLogitPolicy
 Randomised = (GaussianPolicy, MixedLogitPolicy)
 
 

@@ -1,6 +1,7 @@
 """Logs: what happened, read from and written to files and frames, and checked on the way.
 
 LoggedData       rounds in memory; LogSource: anything that gives rounds in chunks
+inspect          what is in a log, and what is wrong with it
 open_log         any file as a source of chunks; read_log: in memory. Formats: manyarms.logs.formats
 Columns          which column is what;  Actions: ids and rows;  Encoding, TableEncoder: from columns to context vectors
 Schema           encoder and ids, which travel with what was learned from a log
@@ -22,15 +23,17 @@ from manyarms.logs.formats.dsjson import read_dsjson
 from manyarms.logs.formats.open_bandit import OpenBandit, read_open_bandit, write_made_up_open_bandit
 from manyarms.logs.formats.parquet import read_parquet, to_parquet
 from manyarms.logs.frames import from_frame, to_arrow, to_pandas, to_polars
+from manyarms.logs.inspection import Finding, Inspection, inspect
 from manyarms.logs.propensities import EstimatedPropensities, FrequencyTable, action_frequencies, estimate_propensities
 from manyarms.logs.reading import open_log, read_log
 from manyarms.logs.schema import Schema
 from manyarms.logs.table_log import TableLog
 
 __all__ = [
-    "CHUNK", "FORMATS", "Actions", "Columns", "Embeddings", "Encoding", "EstimatedPropensities", "FrequencyTable",
-    "LogFormat", "LogSource", "LoggedData", "LoggingPolicy", "MemoryFormat", "OpenBandit", "PropensityCalibration", "Schema",
-    "TableEncoder", "TableLog", "action_frequencies", "collect", "concatenate", "estimate_propensities", "from_frame",
-    "open_log", "read_csv", "read_dsjson", "read_embeddings", "read_log", "read_open_bandit", "read_parquet", "to_arrow",
-    "to_csv", "to_pandas", "to_parquet", "to_polars", "write_made_up_open_bandit",
+    "CHUNK", "FORMATS", "Actions", "Columns", "Embeddings", "Encoding", "EstimatedPropensities", "Finding",
+    "FrequencyTable", "Inspection", "LogFormat", "LogSource", "LoggedData", "LoggingPolicy", "MemoryFormat", "OpenBandit",
+    "PropensityCalibration", "Schema", "TableEncoder", "TableLog", "action_frequencies", "collect", "concatenate",
+    "estimate_propensities", "from_frame", "inspect", "open_log", "read_csv", "read_dsjson", "read_embeddings", "read_log",
+    "read_open_bandit", "read_parquet", "to_arrow", "to_csv", "to_pandas", "to_parquet", "to_polars",
+    "write_made_up_open_bandit",
 ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from manyarms.policies.base import POLICIES, Policy, PolicyRows, StreamedPolicy, Values
 from manyarms.policies.encoders import ContextEncoder, Layers, Projection
 from manyarms.policies.randomised import GaussianPolicy, MixedLogitPolicy, gaussian_kl
+from manyarms.policies.retrieval import ExactScan, FaissIndex
 from manyarms.policies.segments import SegmentSoftmaxPolicy
 from manyarms.policies.simple import EpsilonMixture, FixedPolicy, FunctionPolicy, UniformPolicy
 from manyarms.policies.softmax import SoftmaxPolicy, TopSoftmaxPolicy
@@ -17,6 +18,8 @@ __all__ = [
     "ContextEncoder",
     "DeterministicPolicy",
     "EpsilonMixture",
+    "ExactScan",
+    "FaissIndex",
     "FixedPolicy",
     "FunctionPolicy",
     "GaussianPolicy",
@@ -35,5 +38,4 @@ __all__ = [
     "UniformPolicy",
     "Values",
     "gaussian_kl",
-    "loadable",
 ]

@@ -49,7 +49,7 @@ class Images:
 
     A context is the numbers of the K pictures on offer, (K,); `features` turns it into phi, (K, d):
 
-        agent = ma.jointTS(prior, world.actions, feature_map=world.features, context_shape=(world.actions,))
+        agent = ma.agents.jointTS(prior, world.actions, feature_map=world.features, context_shape=(world.actions,))
 
     data: "cifar100", "mnist" or "fashion-mnist", looked for in `folder` or under MANYARMS_DATA. dim: d, the constant included.
     percent: the part of the training pictures that offline estimates may use. seen: whether the task's class is among them.

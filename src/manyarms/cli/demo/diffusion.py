@@ -53,7 +53,7 @@ def diffusion_prior(console: Console, seed: int, out: Path, sizes: Sizes = DEFAU
     return _blocks(regret, rounds, rows, trained, sizes)
 
 
-def _compare(trained: ma.Pretrained, sizes: Sizes, seed: int) -> tuple[Ints, dict[str, Array]]:
+def _compare(trained: ma.priors.Pretrained, sizes: Sizes, seed: int) -> tuple[Ints, dict[str, Array]]:
     """Checkpoints, and the regret of every agent there, (runs, checkpoints)."""
     curves: dict[str, list[Array]] = {}
     for run in range(sizes.runs):
@@ -69,7 +69,7 @@ def _compare(trained: ma.Pretrained, sizes: Sizes, seed: int) -> tuple[Ints, dic
     return done.rounds, {name: np.stack(runs) for name, runs in curves.items()}
 
 
-def _train(console: Console, embeddings: Array, sizes: Sizes, seed: int) -> ma.Pretrained:
+def _train(console: Console, embeddings: Array, sizes: Sizes, seed: int) -> ma.priors.Pretrained:
     columns = (*Progress.get_default_columns(), TextColumn("{task.fields[loss]}"))
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("pre-training", total=None, loss="")
@@ -83,7 +83,7 @@ def _train(console: Console, embeddings: Array, sizes: Sizes, seed: int) -> ma.P
 
 
 def _blocks(
-    regret: dict[str, Array], rounds: Ints, rows: list[tuple[str, str]], trained: ma.Pretrained, sizes: Sizes
+    regret: dict[str, Array], rounds: Ints, rows: list[tuple[str, str]], trained: ma.priors.Pretrained, sizes: Sizes
 ) -> list[str]:
     title = f"Cumulative regret with {sizes.actions} items on a Swiss roll"
     code = f"""\

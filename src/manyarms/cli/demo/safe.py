@@ -245,9 +245,10 @@ y = rng.integers({sizes.classes}, size={sizes.population:_})
 X = rng.standard_normal(({sizes.classes}, {sizes.dim}))[y] + {sizes.noise:g} * rng.standard_normal((len(y), {sizes.dim}))
 log = ma.worlds.SupervisedWorld.from_data(X, y).log(eta0={sizes.eta0:g}, seed=1)
 start = ma.GaussianPolicy(log.logging.actions)
-result = ma.learn(log, start, ma.PACBayes(ma.ES(alpha="adaptive"), delta={sizes.delta:g}), learning_rate={RATE:g}, seed=0)
+objective = ma.PACBayes(ma.estimators.ES(alpha="adaptive"), delta={sizes.delta:g})
+result = ma.learn(log, start, objective, learning_rate={RATE:g}, seed=0)
 print(result.certificate)
-print(ma.improvement(result.policy, log, prior=ma.PolicyPrior.of(start)))
+print(ma.certificates.improvement(result.policy, log, prior=ma.certificates.PolicyPrior.of(start)))
 """
 
 

@@ -1,0 +1,123 @@
+"""`learn`: a log, a policy to start from, an objective; out comes a better policy.
+
+The arguments are checked here, and what is certified of the result is added; the training itself, which needs PyTorch, is
+imported when it is called (`loop.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from manyarms._base import validate
+from manyarms.certificates import PolicyPrior, certify
+from manyarms.certificates.prior import require_other_rows
+from manyarms.errors import InvalidInput, MissingExtra
+from manyarms.estimators.base import Objective
+from manyarms.estimators.pessimism import PACBayes
+from manyarms.learning.results import Learnable, Learned, Moment
+from manyarms.learning.settings import Precision, Towards, Train, TrainingSettings
+from manyarms.logs.data import LoggedData, LogSource
+from manyarms.policies.base import Policy
+
+if TYPE_CHECKING:
+    from manyarms.learning.sampled import Sampler
+
+
+def learn(
+    log: LoggedData,
+    policy: Learnable,
+    objective: Objective,
+    *,
+    epochs: int = 10,
+    batch: int = 256,
+    learning_rate: float = 1e-3,
+    schedule: str = "constant",
+    optimiser: str = "adam",
+    l2: float = 0.0,
+    towards: Towards = "zero",
+    train: Train | None = None,
+    precision: Precision = "fp32",
+    patience: int | None = None,
+    seed: int = 0,
+    sampler: Sampler | None = None,
+    learn_sigma: bool = True,
+    draws: int | None = None,
+    validation: LoggedData | float = 0.0,
+    score: Callable[[Policy], float] | None = None,
+    folder: str | Path | None = None,
+    device: str | None = None,
+    progress: Callable[[Moment], None] | None = None,
+    checkpoint_seconds: float = 60.0,
+    prior_learned_from: LogSource | None = None,
+    certified: bool = True,
+) -> Learned:
+    """A policy that maximises an objective on a log.
+
+    policy: where to start, and what is learned: a SoftmaxPolicy (all actions; with an encoder, the encoder), a
+    SupportSoftmaxPolicy (the logging support or candidates alone) or a TwoStagePolicy (clusters).
+
+    epochs to draws: how it is learned, see `TrainingSettings`.
+
+    validation: a held-out log, or the share of rows to hold out; its self-normalised estimate of the policy's reward is in the
+    history, and decides early stopping (`patience`).
+    score: any number of a policy, such as a world's true value, taken after every epoch (and preferred for early stopping).
+    folder: keep checkpoints there, and go on from what is found there. device: "cpu", "cuda", ...; a GPU where there is one.
+    progress: called with a `Moment` after every batch. prior_learned_from: the log that the start was learned from, for a
+    PACBayes objective, whose prior is the start; its rows must be others than those of `log`. certified: whether the result of
+    such an objective comes with its certificate, from bounds that do not depend on what was adapted while learning.
+    """
+    settings = TrainingSettings(
+        epochs, batch, learning_rate, schedule, optimiser, l2, towards, train, precision, patience, seed, sampler, learn_sigma,
+        draws,
+    )  # fmt: skip
+    if not isinstance(log, LoggedData):
+        raise InvalidInput("log", validate.describe(log), "LoggedData, with its rows in memory")
+    if not isinstance(objective, Objective):
+        raise InvalidInput(
+            "objective", validate.describe(objective), "an objective of manyarms.estimators, such as cLPI()"
+        )
+    if isinstance(validation, LoggedData):
+        held: LoggedData | None = validation
+    elif validation:
+        log, held = log.split(1.0 - validation, settings.seed)
+    else:
+        held = None
+    if settings.patience is not None and held is None and score is None:
+        raise InvalidInput("patience", settings.patience, "a validation or a score beside it, to know what is better")
+    if held is not None:
+        held.require("propensities", purpose="a validation of the learned policy")
+    prior = _prior(objective, policy, log, settings, prior_learned_from)
+    try:
+        from manyarms.learning.loop import TrainingRun
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise MissingExtra("torch", "torch", "learning policies from logs") from error
+    run = TrainingRun(log, policy, objective, settings, device)
+    result = run.go(held, score, run.checkpoints(policy, folder, checkpoint_seconds), progress)
+    if prior is None or not certified:
+        return result
+    delta = objective.delta if isinstance(objective, PACBayes) else 0.05
+    prior = replace(prior, encoder=result.policy.encoder)  # the start's, in whatever form: it was not learned
+    return replace(result, certificate=certify(result.policy, log, prior=prior, delta=delta))
+
+
+def _prior(
+    objective: Objective, policy: Learnable, log: LoggedData, settings: TrainingSettings, learned_from: LogSource | None
+) -> PolicyPrior | None:
+    """The distribution that a PACBayes objective measures its distance from, once it is known to have seen other rows."""
+    if not isinstance(objective, PACBayes):
+        return None
+    if settings.train in ("encoder", "both") or (policy.encoder is not None and settings.train is None):
+        raise InvalidInput(
+            "train", repr(settings.train), "'actions': a bound does not count what an encoder learns from the log"
+        )
+    if learned_from is not None:
+        require_other_rows("prior_learned_from", learned_from, log)
+    return PolicyPrior.of(policy, learned_from)
+
+
+__all__ = ["learn"]
