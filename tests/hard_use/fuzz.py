@@ -57,6 +57,9 @@ ANY_LENGTH = {
 LEGAL = {
     "no rows": {"X", "contexts"},  # a batch of nothing
     "two more axes": {"Factors"},
+    "a number": {"gaussian_kl"},
+    "list": {"hidden"},  # widths
+    "inf": {"Shrinkage", "ClipWeights"},  # no correction
     "longer": ANY_LENGTH,
     "empty": ANY_LENGTH,
 }

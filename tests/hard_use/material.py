@@ -313,7 +313,7 @@ def kind_by_annotation(name: str, note: str) -> hostile.Kind:
         if re.search(pattern, note):
             if kind is h.integers and name in AMOUNTS:
                 return h.amounts
-            if kind is h.words and name in ("name", "label", "note"):
+            if kind is h.words and name in ("name", "label", "note", "notes", "provenance"):
                 return h.texts
             return h.ids if kind is h.arrays and name in ("candidates", "exclude", "actions", "action") else kind
     return h.things
