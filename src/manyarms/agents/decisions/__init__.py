@@ -7,7 +7,7 @@ from manyarms.agents.decisions.base import DECISIONS, Decision, Pick, Propensity
 from manyarms.agents.decisions.mixtures import EpsilonGreedy
 from manyarms.agents.decisions.optimistic import UCB, Greedy, IndexDecision, Pessimistic
 from manyarms.agents.decisions.thompson import Thompson
-from manyarms.agents.decisions.uniform import Uniform
+from manyarms.agents.decisions.uniform import Uniform, pick_uniformly
 
 __all__ = [
     "DECISIONS",
@@ -21,5 +21,6 @@ __all__ = [
     "Propensity",
     "Thompson",
     "Uniform",
+    "pick_uniformly",
     "restore_decision",
 ]
