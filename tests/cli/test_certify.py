@@ -80,7 +80,7 @@ def test_refusals(files: dict[str, Path], capsys: pytest.CaptureFixture[str], tm
     assert "shares rows" in refused(capsys, *learned, "--prior-log", files["first"])
     assert "all actions" in refused(capsys, *learned, "--bound", "es")
     assert "delta" in refused(capsys, *learned, "--delta", "1.5")
-    assert "one or more of" in refused(capsys, *learned, "--bound", "best")
+    assert "one of" in refused(capsys, *learned, "--bound", "best")
     assert "--prior" in refused(capsys, *learned[:5], "--prior-log", files["first"])
     assert "GaussianPolicy" in refused(capsys, "certify", files["fixed"], *learned[2:])
     assert not (tmp_path / "certificate.json").exists()
