@@ -110,7 +110,7 @@ def _claims(results: Results) -> list[Claim]:
     fewest = float(everywhere[worst].min())
     found = [
         Claim(
-            "The landscape of PWLL (cLPI) is concave: its Hessian is negative semidefinite everywhere on the grid", "2254",
+            "The landscape of PWLL (cLPI) is concave: its Hessian is negative semidefinite on the whole grid", "2254",
             -float(top), 0.0, bool(top <= 1e-12),
             detail="least of minus the largest eigenvalue, in parts of the largest curvature, over all logs; for cIPS an "
             "eigenvalue is above zero on "
