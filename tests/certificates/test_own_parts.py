@@ -149,13 +149,13 @@ def test_a_bound_of_ones_own_is_found_by_its_name(registered, log, learned, prio
 
 def test_learning_and_certifying_evaluate_the_same_bound(log, learned, prior):
     """On a batch that is the whole log, an objective is what the bound says of the log's own summary."""
-    from manyarms.estimators import Batch, Terms
+    from manyarms.estimators import Answers, Batch
 
     ids = np.tile(np.arange(log.action_count), (len(log), 1))
     pi = torch.tensor(learned.probabilities_of_many(log.contexts, ids))
     pi0 = torch.tensor(log.logging.probabilities_of_many(log.contexts, ids))
     at = torch.tensor(log.actions)[:, None]
-    terms = Terms(pi.log().gather(1, at), probabilities=pi)
+    terms = Answers(pi.log().gather(1, at), probabilities=pi)
     terms.divergence = torch.tensor(prior.divergence(learned), dtype=torch.float64)
     columns = {"reward": log.rewards, "propensity": log.propensities, "rounds": np.full(len(log), float(len(log)))}
     batch = Batch({name: torch.tensor(column) for name, column in columns.items()}, len(log), pi0)

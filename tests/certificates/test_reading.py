@@ -14,9 +14,8 @@ from manyarms.bounds import Grid
 from manyarms.certificates import PolicyPrior, certify, certify_with_improvement, improvement, summarise
 from manyarms.certificates.reading import row_count
 from manyarms.errors import InvalidInput
-from manyarms.logs import to_csv, to_parquet
-from manyarms.logs.formats.csv import CsvLog
-from manyarms.logs.formats.parquet import ParquetLog
+from manyarms.logs import open_log, to_csv, to_parquet
+from manyarms.logs.formats.csv import CsvTables
 from manyarms.policies import SoftmaxPolicy
 from manyarms.policies.randomised import MixedLogitPolicy
 from manyarms.weights import ClipPropensities, LogSmoothing
@@ -109,22 +108,21 @@ def _with(log, contexts, rows):
 def test_row_counts(log, tmp_path):
     to_parquet(log, tmp_path / "log.parquet")
     to_csv(log, tmp_path / "log.csv")
-    assert row_count(log) == 730 and row_count(ParquetLog(tmp_path / "log.parquet")) == 730
-    assert row_count(CsvLog(tmp_path / "log.csv")) == 730  # counted when it was opened
-    assert row_count(ParquetLog(tmp_path / "log.parquet", drop_missing=True)) is None
+    assert row_count(log) == 730 and row_count(open_log(tmp_path / "log.parquet")) == 730
+    assert row_count(open_log(tmp_path / "log.csv")) == 730  # counted when it was opened
+    assert row_count(open_log(tmp_path / "log.parquet", drop_missing=True)) is None
 
 
 def test_the_command_parses_a_file_once(world, log, tmp_path, monkeypatch):
     from typer.testing import CliRunner
 
     from manyarms.cli import app as cli
-    from manyarms.evaluation import save_policy
 
-    save_policy(SoftmaxPolicy(world.start * 0.5), tmp_path / "policy", log)
+    SoftmaxPolicy(world.start * 0.5).save(tmp_path / "policy", log)
     to_csv(log, tmp_path / "log.csv")
     read = []
-    chunks = CsvLog.chunks
-    monkeypatch.setattr(CsvLog, "chunks", lambda self, *rows: (read.append(self), chunks(self, *rows))[1])
+    tables = CsvTables.tables
+    monkeypatch.setattr(CsvTables, "tables", lambda self, *some: (read.append(self), tables(self, *some))[1])
     arguments = ["certify", tmp_path / "policy", tmp_path / "log.csv", "--out", tmp_path / "out"]
     result = CliRunner().invoke(cli.app, [str(one) for one in arguments], env={"COLUMNS": "100"})
     assert result.exit_code == 0, result.output

@@ -36,7 +36,7 @@ def test_the_list_has_every_experiment() -> None:
     assert result.exit_code == 0
     for name, experiment in experiments.catalogue().items():
         assert name in result.output
-        assert experiment.thesis_lines.split(",")[0] in result.output
+        assert experiment.sections.split(",")[0] in result.output
 
 
 def test_help_teaches() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from manyarms._base.running import RunningMoments
 from typer.testing import CliRunner
 
+from manyarms._base.moments import RunningMoments
 from manyarms.cli.app import app
 from manyarms.errors import DataError, InvalidInput
 from manyarms.logs import Actions, Columns, LoggedData, inspection, open_log, to_csv, to_parquet

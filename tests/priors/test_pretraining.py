@@ -178,7 +178,7 @@ def rounding(network: denoiser.Denoiser, z: Array, level: int) -> Array:
         out = out @ A.T + shift
         if i < len(network.layers) - 1:
             out = np.maximum(out, 0.0)
-    kept, noised = plain(network.kept)[level], plain(network.noised)[level]
+    kept, noised = plain(network.signal_scale)[level], plain(network.noise_scale)[level]
     found: Array = (1 + gamma(4)) * kept * error + gamma(4) * (kept * np.abs(out) + noised * np.abs(z))
     return found
 

@@ -32,7 +32,7 @@ from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior, MixedEffect
 def meTS(
     prior: MixedEffectPrior, likelihood: Likelihood = Linear(), *, factored: bool | str = False, seed: Seed = None
 ) -> Agent:
-    """Mixed-effect Thompson sampling: playing one action teaches about all that share its effects (thesis, lines 916-1150).
+    """Mixed-effect Thompson sampling: playing one action teaches about all that share its effects (thesis, Chapter 3).
 
     likelihood: Linear(noise), Logistic() or Poisson(). factored: False for the exact effect posterior, True or "mean-field" for
     independent effects with the exact mean, "blockwise" for the cheap version that drops all cross terms.
@@ -62,7 +62,7 @@ def dTS(
     approximation: str = "thesis",
     seed: Seed = None,
 ) -> Agent:
-    """Diffusion Thompson sampling: the actions hang on a chain of latents (thesis, lines 1278-1561).
+    """Diffusion Thompson sampling: the actions hang on a chain of latents (thesis, Chapter 4).
 
     prior: links and covariances, with one chain shared by all actions or one per action (`DiffusionPrior`).
     Linear links give the exact posterior. For others `approximation` is "thesis", which leaves the links out on the way up,
@@ -85,7 +85,7 @@ def jointTS(
     approximation: str = "thesis",
     seed: Seed = None,
 ) -> Agent:
-    """Thompson sampling with one parameter for all actions and features phi(x, a) (thesis, lines 1524-1561).
+    """Thompson sampling with one parameter for all actions and features phi(x, a) (thesis, Section 4.2.2).
 
     A context is the (K, d) matrix of the actions' features, or of `context_shape` where a `feature_map` turns it into one.
     The prior is that of the one parameter: a diffusion gives dTS's joint variant, the others LinTS and HierTS.

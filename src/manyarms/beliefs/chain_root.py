@@ -1,4 +1,4 @@
-"""A diffusion chain as a root: dTS with latents shared by all actions (thesis, lines 1278-1523).
+"""A diffusion chain as a root: dTS with latents shared by all actions (thesis, Chapter 4).
 
 The leaves hang on m = f_1(psi_1) with W_a = I and Sigma_a = Sigma_1. Their evidence about m is additive, and a row changes it
 by a rank-one term; the chain above it, L small matrices, is worked out anew when the next draw needs it.

@@ -53,7 +53,7 @@ def belief_of(
 def independent_belief_of(prior: ParameterPrior, likelihood: Likelihood) -> Belief:
     """The belief of independent actions, each with its marginal prior: LinTS, LinUCB, GLM-TS, DM (Bayes).
 
-    What actions share is integrated out action by action (thesis, lines 1236 and 1962).
+    What actions share is integrated out action by action (thesis, Sections 3.4.1 and 6.4.2).
     """
     return belief_of(marginal_of(prior), likelihood)
 

@@ -1,4 +1,4 @@
-"""One parameter shared by all actions: R | x, a ~ p(. | phi(x, a)^T theta) (thesis, lines 1524-1561).
+"""One parameter shared by all actions: R | x, a ~ p(. | phi(x, a)^T theta) (thesis, Section 4.2.2).
 
 theta is the one leaf of any root. A context is the matrix of the actions' features, phi(x, 1), ..., phi(x, K), or whatever a
 feature map turns into it. Scores of different actions are dependent, so theta itself is drawn, once per context, and one product

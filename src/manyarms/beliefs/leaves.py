@@ -1,6 +1,6 @@
 """The leaves: what is known about each played action, given the root.
 
-    theta_a | m ~ N(W_a m, Sigma_a),    G_a = sum x x^T / sigma^2,    B_a = sum r x / sigma^2        (thesis, lines 1059-1087)
+    theta_a | m ~ N(W_a m, Sigma_a),    G_a = sum x x^T / sigma^2,    B_a = sum r x / sigma^2        (thesis, Section 3.2.2)
     theta_a | m, data ~ N(S_a (Sigma_a^-1 W_a m + B_a), S_a),    S_a = (Sigma_a^-1 + G_a)^-1
 
 G_a and B_a are the state; beside them each slot carries what decisions read, S_a (packed) and the part of the mean that does not

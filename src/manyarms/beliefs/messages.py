@@ -7,10 +7,10 @@ vector B_0 (what `Leaves` passes to any root). Going up, for l = 1, ..., L, with
     psi_l | psi_(l+1), data       N(S_l (Sigma^-1 f_(l+1)(psi_(l+1)) + B_l), S_l),    S_l = (Sigma^-1 + G_l)^-1
     evidence about f_(l+1)        (Sigma^-1 - Sigma^-1 S_l Sigma^-1, Sigma^-1 S_l B_l)
 
-(thesis, lines 3488-3530 and 1470-1500; f_(L+1) = 0). Only the pull-back differs:
+(thesis, Section 4.2.1 and Appendix B.1.2; f_(L+1) = 0). Only the pull-back differs:
 
     exact      linear links, (W^T G W, W^T B): the posterior of the linear-Gaussian chain
-    thesis     any links, (G, B) itself: the links are left out on the way up (thesis, lines 3552-3556)
+    thesis     any links, (G, B) itself: the links are left out on the way up (thesis, Appendix B.2)
     jacobian   any links, linearised at a point p: f(psi) ~ f(p) + J (psi - p) gives (J^T G J, J^T (B - G (f(p) - J p))),
                exact for linear links
 

@@ -5,9 +5,9 @@ Four forms of W_a, one interface. What all of them share is that the mean score 
 of them and bounding whole blocks of them need to be written only once.
 
     IdentityMixing      W_a = I            no features (every action alike), coefficient x^T m
-    CommonMixing(W)     W_a = W            no features, coefficient x^T W m              (linear chains, thesis line 3572)
-    MixingWeights(b)    W_a = b_a^T kron I features b_a, coefficients x^T psi_l      (mixed effects, thesis lines 964-968)
-    MixingMatrices(W)   any W_a (d x p)    features vec(W_a), coefficients vec(x m^T) (sDM, thesis lines 1876-1888)
+    CommonMixing(W)     W_a = W            no features, coefficient x^T W m              (linear chains, thesis, Appendix B.3)
+    MixingWeights(b)    W_a = b_a^T kron I features b_a, coefficients x^T psi_l      (mixed effects, thesis, Section 3.1)
+    MixingMatrices(W)   any W_a (d x p)    features vec(W_a), coefficients vec(x m^T) (sDM, thesis, Section 6.3)
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ class KnownRoot(Root):
 
 @ROOTS.register("gaussian")
 class GaussianRoot(Root):
-    """m ~ N(mean, covariance), updated exactly (thesis, proposition at lines 1068-1075).
+    """m ~ N(mean, covariance), updated exactly (thesis, proposition at Section 3.2.2).
 
     State: precision and information (additive, so that evidence can be exchanged), and beside them the mean and a square
     root S of the covariance, which rows update in place in O(p^2); a block only marks them to be factorised at the next use.
@@ -193,7 +193,7 @@ class GaussianRoot(Root):
 
 @ROOTS.register("factored")
 class FactoredRoot(Root):
-    """L effects drawn independently of each other: the factored variants of meTS (thesis, line 1234).
+    """L effects drawn independently of each other: the factored variants of meTS (thesis, Section 3.4.1).
 
     `mean-field`: the closest product of Gaussians to the exact posterior. Its mean is the exact mean, and effect l has
     the inverse of the exact precision's diagonal block as covariance; so it keeps the exact root beside it, and saves only

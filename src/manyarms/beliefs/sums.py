@@ -1,6 +1,6 @@
 """Sufficient statistics of linear rewards: sums by action over chunks of rows, of any number.
 
-    G_a = sum x x^T,    B_a = sum r x,    n_a        over the rows of action a        (thesis, lines 1895-1897)
+    G_a = sum x x^T,    B_a = sum r x,    n_a        over the rows of action a        (thesis, Section 6.3.2)
 
 The sums are additive, so a log folds chunk by chunk and is never in memory as a whole; memory follows the actions seen.
 """

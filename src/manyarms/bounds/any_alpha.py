@@ -1,4 +1,4 @@
-"""Exponential smoothing from below for all alpha at once (thesis, lines 5905-5941)."""
+"""Exponential smoothing from below for all alpha at once (thesis, Appendix E.2.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The unified bound for all lambda at once (thesis, lines 5865-5901)."""
+"""The unified bound for all lambda at once (thesis, Appendix E.2.2)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What bounds for weights of at most 1/tau share: those of London and Sandler (2019) and of Sakhi et al. (2022).
 
-Thesis, lines 6213-6263. They are lower bounds; what they say of 1 - r is an upper bound for r. Written for clipped weights
+Thesis, Appendix E.3.3-6263. They are lower bounds; what they say of 1 - r is an upper bound for r. Written for clipped weights
 pi / max(pi0, tau), they use no more of them than that a term Z = w R lies in [0, 1/tau] and that E Z is at most the value: any
 correction that is never above and has a `bound` will do.
 """

@@ -47,8 +47,8 @@ def over_contexts(rows: int, kl: float, delta: float) -> float:
 
     The value of a rule h at a context lies in [0, 1], and for such variables E exp(n kl(mean, expectation)) <= 2 sqrt(n)
     (Maurer, 2004; Germain et al., 2015, for all n). A change of measure from the prior to Q, Jensen's inequality for the
-    convex kl, and Pinsker's 2 (p - q)^2 <= kl(p, q) give sqrt((KL + log(2 sqrt(n) / delta)) / (2 n)), on both sides (thesis,
-    lines 5738-5741).
+    convex kl, and Pinsker's 2 (p - q)^2 <= kl(p, q) give sqrt((KL + log(2 sqrt(n) / delta)) / (2 n)), on both sides
+    (thesis, Appendix E.2.1).
     """
     return arrays.sqrt((kl + math.log(2 * math.sqrt(rows) / delta)) / (2 * rows))
 

@@ -1,8 +1,8 @@
 """Bounds from products: logarithmic smoothing, and the gain over the logging policy.
 
 For independent Z_i >= 0 the product of (1 + l Z_i) has expectation (1 + l E Z)^n (`from_products`). Nothing is asked of the
-size of weights, pi0 is needed of the played actions only, and mass where it is 0 can only make the lower end lower. Thesis,
-lines 746-752; Sakhi et al. (2024).
+size of weights, pi0 is needed of the played actions only, and mass where it is 0 can only make the lower end lower.
+Thesis, Section 1.3; Sakhi et al. (2024).
 """
 
 from __future__ import annotations

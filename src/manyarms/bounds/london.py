@@ -1,4 +1,4 @@
-"""The bound of London and Sandler (2019) for clipped weights (thesis, lines 6215-6221)."""
+"""The bound of London and Sandler (2019) for clipped weights (thesis, Appendix E.3.3)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from manyarms.bounds.bounded_weights import BoundedWeights
 @BOUNDS.register("london")
 @dataclass(frozen=True)
 class London(FromBelow, BoundedWeights):
-    """V >= V_hat - sqrt(2 (1/tau - V_hat) c / tau) - 2 c / tau,   c = (KL + log(n/delta)) / (n - 1)   (thesis, lines 6215-6221).
+    """V >= V_hat - sqrt(2 (1/tau - V_hat) c / tau) - 2 c / tau,   c = (KL + log(n/delta)) / (n - 1)   (thesis, Appendix E.3.3).
 
     1 - tau Z with Z = 1(h = A) R / max(p, tau) lies in [0, 1]. For such losses kl(q_hat, q) <= (KL + log(2 sqrt(n)/delta)) /
     n for all posteriors (Maurer; see `over_contexts`), which is at most c for n >= 2; and kl(q_hat, q) >= (q - q_hat)^2 / (2

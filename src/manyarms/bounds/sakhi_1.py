@@ -1,4 +1,4 @@
-"""The first bound of Sakhi et al. (2022), Catoni's, for clipped weights (thesis, lines 6237-6241)."""
+"""The first bound of Sakhi et al. (2022), Catoni's, for clipped weights (thesis, Appendix E.3.3)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Sakhi1(FromBelow, BoundedWeights):
 
     Catoni's bound for the losses 1 - tau Z of `London`: q <= (1 - exp(-l q_hat - c)) / (1 - e^-l), for all l at once because
     kl(q_hat, q) is the supremum over l of -l q_hat - log(1 - q (1 - e^-l)) (Germain et al., 2009), and kl(q_hat, q) <= c.
-    With q = 1 - tau V and q_hat = 1 - tau V_hat the form above follows. The thesis (lines 6237-6241) prints exp(... + c)
+    With q = 1 - tau V and q_hat = 1 - tau V_hat the form above follows. The thesis (Appendix E.3.3) prints exp(... + c)
     inside, by which a larger divergence would tighten the bound; here it loosens it. The maximum over l is where kl(tau
     V_hat, tau V) = c; lam: one l in its place.
     """

@@ -1,4 +1,4 @@
-"""The second bound of Sakhi et al. (2022), Bernstein's, for clipped weights (thesis, lines 6257-6263)."""
+"""The second bound of Sakhi et al. (2022), Bernstein's, for clipped weights (thesis, Appendix E.3.3)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LAMBDAS = 100  # how many learning chooses from, and pays for
 class Sakhi2(BoundedWeights):
     """V >= V_hat - c - (KL + log(2/delta)) / l - l/n g(l / (tau n)) V_n,   g(u) = (e^u - 1 - u) / u^2.
 
-    Thesis, lines 6257-6263.
+    Thesis, Appendix E.3.3-6263.
 
     c bounds the error of contexts as in `Unified`. Given the contexts, Z - E Z <= 1/tau, so E exp(t (Z - E Z)) <=
     exp(t^2 g(t/tau) E Z^2) (Bennett), with t = l/n and a change of measure; E Z^2 is at most the sum over a of

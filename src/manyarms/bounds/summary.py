@@ -8,7 +8,7 @@ With h the denominator of a correction that is linear in the policy, w(a|x) = pi
     expected square   mean of  sum over a of pi0 pi / h^2
     undershoot        1 - mean of sum over a of pi0 w
 
-Both squares together are Var_n, and the undershoot is the bias B_n (thesis, lines 2511-2520, 2711-2722). pi stands in the
+Both squares together are Var_n, and the undershoot is the bias B_n (thesis, Sections 8.3.3 and 8.6.1). pi stands in the
 squares, and not its square, because the bounds look at the deterministic rules that a randomised policy draws from: the square
 of an indicator is the indicator. In this form, `mixture`, any function f(pi, p, r) of a rule is averaged over rules, which is
 pi f(1, p, r) + (1 - pi) f(0, p, r). A policy that was fixed before the log needs no such rules, and gets f(pi, p, r) and its

@@ -1,6 +1,6 @@
 """The two-sided bound for exponential smoothing, and with it for clipping, implicit exploration and others: one implementation.
 
-Thesis, lines 2508-2530 (exponential smoothing), 2686-2722 (all corrections), 5722-5860 (proof).
+Thesis, Section 8.3.3 (exponential smoothing), Section 8.6.1 (all corrections), Appendix E.2.1 (proof).
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Unified(Bound):
         return summary.of(self.correction).value - self.width(summary, kl, delta)
 
     def width(self, summary: Summary, kl: float, delta: float) -> float:
-        """The two-sided bound on |V - V_hat| as it is printed (thesis, lines 2511-2520, 2711-2722).
+        """The two-sided bound on |V - V_hat| as it is printed (thesis, Sections 8.3.3 and 8.6.1).
 
         With lambda left open it is taken at lambda*, where the last two terms are sqrt(2 kl2 Var_n / n).
         """
@@ -88,7 +88,7 @@ class Unified(Bound):
         return sum(self._costs(summary, kl, budget, averages.bias + averages.overshoot, lam).values())
 
     def _best_lambda(self, summary: Summary, kl: float, budget: Budget) -> float:
-        """lambda* = sqrt(2 kl2 / (n Var_n)), which minimises the width on the rows themselves (thesis, lines 2532-2543)."""
+        """lambda* = sqrt(2 kl2 / (n Var_n)), which minimises the width on the rows themselves (thesis, Section 8.3.4)."""
         variance = clip(summary.of(self.correction).second_moment, 1e-30)
         return sqrt(2 * (divergence(kl) + math.log(1 / budget.rest)) / (summary.rows * variance))
 
@@ -149,7 +149,7 @@ class UnifiedIXBound(Unified):
 
 @BOUNDS.register("harmonic", "general")
 class GeneralBound(Unified):
-    """The general bound (thesis, lines 2686-2696): expectations over parameters, for corrections that need not be linear."""
+    """The general bound (thesis, Section 8.6.1): expectations over parameters, for corrections that need not be linear."""
 
     name = "harmonic"
     description = "harmonic weights by the general bound: a fixed policy, or softmax parameters that are drawn"

@@ -60,7 +60,7 @@ class PolicyPrior:
 
     @classmethod
     def of(cls, policy: object, learned_from: LogSource | None = None, *, sigma: float | None = None) -> PolicyPrior:
-        """The prior around a policy: its own mean and sigma, or N(beta / T, 1) for a softmax (thesis, line 2630)."""
+        """The prior around a policy: its own mean and sigma, or N(beta / T, 1) for a softmax (thesis, Section 8.5)."""
         if isinstance(policy, SoftmaxPolicy):
             mean = np.asarray(policy.actions, dtype=np.float64) / policy.temperature
             return cls(mean, 1.0 if sigma is None else sigma, policy.encoder, learned_from)

@@ -221,7 +221,7 @@ class Collector:
 class DrawnCollector:
     """Expectations over parameters for the general bound: averages over policies whose parameters were drawn.
 
-    The general bound (thesis, lines 2686-2696) speaks of E over theta of V(pi_theta) for corrections that need not be linear, and
+    The general bound (thesis, Section 8.6.1) speaks of E over theta of V(pi_theta) for corrections that need not be linear, and
     its terms are expectations over theta that have no closed form. Draws of theta give them up to an error that
     `Summary.with_margins` reckons with, and that certificates pay for out of delta. One draw can give at most what w gives at
     pi = 1, for corrections that rise with pi. The parameters are drawn again for every chunk: one policy is in memory at a time.

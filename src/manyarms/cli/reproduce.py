@@ -74,10 +74,10 @@ def reproduce(
 
 def _listing() -> Table:
     table = Table(title="manyarms reproduce NAME --scale smoke|quick|paper --out DIR", title_justify="left")
-    for column in ("name", "what it shows", "thesis, lines"):
+    for column in ("name", "what it shows", "section"):
         table.add_column(column, no_wrap=column == "name", overflow="fold")
     for experiment in find_experiments().catalogue().values():
-        table.add_row(experiment.name, experiment.title, experiment.thesis_lines)
+        table.add_row(experiment.name, experiment.title, experiment.sections)
     return table
 
 
@@ -86,13 +86,13 @@ def _verdicts(outcome: Any) -> Table:
     table = Table(title=f"{held} of {len(outcome.claims)} statements hold", title_justify="left")
     table.add_column("statement")
     table.add_column("panel")
-    table.add_column("lines")
+    table.add_column("section")
     table.add_column("figure ± se", justify="right", no_wrap=True)
     table.add_column("holds")
     for claim in outcome.claims:
         verdict = "[green]yes[/green]" if claim.holds else "[red]no[/red]"
         table.add_row(
-            escape(claim.statement), claim.panel, claim.thesis_lines,
+            escape(claim.statement), claim.panel, claim.sections,
             f"{claim.figure:.4g} ± {claim.standard_error:.2g}", verdict,
         )  # fmt: skip
     return table

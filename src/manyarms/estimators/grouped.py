@@ -1,10 +1,10 @@
 """Estimators for large action spaces: weights of clusters or neighbourhoods in place of single actions.
 
-    MIPS      1/n sum_i pi(C_i|X_i) / pi0(C_i|X_i) R_i                                      (thesis, lines 2090-2102)
-    OffCEM    1/n sum_i pi(C_i|X_i) / pi0(C_i|X_i) (R_i - r_hat(X_i, A_i)) + E_pi[r_hat]    (thesis, lines 2104-2111)
-    PC        1/n sum_i pi(N(A_i)|X_i) / pi0(N(A_i)|X_i) R_i                                (thesis, lines 2128-2143)
+    MIPS      1/n sum_i pi(C_i|X_i) / pi0(C_i|X_i) R_i                                      (thesis, Section 7.1.2)
+    OffCEM    1/n sum_i pi(C_i|X_i) / pi0(C_i|X_i) (R_i - r_hat(X_i, A_i)) + E_pi[r_hat]    (thesis, Section 7.1.2)
+    PC        1/n sum_i pi(N(A_i)|X_i) / pi0(N(A_i)|X_i) R_i                                (thesis, Section 7.1.2)
 
-POTEC is OffCEM for a TwoStagePolicy (thesis, lines 2113-2126). All need pi0 of every action at each context: a logging
+POTEC is OffCEM for a TwoStagePolicy (thesis, Section 7.1.2). All need pi0 of every action at each context: a logging
 policy, or a support whose probabilities sum to 1. Their variance is small, and their bias is what the actions of one group
 differ in.
 """
@@ -88,7 +88,7 @@ class MIPS(_Clustered):
     """Marginalised IPS: labels (K,) give the cluster of each action; `MIPS.learned` finds them by k-means.
 
     Unbiased where the actions of a cluster have the same mean reward. The best policy plays the cluster with the largest mean
-    reward under pi0, and within it any action: the oracle here plays them all alike (thesis, lines 2094-2102, 4871-4888).
+    reward under pi0, and within it any action: the oracle here plays them all alike (thesis, Section 7.1.2 and Appendix D.1.1).
     """
 
     name: ClassVar[str] = "mips"
@@ -119,8 +119,8 @@ class OffCEM(_Clustered):
     """Conjunct effect modelling: clusters' weights for what a model leaves over, plus the model's value.
 
     Unbiased where the model gets the differences within each cluster right. The best policy plays the action with the largest
-    r_hat(x, a) plus the mean of r - r_hat under pi0 in its cluster (thesis, lines 2108-2111, 4890-4893); a TwoStagePolicy
-    contains it (thesis, lines 4895-4941).
+    r_hat(x, a) plus the mean of r - r_hat under pi0 in its cluster (thesis, Section 7.1.2 and Appendix D.1.1); a TwoStagePolicy
+    contains it (thesis, Appendix D.1.1).
     """
 
     name: ClassVar[str] = "offcem"
@@ -157,10 +157,10 @@ class OffCEM(_Clustered):
 class PC(_Grouped):
     """Policy convolution: weights of neighbourhoods of embeddings (K, f), the k nearest or all within less than a radius.
 
-    An action is its own neighbour (k = 1 is IPS; thesis, lines 4771-4775). Unbiased only in special cases (k = 1; or, k = K,
+    An action is its own neighbour (k = 1 is IPS; thesis, Appendix C.4.1). Unbiased only in special cases (k = 1; or, k = K,
     where all actions have one mean reward). The best policy plays the action a with the largest sum of
-    pi0(b|x) r(x, b) / pi0(N(b)|x) over the b that have a among their neighbours (thesis, lines 4943-4958; the text's lines
-    2141-2143 sum over N(a), the same where being near is mutual).
+    pi0(b|x) r(x, b) / pi0(N(b)|x) over the b that have a among their neighbours (thesis, Appendix D.1.1; the text's
+    Section 7.1.2 sum over N(a), the same where being near is mutual).
     """
 
     name: ClassVar[str] = "pc"

@@ -1,6 +1,6 @@
 """Inverse propensity scoring with any correction of `manyarms.weights`.
 
-    IPS      1/n sum_i w_hat(X_i, A_i) R_i                                      (thesis, lines 2052-2079)
+    IPS      1/n sum_i w_hat(X_i, A_i) R_i                                      (thesis, Section 7.1.1)
     snIPS    sum_i w_hat_i R_i / sum_i w_hat_i                                  self-normalised; in learning, of a batch
 
 cIPS, ES, ESBeta, IX, LS and SNIPS are IPS with one correction each. Rows without reward add nothing to a mean, whatever the
@@ -39,7 +39,7 @@ class CorrectedEstimator(Estimator):
     """w_hat * factor + baseline: what can be said of the bias and the range of such terms, for any correction.
 
     With P and N the sums over a of the positive and the negative parts of pi - pi0 w_hat, and factors in [l, h], the value less
-    the mean lies between l P + h N and h P + l N (thesis, lines 2693-2699).
+    the mean lies between l P + h N and h P + l N (thesis, Section 8.6.1).
     """
 
     @property
@@ -96,7 +96,7 @@ class IPS(CorrectedEstimator):
     of the ratio of the log: the larger the batch, the nearer.
 
     With a correction that is linear in pi the best policy plays the action with the largest r(x, a) pi0 w_hat / pi: for IPS
-    the best-rewarding action that pi0 plays (thesis, lines 2056-2059, 4837-4859). Self-normalised, it is the same where pi0
+    the best-rewarding action that pi0 plays (thesis, Section 7.1.1 and Appendix D.1.1). Self-normalised, it is the same where pi0
     plays every action; elsewhere the ratio can be raised by playing, at contexts of little reward, what pi0 never plays, so that
     they drop out of both sums.
     """
@@ -212,16 +212,16 @@ class IPS(CorrectedEstimator):
 
 
 class cIPS(IPS):
-    """Clipped IPS: pi / max(pi0, tau) R, 0 <= tau <= 1 (thesis, lines 2061-2068)."""
+    """Clipped IPS: pi / max(pi0, tau) R, 0 <= tau <= 1 (thesis, Section 7.1.1)."""
 
     def __init__(self, tau: float = 0.01) -> None:
         super().__init__(ClipPropensities(tau))
 
 
 class ES(IPS):
-    """Exponential smoothing: pi / pi0^alpha R, 0 <= alpha <= 1 (thesis, lines 2070-2078).
+    """Exponential smoothing: pi / pi0^alpha R, 0 <= alpha <= 1 (thesis, Section 7.1.1).
 
-    alpha = "adaptive": inside a PACBayes objective, the best one for the bound on every batch (thesis, lines 2532-2545).
+    alpha = "adaptive": inside a PACBayes objective, the best one for the bound on every batch (thesis, Sections 8.3.4 and 8.4).
     """
 
     def __init__(self, alpha: float | str = 0.5) -> None:
@@ -245,14 +245,14 @@ class ES(IPS):
 
 
 class ESBeta(IPS):
-    """Exponential smoothing of the whole weight: (pi / pi0)^beta R, 0 <= beta <= 1 (thesis, line 2079)."""
+    """Exponential smoothing of the whole weight: (pi / pi0)^beta R, 0 <= beta <= 1 (thesis, Section 7.1.1)."""
 
     def __init__(self, beta: float = 0.5) -> None:
         super().__init__(ExponentialBeta(beta))
 
 
 class IX(IPS):
-    """Implicit exploration: pi / (pi0 + gamma) R, gamma >= 0 (thesis, line 2675)."""
+    """Implicit exploration: pi / (pi0 + gamma) R, gamma >= 0 (thesis, Section 8.6)."""
 
     def __init__(self, gamma: float = 0.01) -> None:
         super().__init__(ImplicitExploration(gamma))

@@ -1,15 +1,15 @@
 """Policy-weighted log-likelihoods (PWLL): concave in the scores of a softmax, and no estimates of a value.
 
-    U_g(pi) = 1/n sum_i g(R_i, pi0(A_i|X_i)) log pi(A_i|X_i)        g >= 0 (thesis, lines 2203-2217)
+    U_g(pi) = 1/n sum_i g(R_i, pi0(A_i|X_i)) log pi(A_i|X_i)        g >= 0 (thesis, Section 7.2)
 
-    LPI          g = r                                              (thesis, lines 2260-2267)
-    cLPI         g = r / max(p0, tau)                               (thesis, lines 2269-2281)
-    ES-LPI       g = r / p0^alpha                                   exponential smoothing's weight (thesis, line 2296)
-    RegKL        g = exp(r / beta)                                  (thesis, lines 2283-2294)
+    LPI          g = r                                              (thesis, Section 7.2)
+    cLPI         g = r / max(p0, tau)                               (thesis, Section 7.2)
+    ES-LPI       g = r / p0^alpha                                   exponential smoothing's weight (thesis, Section 7.2)
+    RegKL        g = exp(r / beta)                                  (thesis, Section 7.2)
     RegKL-LIN    exp(r / beta) pi(A|X), the log left out            to see what the log does
-    BPR          r log sigmoid(s(A) - s(a-)), a- at random          an approximate PWLL (thesis, line 2296)
+    BPR          r log sigmoid(s(A) - s(a-)), a- at random          an approximate PWLL (thesis, Section 7.2)
 
-The best policy of U_g has pi(a|x) in proportion to pi0(a|x) E[g(R, pi0(a|x)) | x, a] (thesis, lines 4960-5014).
+The best policy of U_g has pi(a|x) in proportion to pi0(a|x) E[g(R, pi0(a|x)) | x, a] (thesis, Appendix D.1.2).
 """
 
 from __future__ import annotations

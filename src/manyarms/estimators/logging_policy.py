@@ -1,7 +1,7 @@
 """What a log says of the policy that wrote it: the propensities of what was played, and of everything else.
 
 IPS and its corrections need pi0 of the logged actions only. The mass of a group or a neighbourhood, SWITCH, and the bias
-of a correction need pi0 of every action at each context (thesis, lines 2101-2146, 5684-5712): from the logging policy
+of a correction need pi0 of every action at each context (thesis, Section 7.1.2 and Appendix E.1.1): from the logging policy
 itself, or from a support whose listed probabilities sum to 1.
 """
 

@@ -1,7 +1,7 @@
 """Estimators with a reward model: the direct method, doubly robust estimation, and SWITCH.
 
-DM         1/n sum_i E_pi[r_hat(X_i, A)]                                          (thesis, lines 1736-1739)
-DR         1/n sum_i w_hat (R_i - r_hat(X_i, A_i)) + E_pi[r_hat(X_i, A)]          (thesis, lines 2081-2085)
+DM         1/n sum_i E_pi[r_hat(X_i, A)]                                          (thesis, Section 5.1)
+DR         1/n sum_i w_hat (R_i - r_hat(X_i, A_i)) + E_pi[r_hat(X_i, A)]          (thesis, Section 7.1.1)
 SWITCH     1/n sum_i w R_i 1(w <= t) + E_pi[r_hat 1(w > t)]                       (Wang, Agarwal and Dudik, 2017)
 SwitchDR   1/n sum_i w (R_i - r_hat) 1(w <= t) + E_pi[r_hat]
 """
@@ -56,7 +56,7 @@ class DM(Estimator):
 
 @OBJECTIVES.register("dr")
 class DR(CorrectedEstimator):
-    """Doubly robust: w_hat (R - r_hat(X, A)) + E_pi[r_hat(X, .)], clipped at tau (thesis, lines 2081-2085, 4783-4789, 4861-4869).
+    """Doubly robust: w_hat (R - r_hat(X, A)) + E_pi[r_hat(X, .)], clipped at tau (thesis, Section 7.1.1).
 
     tau = 0 clips nothing. correction: another one in place of clipping; it may not depend on rewards.
     """

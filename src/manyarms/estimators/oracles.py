@@ -1,6 +1,6 @@
 """Finite problems: few contexts and actions with everything known, on which best policies can be written down.
 
-The oracle policy of an objective maximises its mean over all logs (thesis, lines 2046-2048; proofs, lines 4833-5015).
+The oracle policy of an objective maximises its mean over all logs (thesis, Section 7.1; proofs, Appendix D).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Pessimism as penalties on an objective.
 
-SampleVariance    V - weight sqrt(Var / n)                 Var the sample variance of V's terms (SVP; thesis, line 5647)
-Distance          V - weight / n ||theta - theta0||^2      theta0 the start, or the logging policy (thesis, lines 5643-5646)
+SampleVariance    V - weight sqrt(Var / n)                 Var the sample variance of V's terms (SVP; thesis, Appendix D.4.9)
+Distance          V - weight / n ||theta - theta0||^2      theta0 the start, or the logging policy (thesis, Appendix D.4.9)
 """
 
 from __future__ import annotations

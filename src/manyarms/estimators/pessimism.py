@@ -1,7 +1,7 @@
 """Pessimistic objectives: an estimate of the value less what a bound says it may be off by.
 
 With w_hat the corrected weights of a policy, n rows, rewards in [0, 1] and KL the divergence of the learned distribution Q of
-parameters from its prior (thesis, lines 2508-2530, 2678-2748, 6202-6270):
+parameters from its prior (thesis, Sections 8.3.3 and 8.6 and Appendix E.3.3):
 
     V_hat   the mean of w_hat(A_i) R_i
     B       the mean over i of the sum over a of |pi - pi0 w_hat|                                       bias
@@ -138,7 +138,7 @@ class PACBayes(_Pessimistic):
         return bound.objective(self._summary(bound, answers, batch), answers.divergence, self.delta)
 
     def _adapted(self, answers: Answers, batch: Batch) -> Bound:
-        """With alpha* of the thesis's lines 2532-2545 on the batch: the least B + sqrt(2 kl2 Var / n)."""
+        """With alpha* of the thesis, Sections 8.3.4 and 8.4 on the batch: the least B + sqrt(2 kl2 Var / n)."""
 
         kl: Tensor = answers.divergence
 
@@ -156,7 +156,7 @@ class PACBayes(_Pessimistic):
 
 
 class Heuristic(_Pessimistic):
-    """V_hat - l1 ||theta - start||^2 - l2 Var - l3 B (thesis, lines 2585-2592, 2740-2748).
+    """V_hat - l1 ||theta - start||^2 - l2 Var - l3 B (thesis, Sections 8.4.3 and 8.6.2).
 
     For averages over parameters (Gaussian policies) Var and B have their linear form, else those of the policy itself.
     """

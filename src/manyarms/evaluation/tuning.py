@@ -2,7 +2,7 @@
 
     mse     the smallest (bias bound)^2 + se^2. The bias bound is the mean over contexts of the sum over a of
             |pi - pi0 w_hat|, times the largest |reward|: for exponential smoothing E_pi[1 - pi0^(1-alpha)] (thesis,
-            lines 5684-5712). Where pi0 of all actions is unknown, it is estimated by the mean of |w - w_hat|, which
+            Appendix E.1.1). Where pi0 of all actions is unknown, it is estimated by the mean of |w - w_hat|, which
             has the same expectation
     slope   the strongest correction whose interval still meets those of all weaker ones (Lepski's method; Su, Srinath
             and Krishnamurthy, 2020): intervals value -+ width se, from the weakest correction on, until they have no

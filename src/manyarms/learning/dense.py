@@ -2,13 +2,13 @@
 
     softmax        pi(a|x) = softmax(h^T mu)_a
     gaussian       theta_a ~ N(mu_a, sigma^2 I), play the best h^T theta_a: by quadrature, or by S draws as in the thesis
-    mixed-logit    the mean of softmax(h^T mu + sigma ||h|| eps) over S draws of eps ~ N(0, I_K)       (thesis, lines 6130-6182)
+    mixed-logit    the mean of softmax(h^T mu + sigma ||h|| eps) over S draws of eps ~ N(0, I_K)       (thesis, Appendix E.3.2)
 
 Beside the probabilities an objective gets the divergence of the learned distribution from the prior,
 
     KL(N(mu, s^2 I) || N(mu0, s0^2 I)) = ||mu - mu0||^2 / (2 s0^2) + dK/2 (s^2/s0^2 - 1 - log(s^2/s0^2)),
 
-exact for every s (the lemma of lines 6186-6192 needs s <= s0). The prior is the policy that learning starts from.
+exact for every s (the lemma of Appendix E.3.3 needs s <= s0). The prior is the policy that learning starts from.
 """
 
 from __future__ import annotations

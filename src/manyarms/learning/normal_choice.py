@@ -12,7 +12,7 @@ Nodes move with z in the forward pass, and are constants here: the integral does
 t of r or r^2 with weights, that is a few products of small matrices. r is kept for the way back where rows x actions x nodes
 numbers are few, and computed again, a few rows at a time, where they are many.
 
-The thesis's own estimators, of S draws (thesis, lines 6152-6156 and 6165-6182), are mixed_logit and monte_carlo_choice.
+The thesis's own estimators, of S draws (thesis, Appendix E.3.2), are mixed_logit and monte_carlo_choice.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class _MonteCarlo(torch.autograd.Function):
 
 
 def mixed_logit(scores: Tensor, spread: Tensor, noise: Tensor) -> Tensor:
-    """(b, K): the mean over S draws of the softmax of scores + spread eps_s (thesis, lines 6145-6156).
+    """(b, K): the mean over S draws of the softmax of scores + spread eps_s (thesis, Appendix E.3.2).
 
     scores (b, K): h^T mu. spread (b,): sigma ||h||, by local reparametrisation: the law of h^T theta_a needs one normal an
     action, and none a parameter. noise (S, K), the same for all rows, or (S, b, K).

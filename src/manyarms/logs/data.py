@@ -2,7 +2,7 @@
 
     round i:  context x_i in R^d,  action a_i ~ π₀(· | x_i),  reward r_i,  propensity π₀(a_i | x_i)
 
-(thesis, lines 1713-1718). All arrays have one entry a round and none has one an action, so that K may be anything.
+(thesis, Section 5.1). All arrays have one entry a round and none has one an action, so that K may be anything.
 A log that does not fit into memory is a `LogSource`: something that gives the same rounds in chunks, as often as asked.
 """
 

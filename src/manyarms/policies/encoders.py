@@ -1,6 +1,6 @@
 """Encoders: what a policy makes of a context before it is compared with actions, in NumPy alone.
 
-    Projection    x -> W^T x                               the lightweight scores phi0(x)^T W beta_a (thesis, lines 5448-5452)
+    Projection    x -> W^T x                               the lightweight scores phi0(x)^T W beta_a (thesis, Appendix D.4.1)
     Layers        x -> B_L + s(... s(B_1 + x W_1) ...) W_L    a network with one activation s between its layers
 
 A learned encoder is kept as these arrays, so that a policy decides where no learning library is installed.

@@ -2,7 +2,7 @@
 
     pi(a|x) = E[softmax(h^T mu + sigma ||h|| eps)_a]  ~  (1/S) sum over s of softmax(h^T mu + sigma ||h|| eps_s)_a
 
-(thesis, lines 6145-6156). exp(score + scale eps) = exp(score) exp(scale eps): for contexts of one scale sigma ||h||, as
+(thesis, Appendix E.3.2). exp(score + scale eps) = exp(score) exp(scale eps): for contexts of one scale sigma ||h||, as
 normalised ones are, the sums over actions and over draws are products of matrices.
 """
 

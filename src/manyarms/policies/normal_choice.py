@@ -4,7 +4,7 @@ For scores z and independent eps_a ~ N(0, 1), with phi and Phi the standard norm
 
     pi(a) = P(z_a + eps_a is the largest) = integral of phi(t - z_a) prod over b != a of Phi(t - z_b) dt,
 
-which is the thesis's mean over one normal of a product of K - 1 factors (thesis, lines 6165-6182) with t = z_a + eps. There every
+which is the thesis's mean over one normal of a product of K - 1 factors (thesis, Appendix E.3.2) with t = z_a + eps. There every
 action has its own product; here all share one, L(t) = sum over b of log Phi(t - z_b), and
 
     pi(a) = sum over nodes t of h phi(t - z_a) exp(L(t) - log Phi(t - z_a)).

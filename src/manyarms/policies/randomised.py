@@ -3,7 +3,7 @@
     GaussianPolicy      plays the a with the largest h^T theta_a                 pi(a|x) = P(h^T theta_a is the largest)
     MixedLogitPolicy    plays from the softmax of the scores h^T theta_a         pi(a|x) = E[softmax(h^T theta)_a]
 
-with h = enc(x) (thesis, lines 6132-6182). Both are linear in the law of theta, which is what PAC-Bayesian bounds ask of a policy,
+with h = enc(x) (thesis, Appendix E.3.2). Both are linear in the law of theta, which is what PAC-Bayesian bounds ask of a policy,
 and the price of the law is its divergence from a prior's, `gaussian_kl`. Since h^T theta_a ~ N(h^T mu_a, sigma^2 ||h||^2), one
 normal an action stands for l of them.
 """
@@ -35,7 +35,7 @@ def gaussian_kl(mu: npt.ArrayLike, sigma: float, mu0: npt.ArrayLike, sigma0: flo
         ||mu - mu0||^2 / (2 sigma0^2) + (n / 2) (sigma^2 / sigma0^2 - 1 - log(sigma^2 / sigma0^2)),    n numbers in mu.
 
     mu0 has mu's shape, or is one number for all. The thesis bounds it, for sigma <= sigma0, by leaving out the negative
-    sigma^2 / sigma0^2 - 1 (thesis, lines 6187-6193). Gumbel noise that both laws share adds nothing.
+    sigma^2 / sigma0^2 - 1 (thesis, Appendix E.3.3). Gumbel noise that both laws share adds nothing.
 
     >>> gaussian_kl([[1.0, 0.0]], 1.0, 0.0, 1.0)
     0.5
@@ -165,7 +165,7 @@ class GaussianPolicy(_RandomisedPolicy):
 
         pi(a|x) = integral of phi(t - z_a) prod over b != a of Phi(t - z_b) dt,    z_a = h^T mu_a / (sigma ||h||)
 
-    (thesis, lines 6160-6182), on `nodes` quadrature nodes a context that all actions share, so that it costs K and not K^2 terms
+    (thesis, Appendix E.3.2), on `nodes` quadrature nodes a context that all actions share, so that it costs K and not K^2 terms
     a node; see `normal_choice`. Where h = 0 all actions are equally probable. As sigma falls to 0 the policy becomes the one that
     plays the largest h^T mu_a. Probabilities are exact up to `tolerance`, and sum to 1 up to as much.
 
@@ -226,7 +226,7 @@ class MixedLogitPolicy(_RandomisedPolicy):
 
         pi(a|x) = E[softmax(h^T mu + sigma ||h|| eps)_a],    eps ~ N(0, I_K)
 
-    (thesis, lines 6132-6157). Probabilities are means over `draws` of eps from `seed`, the same for all contexts; a probability's
+    (thesis, Appendix E.3.2). Probabilities are means over `draws` of eps from `seed`, the same for all contexts; a probability's
     standard error is `standard_errors`, and at most `largest_error`. Draws and best actions are exact: sampling needs no
     probability. What is linear in the policy can be had draw by draw (`totals_at`, `total_expectations`): numbers that are
     independent, unbiased and bounded, from which a confidence statement can be made that counts the simulation in.

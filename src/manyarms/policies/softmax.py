@@ -100,7 +100,8 @@ class SoftmaxPolicy(StreamedPolicy):
 
     actions: beta (K, l), float64, or float32 for half the memory and time at six digits. temperature: T > 0. encoder: what
     is made of the context first (None: enc(x) = x and l = d). With parameters for every action the scores are the thesis's
-    heavyweight ones; with given embeddings and a learned Projection, the lightweight ones (thesis, lines 2155-2159, 5435-5452).
+    heavyweight ones; with given embeddings and a learned Projection, the lightweight ones (thesis, Section 7.1.3 and
+    Appendix D.4.1).
     """
 
     def __init__(self, actions: npt.ArrayLike, temperature: float = 1.0, encoder: ContextEncoder | None = None) -> None:

@@ -3,7 +3,7 @@
     pi(a|x) = exp(enc(x)^T beta_a / T) / sum over b in S0(x) of exp(enc(x)^T beta_b / T),    a in S0(x)
 
 The best policies of IPS, cIPS and ES live on the logging policy's support S0(x), which may hold a hundred actions of a million
-(thesis, lines 2151-2154, 2187-2191).
+(thesis, Section 7.1.3).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     pi(a|x) = sum over c of pi_cl(c|x) 1[a = argmax over a' in c of r_hat(x, a')],    r_hat(x, a) = x^T theta_a
 
-(POTEC; thesis, lines 2113-2126.) Only the clusters' vectors are learned; the policy plays one action of each cluster.
+(POTEC; thesis, Section 7.1.2-2126.) Only the clusters' vectors are learned; the policy plays one action of each cluster.
 """
 
 from __future__ import annotations

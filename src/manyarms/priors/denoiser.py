@@ -1,7 +1,7 @@
 """The network that predicts noise, and its training: the one part of pre-training that needs PyTorch.
 
 A point z_0 in standardised units is noised over steps l = 1, ..., L to z_l = sqrt(abar_l) z_0 + sqrt(1 - abar_l) eps, with
-eps ~ N(0, I), and the network is asked for eps (thesis, lines 4001-4010):
+eps ~ N(0, I), and the network is asked for eps (thesis, Appendix B.6.2):
 
     eps(z, l) = sqrt(1 - abar_l) z + sqrt(abar_l) N(z, l),    N(z, l) = A_m relu(... relu(A_1 z + c_1 + e_l) ...) + c_m
     loss      = mean over rows, steps and coordinates of (eps - eps(z_l, l))^2

@@ -1,4 +1,4 @@
-"""Diffusion priors: a chain of latents above the actions (thesis, lines 1278-1300).
+"""Diffusion priors: a chain of latents above the actions (thesis, Chapter 4).
 
     psi_L ~ N(0, Sigma_(L+1)),    psi_(l-1) | psi_l ~ N(f_l(psi_l), Sigma_l),    theta_a | psi_1 ~ N(f_1(psi_1), Sigma_1)
 
@@ -120,7 +120,7 @@ class DiffusionPrior:
     def marginal(self, draws: int = 100_000, seed: int = 0) -> ActionPrior:
         """Every action on its own: the LinTS and GLM-TS that go with this prior.
 
-        Linear links: N(0, Sigma_1 + sum_l B_l Sigma_(l+1) B_l^T), B_l = W_1 ... W_l (thesis, line 1592). Otherwise mean and
+        Linear links: N(0, Sigma_1 + sum_l B_l Sigma_(l+1) B_l^T), B_l = W_1 ... W_l (thesis, Section 4.3.1). Otherwise mean and
         covariance are Monte-Carlo moments over `draws`.
         """
         if self.matrices is not None:
@@ -141,7 +141,7 @@ class DiffusionPrior:
         return out
 
     def two_level(self, keep: int) -> TwoLevelPrior:
-        """A linear chain with all latents but psi_keep integrated out (thesis, lines 3567-3585).
+        """A linear chain with all latents but psi_keep integrated out (thesis, Appendix B.3).
 
         keep = L is the thesis's HierTS-1: theta_a | psi_L ~ N(B_L psi_L, Omega_1), actions independent given psi_L, which in
         truth they are not. keep = 1 is HierTS-2, which is exact: psi_1 with its marginal covariance, and

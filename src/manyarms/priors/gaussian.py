@@ -2,7 +2,7 @@
 
 A prior only describes; `manyarms.beliefs.belief_of` turns it into a belief. All three are special cases of
 
-    root m ~ N(mu, Sigma),    theta_a | m ~ N(W_a m, Sigma_a)          (thesis, lines 857-980)
+    root m ~ N(mu, Sigma),    theta_a | m ~ N(W_a m, Sigma_a)          (thesis, Sections 1.4.2 and 3.1.1)
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class HierarchicalPrior:
 
 @dataclass(frozen=True, eq=False)
 class MixedEffectPrior:
-    """Actions that mix L shared effects with known weights b_a (thesis, lines 970-980):
+    """Actions that mix L shared effects with known weights b_a (thesis, Section 3.1.1):
 
         Psi = (psi_1, ..., psi_L) ~ N(effect_mean, effect_covariance)
         theta_a | Psi ~ N(sum_l b_al psi_l, action_covariance)
@@ -134,7 +134,7 @@ class MixedEffectPrior:
     def marginal(self) -> ActionPrior:
         """The effects integrated out, action by action; correlations between actions are lost.
 
-        theta_a ~ N(sum_l b_al mu_l, Sigma_a + Gamma_a Sigma_Psi Gamma_a^T), Gamma_a = b_a^T kron I (thesis, line 1236):
+        theta_a ~ N(sum_l b_al mu_l, Sigma_a + Gamma_a Sigma_Psi Gamma_a^T), Gamma_a = b_a^T kron I (thesis, Section 3.4.1):
         the prior of the thesis's LinTS and GLM-TS.
         """
         effects, dim = self.effect_mean.shape
@@ -146,7 +146,7 @@ class MixedEffectPrior:
         return ActionPrior(self.actions, mean, spread + self.action_covariance)
 
     def single_effect(self) -> HierarchicalPrior:
-        """One shared mean in place of the effects, with the first effect's prior: the thesis's HierTS (line 1236)."""
+        """One shared mean in place of the effects, with the first effect's prior: the thesis's HierTS (Section 3.4.1)."""
         d = self.dim
         return HierarchicalPrior(
             self.actions, self.effect_mean[0], self.effect_covariance[:d, :d], self.action_covariance
@@ -160,7 +160,7 @@ class MixedEffectPrior:
         effect_covariance: float = 1.0,
         action_covariance: float = 1.0,
     ) -> MixedEffectPrior:
-        """The same prior with its parts multiplied by constants: misspecification on purpose (thesis, line 3402)."""
+        """The same prior with its parts multiplied by constants: misspecification on purpose (thesis, Appendix A.4.3)."""
         return replace(
             self,
             weights=weights * self.weights,

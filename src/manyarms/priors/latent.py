@@ -1,6 +1,6 @@
 """The structured prior of sDM in full generality: one latent vector, and a matrix of its own for every action.
 
-    psi ~ N(mean, covariance),    theta_a | psi ~ N(W_a psi, action_covariance)          (thesis, lines 1877-1888)
+    psi ~ N(mean, covariance),    theta_a | psi ~ N(W_a psi, action_covariance)          (thesis, Section 6.3)
 
 d' = len(psi) may be far below d (low rank) or above it. Mixed effects are the special case W_a = b_a^T kron I, which
 `MixedEffectPrior` holds in K x L numbers instead of K x d x d'.
@@ -54,7 +54,7 @@ class LatentPrior:
         return int(self.matrices.shape[2])
 
     def marginal(self) -> ActionPrior:
-        """The latent vector integrated out, action by action: N(W_a mu, Sigma_a + W_a Sigma W_a^T) (thesis, line 1962).
+        """The latent vector integrated out, action by action: N(W_a mu, Sigma_a + W_a Sigma W_a^T) (thesis, Section 6.4.2).
 
         The prior of DM (Bayes): the same marginals, and no correlation between actions.
         """

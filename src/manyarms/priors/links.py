@@ -98,7 +98,7 @@ class NetworkLink(Link):
 
     @classmethod
     def random(cls, dim: int, hidden: int, rng: np.random.Generator, *, scaled: bool = False) -> NetworkLink:
-        """Two layers with weights uniform on [-1, 1] and no constants (thesis, line 1622); `scaled`: over sqrt(fan-in)."""
+        """Two layers with weights uniform on [-1, 1] and no constants (thesis, Section 4.4.1); `scaled`: over sqrt(fan-in)."""
         A = rng.uniform(-1, 1, (hidden, dim)) / (np.sqrt(dim) if scaled else 1.0)
         B = rng.uniform(-1, 1, (dim, hidden)) / (np.sqrt(hidden) if scaled else 1.0)
         return cls(0.0, [(A, np.zeros(hidden)), (B, np.zeros(dim))])

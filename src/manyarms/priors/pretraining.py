@@ -1,4 +1,4 @@
-"""From offline estimates of action parameters to a diffusion prior (thesis, lines 4001-4010).
+"""From offline estimates of action parameters to a diffusion prior (thesis, Appendix B.6.2).
 
     theta_1, ..., theta_n  --pretrain-->  Pretrained  --prior(K)-->  DiffusionPrior  --dTS-->  an agent
 

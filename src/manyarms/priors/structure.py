@@ -2,7 +2,7 @@
 
     ratings (user, item, value)  --factorise-->  theta_a, one vector an item  --mixture-->  MixedEffectPrior
 
-(thesis, lines 996-1001; the MovieLens rule of line 1261 is the other way of choosing the covariances)
+(thesis, Section 3.1.3; the MovieLens rule of Section 3.4.2 is the other way of choosing the covariances)
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def mixture(
     Effect means are the components' centres mu_l and b_al is the probability that action a is in component l.
     For the covariances there are two rules, with s = effect_share in (0, 1):
 
-    "components" (thesis, lines 996-1001)
+    "components" (thesis, Section 3.1.3)
         effect l has its component's covariance S_l. The thesis leaves the actions' own covariance open; here
         it is (1 - s) / s sum_l pi_l S_l, with pi_l the mixture's proportions, so that an action's variance
         stands to its effect's as (1 - s) to s, on average over the components.
-    "marginal" (thesis, line 1261, where s = 0.75)
+    "marginal" (thesis, Section 3.4.2, where s = 0.75)
         with V the covariance of all estimates (its diagonal for "diag"): every effect has s V, every action
         (1 - s) V.
 

@@ -1,6 +1,6 @@
 """Reward models from logs: DM (Freq), DM (Bayes) and sDM, and the policies that they lead to.
 
-    r_hat(x, a) = E[r(x, a; theta) | log] = x^T mu_hat_a            (thesis, lines 1848-1916)
+    r_hat(x, a) = E[r(x, a; theta) | log] = x^T mu_hat_a            (thesis, Sections 6.2.2 and 6.3.2)
 
 DM (Freq) is a ridge regression for every action (linear.py). DM (Bayes) and sDM are a *belief* folded over a log: the
 leaves and roots that an online agent learns with, and nothing written twice. They differ in the prior: independent actions
@@ -74,14 +74,14 @@ class BeliefModel(LinearModel):
         """Marginal posteriors of actions (None: of all): means mu_hat (k, d), covariances Sigma_hat (k, d, d).
 
         mu_hat_a = S_a (Sigma_a^-1 W_a m + B_a),  Sigma_hat_a = S_a + S_a Sigma_a^-1 W_a Cov(m) W_a^T Sigma_a^-1 S_a
-        (thesis, lines 1905-1907), with m and Cov(m) those of the latent posterior.
+        (thesis, Section 6.3.2), with m and Cov(m) those of the latent posterior.
         """
         which = np.arange(self.action_count) if ids is None else np.atleast_1d(self._ids(ids))
         pieces = [self.belief.action_posterior(some) for some in self._chunks(which)]
         return np.concatenate([mean for mean, _ in pieces]), np.concatenate([spread for _, spread in pieces])
 
     def latent(self) -> tuple[Array, Array]:
-        """Posterior mean and covariance of the latent vector (thesis, lines 1899-1903)."""
+        """Posterior mean and covariance of the latent vector (thesis, Section 6.3.2)."""
         factor = self.belief.root.factor()
         return self.belief.root.mean().copy(), factor @ factor.T
 
@@ -135,8 +135,8 @@ class BeliefModel(LinearModel):
     def decide(self, X: npt.ArrayLike, k: int | None = None, *, width: float = 0.0) -> int | Ints:
         """The action with the largest x^T mu_hat_a - width ||x||_(Sigma_hat_a), or the k best.
 
-        width 0 is the greedy policy (thesis, lines 1869-1872), `pessimism_width(d, delta)` the pessimistic one (lines
-        4815-4825). The same decisions as those of `greedy()` and `pessimistic()`, many contexts at a time.
+        width 0 is the greedy policy (thesis, Section 6.2.2), `pessimism_width(d, delta)` the pessimistic one (Appendix
+        C.4.4). The same decisions as those of `greedy()` and `pessimistic()`, many contexts at a time.
         """
         if validate.not_negative("width", width) == 0:
             return super().decide(X, k)
@@ -174,7 +174,7 @@ class BeliefModel(LinearModel):
 
 
 def pessimism_width(dim: int, delta: float) -> float:
-    """alpha(d, delta) = sqrt(d + 2 sqrt(d log(1/delta)) + 2 log(1/delta)) (thesis, line 4825).
+    """alpha(d, delta) = sqrt(d + 2 sqrt(d log(1/delta)) + 2 log(1/delta)) (thesis, Appendix C.4.4).
 
     With probability at least 1 - delta the posterior has ||theta_a - mu_hat_a|| below it in the norm of Sigma_hat_a^-1, so that
     |x^T (theta_a - mu_hat_a)| <= alpha ||x||_(Sigma_hat_a) for every x at once.
@@ -190,7 +190,7 @@ def pessimism_width(dim: int, delta: float) -> float:
 
 
 def sdm(source: LogSource, prior: ParameterPrior, likelihood: Likelihood = Linear()) -> BeliefModel:
-    """The structured direct method: the belief of a structured prior folded over a log (thesis, lines 1786-1920).
+    """The structured direct method: the belief of a structured prior folded over a log (thesis, Chapter 6).
 
     source: a log in memory, or one that streams; its propensities are not needed. prior: a MixedEffectPrior, a LatentPrior
     (any W_a), a HierarchicalPrior, or a diffusion. likelihood: Linear(noise), or Logistic() through Laplace.
@@ -212,7 +212,7 @@ def warm_start(
 
 
 def dm_bayes(source: LogSource, prior: ParameterPrior, likelihood: Likelihood = Linear()) -> BeliefModel:
-    """DM (Bayes): independent actions, each with its marginal prior (thesis, lines 1811-1824, 4773-4781)."""
+    """DM (Bayes): independent actions, each with its marginal prior (thesis, Section 6.2.1 and Appendix C.4.1)."""
     return BeliefModel(independent_belief_of(prior, likelihood)).fold(source)
 
 
@@ -222,7 +222,7 @@ def dm_frequentist(source: LogSource, lam: float = 1.0) -> LinearModel:
 
 
 def learned_structure(source: LogSource, effects: int, *, lam: float = 1.0, seed: int = 0) -> MixedEffectPrior:
-    """A mixed-effect prior from a log: a Gaussian mixture of the parameters that DM (Freq) finds (thesis, lines 996-1001).
+    """A mixed-effect prior from a log: a Gaussian mixture of the parameters that DM (Freq) finds (thesis, Section 3.1.3).
 
     Use another part of the log than the one the prior will meet: `learn, use = log.split(0.2)`. Actions that are not in the log
     have the estimate 0 and count among those near it.

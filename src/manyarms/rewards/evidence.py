@@ -12,7 +12,7 @@ b = U^T C^T B and M = U^T C^-1 W_a (rows M_i). Then
 
     P = Sigma^-1 / s1 + sum_(a,i) (l_i / D_i) M_i^T M_i        h = Sigma^-1 mu / s1 + sum_(a,i) (b_i / D_i) M_i^T
 
-which are the latent posterior's precision and information (thesis, lines 1899-1903). With m_hat = P^-1 h, u_i = M_i m_hat and
+which are the latent posterior's precision and information (thesis, Section 6.3.2). With m_hat = P^-1 h, u_i = M_i m_hat and
 q_i = M_i P^-1 M_i^T + u_i^2 the derivatives are
 
     d/dt   - n/(2t) + sum r^2/(2t^2) + sum [1/(2t) - 1/(2 D) - s0 b^2 (D + t)/(2 t^2 D^2) + l q/(2 D^2) - u b/D^2]

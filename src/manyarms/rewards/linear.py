@@ -157,7 +157,7 @@ class Clipped:
 
 
 class DirectFrequentist:
-    """DM (Freq): for every action a ridge regression of its own, (G_a + lam I)^-1 B_a (thesis, lines 4767-4771).
+    """DM (Freq): for every action a ridge regression of its own, (G_a + lam I)^-1 B_a (thesis, Appendix C.4.1).
 
     G_a = sum x x^T and B_a = sum r x over the rows of a; an action without rows has the parameter 0. Linear rewards.
     """

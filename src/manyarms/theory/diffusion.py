@@ -1,4 +1,4 @@
-"""Upper bounds on dTS's Bayes regret where links and rewards are linear (thesis, lines 3586-3618; the proof, 3620-3970).
+"""Upper bounds on dTS's Bayes regret where links and rewards are linear (thesis, Appendix B.4; the proof, Appendix B.5).
 
 With one chain shared by all actions, Sigma_l = sigma_l^2 I, linear links W_l and rewards of noise sigma, for any delta in (0, 1],
 
@@ -7,11 +7,11 @@ With one chain shared by all actions, Sigma_l = sigma_l^2 I, linear links W_l an
 R^act is the cost of learning the actions given psi_1, R_l^lat that of learning psi_l given psi_(l+1). The proof, step by step:
 
 1. A posterior's covariance is a sum over levels: Cov(theta_a | data) = S_a + sum_l P_l S_l P_l^T, with P_l the product of
-   S_a Sigma_1^-1 W_1 and the factors S_i Sigma_(i+1)^-1 W_(i+1) (lines 3635-3706). Each S is below its prior, so that with
+   S_a Sigma_1^-1 W_1 and the factors S_i Sigma_(i+1)^-1 W_(i+1) (Appendix B.5). Each S is below its prior, so that with
    w_l = lambda_1(W_l^T W_l), ||x||^2 <= kappa_x and k_l = kappa_x w_1 ... w_l, level l adds at most v_l = k_l sigma_(l+1)^2 to
    the variance of x^T theta_a, and the action itself v_0 = kappa_x sigma_1^2.
 2. An observation adds u_l u_l^T to the precision of psi_l | psi_(l+1), with ||u_l||^2 <= k_l / sigma^2, and
-   u_l u_l^T >= P_l^T x x^T P_l / (sigma^2 q_l),  q_l = prod_(i <= l) (1 + v_(i-1) / sigma^2)  (lines 3707-3816).
+   u_l u_l^T >= P_l^T x x^T P_l / (sigma^2 q_l),  q_l = prod_(i <= l) (1 + v_(i-1) / sigma^2)  (Appendix B.5.3).
    The theorem has sigma_max^(2 l) in the place of q_l: the largest factor, l times.
 3. Hence a variance x is at most c_l log(1 + x / sigma^2), c_l = v_l / log(1 + v_l / sigma^2), these logarithms telescope, and
 
@@ -23,9 +23,9 @@ R^act is the cost of learning the actions given psi_1, R_l^lat that of learning 
 
 Where the print is corrected:
 
-- The proof uses step 4 for l = 1 too (lines 3924-3941), but G_1 is a sum over K actions: it only gives
+- The proof uses step 4 for l = 1 too (Appendix B.5.4), but G_1 is a sum over K actions: it only gives
   s_1 = K w_1 sigma_2^2 / sigma_1^2. The printed theorem has no K there. `first="printed"` shows the difference.
-- Scenario (I) (lines 1596-1601) prints sigma_l = 2^l; its own rates are those of sigma_l^2 = 2^l. With d_l = d / 2^l the latents
+- Scenario (I) (Section 4.3.1) prints sigma_l = 2^l; its own rates are those of sigma_l^2 = 2^l. With d_l = d / 2^l the latents
   then add sum_l d_l 4^l = d (2^(L+1) - 2), not d L: the factor 2^L of LinTS becomes the summand 2^(L+1), and L is right only
   in scenario (II) (constant variances). `dts_rates` computes the sums themselves.
 
@@ -73,7 +73,7 @@ class DiffusionRegretBound:
 
 @dataclass(frozen=True)
 class DiffusionRates:
-    """How the two bounds scale, without logarithms and constants (thesis, lines 1564-1607)."""
+    """How the two bounds scale, without logarithms and constants (thesis, Section 4.3)."""
 
     dts: float
     lints: float
@@ -93,7 +93,7 @@ def dts_regret_bound(
     tight: bool = False,
     delta: float | None = None,
 ) -> DiffusionRegretBound:
-    """The theorem (thesis, lines 3594-3602) and its sparse refinement (3604-3617), for any kappa_x and W_l.
+    """The theorem (thesis, Appendix B.4) and its sparse refinement (same section), for any kappa_x and W_l.
 
     sigmas: standard deviations sigma_1, ..., sigma_(L+1). active: d_1, ..., d_L, the columns of W_l that are not zero.
     gains: w_l = lambda_1(W_l^T W_l), 1 by assumption A4. first: the first latent term with K in its logarithm, as the proof
@@ -175,7 +175,7 @@ def deviations(prior: DiffusionPrior) -> list[float]:
 def lints_regret_bound(
     T: int, K: int, d: int, sigma: float, deviation: float, *, kappa_x: float = 1.0, delta: float | None = None
 ) -> RegretBound:
-    """The Bayesian bound of LinTS with K independent actions, theta_a ~ N(0, deviation^2 I) (thesis, lines 4059-4075).
+    """The Bayesian bound of LinTS with K independent actions, theta_a ~ N(0, deviation^2 I) (thesis, Appendix B.6.5).
 
     sqrt(2 T d K c log(1 + T kappa_x s^2 / (d sigma^2)) log(1 / delta)) + c' T delta: meTS's without effects. For a chain s^2 is
     the largest eigenvalue of the marginal covariance, at most sigma_1^2 + sum_l sigma_(l+1)^2 w_1 ... w_l. In a chain's own
@@ -218,7 +218,7 @@ def lints_frequentist_bound(
 
 
 def dts_effective_actions(K: int, sigmas: Sequence[float], sigma: float) -> float:
-    """K_eff = (K sigma_1^2 + sum_l sigma_(l+1)^2 sigma_max^(2 l)) / sum_l sigma_l^2 (thesis, line 1571).
+    """K_eff = (K sigma_1^2 + sum_l sigma_(l+1)^2 sigma_max^(2 l)) / sum_l sigma_l^2 (thesis, Section 4.3).
 
     dTS's rate is sqrt(T d K_eff sum_l sigma_l^2): how many independent actions would be as hard as these K. It exceeds K where
     the latents cost more than they save, and grows like sigma_max^(2 L) with the depth.
@@ -231,7 +231,7 @@ def dts_effective_actions(K: int, sigmas: Sequence[float], sigma: float) -> floa
 def dts_rates(
     T: int, K: int, d: int, sigmas: Sequence[float], *, active: Sequence[int] | None = None, sigma: float | None = None
 ) -> DiffusionRates:
-    """How the bounds of dTS and LinTS scale (thesis, lines 1567-1576 and 1590-1594), at kappa_x = w_l = 1.
+    """How the bounds of dTS and LinTS scale (thesis, Section 4.3), at kappa_x = w_l = 1.
 
         dts     sqrt(T (d K sigma_1^2 + sum_l d_l sigma_(l+1)^2 sigma_max^(2 l)))
         lints   sqrt(T d K sum_l sigma_l^2)
@@ -249,7 +249,7 @@ def dts_rates(
 
 
 def rate_scenario(name: Literal["decreasing", "constant"], d: int) -> tuple[list[float], list[int]]:
-    """sigma_1, ..., sigma_(L+1) and d_1, ..., d_L of the two scenarios (thesis, lines 1596-1607): L = log2 d, d_l = d // 2^l.
+    """sigma_1, ..., sigma_(L+1) and d_1, ..., d_L of the two scenarios (thesis, Section 4.3.1): L = log2 d, d_l = d // 2^l.
 
     decreasing: sigma_l^2 = 2^l (from the root down to the actions they decrease); constant: sigma_l = 1.
     """

@@ -1,6 +1,6 @@
 """What can be said where the world is known, or before there is a log: the direct bound, the oracle inequality, sample sizes.
 
-None of these is a certificate: they rest on numbers that no log gives (thesis, lines 2571-2577, 5989-6063).
+None of these is a certificate: they rest on numbers that no log gives (thesis, Section 8.4.2 and Appendix E.2.4).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ def direct_bound_width(bound: Unified, summary: Summary, kl: float, delta: float
     """A bound on |E V_hat - V_hat| that needs the world: (KL + log(2/delta)) / (lambda n) + lambda/2 (logged + expected square).
 
     expected_square: the expectation over contexts, actions of pi0 and rewards of pi R^2 / h^2. The argument of `Unified` for
-    I3, with contexts drawn as well: f = E Z - Z over a whole row, and no I1; E V_hat is not V, but V less the bias (thesis,
-    lines 2571-2577).
+    I3, with contexts drawn as well: f = E Z - Z over a whole row, and no I1; E V_hat is not V, but V less the bias
+    (thesis, Section 8.4.2).
     """
     averages, n, lam = summary.of(bound.correction), summary.rows, fixed_lambda(bound.lam)
     spent = (divergence(kl) + math.log(2 / confidence("delta", delta))) / (lam * n)
@@ -33,7 +33,7 @@ def oracle_gap(bound: Unified, best: Summary, kl: float, delta: float) -> float:
 
     With probability at least 1 - delta both ends hold for both policies. L(learned) >= L(best) for the lower ends L, so
     V(learned) >= L(best) = V_hat(best) - costs below, and V_hat(best) >= V(best) - costs above: the sum of both. Learning by
-    the printed width instead, bias on both sides, gives twice the width (thesis, lines 5992-6034).
+    the printed width instead, bias on both sides, gives twice the width (thesis, Appendix E.2.4).
     """
     budget = Budget(delta)
     below, above = bound.lower(best, kl, budget), bound.upper(best, kl, budget)
@@ -41,7 +41,7 @@ def oracle_gap(bound: Unified, best: Summary, kl: float, delta: float) -> float:
 
 
 def uniform_logging_gap(rows: int, actions: int, alpha: float, distance: float, delta: float) -> float:
-    """The oracle inequality for uniform logging, Gaussian policies with sigma = 1, lambda = 1/sqrt(n) (thesis, lines 6036-6053).
+    """The oracle inequality for uniform logging, Gaussian policies with sigma = 1, lambda = 1/sqrt(n) (thesis, Appendix E.2.4).
 
         (sqrt(D^2 + 2 log(4 sqrt(n)/delta)) + D^2 + 2 log(4/delta) + K^(2 alpha - 1) + K^(2 alpha)) / sqrt(n) + 2 (1 -
         K^(alpha - 1))

@@ -1,4 +1,4 @@
-"""Upper bounds on meTS's Bayes regret in the linear world (thesis, lines 1170-1222; the proof, lines 3137-3360).
+"""Upper bounds on meTS's Bayes regret in the linear world (thesis, Section 3.3; the proof, Appendices A.3.4 and A.4).
 
 In expectation over the prior, contexts and rewards, for any delta in (0, 1],
 
@@ -9,14 +9,14 @@ what the proof gives away on the event that a confidence interval fails.
 
 The printed theorem agrees with its proof, constant by constant. Three remarks from reading it:
 
-- c has a factor K, from a union bound over actions (lines 3170-3195). With delta = 1 / T the last
+- c has a factor K, from a union bound over actions (Appendix A.3.4). With delta = 1 / T the last
   term is constant in T but linear in K; delta = 1 / (K T) costs only a logarithm and makes the bound with
   sigma_0 = 0 grow like log K.
 - the tilde of the simplified rates hides more than logarithms of T: c_A is at least sigma^2 however small
   sigma_0 is (u / log(1 + u) tends to 1, not to 0), so that for a fixed small sigma_0 and large T, R^A is of
   the order d K sigma^2 log T and not d K sigma_0^2. The same holds of c_E and sigma_Psi. The rates are right
   where the prior variances are not small beside sigma^2.
-- the rate given for the marginalised agent (lines 1209-1220) is the bound of a world of independent actions
+- the rate given for the marginalised agent (Section 3.3.2) is the bound of a world of independent actions
   with the same marginals. The proof needs decisions drawn from the true posterior, and that agent's belief,
   which drops the correlations, is not it.
 """
@@ -51,7 +51,7 @@ class RegretBound:
 
 @dataclass(frozen=True)
 class MetsRates:
-    """The simplified rates of the thesis, lines 1187-1222, without logarithms and constants."""
+    """The simplified rates of the thesis, Section 3.3, without logarithms and constants."""
 
     mets: float
     known_effects: float
@@ -71,7 +71,7 @@ def mets_regret_bound(
     kappa_b: float,
     delta: float | None = None,
 ) -> RegretBound:
-    """The theorem of the thesis, lines 1170-1183.
+    """The theorem of the thesis, Section 3.3.1.
 
     Sigma_0,a = sigma0^2 I, Sigma_Psi = sigma_psi^2 I, ||x||^2 <= kappa_x, ||b_a||^2 <= kappa_b:
 
@@ -93,7 +93,7 @@ def mets_regret_bound(
 def mets_regret_bound_of(
     prior: MixedEffectPrior, T: int, *, sigma: float, kappa_x: float, delta: float | None = None
 ) -> RegretBound:
-    """The general version (thesis, lines 3140-3153), for any covariances, from the prior's eigenvalues.
+    """The general version (thesis, Appendix A.3.4), for any covariances, from the prior's eigenvalues.
 
     lambda_1,0 and lambda_d,0 are the largest and smallest eigenvalues of the actions' covariances,
     lambda_1,Psi the largest of the effects'. Against the isotropic form sigma_psi^2 becomes lambda_1,Psi
@@ -157,7 +157,7 @@ def _variances(sigma0: float, sigma_psi: float) -> tuple[float, float]:
 
 
 def mets_effective_actions(K: int, L: int, sigma0: float, sigma_psi: float) -> float:
-    """K_eff = (K sigma0^2 + L sigma_psi^2 (1 + sigma0^2)) / (sigma0^2 + sigma_psi^2) (thesis, line 1193).
+    """K_eff = (K sigma0^2 + L sigma_psi^2 (1 + sigma0^2)) / (sigma0^2 + sigma_psi^2) (thesis, Section 3.3.1).
 
     How many independent actions would be as hard as these K, at kappa_x = kappa_b = sigma = 1. It is K with
     sigma_psi = 0 and L with sigma0 = 0, and exceeds K where L (1 + sigma0^2) > K.
@@ -170,7 +170,7 @@ def mets_effective_actions(K: int, L: int, sigma0: float, sigma_psi: float) -> f
 
 
 def mets_rates(T: int, K: int, L: int, d: int, sigma0: float, sigma_psi: float) -> MetsRates:
-    """How Bayes regret scales, at kappa_x = kappa_b = sigma = 1 (thesis, lines 1187-1222).
+    """How Bayes regret scales, at kappa_x = kappa_b = sigma = 1 (thesis, Section 3.3).
 
         mets           sqrt(T d (K sigma0^2 + L sigma_psi^2 (1 + sigma0^2)))
         known_effects  sqrt(T d K sigma0^2)                     Psi is told: sigma_psi = 0

@@ -1,4 +1,4 @@
-"""Upper bounds on the Bayesian suboptimality of sDM's greedy policy (thesis, lines 1945-1988, 4255-4724).
+"""Upper bounds on the Bayesian suboptimality of sDM's greedy policy (thesis, Section 6.4.2 and Appendix C.3).
 
     BSO = E[V(pi*; theta*) - V(pi_hat; theta*)]        over theta* from the prior, the log, and a fresh context X
 
@@ -58,7 +58,7 @@ def sdm_covariance_bound(
     kappa_w: float = 1.0,
     tight: bool = False,
 ) -> SuboptimalityBound:
-    """The covariance-dependent bound (thesis, lines 1945-1957), delta = 1/n.
+    """The covariance-dependent bound (thesis, Section 6.4.2), delta = 1/n.
 
     spread: E||X||_(Sigma_hat_(pi*(X))), the posterior standard deviation of the best action's score, averaged over theta*,
     logs and contexts; the bound is on the same average. sigma0 and tau are standard deviations.
@@ -85,7 +85,7 @@ def sdm_explicit_bound(
     kappa_w: float = 1.0,
     tight: bool = False,
 ) -> SuboptimalityBound:
-    """The explicit bound (thesis, lines 4455-4476), for a logging policy that does not look at the context.
+    """The explicit bound (thesis, Appendix C.3.2), for a logging policy that does not look at the context.
 
     coverage: draws of rho_X = pi0(pi*(X)), over theta* and X; 1/K in every entry for a uniform policy. g: the smallest
     eigenvalue of E[X X^T], above 0 and at most kappa_x / d.
@@ -119,7 +119,7 @@ def second_moment(
     kappa_w: float,
     tight: bool,
 ) -> Array:
-    """A bound on E[||X||^2_(Sigma_hat_(pi*(X))) | rho] for each rho (thesis, lines 4688-4697)."""
+    """A bound on E[||X||^2_(Sigma_hat_(pi*(X))) | rho] for each rho (thesis, Appendix C.3.2)."""
     own, latent = validate.positive("sigma0", sigma0) ** 2, kappa_w * validate.not_negative("tau", tau) ** 2
     m = np.floor(n * rho / 2)
     l = g * m / (2 * noise) + 1 / own

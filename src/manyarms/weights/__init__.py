@@ -1,7 +1,7 @@
 """Importance-weight corrections, defined once for estimation, learning and bounds.
 
 With w = pi(a|x) / pi0(a|x), a correction replaces w by a regularised weight w_hat, and the estimate of pi's value is the
-mean of w_hat * r (thesis, lines 2039-2080, 2397-2435, 2672-2677):
+mean of w_hat * r (thesis, Sections 7, 8.2 and 8.6):
 
     ips         NoCorrection          w
     cips        ClipPropensities      pi / max(pi0, tau)             IPS-max; tau = 0 is IPS

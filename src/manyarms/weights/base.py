@@ -54,7 +54,7 @@ class Correction(ABC):
     """Whether `evaluate` shows it where no estimators are named."""
 
     linear_in_policy: ClassVar[bool] = False
-    """w_hat is pi times something that does not depend on pi (what PAC-Bayes needs; thesis, lines 2702-2711)."""
+    """w_hat is pi times something that does not depend on pi (what PAC-Bayes needs; thesis, Section 8.6.1)."""
 
     never_above: ClassVar[bool] = False
     """w_hat * r <= w * r wherever r >= 0: then the estimate's mean is at most the policy's value."""
@@ -120,7 +120,7 @@ class Correction(ABC):
     def effective_policy(self, pi: Array, pi0: Array) -> Array:
         """pi0 * w_hat, the part of pi that the estimate's mean counts (for a reward of 1); pi0 may be 0 here.
 
-        The bias of the mean of w_hat * r at x is the sum over a of (pi0 w_hat - pi) r(x, a) (thesis, lines 2693-2699).
+        The bias of the mean of w_hat * r at x is the sum over a of (pi0 w_hat - pi) r(x, a) (thesis, Section 8.6.1).
         """
         return pi0 * self.terms(pi, pi0 + (pi0 == 0), 1.0 + 0.0 * pi)
 
@@ -158,7 +158,7 @@ CORRECTIONS: Registry[type[Correction]] = Registry(
 @CORRECTIONS.register("ips")
 @dataclass(frozen=True)
 class NoCorrection(Correction):
-    """w = pi / pi0: unbiased where pi0 plays whatever pi plays; the variance grows with w (thesis, lines 2050-2054)."""
+    """w = pi / pi0: unbiased where pi0 plays whatever pi plays; the variance grows with w (thesis, Section 7.1.1)."""
 
     name: ClassVar[str] = "ips"
     summary: ClassVar[str] = "inverse propensity scoring: unbiased, with a large variance"

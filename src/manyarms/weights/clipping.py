@@ -15,7 +15,7 @@ from manyarms.weights.base import CORRECTIONS, Correction, Rule, powers
 @CORRECTIONS.register("cips", "ips-max", "clip")
 @dataclass(frozen=True)
 class ClipPropensities(Correction):
-    """pi / max(pi0, tau), "IPS-max" or "cIPS", 0 <= tau <= 1; tau = 0 is IPS (thesis, lines 2061-2069, 2401).
+    """pi / max(pi0, tau), "IPS-max" or "cIPS", 0 <= tau <= 1; tau = 0 is IPS (thesis, Sections 7.1.1 and 8.2).
 
     Bias at x: minus the sum over a of pi(a|x) r(x, a) (1 - pi0(a|x) / tau)_+.
     """
@@ -55,7 +55,7 @@ class ClipPropensities(Correction):
 @CORRECTIONS.register("ips-min")
 @dataclass(frozen=True)
 class ClipWeights(Correction):
-    """min(w, M), "IPS-min", M > 0; a large M is IPS (thesis, lines 2400, 2405-2412).
+    """min(w, M), "IPS-min", M > 0; a large M is IPS (thesis, Section 8.2).
 
     Bias at x: minus the sum over a of pi(a|x) r(x, a) (1 - M / w(a|x))_+.
     """
@@ -65,7 +65,7 @@ class ClipWeights(Correction):
     summary: ClassVar[str] = "inverse propensity scoring, weights clipped at a limit"
     parameter: ClassVar[str | None] = "limit"
     rule: ClassVar[Rule | None] = Rule(
-        "limit = sqrt(n) (thesis, line 2412)", lambda n: float(n**0.5), lambda n: tuple(1 / t for t in powers(n))
+        "limit = sqrt(n) (thesis, Section 8.2)", lambda n: float(n**0.5), lambda n: tuple(1 / t for t in powers(n))
     )
     by_default: ClassVar[bool] = True
     never_above: ClassVar[bool] = True

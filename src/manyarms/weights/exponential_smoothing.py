@@ -41,16 +41,16 @@ class _Power(Correction):
 @CORRECTIONS.register("es")
 @dataclass(frozen=True)
 class ExponentialAlpha(_Power):
-    """pi / pi0^alpha, exponential smoothing, 0 <= alpha <= 1; alpha = 1 is IPS (thesis, lines 2071-2078, 2424-2428).
+    """pi / pi0^alpha, exponential smoothing, 0 <= alpha <= 1; alpha = 1 is IPS (thesis, Sections 7.1.1 and 8.2).
 
-    Bias at x: minus the sum over a of pi(a|x) r(x, a) (1 - pi0(a|x)^(1 - alpha)) (thesis, lines 5684-5712).
+    Bias at x: minus the sum over a of pi(a|x) r(x, a) (1 - pi0(a|x)^(1 - alpha)) (thesis, Appendix E.1.1).
     """
 
     alpha: float
     name: ClassVar[str] = "es"
     summary: ClassVar[str] = "exponential smoothing: propensities to the power alpha"
     parameter: ClassVar[str | None] = "alpha"
-    rule: ClassVar[Rule | None] = _rule("alpha = 1 - n^(-1/4) (thesis, line 2642)")
+    rule: ClassVar[Rule | None] = _rule("alpha = 1 - n^(-1/4) (thesis, Section 8.5)")
     by_default: ClassVar[bool] = True
     linear_in_policy: ClassVar[bool] = True
     never_above: ClassVar[bool] = True
@@ -68,7 +68,7 @@ class ExponentialAlpha(_Power):
 @CORRECTIONS.register("es-beta")
 @dataclass(frozen=True)
 class ExponentialBeta(_Power):
-    """w^beta, 0 <= beta <= 1; beta = 1 is IPS (thesis, lines 2079, 2425-2428). Raises weights below 1: the bias has two signs."""
+    """w^beta, 0 <= beta <= 1; beta = 1 is IPS (thesis, Section 8.2). Raises weights below 1: the bias has two signs."""
 
     beta: float
     name: ClassVar[str] = "es-beta"
@@ -93,7 +93,7 @@ class ExponentialBeta(_Power):
         return pi**self.beta * (pi0 > 0) * pi0 ** (1 - self.beta)
 
     def best_policy(self, rewards: Array, logging: Array) -> Array | None:
-        """In proportion to r(x, a)^(1 / (1 - beta)) pi0(a|x) (thesis, line 2079); uniform where there is no reward."""
+        """In proportion to r(x, a)^(1 / (1 - beta)) pi0(a|x) (thesis, Section 7.1.1); uniform where there is no reward."""
         if self.is_none:
             return super().best_policy(rewards, logging)
         # the largest reward is taken out: a high power of a small one must not vanish

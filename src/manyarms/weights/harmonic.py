@@ -15,7 +15,7 @@ from manyarms.weights.base import CORRECTIONS, Correction, Rule, powers
 class Harmonic(Correction):
     """w / (1 - s + s w), 0 <= s <= 1, "Har": strength s = 0 is IPS and s = 1 ignores the weights (w_hat = 1).
 
-    The thesis prints it both ways round: s is lambda_2 of line 2431, and 1 - lambda of line 2676. Raises weights
+    The thesis prints it both ways round: s is lambda_2 of Section 8.2, and 1 - lambda of Section 8.6. Raises weights
     below 1: the bias has two signs.
     """
 

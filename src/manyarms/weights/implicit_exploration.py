@@ -13,7 +13,7 @@ from manyarms.weights.base import CORRECTIONS, Correction, Rule, powers
 @CORRECTIONS.register("ix")
 @dataclass(frozen=True)
 class ImplicitExploration(Correction):
-    """pi / (pi0 + gamma), "IX", gamma >= 0; gamma = 0 is IPS (thesis, line 2675).
+    """pi / (pi0 + gamma), "IX", gamma >= 0; gamma = 0 is IPS (thesis, Section 8.6).
 
     Bias at x: minus the sum over a of pi(a|x) r(x, a) gamma / (pi0(a|x) + gamma).
     """

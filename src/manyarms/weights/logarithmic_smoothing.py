@@ -18,7 +18,7 @@ from manyarms.weights.base import CORRECTIONS, Correction, Rule, powers
 class LogSmoothing(Correction):
     """Logarithmic smoothing: the mean of log(1 + l w r) / l, l >= 0, for rewards of at least 0; l = 0 is IPS.
 
-    Thesis, lines 746-752; Sakhi et al. (2024). As a weight it is log(1 + l w r) / (l r), and it depends on r. Its mean
+    Thesis, Section 1.3; Sakhi et al. (2024). As a weight it is log(1 + l w r) / (l r), and it depends on r. Its mean
     is at most the policy's value, and `evaluation.intervals.ls_lower` turns it into a lower confidence bound that
     needs no bound on the weights.
     """

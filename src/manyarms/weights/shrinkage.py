@@ -14,7 +14,7 @@ from manyarms.weights.base import CORRECTIONS, Correction, Rule, powers
 @CORRECTIONS.register("shrinkage")
 @dataclass(frozen=True)
 class Shrinkage(Correction):
-    """l w / (l + w^2), l > 0; a large l is IPS (thesis, line 2431). Weights beyond sqrt(l) shrink towards 0.
+    """l w / (l + w^2), l > 0; a large l is IPS (thesis, Section 8.2). Weights beyond sqrt(l) shrink towards 0.
 
     Bias at x: minus the sum over a of pi(a|x) r(x, a) w^2 / (l + w^2).
     """

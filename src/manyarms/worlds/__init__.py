@@ -1,13 +1,13 @@
 """Simulators and data sets whose best action is known, so that regret is exact.
 
-MixedEffect     draws effects and actions from the model that meTS assumes (thesis, lines 1229-1240)
-MovieLens       movies as actions and users as contexts, learned from ratings (thesis, lines 1256-1262)
-Diffusion       draws actions from the model that dTS assumes (thesis, lines 1613-1622)
-SwissRoll       actions on a Swiss roll, which is no such model (thesis, lines 1676-1680)
-Images          pictures as actions, one parameter for all of them (thesis, lines 4036-4058)
-InteractionWorld  interaction data as a logged bandit: half of a history is seen, half rewarded (thesis, lines 5397-5440)
+MixedEffect     draws effects and actions from the model that meTS assumes (thesis, Section 3.4.1)
+MovieLens       movies as actions and users as contexts, learned from ratings (thesis, Section 3.4.2)
+Diffusion       draws actions from the model that dTS assumes (thesis, Section 4.4.1)
+SwissRoll       actions on a Swiss roll, which is no such model (thesis, Section 4.4.2)
+Images          pictures as actions, one parameter for all of them (thesis, Appendix B.6.4)
+InteractionWorld  interaction data as a logged bandit: half of a history is seen, half rewarded (thesis, Appendix D.4)
 CatalogueWorld  a made-up catalogue of up to a million actions whose click rates are known
-SupervisedWorld  labelled rows as a logged bandit: an action is a label (thesis, lines 6064-6124)
+SupervisedWorld  labelled rows as a logged bandit: an action is a label (thesis, Appendix E.3)
 log_from        what a logging policy would have written in a world; skewed_policy is one that plays few actions often
 simulate        an agent in a world, round by round, with its exact regret
 """

@@ -1,4 +1,4 @@
-"""The world that dTS assumes (thesis, lines 1287-1300), and the chains of its experiments (lines 1613-1622).
+"""The world that dTS assumes (thesis, Section 4.1), and the chains of its experiments (Section 4.4.1).
 
     psi_L ~ N(0, Sigma_(L+1)),  psi_(l-1) | psi_l ~ N(f_l(psi_l), Sigma_l),  theta_a | psi_1 ~ N(f_1(psi_1), Sigma_1)
 
@@ -20,7 +20,7 @@ from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior
 from manyarms.priors.links import LinearLink, Link, NetworkLink
 from manyarms.worlds.base import Cube, RewardDistribution, RewardKind, World, WorldSeed, streams
 
-# hidden units of the thesis's non-linear links (line 1622); three times d at other sizes
+# hidden units of the thesis's non-linear links (Section 4.4.1); three times d at other sizes
 HIDDEN = {5: 20, 20: 60}
 
 
@@ -55,7 +55,7 @@ class Diffusion(World):
         return self._prior.marginal()
 
     def hierarchical_prior(self) -> HierarchicalPrior:
-        """All latents but psi_1 integrated out, with f_1(psi_1) as the shared mean; linear links only (thesis, line 3578)."""
+        """All latents but psi_1 integrated out, with f_1(psi_1) as the shared mean; linear links only (thesis, Appendix B.3)."""
         return self._prior.two_level(1).hierarchical()
 
 
@@ -70,7 +70,7 @@ def synthetic_chain(
     scaled: bool = False,
     seed: int = 0,
 ) -> DiffusionPrior:
-    """A random chain as in the thesis's synthetic experiments (lines 1613-1622), all covariances the identity, latents shared.
+    """A random chain as in the thesis's synthetic experiments (Section 4.4.1), all covariances the identity, latents shared.
 
     links: "linear" for f_l(psi) = W_l psi with entries uniform on [-1, 1] in the first `active[l - 1]` columns and zeros in the
     others, or "network" for two-layer ReLU networks of `hidden` units with weights uniform on [-1, 1] and no constants.

@@ -1,4 +1,4 @@
-"""Pictures as actions, one parameter for all of them: the setting of dTS's joint variant on CIFAR (thesis, lines 4036-4058).
+"""Pictures as actions, one parameter for all of them: the setting of dTS's joint variant on CIFAR (thesis, Appendix B.6.4).
 
 The thesis refers to Hong et al. (2022) for this setting and prints a table of relative regrets; neither the features, the
 rewards, the number of pictures a round nor the priors of HierTS and LinTS are in it. This is the nearest that its words give:

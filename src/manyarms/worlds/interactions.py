@@ -1,12 +1,12 @@
 """Interaction data as a logged bandit: recommend new items to users of whom half a history is known.
 
 Users with few items are left out, every other user's items are shuffled and halved: one half is seen, the other half H_i
-is hidden and rewarded (thesis, lines 5397-5440).
+is hidden and rewarded (thesis, Appendix D.4).
 
     beta_0    right singular vectors of the matrix of users and seen items, times `scale`
     x_i       the mean of beta_0 over the items that user i was seen with
     pi_0      softmax of x^T beta_0,a / temperature over the k0 items with the largest scores
-    R_i       1[A_i in H_i], with noise 1[A_i in H_i] (1 - B) + B shift, B ~ Bernoulli(noise)  (thesis, lines 5532-5545)
+    R_i       1[A_i in H_i], with noise 1[A_i in H_i] (1 - B) + B shift, B ~ Bernoulli(noise)  (thesis, Appendix D.4.4)
 
 The matrix has the seen halves of the training users alone: nothing that is rewarded, and nobody who is tested, has a part
 in the embeddings.

@@ -1,4 +1,4 @@
-"""The world that sDM assumes: one latent vector behind all actions (thesis, lines 1876-1882, 1995).
+"""The world that sDM assumes: one latent vector behind all actions (thesis, Sections 6.3 and 6.5.1).
 
     psi ~ N(mu, latent_scale I),    theta_a | psi ~ N(W_a psi, action_scale I),    X ~ U([-1, 1]^d)
 
@@ -103,7 +103,7 @@ class Latent(World):
         )
 
     def action_prior(self) -> ActionPrior:
-        """The latent vector integrated out, action by action: DM (Bayes)'s prior (thesis, line 1962)."""
+        """The latent vector integrated out, action by action: DM (Bayes)'s prior (thesis, Section 6.4.2)."""
         return self.prior().marginal()
 
     def hierarchical_prior(self) -> HierarchicalPrior:

@@ -1,6 +1,6 @@
 """Logs from worlds: what a logging policy would have written there.
 
-X_i ~ the world,    A_i ~ pi0(. | X_i),    R_i ~ the world        (thesis, lines 1714-1722)
+X_i ~ the world,    A_i ~ pi0(. | X_i),    R_i ~ the world        (thesis, Section 5.1)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The world that meTS assumes (thesis, lines 962-994; the sizes of lines 1229-1240 as defaults).
+"""The world that meTS assumes (thesis, Section 3.1; the sizes of Section 3.4.1 as defaults).
 
     psi_l ~ N(0, effect_scale I),    theta_a | Psi ~ N(sum_l b_al psi_l, action_scale I),    X ~ U([-1, 1]^d)
 
@@ -73,13 +73,13 @@ class MixedEffect(World):
 
     @property
     def kappa_b(self) -> float:
-        """max_a ||b_a||^2, as in the regret bound (thesis, line 1178)."""
+        """max_a ||b_a||^2, as in the regret bound (thesis, Section 3.3.1)."""
         return float(np.einsum("kl,kl->k", self.weights, self.weights).max())
 
     def prior(self, *, floor: float = FLOOR) -> MixedEffectPrior:
         """The very prior this world was drawn from.
 
-        Where a scale is zero (a perfectly specified linear model, thesis, lines 1203-1207) the prior takes
+        Where a scale is zero (a perfectly specified linear model, thesis, Section 3.3.2) the prior takes
         the variance `floor` in its place: small beside everything else, and positive definite.
         """
         floor = validate.positive("floor", floor)
@@ -92,17 +92,17 @@ class MixedEffect(World):
         )
 
     def action_prior(self, *, floor: float = FLOOR) -> ActionPrior:
-        """The effects integrated out, action by action (thesis, line 1236), for LinTS, GLM-TS and LinUCB."""
+        """The effects integrated out, action by action (thesis, Section 3.4.1), for LinTS, GLM-TS and LinUCB."""
         return self.prior(floor=floor).marginal()
 
     def hierarchical_prior(self, *, floor: float = FLOOR) -> HierarchicalPrior:
-        """One shared mean with the prior of one effect (thesis, line 1236): HierTS's prior."""
+        """One shared mean with the prior of one effect (thesis, Section 3.4.1): HierTS's prior."""
         return self.prior(floor=floor).single_effect()
 
     def known_effects_prior(self, *, floor: float = FLOOR) -> ActionPrior:
         """The prior of an agent that has been told Psi: theta_a ~ N(sum_l b_al psi_l, action_scale I).
 
-        Its regret is what meTS would have without the cost of learning the effects (thesis, lines 1199-1203).
+        Its regret is what meTS would have without the cost of learning the effects (thesis, Section 3.3.2).
         """
         covariance = max(self.action_scale, validate.positive("floor", floor)) * np.eye(self.dim)
         return ActionPrior(self.actions, self.weights @ self.psi, covariance)

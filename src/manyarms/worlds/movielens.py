@@ -1,4 +1,4 @@
-"""Movie recommendation with real ratings (thesis, lines 1256-1262).
+"""Movie recommendation with real ratings (thesis, Section 3.4.2).
 
 A low-rank factorisation gives a vector to every user and every movie. Users are the contexts, movies the
 actions, and rewards are drawn around x_j^T theta_a; the mixed-effect structure, which nobody knows, is
@@ -21,7 +21,7 @@ from manyarms.priors.structure import Factors, factorise, mixture
 from manyarms.worlds.base import Pool, RewardDistribution, RewardKind, World, WorldSeed, streams
 from manyarms.worlds.datasets import Ratings, RatingSet, read_ratings
 
-# thesis, line 1261: three quarters of a movie's variance come from its effects
+# thesis, Section 3.4.2: three quarters of a movie's variance come from its effects
 EFFECT_SHARE = 0.75
 # the factorisation and the mixture are one fixed preparation, the same in every run
 SWEEPS, RIDGE, PREPARATION_SEED = 20, 1.0, 0
@@ -81,7 +81,7 @@ class MovieLens(World):
         return self.catalogue.prior.effects
 
     def prior(self) -> MixedEffectPrior:
-        """Cluster centres as effect means, membership probabilities as weights (thesis, line 1261).
+        """Cluster centres as effect means, membership probabilities as weights (thesis, Section 3.4.2).
 
         Sigma_Psi = 0.75 diag(v) for every effect, Sigma_0 = 0.25 diag(v), v the variances of all movie vectors.
         """
@@ -91,7 +91,7 @@ class MovieLens(World):
         )
 
     def action_prior(self) -> ActionPrior:
-        """N(mu, diag(v)) for every movie, mu and v the mean and variances of all movie vectors (thesis, line 1259)."""
+        """N(mu, diag(v)) for every movie, mu and v the mean and variances of all movie vectors (thesis, Section 3.4.2)."""
         return ActionPrior(self.actions, self.catalogue.mean, self._spread())
 
     def hierarchical_prior(self) -> HierarchicalPrior:

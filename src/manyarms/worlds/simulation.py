@@ -64,7 +64,7 @@ def simulate(
 ) -> OnlineRun:
     """Let an agent act for some rounds and measure the Bayes regret's summand
 
-        sum_t  max_a r(X_t, a; theta) - r(X_t, A_t; theta)            (thesis, lines 361-450)
+        sum_t  max_a r(X_t, a; theta) - r(X_t, A_t; theta)            (thesis, Chapter 1)
 
     with the true theta, so without the noise of realised rewards. Regret is worked out after each chunk of contexts
     and never inside the agent's own time. `progress` is called after each chunk with the rounds done and the regret.

@@ -1,4 +1,4 @@
-"""Supervised to bandit: labelled rows as a logged bandit whose every value is known (thesis, lines 2628-2630, 6064-6124).
+"""Supervised to bandit: labelled rows as a logged bandit whose every value is known (thesis, Section 8.5 and Appendix E.3).
 
 An action is a label and the reward of playing it is 1 where it is right. With phi(x) = x / ||x||,
 
@@ -36,7 +36,7 @@ MOMENTS = (0.9, 0.999, 1e-8)  # of Adam: decay of the mean and of the square, an
 
 @dataclass(frozen=True)
 class Fit:
-    """How mu_0 is fitted: the thesis's settings (line 6077, and its code for the batch)."""
+    """How mu_0 is fitted: the thesis's settings (Appendix E.3.1, and its code for the batch)."""
 
     share: float = 0.05
     epochs: int = 10

@@ -1,4 +1,4 @@
-"""Actions on a Swiss roll: a law that no Gaussian and no short chain of latents can be (thesis, lines 1676-1680, 3973-3999).
+"""Actions on a Swiss roll: a law that no Gaussian and no short chain of latents can be (thesis, Section 4.4.2 and Appendix B.6).
 
     t ~ U(3 pi / 2, 9 pi / 2),    theta = scale (t cos t, t sin t) + thickness N(0, I),    scale = 2 / (9 pi / 2)
 

@@ -1,4 +1,4 @@
-"""dTS against LinTS as the catalogue grows to 50,000 actions (thesis, line 1635)."""
+"""dTS against LinTS as the catalogue grows to 50,000 actions (thesis, Section 4.4.1)."""
 
 from __future__ import annotations
 

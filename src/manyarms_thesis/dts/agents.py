@@ -1,4 +1,4 @@
-"""The agents of the chapter, by the names of the thesis's figures (line 1627)."""
+"""The agents of the chapter, by the names of the thesis's figures (Section 4.4.1)."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def dts(
 
 
 def hierts_of_top(*, world: Any, rounds: int, seed: int) -> Any:
-    """The thesis's HierTS-1: all latents but psi_L integrated out (line 1627); linear links and rewards only."""
+    """The thesis's HierTS-1: all latents but psi_L integrated out (Section 4.4.1); linear links and rewards only."""
     prior = world.prior()
     return agents.HierTS(prior.two_level(prior.depth), linear_noise(world), seed=seed)
 
 
 def misspecify(prior: DiffusionPrior, v: float, seed: int) -> DiffusionPrior:
-    """W_l + e_1 and Sigma_l + e_2 with entries of e uniform on [v, v + 0.5] (thesis, line 1639).
+    """W_l + e_1 and Sigma_l + e_2 with entries of e uniform on [v, v + 0.5] (thesis, Section 4.4.1).
 
     A covariance must be symmetric and positive definite, which Sigma_l + e_2 need not be. e_2 is replaced by the mean of itself
     and its transpose, whose entries still lie in [v, v + 0.5]; should an eigenvalue of the sum be below 0.01, it is raised to

@@ -1,4 +1,4 @@
-"""dTS's regret bound against measured regret and against LinTS's bounds (thesis, lines 1564-1607, 3586-3618, 4059-4075)."""
+"""dTS's regret bound against measured regret and against LinTS's bounds (thesis, Section 4.3 and Appendices B.4 and B.6.5)."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _figures(results: Results, folder: Path) -> list[Path]:
 
 
 def _comparison(results: Results, folder: Path) -> Path:
-    """The thesis's two drawings (lines 4063-4075): dTS's bound beside LinTS's, over rounds, at the smallest and largest K."""
+    """The thesis's two drawings (Appendix B.6.5): dTS's bound beside LinTS's, over rounds, at the smallest and largest K."""
     panels = series(results)["K"]
     groups = {}
     for panel in (panels[0], panels[-1]):

@@ -18,7 +18,7 @@ WORDS: Mapping[str, str] = {
     "K": "K", "d": "d", "L": "L", "action_variance": "σ₁²", "latent_variance": "σ² of the latents",
     "columns": "share of columns",
 }  # fmt: skip
-# the dimension that stands for "d >> 1" (thesis, line 1600)
+# the dimension that stands for "d >> 1" (thesis, Section 4.3.1)
 HIGH_DIMENSION = 1024
 
 
@@ -105,7 +105,7 @@ def _growth(results: Results) -> list[Claim]:
 
 
 def _scenarios_by_rates() -> list[Claim]:
-    """The rates of lines 1596-1607 at a large d, from the sums that they abbreviate; nothing is random here."""
+    """The rates of Section 4.3.1 at a large d, from the sums that they abbreviate; nothing is random here."""
     found = []
     d, K, T = HIGH_DIMENSION, 1, 1
     L = int(math.log2(d))

@@ -1,4 +1,4 @@
-"""One chain shared by all actions against one chain each, and two rules for evidence on its way up (thesis, lines 1286-1300).
+"""One chain shared by all actions against one chain each, and two rules for evidence on its way up (thesis, Section 4.1).
 
 The thesis's latents are shared by all actions. With links pre-trained on single actions' parameters this says that all actions
 lie within Sigma_1 of one point. Here both readings, both rules for Sigma_1 and both approximations meet the same worlds.

@@ -38,7 +38,7 @@ REMARKS = [
 def diffusion_world(
     *, actions: int, dim: int, depth: int, links: str, scaled: bool, reward: str, seed: int
 ) -> Diffusion:
-    """The thesis's synthetic world (lines 1614-1618): a chain drawn anew for every seed, Sigma_l = I, sigma = 1."""
+    """The thesis's synthetic world (Section 4.4.1): a chain drawn anew for every seed, Sigma_l = I, sigma = 1."""
     # a seed of its own: the world draws its actions from `seed` itself
     chain = synthetic_chain(actions, dim, depth, links=links, scaled=scaled, seed=seed_of("chain", seed))
     return Diffusion(chain, reward=reward, noise=1.0, seed=seed)

@@ -38,7 +38,7 @@ def image_task(
 
 
 def image_estimates(size: int, seed: int, *, pictures: str, **task: Any) -> Array:
-    """About `size` offline estimates of the parameters of other classes (thesis, lines 4036-4058); whichever truth rewards
+    """About `size` offline estimates of the parameters of other classes (thesis, Appendix B.6.4); whichever truth rewards
     follow, the estimates are the same."""
     world = image_task(data=pictures, truth="labels", seed=seed, **task)
     once = len(world.estimates(1))

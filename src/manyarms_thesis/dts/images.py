@@ -1,4 +1,4 @@
-"""dTS with one parameter for all actions, on tasks of pictures, by the share of offline data (thesis, lines 4036-4058)."""
+"""dTS with one parameter for all actions, on tasks of pictures, by the share of offline data (thesis, Appendix B.6.4)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell
 
 BASELINES = {"HierTS": Call(image_hierts), "LinTS": Call(image_lints)}
-# the thesis's table (lines 4047-4054): improvement of dTS's regret in per cent, by the share of offline data in per cent
+# the thesis's table (Appendix B.6.4): improvement of dTS's regret in per cent, by the share of offline data in per cent
 PRINTED: Mapping[str, Mapping[float, float]] = {
     "HierTS": {1: 69.11, 5: 79.56, 25: 80.65, 50: 81.67},
     "LinTS": {1: 87.74, 5: 92.18, 25: 92.48, 50: 92.88},

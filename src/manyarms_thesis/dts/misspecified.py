@@ -1,4 +1,4 @@
-"""dTS with a wrong chain: links and covariances shifted by noise of level v (thesis, line 1639)."""
+"""dTS with a wrong chain: links and covariances shifted by noise of level v (thesis, Section 4.4.1)."""
 
 from __future__ import annotations
 

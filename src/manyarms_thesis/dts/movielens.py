@@ -1,4 +1,4 @@
-"""dTS on MovieLens, with a prior pre-trained on the movies' vectors (thesis, line 1692)."""
+"""dTS on MovieLens, with a prior pre-trained on the movies' vectors (thesis, Section 4.4.2)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ MOVIELENS = DTS.experiment(
     remarks=[
         "The prior is pre-trained on the vectors of all movies, those that become actions among them, as the thesis's words "
         "are; LinTS has the mean and the variances of the same vectors. Rewards are x^Tθ + noise of σ = 0.5 with users' "
-        "vectors as contexts (thesis, lines 1256-1262). The thesis prints neither K, d nor T for this figure.",
+        "vectors as contexts (thesis, Section 3.4.2). The thesis prints neither K, d nor T for this figure.",
         "“dTS” has one chain per action, “dTS, shared chain” the thesis's one chain for all, with Σ₁ as wide as the movies.",
     ],
     warnings=movielens.warnings,

@@ -1,4 +1,4 @@
-"""How good dTS's posterior is, against the truth in the plane (thesis, lines 4011-4035).
+"""How good dTS's posterior is, against the truth in the plane (thesis, Appendix B.6.3).
 
 One action, one chain, more and more observations. Two priors: pre-trained on N(0, I), as in the thesis, where the posterior under
 the true prior is known in closed form; and pre-trained on a Swiss roll, where only sampling gives the truth (sampling.py).

@@ -9,9 +9,9 @@ MARKS = (0, 1, 10, 100)
 NORMAL, ROLL = "normal law", "Swiss roll"
 GAUSSIAN, TRUTH = "Gaussian", "truth again"
 COLUMNS = ("mean_error", "covariance_error", "sliced")
-# "matches" and "nearly matches" (thesis, line 4018), in standard deviations of the law that is to be matched
+# "matches" and "nearly matches" (thesis, Appendix B.6.3), in standard deviations of the law that is to be matched
 MATCHES, NEARLY = 0.15, 0.5
-# how much farther than sampling itself a prior may be that is "exactly recovered" (thesis, line 3564)
+# how much farther than sampling itself a prior may be that is "exactly recovered" (thesis, Appendix B.2)
 RECOVERED = 0.03
 
 
@@ -31,7 +31,7 @@ def all_claims(results: Results) -> list[Claim]:
 
 
 def _as_in_the_thesis(results: Results) -> list[Claim]:
-    """P_1, the exact posterior under N(0, I), and P_2, dTS's under the pre-trained prior (thesis, lines 4013-4018)."""
+    """P_1, the exact posterior under N(0, I), and P_2, dTS's under the pre-trained prior (thesis, Appendix B.6.3)."""
     prior = at(results, NORMAL, "thesis", "to_exact", 0)
     apart = results.values(NORMAL, "thesis", "to_exact")[:, -1]
     width = results.values(NORMAL, "thesis", "exact_sd")[:, -1]

@@ -30,7 +30,7 @@ from manyarms_thesis.harness.online import columns_of, lints
 from manyarms_thesis.harness.spec import Call, Columns, Run
 
 CACHE = "MANYARMS_CACHE"
-# the depth that the thesis found best (line 1690)
+# the depth that the thesis found best (Section 4.4.2)
 DEPTH = 40
 
 
@@ -51,12 +51,12 @@ def swiss_roll_points(size: int, seed: int) -> Array:
 
 
 def normal_points(size: int, seed: int) -> Array:
-    """Draws of N(0, I) in the plane (thesis, line 4013)."""
+    """Draws of N(0, I) in the plane (thesis, Appendix B.6.3)."""
     return np.random.default_rng([seed, 4013]).standard_normal((size, 2))
 
 
 def movie_vectors(size: int, seed: int, *, source: str, dim: int) -> Array:
-    """All movies' vectors of a factorisation (thesis, line 1692); `size` of them at random, all where there are no more."""
+    """All movies' vectors of a factorisation (thesis, Section 4.4.2); `size` of them at random, all where there are no more."""
     movies = movielens_world(source=source, actions=2, dim=dim, reward="linear", seed=0).catalogue.movies
     chosen = np.random.default_rng([seed, 1692]).permutation(len(movies))[:size]
     return np.asarray(movies[np.sort(chosen)])

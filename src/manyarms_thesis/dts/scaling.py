@@ -1,4 +1,4 @@
-"""How dTS's regret grows with K, d and L (thesis, line 1637)."""
+"""How dTS's regret grows with K, d and L (thesis, Section 4.4.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""dTS where the truth is no diffusion model: actions on a Swiss roll, a prior pre-trained on it (thesis, lines 1643-1690)."""
+"""dTS where the truth is no diffusion model: actions on a Swiss roll, a prior pre-trained on it (thesis, Section 4.4)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell
 
 LOOKS = {SHARED: (PALETTE[5], "--")}
-# "comparable" (thesis, line 1688): at most a tenth more regret
+# "comparable" (thesis, Section 4.4.2): at most a tenth more regret
 COMPARABLE, FACTOR = 0.9, 1.5
 REMARKS = [
     "The thesis's latents are shared by all actions. A prior pre-trained on single actions' parameters means one chain per "
@@ -138,7 +138,7 @@ def _figures(results: Results, folder: Path) -> list[Path]:
 
 
 def _pictures(results: Results, by_size: Mapping[int, str], folder: Path) -> Path:
-    """Samples of pre-trained priors over true ones (thesis, lines 3975-3999)."""
+    """Samples of pre-trained priors over true ones (thesis, Appendix B.6.1)."""
     true = swiss_roll_points(1_000, 999)
     groups = {}
     for wanted in (50, 1_000, 10_000):

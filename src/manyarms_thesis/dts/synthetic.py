@@ -1,4 +1,4 @@
-"""dTS in worlds drawn from a diffusion model, linear or not, as printed and with links of unit gain (thesis, lines 1613-1633)."""
+"""dTS in worlds drawn from a diffusion model, linear or not, as printed and with links of unit gain (thesis, Section 4.4.1)."""
 
 from __future__ import annotations
 

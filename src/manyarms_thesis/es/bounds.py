@@ -1,4 +1,4 @@
-"""Which bound is best maximised: ours, London's or one of Sakhi's, by two families of policies (thesis, lines 2626-2642)."""
+"""Which bound is best maximised: ours, London's or one of Sakhi's, by two families of policies (thesis, Section 8.5)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell
 
 FAMILIES: Mapping[str, Family] = {"Gaussian": "gaussian", "mixed-logit": "mixed-logit"}
-AVERAGE = 0.5  # eta_0 up to which a logging policy is called modest (thesis, line 2656)
+AVERAGE = 0.5  # eta_0 up to which a logging policy is called modest (thesis, Section 8.5)
 
 
 def name_of(author: str, family: str) -> str:
@@ -139,7 +139,7 @@ BOUNDS = LEARNED.experiment(
     figures=_figures,
     remarks=[
         DATA,
-        "Sakhi et al. 1 has its sign right here (line 6240 prints a bound that a larger divergence tightens), and chooses lambda "
+        "Sakhi et al. 1 has its sign right here (Appendix E.3.3 has a larger divergence tighten it), and chooses lambda "
         "among 100 values, as Sakhi et al. 2 does. Ours takes the best lambda for every batch.",
         LOOSER,
     ],

@@ -1,4 +1,4 @@
-"""What hard clipping does to an estimate: 100 actions, a logging policy stuck on the 50th (thesis, lines 2408-2420).
+"""What hard clipping does to an estimate: 100 actions, a logging policy stuck on the 50th (thesis, Section 8.2).
 
 No contexts; rewards are Bernoulli with r(a) = 0.1 - 0.001 (a - 1), a = 1, ..., 100; pi0 plays action 50 with probability
 0.95 and each other one with 0.05 / 99. The policies to be valued are the 100 that play one action always, whose values

@@ -49,10 +49,10 @@ MEASURE = (
     "A round, in this page's settings, is a step of the optimiser."
 )
 CHOICES = (
-    "Adam at a rate of 0.001: the thesis says 0.1 (line 2630) and its code 0.001; at 0.1 steps are so coarse that the bound ends "
-    "lower (FashionMNIST, eta_0 = 0.1, after six epochs: 0.17 instead of 0.25). Quick has 20,000 of the 60,000 training rows, "
-    "14 x 14 pixels, 5 epochs and a rate of 0.003; as many rows a pixel as the whole set has. sigma is learned, and the KL "
-    "divergence is exact where the thesis bounds it (lines 6186-6192). Mixed-logit policies have one noise an action."
+    "Adam at a rate of 0.001: the thesis says 0.1 (Section 8.5) and its code 0.001; at 0.1 steps are so coarse that the bound "
+    "ends lower (FashionMNIST, eta_0 = 0.1, after six epochs: 0.17 instead of 0.25). Quick has 20,000 of the 60,000 training "
+    "rows, 14 x 14 pixels, 5 epochs and a rate of 0.003; as many rows a pixel as the whole set has. sigma is learned, and the KL "
+    "divergence is exact where the thesis bounds it (Appendix E.3.3). Mixed-logit policies have one noise an action."
 )
 DATA = (
     "EMNIST is used where its idx files are found. CIFAR-100's features come from a file features.npz (x_train, y_train, x_test, "

@@ -1,4 +1,4 @@
-"""Exponential smoothing against the corrections of Su et al. and of Metelli et al. in learning (thesis, lines 6328-6336)."""
+"""Exponential smoothing against the corrections of Su et al. and of Metelli et al. in learning (thesis, Appendix E.3.6)."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ CORRECTIONS = LEARNED.experiment(
     claims=_claims,
     figures=_figures,
     remarks=[
-        "Su: lambda w / (lambda + w^2); Metelli: w / (1 - lambda + lambda w) (line 2431). The thesis takes their tuning "
+        "Su: lambda w / (lambda + w^2); Metelli: w / (1 - lambda + lambda w) (Section 8.2). The thesis takes their tuning "
         "from their papers; here a grid of parameters is run and each is shown, so that the best one is at least as good as "
         "any tuning within the grid. Their objective is the estimate alone, with Gaussian policies and sigma = 1.",
     ],

@@ -1,7 +1,7 @@
 """Do certificates hold? Many logs of a world whose values are known, and the ends of every bound for each of them.
 
 A bound that covers the truth in fewer than 1 - delta of the logs is wrong, whatever its proof says. Policies are fixed
-beforehand, or learned from the very rows that they are certified on (thesis, lines 2511-2521, 2686-2722).
+beforehand, or learned from the very rows that they are certified on (thesis, Sections 8.3.3 and 8.6.1).
 """
 
 from __future__ import annotations

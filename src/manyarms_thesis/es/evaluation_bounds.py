@@ -1,4 +1,4 @@
-"""How tight are bounds for a policy that was fixed beforehand: logarithmic smoothing, IX, Bernstein, ES (thesis, 2530, 2794).
+"""How tight are bounds for a policy that was fixed beforehand: logarithmic smoothing, IX, Bernstein, ES (thesis, Section 8.3.3).
 
 The thesis leaves asymmetric, tighter bounds to its follow-up on logarithmic smoothing; this compares their lower ends.
 """

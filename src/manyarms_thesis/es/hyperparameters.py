@@ -1,4 +1,4 @@
-"""How much alpha and tau matter: 20 values of each, an adaptive alpha, modest and good logging policies (thesis, 2646-2656)."""
+"""How much alpha and tau matter: 20 values of each, an adaptive alpha, modest and good logging policies (thesis, Section 8.5)."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _claims(results: Results) -> list[Claim]:
 
 
 def _groups(results: Results, panels: list[str], alphas: list[str], data: str) -> list[Claim]:
-    """Modest and good logging policies (thesis, lines 2656, 6294)."""
+    """Modest and good logging policies (thesis, Section 8.5 and Appendix E.3.4)."""
     modest = [panel for panel in panels if results.parameter(panel, "eta0") <= MIDDLE]
     good = [panel for panel in panels if results.parameter(panel, "eta0") >= MIDDLE]
     if not modest or not good:

@@ -1,4 +1,4 @@
-"""Problems and learners of the experiments on exponential smoothing and pessimism (thesis, lines 6064-6300).
+"""Problems and learners of the experiments on exponential smoothing and pessimism (thesis, Appendix E.3).
 
 A problem is a labelled data set turned into a logged bandit at an inverse temperature eta_0; a learner is an objective and a
 family of policies that starts at N(eta_0 mu_0, I); what comes out is the exact value of the learned policy on test rows.
@@ -41,7 +41,7 @@ from manyarms_thesis.harness.spec import Columns
 
 FEATURES = "features.npz"
 DELTA = 0.05
-# rows of the training sets (thesis, lines 6106-6124)
+# rows of the training sets (thesis, Appendix E.3.1)
 ROWS: Mapping[str, int] = {"mnist": 60_000, "fashion-mnist": 60_000, "emnist": 112_800, "cifar100": 50_000}
 
 METHODS = ("bound", "general", "london", "sakhi1", "sakhi2", "heuristic", "distance", "svp", "estimate")
@@ -120,14 +120,14 @@ def logged_rows(world: Mapping[str, Any]) -> int:
 
 
 def correction_of(name: str, value: float) -> Correction:
-    """A regularisation of importance weights by the thesis's name and hyper-parameter (lines 2431, 2673-2676)."""
+    """A regularisation of importance weights by the thesis's name and hyper-parameter (Sections 8.2 and 8.6)."""
     makers: Mapping[str, Callable[[float], Correction]] = {
         "IPS": lambda _: NoCorrection(),
         "Clip": ClipPropensities,
         "ES": ExponentialAlpha,
         "IX": ImplicitExploration,
-        "Har": lambda lam: Harmonic(1 - lam),  # lambda = 1 is IPS, as in line 2676
-        "Metelli": Harmonic,  # lambda_2 = 0 is IPS, as in line 2431
+        "Har": lambda lam: Harmonic(1 - lam),  # lambda = 1 is IPS, as in Section 8.6
+        "Metelli": Harmonic,  # lambda_2 = 0 is IPS, as in Section 8.2
         "Su": Shrinkage,
     }
     if name not in makers:
@@ -136,7 +136,7 @@ def correction_of(name: str, value: float) -> Correction:
 
 
 def usual(correction: str, rows: int) -> float:
-    """The thesis's fixed parameters: tau = n^(-1/4), alpha = 1 - n^(-1/4) (line 2642)."""
+    """The thesis's fixed parameters: tau = n^(-1/4), alpha = 1 - n^(-1/4) (Section 8.5)."""
     step = float(rows**-0.25)
     return {"ES": 1 - step, "Clip": step, "IX": step, "Har": 1 - step, "IPS": 0.0}[correction]
 
@@ -193,7 +193,7 @@ def train(
     """Learn one policy from a log, and say what it is worth before and after.
 
     draws: of a mixed-logit policy when its value is computed; learning takes 32. sigma is learned by bounds, which price it, and
-    stays 1 otherwise (thesis, line 6319).
+    stays 1 otherwise (thesis, Appendix E.3.5).
     """
     from manyarms.learning import learn
 

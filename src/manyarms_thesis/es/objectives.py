@@ -1,4 +1,4 @@
-"""The correction fixed to clipping: our bound against those that were made for it (thesis, lines 2753-2763)."""
+"""The correction fixed to clipping: our bound against those that were made for it (thesis, Section 8.7.1)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ OBJECTIVES = LEARNED.experiment(
     claims=_claims,
     figures=_figures,
     remarks=[
-        "tau = n^(-1/4) for all four; ours is the corollary for linear weights (lines 2711-2722).",
+        "tau = n^(-1/4) for all four; ours is the corollary for linear weights (Section 8.6.1).",
         LOOSER,
     ],
 )

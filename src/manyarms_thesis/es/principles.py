@@ -1,4 +1,4 @@
-"""A bound against learning principles with weights to tune: ours, London's, and sample variance (thesis, lines 6309-6326)."""
+"""A bound against learning principles with weights to tune: ours, London's, and sample variance (thesis, Appendix E.3.5)."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ PRINCIPLES = LEARNED.experiment(
     figures=_figures,
     remarks=[
         "Our principle has the same number for its three weights and Gaussian policies with sigma = 1, London's has softmax "
-        "policies and clipping, both as in line 6319. SVP, with clipping and softmax policies, takes off its weight times "
+        "policies and clipping, both as in Appendix E.3.5; SVP, with clipping and softmax policies, takes off its weight times "
         "sqrt(Var / n) of a batch; the thesis leaves it out as similar to London's principle.",
     ],
 )

@@ -1,4 +1,4 @@
-"""Four corrections over their parameters, by one objective: what pac-bound and pac-heuristic share (thesis, lines 2766-2786)."""
+"""Four corrections over their parameters, by one objective: what pac-bound and pac-heuristic share (thesis, Section 8.7.2)."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ SCALES: Mapping[str, Sizes] = {
     },
 }
 PARAMETERS = (
-    "Har is w / ((1 - lambda) w + lambda), as in line 2676: lambda = 1 is IPS. For Clip and IX that is 0, for ES 1. Mean over "
+    "Har is w / ((1 - lambda) w + lambda), as in Section 8.6: lambda = 1 is IPS. For Clip and IX that is 0, for ES 1. Mean over "
     "parameters compares what one gets without tuning; the same numbers mean different strengths for the four."
 )
 

@@ -1,4 +1,4 @@
-"""Regularisations of importance weights under our bound (thesis, lines 2766-2777)."""
+"""Regularisations of importance weights under our bound (thesis, Section 8.7.2)."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ BOUND = LEARNED.experiment(
     figures=swept.figures,
     remarks=[
         swept.PARAMETERS,
-        "The general form of the bound (lines 2686-2696), for softmax policies with theta ~ N(mu, sigma^2 I), over 32 draws; "
-        "such a policy is mixed-logit when it plays. lambda is the best one for the batch (line 2767).",
+        "The general form of the bound (Section 8.6.1), for softmax policies with theta ~ N(mu, sigma^2 I), over 32 draws; "
+        "such a policy is mixed-logit when it plays. lambda is the best one for the batch (Section 8.7.2).",
     ],
 )  # fmt: skip
 

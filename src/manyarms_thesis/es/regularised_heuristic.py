@@ -1,4 +1,4 @@
-"""Regularisations of importance weights under the heuristic (thesis, lines 2766-2767, 2779-2786)."""
+"""Regularisations of importance weights under the heuristic (thesis, Section 8.7.2)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HEURISTIC = LEARNED.experiment(
     build=lambda sizes: swept.cells_of(sizes, "heuristic", "softmax"),
     claims=_claims,
     figures=swept.figures,
-    remarks=[swept.PARAMETERS, "Softmax policies; all three weights are 1e-5 (line 2767)."],
+    remarks=[swept.PARAMETERS, "Softmax policies; all three weights are 1e-5 (Section 8.7.2)."],
 )
 
 __all__ = ["HEURISTIC"]

@@ -18,6 +18,7 @@ import numpy as np
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 from manyarms_thesis.harness.results import Results
+from manyarms_thesis.harness.thesis import sections
 
 STANDARD_ERRORS = 2.0
 
@@ -76,10 +77,16 @@ class Claim:
     panel: str = ""
     detail: str = ""
 
+    @property
+    def sections(self) -> str:
+        """The sections of the thesis that state it."""
+        return sections(self.thesis_lines)
+
     def plain(self) -> dict[str, Any]:
         """As it stands in claims.json; a missing standard error is null."""
         return {
             "statement": self.statement,
+            "thesis_sections": self.sections,
             "thesis_lines": self.thesis_lines,
             "figure": _number(self.figure),
             "standard_error": _number(self.standard_error),

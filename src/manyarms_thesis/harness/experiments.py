@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from manyarms._base.registry import Registry
 from manyarms.errors import InvalidInput
 from manyarms_thesis.harness.spec import Cell
+from manyarms_thesis.harness.thesis import sections
 
 if TYPE_CHECKING:
     from manyarms_thesis.harness.claims import Claim
@@ -64,6 +65,11 @@ class Experiment:
     caption: str = ONLINE_CAPTION
     numbers: Mapping[str, str] | None = None
     place: tuple[int, int] = (0, 0)
+
+    @property
+    def sections(self) -> str:
+        """The sections of the thesis that it comes from."""
+        return sections(self.thesis_lines)
 
     def cells(self, scale: str) -> list[Cell]:
         """The cells at a scale; every panel has its own name."""

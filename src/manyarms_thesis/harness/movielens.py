@@ -23,7 +23,7 @@ def write_ratings(folder: str) -> None:
 
 
 def movielens_world(*, source: str, seed: int, **parameters: Any) -> MovieLens:
-    """The MovieLens world (thesis, lines 1256-1262), from the real ratings or from made-up ones."""
+    """The MovieLens world (thesis, Section 3.4.2), from the real ratings or from made-up ones."""
     folder = made_up_folder(write_ratings) if source == MADE_UP else None
     return MovieLens(**parameters, folder=folder, seed=seed)
 

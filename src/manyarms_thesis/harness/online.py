@@ -1,7 +1,7 @@
 """Online experiments: agents in worlds, with exact regret. The task, and the agents that several chapters compare with.
 
-An agent of a cell is a function of the world, the horizon and a seed. What it knows beforehand follows from the world (thesis,
-lines 1236, 1627): `lints` and its kin have the marginal prior of an action, `hierts` one shared mean.
+An agent of a cell is a function of the world, the horizon and a seed. What it knows beforehand follows from the world
+(thesis, Sections 3.4.1 and 4.4.1): `lints` and its kin have the marginal prior of an action, `hierts` one shared mean.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def experiment_page(
         report.facts({**facts, **_settings(experiment, results)}),
         report.bullets(experiment.remarks),
     ]
-    lead = f"{experiment.name}: thesis, lines {experiment.thesis_lines}; scale “{results.scale}”"
+    lead = f"{experiment.name}: thesis, section {experiment.sections}; scale “{results.scale}”"
     return report.page(experiment.title, lead, *blocks)
 
 
@@ -60,14 +60,14 @@ def claims_table(claims: Sequence[Claim]) -> str:
     rows: list[list[report.CellText]] = [
         [
             report.Note(claim.statement, " · ".join(filter(None, (claim.panel, claim.detail)))),
-            claim.thesis_lines,
+            claim.sections,
             f"{claim.figure:.4g}",
             "–" if np.isnan(claim.standard_error) else f"{claim.standard_error:.2g}",
             claim.holds,
         ]
         for claim in claims
     ]
-    columns = ("statement", "lines", "figure", "standard error", "holds")
+    columns = ("statement", "section", "figure", "standard error", "holds")
     return report.table(columns, rows, numbers=("figure", "standard error"))
 
 

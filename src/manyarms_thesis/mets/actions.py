@@ -1,4 +1,4 @@
-"""meTS and LinTS as the catalogue grows to 100,000 actions (thesis, lines 1246-1252)."""
+"""meTS and LinTS as the catalogue grows to 100,000 actions (thesis, Section 3.4.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The agents of the chapter, by the names under which the thesis's figures show them (line 1236)."""
+"""The agents of the chapter, by the names under which the thesis's figures show them (Section 3.4.1)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def mets_knowing_effects(*, world: Any, rounds: int, seed: int) -> Any:
 
 
 def misspecified(prior: MixedEffectPrior, seed: int) -> MixedEffectPrior:
-    """The prior with its four parts multiplied by constants drawn uniformly from (0, 2) (thesis, line 3402)."""
+    """The prior with its four parts multiplied by constants drawn uniformly from (0, 2) (thesis, Appendix A.4.3)."""
     c = np.random.default_rng([seed, 3403]).uniform(0.0, 2.0, size=4)
     # (0, 2) is open: zero itself would not be a covariance
     c1, c2, c3, c4 = (float(value) for value in np.maximum(c, 1e-6))

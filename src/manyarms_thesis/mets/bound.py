@@ -1,4 +1,4 @@
-"""The regret bound and the effective number of actions against measured regret (thesis, lines 1170-1195)."""
+"""The regret bound and the effective number of actions against measured regret (thesis, Section 3.3.1)."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ REMARKS = [
 
 
 def mixed_effect_world(*, seed: int, **parameters: Any) -> MixedEffect:
-    """The synthetic world (thesis, lines 1229-1240)."""
+    """The synthetic world (thesis, Section 3.4.1)."""
     return MixedEffect(**parameters, seed=seed)
 
 

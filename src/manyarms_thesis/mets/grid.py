@@ -1,4 +1,4 @@
-"""meTS in synthetic bandits with varying K, d and L (thesis, lines 1238 and 3357-3383)."""
+"""meTS in synthetic bandits with varying K, d and L (thesis, Section 3.4.1 and Appendix A.4)."""
 
 from __future__ import annotations
 

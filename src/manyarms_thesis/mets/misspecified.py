@@ -1,4 +1,4 @@
-"""meTS with wrong hyper-parameters (thesis, lines 3400-3410)."""
+"""meTS with wrong hyper-parameters (thesis, Appendix A.4.3)."""
 
 from __future__ import annotations
 

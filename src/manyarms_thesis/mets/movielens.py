@@ -1,4 +1,4 @@
-"""meTS on MovieLens, with a learned structure and a model that is not the truth (thesis, lines 1254-1270, 3382-3398)."""
+"""meTS on MovieLens, with a learned structure and a model that is not the truth (thesis, Section 3.4 and Appendix A.4.2)."""
 
 from __future__ import annotations
 

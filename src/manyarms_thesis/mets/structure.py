@@ -1,4 +1,4 @@
-"""What the structure is worth (thesis, lines 1197-1222): effects known, actions without deviations, effects ignored."""
+"""What the structure is worth (thesis, Section 3.3.2): effects known, actions without deviations, effects ignored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""meTS in the synthetic worlds that it assumes (thesis, lines 1229-1244)."""
+"""meTS in the synthetic worlds that it assumes (thesis, Section 3.4.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""meTS where its structure matters less: actions more uncertain than effects (thesis, lines 3411-3420)."""
+"""meTS where its structure matters less: actions more uncertain than effects (thesis, Appendix A.4.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MIPS and POTEC with few and many clusters (thesis, lines 5615-5630)."""
+"""MIPS and POTEC with few and many clusters (thesis, Appendix D.4.7)."""
 
 from __future__ import annotations
 

@@ -22,9 +22,9 @@ from manyarms_thesis.pwll.learners import (
 )
 
 LIKELIHOODS = ("LPI", "cLPI", "RegKL", "BPR")  # policy-weighted log-likelihoods, and BPR, which is nearly one
-ESTIMATES = ("IPS", "ES", "DR", "MIPS", "OffCEM", "POTEC", "PC")  # estimates of a value (thesis, line 2302)
+ESTIMATES = ("IPS", "ES", "DR", "MIPS", "OffCEM", "POTEC", "PC")  # estimates of a value (thesis, Section 7.3)
 REAL = ("ml-1m", "gowalla", "amazon-book", "ciao", "epinions")
-# of MovieLens in the thesis; every other set has OTHER_ROWS (lines 5413-5415)
+# of MovieLens in the thesis; every other set has OTHER_ROWS (Appendix D.4.1)
 ROWS: Mapping[str, int] = {"ml-1m": 132_744}
 OTHER_ROWS = 400_000
 
@@ -40,7 +40,7 @@ PAPER: dict[str, Any] = {
     "data": [*REAL, CATALOGUE], "dim": 64, "clusters": 2_000, "epochs": 10, "runs": 5, "batch": 256, "rate": 0.01, "k0": 100,
 }  # fmt: skip
 MILLION = 1_000_000
-TUNED = "one-cycle"  # the schedule of the ablations (thesis, line 5546)
+TUNED = "one-cycle"  # the schedule of the ablations (thesis, Appendix D.4.4)
 
 CAPTION = "Mean over runs; the bars and bands are one standard error wide on each side."
 NUMBERS = {

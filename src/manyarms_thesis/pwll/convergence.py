@@ -1,4 +1,4 @@
-"""Stochastic gradient ascent on PWLL against the bounds of the thesis (lines 5298-5396)."""
+"""Stochastic gradient ascent on PWLL against the bounds of the thesis (Appendix D.3)."""
 
 from __future__ import annotations
 

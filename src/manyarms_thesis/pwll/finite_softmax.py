@@ -3,12 +3,12 @@
 pi_theta(a|x) ∝ exp(phi(x, a)ᵀ theta + offset(x, a)); a log enters through the weights that it adds up to,
 w(x, a) = 1/n sum_i g_i 1[X_i = x, A_i = a]:
 
-    likelihood   U(theta) = sum_{x,a} w(x, a) log pi_theta(a|x)     PWLL, thesis, lines 2203-2211
-    value        V(theta) = sum_{x,a} w(x, a) pi_theta(a|x)         IPS-like, linear in pi, line 5024
+    likelihood   U(theta) = sum_{x,a} w(x, a) log pi_theta(a|x)     PWLL, thesis, Section 7.2
+    value        V(theta) = sum_{x,a} w(x, a) pi_theta(a|x)         IPS-like, linear in pi, Appendix D.2
 
 With phibar = E_pi phi in a context and W(x) = sum_a w(x, a), V(x) = sum_a w(x, a) pi(a|x):
 
-    grad U = sum_{x,a} w (phi - phibar)              Hess U = -sum_x W(x) Cov_pi(phi)                    (lines 5250-5296)
+    grad U = sum_{x,a} w (phi - phibar)              Hess U = -sum_x W(x) Cov_pi(phi)                    (Appendix D.2)
     grad V = sum_{x,a} pi (w - V(x)) (phi - phibar)   Hess V =  sum_{x,a} pi (w - V(x)) (phi - phibar)(phi - phibar)ᵀ
 
 All methods take many parameters at once: theta has shape (s, d).

@@ -1,4 +1,4 @@
-"""The landscapes of a likelihood and of a value estimate on three actions (thesis, lines 2221-2254).
+"""The landscapes of a likelihood and of a value estimate on three actions (thesis, Section 7.2).
 
 No contexts; mean rewards (0.9, 0.7, 0.2); pi0 = (0.002, 0.003, 0.995); a log has n = 60 rows. The policy is a softmax of
 (theta1, theta2, 1). cLPI and cIPS share the weights w(a) = 1/n sum_i 1[A_i = a] R_i / max(pi0(A_i), tau): the first climbs

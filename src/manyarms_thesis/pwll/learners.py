@@ -3,8 +3,8 @@
 A problem is a world (interaction data, or a made-up catalogue) with one log; a learner is an objective, a parametrisation and
 an optimiser; what comes out is the exact value of the policy for users that nobody trained on, after every epoch.
 
-    pi(a|x) in proportion to exp(phi_0(x)^T beta_a)          heavyweight: beta is learned (thesis, lines 5438-5446)
-    pi(a|x) in proportion to exp(phi_0(x)^T W beta_0,a)      lightweight: W is learned (thesis, lines 5448-5455)
+    pi(a|x) in proportion to exp(phi_0(x)^T beta_a)          heavyweight: beta is learned (thesis, Appendix D.4.1)
+    pi(a|x) in proportion to exp(phi_0(x)^T W beta_0,a)      lightweight: W is learned (thesis, Appendix D.4.1)
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ Start = Literal["zero", "logging"]
 RIDGE = 1.0  # of the reward model, a regression for each action
 # of clipping, IX, ES, RegKL and LS, unless a cell says otherwise
 TAU, GAMMA, ALPHA, BETA, SMOOTHING = 0.01, 0.01, 0.5, 0.2, 0.01
-RADIUS = 0.1  # of PC (thesis, line 5459)
+RADIUS = 0.1  # of PC (thesis, Appendix D.4.1)
 
 
 # ---- worlds -----------------------------------------------------------------------------------------------------------
@@ -97,12 +97,12 @@ class Problem:
 
     @cached_property
     def labels(self) -> Ints:
-        """Clusters of actions by k-means on beta_0 (thesis, line 5459)."""
+        """Clusters of actions by k-means on beta_0 (thesis, Appendix D.4.1)."""
         return _labels(self.world, min(self.clusters, self.world.actions))
 
     @cached_property
     def model(self) -> LinearModel:
-        """r_hat(x, a) = x^T theta_a, a ridge regression for every action (thesis, line 5457)."""
+        """r_hat(x, a) = x^T theta_a, a ridge regression for every action (thesis, Appendix D.4.1)."""
         return dm_frequentist(self.log, RIDGE)
 
     def value(self, policy: Policy) -> float:
@@ -238,7 +238,7 @@ def policy_of(problem: Problem, space: Space = "all", weight: Weight = "heavy", 
 
 
 def means_of(embeddings: AnyArray, labels: Ints) -> AnyArray:
-    """The mean embedding of every cluster, (C, d) (thesis, line 5452)."""
+    """The mean embedding of every cluster, (C, d) (thesis, Appendix D.4.1)."""
     counts = np.bincount(labels)
     total = np.zeros((len(counts), embeddings.shape[1]))
     np.add.at(total, labels, embeddings)

@@ -1,4 +1,4 @@
-"""What the logarithm does: cLPI against cIPS over tau, and RegKL against RegKL-LIN over beta (thesis, lines 5561-5595)."""
+"""What the logarithm does: cLPI against cIPS over tau, and RegKL against RegKL-LIN over beta (thesis, Appendix D.4.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Smaller and larger logging supports k0 (thesis, lines 5632-5641)."""
+"""Smaller and larger logging supports k0 (thesis, Appendix D.4.8)."""
 
 from __future__ import annotations
 

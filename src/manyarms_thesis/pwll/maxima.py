@@ -1,4 +1,4 @@
-"""Local maxima of an IPS-based objective, exponentially many in the number of actions (thesis, lines 2168-2171, 5218-5238).
+"""Local maxima of an IPS-based objective, exponentially many in the number of actions (thesis, Section 7.1.3 and Appendix D.2).
 
 The thesis cites a theorem and gives no instance. With one context and a free logit for each action there is none: the
 gradient is pi(a)(r(a) - V), which vanishes nowhere unless all rewards are equal. With shared features it is true, and this

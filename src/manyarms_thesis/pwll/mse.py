@@ -1,6 +1,6 @@
 """How well objectives estimate the value of the policies that they learn, beside what these are worth.
 
-Thesis, lines 2309, 5472-5508.
+Thesis, Section 7.3.1 and Appendix D.4.2-5508.
 """
 
 from __future__ import annotations

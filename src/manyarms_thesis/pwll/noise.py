@@ -1,4 +1,4 @@
-"""Noisy rewards: R = 1[A in H] (1 - B) + B s with B ~ Bernoulli(epsilon) (thesis, lines 5532-5559)."""
+"""Noisy rewards: R = 1[A in H] (1 - B) + B s with B ~ Bernoulli(epsilon) (thesis, Appendix D.4.4)."""
 
 from __future__ import annotations
 

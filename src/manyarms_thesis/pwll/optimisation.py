@@ -1,4 +1,4 @@
-"""Optimisation is the bottleneck: objectives under batch sizes, learning rates and schedules (thesis, lines 2304-2318)."""
+"""Optimisation is the bottleneck: objectives under batch sizes, learning rates and schedules (thesis, Section 7.3.1)."""
 
 from __future__ import annotations
 

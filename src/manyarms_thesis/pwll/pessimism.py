@@ -1,4 +1,4 @@
-"""Pessimism: V - lambda sqrt(Var / n), and V - lambda / n ||theta - theta0||^2, against cLPI (thesis, lines 5643-5655)."""
+"""Pessimism: V - lambda sqrt(Var / n), and V - lambda / n ||theta - theta0||^2, against cLPI (thesis, Appendix D.4.9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long gradient ascent stays on the plateau of the one-hot instance (thesis, lines 2163-2166, 5132-5216).
+"""How long gradient ascent stays on the plateau of the one-hot instance (thesis, Section 7.1.3 and Appendix D.2).
 
 One context, K actions, weights w = c 1[a = a_K], softmax of free logits from theta = 0. All other actions stay alike, so
 that p = pi(a_K) = 1 / (1 + (K-1) exp(-u)) with u = theta_K - theta_other, and a step of size eta adds to u
@@ -266,7 +266,7 @@ PLATEAU = PWLL.experiment(
     remarks=[
         "The proposition says O(K); what its proof gives, and what is checked, is a lower bound: at least 2K/99 iterations. K is "
         "the size of the effective action space: restricting the policy to fewer actions shortens the plateau accordingly.",
-        "cIPS and cLPI have weight 1 on a_K, as in the lemma (lines 5026-5128, π₀(a_K) ≥ τ). The weight scales the gradient: LPI "
+        "cIPS and cLPI have weight 1 on a_K, as in the lemma (Appendix D.2, π₀(a_K) ≥ τ). The weight scales the gradient: LPI "
         "with a uniform logging policy has the weight 1/K and needs K log K iterations with the same step. PWLL has no plateau, "
         "but the step must suit its weights; with a step of K it needs what cLPI needs.",
         "The uniform start is computed in one variable (all other actions stay alike) and has no chance in it; drawn starts have "

@@ -1,4 +1,4 @@
-"""POTEC, which is OffCEM for a two-stage policy, against OffCEM and MIPS (thesis, lines 2113-2126, 2311, 5438-5459)."""
+"""POTEC, which is OffCEM for a two-stage policy, against OffCEM and MIPS (thesis, Section 7.1.2, Appendix D.4.1)."""
 
 from __future__ import annotations
 

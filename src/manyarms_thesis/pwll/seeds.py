@@ -1,6 +1,6 @@
 """Values over the epochs for several seeds, with plain and with tuned optimisation, and from two starts.
 
-Thesis, lines 5510-5530.
+Thesis, Appendix D.4.3-5530.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Smaller catalogues, K = 100 to 5,000 (thesis, lines 5597-5613)."""
+"""Smaller catalogues, K = 100 to 5,000 (thesis, Appendix D.4.6)."""
 
 from __future__ import annotations
 

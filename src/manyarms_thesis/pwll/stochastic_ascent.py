@@ -1,4 +1,4 @@
-"""Stochastic gradient ascent on PWLL on a small log, and the constants of its bounds (thesis, lines 5298-5396).
+"""Stochastic gradient ascent on PWLL on a small log, and the constants of its bounds (thesis, Appendix D.3).
 
 f(theta) = 1/n sum_i f_i(theta) + lam/2 |theta|², f_i = -g_i log pi_theta(A_i|X_i), |phi| <= H, 0 <= g_i <= G:
 
@@ -140,12 +140,12 @@ def stochastic_ascent(
 
 
 def convex_bound(start: float, step: float, steps: Array, variance: float) -> Array:
-    """D²/(eta T) + 2 eta sigma² (thesis, lines 5371-5378)."""
+    """D²/(eta T) + 2 eta sigma² (thesis, Appendix D.3.2)."""
     return np.asarray(start**2 / (step * steps) + 2 * step * variance)
 
 
 def strong_bound(start: float, step: float, steps: Array, variance: float, lam: float) -> Array:
-    """(1 - eta lam)^t D² + 2 eta sigma² / lam (thesis, lines 5387-5393)."""
+    """(1 - eta lam)^t D² + 2 eta sigma² / lam (thesis, Appendix D.3.3)."""
     return np.asarray((1 - step * lam) ** steps * start**2 + 2 * step * variance / lam)
 
 

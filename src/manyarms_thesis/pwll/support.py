@@ -1,4 +1,4 @@
-"""Objective-aware parametrisation: softmax policies over all actions or over the logging support (thesis, lines 2320-2330)."""
+"""Objective-aware parametrisation: softmax policies over all actions or over the logging support (thesis, Section 7.3.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sDM and DM (Bayes) as the catalogue grows (thesis, lines 2007-2014)."""
+"""sDM and DM (Bayes) as the catalogue grows (thesis, Section 6.5.1)."""
 
 from __future__ import annotations
 

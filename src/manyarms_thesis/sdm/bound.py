@@ -1,4 +1,4 @@
-"""The two bounds on the Bayesian suboptimality against what is measured (thesis, lines 1945-1988, 4443-4476)."""
+"""The two bounds on the Bayesian suboptimality against what is measured (thesis, Section 6.4.2 and Appendix C.3.2)."""
 
 from __future__ import annotations
 

@@ -67,14 +67,14 @@ def _logging(kind: str, actions: int, seed: int) -> Policy:
 
 
 def latent_problem(*, seed: int, sizes: Sequence[int], logging: str = "uniform", **parameters: Any) -> Problem:
-    """sDM's own world (thesis, line 1995). Prior means W_a mu are what MIPS and PC know of an action."""
+    """sDM's own world (thesis, Section 6.5.1). Prior means W_a mu are what MIPS and PC know of an action."""
     world = Latent(**parameters, seed=seed)
     prior, policy = world.prior(), _logging(logging, world.actions, seed)
     return Problem(world, policy, tuple(sizes), prior, prior, prior.matrices @ prior.mean, seed=seed)
 
 
 def movielens_problem(*, seed: int, sizes: Sequence[int], logging: str = "uniform", **parameters: Any) -> Problem:
-    """Movies and users (thesis, lines 2017-2019): a mixture's clusters, and the centres they give each movie."""
+    """Movies and users (thesis, Section 6.5.2): a mixture's clusters, and the centres they give each movie."""
     world = movielens_world(seed=seed, **parameters)
     prior = world.prior()
     embeddings = prior.weights @ prior.effect_mean
@@ -83,7 +83,7 @@ def movielens_problem(*, seed: int, sizes: Sequence[int], logging: str = "unifor
     return Problem(world, policy, tuple(sizes), prior, world.action_prior(), embeddings, labels, seed)
 
 
-# ---- learners: what each makes of a log (thesis, lines 4742-4788) ------------------------------------------------------
+# ---- learners: what each makes of a log (thesis, Appendix C.4.1) ------------------------------------------------------
 
 Decide = Callable[[Array], Ints]
 Learned = LinearModel | Policy | Decide
@@ -151,7 +151,7 @@ def objective_of(name: str, problem: Problem, log: LoggedData) -> Objective:
 
 
 def misspecified(prior: ParameterPrior, error: float, parts: str, seed: int) -> LatentPrior:
-    """The prior with noise uniform on [v, v + 0.5] added to its parameters, v = `error` (thesis, line 4807).
+    """The prior with noise uniform on [v, v + 0.5] added to its parameters, v = `error` (thesis, Appendix C.4.3).
 
     parts: "mean" for mu and every entry of the W_a, "covariance" for the variances in Sigma and Sigma_a (adding to entries
     off the diagonal need not leave a covariance), "both" for all of them.

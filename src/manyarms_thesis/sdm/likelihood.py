@@ -1,4 +1,4 @@
-"""sDM with a linear likelihood where rewards are binary (thesis, lines 4790-4803)."""
+"""sDM with a linear likelihood where rewards are binary (thesis, Appendix C.4.2)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ LIKELIHOOD = SDM.experiment(
         "have standard deviations of about six: most probabilities are near 0 or 1, and many actions are nearly best. DM (Bayes) "
         "plays unseen actions by their prior means, which is very good in some worlds and very bad in others.",
         "sDM-Log, with the right likelihood through the Laplace approximation, is this project's addition. A Gaussian at the "
-        "maximum of each action's own likelihood (thesis, lines 1088-1142) has next to no precision where an action has few "
+        "maximum of each action's own likelihood (thesis, Section 3.2.3) has next to no precision where an action has few "
         "rows, all with the same reward: on 100 rows the latent vector keeps 0.99 of its prior variance, and sDM-Log decides by "
         "prior means too. The linear likelihood has no such flat ends.",
     ],

@@ -1,4 +1,4 @@
-"""sDM on MovieLens, with a structure learned by a mixture and a model that is not the truth (thesis, lines 2016-2026)."""
+"""sDM on MovieLens, with a structure learned by a mixture and a model that is not the truth (thesis, Section 6.5.2)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from manyarms_thesis.sdm.figures import reward_curves
 from manyarms_thesis.sdm.learners import LEARNERS, movielens_problem, value_by_size
 
 DIM, EFFECTS, NOISE = 5, 5, 1.0
-LEARNED_FROM = 1_000  # movies of which priors and clusters are learned (thesis, line 2019)
+LEARNED_FROM = 1_000  # movies of which priors and clusters are learned (thesis, Section 6.5.2)
 
 
 def _cells(sizes: Sizes) -> list[Cell]:

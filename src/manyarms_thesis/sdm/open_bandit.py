@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from manyarms.estimators import DM, DR, IPS, Estimator
+from manyarms.estimators import DM, DR, Estimator
+from manyarms.estimators.naming import as_estimator
 from manyarms.evaluation import evaluate
 from manyarms.logs import LoggedData
 from manyarms.logs.formats.open_bandit import (
@@ -88,7 +89,7 @@ def both_logs(*, seed: int, campaign: str, data: str) -> tuple[LoggedData, Logge
 
 def estimate_ips(*, log: LoggedData, name: str) -> Estimator:
     """IPS with a correction by name."""
-    return IPS(name)
+    return as_estimator(name)
 
 
 def estimate_dm(*, log: LoggedData) -> Estimator:

@@ -1,4 +1,4 @@
-"""Greedy against pessimistic decisions with sDM (thesis, lines 4815-4831, 4726-4737)."""
+"""Greedy against pessimistic decisions with sDM (thesis, Appendices C.4.4 and C.3.3)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ PESSIMISM = SDM.experiment(
     remarks=[
         METRIC,
         "δ is not printed in the thesis; α(10, 0.05) is 5.3 and α(10, 0.5) is 4.4. Width 1, one posterior standard deviation, "
-        "is this project's addition. That greedy is best on average over the prior is a theorem (lines 4726-4737): a “no” here "
+        "is this project's addition. That greedy is best on average over the prior is a theorem (Appendix C.3.3): a “no” here "
         "can only be for want of runs.",
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""sDM with a misspecified prior (thesis, lines 4805-4813)."""
+"""sDM with a misspecified prior (thesis, Appendix C.4.3)."""
 
 from __future__ import annotations
 

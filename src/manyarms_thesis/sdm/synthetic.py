@@ -1,4 +1,4 @@
-"""sDM against direct methods and learned policies, in its own worlds (thesis, lines 1990-2005, 4742-4788)."""
+"""sDM against direct methods and learned policies, in its own worlds (thesis, Section 6.5 and Appendix C.4.1)."""
 
 from __future__ import annotations
 

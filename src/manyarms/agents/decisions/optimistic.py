@@ -64,7 +64,7 @@ def _lowest_first(played: Array, ids: Ints, found: tuple[Array, Ints], offer: Of
 @DECISIONS.register("greedy")
 @dataclass(frozen=True)
 class Greedy(IndexDecision):
-    """The largest posterior mean (sDM's decision; thesis, lines 1908-1915)."""
+    """The largest posterior mean (sDM's decision; thesis, Section 6.3.2)."""
 
     @property
     def needs_variance(self) -> bool:
@@ -99,7 +99,7 @@ class UCB(IndexDecision):
 @DECISIONS.register("pessimistic")
 @dataclass(frozen=True)
 class Pessimistic(IndexDecision):
-    """Pessimism: the largest mean - width * sd, for policies learned from logs (thesis, lines 556-565)."""
+    """Pessimism: the largest mean - width * sd, for policies learned from logs (thesis, Section 1.2.2)."""
 
     width: float = 1.0
 

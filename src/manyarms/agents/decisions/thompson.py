@@ -16,7 +16,7 @@ from manyarms.beliefs.belief import Belief
 @DECISIONS.register("thompson")
 @dataclass(frozen=True)
 class Thompson(Decision):
-    """Draw the parameters from the posterior and take the best (thesis, lines 1003-1060).
+    """Draw the parameters from the posterior and take the best (thesis, Section 3.2).
 
     Scores are drawn instead of parameters: given the root, x^T theta_a is a scalar Gaussian, independent over actions.
     Every context has its own draw of the root and of the scores.

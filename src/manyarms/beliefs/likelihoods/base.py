@@ -3,7 +3,7 @@
     log p(r | u) = (r u - A(u)) / phi + const,    u = x^T theta,    mean g(u) = A'(u),    variance phi g'(u) = phi A''(u).
 
 Gaussian rewards (`Linear`, phi the variance of the noise) have an exact posterior. For all others (phi = 1) the *likelihood*
-(not the posterior) is replaced by a Gaussian around its maximum (thesis, lines 1088-1142):
+(not the posterior) is replaced by a Gaussian around its maximum (thesis, Section 3.2.3):
 
     mu = argmax sum_i [r_i x_i^T theta - A(x_i^T theta)] - ridge/2 |theta|^2,    G = sum_i g'(x_i^T mu) x_i x_i^T,    B = G mu.
 

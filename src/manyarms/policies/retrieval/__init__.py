@@ -5,7 +5,7 @@
     index = FaissIndex(actions)                      # needs the extra `faiss`
     print(index.recall(queries, k=100))              # on your own queries: recall depends on the data
 
-Policies with an inner-product head reduce their best actions to this search (thesis, lines 5425-5429). Both classes have
+Policies with an inner-product head reduce their best actions to this search (thesis, Appendix D.4.1). Both classes have
 the same two methods. `exclude` leaves actions out: ids (m,) for all queries, or (n, m) for each its own, padded with -1.
 """
 
