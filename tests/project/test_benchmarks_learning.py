@@ -23,6 +23,7 @@ def found(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Mo
     return importlib.import_module(request.param)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks of memory are read as Linux gives them")
 @pytest.mark.parametrize("found", ["softmax"], indirect=True)
 def test_the_softmax_benchmark_ends_with_its_figures(found, capsys, monkeypatch) -> None:
@@ -61,6 +62,7 @@ def test_both_sides_take_the_same_step(found) -> None:
     np.testing.assert_allclose(ours, beta.detach().numpy(), atol=2e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("found", ["pessimism"], indirect=True)
 def test_the_pessimism_benchmark_ends_with_its_figures(found, capsys) -> None:
     found.main(["--rows", "600", "--only", "epoch", "--only", "products"])

@@ -114,6 +114,7 @@ class _GaussianRows(PolicyRows):
         self._actions = len(linear.weights)
         self.total = np.ones(len(unit))  # up to the tolerance
         self._top: Array | None = None
+        self._best: Ints = np.zeros(len(unit), dtype=np.int64)  # whose score that is
         self._at: Array = np.empty((len(unit), 0))
         self._log_weights = self._at
         self._kept: tuple[int, int, Array] | None = None
@@ -127,13 +128,17 @@ class _GaussianRows(PolicyRows):
         return normal_choice.masses(self._at, self._log_weights, self._gaps(first, last))
 
     def mass_at(self, ids: Ints) -> Array:
-        top = self._prepare()
-        gaps = (top[:, None] - self._linear.scores_at(self._unit, ids)) / self._sigma
+        self._prepare()
+        # the largest score is formed anew beside these: a product in blocks rounds otherwise than one of single actions, and a
+        # small sigma would make a gap of the difference
+        scores = self._linear.scores_at(self._unit, np.hstack([self._best[:, None], ids]))
+        gaps = np.maximum(scores[:, :1] - scores[:, 1:], 0.0) / self._sigma
         return normal_choice.masses(self._at, self._log_weights, gaps)
 
     def only(self, index: Ints) -> PolicyRows:
         out = _GaussianRows(self._linear, self._unit[index], self._sigma, self._nodes)
         out._top, out._at, out._log_weights = self._prepare()[index], self._at[index], self._log_weights[index]
+        out._best = self._best[index]
         return out
 
     def _prepare(self) -> Array:
@@ -142,7 +147,11 @@ class _GaussianRows(PolicyRows):
             blocks = list(action_blocks(self._actions))
             top = np.full(len(self._unit), -np.inf)
             for first, last in blocks:
-                np.maximum(top, self.score(first, last).max(axis=1), out=top)
+                scores = self.score(first, last)
+                place = scores.argmax(axis=1)
+                largest = np.take_along_axis(scores, place[:, None], axis=1)[:, 0]
+                self._best[largest > top] = (first + place)[largest > top]
+                np.maximum(top, largest, out=top)
             self._top = top
             counts = sum(normal_choice.gap_counts(self._gaps(first, last)) for first, last in blocks)
             self._at, step = normal_choice.midpoints(*normal_choice.ends(np.asarray(counts)), self._nodes)
