@@ -60,6 +60,27 @@ class LinearScores:
         return inner_product_top_k(x, self.weights, k)
 
 
+class OfLinearScores:
+    """What policies of linear scores show of them; beta has a row for every action, or for every cluster."""
+
+    _linear: LinearScores
+
+    @property
+    def actions(self) -> AnyArray:
+        """beta, (K, l)."""
+        return self._linear.weights
+
+    @property
+    def temperature(self) -> float:
+        """T."""
+        return self._linear.temperature
+
+    @property
+    def encoder(self) -> ContextEncoder | None:
+        """What is made of the context first; None where scores take it as it is."""
+        return self._linear.encoder
+
+
 class _SoftmaxRows(PolicyRows):
     """exp(score - shift), the shift one number per context, or none where no score can be large."""
 
@@ -95,7 +116,7 @@ class _SoftmaxRows(PolicyRows):
 
 
 @POLICIES.register("softmax")
-class SoftmaxPolicy(StreamedPolicy):
+class SoftmaxPolicy(OfLinearScores, StreamedPolicy):
     """pi(a|x) in proportion to exp(enc(x)^T beta_a / T).
 
     actions: beta (K, l), float64, or float32 for half the memory and time at six digits. temperature: T > 0. encoder: what
@@ -113,24 +134,9 @@ class SoftmaxPolicy(StreamedPolicy):
         return f"SoftmaxPolicy(actions={self.action_count}, dim={self.dim}, temperature={self.temperature:g})"
 
     @property
-    def actions(self) -> AnyArray:
-        """beta, (K, l)."""
-        return self._linear.weights
-
-    @property
     def weights(self) -> AnyArray:
         """beta, (K, l), by its other name."""
         return self._linear.weights
-
-    @property
-    def temperature(self) -> float:
-        """T."""
-        return self._linear.temperature
-
-    @property
-    def encoder(self) -> ContextEncoder | None:
-        """What is made of the context first; None where scores take it as it is."""
-        return self._linear.encoder
 
     def rows(self, X: Array) -> _SoftmaxRows:
         """The policy at a block of contexts."""

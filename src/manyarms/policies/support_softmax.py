@@ -17,14 +17,14 @@ from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput, StorageError
 from manyarms.policies.base import POLICIES, restore_policy
 from manyarms.policies.encoders import ContextEncoder, restored_encoder, saved_encoder
-from manyarms.policies.softmax import LinearScores
+from manyarms.policies.softmax import LinearScores, OfLinearScores
 from manyarms.policies.support import SupportedPolicy
 
 PLACED = 1 << 22  # comparisons of listed ids with the one that is looked for, at once
 
 
 @POLICIES.register("support-softmax")
-class SupportSoftmaxPolicy(SupportedPolicy):
+class SupportSoftmaxPolicy(OfLinearScores, SupportedPolicy):
     """The softmax of scores enc(x)^T beta_a / T over the actions that `support` plays at x, and 0 elsewhere.
 
     actions: beta (K, l). support: a policy that lists its actions, such as TopSoftmaxPolicy; what it gives probability 0 is not
@@ -54,21 +54,6 @@ class SupportSoftmaxPolicy(SupportedPolicy):
 
     def __repr__(self) -> str:
         return f"SupportSoftmaxPolicy(actions={self.action_count}, support={self.restricts_to!r})"
-
-    @property
-    def actions(self) -> AnyArray:
-        """beta, (K, l)."""
-        return self._linear.weights
-
-    @property
-    def temperature(self) -> float:
-        """T."""
-        return self._linear.temperature
-
-    @property
-    def encoder(self) -> ContextEncoder | None:
-        """What is made of the context first; None where scores take it as it is."""
-        return self._linear.encoder
 
     def support_block(self, X: Array) -> tuple[Ints, Array]:
         """Ids (b, k0), as the support gives them, and their probabilities (b, k0)."""
