@@ -18,7 +18,6 @@ from manyarms.logs import read_embeddings
 if TYPE_CHECKING:
     from manyarms.learning.settings import Precision, Towards
 
-USUAL = "clpi"
 POTEC_LINE = "offcem on a policy in two stages: a cluster, then its best action by the reward model"
 HELP = """Learn a policy from a log, for catalogues of up to millions of actions.
 
@@ -161,7 +160,7 @@ def learn(
         _not_with_pessimism(objective, parametrisation, support, model, towards)
         careful = Pessimism(pessimism, delta, family, parameters, independent)
     choices = Choices(
-        objective or USUAL, {} if careful is not None else parameters, parametrisation, support, clusters, neighbours,
+        objective or options.USUAL_OBJECTIVE, {} if careful is not None else parameters, parametrisation, support, clusters, neighbours,
         model, seed,
     )  # fmt: skip
     inputs = Inputs(

@@ -24,12 +24,16 @@ from manyarms.logs.table_log import TableLog
 from manyarms.policies import Policy
 from manyarms.weights import CORRECTIONS
 
+USUAL_OBJECTIVE = "clpi"
+
 # ---- names, each from the registry of its kind
 
 
 def objective_lines() -> dict[str, str]:
-    """The objectives that a policy can be learned by, and what they are in a line."""
-    return summaries(learnable=True)
+    """The objectives that a policy can be learned by, and what they are in a line: the usual one first, estimators last."""
+    lines = summaries(learnable=True)
+    plain = [name for name in lines if name in OBJECTIVES and not issubclass(OBJECTIVES[name], Estimator)]
+    return {name: lines[name] for name in dict.fromkeys((USUAL_OBJECTIVE, *plain, *lines))}
 
 
 def estimator_names() -> tuple[str, ...]:
