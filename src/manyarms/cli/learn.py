@@ -160,8 +160,8 @@ def learn(
         _not_with_pessimism(objective, parametrisation, support, model, towards)
         careful = Pessimism(pessimism, delta, family, parameters, independent)
     choices = Choices(
-        objective or options.USUAL_OBJECTIVE, {} if careful is not None else parameters, parametrisation, support, clusters, neighbours,
-        model, seed,
+        objective or options.USUAL_OBJECTIVE, {} if careful is not None else parameters, parametrisation, support, clusters,
+        neighbours, model, seed,
     )  # fmt: skip
     inputs = Inputs(
         log, options.columns_of(action, reward, propensity, context, group), drop_missing,
