@@ -136,9 +136,10 @@ def test_ascent_reaches_the_oracle_of_a_smooth_objective(name, seed):
     objective = SMOOTH[name]()
     value, oracle = mean_value(objective, problem), objective.oracle(problem)
     reached = ascent(value)
-    np.testing.assert_allclose(reached, oracle, atol=2e-4)  # what has no probability is approached and never reached
+    # what has no probability is approached and never reached, and the slower the flatter the objective is there
+    np.testing.assert_allclose(reached, oracle, atol=1e-2)
     floor = torch.as_tensor(np.maximum(oracle, 1e-300)).log()  # 0 log 0 counts as 0
-    assert value(floor).item() >= value(logs(reached)).item() - 1e-9
+    assert -1e-9 <= value(floor).item() - value(logs(reached)).item() < 1e-3
 
 
 def test_a_zero_weight_everywhere_leaves_the_uniform_policy():

@@ -157,7 +157,7 @@ def test_a_small_scale_makes_the_logging_policy_uniform_over_its_support(data: I
     np.testing.assert_allclose(plain.embeddings.T @ plain.embeddings, np.eye(5), atol=1e-6)
     sharp = InteractionWorld(data, 5, k0=12, min_items=8, scale=1.0, temperature=0.001, seed=3).log()
     assert sharp.support_probabilities is not None
-    assert sharp.support_probabilities[:, 0].mean() > 0.9
+    assert sharp.support_probabilities[:, 0].mean() > 0.5  # where a uniform one has 1/12
 
 
 def test_items_and_users_can_be_fewer(data: Interactions) -> None:
