@@ -60,7 +60,7 @@ def test_rows_by_slice_mask_and_numbers() -> None:
         ({"actions": [0] * 9 + [-1] + [0] * 2}, "actions", "row 9"),
         ({"actions": [0] * 9 + [0.5] + [0] * 2}, "actions", "row 9"),
         ({"actions": np.array([0] * 9 + ["a"] + [0] * 2, dtype=object)}, "actions", "row 9"),
-        ({"actions": ["a"] * 12}, "actions", "whole numbers"),
+        ({"actions": ["a"] * 12}, "actions", "integers"),
         ({"contexts": [[1.0, 2.0]] * 5 + [[1.0]] + [[1.0, 2.0]] * 6}, "contexts", "row 5"),
         ({"contexts": [[1.0, 2.0]] * 5 + [[1.0, np.nan]] + [[1.0, 2.0]] * 6}, "contexts", "row 5, entry 1"),
         ({"rewards": [0.5] * 11}, "rewards", "11 rows"),

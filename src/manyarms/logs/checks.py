@@ -67,15 +67,15 @@ def numbers(field: str, value: npt.ArrayLike, ndim: int, where: Where) -> Array:
     return array
 
 
-def whole_numbers(field: str, value: npt.ArrayLike, ndim: int, where: Where) -> Ints:
-    """An int64 array; floats are taken where they are whole."""
+def integers(field: str, value: npt.ArrayLike, ndim: int, where: Where) -> Ints:
+    """An int64 array; floats are accepted where they are integers."""
     array = _regular(field, value, ndim, where)
     if array.dtype.kind == "f":
         bad = ~(np.isfinite(array) & (array == np.rint(array)) & (np.abs(array) < 2**53))
-        where.refuse(field, bad, array, "whole numbers")
+        where.refuse(field, bad, array, "integers")
     elif array.dtype.kind not in "iu":
         came = _first_misfit(array, where) if array.dtype.kind == "O" else describe(array)
-        raise InvalidInput(where.name(field), came, "whole numbers (string ids need a catalogue)")
+        raise InvalidInput(where.name(field), came, "integers (string ids need a catalogue)")
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
@@ -154,4 +154,4 @@ def _first_misfit(array: AnyArray, where: Where) -> str:
     return describe(array)
 
 
-__all__ = ["SUM_TOLERANCE", "Where", "action_rows", "length_of", "numbers", "propensities", "support", "whole_numbers"]
+__all__ = ["SUM_TOLERANCE", "Where", "action_rows", "integers", "length_of", "numbers", "propensities", "support"]

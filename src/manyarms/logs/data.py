@@ -100,7 +100,7 @@ class LoggedData:
         action_count = validate.count("action_count", self.action_count)
         if action_count == 1:
             raise InvalidInput("action_count", 1, "at least 2 actions: with a single one there is nothing to choose")
-        actions = checks.whole_numbers("actions", self.actions, 1, where)
+        actions = checks.integers("actions", self.actions, 1, where)
         rewards = checks.numbers("rewards", self.rewards, 1, where)
         for field, array in (("actions", actions), ("rewards", rewards)):
             checks.length_of(field, array, rows, where)
@@ -131,7 +131,7 @@ class LoggedData:
         elif self.propensities_are_estimates:
             raise InvalidInput("propensities_are_estimates", "True without propensities", "propensities beside it")
         if self.support is not None:
-            support = checks.whole_numbers("support", self.support, 2, where)
+            support = checks.integers("support", self.support, 2, where)
             checks.length_of("support", support, rows, where)
             if support.shape[1] == 0:
                 raise InvalidInput(where.name("support"), "no action a round", "at least one action a round")
@@ -180,14 +180,14 @@ class LoggedData:
         return int(self.contexts.shape[1])
 
     def rows(self, index: slice | npt.ArrayLike) -> LoggedData:
-        """The rounds of a slice, of a mask, or of whole numbers, in that order; slices copy nothing."""
+        """The rounds of a slice, of a mask, or of integers, in that order; slices copy nothing."""
         if not isinstance(index, slice):
             index = np.atleast_1d(np.asarray(index))
             if index.dtype.kind == "b":
                 if index.shape != (len(self),):
                     raise InvalidInput("index", validate.describe(index), f"a mask of {len(self)} rows")
             elif index.dtype.kind not in "iu" or index.ndim != 1:
-                raise InvalidInput("index", validate.describe(index), "a slice, a mask or an array of whole numbers")
+                raise InvalidInput("index", validate.describe(index), "a slice, a mask or an array of integers")
             elif index.size and (index.min() < -len(self) or index.max() >= len(self)):
                 raise InvalidInput("index", f"row {index.max()}", f"rows below {len(self)}")
         part = self._part(index)

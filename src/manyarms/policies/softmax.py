@@ -118,11 +118,6 @@ class SoftmaxPolicy(StreamedPolicy):
         return self._linear.weights
 
     @property
-    def weights(self) -> AnyArray:
-        """beta, (K, l), by its other name."""
-        return self._linear.weights
-
-    @property
     def temperature(self) -> float:
         """T."""
         return self._linear.temperature

@@ -198,7 +198,7 @@ class Images:
     def _chosen(self, x: npt.ArrayLike, a: int | np.integer | Ints | Sequence[int]) -> Array:
         ids, places = self._ids(x), np.asarray(a)
         if places.size and not np.issubdtype(places.dtype, np.integer):
-            raise UnknownAction("a", validate.describe(a), "a whole number, or an array of them")
+            raise UnknownAction("a", validate.describe(a), "an integer, or an array of them")
         if places.shape != ids.shape[:-1]:
             raise InvalidInput("a", f"shape {places.shape}", "one place for each offer")
         if ((places < 0) | (places >= self.actions)).any():

@@ -53,7 +53,7 @@ def _about_actions(m: LogStatistics, action_count: int, known: bool, seen: int) 
     if m.bad_actions.count:
         yield Finding(
             "problem", f"actions that are no rows of a catalogue: {_at(m.bad_actions)}",
-            'use whole numbers from 0, or read the column as ids (catalogue="build")',
+            'use integers from 0, or read the column as ids (catalogue="build")',
         )  # fmt: skip
     if m.actions.ids is None and m.actions.size > action_count:
         first = int(np.flatnonzero(m.actions["rows"][action_count:])[0]) + action_count
