@@ -68,7 +68,7 @@ def test_rows_by_slice_mask_and_numbers() -> None:
         ({"groups": [[1]] * 12}, "groups", "shape"),
         ({"support": [[0, 1]] * 11 + [[2, 2]]}, "support", "row 11"),
         ({"support": [[0, 1]] * 4 + [[0, 9]] + [[0, 1]] * 7}, "support", "row 4"),
-        ({"support_probabilities": [[0.5, 0.5]] * 12}, "support_probabilities", "support beside it"),
+        ({"support_probabilities": [[0.5, 0.5]] * 12}, "support_probabilities", "support as well"),
         (
             {"support": [[0, 1]] * 12, "support_probabilities": [[0.5, 0.5]] * 2 + [[0.9, 0.2]] + [[0.5, 0.5]] * 9},
             "support_probabilities",

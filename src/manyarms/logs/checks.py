@@ -49,7 +49,7 @@ class Where:
 
 def length_of(field: str, array: AnyArray, rows: int, where: Where) -> None:
     if len(array) != rows:
-        raise InvalidInput(where.name(field), f"{len(array)} rows", f"{rows} rows, as many as contexts")
+        raise InvalidInput(where.name(field), f"{len(array)} rows", f"{rows} rows, as contexts has")
 
 
 def numbers(field: str, value: npt.ArrayLike, ndim: int, where: Where) -> Array:
@@ -110,7 +110,9 @@ def support(ids: Ints, probabilities: Array | None, action_count: int, where: Wh
         twice = (part[:, 1:] == part[:, :-1]).any(axis=1)
         if twice.any():
             row = start + int(np.argmax(twice))
-            raise InvalidInput(where.name("support"), f"an action twice at {where.row(row)}", "distinct actions a row")
+            raise InvalidInput(
+                where.name("support"), f"an action twice at {where.row(row)}", "distinct actions in every row"
+            )
     if probabilities is None:
         return
     field = "support_probabilities"

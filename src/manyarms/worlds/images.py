@@ -95,7 +95,9 @@ class Images:
         self.seen = bool(seen)
         self._of_target = pictures.test_classes == self.target
         if not self._of_target.any() or self._of_target.all():
-            raise InvalidInput("target", self.target, "a class with pictures in the test set, and others beside it")
+            raise InvalidInput(
+                "target", self.target, "a class with pictures in the test set, and other classes as well"
+            )
         self._offline = _part(pictures.train_classes, float(percent), rng)
         self._entropy = int(rng.integers(2**62))
         _, self._context_rng, self._reward_rng = streams(seed)
