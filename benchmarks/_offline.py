@@ -194,7 +194,7 @@ def obp_problem(sizes: Sizes) -> tuple[SoftmaxPolicy, LoggedData]:
 
 def dense_policy(policy: SoftmaxPolicy, X: Array) -> Array:
     """pi as (n, K, 1), the form that the pipeline takes."""
-    scores = X @ policy.weights.T
+    scores = X @ policy.actions.T
     scores -= scores.max(axis=1, keepdims=True)
     np.exp(scores, out=scores)
     scores /= scores.sum(axis=1, keepdims=True)

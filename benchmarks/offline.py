@@ -116,7 +116,7 @@ def run_loop(sizes: Sizes) -> Figures:
 def run_ips(sizes: Sizes) -> Figures:
     """The IPS family with a softmax policy: time against the bare blockwise log-softmax, and memory at full size."""
     policy, log = policy_log(sizes.turn_rows, sizes)
-    beta = policy.weights
+    beta = policy.actions
     pi = np.exp(bare_log_softmax(beta, log.contexts, log.actions))
     error = float(np.abs(pi / policy.probabilities_of(log.contexts, log.actions) - 1).max())
     print(f"  both sides have the same probabilities, to {error:.1e}")

@@ -31,4 +31,4 @@ class Binomial(GeneralisedLinear):
         """Whole numbers from 0 to n."""
         bad = (rewards < 0) | (rewards > self.trials) | (rewards != np.floor(rewards))
         if bad.any():
-            raise InvalidInput("reward", f"{rewards[bad][0]:g}", f"a whole number from 0 to {self.trials}")
+            raise InvalidInput("reward", f"{rewards[bad][0]:g}", f"an integer from 0 to {self.trials}")

@@ -8,6 +8,6 @@ sdm         the structured direct method, and off-policy estimates on real logs
 pwll        learning policies over large action spaces
 es          exponential smoothing, pessimism and certificates
 
-A module of a chapter is an experiment, or is shared by several: methods (`methods.py`), claims, figures. A new experiment is
+A module of a chapter is an experiment, or is shared by several: agents, learners, claims, figures. A new experiment is
 one new module, found by itself.
 """

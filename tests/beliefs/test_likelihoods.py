@@ -57,7 +57,7 @@ def binomial(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[GeneralisedLinear
 
         def check(self, rewards: Array) -> None:
             if not np.isin(rewards, np.arange(self.trials + 1)).all():
-                raise InvalidInput("reward", "another number", f"whole numbers from 0 to {self.trials}")
+                raise InvalidInput("reward", "another number", f"integers from 0 to {self.trials}")
 
     yield Binomial
 

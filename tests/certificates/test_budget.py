@@ -99,7 +99,7 @@ def test_the_margins_of_simulation(log, drawn):
     one = ClipPropensities(TAU)
     summary = summarise(drawn, log, [one, LogSmoothing(SMOOTHING)])
     slopes = log.rewards / np.maximum(log.propensities, TAU)
-    each = drawn.totals_at(log.contexts, log.actions, slopes) / len(log)
+    each = slopes @ drawn.rows(log.contexts).draws_at(log.actions) / len(log)
     assert summary.of(one).value == pytest.approx(each.mean())
     share = DELTA / (2 * (6 + 3))
     margin = bernstein_margin(each.var(ddof=1), DRAWS, slopes.mean(), share)

@@ -56,11 +56,11 @@ def test_a_certificate_is_the_best_of_what_was_declared_and_paid_for(log, learne
 
 def test_only_certify_makes_certificates(log, learned, prior):
     made = certify(learned, log, prior=prior)
-    with pytest.raises(InvalidInput, match="made by hand"):
+    with pytest.raises(InvalidInput, match="constructed directly"):
         replace(made, lower=1.0, token=None)
-    with pytest.raises(InvalidInput, match="made by hand"):
+    with pytest.raises(InvalidInput, match="constructed directly"):
         Certificate(0, 1, 0.5, {}, "", 0.05, {}, 0.0, 1, 2, 0.0, 1.0, True, False, (), ())
-    with pytest.raises(InvalidInput, match="made by hand"):
+    with pytest.raises(InvalidInput, match="constructed directly"):
         Improvement(1.0, 1.0, 0.0, 0.05, 0.1, 10, None, ())
 
 

@@ -169,10 +169,10 @@ def test_refusals_come_before_learning(
     for kind in (
         name for name in pessimism_lines() if Pessimism(name).needs_logging
     ):  # pi0 of all actions is not in the file
-        assert "--logging" in (text := told("--pessimism", kind)) and "ls, london and sakhi-1" in text
+        assert "--logging" in (text := told("--pessimism", kind)) and "ls, london, sakhi-1 do not need it" in text
     shared = ("--prior", files["start"], "--prior-log", files["first"])
     assert "shares rows" in told("--pessimism", "ls", *shared, log="whole")
-    assert "--prior beside it" in told("--pessimism", "ls", "--prior-log", files["first"])
+    assert "--prior as well" in told("--pessimism", "ls", "--prior-log", files["first"])
     assert "delta" in told("--pessimism", "ls", "--delta", 1.0)
     assert "one of" in told("--pessimism", "boldness")
     assert "one of" in told("--pessimism", "ls", "--family", "softmax")

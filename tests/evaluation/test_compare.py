@@ -15,7 +15,7 @@ from manyarms.policies import FixedPolicy, SoftmaxPolicy, UniformPolicy
 
 def near(policy, rng, size=0.05):
     """A policy close to another."""
-    return SoftmaxPolicy(policy.weights + size * rng.standard_normal(policy.weights.shape))
+    return SoftmaxPolicy(policy.actions + size * rng.standard_normal(policy.actions.shape))
 
 
 def test_difference_is_that_of_the_rows(problem, rng):

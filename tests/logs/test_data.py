@@ -60,7 +60,7 @@ def test_rows_by_slice_mask_and_numbers() -> None:
         ({"actions": [0] * 9 + [-1] + [0] * 2}, "actions", "row 9"),
         ({"actions": [0] * 9 + [0.5] + [0] * 2}, "actions", "row 9"),
         ({"actions": np.array([0] * 9 + ["a"] + [0] * 2, dtype=object)}, "actions", "row 9"),
-        ({"actions": ["a"] * 12}, "actions", "whole numbers"),
+        ({"actions": ["a"] * 12}, "actions", "integers"),
         ({"contexts": [[1.0, 2.0]] * 5 + [[1.0]] + [[1.0, 2.0]] * 6}, "contexts", "row 5"),
         ({"contexts": [[1.0, 2.0]] * 5 + [[1.0, np.nan]] + [[1.0, 2.0]] * 6}, "contexts", "row 5, entry 1"),
         ({"rewards": [0.5] * 11}, "rewards", "11 rows"),
@@ -68,7 +68,7 @@ def test_rows_by_slice_mask_and_numbers() -> None:
         ({"groups": [[1]] * 12}, "groups", "shape"),
         ({"support": [[0, 1]] * 11 + [[2, 2]]}, "support", "row 11"),
         ({"support": [[0, 1]] * 4 + [[0, 9]] + [[0, 1]] * 7}, "support", "row 4"),
-        ({"support_probabilities": [[0.5, 0.5]] * 12}, "support_probabilities", "support beside it"),
+        ({"support_probabilities": [[0.5, 0.5]] * 12}, "support_probabilities", "support as well"),
         (
             {"support": [[0, 1]] * 12, "support_probabilities": [[0.5, 0.5]] * 2 + [[0.9, 0.2]] + [[0.5, 0.5]] * 9},
             "support_probabilities",

@@ -110,7 +110,7 @@ def test_frames_give_the_same_log_back(library: str) -> None:
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_frames_as_people_have_them(library: str) -> None:
-    """Categories, whole numbers with a gap, times with a zone, texts: the same log from both libraries and from Arrow."""
+    """Categories, integers with a gap, times with a zone, texts: the same log from both libraries and from Arrow."""
     frames = pytest.importorskip(library)
     columns: dict[str, Any] = {
         "town": ["Ulm", "Bonn", "Ulm", None],

@@ -114,7 +114,7 @@ def test_a_spool_gives_back_what_went_in(in_memory: int, rng: np.random.Generato
 def test_csv_columns_do_not_depend_on_where_blocks_end(
     block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Numbers become texts, and whole numbers floats, long after they were parsed; every spelling comes back."""
+    """Numbers become texts, and integers floats, long after they were parsed; every spelling comes back."""
     monkeypatch.setattr(csv_format, "BLOCK", block)
     cells = {
         "code": ["01", "1", "1.0", " 1", "1e0", "", "NA", "x"],

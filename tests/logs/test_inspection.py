@@ -125,11 +125,11 @@ def test_a_log_that_would_be_refused_is_inspected_all_the_same(tmp_path: Path) -
     assert level("1 missing entry", "'propensity'", "row 5") == "problem"
     assert level("1 missing entry", "'x'", "row 1") == "warning"
     assert level("'town'", "row 2") == "warning"
-    assert level("actions that are no rows", "row 3 (-3)") == "problem"
-    assert level("rewards that are no finite numbers", "row 4 (oops)") == "problem"
+    assert level("actions that are not rows", "row 3 (-3)") == "problem"
+    assert level("rewards that are not finite numbers", "row 4 (oops)") == "problem"
     assert level("propensities outside (0, 1]", "2 rows", "row 3") == "problem"
-    assert level("1 event ids come again", "row 2") == "problem"
-    assert level("times go back", "1 row", "row 1") == "note"
+    assert level("1 event ids are repeated", "row 2") == "problem"
+    assert level("timestamps are out of order", "1 row", "row 1") == "note"
     assert found.missing and found.rows == 6
     assert all(finding.advice for finding in found.findings)
     assert [f.level for f in found.findings] == sorted(

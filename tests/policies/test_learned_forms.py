@@ -165,7 +165,6 @@ def test_a_support_within_a_support_is_saved_whole(rng, tmp_path):
 def test_names_of_the_parameters(rng):
     beta = rng.standard_normal((6, D))
     policy = SoftmaxPolicy(actions=beta, temperature=2.0)
-    assert policy.actions is policy.weights
     np.testing.assert_array_equal(policy.actions, beta)
     assert policy.encoder is None
     single = SoftmaxPolicy(beta.astype(np.float32), encoder=Projection(np.eye(D)))

@@ -193,7 +193,7 @@ def test_single_precision_is_kept_and_close(rng):
     X = rng.standard_normal((50, D))
     single, double = SoftmaxPolicy(beta.astype(np.float32)), SoftmaxPolicy(beta)
     actions = rng.integers(3000, size=50)
-    assert single.weights.dtype == np.float32
+    assert single.actions.dtype == np.float32
     np.testing.assert_allclose(single.probabilities_of(X, actions), double.probabilities_of(X, actions), rtol=1e-4)
     large = SoftmaxPolicy((100 * beta).astype(np.float32))
     best = np.asarray(large.decide(X))

@@ -24,12 +24,16 @@ from manyarms.policies.normal_choice import (
     MISSED,
     choice_probabilities,
     ends,
-    enough_nodes,
     gap_counts,
     tolerance,
 )
 
 D = 3
+
+
+def enough_nodes(actions):
+    """The fewest nodes that are stated to be enough for this many actions."""
+    return next(nodes for nodes, most in ENOUGH if actions <= most)
 
 
 def by_adaptive_quadrature(z, a):
@@ -287,17 +291,14 @@ def test_mixed_logits_error_is_the_one_it_states(rng):
     assert (found.std(axis=0) < 1.2 * runs[0].largest_error).all()
 
 
-def test_totals_draw_by_draw(rng):
+def test_probabilities_draw_by_draw(rng):
     for policy in (MixedLogitPolicy(rng.standard_normal((6, D)), 0.7, draws=20), made(6, rng)["mixed logit, steep"]):
-        X, actions, w = rng.standard_normal((ROWS + 4, D)), rng.integers(6, size=ROWS + 4), rng.random(ROWS + 4)
-        totals = policy.totals_at(X, actions, w)
-        assert totals.shape == (policy.draws,)
-        np.testing.assert_allclose(totals.mean(), w @ policy.probabilities_of(X, actions), rtol=1e-10)
-        v = rng.standard_normal((6, D))
-        sums = policy.total_expectations(X, lambda x, ids, v=v: x @ v[ids].T)
-        np.testing.assert_allclose(sums.mean(), policy.expectation(X, lambda x, ids, v=v: x @ v[ids].T).sum())
-        ones = policy.total_expectations(X, lambda x, ids: np.ones((len(x), len(ids))))
-        np.testing.assert_allclose(ones, len(X), rtol=1e-10)
+        X, actions = rng.standard_normal((ROWS, D)), rng.integers(6, size=ROWS)
+        rows = policy.rows(X)
+        drawn = rows.draws_at(actions)
+        assert drawn.shape == (ROWS, policy.draws)
+        np.testing.assert_allclose(drawn.mean(axis=1), policy.probabilities_of(X, actions), rtol=1e-10)
+        np.testing.assert_allclose(sum(rows.draws_at(np.full(ROWS, a)) for a in range(6)), 1.0, rtol=1e-10)
 
 
 def test_noise_is_the_same_in_whatever_part_it_is_drawn(rng, monkeypatch):
@@ -366,7 +367,6 @@ def test_bad_input_is_named():
         (lambda: MixedLogitPolicy(mu, seed=-1), "seed"),
         (lambda: GaussianPolicy(mu).sample(np.ones((2, 4))), "X"),
         (lambda: GaussianPolicy(mu).probabilities_of([[1.0, np.nan, 0.0]], [0]), "X"),
-        (lambda: MixedLogitPolicy(mu, draws=4).totals_at(mu, [0, 1, 2], [1.0]), "weights"),
         (lambda: gaussian_kl(mu, 0.0, 0.0, 1.0), "sigma"),
         (lambda: gaussian_kl(mu, 1.0, 0.0, -1.0), "sigma0"),
         (lambda: gaussian_kl(mu, 1.0, np.zeros(3), 1.0), "mu0"),

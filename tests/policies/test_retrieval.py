@@ -26,7 +26,7 @@ def brute_force(
 
 
 def whole(rng: np.random.Generator, *shape: int) -> Array:
-    """Small whole numbers: products are exact in any order of summation, and ties are many."""
+    """Small integers: products are exact in any order of summation, and ties are many."""
     return rng.integers(-3, 4, size=shape).astype(np.float64)
 
 

@@ -65,7 +65,7 @@ def test_the_loop_computes_what_sdm_computes(offline: ModuleType) -> None:
 
 def test_the_bare_log_softmax_is_the_policys(offline: ModuleType) -> None:
     policy, log = offline.policy_log(70, tiny(offline))
-    bare = offline.bare_log_softmax(policy.weights, log.contexts, log.actions, rows=16, block=7)
+    bare = offline.bare_log_softmax(policy.actions, log.contexts, log.actions, rows=16, block=7)
     np.testing.assert_allclose(np.exp(bare), policy.probabilities_of(log.contexts, log.actions), rtol=1e-5)
     dense = offline.dense_policy(policy, log.contexts)
     np.testing.assert_allclose(dense[np.arange(70), log.actions, 0], np.exp(bare), rtol=1e-4)

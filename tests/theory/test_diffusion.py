@@ -233,7 +233,7 @@ def test_bad_input() -> None:
         dts_regret_bound(10, 10, 2, 1.0, [1.0])
     with pytest.raises(InvalidInput, match="sigmas"):
         dts_regret_bound(10, 10, 2, 1.0, [0.0, 1.0])
-    with pytest.raises(InvalidInput, match="one a link"):
+    with pytest.raises(InvalidInput, match="one per link"):
         dts_regret_bound(10, 10, 2, 1.0, [1.0, 1.0], active=[1, 2])
     with pytest.raises(InvalidInput, match="delta"):
         dts_regret_bound(10, 10, 2, 1.0, [1.0, 1.0], delta=2.0)

@@ -163,7 +163,7 @@ def test_bad_decisions_are_refused_by_name() -> None:
         world.mean_reward(np.array([np.nan, 0.0]), 0)
     with pytest.raises(InvalidInput, match="contexts"):
         world.optimal(np.ones((2, 3)))
-    with pytest.raises(InvalidInput, match="n: expected a whole number"):
+    with pytest.raises(InvalidInput, match="n: expected an integer"):
         world.contexts(-1)
     assert world.contexts(0).shape == (0, 2) and world.optimal(np.ones((0, 2)))[0].shape == (0,)
 

@@ -53,8 +53,8 @@ def test_the_older_set_is_separated_by_tabs(tmp_path: Path) -> None:
         ("3::5::nan::0", "rating is not finite"),
         ("3::5::6::0", "rating is not between 1 and 5"),
         ("3::5::0::0", "rating is not between 1 and 5"),
-        ("3::5.5::4::0", "movie is not a whole number"),
-        ("-3::5::4::0", "user is not a whole number"),
+        ("3::5.5::4::0", "movie is not an integer"),
+        ("-3::5::4::0", "user is not an integer"),
         ("3::5::4::inf", "timestamp is not finite"),
     ],
 )

@@ -59,7 +59,7 @@ _ARRAYS_FILE = re.compile(r"arrays-[0-9a-f]{16}\.npz")
 _OURS = re.compile(r"arrays-[0-9a-f]{16}\.npz|\.(manifest\.json|arrays\.npz)\.[0-9a-f]{16}\.tmp")
 _ARRAY_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 _MOST_BITS = 14_000  # Python refuses to read decimal numbers of more than 4,300 digits
-_PLAIN_KINDS = "biufcSU"  # booleans, whole numbers, floats, complex numbers, strings of fixed length
+_PLAIN_KINDS = "biufcSU"  # booleans, integers, floats, complex numbers, strings of fixed length
 
 
 def save(folder: Path | str, kind: str, spec: Mapping[str, JSON], arrays: Mapping[str, AnyArray]) -> None:
@@ -183,7 +183,7 @@ def _check_spec(name: str, value: object) -> None:
             raise InvalidInput(name, describe(value), "a finite number (NaN and infinity belong into the arrays)")
     elif isinstance(value, int):
         if value.bit_length() > _MOST_BITS:
-            raise InvalidInput(name, f"a whole number of {value.bit_length()} bits", f"at most {_MOST_BITS} bits")
+            raise InvalidInput(name, f"an integer of {value.bit_length()} bits", f"at most {_MOST_BITS} bits")
     elif not (value is None or isinstance(value, str)):
         raise InvalidInput(name, f"{describe(value)} of type {type(value).__name__}", "what JSON can hold")
 

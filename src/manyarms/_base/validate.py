@@ -73,9 +73,9 @@ def probability(name: str, value: float) -> float:
 
 
 def count(name: str, value: int, least: int = 1) -> int:
-    """A whole number of at least `least`."""
+    """An integer of at least `least`."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
-        raise InvalidInput(name, describe(value), f"a whole number of at least {least}")
+        raise InvalidInput(name, describe(value), f"an integer of at least {least}")
     return int(value)
 
 
@@ -121,5 +121,5 @@ def seeded(seed: int | np.random.Generator | None) -> np.random.Generator:
     if isinstance(seed, np.random.Generator):
         return seed
     if seed is not None and (not isinstance(seed, numbers.Integral) or isinstance(seed, bool) or seed < 0):
-        raise InvalidInput("seed", describe(seed), "a whole number of at least 0, a numpy Generator, or None")
+        raise InvalidInput("seed", describe(seed), "an integer of at least 0, a numpy Generator, or None")
     return np.random.default_rng(seed)

@@ -41,7 +41,7 @@ class Belief:
     def __init__(self, root: Root, leaves: Leaves, likelihood: Likelihood) -> None:
         if root.dim != leaves.root_dim:
             raise InvalidInput(
-                "root", f"a root of length {root.dim}", f"length {leaves.root_dim}, what the leaves hang on"
+                "root", f"a root of length {root.dim}", f"length {leaves.root_dim}, that of the leaves' root"
             )
         if not isinstance(likelihood, Likelihood):
             names = ", ".join(part.__name__ for part in LIKELIHOODS.values())

@@ -46,7 +46,7 @@ class Leaves:
         if actions is None:
             source = mixing.features if mixing.features is not None else (None if self.shared else covariance)
             if source is None:
-                raise InvalidInput("actions", "None", "the number of actions, which nothing else tells")
+                raise InvalidInput("actions", "None", "the number of actions, which nothing else determines")
             actions = len(source)
         self.catalogue = Catalogue(actions, mixing.features, distinct=not self.shared)
         for name, table in (("weights", mixing.features), ("covariance", None if self.shared else covariance)):

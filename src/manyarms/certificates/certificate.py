@@ -13,7 +13,7 @@ from pathlib import Path
 from manyarms.errors import InvalidInput
 
 TOKEN = object()
-"""What `certify` and `improvement` show when they make a certificate: nobody else does."""
+"""What `certify` and `improvement` pass to the constructor of a certificate: nothing else does."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,9 @@ class Certificate:
 
     def __post_init__(self, token: object) -> None:
         if token is not TOKEN:
-            raise InvalidInput("certificate", "one made by hand", "one from manyarms.certificates.certify")
+            raise InvalidInput(
+                "certificate", "one constructed directly", "one returned by manyarms.certificates.certify"
+            )
 
     @property
     def vacuous_below(self) -> bool:
@@ -114,7 +116,9 @@ class Improvement:
 
     def __post_init__(self, token: object) -> None:
         if token is not TOKEN:
-            raise InvalidInput("improvement", "one made by hand", "one from manyarms.certificates.improvement")
+            raise InvalidInput(
+                "improvement", "one constructed directly", "one returned by manyarms.certificates.improvement"
+            )
 
     @property
     def certified(self) -> bool:

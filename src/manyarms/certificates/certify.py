@@ -139,7 +139,7 @@ class _Case:
         if first.groups is not None and not independent:
             raise InvalidInput(
                 "log", "rows in groups", "independent rows: a certificate is for those (independent=True, on the command line "
-                "--independent, where rows of a group have nothing to do with each other)",
+                "--independent, if rows of the same group are independent)",
             )  # fmt: skip
         self.notes = list(first.notes)
         if first.propensities_are_estimates:

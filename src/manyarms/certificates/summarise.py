@@ -23,13 +23,19 @@ from manyarms.bounds.summary import (
     Summary,
     expected_square,
     logged_terms,
-    overshoot,
     sums_over_actions,
-    undershoot,
 )
 from manyarms.certificates.prior import Randomised
 from manyarms.errors import InvalidInput
-from manyarms.estimators.logging_policy import CellFunction, Cells, logged_propensities, require_full_propensities
+from manyarms.estimators.logging_policy import (
+    CellFunction,
+    Cells,
+    cell_overshoot,
+    cell_undershoot,
+    logged_propensities,
+    mass_never_played,
+    require_full_propensities,
+)
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
 from manyarms.policies.base import Policy, row_blocks
 from manyarms.policies.randomised import MixedLogitPolicy
@@ -86,7 +92,7 @@ class LogRows:
             row = int(np.argmax(wrong))
             raise InvalidInput(
                 "rewards", f"{rewards[row]:g} at row {self.count + row}",
-                f"rewards from 0 to the largest that there can be, {self.largest_reward:g} (largest_reward=, on the command "
+                f"rewards from 0 to the largest possible one, {self.largest_reward:g} (largest_reward=, on the command "
                 "line --high)",
             )  # fmt: skip
         return rewards / self.largest_reward
@@ -205,12 +211,11 @@ class Collector:
             raise InvalidInput("log.logging", came, "the policy that wrote the log")
         functions: list[CellFunction] = [lambda cells: cells.pi]
         for one in self.corrections:
-            functions += [partial(_square, one, self.mixture), partial(_undershoot, one)]
-            functions += [_nothing if one.never_above else partial(_overshoot, one)]
+            functions += [partial(_square, one, self.mixture), partial(cell_undershoot, one)]
+            functions += [_nothing if one.never_above else partial(cell_overshoot, one)]
             functions += [partial(_norm, one)] if self.inexact else []
         sums = logging.sums(policy, functions)
-        never, out = np.maximum(1.0 - sums[:, 0], 0.0), sums[:, 1:]
-        never[never < 1e-12] = 0.0  # rounding of a sum that is 1
+        never, out = mass_never_played(sums[:, 0]), sums[:, 1:]
         each = 4 if self.inexact else 3
         out[:, 1::each] += never[:, None]
         if self.inexact:
@@ -292,14 +297,6 @@ def _averages(logged: Array, over_actions: Sequence[float] | Array = ()) -> Aver
 
 def _square(correction: Correction, mixture: bool, cells: Cells) -> Array:
     return expected_square(correction, cells.pi, cells.pi0, mixture=mixture)
-
-
-def _undershoot(correction: Correction, cells: Cells) -> Array:
-    return undershoot(correction, cells.pi, cells.pi0)
-
-
-def _overshoot(correction: Correction, cells: Cells) -> Array:
-    return overshoot(correction, cells.pi, cells.pi0)
 
 
 def _nothing(cells: Cells) -> Array:

@@ -50,10 +50,10 @@ def verdict(improvement: Improvement) -> str:
     if improvement.certified:
         return (
             f"The improvement is certified: with probability at least {sure} the policy earns at least "
-            f"{number(improvement.lower)} more a round than the logging policy, which earned {number(improvement.logged)}."
+            f"{number(improvement.lower)} more per round than the logging policy, which earned {number(improvement.logged)}."
         )
     text = (
-        f"The improvement is not certified: the estimate is {improvement.estimate:+.4g} a round, and the bound leaves room for "
+        f"The improvement is not certified: the estimate is {improvement.estimate:+.4g} per round, and the bound leaves room for "
         f"{number(-improvement.lower)} less than the logging policy, which earned {number(improvement.logged)}."
     )
     if improvement.rows_needed is None:

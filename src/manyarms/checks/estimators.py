@@ -231,10 +231,10 @@ def objectives_say_what_they_are(objective: Objective, problem: OfflineProblem) 
 
 
 def requests_fit_the_log(objective: Objective, problem: OfflineProblem) -> None:
-    """Every column has one entry a row."""
+    """Every column has one entry per row."""
     request = objective.prepare(problem.log).computed(ROUNDS)
     sizes = {name: len(column) for name, column in request.columns.items() if not callable(column)}
-    require(set(sizes.values()) <= {ROUNDS}, "columns have one entry a row", sizes)
+    require(set(sizes.values()) <= {ROUNDS}, "columns have one entry per row", sizes)
 
 
 def arrays_and_tensors_agree(objective: Objective, problem: OfflineProblem) -> None:

@@ -61,7 +61,7 @@ class Inputs:
         if self.prior_log is None:
             return None
         if self.prior is None:
-            expected = "--prior beside it, the policy that was learned from it"
+            expected = "--prior as well, the policy that was learned from it"
             raise InvalidInput("--prior-log", str(self.prior_log), expected)
         count = log.action_count if log.catalogue is None else None
         return open_log(

@@ -142,12 +142,12 @@ def divide(log: LoggedData, share: float | None, settings: TrainingSettings) -> 
     if share is None:
         share = USUAL_SHARE if log.propensities is not None else 0.0
     if not 0 <= share < 1:
-        raise InvalidInput("--validation", share, "a share of the rows, at least 0 and below 1")
+        raise InvalidInput("--validation", share, "a fraction of the rows, at least 0 and below 1")
     if not share:
         if settings.patience is not None:
-            raise InvalidInput("--patience", settings.patience, "a --validation above 0 beside it, and propensities")
+            raise InvalidInput("--patience", settings.patience, "a --validation above 0 as well, and propensities")
         return Parts(log, None, None)
-    log.require("propensities", purpose="--validation (0 learns without)")
+    log.require("propensities", purpose="--validation (0 disables it)")
     train, held = log.split(1.0 - share, settings.seed)
     if settings.patience is None:
         return Parts(train, held, held)
@@ -194,7 +194,7 @@ def html(outcome: Outcome) -> str:
         blocks += certificate_page.blocks(outcome.certified.certificate, outcome.certified.gain)
     blocks += _curves(outcome)
     if outcome.evaluation is not None:
-        which = "that decided nothing" if outcome.best_epoch else "that nothing was learned from"
+        which = "that were not used for early stopping" if outcome.best_epoch else "that nothing was learned from"
         blocks += [
             report.heading("What it would have earned"),
             report.paragraph(f"On {outcome.evaluation.rows:,} held-out rows {which}."),
@@ -220,7 +220,7 @@ def summary(outcome: Outcome) -> dict[str, str]:
         f"{history[-1].objective:.4g} in the last",
         "learned from": f"{len(train):,} rows, {train.action_count:,} actions, contexts of length {train.dim}",
         "epochs": _epochs(outcome),
-        "speed": f"{history[-1].rows_per_second:,.0f} rows a second",
+        "speed": f"{history[-1].rows_per_second:,.0f} rows per second",
     }
     if outcome.certified is not None:
         made, shown = outcome.certified.certificate, outcome.certified.gain
@@ -266,7 +266,11 @@ def _interval(value: float, low: float, high: float) -> str:
 def _epochs(outcome: Outcome) -> str:
     done, wanted = len(outcome.learned.history), outcome.learned.settings["epochs"]
     words = f"{done} of {wanted}" + (", stopped early" if done < wanted else "")
-    return words if outcome.best_epoch is None else f"{words}; the best by validation, {outcome.best_epoch}, was kept"
+    return (
+        words
+        if outcome.best_epoch is None
+        else f"{words}; epoch {outcome.best_epoch}, the best by validation, is returned"
+    )
 
 
 def _curves(outcome: Outcome) -> list[str]:
@@ -296,7 +300,7 @@ def _curves(outcome: Outcome) -> list[str]:
         )
         for epoch in history
     ]
-    columns = ("epoch", "objective", "validation", "learning rate", "rows a second")
+    columns = ("epoch", "objective", "validation", "learning rate", "rows per second")
     return [*blocks, report.table(columns, rows, numbers=columns)]
 
 

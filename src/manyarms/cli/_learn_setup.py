@@ -112,7 +112,7 @@ class Choices:
             return SoftmaxPolicy(actions, encoder=encoder)
         if not isinstance(train.logging, SupportedPolicy):
             came = "no logging policy" if train.logging is None else f"{train.logging!r}, which plays any action"
-            expected = "with --support logging, a folder with the policy that wrote the log, one with short lists"
+            expected = "with --support logging, a folder with the policy that wrote the log, a policy with a restricted support"
             raise InvalidInput("--logging", came, expected)
         return SupportSoftmaxPolicy(actions, train.logging, encoder=encoder)
 
@@ -137,7 +137,7 @@ class Choices:
             if vectors.shape[1] != train.dim:
                 came = f"embeddings of length {vectors.shape[1]}"
                 expected = (
-                    f"the contexts' length, {train.dim}, for heavy scores; --parametrisation light takes any length"
+                    f"the contexts' length, {train.dim}, for a heavy policy; --parametrisation light takes any length"
                 )
                 raise InvalidInput("--actions", came, expected)
             return vectors, None
@@ -177,6 +177,11 @@ def pessimism_lines() -> dict[str, str]:
     return {name: kind.description for name, kind in usable.items()} | {HEURISTIC: HEURISTIC_LINE}
 
 
+def _without_logging() -> list[str]:
+    """The bounds that need propensities alone."""
+    return [name for name in pessimism_lines() if name in BOUNDS and not BOUNDS[name].needs_logging_policy]
+
+
 @dataclass(frozen=True)
 class Certified:
     """The certificate of a learned policy, and what is certified of its improvement."""
@@ -210,7 +215,7 @@ class Pessimism:
         for name in self.parameters:
             if name != self.parameter:
                 takes = "no parameter" if self.parameter is None else f"--{self.parameter}"
-                raise InvalidInput(f"--{name}", f"it for {self.kind}", f"none: {self.kind} takes {takes}")
+                raise InvalidInput(f"--{name}", f"given for {self.kind}", f"none: {self.kind} takes {takes}")
         self.objective(2)  # refuses a parameter out of range
 
     @property
@@ -243,12 +248,12 @@ class Pessimism:
         log.require("propensities", purpose="a certificate")
         log.require("unit_rewards", purpose="a certificate")
         if log.groups is not None and not self.independent:
-            expected = "independent rows for a certificate, or --independent where rows of a group are so all the same"
+            expected = "independent rows for a certificate; --independent treats rows of the same group as independent"
             raise InvalidInput("LOG", "rows in groups", expected)
         if self.needs_logging and (full_propensities(log) is None or not isinstance(log.logging, Policy)):
             raise InvalidInput(
                 "--logging", "none", f"a folder with the policy that wrote the log: --pessimism {self.kind} needs its "
-                "probabilities of all actions, for bias and variance; ls, london and sakhi-1 do without",
+                f"probabilities of all actions, for bias and variance; {', '.join(_without_logging())} do not need it",
             )  # fmt: skip
 
         if not inputs.fits_encoder_to(log):

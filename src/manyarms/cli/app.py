@@ -22,21 +22,21 @@ HELP = """Contextual bandits for catalogues of thousands to millions of actions.
 
 [bold]Start here[/bold]
 
-  manyarms demo                          the main jobs in a few minutes, with a report to open
+  manyarms demo                          a tour of the package in a few minutes, with an HTML report
 
-  manyarms reproduce --list              the experiments of the thesis behind the package
+  manyarms reproduce --list              list the experiments of the thesis
 
   manyarms reproduce mets-synthetic --scale quick
 
-  manyarms inspect LOG                   what is in a log of decisions, and what is wrong with it
+  manyarms inspect LOG                   summarise a log of decisions and report problems
 
-  manyarms evaluate POLICY LOG           what a policy would have earned on it
+  manyarms evaluate POLICY LOG           estimate the value of a policy from a log
 
-  manyarms learn LOG --out POLICY/       a policy learned from it, and a report
+  manyarms learn LOG --out POLICY/       learn a policy from a log
 
-  manyarms certify POLICY LOG            is it safe to ship? bounds on its value that hold
+  manyarms certify POLICY LOG            bound the value of a policy with high probability
 
-Every command explains itself with --help."""
+Run a command with --help for its options and examples."""
 
 
 def _show_version(wanted: bool) -> None:
@@ -47,7 +47,7 @@ def _show_version(wanted: bool) -> None:
 
 def _program(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version and end.")
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version and exit.")
     ] = False,
 ) -> None: ...
 

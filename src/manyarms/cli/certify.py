@@ -23,34 +23,36 @@ from manyarms.policies import Policy
 def certify(
     policy: Annotated[Path, typer.Argument(metavar="POLICY", help="A folder with a saved policy.")],
     log: options.Log,
-    delta: Annotated[float, typer.Option(help="The certificate may be wrong with this probability.")] = 0.05,
+    delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05,
     prior: Annotated[
         Path | None,
         typer.Option(
-            help="A folder with the policy that learning started from; needed if LOG is what POLICY was learned from.",
+            help="A folder with the policy that learning started from; required if POLICY was learned from LOG.",
             show_default="none: POLICY was fixed before LOG",
         ),
     ] = None,
     prior_log: Annotated[
-        Path | None, typer.Option(help="The rounds that the prior was learned from; refused if LOG has any of them.")
+        Path | None, typer.Option(help="The log that the prior was learned from; refused if it shares rows with LOG.")
     ] = None,
     logging: Annotated[
         Path | None,
         typer.Option(
-            help="A folder with the policy that wrote LOG, for es, clip, ix, sakhi-2.", show_default="unknown"
+            help="A folder with the logging policy of LOG, for es, clip, ix, sakhi-2.", show_default="unknown"
         ),
     ] = None,
     bound: Annotated[
         str | None,
         typer.Option(
-            help=f"Names with commas between: {', '.join(options.bound_names())}. Decide before you look.",
+            help=f"Comma-separated names: {', '.join(options.bound_names())}. Choose before looking at results.",
             show_default="es,ls; ls where --logging is unknown",
         ),
     ] = None,
     high: Annotated[float, typer.Option(help="Largest possible reward; the smallest is 0.")] = 1.0,
-    lower_only: Annotated[bool, typer.Option("--lower-only", help="Spend all of delta on the lower end.")] = False,
+    lower_only: Annotated[
+        bool, typer.Option("--lower-only", help="One-sided: spend all of delta on the lower bound.")
+    ] = False,
     independent: Annotated[
-        bool, typer.Option("--independent", help="Rows of a group are independent of each other all the same.")
+        bool, typer.Option("--independent", help="Treat rows of the same group as independent.")
     ] = False,
     action: options.Action = None,
     reward: options.Reward = None,
@@ -58,11 +60,11 @@ def certify(
     context: options.Context = None,
     group: options.Group = None,
     drop_missing: options.DropMissing = False,
-    out: Annotated[Path, typer.Option(help="Where report.html and certificate.json go.")] = Path("out/certify"),
+    out: Annotated[Path, typer.Option(help="Folder for report.html and certificate.json.")] = Path("out/certify"),
 ) -> None:
-    """Is a policy safe to ship? A lower and an upper end for its value that hold with probability 1 - delta.
+    """Is a policy safe to ship? Bound its value from below and above with probability 1 - delta.
 
-    Prints the certificate, what each term of the bound costs, and whether the policy is shown to beat the one that wrote the log;
+    Prints the certificate, the cost of each term of the bound, and whether the improvement over the logging policy is certified;
     writes OUT/report.html and OUT/certificate.json.
 
     [bold]Examples[/bold]
@@ -73,11 +75,11 @@ def certify(
 
       manyarms certify policy/ rounds.parquet --bound ls --delta 0.01 --lower-only
 
-    [bold]Which form[/bold]: without --prior the policy must not have been learned from LOG. With --prior it may have been,
-    and must be a Gaussian or a mixed-logit policy; the further it went from the prior, the more the certificate costs.
+    [bold]With or without a prior[/bold]: without --prior the policy must not have been learned from LOG. With --prior it may have
+    been, and must be a Gaussian or a mixed-logit policy; the further it is from the prior, the wider the certificate.
     """
     if prior is None and prior_log is not None:
-        raise InvalidInput("--prior-log", str(prior_log), "--prior beside it, the policy that was learned from it")
+        raise InvalidInput("--prior-log", str(prior_log), "--prior as well, the policy that was learned from it")
     columns = options.columns_of(action, reward, propensity, context, group)
     saved = options.SavedPolicy.load(policy)
     source: LogSource = saved.open_log(log, columns, drop_missing=drop_missing)

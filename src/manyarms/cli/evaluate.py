@@ -33,7 +33,7 @@ def evaluate(
         Path,
         typer.Argument(
             metavar="POLICY",
-            help="A folder with a saved policy, or with a saved agent that does not draw; or: uniform.",
+            help="A folder with a saved policy or a saved deterministic agent; or the word uniform.",
         ),
     ],
     log: options.Log,
@@ -43,33 +43,35 @@ def evaluate(
     context: options.Context = None,
     group: options.Group = None,
     drop_missing: options.DropMissing = False,
-    out: Annotated[Path, typer.Option(help="Where report.html and evaluation.json go.")] = Path("out/evaluate"),
+    out: Annotated[Path, typer.Option(help="Folder for report.html and evaluation.json.")] = Path("out/evaluate"),
     estimators: Annotated[
         str | None,
         typer.Option(
-            help=f"Names with commas between, each with or without a number (cips:0.01): {', '.join(options.estimator_names())}; "
+            help=f"Comma-separated names, each with an optional parameter (cips:0.01): {', '.join(options.estimator_names())}; "
             f"with --model also {', '.join(options.model_estimator_names())}.",
-            show_default="most of them",
+            show_default="the IPS family; with --model also dm, dr, switch-dr",
         ),
     ] = None,
     model: Annotated[
         Path | None,
-        typer.Option(help="A folder with a saved agent; what it believes is the reward model of dm, dr, switch-dr."),
+        typer.Option(help="A folder with a saved agent, whose belief is the reward model of dm, dr, switch-dr."),
     ] = None,
-    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    interval: Annotated[str, typer.Option(help="normal, bootstrap, bernstein or ls.")] = "normal",
+    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
+    interval: Annotated[str, typer.Option(help="Interval to report: normal, bootstrap, bernstein or ls.")] = "normal",
     low: Annotated[float | None, typer.Option(help="Smallest possible reward; with --high.", show_default="0")] = None,
     high: Annotated[float | None, typer.Option(help="Largest possible reward; with --low.", show_default="1")] = None,
     floor: Annotated[
         float | None,
-        typer.Option(help="No propensity of the logging policy is below this; for bernstein.", show_default="unknown"),
+        typer.Option(
+            help="A lower bound on the logging policy's positive propensities; for bernstein.", show_default="unknown"
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")] = 0,
 ) -> None:
-    """What a policy would have earned on a log: estimates, intervals, and how far to trust them.
+    """Estimate the value of a policy from a log, with confidence intervals and diagnostics.
 
-    Prints a table and writes OUT/report.html, a page with the weights' tail, the overlap of the two policies and the estimates,
-    and OUT/evaluation.json. The log needs propensities, and must not be what the policy was learned from.
+    Prints a table and writes OUT/report.html (the estimates, the tail of the importance weights, the overlap of the two
+    policies) and OUT/evaluation.json. The log needs propensities, and must not be the one the policy was learned from.
 
     [bold]Examples[/bold]
 
@@ -81,12 +83,13 @@ def evaluate(
 
       manyarms evaluate policy/ rounds.parquet --model agent/ --estimators snips,dm,dr
 
-    [bold]Where a policy's folder comes from[/bold], in Python
+    [bold]How to save a policy[/bold] in Python
 
-      policy.save("policy", log)    the log's encoder and action ids go along
+      policy.save("policy", log)    includes the log's encoder and action ids
 
-    [bold]Which row to believe[/bold]: an interval without * is for the policy's value. ips is unbiased; snips is steadier; the
-    others trade bias for variance. Where eff. n is small or warnings are many, believe none. docs/evaluation.md has the rest.
+    [bold]How to read the table[/bold]: an interval without * is for the policy's value. ips is unbiased; snips has a lower
+    variance; the others trade bias for variance. Trust no estimate where eff. n is small or there are many warnings. See
+    docs/evaluation.md.
     """
     if (low is None) != (high is None):
         raise InvalidInput("--low, --high", "one of them", "both, or neither")

@@ -15,7 +15,7 @@ def find_experiments() -> ModuleType:
         if error.name != "manyarms_thesis":
             raise
         raise ManyArmsError(
-            "the experiments are in a package of their own, manyarms_thesis, which is not installed here; "
+            "the experiments are in the package manyarms_thesis, which is not installed here; "
             "it comes with the wheel and with a checkout of manyarms"
         ) from error
     return catalogue

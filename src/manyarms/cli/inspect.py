@@ -27,23 +27,29 @@ def inspect(
     reward: options.Reward = None,
     propensity: options.Propensity = None,
     context: options.Context = None,
-    event_id: Annotated[str | None, typer.Option(help="Column of the event id.", show_default="by name")] = None,
-    timestamp: Annotated[str | None, typer.Option(help="Column of the time.", show_default="by name")] = None,
+    event_id: Annotated[
+        str | None, typer.Option(help="Column with the event id.", show_default="guessed by name")
+    ] = None,
+    timestamp: Annotated[
+        str | None, typer.Option(help="Column with the timestamp.", show_default="guessed by name")
+    ] = None,
     group: options.Group = None,
     actions: Annotated[
-        int | None, typer.Option(min=1, help="How many actions there are.", show_default="as the log says or shows")
+        int | None, typer.Option(min=1, help="Number of actions.", show_default="inferred from the log")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="The HTML report.", show_default="out/inspect-LOG.html")] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="End with code 1 if there are problems.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Path of the HTML report.", show_default="out/inspect-LOG.html")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with code 1 if problems are found.")] = False,
 ) -> None:
-    """Look through a log before anything is learned from it: what is in it, what is wrong, what to do.
+    """Summarise a log and report problems, with advice, before anything is learned from it.
 
-    A log has one row a decision: the context (columns of numbers or texts), the action that was played, the reward that came,
-    and the propensity, the probability with which the action was played.
+    A log has one row per decision: the context (numeric or text columns), the action that was played, its reward, and the
+    propensity, the probability with which the action was played.
 
-    Shown are rows, actions played and never played, rewards, propensities, overlap and effective sample sizes, repeats, missing
-    entries, the order of times. One pass in bounded memory, however long the log. What should be a log but is not is
-    shown all the same.
+    The summary covers rows, actions played and never played, rewards, propensities, overlap, effective sample sizes,
+    duplicates, missing entries and the order of timestamps. It takes one pass in bounded memory. A file that other commands
+    would refuse is summarised as well.
 
     [bold]Examples[/bold]
 

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 POTEC_LINE = "offcem on a policy in two stages: a cluster, then its best action by the reward model"
 HELP = """Learn a policy from a log, for catalogues of up to millions of actions.
 
-Shows objective, validation reward, rows a second and the time left. Writes to the folder OUT the policy (plain arrays; it decides
-without PyTorch), learning.json and [bold]report.html[/bold]. Needs the extra torch.
+Shows the objective, the validation reward, rows per second and the time left. Writes the policy (plain arrays, usable without
+PyTorch), learning.json and [bold]report.html[/bold] to the folder OUT. Requires the extra torch.
 
-After Ctrl-C or a kill the same command goes on from OUT/checkpoint, to the same policy as if it had never stopped; the checkpoint
-is removed when all is done.
+After an interruption, the same command resumes from OUT/checkpoint and ends with the same policy as an uninterrupted run; the
+checkpoint is removed at the end.
 
 [bold]Examples[/bold]
 
@@ -37,46 +37,48 @@ is removed when all is done.
 
   manyarms learn rounds.parquet --objective ips --support logging --logging old-policy/
 
-  manyarms learn rounds.parquet --pessimism es-bound --logging old-policy/ --prior old-policy/ --learning-rate 0.1
+  manyarms learn rounds.parquet --pessimism es --logging old-policy/ --prior old-policy/ --learning-rate 0.1
 
 [bold]Objectives[/bold]
 
 {objectives}
 
-[bold]With a certificate[/bold]: --pessimism learns a randomised policy by a lower bound on its value, and writes
-OUT/certificate.json: between which ends its value lies with probability 1 - delta, what each term of the bound costs, and
-whether it is shown to beat the policy that wrote the log. The prior must not depend on the rows of LOG.
+[bold]With a certificate[/bold]: --pessimism learns a randomised policy by maximising a lower bound on its value, and writes
+OUT/certificate.json: bounds on its value that hold with probability 1 - delta, the cost of each term, and whether the improvement
+over the logging policy is certified. The prior must not depend on the rows of LOG.
 
 {bounds}
 
-[bold]Next[/bold]: manyarms evaluate OUT ANOTHER-LOG; docs/learning.md says which objective when, docs/safe-to-ship.md which
-bound. manyarms certify OUT ANOTHER-LOG, or OUT LOG --prior OUT/prior after --pessimism.
+[bold]Next[/bold]: manyarms evaluate OUT ANOTHER-LOG; see docs/learning.md on choosing an objective,
+docs/safe-to-ship.md on choosing a bound. manyarms certify OUT ANOTHER-LOG, or OUT LOG --prior OUT/prior after --pessimism.
 """
 
 
 def learn(
     log: options.Log,
     objective: Annotated[
-        str | None, typer.Option(help="What to maximise; the list is above.", show_default="clpi")
+        str | None, typer.Option(help="Objective to maximise, from the list above.", show_default="clpi")
     ] = None,
     pessimism: Annotated[
         str | None,
-        typer.Option(help="In place of an objective: learn by a bound, and certify.", show_default="no certificate"),
+        typer.Option(
+            help="Bound to maximise in place of an objective, with a certificate.", show_default="no certificate"
+        ),
     ] = None,
-    delta: Annotated[float, typer.Option(help="The certificate may be wrong with this probability.")] = 0.05,
+    delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05,
     prior: Annotated[
         Path | None,
         typer.Option(
-            help="Of --pessimism: a folder with a softmax, Gaussian or mixed-logit policy to start from, which did not see LOG.",
-            show_default="none: N(0, 1), or around --actions",
+            help="With --pessimism: a folder with a softmax, Gaussian or mixed-logit policy to start from, not learned from LOG.",
+            show_default="none: N(0, 1), or centred at --actions",
         ),
     ] = None,
     prior_log: Annotated[
-        Path | None, typer.Option(help="The rounds that the prior was learned from; refused if LOG has any of them.")
+        Path | None, typer.Option(help="The log that the prior was learned from; refused if it shares rows with LOG.")
     ] = None,
-    family: Annotated[str, typer.Option(help="Of --pessimism: gaussian or mixed-logit.")] = "gaussian",
+    family: Annotated[str, typer.Option(help="With --pessimism: gaussian or mixed-logit.")] = "gaussian",
     independent: Annotated[
-        bool, typer.Option("--independent", help="Of --pessimism: rows of a group are independent all the same.")
+        bool, typer.Option("--independent", help="With --pessimism: treat rows of the same group as independent.")
     ] = False,
     out: Annotated[Path, typer.Option(help="Folder for the policy and its report.")] = Path("out/learn"),
     action: options.Action = None,
@@ -88,63 +90,75 @@ def learn(
     actions: Annotated[
         Path | None,
         typer.Option(
-            help="Embeddings of the actions: .npy, .npz or .parquet, a row an action, in the catalogue's order or with ids.",
+            help="Embeddings of the actions: .npy, .npz or .parquet, one row per action, in the catalogue's order or with ids.",
             show_default="none: every action starts at zero",
         ),
     ] = None,
     parametrisation: Annotated[
         str, typer.Option(help="heavy: a vector for every action. light: a projection onto given embeddings.")
     ] = "heavy",
-    support: Annotated[str, typer.Option(help="all actions, or those that the policy of --logging plays.")] = "all",
+    support: Annotated[
+        str, typer.Option(help="all: all actions. logging: the actions that the policy of --logging plays.")
+    ] = "all",
     logging: Annotated[
-        Path | None, typer.Option(help="A folder with the saved policy that wrote the log.", show_default="unknown")
+        Path | None, typer.Option(help="A folder with the saved logging policy.", show_default="unknown")
     ] = None,
     tau: Annotated[
-        float | None, typer.Option(help="Of clpi, cips, dr, london, sakhi1, sakhi2: where propensities are clipped.")
+        float | None,
+        typer.Option(help="Clipping threshold of propensities, for clpi, cips, dr, clip, london, sakhi-1, sakhi-2."),
     ] = None,
-    alpha: Annotated[
-        float | None, typer.Option(help="Of es, es-lpi, es-bound, heuristic: the power of propensities.")
+    alpha: Annotated[float | None, typer.Option(help="Exponent of propensities, for es, es-lpi, heuristic.")] = None,
+    beta: Annotated[
+        float | None,
+        typer.Option(help="Temperature of regkl (at least 0.1) and regkl-lin; exponent of weights, for es-beta."),
     ] = None,
-    beta: Annotated[float | None, typer.Option(help="Of regkl (at least 0.1), regkl-lin, es-beta.")] = None,
-    gamma: Annotated[float | None, typer.Option(help="Of ix: what is added to propensities.")] = None,
-    smoothing: Annotated[float | None, typer.Option(help="Of ls.")] = None,
-    negatives: Annotated[int | None, typer.Option(help="Of bpr: random actions a row.")] = None,
-    clusters: Annotated[int, typer.Option(help="Of mips, offcem, potec: clusters of the embeddings.")] = 2000,
-    neighbours: Annotated[int, typer.Option(help="Of pc: neighbours of an action.")] = 10,
+    gamma: Annotated[float | None, typer.Option(help="Constant added to propensities, for ix.")] = None,
+    smoothing: Annotated[float | None, typer.Option(help="Parameter of logarithmic smoothing, for ls.")] = None,
+    negatives: Annotated[int | None, typer.Option(help="Negative samples per row, for bpr.")] = None,
+    clusters: Annotated[
+        int, typer.Option(help="Number of clusters of the embeddings, for mips, offcem, potec.")
+    ] = 2000,
+    neighbours: Annotated[int, typer.Option(help="Number of neighbours of each action, for pc.")] = 10,
     model: Annotated[
         Path | None,
         typer.Option(
-            help="Of dm, dr, offcem: a folder with a saved agent.", show_default="a ridge regression an action"
+            help="A folder with a saved agent, the reward model of dm, dr, offcem.",
+            show_default="a ridge regression per action",
         ),
     ] = None,
-    epochs: Annotated[int, typer.Option(help="Passes over the log.")] = 10,
-    batch: Annotated[int, typer.Option(help="Rows in a step.")] = 256,
-    learning_rate: Annotated[float, typer.Option(help="Of a step, at the start.")] = 1e-3,
+    epochs: Annotated[int, typer.Option(help="Number of passes over the log.")] = 10,
+    batch: Annotated[int, typer.Option(help="Batch size.")] = 256,
+    learning_rate: Annotated[float, typer.Option(help="Initial learning rate.")] = 1e-3,
     schedule: Annotated[
-        str, typer.Option(help="How the learning rate moves: constant, linear, cosine, exponential, one-cycle.")
+        str, typer.Option(help="Learning rate schedule: constant, linear, cosine, exponential, one-cycle.")
     ] = "constant",
-    optimiser: Annotated[str, typer.Option(help="adam, sgd or adagrad.")] = "adam",
-    l2: Annotated[float, typer.Option("--l2", help="Weight of the squared distance to --towards.")] = 0.0,
-    towards: Annotated[str, typer.Option(help="zero, start or logging.")] = "zero",
+    optimiser: Annotated[str, typer.Option(help="Optimiser: adam, sgd or adagrad.")] = "adam",
+    l2: Annotated[float, typer.Option("--l2", help="L2 penalty: weight of the squared distance to --towards.")] = 0.0,
+    towards: Annotated[str, typer.Option(help="Centre of the L2 penalty: zero, start or logging.")] = "zero",
     validation: Annotated[
         float | None,
-        typer.Option(help="Share of rows to hold out; 0 for none.", show_default="0.1; 0 without propensities"),
+        typer.Option(help="Fraction of rows to hold out; 0 for none.", show_default="0.1; 0 without propensities"),
     ] = None,
     patience: Annotated[
         int | None,
         typer.Option(
-            help="Stop after this many epochs without a better validation, and keep the best. Half of the held-out rows "
-            "decide, the others are for the closing estimate.",
+            help="Early stopping: end after this many epochs without a better validation reward, and return the best policy. "
+            "Half of the held-out rows are used for stopping, the other half for the final estimate.",
             show_default="never",
         ),
     ] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, ...", show_default="a GPU where there is one")] = None,
-    precision: Annotated[str, typer.Option(help="Of products on a GPU: fp32, tf32 or bf16.")] = "fp32",
-    checkpoint_seconds: Annotated[float, typer.Option(min=0.0, help="Between two checkpoints.")] = 60.0,
+    device: Annotated[
+        str | None, typer.Option(help="PyTorch device: cpu, cuda, ...", show_default="a GPU if available")
+    ] = None,
+    precision: Annotated[str, typer.Option(help="Precision of matrix products on a GPU: fp32, tf32 or bf16.")] = "fp32",
+    checkpoint_seconds: Annotated[float, typer.Option(min=0.0, help="Seconds between checkpoints.")] = 60.0,
     keep_checkpoint: Annotated[
-        bool, typer.Option("--keep-checkpoint", help="Keep OUT/checkpoint: more --epochs then go on from it.")
+        bool,
+        typer.Option(
+            "--keep-checkpoint", help="Keep OUT/checkpoint, so that a run with more --epochs can continue from it."
+        ),
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of the split, the order of rows, and random draws.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the split, the order of rows and all draws.")] = 0,
 ) -> None:
     from manyarms.cli import _learn_run
     from manyarms.learning import TrainingSettings
@@ -188,7 +202,7 @@ def _only_with_pessimism(prior: Path | None, prior_log: Path | None, independent
     given = {"--prior": prior is not None, "--prior-log": prior_log is not None, "--independent": independent}
     for name, there in given.items():
         if there:
-            raise InvalidInput(name, "no --pessimism", "one beside it, whose prior and rows this is about")
+            raise InvalidInput(name, "no --pessimism", "--pessimism as well, which this option belongs to")
 
 
 def _not_with_pessimism(
@@ -202,15 +216,17 @@ def _not_with_pessimism(
     for name, there in given.items():
         if there:
             raise InvalidInput(
-                name, "it and --pessimism", "one of the two: a bound is for policies with a vector for every action"
+                name,
+                "both this and --pessimism",
+                "one of the two: a bound is for policies with a parameter vector for every action",
             )
 
 
 def _help() -> str:
     """The help with a line for each objective and each bound there is."""
     objectives = options.objective_lines() | {POTEC: POTEC_LINE}
-    width = max(map(len, objectives))
     bounds = pessimism_lines()
+    width = max(map(len, objectives | bounds))
 
     def lines(named: dict[str, str]) -> str:
         return "\n\n".join(f"  {name:{width}}  {line}" for name, line in named.items())

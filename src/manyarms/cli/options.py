@@ -79,16 +79,16 @@ def _suffixes() -> str:
 
 
 Log = Annotated[Path, typer.Argument(metavar="LOG", help=f"A log file: {_suffixes()}.", show_default=False)]
-Action = Annotated[str | None, typer.Option(help="Column of the action.", show_default="by name")]
-Reward = Annotated[str | None, typer.Option(help="Column of the reward.", show_default="by name")]
-Propensity = Annotated[str | None, typer.Option(help="Column of the propensity.", show_default="by name")]
+Action = Annotated[str | None, typer.Option(help="Column with the action.", show_default="guessed by name")]
+Reward = Annotated[str | None, typer.Option(help="Column with the reward.", show_default="guessed by name")]
+Propensity = Annotated[str | None, typer.Option(help="Column with the propensity.", show_default="guessed by name")]
 Context = Annotated[
     list[str] | None,
-    typer.Option(help="A context column, or what several begin with; repeat for more.", show_default="by name"),
+    typer.Option(help="A context column, or a common prefix of several; repeatable.", show_default="guessed by name"),
 ]
-Group = Annotated[str | None, typer.Option(help="Column of the group (a user).", show_default="by name")]
+Group = Annotated[str | None, typer.Option(help="Column with the group (e.g. a user).", show_default="guessed by name")]
 DropMissing = Annotated[
-    bool, typer.Option("--drop-missing", help="Leave out rows without an action, a reward or a propensity.")
+    bool, typer.Option("--drop-missing", help="Drop rows without an action, a reward or a propensity.")
 ]
 
 

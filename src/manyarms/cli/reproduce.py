@@ -18,19 +18,21 @@ from manyarms.errors import InvalidInput
 @COMMANDS.register("reproduce")
 def reproduce(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="An experiment; --list shows them.", show_default=False)
+        str | None, typer.Argument(metavar="NAME", help="Name of the experiment; see --list.", show_default=False)
     ] = None,
     scale: Annotated[
         str,
-        typer.Option(help="smoke: seconds, does it run. quick: minutes, what to expect. paper: the thesis's sizes."),
+        typer.Option(
+            help="smoke: seconds, only checks that it runs. quick: minutes, small sizes. paper: the sizes of the thesis."
+        ),
     ] = "quick",
-    out: Annotated[Path | None, typer.Option(help="Folder for what comes out.", show_default="out/NAME-SCALE")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Worker processes.", show_default="one a core")] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, help="The same seed gives the same results on any number of workers.")
-    ] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Do finished work again instead of reusing it.")] = False,
-    show_list: Annotated[bool, typer.Option("--list", help="List the experiments and end.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder for the results.", show_default="out/NAME-SCALE")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Number of worker processes.", show_default="one per core")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed; results do not depend on the number of workers.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Repeat finished work instead of reusing it.")] = False,
+    show_list: Annotated[bool, typer.Option("--list", help="List the experiments and exit.")] = False,
 ) -> None:
     """Run an experiment of the thesis and check what the thesis states about it.
 
@@ -42,7 +44,7 @@ def reproduce(
 
       manyarms reproduce mets-actions --scale paper --out out/actions
 
-    [bold]What comes out[/bold], in the folder --out
+    [bold]Results[/bold], in the folder --out
 
       report.html       everything on one page: claims, figures, numbers, settings
 
@@ -52,16 +54,16 @@ def reproduce(
 
       figures/          SVG and PNG
 
-      parts/            finished work: after Ctrl-C the same command goes on where it stopped
+      parts/            finished work: after Ctrl-C the same command resumes
 
-    The MovieLens experiment reads the folder that MANYARMS_DATA names, and says so where it had to make ratings up.
+    The MovieLens experiment reads the folder that MANYARMS_DATA names, and uses made-up ratings, with a note, without it.
     """
     console = Console()
     if show_list:
         console.print(_listing())
         return
     if name is None:
-        raise InvalidInput("NAME", "nothing", "the name of an experiment; manyarms reproduce --list shows them")
+        raise InvalidInput("NAME", "nothing", "the name of an experiment; see manyarms reproduce --list")
     experiments = find_experiments()
     experiment = experiments.find(name)
     folder = out if out is not None else Path("out") / f"{name}-{scale}"

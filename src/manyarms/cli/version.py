@@ -24,7 +24,7 @@ EXTRAS = {
 
 @COMMANDS.register("version")
 def version() -> None:
-    """Show the versions of the package and of what it stands on, and which optional parts are installed."""
+    """Show the versions of the package and its dependencies, and which extras are installed."""
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_row("manyarms", __version__)
     table.add_row("python", platform.python_version())

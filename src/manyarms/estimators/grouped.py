@@ -245,7 +245,7 @@ class _NeighbourLists:
 
 
 def _codes(labels: npt.ArrayLike) -> Ints:
-    """Labels of any kind as whole numbers from 0; the same array where they are that already."""
+    """Labels of any kind as integers from 0; the same array where they are that already."""
     array: AnyArray = np.asarray(labels)
     if array.ndim != 1 or not len(array) or array.dtype.kind not in "iubSU":
         raise InvalidInput("labels", f"shape {array.shape} and type {array.dtype}", "one label for each action, (K,)")

@@ -15,6 +15,7 @@ from typing import Protocol, cast
 import numpy as np
 
 from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms.bounds.summary import overshoot, undershoot
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy, action_blocks, row_blocks
@@ -47,8 +48,8 @@ def lost_sums(correction: Correction) -> dict[Hashable, CellFunction]:
     """The sums over actions from which `lost` is read, by name."""
     return {
         PLAYED: _pi,
-        ("below", correction): partial(_below, correction),
-        ("above", correction): partial(_above, correction),
+        ("undershoot", correction): partial(cell_undershoot, correction),
+        ("overshoot", correction): partial(cell_overshoot, correction),
     }
 
 
@@ -57,21 +58,28 @@ def lost(correction: Correction, sums: Mapping[Hashable, Array]) -> tuple[Array,
 
     Of an action that the logging policy never plays all is lost.
     """
-    never_played = np.maximum(1.0 - sums[PLAYED], 0.0)
-    never_played[never_played < ROUNDING] = 0.0
-    return sums["below", correction] + never_played, sums["above", correction]
+    return sums["undershoot", correction] + mass_never_played(sums[PLAYED]), -sums["overshoot", correction]
+
+
+def mass_never_played(played: Array) -> Array:
+    """pi's mass on actions with pi0 = 0, from its mass on the others."""
+    out: Array = np.maximum(1.0 - played, 0.0)
+    out[out < ROUNDING] = 0.0
+    return out
 
 
 def _pi(cells: Cells) -> Array:
     return cells.pi
 
 
-def _below(correction: Correction, cells: Cells) -> Array:
-    return np.maximum(cells.pi - correction.effective_policy(cells.pi, cells.pi0), 0.0)
+def cell_undershoot(correction: Correction, cells: Cells) -> Array:
+    """By how much pi0 w falls short of pi in each cell."""
+    return undershoot(correction, cells.pi, cells.pi0)
 
 
-def _above(correction: Correction, cells: Cells) -> Array:
-    return np.minimum(cells.pi - correction.effective_policy(cells.pi, cells.pi0), 0.0)
+def cell_overshoot(correction: Correction, cells: Cells) -> Array:
+    """By how much pi0 w exceeds pi in each cell."""
+    return overshoot(correction, cells.pi, cells.pi0)
 
 
 class FullPropensities(Protocol):
@@ -191,6 +199,6 @@ def require_full_propensities(log: LoggedData, purpose: str) -> FullPropensities
 
 
 __all__ = [
-    "CellFunction", "Cells", "FullPropensities", "full_propensities", "logged_propensities", "lost", "lost_sums",
-    "require_full_propensities",
+    "CellFunction", "Cells", "FullPropensities", "cell_overshoot", "cell_undershoot", "full_propensities",
+    "logged_propensities", "lost", "lost_sums", "mass_never_played", "require_full_propensities",
 ]  # fmt: skip

@@ -136,7 +136,7 @@ class SWITCH(Estimator):
     def threshold(self) -> float:
         """The largest weight that is used."""
         if self._threshold is None:
-            raise InvalidInput("threshold", "nothing", "a number, or the rows that it follows from")
+            raise InvalidInput("threshold", "nothing", "a number, or the log that it is computed from")
         return self._threshold
 
     @property

@@ -17,7 +17,7 @@ from manyarms.errors import InvalidInput
 from manyarms.logs.data import LoggedData
 from manyarms.rewards.base import RewardModel
 
-WHOLE = 1e-9  # a number of copies may be off a whole number by this
+WHOLE = 1e-9  # a number of copies may be off an integer by this
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,13 +62,13 @@ class FiniteProblem:
     def log(self, rounds: int) -> LoggedData:
         """A log in which everything happens as often as its probability says: on it an objective is its own mean.
 
-        Refused unless rounds x p(x) x pi0(a|x) x p(r|x, a) is whole for every context, action and reward.
+        Refused unless rounds x p(x) x pi0(a|x) x p(r|x, a) is an integer for every context, action and reward.
         """
         seen = self.context_probabilities[:, None] * self.logging
         cells = rounds * np.stack([seen * (1 - self.rewards), seen * self.rewards], axis=2)
         copies = np.rint(cells).astype(np.int64)
         if np.abs(cells - copies).max() > WHOLE * rounds:
-            raise InvalidInput("rounds", rounds, "a number that makes every expected count whole")
+            raise InvalidInput("rounds", rounds, "a number that makes every expected count an integer")
         x, a, r = (np.repeat(index.ravel(), copies.ravel()) for index in np.indices(copies.shape))
         K = self.action_count
         return LoggedData(

@@ -59,7 +59,7 @@ class SampleVariance(_Around):
     def __init__(self, objective: RowObjective, weight: float = 1.0) -> None:
         super().__init__(objective, weight)
         if not isinstance(objective, RowObjective) or objective.self_normalised:
-            raise InvalidInput("objective", objective.name, "an objective that is a mean of one term a row")
+            raise InvalidInput("objective", objective.name, "an objective that is a mean over rows")
         self._terms_of = objective
 
     def prepare(self, log: LoggedData) -> Request:

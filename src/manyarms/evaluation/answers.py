@@ -31,10 +31,10 @@ class Assumptions:
     """What all estimators of one evaluation are told."""
 
     reward_range: Range | None = None
-    """Numbers between which every reward lies; None if nobody knows."""
+    """The range of the rewards; None if unknown."""
 
     propensity_floor: float = 0.0
-    """A number that no propensity above 0 falls below; 0 if nobody knows."""
+    """A lower bound on positive propensities; 0 if unknown."""
 
     bias: bool = False
     """Whether to add the bias of corrections, which needs pi0 of all actions."""

@@ -162,7 +162,7 @@ def choose(
     if kind not in KINDS:
         raise InvalidInput("kind", repr(kind), f"one of {', '.join(KINDS)}")
     if not intervals.confidence("delta", delta) < 0.5:
-        raise InvalidInput("delta", delta, "a number below 0.5: the chance that a bound may fail")
+        raise InvalidInput("delta", delta, "a number below 0.5: the probability that a bound may fail")
     each = delta / len(named)
     chosen = estimator if estimator is not None else {"ls": "ls", "bernstein": "ips-min"}.get(kind, "snips")
     known = survey(log)

@@ -88,7 +88,7 @@ def tune(
     known, kind = survey(log), CORRECTIONS[family]
     if grid is None:
         if kind.rule is None:
-            raise InvalidInput("grid", "nothing", f"parameters to try: {family} has no grid of its own")
+            raise InvalidInput("grid", "nothing", f"parameters to try: {family} has no default grid")
         grid = kind.rule.grid(known.rows)
     parameters = tuple(map(float, grid))
     if not parameters:

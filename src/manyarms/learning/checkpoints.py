@@ -1,4 +1,4 @@
-"""Where a run stands, written whole or not at all, so that a killed one goes on to the same result."""
+"""Checkpoints of a training run, written atomically: an interrupted run resumes and ends with the same result."""
 
 from __future__ import annotations
 

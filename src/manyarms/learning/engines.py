@@ -257,13 +257,15 @@ def best_in_cluster(x: Tensor, weights: Tensor, labels: Tensor, clusters: int, n
 def places(lists: Tensor, ids: Tensor) -> Tensor:
     """Where ids (b, m) stand in lists (b, k); padding stands at 0."""
     if lists.shape[1] == 0:
-        raise InvalidInput("support", "empty lists", "at least one action a row")
+        raise InvalidInput("support", "empty lists", "at least one action per row")
     hit = lists[:, None, :] == ids[:, :, None]  # (b, m, k)
     missing = ~hit.any(dim=2) & (ids >= 0)
     if missing.any():
         row, column = (int(i) for i in missing.nonzero()[0])
         raise InvalidInput(
-            "support", f"lists without action {int(ids[row, column])}", "lists that hold the actions of their row"
+            "support",
+            f"lists without action {int(ids[row, column])}",
+            "lists that contain the logged action of their row",
         )
     return hit.to(torch.uint8).argmax(dim=2)
 

@@ -86,7 +86,7 @@ def learn(
     else:
         held = None
     if settings.patience is not None and held is None and score is None:
-        raise InvalidInput("patience", settings.patience, "a validation or a score beside it, to know what is better")
+        raise InvalidInput("patience", settings.patience, "validation= or score= as well, to compare epochs by")
     if held is not None:
         held.require("propensities", purpose="a validation of the learned policy")
     prior = _prior(objective, policy, log, settings, prior_learned_from)

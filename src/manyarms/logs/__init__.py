@@ -6,7 +6,7 @@ open_log         any file as a source of chunks; read_log: in memory. Formats: m
 Columns          which column is what;  Actions: ids and rows;  Encoding, TableEncoder: from columns to context vectors
 Schema           encoder and ids, which travel with what was learned from a log
 read_*, to_*     Parquet, CSV, frames of pandas, polars and Arrow, the Open Bandit samples, Vowpal Wabbit's dsjson
-estimate_propensities, action_frequencies        where nobody wrote down how likely the actions were
+estimate_propensities, action_frequencies        for logs without propensities
 """
 
 from __future__ import annotations

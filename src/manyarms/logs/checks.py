@@ -49,7 +49,7 @@ class Where:
 
 def length_of(field: str, array: AnyArray, rows: int, where: Where) -> None:
     if len(array) != rows:
-        raise InvalidInput(where.name(field), f"{len(array)} rows", f"{rows} rows, as many as contexts")
+        raise InvalidInput(where.name(field), f"{len(array)} rows", f"{rows} rows, as contexts has")
 
 
 def numbers(field: str, value: npt.ArrayLike, ndim: int, where: Where) -> Array:
@@ -67,15 +67,15 @@ def numbers(field: str, value: npt.ArrayLike, ndim: int, where: Where) -> Array:
     return array
 
 
-def whole_numbers(field: str, value: npt.ArrayLike, ndim: int, where: Where) -> Ints:
-    """An int64 array; floats are taken where they are whole."""
+def integers(field: str, value: npt.ArrayLike, ndim: int, where: Where) -> Ints:
+    """An int64 array; floats are accepted where they are integers."""
     array = _regular(field, value, ndim, where)
     if array.dtype.kind == "f":
         bad = ~(np.isfinite(array) & (array == np.rint(array)) & (np.abs(array) < 2**53))
-        where.refuse(field, bad, array, "whole numbers")
+        where.refuse(field, bad, array, "integers")
     elif array.dtype.kind not in "iu":
         came = _first_misfit(array, where) if array.dtype.kind == "O" else describe(array)
-        raise InvalidInput(where.name(field), came, "whole numbers (string ids need a catalogue)")
+        raise InvalidInput(where.name(field), came, "integers (string ids need a catalogue)")
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
@@ -110,7 +110,9 @@ def support(ids: Ints, probabilities: Array | None, action_count: int, where: Wh
         twice = (part[:, 1:] == part[:, :-1]).any(axis=1)
         if twice.any():
             row = start + int(np.argmax(twice))
-            raise InvalidInput(where.name("support"), f"an action twice at {where.row(row)}", "distinct actions a row")
+            raise InvalidInput(
+                where.name("support"), f"an action twice at {where.row(row)}", "distinct actions in every row"
+            )
     if probabilities is None:
         return
     field = "support_probabilities"
@@ -154,4 +156,4 @@ def _first_misfit(array: AnyArray, where: Where) -> str:
     return describe(array)
 
 
-__all__ = ["SUM_TOLERANCE", "Where", "action_rows", "length_of", "numbers", "propensities", "support", "whole_numbers"]
+__all__ = ["SUM_TOLERANCE", "Where", "action_rows", "integers", "length_of", "numbers", "propensities", "support"]

@@ -96,11 +96,13 @@ class LoggedData:
         if rows == 0:
             raise InvalidInput("contexts", "an empty log", "at least one round")
         if dim == 0:
-            raise InvalidInput("contexts", "contexts of length 0", "at least one number a round (a 1 if there is none)")
+            raise InvalidInput(
+                "contexts", "contexts of length 0", "at least one number per round (a 1 if there is none)"
+            )
         action_count = validate.count("action_count", self.action_count)
         if action_count == 1:
             raise InvalidInput("action_count", 1, "at least 2 actions: with a single one there is nothing to choose")
-        actions = checks.whole_numbers("actions", self.actions, 1, where)
+        actions = checks.integers("actions", self.actions, 1, where)
         rewards = checks.numbers("rewards", self.rewards, 1, where)
         for field, array in (("actions", actions), ("rewards", rewards)):
             checks.length_of(field, array, rows, where)
@@ -129,19 +131,19 @@ class LoggedData:
             checks.propensities("propensities", propensities, where)
             self._set("propensities", np.minimum(propensities, 1.0) if propensities.max() > 1 else propensities)
         elif self.propensities_are_estimates:
-            raise InvalidInput("propensities_are_estimates", "True without propensities", "propensities beside it")
+            raise InvalidInput("propensities_are_estimates", "True without propensities", "propensities as well")
         if self.support is not None:
-            support = checks.whole_numbers("support", self.support, 2, where)
+            support = checks.integers("support", self.support, 2, where)
             checks.length_of("support", support, rows, where)
             if support.shape[1] == 0:
-                raise InvalidInput(where.name("support"), "no action a round", "at least one action a round")
+                raise InvalidInput(where.name("support"), "no action in any round", "at least one action per round")
             self._set("support", support)
             if self.support_probabilities is not None:
                 field = "support_probabilities"
                 self._set(field, checks.numbers(field, self.support_probabilities, 2, where))
             checks.support(support, self.support_probabilities, self.action_count, where)
         elif self.support_probabilities is not None:
-            raise InvalidInput("support_probabilities", "probabilities without ids", "support beside it")
+            raise InvalidInput("support_probabilities", "probabilities without ids", "support as well")
         if self.logging is not None and self.logging.action_count != self.action_count:
             came = f"a policy over {self.logging.action_count} actions"
             raise InvalidInput("logging", came, f"a policy over action_count = {self.action_count} actions")
@@ -180,19 +182,19 @@ class LoggedData:
         return int(self.contexts.shape[1])
 
     def rows(self, index: slice | npt.ArrayLike) -> LoggedData:
-        """The rounds of a slice, of a mask, or of whole numbers, in that order; slices copy nothing."""
+        """The rounds of a slice, of a mask, or of integers, in that order; slices copy nothing."""
         if not isinstance(index, slice):
             index = np.atleast_1d(np.asarray(index))
             if index.dtype.kind == "b":
                 if index.shape != (len(self),):
                     raise InvalidInput("index", validate.describe(index), f"a mask of {len(self)} rows")
             elif index.dtype.kind not in "iu" or index.ndim != 1:
-                raise InvalidInput("index", validate.describe(index), "a slice, a mask or an array of whole numbers")
+                raise InvalidInput("index", validate.describe(index), "a slice, a mask or an array of integers")
             elif index.size and (index.min() < -len(self) or index.max() >= len(self)):
                 raise InvalidInput("index", f"row {index.max()}", f"rows below {len(self)}")
         part = self._part(index)
         if not len(part):
-            raise InvalidInput("index", "no row at all", "at least one row: a log is never empty")
+            raise InvalidInput("index", "no rows", "at least one row: a log is never empty")
         return part
 
     def chunks(self, rows: int = CHUNK) -> Iterator[LoggedData]:
@@ -220,7 +222,9 @@ class LoggedData:
         if chosen.all() or not chosen.any():
             unit = "rounds" if self.groups is None else "groups"
             count = len(self) if self.groups is None else len(np.unique(self.groups))
-            raise InvalidInput("fraction", f"{fraction:g} of {count} {unit}", "a part that leaves both sides something")
+            raise InvalidInput(
+                "fraction", f"{fraction:g} of {count} {unit}", "a fraction that leaves rows on both sides"
+            )
         return self._part(chosen), self._part(~chosen)
 
     def require(self, *needed: str, purpose: str) -> None:

@@ -41,7 +41,7 @@ def read_embeddings(path: Path | str, argument: str = "path") -> Embeddings:
         raise InvalidInput(argument, str(path), "a .npy, .npz or .parquet file")
     vectors, ids = (_from_parquet if suffix in (".parquet", ".pq") else _from_numpy)(path, argument)
     if vectors.ndim != 2:
-        raise InvalidInput(argument, f"an array of shape {vectors.shape} in {path}", "one vector a row: shape (K, l)")
+        raise InvalidInput(argument, f"an array of shape {vectors.shape} in {path}", "one vector per row: shape (K, l)")
     checked = np.asarray(validate.as_array(argument, vectors, (None, None)), dtype=np.float32)
     if ids is not None and len(ids) != len(checked):
         raise InvalidInput(argument, f"{len(ids)} ids for {len(checked)} vectors in {path}", "one id a vector")

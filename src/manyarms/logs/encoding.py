@@ -237,7 +237,7 @@ class Encoding:
                     fits[name] = _TextFit(name) if texts else _NumberFit(name)
                 fits[name].see(column)
         if columns and not fits:
-            raise InvalidInput("tables", "no row at all", "at least one row")
+            raise InvalidInput("tables", "no rows", "at least one row")
         parts = tuple(fits[name].part(self) for name in columns)
         if not parts and not self.intercept:
             raise InvalidInput("columns", "none, and no intercept", "a context with at least one entry")

@@ -1,4 +1,4 @@
-"""Propensities that nobody wrote down, estimated from the log itself; the log then says that they are estimates.
+"""Missing propensities, estimated from the log itself; the log then says that they are estimates.
 
     frequencies    the share of the action among all rows, or among the rows of its group (a position, a segment)
     multinomial    logistic regression of the action on the context, for up to 200 actions seen

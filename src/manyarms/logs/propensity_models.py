@@ -1,4 +1,4 @@
-"""Models of a logging policy that nobody wrote down: p(a | x) from rows of contexts and actions.
+"""Models of an unknown logging policy: p(a | x) from rows of contexts and actions.
 
 Each is fitted to a part of a log, and then claims for rows the probability of the action played, or of every action
 (for a block of rows at a time).
@@ -97,7 +97,7 @@ def action_frequencies(
             found = np.bincount(chunk.actions[member == index], minlength=K).astype(np.float64)
             counts[label] = counts[label] + found if label in counts else found
     if isinstance(by, np.ndarray) and len(by) != at:
-        raise InvalidInput("by", f"{len(by)} labels", f"{at} labels, one a row")
+        raise InvalidInput("by", f"{len(by)} labels", f"{at} labels, one per row")
     names = sorted(counts)  # type: ignore[type-var]
     table = np.stack([counts[name] for name in names])
     rows = table.sum(axis=1)

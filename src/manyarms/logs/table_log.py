@@ -32,7 +32,7 @@ class TableLog:
     columns       which column is what; guessed where not said, and the notes repeat the guesses
     action_count  K; otherwise what the file states, or the largest action seen + 1
     catalogue     the ids of the actions. Texts get one by themselves, in order of first appearance; "build" makes one
-                  of whole numbers that are ids rather than rows
+                  of integers that are ids rather than rows
     encoder       a fitted TableEncoder; or an Encoding, to be fitted on this log; otherwise numbers stay as they are, and
                   texts are encoded one entry a category
     drop_missing  leave out rows whose action, reward or propensity is missing; they are refused otherwise
@@ -336,7 +336,7 @@ class TableLog:
 
 
 def _labels(column: Column) -> AnyArray:
-    """Groups: whole numbers as they are, everything else as texts."""
+    """Groups: integers as they are, everything else as texts."""
     numbered = column.values.dtype.kind in "iu" and column.categories is None and column.missing is None
     return column.values if numbered else column.texts()
 

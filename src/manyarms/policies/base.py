@@ -294,7 +294,7 @@ class StreamedPolicy(ABC):
             wanted = "(" + ", ".join("m" if s is None else str(s) for s in shape) + ")"
             raise InvalidInput(name, f"shape {array.shape}", f"ids of actions of shape {wanted}")
         if array.size and array.dtype.kind not in "iu":
-            raise UnknownAction(name, f"type {array.dtype}", "whole numbers")
+            raise UnknownAction(name, f"type {array.dtype}", "integers")
         array = array.astype(np.int64, copy=False)
         if array.size and not (array.min() >= 0 and array.max() < self.action_count):
             wrong = array[(array < 0) | (array >= self.action_count)].flat[0]

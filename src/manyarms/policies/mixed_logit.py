@@ -8,7 +8,7 @@ normalised ones are, the sums over actions and over draws are products of matric
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -93,19 +93,6 @@ class MixedLogitRows(PolicyRows):
         top = self._prepare()
         scores = self._linear.scores_at(self._h, ids[:, None])[:, 0] - top
         return np.asarray(np.exp(scores[:, None] + self._scale[:, None] * self._noise.at(ids) - self._log_z))
-
-    def expectation_draws(self, values: Callable[[int, int], Array]) -> Array:
-        """(b, S): every draw's sum over a of its probability times values(first, last) (b, last - first)."""
-        self._prepare()
-        out = np.zeros(self._log_z.shape)
-        for first, last, scores, noise in self._blocks(0, self._noise.actions):
-            v = values(first, last)
-            for scale, rows in self._alike:
-                part = (np.exp(scores[rows]) * v[rows]) @ np.exp(scale * noise)
-                out[rows] += part * np.exp(-self._log_z[rows])
-            for row in self._steep:
-                out[row] += v[row] @ np.exp(self._logits(scores, row, noise) - self._log_z[row])
-        return out
 
     def only(self, index: Ints) -> PolicyRows:
         out = MixedLogitRows(self._linear, self._h[index], self._scale[index], self._noise)

@@ -50,11 +50,6 @@ ABOVE: Array = ndtr(-GRID - _FIRST[:, None])
 """(bins, grid): an upper bound on what one action of a bin adds to P(M > m + s)."""
 
 
-def enough_nodes(actions: int) -> int:
-    """The fewest nodes that ENOUGH names for this many actions."""
-    return next((nodes for nodes, most in ENOUGH if actions <= most), ENOUGH[-1][0])
-
-
 def tolerance(nodes: int, actions: int) -> float:
     """How far, at most, probabilities of `nodes` nodes are from the integral, and their sum from 1."""
     if any(nodes >= least and actions <= most for least, most in ENOUGH):
@@ -135,7 +130,6 @@ __all__ = [
     "MISSED",
     "choice_probabilities",
     "ends",
-    "enough_nodes",
     "gap_counts",
     "log_products",
     "masses",

@@ -21,7 +21,7 @@ from manyarms._base.top_k import top_k
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.policies import normal_choice
-from manyarms.policies.base import POLICIES, PolicyRows, StreamedPolicy, Values, action_blocks, row_blocks
+from manyarms.policies.base import POLICIES, PolicyRows, StreamedPolicy, action_blocks, row_blocks
 from manyarms.policies.encoders import ContextEncoder, restored_encoder, saved_encoder
 from manyarms.policies.mixed_logit import MixedLogitRows, Noise
 from manyarms.policies.softmax import LinearScores
@@ -237,8 +237,8 @@ class MixedLogitPolicy(_RandomisedPolicy):
 
     (thesis, Appendix E.3.2). Probabilities are means over `draws` of eps from `seed`, the same for all contexts; a probability's
     standard error is `standard_errors`, and at most `largest_error`. Draws and best actions are exact: sampling needs no
-    probability. What is linear in the policy can be had draw by draw (`totals_at`, `total_expectations`): numbers that are
-    independent, unbiased and bounded, from which a confidence statement can be made that counts the simulation in.
+    probability. What is linear in the policy can be computed draw by draw (`rows(X).draws_at`): numbers that are independent,
+    unbiased and bounded, from which a confidence statement can be made that includes the simulation.
 
     actions: mu (K, l), float64 or float32. sigma > 0. encoder: what is made of the context first (None: h = x and l = d).
     """
@@ -272,30 +272,6 @@ class MixedLogitPolicy(_RandomisedPolicy):
         out = np.empty(len(X))
         for part, drawn in self._by_draw(X, actions):
             out[part] = drawn.std(axis=1, ddof=1) / math.sqrt(self.draws)
-        return out
-
-    def totals_at(self, X: npt.ArrayLike, actions: npt.ArrayLike, weights: npt.ArrayLike) -> Array:
-        """(S,): for every draw, the sum over i of weights_i times its probability of action a_i at x_i."""
-        X = self._contexts(X)
-        w = validate.as_floats("weights", weights)
-        if w.shape != (len(X),):
-            raise InvalidInput("weights", f"shape {w.shape}", f"one number for each of the {len(X)} contexts")
-        out = np.zeros(self.draws)
-        for part, drawn in self._by_draw(X, actions):
-            out += w[part] @ drawn
-        return out
-
-    def total_expectations(self, X: npt.ArrayLike, values: Values) -> Array:
-        """(S,): for every draw, the sum over i and a of its probability of a at x_i times values(x_i, a)."""
-        X = self._contexts(X)
-        out = np.zeros(self.draws)
-        for part in row_blocks(len(X)):
-            here = X[part]
-
-            def block(first: int, last: int, here: Array = here) -> Array:
-                return values(here, np.arange(first, last))
-
-            out += self.rows(here).expectation_draws(block).sum(axis=0)
         return out
 
     def sample(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:

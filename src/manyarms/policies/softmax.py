@@ -133,11 +133,6 @@ class SoftmaxPolicy(OfLinearScores, StreamedPolicy):
     def __repr__(self) -> str:
         return f"SoftmaxPolicy(actions={self.action_count}, dim={self.dim}, temperature={self.temperature:g})"
 
-    @property
-    def weights(self) -> AnyArray:
-        """beta, (K, l), by its other name."""
-        return self._linear.weights
-
     def rows(self, X: Array) -> _SoftmaxRows:
         """The policy at a block of contexts."""
         x = self._linear.scaled(X)

@@ -113,7 +113,7 @@ def _checked_labels(labels: npt.ArrayLike, actions: int, clusters: int) -> Ints:
     array = np.asarray(labels)
     if array.shape != (actions,) or array.dtype.kind not in "iu":
         came = f"shape {array.shape} and type {array.dtype}"
-        raise InvalidInput("labels", came, f"one whole number for each of the {actions} actions")
+        raise InvalidInput("labels", came, f"one integer for each of the {actions} actions")
     if array.min() < 0 or array.max() >= clusters:
         raise InvalidInput("labels", f"{array.min()} to {array.max()}", f"clusters from 0 to {clusters - 1}")
     empty = np.flatnonzero(np.bincount(array, minlength=clusters) == 0)

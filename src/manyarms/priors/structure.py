@@ -211,7 +211,7 @@ def _rows(name: str, value: npt.ArrayLike, count: int) -> Ints:
 def _indices(name: str, value: npt.ArrayLike) -> Ints:
     array = np.asarray(value)
     if array.ndim != 1 or not len(array) or not np.issubdtype(array.dtype, np.integer) or array.min() < 0:
-        raise InvalidInput(name, validate.describe(value), "a list of whole numbers of at least 0")
+        raise InvalidInput(name, validate.describe(value), "a list of integers of at least 0")
     return array.astype(np.int64, copy=False)
 
 

@@ -1,4 +1,4 @@
-"""Noise and prior variances that nobody knows, fitted to a log by marginal likelihood, and a check on rows left out.
+"""Empirical Bayes: noise and prior variances fitted to a log by marginal likelihood, with a check on held-out rows.
 
 A structure (which actions share what, W_a, the shapes of the covariances) is given as a prior; three numbers are fitted:
 
@@ -113,7 +113,7 @@ def fit_prior(
     """
     held_out = validate.probability("held_out", held_out)
     if held_out == 1:
-        raise InvalidInput("held_out", 1, "a share below 1: nothing would be left to fit")
+        raise InvalidInput("held_out", 1, "a fraction below 1: nothing would be left to fit")
     belief = belief_of(structure, likelihood)
     evidence = Evidence(statistics(_part(source, belief, held_out, seed, False), belief), belief)
     variance = likelihood.noise_variance
@@ -224,7 +224,7 @@ def _calibration(model: BeliefModel, chunks: Iterator[Rounds]) -> PredictiveCali
         variances.append(variance)
         rewards.append(seen)
     if not rewards:
-        raise InvalidInput("held_out", "no row at all", "a share that leaves some rows out")
+        raise InvalidInput("held_out", "no row at all", "a fraction that leaves some rows out")
     m, v, r = (np.concatenate(parts) for parts in (means, variances, rewards))
     likelihood = model.likelihood
     if likelihood.noise_variance is not None:

@@ -110,7 +110,7 @@ class LinearModel:
     def _ids(self, actions: npt.ArrayLike) -> Ints:
         ids = np.asarray(actions)
         if ids.size and ids.dtype.kind not in "iu":
-            raise UnknownAction("actions", validate.describe(actions), "whole numbers, ids of actions")
+            raise UnknownAction("actions", validate.describe(actions), "integers, ids of actions")
         if ids.size and not 0 <= ids.min() <= ids.max() < self.action_count:
             wrong = ids[(ids < 0) | (ids >= self.action_count)].flat[0]
             raise UnknownAction("actions", int(wrong), f"ids from 0 to {self.action_count - 1}")

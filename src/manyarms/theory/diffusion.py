@@ -280,7 +280,7 @@ def _per_level(name: str, values: Sequence[float] | None, L: int, usual: float) 
     if values is None:
         return [usual] * L
     if len(values) != L or any(value < 0 for value in values):
-        raise InvalidInput(name, list(values), f"{L} numbers that are not negative, one a link")
+        raise InvalidInput(name, list(values), f"{L} numbers that are not negative, one per link")
     return list(values)
 
 

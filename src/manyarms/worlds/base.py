@@ -237,7 +237,7 @@ class World(ABC):
         """x^T theta_a, of shape () for one row and (n,) for a batch."""
         ids = np.asarray(a)
         if not np.issubdtype(ids.dtype, np.integer) and ids.size:
-            raise UnknownAction("a", validate.describe(a), "a whole number, or an array of them")
+            raise UnknownAction("a", validate.describe(a), "an integer, or an array of them")
         if ids.ndim == 0:
             row = validate.as_array("x", x, (self.dim,))
             if not 0 <= ids < self.actions:

@@ -105,7 +105,7 @@ class CatalogueWorld:
     # ---- contexts and rewards
 
     def contexts(self, rounds: int, seed: int | np.random.Generator = 0) -> Array:
-        """So many contexts, (n, d), the first coordinate 1."""
+        """n contexts, (n, d), the first coordinate 1."""
         rng, n = validate.seeded(seed), validate.count("rounds", rounds)
         own = rng.standard_normal((n, self.dim - 1))
         kind = self._kinds[rng.integers(len(self._kinds), size=n)]

@@ -153,7 +153,7 @@ def _what_is_wrong(line: str, separator: str) -> str | None:
         if not np.isfinite(value):
             return f"{column} is not finite"
         if column in ("user", "movie") and (value < 1 or value != int(value)):
-            return f"{column} is not a whole number of at least 1"
+            return f"{column} is not an integer of at least 1"
         if column == "rating" and not LOWEST <= value <= HIGHEST:
             return f"rating is not between {LOWEST:g} and {HIGHEST:g}"
     return None

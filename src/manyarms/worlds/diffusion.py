@@ -100,7 +100,7 @@ def _active(active: Sequence[int] | None, dim: int, depth: int) -> list[int]:
         return [max(1, dim // 2**level) for level in range(depth)]
     columns = [validate.count("active", number) for number in active]
     if len(columns) != depth or max(columns) > dim:
-        raise InvalidInput("active", validate.describe(active), f"{depth} numbers from 1 to {dim}, one a layer")
+        raise InvalidInput("active", validate.describe(active), f"{depth} numbers from 1 to {dim}, one per layer")
     return columns
 
 

@@ -95,7 +95,9 @@ class Images:
         self.seen = bool(seen)
         self._of_target = pictures.test_classes == self.target
         if not self._of_target.any() or self._of_target.all():
-            raise InvalidInput("target", self.target, "a class with pictures in the test set, and others beside it")
+            raise InvalidInput(
+                "target", self.target, "a class with pictures in the test set, and other classes as well"
+            )
         self._offline = _part(pictures.train_classes, float(percent), rng)
         self._entropy = int(rng.integers(2**62))
         _, self._context_rng, self._reward_rng = streams(seed)
@@ -198,7 +200,7 @@ class Images:
     def _chosen(self, x: npt.ArrayLike, a: int | np.integer | Ints | Sequence[int]) -> Array:
         ids, places = self._ids(x), np.asarray(a)
         if places.size and not np.issubdtype(places.dtype, np.integer):
-            raise UnknownAction("a", validate.describe(a), "a whole number, or an array of them")
+            raise UnknownAction("a", validate.describe(a), "an integer, or an array of them")
         if places.shape != ids.shape[:-1]:
             raise InvalidInput("a", f"shape {places.shape}", "one place for each offer")
         if ((places < 0) | (places >= self.actions)).any():

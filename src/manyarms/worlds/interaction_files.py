@@ -287,7 +287,7 @@ def _complaint(path: Path, table: InteractionTable, lines: list[str], first_line
 
 def _check_integer(field: str) -> None:
     if not field.strip().isdecimal():
-        raise ValueError("is not a whole number of at least 0")
+        raise ValueError("is not an integer of at least 0")
 
 
 def _rating(field: str) -> None:
@@ -317,7 +317,7 @@ def _lists(path: Path) -> tuple[Ints, Ints]:
     for number, line in enumerate(lines, start=1):
         if not all(map(bytes.isdigit, line)):
             came = b" ".join(line)[:80].decode("latin-1")
-            raise DataError(f"{path}: line {number}: not a list of whole numbers of at least 0: {came!r}")
+            raise DataError(f"{path}: line {number}: not a list of integers of at least 0: {came!r}")
     counts = np.array([len(line) - 1 for line in used])
     users = np.array([line[0] for line in used]).astype(np.int64)
     items = np.array([field for line in used for field in line[1:]], dtype=np.bytes_)

@@ -291,7 +291,7 @@ def _pair(x_name: str, X: npt.ArrayLike, y_name: str, y: npt.ArrayLike) -> tuple
         raise InvalidInput(x_name, f"an array of {features.dtype}, shape {features.shape}", "numbers, rows by columns")
     if labels.shape != (len(features),) or labels.dtype.kind not in "iubU":
         came = f"an array of {labels.dtype}, shape {labels.shape}"
-        raise InvalidInput(y_name, came, f"{len(features)} labels, whole numbers or words")
+        raise InvalidInput(y_name, came, f"{len(features)} labels, integers or words")
     return features, labels
 
 

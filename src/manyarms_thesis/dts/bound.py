@@ -179,7 +179,7 @@ BOUND = DTS.experiment(
     remarks=[
         "Worlds fulfil the theorem's assumption A4: W_l has entries uniform on [-1, 1], divided by its largest singular value. "
         "Contexts are uniform on [-1, 1]^d, so that ||x||² is at most d and not 1: the bounds are those for κ_x = d "
-        "(diffusion_bounds.py). δ = 1/T.",
+        "(manyarms.theory). δ = 1/T.",
         "“bound” is the theorem with its first latent term corrected (log(1 + K σ₂²/σ₁²), since the evidence about ψ₁ is a sum "
         "over K actions); “as printed” leaves the K out; “tight” keeps what the proof gives away. The frequentist bound takes "
         "the root of E‖θ‖² for the radius of θ.",

@@ -70,7 +70,7 @@ def true_posterior(
 
 
 def approximate_posterior(chain: Chain, evidence: Evidence, n: int, rng: np.random.Generator) -> Array:
-    """n draws of theta | rows as dTS makes them, with one chain for the action (beliefs/own_chains.py)."""
+    """n draws of theta | rows as dTS makes them, with one chain for the action (`beliefs.independent_chains`)."""
     covariance = chain.prior.covariances[0]
     S, precision = _given_centre(evidence, covariance)
     G = precision @ S @ evidence.G

@@ -1,6 +1,6 @@
 """Which actions exist, which have been played, and which may be chosen now.
 
-Actions are the whole numbers 0 .. K-1; new ones continue the count and no number is used twice. A played action has a
+Actions are the integers 0 .. K-1; new ones continue the count and no number is used twice. A played action has a
 *slot*, its row in the leaves' tables, in order of first play; the others are only counted, by units.
 """
 
@@ -102,14 +102,14 @@ class Offer:
         return None if rank in self.withheld.get(unit, ()) else Place(False, unit)
 
 
-def _whole_numbers(name: str, ids: npt.ArrayLike) -> Ints:
+def _integers(name: str, ids: npt.ArrayLike) -> Ints:
     """A list of ids as an array; an empty one may have any type."""
     try:
         array = np.asarray(ids)
     except ValueError:  # lists of different lengths
         array = np.empty((0, 0))
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InvalidInput(name, validate.describe(ids), "a one-dimensional list of whole numbers, ids of actions")
+        raise InvalidInput(name, validate.describe(ids), "a one-dimensional list of integers, ids of actions")
     return array.astype(np.int64, copy=False)
 
 
@@ -132,7 +132,7 @@ class Catalogue:
 
     def check(self, name: str, ids: npt.ArrayLike, *, unique: bool) -> Ints:
         """Ids as an array; refuses what is unknown, retired, or (where it must not be) given twice."""
-        array = _whole_numbers(name, ids)
+        array = _integers(name, ids)
         if not array.size:
             return array
         if array.min() < 0 or array.max() >= self.size:
@@ -152,7 +152,7 @@ class Catalogue:
     def check_one(self, name: str, action: object) -> int:
         """One id that exists and is not retired."""
         if not isinstance(action, int | np.integer) or isinstance(action, bool):
-            raise InvalidInput(name, validate.describe(action), "a whole number, the id of an action")
+            raise InvalidInput(name, validate.describe(action), "an integer, the id of an action")
         if not 0 <= action < self.size:
             raise UnknownAction(name, f"action {action}", f"an id from 0 to {self.size - 1}")
         if action in self.retired:
@@ -224,7 +224,7 @@ class Catalogue:
 
     def _excluded(self, exclude: npt.ArrayLike) -> Ints:
         """Ids to leave out; one that is retired already, or comes twice, does no harm."""
-        array = np.unique(_whole_numbers("exclude", exclude))
+        array = np.unique(_integers("exclude", exclude))
         if array.size and (array[0] < 0 or array[-1] >= self.size):
             bad = array[0] if array[0] < 0 else array[-1]
             raise UnknownAction("exclude", f"action {bad}", f"ids from 0 to {self.size - 1}")

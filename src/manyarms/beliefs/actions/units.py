@@ -127,7 +127,7 @@ class Units:
 
 
 def skip(taken: list[int], rank: int) -> int:
-    """The rank-th whole number (from 0) that is not in the sorted list `taken`."""
+    """The rank-th integer (from 0) that is not in the sorted list `taken`."""
     low, high = 0, len(taken)
     while low < high:  # taken[i] - i counts the free numbers before taken[i]
         middle = (low + high) // 2

@@ -27,7 +27,7 @@ class Poisson(GeneralisedLinear):
         return cast(Array, np.exp(u))
 
     def check(self, rewards: Array) -> None:
-        """Rewards must be whole numbers of at least 0."""
+        """Rewards must be integers of at least 0."""
         bad = (rewards < 0.0) | (rewards != np.floor(rewards))
         if bad.any():
             raise InvalidInput("reward", f"{rewards[bad][0]:g}", "a count 0, 1, 2, ... for a Poisson likelihood")

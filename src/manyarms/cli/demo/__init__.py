@@ -21,16 +21,18 @@ from manyarms.cli.commands import COMMANDS
 
 @COMMANDS.register("demo")
 def show_demo(
-    out: Annotated[Path, typer.Option(help="Folder for report.html and pictures; made if absent.")] = Path("out/demo"),
-    seed: Annotated[int, typer.Option(min=0, help="Another seed draws another catalogue.")] = 0,
+    out: Annotated[Path, typer.Option(help="Folder for report.html and figures; created if absent.")] = Path(
+        "out/demo"
+    ),
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
 ) -> None:
-    """Show the main jobs, each within a minute on two cores.
+    """A tour of the package: deciding, learning and certifying, each within a minute on two cores.
 
     A catalogue of 100,000 items: meTS against LinTS, LinUCB and HierTS. A prior learned from embeddings: dTS. A log of 100,000
-    items: policies learned from it by IPS and cLPI, and what they are truly worth.
+    items: policies learned from it by IPS and cLPI, and their true values.
 
-    Prints tables and writes [bold]OUT/report.html[/bold], one file with curves, the lines of Python behind them, and what to try
-    next; pictures go to OUT/figures.
+    Prints tables and writes [bold]OUT/report.html[/bold], a self-contained page with curves, the Python code behind them,
+    and next steps; figures go to OUT/figures.
 
     [bold]Examples[/bold]
 

@@ -18,7 +18,7 @@ from manyarms.cli.demo.parts import plus_minus, regret_figure, show_table, timed
 from manyarms.engine import cores, local, tell
 
 REPORT_EVERY = 100
-COLUMNS = ("agent", "cumulative regret ± se", "ms a round", "memory")
+COLUMNS = ("agent", "cumulative regret ± se", "ms per round", "memory")
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def _compete(console: Console, seed: int, sizes: Sizes) -> dict[str, list[Finish
         done[agent, run] = rounds, regret
         own = [value for (name, _), value in done.items() if name == agent]
         played, lost = sum(rounds for rounds, _ in own), sum(regret for _, regret in own)
-        words = f"{played:,} of {total:,} rounds, regret a round {lost / played:.2f}"
+        words = f"{played:,} of {total:,} rounds, regret per round {lost / played:.2f}"
         board.tell(News(agent, played, total, words))
 
     with Board(console, *AGENTS) as board, local(min(cores(), len(jobs)), hear) as engine:
@@ -148,7 +148,7 @@ def _blocks(rounds: Ints, regret: dict[str, Array], rows: list[tuple[str, str, s
         regret_figure(rounds, regret, title),
         report.table(COLUMNS, rows, numbers=COLUMNS[1:]),
         report.paragraph(
-            "Milliseconds a round are the agent's own (decide and observe, one thread); memory is the sum of its "
+            "Milliseconds per round are the agent's own (decide and observe, one thread); memory is the sum of its "
             "arrays."
         ),
         report.heading("The same in ten lines of Python"),

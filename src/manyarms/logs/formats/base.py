@@ -70,7 +70,7 @@ class LogFormat(ABC):
         return self
 
     def largest(self, column: str) -> int | None:
-        """The largest whole number of a column, where the file states it."""
+        """The largest integer of a column, where the file states it."""
         return None
 
 

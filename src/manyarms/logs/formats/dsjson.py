@@ -40,8 +40,8 @@ from manyarms.logs.tables import Column, MemoryTables, Stated, Table, number_col
 Identity = Literal["auto", "tag", "features", "position"]
 Ragged = Literal["refuse", "drop", "pad"]
 NOT_ONE_ACTION = {
-    "_outcomes": "several decisions a round",
-    "_slots": "several decisions a round",
+    "_outcomes": "several decisions per round",
+    "_slots": "several decisions per round",
     "_ca": "a continuous action",
 }
 ACTION, REWARD, PROPENSITY, EVENT_ID, TIMESTAMP = (
@@ -179,7 +179,7 @@ def _read_line(line: _Line, text: str, rounds: _Rounds, identity: Identity, *, f
         raise line.refuse("not a JSON object")
     for key, what in NOT_ONE_ACTION.items():
         if key in told or (isinstance(told.get("c"), dict) and key in told["c"]):
-            raise line.refuse(f"{key}: {what}; a log here has one action a round")
+            raise line.refuse(f"{key}: {what}; a log has one action per round")
     if told.get("_skipLearn") is True:
         rounds.skipped += 1
         return

@@ -52,8 +52,8 @@ def _count(number: int, one: str, many: str | None = None) -> str:
 def _about_actions(m: LogStatistics, action_count: int, known: bool, seen: int) -> Iterator[Finding]:
     if m.bad_actions.count:
         yield Finding(
-            "problem", f"actions that are no rows of a catalogue: {_at(m.bad_actions)}",
-            'use whole numbers from 0, or read the column as ids (catalogue="build")',
+            "problem", f"actions that are not rows of a catalogue: {_at(m.bad_actions)}",
+            'use integers from 0, or read the column as ids (catalogue="build")',
         )  # fmt: skip
     if m.actions.ids is None and m.actions.size > action_count:
         first = int(np.flatnonzero(m.actions["rows"][action_count:])[0]) + action_count
@@ -87,14 +87,16 @@ def _about_actions(m: LogStatistics, action_count: int, known: bool, seen: int) 
     if rare > 0.2 * seen:
         yield Finding(
             "note", f"{rare:,} of {seen:,} played actions have fewer than 5 rows",
-            "a model a single action has too little to go by; use a prior that shares between actions",
+            "there is too little data for a separate model per action; use a prior that shares information between actions",
         )  # fmt: skip
 
 
 def _about_rewards(m: LogStatistics) -> Iterator[Finding]:
     r = m.rewards
     if r.infinite.count:
-        yield Finding("problem", f"rewards that are no finite numbers: {_at(r.infinite)}", "correct or drop these rows")
+        yield Finding(
+            "problem", f"rewards that are not finite numbers: {_at(r.infinite)}", "correct or drop these rows"
+        )
     if not r.moments.count:
         return
     if r.moments.least == r.moments.largest:
@@ -126,7 +128,7 @@ def _about_propensities(m: LogStatistics, estimates: bool) -> Iterator[Finding]:
         return
     if m.propensities.infinite.count:
         yield Finding(
-            "problem", f"propensities that are no numbers: {_at(m.propensities.infinite)}", "correct the rows"
+            "problem", f"propensities that are not numbers: {_at(m.propensities.infinite)}", "correct the rows"
         )
     if m.bad_propensities.count:
         yield Finding(
@@ -223,8 +225,8 @@ def _about_duplicates(m: LogStatistics) -> Iterator[Finding]:
     if c.event_id is not None and m.events.count:
         about = "" if m.events.exact else "about "
         yield Finding(
-            "problem", f"{about}{m.events.count:,} event ids come again, the first at row {m.events.first_row}",
-            "keep one row an event: rounds that count twice make intervals too narrow",
+            "problem", f"{about}{m.events.count:,} event ids are repeated, the first at row {m.events.first_row}",
+            "keep one row per event: duplicated rounds make intervals too narrow",
         )  # fmt: skip
     if m.duplicate_rows.count:
         about = "" if m.duplicate_rows.exact else "about "
@@ -276,13 +278,13 @@ def _about_contexts(m: LogStatistics) -> Iterator[Finding]:
         many = (
             "1 context column never changes" if len(constant) == 1 else f"{len(constant)} context columns never change"
         )
-        yield Finding("note", f"{many}: {shown}", "one intercept does as well")
+        yield Finding("note", f"{many}: {shown}", "one intercept is enough")
     for name, column in m.context.items():
         if column.kind.name == "vector" and column.constant > 1:
             yield Finding(
                 "note",
                 f"{column.constant} entries of the vectors in {name!r} never change",
-                "one intercept does as well",
+                "one intercept is enough",
             )
         if len(column.widths) > 1:
             yield Finding(
@@ -303,7 +305,7 @@ def _about_contexts(m: LogStatistics) -> Iterator[Finding]:
             many = "more than 1,000" if column.texts is None else f"{len(column.texts):,}"
             yield Finding(
                 "warning", f"{many} different texts in {name!r}",
-                "one entry a category would make long contexts: is it an id? else Encoding(most_categories=...) keeps "
+                "one-hot encoding would make long contexts: is it an id? else Encoding(most_categories=...) keeps "
                 "the frequent ones",
             )  # fmt: skip
 
@@ -311,7 +313,7 @@ def _about_contexts(m: LogStatistics) -> Iterator[Finding]:
 def _about_times(m: LogStatistics) -> Iterator[Finding]:
     if m.earlier.count:
         yield Finding(
-            "note", f"times go back: {_at(m.earlier)}",
+            "note", f"timestamps are out of order: {_at(m.earlier)}",
             "sort by time before anything that learns in order, and before a split into past and future",
         )  # fmt: skip
 

@@ -150,7 +150,7 @@ class PerAction:
             return slots, slots >= 0
         values = column.values
         if values.ndim != 1 or values.dtype.kind not in "biuf":
-            raise InvalidInput("action", f"a column of {column.kind.name}s", "whole numbers or texts")
+            raise InvalidInput("action", f"a column of {column.kind.name}s", "integers or texts")
         ids = values.astype(np.float64)
         with np.errstate(invalid="ignore"):
             good = ~column.absent & (ids == np.rint(ids)) & (ids >= 0) & (ids < MOST_ACTIONS)

@@ -55,7 +55,7 @@ class Exclusions:
             return
         given = np.asarray(exclude)
         if given.size and given.dtype.kind not in "iu":
-            raise UnknownAction("exclude", f"type {given.dtype}", "whole numbers")
+            raise UnknownAction("exclude", f"type {given.dtype}", "integers")
         if given.ndim not in (1, 2) or (given.ndim == 2 and len(given) != queries):
             raise InvalidInput(
                 "exclude", f"shape {given.shape}", f"ids of shape (m,), or ({queries}, m) padded with -1"
