@@ -335,7 +335,7 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_checkpoint(tmp_path)
         ({"learning_rate": -1.0}, "learning_rate"),
         ({"schedule": "stairs"}, "schedule"),
         ({"train": "encoder"}, "no encoder"),
-        ({"patience": 2}, "a validation or a score"),
+        ({"patience": 2}, "validation= or score="),
         ({"l2": 1.0, "towards": "moon"}, "towards"),
     ],
 )

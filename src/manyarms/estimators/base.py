@@ -2,7 +2,7 @@
 
     request = objective.prepare(log)             which of the policy's probabilities it needs, and the log's part of every term
     answers                                      what the policy says: log pi of the asked actions, masses of groups, expectations
-    objective.value(answers, batch)              a scalar, which `learn` climbs; for most the mean of one term a row:
+    objective.value(answers, batch)              a scalar, which `learn` climbs; for most the mean of one term per row:
     objective.terms(answers, columns)            what `evaluate` averages
 
 An objective never sees a policy's parameters, and whoever asks the policy never sees a formula: `learn` answers requests with

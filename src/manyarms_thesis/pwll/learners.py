@@ -206,7 +206,7 @@ def objective_of(name: str, problem: Problem, **options: float) -> Objective:
     made = makers[name]()
     if "svp" in options:
         if not isinstance(made, RowObjective) or made.self_normalised:
-            raise InvalidInput("objective", name, "a mean of one term a row, for a penalty on its variance")
+            raise InvalidInput("objective", name, "a mean over rows, for a penalty on its variance")
         made = SampleVariance(made, options["svp"])
     return Distance(made, options["distance"]) if "distance" in options else made
 
