@@ -121,7 +121,7 @@ def glm_rows(likelihood: GLM, seed: int, n: int, K: int, d: int) -> tuple[Array,
 def test_beliefs_are_exact_once_the_likelihood_is_a_gaussian(
     seed: int, mixing: str, root: str, shared: bool, likelihood: GLM
 ) -> None:
-    """Thesis, lines 1104-1132: G and B = G mu take the place of the linear statistics, and all else is as in the linear case."""
+    """Thesis, Section 3.2.3: G and B = G mu take the place of the linear statistics, and all else is as in the linear case."""
     K, d = 4, 2
     case = random_case(seed, mixing, root, shared=shared, actions=K, dim=d)
     belief = Belief(case.belief.root, case.belief.leaves, likelihood)

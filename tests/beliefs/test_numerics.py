@@ -36,7 +36,7 @@ def whitened_errors(have: Array, want: Array, mean: Array, wanted_mean: Array) -
 
 
 def from_sums(agent: Agent, X: Array, A: Ints, r: Array, noise: float) -> tuple[Array, Array, Array, Array]:
-    """Root and action posteriors in the thesis's closed form (lines 1068-1085), from sums over all rows."""
+    """Root and action posteriors in the thesis's closed form (Section 3.2.2), from sums over all rows."""
     leaves = agent.belief.leaves
     b = leaves.mixing.features
     assert b is not None and leaves.shared

@@ -55,7 +55,7 @@ class Dense:
         self.row, self.a, self.r = np.arange(len(log)), log.actions, log.rewards
 
     def terms(self, h):
-        """value, Var_n, B_n as printed (thesis, lines 2514-2520, 2718-2724), and V_n of Sakhi et al."""
+        """value, Var_n, B_n as printed (thesis, Sections 8.3.3 and 8.6.1), and V_n of Sakhi et al."""
         pi, pi0, some = self.pi, self.pi0, self.pi0 > 0
         over = np.where(some, 1 / h(np.where(some, pi0, 1.0)), 0.0)
         played, p = pi[self.row, self.a], over[self.row, self.a]

@@ -222,7 +222,7 @@ def test_gradients_stay_finite_where_probabilities_vanish():
 
 
 def test_pwll_is_concave_in_the_parameters_of_a_linear_softmax(rng):
-    """No eigenvalue of the Hessian is above 0 (thesis, lines 2209-2211); IPS on the same problems has some that are."""
+    """No eigenvalue of the Hessian is above 0 (thesis, Section 7.2); IPS on the same problems has some that are."""
     K, D, n = 4, 3, 12
     convex_somewhere = False
     for _ in range(12):

@@ -149,7 +149,7 @@ def test_a_zero_weight_everywhere_leaves_the_uniform_policy():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_two_stages_contain_the_oracle_of_offcem(seed):
-    """POTEC: the best cluster, and its best action by the model, is OffCEM's best policy (thesis, lines 4895-4941)."""
+    """POTEC: the best cluster, and its best action by the model, is OffCEM's best policy (thesis, Appendix D.1.1)."""
     problem, model, labels, _ = problem_of(seed)
     objective = OffCEM(labels, model)
     value, oracle = mean_value(objective, problem), objective.oracle(problem)

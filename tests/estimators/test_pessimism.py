@@ -61,7 +61,7 @@ def made(rng):
     ids=lambda c: getattr(c, "name", ""),
 )
 def test_one_implementation_gives_es_clip_and_ix(made, correction, h) -> None:
-    """Sums over rows and actions in plain Python (thesis, lines 2712-2724)."""
+    """Sums over rows and actions in plain Python (thesis, Section 8.6.1)."""
     pi, pi0, actions, rewards, terms, batch = made
     value = bias = variance = 0.0
     for i in range(B):
@@ -127,7 +127,7 @@ def test_a_larger_divergence_loosens_every_bound_and_the_bound_is_below_the_esti
 
 
 def test_bounds_of_the_literature_by_hand(made) -> None:
-    """Thesis, lines 6213-6270, with the sign of Sakhi et al. 1 put right; LS by its own derivation."""
+    """Thesis, Appendix E.3.3, with the sign of Sakhi et al. 1 put right; LS by its own derivation."""
     pi, pi0, actions, rewards, terms, batch = made
     at, tau, kl = np.arange(B), 0.1, 2.5
     estimate = float(np.mean(pi[at, actions] / np.maximum(pi0[at, actions], tau) * rewards))
@@ -210,7 +210,7 @@ def test_the_divergence_is_the_exact_gaussian_one() -> None:
 
 @pytest.mark.parametrize("draws", [False, True])
 def test_bias_counts_what_is_too_much_as_well_as_what_is_too_little(made, draws) -> None:
-    """Harmonic weights are above w for some actions: |pi - pi0 w_hat|, and squares of w_hat (thesis, lines 2693-2699)."""
+    """Harmonic weights are above w for some actions: |pi - pi0 w_hat|, and squares of w_hat (thesis, Section 8.6.1)."""
     pi, pi0, actions, rewards, terms, batch = made
     w = np.where(pi0 > 0, pi / (0.6 * pi0 + 0.4 * pi), 0.0)
     gap = pi - pi0 * w

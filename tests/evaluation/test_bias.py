@@ -103,7 +103,7 @@ def test_bias_terms_bracket_the_value_exactly(new_problem, rng, correction, neve
     worst = (gap > 0).astype(float)
     lost = (pi * worst).sum(axis=1) - (correction.effective_policy(pi, pi0) * worst).sum(axis=1)
     np.testing.assert_allclose(lost[row], positive, atol=1e-10)
-    if correction.name == "es":  # thesis, lines 5684-5712
+    if correction.name == "es":  # thesis, Appendix E.1.1
         np.testing.assert_allclose(positive, (pi * (1 - pi0**0.3)).sum(axis=1)[row], atol=1e-10)
     if correction.name == "cips":
         np.testing.assert_allclose(positive, (pi * np.maximum(1 - pi0 / 0.15, 0)).sum(axis=1)[row], atol=1e-10)
@@ -159,7 +159,7 @@ def test_switch_with_bias_terms_brackets_the_value(new_problem, rng):
 
 
 def test_groups_are_unbiased_where_their_assumption_holds_and_biased_as_derived(world):
-    """E[w_C r] weighs each cluster's mean reward under pi0 (thesis, lines 2096-2102)."""
+    """E[w_C r] weighs each cluster's mean reward under pi0 (thesis, Section 7.1.2)."""
     problem, i, a, r = world[0]
     member = LABELS[:, None] == np.arange(3)
     mass, mass0 = problem.pi @ member, problem.pi0 @ member

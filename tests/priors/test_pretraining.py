@@ -297,7 +297,7 @@ def test_the_first_covariance_follows_the_reading_of_the_chain(trained: Pretrain
     np.testing.assert_allclose(trained.prior(9, first_covariance=0.3).covariances[0], 0.3 * np.eye(2))
     np.testing.assert_allclose(trained.prior(9).covariances[-1], V)
     factors = trained.prior(9).covariances[:, 0, 0] / V[0, 0]
-    assert (np.diff(factors) > 0).all()  # variances rise with the level (thesis, line 4004)
+    assert (np.diff(factors) > 0).all()  # variances rise with the level (thesis, Appendix B.6.2)
     with pytest.raises(InvalidInput, match="first_covariance"):
         trained.prior(9, first_covariance="narrow")
 

@@ -51,7 +51,7 @@ def random_log(rng: np.random.Generator, n: int, K: int, d: int, *, binary: bool
 
 
 def posteriors(log: LoggedData, prior: LatentPrior, noise: float) -> tuple[Array, Array, Array, Array]:
-    """The thesis's closed form, written with plain inverses (lines 1890-1900): latent and marginal posteriors."""
+    """The thesis's closed form, written with plain inverses (Section 6.3.2): latent and marginal posteriors."""
     K, d, _ = prior.matrices.shape
     own = np.broadcast_to(prior.action_covariance, (K, d, d))
     P, h = np.linalg.inv(prior.covariance), np.linalg.inv(prior.covariance) @ prior.mean
@@ -120,7 +120,7 @@ def test_posteriors_are_those_of_the_joint_gaussian_and_of_the_printed_formulas(
 
 @given(seed=seeds)
 def test_the_conditional_posterior_given_the_latent_vector(seed: int) -> None:
-    """theta_a | psi, log ~ N(S (Sigma^-1 W psi + B), S) (thesis, lines 1878-1883): the leaves, given a root."""
+    """theta_a | psi, log ~ N(S (Sigma^-1 W psi + B), S) (thesis, Section 6.3): the leaves, given a root."""
     rng = np.random.default_rng(seed)
     K, d, p, noise = 4, 3, 2, 0.5
     prior, log = latent_prior(rng, K, d, p), random_log(rng, 25, K, d)

@@ -37,7 +37,7 @@ def chain(rng: np.random.Generator, d: int, L: int, K: int, sparse: bool = False
 
 
 class Posterior:
-    """The exact conditionals S_a and S_l of a linear chain, and the matrices P_l (thesis, lines 3488-3530, 3646-3650)."""
+    """The exact conditionals S_a and S_l of a linear chain, and the matrices P_l (thesis, Appendices B.1.2 and B.5)."""
 
     def __init__(self, prior: DiffusionPrior, sigma: float) -> None:
         self.prior, self.noise = prior, sigma**2
@@ -73,7 +73,7 @@ class Posterior:
 
 
 def printed(T: int, K: int, d: int, sigma: float, sigmas: list[float]) -> float:
-    """The theorem as it stands in lines 3594-3602, without c T delta."""
+    """The theorem as it stands in Appendix B.4, without c T delta."""
     v, s2 = [value**2 for value in sigmas], sigma**2
     largest = max(1 + value / s2 for value in v)
     act = v[0] / math.log(1 + v[0] / s2) * d * K * math.log(1 + T * v[0] / (d * s2))

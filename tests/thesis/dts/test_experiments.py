@@ -129,7 +129,7 @@ def test_sizes_of_the_thesis() -> None:
     assert {(cell.rounds, cell.runs) for cell in printed} == {(5_000, 50)}
     assert {(c.parameters["d"], c.parameters["L"]) for c in cells} == {(5, 2), (20, 4)}
     assert {cell.parameters["K"] for cell in cells} == {100, 10_000}
-    for d, L, columns in ((5, 2, [5, 2]), (20, 4, [20, 10, 5, 2])):  # of W_l that are not zero (line 1616)
+    for d, L, columns in ((5, 2, [5, 2]), (20, 4, [20, 10, 5, 2])):  # of W_l that are not zero (Section 4.4.1)
         matrices = synthetic_chain(3, d, L, seed=0).matrices
         assert matrices is not None and [int(np.any(W != 0, axis=0).sum()) for W in matrices] == columns
     scaling = find("dts-scaling").scales["paper"]

@@ -152,7 +152,7 @@ def test_features_beside_the_pictures_are_preferred(tmp_path: Path, monkeypatch:
 
 
 def test_corrections_have_the_thesis_parameters() -> None:
-    """Line 2676: lambda = 1 is IPS for Har; line 2431: lambda_2 = 0 is, for the same weights."""
+    """Line 2676: lambda = 1 is IPS for Har; Section 8.2: lambda_2 = 0 is, for the same weights."""
     pi, pi0 = np.array([0.5, 0.1]), np.array([0.1, 0.4])
     w = pi / pi0
     expected = {
