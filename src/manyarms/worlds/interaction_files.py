@@ -240,7 +240,9 @@ def _numbers(path: Path, table: Table, lines: list[str], first_line: int) -> Any
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", DeprecationWarning)  # older NumPy reads 1.5 as 1, and only warns
-            chunk: AnyArray = np.loadtxt(single, delimiter=separator, comments=None, usecols=columns, dtype=kinds, ndmin=1)
+            chunk: AnyArray = np.loadtxt(
+                single, delimiter=separator, comments=None, usecols=columns, dtype=kinds, ndmin=1
+            )
     except (ValueError, DeprecationWarning) as error:
         raise _complaint(path, table, lines, first_line) from error
     if (chunk["user"] < 0).any() or (table.rating is not None and not (chunk["rating"] >= 0).all()):
