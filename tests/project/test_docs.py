@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from manyarms.agents import decisions
+from manyarms.agents.decisions import DECISIONS
+from manyarms.weights import CORRECTIONS
 from manyarms_thesis import catalogue as experiments
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,8 +51,9 @@ def anchors_of(page: Path) -> set[str]:
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page may register a decision of its own: it is gone afterwards."""
-    monkeypatch.setattr(decisions.DECISIONS, "_parts", dict(decisions.DECISIONS))
+    """A page may register a part of its own: it is gone afterwards."""
+    for one in (DECISIONS, CORRECTIONS):
+        monkeypatch.setattr(one, "_parts", dict(one))
 
 
 @pytest.mark.usefixtures("registry")
