@@ -210,7 +210,7 @@ def test_unknown_objectives_and_penalties() -> None:
         objective_of("VPI", made)
     assert objective_of("cIPS", made, distance=3.0).distance == 3.0
     assert objective_of("IPS", made, svp=0.5).name == "svp"
-    with pytest.raises(InvalidInput, match="a mean of one term"):
+    with pytest.raises(InvalidInput, match="a mean over rows"):
         objective_of("snIPS", made, svp=0.5)
 
 
