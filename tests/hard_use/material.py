@@ -57,6 +57,21 @@ class Material:
         return self.make("LoggedData", self.X, self.ids, self.rewards, K, self.propensities)
 
     @cached_property
+    def log_of_policy(self) -> Any:
+        """A log that knows the policy that wrote it, and so the propensities of all actions."""
+        uniform = self.make("UniformPolicy", K)
+        return self.make("LoggedData", self.X, self.ids, self.rewards, K, np.full(N, 1 / K), logging=uniform)
+
+    @cached_property
+    def summary(self) -> Any:
+        return self.make("summarise", self.gaussian, self.log_of_policy, [self.make("ClipPropensities", 0.1)])
+
+    @cached_property
+    def embeddings(self) -> str:
+        np.save(self.folder / "embeddings.npy", self.catalogue)
+        return str(self.folder / "embeddings.npy")
+
+    @cached_property
     def action_prior(self) -> Any:
         return self.make("ActionPrior", K, np.zeros(D), np.eye(D))
 
@@ -75,6 +90,9 @@ class Material:
     @cached_property
     def chain(self) -> Any:
         return self.make("DiffusionPrior", K, D, [0.5 * np.eye(D)] * 2, [np.eye(D)] * 3)
+
+    def leaves_of(self, parameters: int) -> Any:
+        return self.make("Leaves", self.make("IdentityMixing"), np.eye(D), actions=parameters)
 
     @cached_property
     def likelihood(self) -> Any:
@@ -96,11 +114,6 @@ class Material:
     def saved(self) -> str:
         self.agent.save(self.folder / "agent")
         return str(self.folder / "agent")
-
-    @cached_property
-    def saved_policy(self) -> str:
-        self.softmax.save(self.folder / "policy")
-        return str(self.folder / "policy")
 
     @cached_property
     def saved_actions(self) -> str:
@@ -151,31 +164,28 @@ RULES: list[Rule] = [
     ("FixedPolicy.probabilities", "", lambda m: np.full(K, 1 / K), h.arrays),
     ("DeterministicPolicy.decide", "", lambda m: lambda X: np.zeros(len(X), dtype=int), h.things),
     ("FunctionPolicy.probabilities", "", lambda m: lambda X, ids: np.full(len(ids), 1 / K), h.things),
-    ("Prior.mean", "", lambda m: m.catalogue, h.arrays),
+    ("PolicyPrior.mean", "", lambda m: m.catalogue, h.arrays),
     ("TopSoftmaxPolicy.weights|SegmentSoftmaxPolicy.weights", "", lambda m: m.catalogue, h.arrays),
     ("TopSoftmaxPolicy.k0", "", lambda m: 2, h.integers),
     ("PC.k|Neighbours.k", "", lambda m: 2, h.integers),
     ("Actions.load.folder", "", lambda m: m.saved_actions, h.paths),
-    ("policies.load.folder|open_policy.folder", "", lambda m: m.saved_policy, h.paths),
     ("load.folder", "", lambda m: m.saved, h.paths),
-    ("policy_of.agent", "", lambda m: m.make("GreedyAgent", m.action_prior), h.things),
     (
         "quality.logging|quality.policy|true_value.policy|log_from.policy",
         "",
         lambda m: m.make("UniformPolicy", 50),
         h.things,
     ),
-    ("weights.named.parameter", "", lambda m: 0.1, h.numbers),
     ("NetworkLink.skip", "", lambda m: 0.5, h.numbers),
     ("NetworkLink.layers", "", lambda m: [(np.eye(D), np.zeros(D)), (np.eye(D), np.zeros(D))], h.things),
     ("group_mass.wanted", "", lambda m: np.array([0, 1, 2, 0]), h.labels),
     ("pretrain.parameters|mixture.parameters", "", lambda m: m.X, h.arrays),
     ("pretrain.depth|synthetic_chain.depth", "", lambda m: 3, h.amounts),
     ("pretrain.hidden", "", lambda m: 4, h.amounts),
-    ("JointBelief.mixing", "", lambda m: m.make("Identity"), h.things),
-    ("Leaves.mixing", "", lambda m: m.make("Weights", m.mixing), h.things),
+    ("Leaves.mixing", "", lambda m: m.make("MixingWeights", m.mixing), h.things),
     ("Belief.root|JointBelief.root", "", lambda m: m.make("GaussianRoot", np.zeros(D), np.eye(D)), h.things),
-    ("Belief.leaves", "", lambda m: m.make("Leaves", m.make("Identity"), np.eye(D), actions=K), h.things),
+    ("JointBelief.leaves", "", lambda m: m.leaves_of(1), h.things),
+    ("Belief.leaves", "", lambda m: m.leaves_of(K), h.things),
     ("SupervisedWorld.X|SupervisedWorld.X_test", "", lambda m: m.X, h.arrays),
     ("SupervisedWorld.y|SupervisedWorld.y_test", "", lambda m: np.arange(N) % 4, h.labels),
     ("Layers.weights", "", lambda m: [np.eye(D)], h.things),
@@ -183,7 +193,49 @@ RULES: list[Rule] = [
     ("SupportSoftmaxPolicy.support", "", lambda m: m.make("TopSoftmaxPolicy", m.catalogue, 3), h.things),
     ("read_csv.path|CsvLog.path|open_log.path", "", lambda m: m.file("csv"), h.paths),
     ("read_parquet.path|ParquetLog.path", "", lambda m: m.file("parquet"), h.paths),
-    ("named.name", "", lambda m: "cips", h.words),
+    ("read_log.path|TableLog.path", "", lambda m: m.file("csv"), h.paths),
+    ("read_embeddings.path", "", lambda m: m.embeddings, h.paths),
+    ("read_embeddings.argument|named.argument", "", lambda m: "it", h.texts),
+    ("named.text", "", lambda m: "cips", h.words),
+    ("rate_scenario.name", "", lambda m: "constant", h.words),
+    ("Rule.words", "", lambda m: "a half", h.texts),
+    ("Rule.default", "", lambda m: lambda n: 0.5, h.things),
+    ("Rule.grid", "", lambda m: lambda n: (0.1, 0.5), h.things),
+    ("make.parameter", "", lambda m: None, h.numbers),
+    ("make.rows", "", lambda m: N, h.integers),
+    ("simulate.checkpoints", "", lambda m: [5, 20], h.ids),
+    (
+        "Gain.for_estimate.correction|LogSmoothingBound.for_estimate.correction",
+        "",
+        lambda m: m.make("LinearLogSmoothing", 0.1),
+        h.things,
+    ),
+    (
+        "ImplicitExplorationBound.for_estimate.correction",
+        "",
+        lambda m: m.make("ImplicitExploration", 0.1),
+        h.things,
+    ),
+    (
+        "AnyAlpha.for_estimate.correction",
+        "",
+        lambda m: m.make("ExponentialAlpha", 0.5),
+        h.things,
+    ),
+    ("AnyAlpha.for_estimate.lam", "", lambda m: 0.5, h.numbers),
+    ("by_bound.name", "", lambda m: "ls", h.words),
+    ("tuned.queries", "", lambda m: m.X, h.arrays),
+    ("tuned.k", "", lambda m: 2, h.integers),
+    ("probabilities_of_many.ids", "", lambda m: np.arange(8).reshape(4, 2), h.ids),
+    ("NetworkLink.random.rng", "", lambda m: np.random.default_rng(0), h.seeds),
+    ("summarise.log", "", lambda m: m.log_of_policy, h.things),
+    ("learn.patience", "", lambda m: None, h.amounts),
+    ("sdm_explicit_bound.g", "", lambda m: 0.1, h.numbers),
+    ("uniform_logging_rows.gap", "", lambda m: 2.0, h.numbers),
+    ("GaussianPolicy.kl.mu0|MixedLogitPolicy.kl.mu0", "", lambda m: m.catalogue, h.arrays),
+    ("totals_at.weights", "", lambda m: np.ones(4), h.arrays),
+    ("from_data.y", "", lambda m: np.arange(N) % 4, h.labels),
+    ("PolicyPrior.of.policy", "", lambda m: m.gaussian, h.things),
     ("Pool.rows", "", lambda m: m.X, h.arrays),
     ("PWLL.g", "", lambda m: lambda pi0, rewards: rewards / pi0, h.things),
     ("learn.validation", "", lambda m: 0.0, h.numbers),
@@ -197,10 +249,10 @@ RULES: list[Rule] = [
     ("retire.actions", "", lambda m: [3], h.ids),
     ("decide.x|observe.x|propensity.x", "", lambda m: m.x, h.arrays),
     # priors
-    ("prior|structure", r"MixedEffectPrior$|StructuredPrior|Structure$", lambda m: m.mixed, h.things),
+    ("prior|structure", r"^MixedEffectPrior$|Structure$", lambda m: m.mixed, h.things),
     ("prior", r"HierarchicalPrior", lambda m: m.hierarchical, h.things),
     ("prior", r"^DiffusionPrior$", lambda m: m.chain, h.things),
-    ("prior", r"AnyPrior|ActionPrior", lambda m: m.action_prior, h.things),
+    ("prior", r"ParameterPrior|ActionPrior", lambda m: m.action_prior, h.things),
     # arrays
     ("mean|mu|mu0", r"Array", lambda m: np.zeros(D), h.arrays),
     ("covariance|action_covariance|matrix", r"Array", lambda m: np.eye(D), h.arrays),
@@ -212,6 +264,7 @@ RULES: list[Rule] = [
     ("matrices", r"Array", lambda m: m.matrices, h.arrays),
     ("contexts|X", r"Array", lambda m: m.X, h.arrays),
     ("x", r"Array", lambda m: m.x, h.arrays),
+    ("sigmas|coverage", r"Array|Sequence\[float\]", lambda m: [1.0, 0.5], h.arrays),
     ("W", r"Array", lambda m: np.eye(D), h.arrays),
     ("embeddings|parameters", r"Array", lambda m: m.catalogue, h.arrays),
     ("rewards|ratings", r"Array", lambda m: m.rewards, h.arrays),
@@ -224,6 +277,8 @@ RULES: list[Rule] = [
     ("actions|action_count|K", r"int", lambda m: K, h.integers),
     ("action|a", r"int", lambda m: 3, h.integers),
     ("ids", r"Iterable\[str\]", lambda m: ["a", "b"], h.things),
+    ("ids", r"Ints|Array", lambda m: np.arange(4), h.ids),
+    ("hidden", r"int", lambda m: 4, h.integers),
     ("dim|d", r"int", lambda m: D, h.integers),
     ("effects|L|clusters", r"int", lambda m: 2, h.integers),
     ("T", r"int", lambda m: 100, h.integers),
@@ -232,12 +287,17 @@ RULES: list[Rule] = [
     ("reward", r"float", lambda m: 1.0, h.numbers),
     # numbers
     (
-        "alpha|beta|gamma|tau|smoothing|strength|scale|limit|epsilon|weight|delta|improvement",
+        "alpha|beta|gamma|tau|smoothing|strength|scale|limit|epsilon|weight|delta|improvement|gap|lam|mean|eta0",
         r"float",
         lambda m: 0.5,
         h.numbers,
     ),
-    ("sigma|sigma0|sigma_psi|kappa_x|kappa_b", r"float", lambda m: 1.0, h.numbers),
+    (
+        "sigma|sigma0|sigma_psi|kappa_x|kappa_b|radius|deviation|spread|g|distance|kl|expected_square",
+        r"float",
+        lambda m: 1.0,
+        h.numbers,
+    ),
     # objects
     ("log|source|learned_from|reference", r"Log", lambda m: m.log, h.things),
     ("logs", "", lambda m: [m.log, m.log], h.things),
@@ -247,14 +307,20 @@ RULES: list[Rule] = [
     ("objective", r"Objective", lambda m: m.make("cLPI"), h.things),
     ("value|estimator", r"IPS|Estimator", lambda m: m.make("IPS"), h.things),
     ("model", r"BeliefModel", lambda m: m.belief_model, h.things),
-    ("model", r"RewardModel", lambda m: m.reward_model, h.things),
+    ("model", r"RewardModel|CatalogueModel", lambda m: m.reward_model, h.things),
     ("likelihood", "", lambda m: m.likelihood, h.things),
     ("decision", "", lambda m: m.make("Thompson"), h.things),
     ("belief", r"Belief", lambda m: m.make("belief_of", m.mixed, m.likelihood), h.things),
     ("agent", r"Agent", lambda m: m.agent, h.things),
-    ("world", r"World", lambda m: m.world, h.things),
+    ("agent", r"Actor", lambda m: m.make("meTS", m.world.prior(), seed=1), h.things),
+    ("world", r"World|Simulator", lambda m: m.world, h.things),
     ("correction", r"Correction", lambda m: m.make("ClipPropensities", 0.1), h.things),
     ("corrections", r"Correction", lambda m: [m.make("ClipPropensities", 0.1)], h.things),
+    ("statistics", r"Statistic", lambda m: [m.make("ClipPropensities", 0.1)], h.things),
+    ("summary|best", r"Summary", lambda m: m.summary, h.things),
+    ("bound", r"Unified", lambda m: m.make("Unified", m.make("ClipPropensities", 0.1), 0.5), h.things),
+    ("bounds", r"Bound", lambda m: [m.make("Unified", m.make("ClipPropensities", 0.1), 0.5)], h.things),
+    ("grid", r"Grid", lambda m: m.make("Grid"), h.things),
     ("frame", "", lambda m: m.frame, h.things),
     ("function", "", lambda m: np.tanh, h.things),
     ("folder", "", lambda m: m.new_folder(), h.paths),
@@ -279,18 +345,15 @@ AMOUNTS = {
 }
 # any text is a legal name there
 FREE_TEXT = {"Columns"}
-# what introspection cannot see: settings behind **kwargs
-BEHIND_KWARGS = {"learn": {"epochs": 1, "batch": 16}}
 # public callables that are not called here, by a pattern of their name, and why
 NOT_CALLED = {
-    r"Tensor|TorchEncoder|gradient_gap|log_probability|SampledSoftmax|TopProposal": "takes PyTorch's own objects",
-    r"(^|\.)(Batch|Rows|Terms|FiniteProblem|Epoch|Moment|Summary|Averages|Ends|Budget)$": "made by the library alone",
-    r"(^|\.)(Estimate|Family|Value|Improvement|Certificate|TableLog|Encoder|EpsilonMixture|Projection|restore_belief)$": (
+    r"TorchEncoder|gradient_gap|log_probability|SampledSoftmax|TopProposal": "takes PyTorch's own objects",
+    r"(^|\.)(Batch|Request|Answers|FiniteProblem|Epoch|Moment|Summary|Averages|Ends|Budget)(\.|$)": "made by the library alone",
+    r"(^|\.)(Estimate|Value|Improvement|Certificate|TableLog|TableEncoder|EpsilonMixture|Projection|restore_belief)(\.|$)": (
         "made by the library alone"
     ),
-    r"^certificates\.(tuned|bounds)\.|^rows_needed$": "formulas of summaries that the library makes",
-    r"Movie[Ll]ens|[Ii]mage|[Ii]nteraction|[Oo]pen_?[Bb]andit|dsjson|[Rr]atings|datasets|from_features": "reads data sets",
-    r"^checks\.|(^|\.)check_": "checks that take what they check",
+    r"MovieLens|[Ii]mage|[Ii]nteraction|[Oo]pen_?[Bb]andit|dsjson|[Rr]atings|worlds\.datasets|from_features": "reads data sets",
+    r"^checks\.": "checks that take what they check",
 }
 
 
@@ -301,7 +364,7 @@ def reason_not_to_call(name: str) -> str | None:
 
 # the kind of an optional parameter by a pattern in its annotation: first wins
 KINDS: list[tuple[str, hostile.Kind]] = [
-    (r"Callable", h.things), (r"Seed|Generator", h.seeds), (r"Path", h.paths), (r"Ints", h.ids),
+    (r"Callable", h.things), (r"Seed|Generator", h.seeds), (r"Path", h.paths), (r"Ints|^Sequence\[int\]", h.ids),
     (r"Array|Sequence\[float\]", h.arrays), (r"\bfloat\b", h.numbers), (r"\bint\b", h.integers), (r"\bbool\b", h.flags),
     (r"\bstr\b|Method", h.words),
 ]  # fmt: skip
@@ -322,9 +385,6 @@ def kind_by_annotation(name: str, note: str) -> hostile.Kind:
 def argument_of(material: Material, owner: str, parameter: inspect.Parameter) -> Argument | None:
     """A correct argument for one parameter of a callable, or nothing where no rule knows it."""
     name, note = parameter.name, public.annotation_of(parameter)
-    if name in ("seed", "rng"):
-        given = parameter.default
-        return Argument(0 if given in (inspect.Parameter.empty, None) else given, h.seeds)
     optional = parameter.default is not inspect.Parameter.empty
     if optional and owner.rpartition(".")[2] in FREE_TEXT and "str" in note:
         return Argument(parameter.default, h.texts)
@@ -333,6 +393,8 @@ def argument_of(material: Material, owner: str, parameter: inspect.Parameter) ->
         mine = any(f".{owner}.{name}".endswith(f".{one}") for one in listed if "." in one)
         if mine or (not optional and name in listed and re.search(pattern, note)):
             return Argument(value(material), kind)
+    if name in ("seed", "rng"):
+        return Argument(0 if not optional or parameter.default is None else parameter.default, h.seeds)
     if not optional:
         return None
     value = QUICK.get(name, parameter.default)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
 from collections.abc import Callable, Iterator
@@ -77,21 +78,33 @@ def _types_in(note: str) -> set[str]:
     return set(re.findall(r"[A-Za-z_]\w*", note))
 
 
+def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
 def results(public: dict[str, Any]) -> set[str]:
-    """Classes that are made by the library alone: some function or field gives one, and no function asks for one."""
-    classes = {value.__name__ for value in public.values() if inspect.isclass(value)}
+    """Records that are made by the library alone: a function, or a field of such a record, gives one, and nothing asks for one.
+
+    An agent or a policy is no record: functions give them too, and they are there to be made and used.
+    """
+    classes = {value.__name__: value for value in public.values() if inspect.isclass(value)}
+    records = {name for name, value in classes.items() if dataclasses.is_dataclass(value)}
     given, asked = set[str](), set[str]()
     for value in public.values():
         if is_alias(value) or is_protocol(value) or (inspect.isclass(value) and issubclass(value, BaseException)):
             continue
-        callables = [value] if not inspect.isclass(value) else [value, *methods_of(value).values()]
-        for function in callables:
-            try:
-                signature = inspect.signature(function)
-            except (TypeError, ValueError):
-                continue
-            if not inspect.isclass(function):
+        for function in methods_of(value).values() if inspect.isclass(value) else [value]:
+            if (signature := _signature(function)) is not None:
                 note = signature.return_annotation
                 given |= _types_in(note if isinstance(note, str) else getattr(note, "__name__", ""))
                 asked |= {name for p in parameters_of(function).values() for name in _types_in(annotation_of(p))}
-    return classes & (given - asked)
+    found = records & (given - asked)
+    while True:
+        fields = {name for one in found for f in dataclasses.fields(classes[one]) for name in _types_in(str(f.type))}
+        more = (records & (fields - asked)) - found
+        if not more:
+            return found
+        found |= more

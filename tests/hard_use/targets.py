@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from hard_use import hostile, public
-from hard_use.material import BEHIND_KWARGS, Argument, D, Material, arguments_of, reason_not_to_call
+from hard_use.material import Argument, D, Material, arguments_of, reason_not_to_call
 
 # what others implement and the library calls, with arguments that it has checked
 PROTOCOL_METHODS = {
@@ -19,12 +18,20 @@ PROTOCOL_METHODS = {
     "spec",
     "rows",
     "expectation",
+    "total_expectations",
+    "over",
+    "usual",
     "copy",
-    "restore",
+    "restored",
+    "from_arrays",
+    "from_json",
+    "from_state",
     "require",
     "with_notes",
     "support_block",
 }
+# methods that refuse every call: their class says why
+REFUSING = {"agents.jointTS().add_actions", "policies.DeterministicPolicy.save", "policies.FunctionPolicy.save"}
 CHANGING = {"observe", "add_actions", "retire"}
 
 
@@ -35,7 +42,6 @@ class Target:
     name: str
     function: Callable[..., Any]
     arguments: dict[str, Argument]
-    extra: dict[str, Any] = field(default_factory=dict)
     maker: Callable[[], Any] | None = None  # of the object whose method it is
     stateful: bool = False  # the object is an agent
     changes: bool = False  # success changes the agent
@@ -66,25 +72,29 @@ def targets(material: Material) -> Targets:
             arguments, missing = arguments_of(material, name, value)
         except ValueError:  # no signature: nothing that could be wrong
             continue
-        if missing and name.rpartition(".")[2] in made_here and dataclasses.is_dataclass(value):
+        if missing and name.rpartition(".")[2] in made_here:
             found.left_out[name] = "a result"
         elif missing:
             found.uncovered[name] = ", ".join(missing)
         elif arguments:
-            found.calls.append(Target(name, value, arguments, BEHIND_KWARGS.get(name.rpartition(".")[2], {})))
+            found.calls.append(Target(name, value, arguments))
         if inspect.isclass(value) and not missing:
-            found.calls += list(_class_methods(material, name, value))
-    found.calls += list(_methods(material, found))
+            _add_class_methods(material, name, value, found)
+    _add_methods(material, found)
     return found
 
 
-def _class_methods(material: Material, name: str, value: type) -> Iterator[Target]:
-    """Other ways to make one: `MixedEffectPrior.isotropic`, `Prior.of`."""
+def _add_class_methods(material: Material, name: str, value: type, found: Targets) -> None:
+    """Other ways to make one: `MixedEffectPrior.isotropic`, `PolicyPrior.of`."""
     for method, bound in public.methods_of(value).items():
-        if inspect.ismethod(bound) and method not in PROTOCOL_METHODS:
-            arguments, missing = arguments_of(material, f"{name}.{method}", bound)
-            if arguments and not missing and not reason_not_to_call(f"{name}.{method}"):
-                yield Target(f"{name}.{method}", bound, arguments)
+        full = f"{name}.{method}"
+        if not inspect.ismethod(bound) or method in PROTOCOL_METHODS or reason_not_to_call(full):
+            continue
+        arguments, missing = arguments_of(material, full, bound)
+        if missing:
+            found.uncovered[full] = ", ".join(missing)
+        elif arguments:
+            found.calls.append(Target(full, bound, arguments))
 
 
 def is_agent_maker(value: Any) -> bool:
@@ -94,10 +104,10 @@ def is_agent_maker(value: Any) -> bool:
 
 def call_correctly(target: Target) -> Any:
     """The call with nothing replaced."""
-    return target.function(**{name: a.value for name, a in target.arguments.items()}, **target.extra)
+    return target.function(**{name: a.value for name, a in target.arguments.items()})
 
 
-def _methods(material: Material, found: Targets) -> Iterator[Target]:
+def _add_methods(material: Material, found: Targets) -> None:
     owners: list[tuple[str, Callable[[], Any], bool]] = [("LoggedData", lambda: material.log, False)]
     for target in list(found.calls):
         value = target.function
@@ -115,11 +125,14 @@ def _methods(material: Material, found: Targets) -> Iterator[Target]:
         for name, method in public.methods_of(type(thing)).items():
             if name in PROTOCOL_METHODS or not inspect.isfunction(method):
                 continue
+            full = f"{owner}.{name}"
             arguments, missing = arguments_of(material, f"{type(thing).__name__}.{name}", method)
-            if missing or not arguments:
-                continue
-            arguments = _fitted(thing, name, arguments)
-            yield Target(f"{owner}.{name}", method, arguments, maker=maker, stateful=stateful, changes=name in CHANGING)
+            if missing:
+                found.uncovered[full] = ", ".join(missing)
+            elif arguments:
+                arguments = _fitted(thing, name, arguments)
+                changes = name in CHANGING
+                found.calls.append(Target(full, method, arguments, maker=maker, stateful=stateful, changes=changes))
 
 
 def _with(target: Target, **changes: Any) -> Any:
@@ -140,17 +153,14 @@ def _fitted(thing: Any, method: str, arguments: dict[str, Argument]) -> dict[str
         out["x"] = Argument(context_of(thing), hostile.arrays)
     if "action" in out:
         out["action"] = Argument(1, hostile.integers)
-    if "x" in out and hasattr(thing, "regret"):
-        contexts = thing.contexts(5)
-        out["x"] = Argument(np.asarray(contexts[0]), hostile.arrays)
-        if "contexts" in out:
-            out["contexts"] = Argument(np.asarray(contexts), hostile.arrays)
+    if hasattr(thing, "regret") and not {"x", "contexts"}.isdisjoint(out):
+        contexts = np.asarray(thing.contexts(5))
+        own = {"x": Argument(contexts[0], hostile.arrays), "contexts": Argument(contexts, hostile.arrays)}
+        out |= {name: own[name] for name in own if name in out}
+    if "X" in out and hasattr(thing, "probabilities_of") and method != "probabilities_of_many":
+        out |= {name: Argument(np.arange(4), hostile.ids) for name in ("actions", "ids") if name in out}
     if "X" in out and hasattr(thing, "probabilities_of"):
         out["X"] = Argument(np.stack([context_of(thing)] * 4), hostile.arrays)
-        out = {
-            name: a if name not in ("actions", "ids") else Argument(np.arange(4), hostile.ids)
-            for name, a in out.items()
-        }
     if method == "retire":
         out["actions"] = Argument([1], hostile.ids)
     if method == "add_actions":
