@@ -49,6 +49,7 @@ def test_the_code_on_the_page_runs() -> None:
     exec(compile(code, "page", "exec"), {"print": lambda value: None})
 
 
+@pytest.mark.slow
 def test_the_offline_part_shows_true_values_and_draws_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = demo_learning.Sizes(actions=400, dim=9, rounds=800, epochs=2, batch=200, test=30, watched=10)
     part = Part("offline", partial(demo_learning.offline_learning, sizes=sizes))
@@ -63,6 +64,7 @@ def test_the_offline_part_shows_true_values_and_draws_them(tmp_path: Path, monke
     assert "<svg" in page and "ma.learn(" in page and "src=" not in page
 
 
+@pytest.mark.slow
 def test_a_worker_learns_the_same_as_this_process() -> None:
     sizes = demo_learning.Sizes(actions=100, dim=9, rounds=300, epochs=1, batch=100, test=20, watched=5)
     world = CatalogueWorld(100, 9, test=20, seed=0)

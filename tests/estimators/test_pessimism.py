@@ -225,6 +225,7 @@ def test_bias_counts_what_is_too_much_as_well_as_what_is_too_little(made, draws)
     assert variance == pytest.approx(((pi0 * w**2).sum(axis=1) + own**2).mean())
 
 
+@pytest.mark.slow
 def test_learning_by_the_bound_improves_on_the_prior_and_resumes(tmp_path) -> None:
     log, start = a_log(3000), 0.1 * np.random.default_rng(2).normal(size=(K, D))
     X = a_log(500, seed=5).contexts

@@ -85,6 +85,7 @@ def test_a_file_streams_to_the_same_estimates(setting, tmp_path, rng):
     assert held.warnings == streamed.warnings
 
 
+@pytest.mark.slow
 def test_memory_is_blocks_and_not_rows_times_actions(rng):
     """2,000 rows x 20,000 actions would be 320 MB; estimates of every kind stay below a tenth of it."""
     n, K, d = 2000, 20_000, 8

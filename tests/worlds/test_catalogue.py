@@ -78,6 +78,7 @@ def test_the_best_value_is_the_largest_rate(world: CatalogueWorld) -> None:
     assert oracle > 0.98 * world.best_value()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("segments", [30, None])
 def test_the_log_has_exact_propensities_and_supports(segments: int | None) -> None:
     world = CatalogueWorld(2000, 6, rank=3, k0=15, segments=segments, click_rate=0.05, seed=5)

@@ -266,6 +266,7 @@ def test_clusters_have_no_gaps() -> None:
     assert objective_of("POTEC", made).name == "offcem"
 
 
+@pytest.mark.slow
 def test_a_run_from_end_to_end(tmp_path: Path) -> None:
     outcome = run(CLUSTERS, "smoke", tmp_path, workers_wanted=1)
     assert (tmp_path / "report.html").exists() and outcome.claims

@@ -293,6 +293,7 @@ def test_probabilities_are_those_of_the_policys_own_log() -> None:
         np.testing.assert_allclose(policy.probabilities_of(x, np.arange(bts.action_count)), want, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_pipeline_on_made_up_samples(tmp_path: Path) -> None:
     cell = OBD.cells("smoke")[0]
     assert cell.parameters["data"] == MADE_UP and "NOT OPEN BANDIT" in OBD.warnings()[0]
