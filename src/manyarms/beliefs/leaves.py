@@ -253,8 +253,9 @@ class Leaves:
             "counts": self.counts.rows,
             "G": self.G.rows,
             "B": self.B.rows,
-            "S": self.S.rows,
-            "c": self.c.rows,
+            # in one order of memory, whatever room the tables have: equal states are then equal files
+            "S": np.ascontiguousarray(self.S.rows),
+            "c": np.ascontiguousarray(self.c.rows),
         }
         out["covariance"] = self.covariance if self.shared else self.covariances.rows
         return out | prefixed("mixing.", self.mixing.arrays())
