@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, fields, replace
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -21,13 +22,14 @@ from manyarms.errors import InvalidInput
 from manyarms.logs import checks
 from manyarms.logs.actions import Actions
 from manyarms.logs.encoding import TableEncoder
+from manyarms.logs.hashes import row_hashes, sequence_hash
 
 CHUNK = 65_536  # rounds a chunk: large enough for numpy, small enough for any memory
 
 PER_ROUND = (
     "contexts", "actions", "rewards", "propensities", "support", "support_probabilities", "event_ids", "timestamps",
-    "groups",
-)  # fmt: skip
+    "groups", "positions",
+)  # fmt: skip; positions are the last
 
 
 class LoggingPolicy(Protocol):
@@ -69,6 +71,7 @@ class LoggedData:
     catalogue                           the ids of the actions, row by row
     encoder                             how contexts were made from columns, to be applied to new ones
     notes                               what was done to the log on its way here, in plain words
+    origin, positions (n,)              the log that this is a part of, and where its rounds are there; None for a whole log
     """
 
     contexts: Array
@@ -86,6 +89,8 @@ class LoggedData:
     catalogue: Actions | None = None
     encoder: TableEncoder | None = None
     notes: tuple[str, ...] = ()
+    origin: LoggedData | None = None
+    positions: Ints | None = None
     first_row: InitVar[int | Ints] = 0  # for messages: the number of the first row in its file, or of each row
     column_names: InitVar[Mapping[str, str] | None] = None  # for messages: what the file calls the fields
 
@@ -114,6 +119,11 @@ class LoggedData:
         self._check_policy(where)
         self._check_labels(where)
         self._set("notes", tuple(self.notes))
+        if (self.origin is None) != (self.positions is None):
+            raise InvalidInput("positions", validate.describe(self.positions), "positions together with their origin")
+        if self.positions is not None:
+            self._set("positions", checks.integers("positions", self.positions, 1, where))
+            checks.length_of("positions", self.positions, rows, where)
         if self.catalogue is not None and len(self.catalogue) != action_count:
             raise InvalidInput("catalogue", f"{len(self.catalogue)} ids", f"action_count = {action_count} ids")
         if self.encoder is not None and self.encoder.dim != dim:
@@ -180,6 +190,13 @@ class LoggedData:
     def dim(self) -> int:
         """d, the length of a context."""
         return int(self.contexts.shape[1])
+
+    @cached_property
+    def fingerprint(self) -> int:
+        """A hash of 64 bits of all contexts, actions and rewards, in order."""
+        parts = self.chunks()
+        hashes = (row_hashes(part.contexts, part.actions, part.rewards) for part in parts)
+        return sum(sequence_hash(some, i * CHUNK) for i, some in enumerate(hashes)) % 2**64
 
     def rows(self, index: slice | npt.ArrayLike) -> LoggedData:
         """The rounds of a slice, of a mask, or of integers, in that order; slices copy nothing."""
@@ -278,6 +295,8 @@ class LoggedData:
         return self.with_notes(
             f"rewards were moved to [0, 1] from [{bottom:g}, {top:g}], the range {how}",
             rewards=(self.rewards - bottom) / (top - bottom),
+            origin=self if self.origin is None else self.origin,
+            positions=np.arange(len(self)) if self.positions is None else self.positions,
         )
 
     def _part(self, index: slice | AnyArray) -> LoggedData:
@@ -286,6 +305,11 @@ class LoggedData:
         for field in fields(self):
             value = getattr(self, field.name)
             part._set(field.name, value[index] if value is not None and field.name in PER_ROUND else value)
+        if self.origin is None:
+            part._set("origin", self)
+            whole = slice(*index.indices(len(self))) if isinstance(index, slice) else None
+            places = np.arange(len(self))[index] if whole is None else np.arange(whole.start, whole.stop, whole.step)
+            part._set("positions", places)
         return part
 
     def _set(self, name: str, value: object) -> None:
@@ -318,7 +342,8 @@ def concatenate(logs: Iterable[LoggedData]) -> LoggedData:
             raise InvalidInput("logs", came, f"{first.action_count} actions and length {first.dim}, as the first")
         if part.catalogue is not first.catalogue and part.catalogue != first.catalogue:
             raise InvalidInput("logs", f"another catalogue at position {position}", "one catalogue")
-    for name in PER_ROUND:
+    of_one_log = all(part.origin is first.origin for part in parts)
+    for name in PER_ROUND if of_one_log else PER_ROUND[:-1]:
         values = [getattr(part, name) for part in parts]
         absent = [value is None for value in values]
         if any(absent) and not all(absent):
@@ -330,6 +355,8 @@ def concatenate(logs: Iterable[LoggedData]) -> LoggedData:
     joined = object.__new__(LoggedData)
     for field in fields(first):
         joined._set(field.name, getattr(first, field.name))
+    if not of_one_log:
+        changes |= {"origin": None, "positions": None}
     for name, value in (changes | {"propensities_are_estimates": estimates, "notes": notes}).items():
         joined._set(name, value)
     return joined

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from manyarms._base.typing import AnyArray, Array, Bools, Ints
+from manyarms.logs.hashes import STEP, UInts, bits_of, mixed, text_hashes
 from manyarms.logs.tables import Column
 
-UInts = npt.NDArray[np.uint64]
-
-_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # the finaliser of splitmix64
-_STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Sample:
@@ -100,51 +96,27 @@ class Duplicates:
         return self.thinning == 1
 
 
-def mixed(values: UInts) -> UInts:
-    """Bits stirred so that every bit of the answer depends on every bit of the value."""
-    with np.errstate(over="ignore"):
-        values = (values ^ (values >> np.uint64(30))) * _MIX[0]
-        values = (values ^ (values >> np.uint64(27))) * _MIX[1]
-        stirred: UInts = values ^ (values >> np.uint64(31))
-    return stirred
-
-
 def hashes_of(columns: list[Column], rows: int) -> UInts:
     """One 64-bit number a row, the same for the same entries whatever chunk they come in."""
     total = np.zeros(rows, dtype=np.uint64)
     with np.errstate(over="ignore"):
         for place, column in enumerate(columns):
             for part in _words(column):
-                total = mixed(total + mixed(part + np.uint64(place + 1) * _STEP) + _STEP)
+                total = mixed(total + mixed(part + np.uint64(place + 1) * STEP) + STEP)
     return total
 
 
 def _words(column: Column) -> list[UInts]:
     """A column as 64-bit numbers, one array an entry."""
     if column.categories is not None:
-        own = np.append(_text_words(column.categories), np.uint64(1))  # the code -1, a missing text
+        own = np.append(text_hashes(column.categories), np.uint64(1))  # the code -1, a missing text
         return [own[column.values]]
     values: AnyArray = column.values
     if values.dtype.kind in "Mm":
-        return [values.astype(np.int64).view(np.uint64)]
-    numbers = values.astype(np.float64).reshape(len(values), -1) + 0.0  # -0.0 is 0.0
+        return [bits_of(values)]
     absent: Bools = column.absent
-    words = [np.ascontiguousarray(numbers[:, j]).view(np.uint64) for j in range(numbers.shape[1])]
+    words = list(bits_of(values.reshape(len(values), -1)).T)
     return [np.where(absent, np.uint64(2), word) for word in words] if column.missing is not None else words
 
 
-def _text_words(texts: AnyArray) -> UInts:
-    """A hash of each text: the sum of its stirred characters with their places, so that padding changes nothing."""
-    if not len(texts) or texts.dtype.itemsize == 0:
-        return np.zeros(len(texts), dtype=np.uint64)
-    width = texts.dtype.itemsize // 4
-    codes = np.ascontiguousarray(texts).view(np.uint32).reshape(len(texts), width)
-    total = np.zeros(len(texts), dtype=np.uint64)
-    with np.errstate(over="ignore"):
-        for place in range(width):
-            code = codes[:, place].astype(np.uint64)
-            total += np.where(code > 0, mixed(code + np.uint64(place + 1) * _STEP), np.uint64(0))
-    return total
-
-
-__all__ = ["Duplicates", "Sample", "hashes_of", "mixed"]
+__all__ = ["Duplicates", "Sample", "hashes_of"]

@@ -1,0 +1,61 @@
+"""64-bit hashes of numbers, texts and rows: the same on every machine and for any cut into chunks."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms._base.typing import AnyArray, Array, Ints
+
+UInts = npt.NDArray[np.uint64]
+
+STEP = np.uint64(0x9E3779B97F4A7C15)
+_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # the finaliser of splitmix64
+
+
+def mixed(values: UInts) -> UInts:
+    """Bits stirred so that every bit of the answer depends on every bit of the value."""
+    with np.errstate(over="ignore"):
+        values = (values ^ (values >> np.uint64(30))) * _MIX[0]
+        values = (values ^ (values >> np.uint64(27))) * _MIX[1]
+        stirred: UInts = values ^ (values >> np.uint64(31))
+    return stirred
+
+
+def text_hashes(texts: AnyArray) -> UInts:
+    """A hash of each text: the sum of its stirred characters with their places, so that padding changes nothing."""
+    if not len(texts) or texts.dtype.itemsize == 0:
+        return np.zeros(len(texts), dtype=np.uint64)
+    width = texts.dtype.itemsize // 4
+    codes = np.ascontiguousarray(texts).view(np.uint32).reshape(len(texts), width)
+    total = np.zeros(len(texts), dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        for place in range(width):
+            code = codes[:, place].astype(np.uint64)
+            total += np.where(code > 0, mixed(code + np.uint64(place + 1) * STEP), np.uint64(0))
+    return total
+
+
+def bits_of(numbers: AnyArray) -> UInts:
+    """Numbers or times as 64 bits each; -0.0 is 0.0."""
+    if numbers.dtype.kind in "Mm":
+        return np.ascontiguousarray(numbers.astype(np.int64)).view(np.uint64)
+    return np.ascontiguousarray(numbers.astype(np.float64) + 0.0).view(np.uint64)
+
+
+def row_hashes(contexts: Array, actions: Ints, rewards: Array) -> UInts:
+    """A hash of the context, action and reward of every round."""
+    words = bits_of(np.column_stack([contexts, actions, rewards]))
+    with np.errstate(over="ignore"):
+        places = np.arange(1, words.shape[1] + 1, dtype=np.uint64) * STEP
+        return mixed(mixed(words + places).sum(axis=1, dtype=np.uint64))
+
+
+def sequence_hash(hashes: UInts, first: int) -> int:
+    """The part of consecutive rows in the hash of a whole log: a sum over rows, each stirred with its place; modulo 2^64."""
+    places = np.arange(first, first + len(hashes), dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        return int(mixed(hashes + mixed(places + STEP)).sum(dtype=np.uint64))
+
+
+__all__ = ["STEP", "UInts", "bits_of", "mixed", "row_hashes", "sequence_hash", "text_hashes"]

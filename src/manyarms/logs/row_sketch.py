@@ -1,0 +1,200 @@
+"""Which rows a policy was learned from, in less than a megabyte, and whether another log has some of them.
+
+A certificate or an estimate of a policy on the rows that it was learned from is too good. So a policy carries a sketch of its
+training rows, and a log that it is evaluated on is compared with it. A row is known by marks of 64 bits:
+
+    groups      its group (a user, a session), where both logs have groups: rows of one group are not independent
+    events      its event id, where both logs have them
+    positions   the fingerprint of the log that it belongs to, and its place there
+    contents    its context, action and reward; and its time, where both logs have times
+
+Of each kind the SIZE smallest marks are kept. Marks are spread evenly, so that what two sketches hold below the lower of their
+ends is a sample of both logs by the same rule: s rows in common of n and m leave about s SIZE / max(n, m) marks in common.
+
+The first three name a row: one in common is a row in common. Contents do not, since rows of few contexts look alike. But if two logs
+of n and m rows follow one law, then every row of both together is in the first with probability p = n / (n + m), and a content that comes
+c times is in both logs with probability q_c = 1 - p^c - (1 - p)^c. With X the number of contents, of those D that come at least twice,
+that both logs have,
+
+    P(X >= x) <= 3 sqrt(n + m) P(Binomial(D, mean of q_c) >= x)
+
+(Hoeffding, 1956, for independent labels; the factor pays for their number being n). Where this is below ALPHA, the logs resemble
+each other more than chance allows; where moreover nearly all rows of one are in the other, they are taken for the same rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+from scipy.stats import binom
+
+from manyarms._base.nested import prefixed, under
+from manyarms._base.typing import AnyArray, Ints
+from manyarms.logs.data import CHUNK, LoggedData, LogSource
+from manyarms.logs.hashes import STEP, UInts, bits_of, mixed, row_hashes, sequence_hash, text_hashes
+
+SIZE = 16_384
+ALPHA = 1e-9
+NEARLY_ALL = 0.99
+KINDS = ("groups", "events", "positions", "timed contents", "contents")  # in the order in which they decide
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """How much of a log is in another: the share of its rows (or groups), and by which marks they are known.
+
+    certain: these rows are in both. Otherwise the logs resemble each other more than two independent logs do, no more.
+    """
+
+    share: float
+    kind: str
+    certain: bool
+
+    def __str__(self) -> str:
+        amount = "all" if self.share > 0.9995 else f"{max(self.share, 0.001):.1%}"
+        known = {"groups": "groups", "events": "rows, known by their event ids", "positions": "rows"}
+        return f"{amount} of its {known.get(self.kind, 'rows, known by context, action and reward')}"
+
+
+@dataclass
+class _Smallest:
+    """The SIZE smallest of the marks seen, and how often each came."""
+
+    marks: UInts = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+    times: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    dropped: bool = False
+
+    def add(self, marks: UInts) -> None:
+        if self.dropped:
+            marks = marks[marks <= self.marks[-1]]
+        found, where = np.unique(np.concatenate([self.marks, marks]), return_inverse=True)
+        times = np.concatenate([self.times, np.ones(len(marks), dtype=np.int64)])
+        counted = np.bincount(where, times, len(found)).astype(np.int64)
+        self.dropped = self.dropped or len(found) > SIZE
+        self.marks, self.times = found[:SIZE], counted[:SIZE]
+
+    def up_to(self, end: np.uint64 | None) -> _Smallest:
+        stop = len(self.marks) if end is None else int(np.searchsorted(self.marks, end, side="right"))
+        return _Smallest(self.marks[:stop], self.times[:stop])
+
+
+
+class RowSketch:
+    """A sketch of the rows of one or several logs, filled by passes over them."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._kinds: dict[str, _Smallest] = {}
+        self._stream = 0  # rows of a log that is no part of another, whose fingerprint is known at its end
+        self._fingerprint = 0
+
+    @classmethod
+    def of(cls, *logs: LogSource) -> Self:
+        """The sketch of all rows of some logs."""
+        sketch = cls()
+        for log in logs:
+            for part in log.chunks(CHUNK):
+                sketch.add(part)
+            sketch.end_of_log()
+        return sketch
+
+    def add(self, part: LoggedData) -> None:
+        """The next chunk of a log."""
+        contents = row_hashes(part.contexts, part.actions, part.rewards)
+        self._see("contents", contents)
+        if part.timestamps is not None:
+            self._see("timed contents", mixed(contents + mixed(bits_of(part.timestamps) + STEP)))
+        if part.event_ids is not None:
+            self._see("events", text_hashes(part.event_ids))
+        if part.groups is not None:
+            self._see("groups", text_hashes(part.groups.astype(np.str_)))
+        if part.origin is None:
+            self._fingerprint += sequence_hash(contents, self._stream)
+            self._stream += len(part)
+        else:
+            self._see("positions", _position_marks(part.origin.fingerprint, part.positions))
+        self.rows += len(part)
+
+    def end_of_log(self) -> None:
+        """All chunks of a log have come."""
+        for start in range(0, self._stream, CHUNK):
+            places = np.arange(start, min(start + CHUNK, self._stream))
+            self._see("positions", _position_marks(self._fingerprint, places))
+        self._stream, self._fingerprint = 0, 0
+
+    def _see(self, kind: str, marks: UInts) -> None:
+        self._kinds.setdefault(kind, _Smallest()).add(marks)
+
+    def overlap(self, other: RowSketch) -> Overlap | None:
+        """What of this log's rows the other log has; None where nothing says that they have rows in common."""
+        for kind in KINDS:
+            if kind not in self._kinds or kind not in other._kinds:
+                continue
+            mine, theirs = self._kinds[kind], other._kinds[kind]
+            end = min((one.marks[-1] for one in (mine, theirs) if one.dropped), default=None)
+            mine, theirs = mine.up_to(end), theirs.up_to(end)
+            if "contents" in kind:
+                return _resemblance(mine, theirs, kind)
+            shared = np.isin(mine.marks, theirs.marks)
+            if shared.any():
+                weight = np.ones(len(shared)) if kind == "groups" else mine.times
+                return Overlap(float(weight[shared].sum() / weight.sum()), kind, certain=True)
+            if kind != "positions":  # names of rows that both logs have, and none in common
+                return None
+        return None
+
+    # ---- state --------------------------------------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Its state."""
+        out: dict[str, AnyArray] = {"rows": np.array(self.rows)}
+        for kind, one in self._kinds.items():
+            counted = one.times.astype(np.uint32) if "contents" in kind else np.empty(0, dtype=np.uint32)
+            own = {"marks": one.marks, "times": counted, "dropped": np.array(one.dropped)}
+            out |= prefixed(f"{kind}.", own)
+        return out
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, AnyArray]) -> Self:
+        """The sketch that `arrays()` describes."""
+        sketch = cls()
+        sketch.rows = int(arrays["rows"])
+        for kind in KINDS:
+            own = under(f"{kind}.", dict(arrays))
+            if own:
+                times = own["times"].astype(np.int64) if len(own["times"]) else np.ones(len(own["marks"]), np.int64)
+                sketch._kinds[kind] = _Smallest(own["marks"], times, bool(own["dropped"]))
+        return sketch
+
+
+def _resemblance(mine: _Smallest, theirs: _Smallest, kind: str) -> Overlap | None:
+    """Whether two logs have more contents in common than chance explains."""
+    marks, where = np.unique(np.concatenate([mine.marks, theirs.marks]), return_inverse=True)
+    counts = np.zeros((2, len(marks)), dtype=np.int64)
+    counts[0, where[: len(mine.marks)]] = mine.times
+    counts[1, where[len(mine.marks) :]] = theirs.times
+    total, both = counts.sum(axis=0), (counts > 0).all(axis=0)
+    several = total >= 2
+    n, m = (int(one) for one in counts.sum(axis=1))
+    if not both.any():
+        return None
+    p = n / (n + m)
+    chance = float(np.mean(1.0 - p ** total[several] - (1.0 - p) ** total[several]))
+    excess = 3.0 * math.sqrt(n + m) * float(binom.sf(int(both.sum()) - 1, int(several.sum()), chance))
+    if excess >= ALPHA:
+        return None
+    shares = counts[:, both].sum(axis=1) / np.array([n, m])
+    return Overlap(float(shares[0]), kind, certain=bool(shares.max() >= NEARLY_ALL))
+
+
+def _position_marks(fingerprint: int, positions: Ints | None) -> UInts:
+    assert positions is not None  # a part of a log knows its places there
+    with np.errstate(over="ignore"):
+        return mixed(np.uint64(fingerprint % 2**64) + mixed(positions.astype(np.uint64) + STEP))
+
+
+__all__ = ["Overlap", "RowSketch"]
