@@ -43,11 +43,7 @@ Range = tuple[float, float]
 
 
 class ModelValues(Protocol):
-    """A reward model as it is averaged under a policy."""
-
-    @property
-    def weights(self) -> Tensor | None:
-        """(K, d) where values(x, a) = x^T weights_a; None where the model is of another kind."""
+    """A reward model as it is averaged under a policy; its `weights` (K, d), if it has some, mean that it is x^T weights_a."""
 
     def block(self, X: Array, ids: Ints, /) -> Array:
         """values(x_i, a_j) of contexts (b, d) and ids (k,), as (b, k)."""

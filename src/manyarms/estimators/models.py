@@ -21,7 +21,7 @@ from manyarms.estimators.base import OBJECTIVES, Answers, Estimator, Range, Requ
 from manyarms.estimators.ips import COVERED, CorrectedEstimator
 from manyarms.estimators.logging_policy import CellFunction, Cells, logged_propensities
 from manyarms.estimators.oracles import FiniteProblem, greedy, predictions
-from manyarms.estimators.predictions import bounds_of, checked_model, residual_range
+from manyarms.estimators.predictions import bounds_of, checked_model, residual_range, residuals
 from manyarms.logs.data import LoggedData
 from manyarms.rewards.base import RewardModel
 from manyarms.weights import ClipPropensities, Correction
@@ -205,8 +205,7 @@ class SwitchDR(SWITCH):
 def _residuals(model: RewardModel, log: LoggedData, name: str) -> Request:
     """What a model leaves over, to be weighed, and the model to be averaged."""
     pi0, checked = logged_propensities(log, name), checked_model(model, log)
-    columns = {"residual": log.rewards - checked.predict(log.contexts, log.actions), "propensity": pi0}
-    return Request(columns, model=checked)
+    return Request({"residual": residuals(checked, log), "propensity": pi0}, model=checked)
 
 
 def _up_to(threshold: float, cells: Cells) -> Array:
