@@ -10,18 +10,19 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
 from manyarms._base.arrays import clip, sqrt
-from manyarms.bounds.base import BOUNDS, Bound, Budget, Side, divergence, fixed_lambda, positive_or_open
+from manyarms._base.text import labelled
+from manyarms.bounds.base import BOUNDS, Bound, Budget, OfCorrection, Side, divergence, fixed_lambda, positive_or_open
 from manyarms.bounds.concentration import over_contexts
 from manyarms.bounds.grid import Grid
-from manyarms.bounds.summary import Statistic, Summary, sums_over_actions
+from manyarms.bounds.summary import Summary, sums_over_actions
 from manyarms.errors import InvalidInput
-from manyarms.weights import ClipPropensities, Correction, ExponentialAlpha, Harmonic, ImplicitExploration, NoCorrection
+from manyarms.weights import ClipPropensities, ExponentialAlpha, Harmonic, ImplicitExploration, NoCorrection
 
 Own = TypeVar("Own", bound="Unified")
 
 
 @dataclass(frozen=True)
-class Unified(Bound):
+class Unified(OfCorrection):
     """V_hat - c - kl2/(n lambda) - lambda/2 Var_n <= V <= V_hat + c + B_n + kl2/(n lambda) + lambda/2 Var_n.
 
     V - V_hat = I1 + I2 + I3. I1 is the error of n contexts for all contexts: at most c on either side (`over_contexts`, at
@@ -42,7 +43,6 @@ class Unified(Bound):
     Any correction of the weight will do; for a randomised policy it must be linear in the policy and never above pi / pi0.
     """
 
-    correction: Correction
     lam: float | None = None
     name: ClassVar[str] = "unified"
     needs_logging_policy: ClassVar[bool] = True
@@ -56,13 +56,8 @@ class Unified(Bound):
             )  # fmt: skip
 
     @property
-    def statistics(self) -> tuple[Statistic, ...]:
-        return (self.correction,)
-
-    @property
     def label(self) -> str:
-        shown = ", ".join(f"{name}={value:.3g}" for name, value in self.settings.items())
-        return f"{self.correction.name} ({shown})"
+        return labelled(self.correction.name, self.settings)
 
     def lower(self, summary: Summary, kl: float, budget: Budget) -> Side:
         averages = summary.of(self.correction)

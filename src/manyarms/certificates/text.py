@@ -100,11 +100,6 @@ def as_text(certificate: Certificate) -> str:
     return "\n".join(lines)
 
 
-def improvement_text(improvement: Improvement) -> str:
-    """For the terminal."""
-    return verdict(improvement)
-
-
 def as_data(certificate: Certificate, improvement: Improvement | None = None) -> dict[str, Any]:
     """What JSON can hold."""
     found: dict[str, Any] = {
@@ -143,4 +138,4 @@ def as_data(certificate: Certificate, improvement: Improvement | None = None) ->
     return found
 
 
-__all__ = ["MEANINGS", "as_data", "as_text", "claim", "costs", "emptiness", "improvement_text", "table", "verdict"]
+__all__ = ["MEANINGS", "as_data", "as_text", "claim", "costs", "emptiness", "table", "verdict"]

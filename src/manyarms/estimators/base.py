@@ -21,6 +21,7 @@ import numpy as np
 
 from manyarms._base.arrays import exp, log
 from manyarms._base.registry import Registry
+from manyarms._base.text import labelled
 from manyarms._base.typing import AnyArray, Array, Bools, Ints
 from manyarms.errors import InvalidInput
 from manyarms.estimators.logging_policy import CellFunction
@@ -216,8 +217,7 @@ class Objective(ABC):
     @property
     def label(self) -> str:
         """The name with its parameters."""
-        inside = ", ".join(f"{name}={value:.3g}" for name, value in self.settings.items())
-        return f"{self.name} ({inside})" if inside else self.name
+        return labelled(self.name, self.settings)
 
     @property
     def distance(self) -> float:

@@ -13,6 +13,7 @@ from manyarms._base import validate
 from manyarms._base.arrays import exp, log
 from manyarms._base.policy_tables import greedy
 from manyarms._base.registry import Registry
+from manyarms._base.text import labelled
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 
@@ -92,8 +93,7 @@ class Correction(ABC):
     @property
     def label(self) -> str:
         """The name with its parameters."""
-        inside = ", ".join(f"{name}={value:.3g}" for name, value in self.settings.items())
-        return f"{self.name} ({inside})" if inside else self.name
+        return labelled(self.name, self.settings)
 
     @property
     def is_none(self) -> bool:
