@@ -28,7 +28,6 @@ class AnyAlpha(Bound):
 
     alpha: float
     lam: float
-    name: ClassVar[str] = "any-alpha"
     description: ClassVar[str] = "exponential smoothing for all alpha in (0, 1] at once, from below only"
     needs_logging_policy: ClassVar[bool] = True
     grid = (("alphas", float), ("lambdas", float))

@@ -27,7 +27,6 @@ class AnyLambda(OfCorrection):
     lambda, which stands for the j with lambda / 2 <= lambda_j <= lambda and is wider.
     """
 
-    name: ClassVar[str] = "any-lambda"
     description: ClassVar[str] = "exponential smoothing for all lambda in (0, 1) at once"
     needs_logging_policy: ClassVar[bool] = True
     grid = (("alphas", ExponentialAlpha),)

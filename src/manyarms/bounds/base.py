@@ -38,7 +38,7 @@ from manyarms.bounds.summary import Statistic, Summary
 from manyarms.errors import InvalidInput
 from manyarms.weights import Correction
 
-BOUNDS: Registry[type[Bound]] = Registry("bound", package="manyarms.bounds", group="manyarms.bounds")
+BOUNDS: Registry[type[Bound]] = Registry("bound", package="manyarms.bounds", group="manyarms.bounds", named=True)
 """The bounds by name: what `certify`, `PACBayes` and the command line know."""
 
 
@@ -86,6 +86,8 @@ class Bound(ABC):
     """Ends for the value of a policy from a summary, the divergence of posterior and prior, and a budget."""
 
     name: ClassVar[str]
+    """What it was registered as, unless it says so itself."""
+
     description: ClassVar[str] = ""
     """A line for help texts."""
 

@@ -106,7 +106,6 @@ class Unified(OfCorrection):
 class ExponentialSmoothingBound(Unified):
     """`Unified`, by default over a grid of exponential smoothings pi / pi0^alpha."""
 
-    name = "es"
     description = "exponential smoothing, pi / pi0^alpha: two-sided, needs pi0 of all actions"
     grid = (("alphas", ExponentialAlpha), ("lambdas", float))
 
@@ -115,7 +114,6 @@ class ExponentialSmoothingBound(Unified):
 class IPSBound(Unified):
     """`Unified` for plain IPS."""
 
-    name = "ips"
     description = "plain IPS by the same bound"
     grid = (("lambdas", float),)
 
@@ -128,7 +126,6 @@ class IPSBound(Unified):
 class ClippingBound(Unified):
     """`Unified`, by default over a grid of clipped propensities."""
 
-    name = "clip"
     description = "clipping, pi / max(pi0, tau), by the same bound"
     grid = (("taus", ClipPropensities), ("lambdas", float))
 
@@ -137,7 +134,6 @@ class ClippingBound(Unified):
 class UnifiedIXBound(Unified):
     """`Unified`, by default over a grid of implicit explorations."""
 
-    name = "ix"
     description = "implicit exploration, pi / (pi0 + gamma), by the same bound"
     grid = (("gammas", ImplicitExploration), ("lambdas", float))
 
@@ -146,7 +142,6 @@ class UnifiedIXBound(Unified):
 class GeneralBound(Unified):
     """The general bound (thesis, Section 8.6.1): expectations over parameters, for corrections that need not be linear."""
 
-    name = "harmonic"
     description = "harmonic weights by the general bound: a fixed policy, or softmax parameters that are drawn"
     grid = (("strengths", Harmonic), ("lambdas", float))
     over_draws = True

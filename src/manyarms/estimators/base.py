@@ -200,6 +200,8 @@ class Objective(ABC):
     """Something to be maximised over policies."""
 
     name: ClassVar[str]
+    """What it was registered as, unless it says so itself."""
+
     summary: ClassVar[str] = ""
     """What it is, in one line, for lists."""
 
@@ -320,7 +322,7 @@ class Estimator(RowObjective):
 
 
 OBJECTIVES: Registry[type[Objective]] = Registry(
-    "objective", package="manyarms.estimators", group="manyarms.objectives"
+    "objective", package="manyarms.estimators", group="manyarms.objectives", named=True
 )
 """Objectives and estimators by name; `manyarms.estimators.named` also knows the IPS family by the names of its corrections."""
 

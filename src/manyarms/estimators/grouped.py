@@ -94,7 +94,6 @@ class MIPS(_Clustered):
     reward under pi0, and within it any action: the oracle here plays them all alike (thesis, Section 7.1.2 and Appendix D.1.1).
     """
 
-    name: ClassVar[str] = "mips"
     summary: ClassVar[str] = "inverse propensity scoring of clusters of actions"
     note: str = "unbiased only where the actions of a cluster have the same mean reward"
 
@@ -123,7 +122,6 @@ class OffCEM(_Clustered):
     contains it (thesis, Appendix D.1.1).
     """
 
-    name: ClassVar[str] = "offcem"
     summary: ClassVar[str] = "doubly robust at the level of clusters; with a two-stage policy this is POTEC"
     note: str = "unbiased only where the model gets the differences within each cluster right"
 
@@ -163,7 +161,6 @@ class PC(_Grouped):
     Section 7.1.2 sum over N(a), the same where being near is mutual).
     """
 
-    name: ClassVar[str] = "pc"
     summary: ClassVar[str] = "inverse propensity scoring of neighbourhoods of actions"
     note: str = "biased by what neighbours differ in"
     parameter: ClassVar[str | None] = "k"

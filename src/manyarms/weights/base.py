@@ -42,6 +42,8 @@ class Correction(ABC):
     """
 
     name: ClassVar[str]
+    """What it was registered as."""
+
     summary: ClassVar[str] = ""
     """What IPS with this correction is, in one line, for lists."""
 
@@ -155,7 +157,7 @@ class Correction(ABC):
 
 
 CORRECTIONS: Registry[type[Correction]] = Registry(
-    "correction", package="manyarms.weights", group="manyarms.corrections"
+    "correction", package="manyarms.weights", group="manyarms.corrections", named=True
 )
 """Corrections by the name that users write."""
 
@@ -187,7 +189,6 @@ class Ratio(Correction):
 class NoCorrection(Ratio):
     """w = pi / pi0: unbiased where pi0 plays whatever pi plays; the variance grows with w (thesis, Section 7.1.1)."""
 
-    name: ClassVar[str] = "ips"
     summary: ClassVar[str] = "inverse propensity scoring: unbiased, with a large variance"
     by_default: ClassVar[bool] = True
 

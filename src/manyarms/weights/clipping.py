@@ -21,7 +21,6 @@ class ClipPropensities(Ratio):
     """
 
     tau: float
-    name: ClassVar[str] = "cips"
     summary: ClassVar[str] = "inverse propensity scoring, propensities clipped at tau"
     parameter: ClassVar[str | None] = "tau"
     plain_at: ClassVar[float | None] = 0.0
@@ -46,7 +45,6 @@ class ClipWeights(Correction):
     """
 
     limit: float
-    name: ClassVar[str] = "ips-min"
     summary: ClassVar[str] = "inverse propensity scoring, weights clipped at a limit"
     parameter: ClassVar[str | None] = "limit"
     plain_at: ClassVar[float | None] = math.inf

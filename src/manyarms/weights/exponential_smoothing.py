@@ -27,7 +27,6 @@ class ExponentialAlpha(Ratio):
     """
 
     alpha: float
-    name: ClassVar[str] = "es"
     summary: ClassVar[str] = "exponential smoothing: propensities to the power alpha"
     parameter: ClassVar[str | None] = "alpha"
     plain_at: ClassVar[float | None] = 1.0
@@ -50,7 +49,6 @@ class ExponentialBeta(Correction):
     """w^beta, 0 <= beta <= 1; beta = 1 is IPS (thesis, Section 8.2). Raises weights below 1: the bias has two signs."""
 
     beta: float
-    name: ClassVar[str] = "es-beta"
     summary: ClassVar[str] = "exponential smoothing: weights to the power beta"
     parameter: ClassVar[str | None] = "beta"
     plain_at: ClassVar[float | None] = 1.0

@@ -20,7 +20,6 @@ class Harmonic(Correction):
     """
 
     strength: float
-    name: ClassVar[str] = "harmonic"
     summary: ClassVar[str] = "inverse propensity scoring, weights in a harmonic mean with 1"
     parameter: ClassVar[str | None] = "strength"
     plain_at: ClassVar[float | None] = 0.0

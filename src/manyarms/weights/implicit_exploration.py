@@ -19,7 +19,6 @@ class ImplicitExploration(Ratio):
     """
 
     gamma: float
-    name: ClassVar[str] = "ix"
     summary: ClassVar[str] = "implicit exploration: gamma is added to propensities"
     parameter: ClassVar[str | None] = "gamma"
     plain_at: ClassVar[float | None] = 0.0

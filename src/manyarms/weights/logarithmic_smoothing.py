@@ -25,7 +25,6 @@ class LogSmoothing(Correction):
     """
 
     smoothing: float
-    name: ClassVar[str] = "ls"
     summary: ClassVar[str] = "logarithmic smoothing of weighted rewards"
     parameter: ClassVar[str | None] = "smoothing"
     plain_at: ClassVar[float | None] = 0.0
@@ -66,7 +65,6 @@ class LogSmoothing(Correction):
 class LinearLogSmoothing(LogSmoothing):
     """pi / l * log(1 + l r / pi0): never above LogSmoothing (log is concave), and linear in pi, for learning."""
 
-    name: ClassVar[str] = "ls-linear"
     summary: ClassVar[str] = "logarithmic smoothing in a form that is linear in the policy"
     by_default: ClassVar[bool] = False
     linear_in_policy: ClassVar[bool] = True

@@ -20,7 +20,6 @@ class Shrinkage(Correction):
     """
 
     scale: float
-    name: ClassVar[str] = "shrinkage"
     summary: ClassVar[str] = "inverse propensity scoring, large weights shrunk towards 0"
     parameter: ClassVar[str | None] = "scale"
     plain_at: ClassVar[float | None] = math.inf
