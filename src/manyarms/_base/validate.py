@@ -51,6 +51,14 @@ def as_array(name: str, value: npt.ArrayLike, shape: tuple[int | None, ...]) -> 
     return array
 
 
+def rows(name: str, value: npt.ArrayLike, dim: int | None, what: str = "an array") -> Array:
+    """`value` as finite float64 rows (n, dim), possibly none; rows of any length where dim is None."""
+    array = as_floats(name, value)
+    if array.ndim != 2 or dim not in (None, array.shape[1]):
+        raise InvalidInput(name, f"shape {array.shape}", f"{what} of shape (n, {'d' if dim is None else dim})")
+    return array
+
+
 def positive(name: str, value: float) -> float:
     """A finite number above zero."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool) or not math.isfinite(value) or value <= 0:

@@ -228,10 +228,7 @@ class World(ABC):
         return BestAction(self.theta)
 
     def _rows(self, contexts: npt.ArrayLike) -> Array:
-        rows = validate.as_floats("contexts", contexts)
-        if rows.ndim != 2 or rows.shape[1] != self.dim:
-            raise InvalidInput("contexts", f"shape {rows.shape}", f"an array of shape (n, {self.dim})")
-        return rows
+        return validate.rows("contexts", contexts, self.dim)
 
     def _score(self, x: npt.ArrayLike, a: int | np.integer | Ints | Sequence[int]) -> Array:
         """x^T theta_a, of shape () for one row and (n,) for a batch."""
