@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -85,6 +86,12 @@ def count(name: str, value: int, least: int = 1) -> int:
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
         raise InvalidInput(name, describe(value), f"an integer of at least {least}")
     return int(value)
+
+
+def one_of(name: str, value: str, options: Sequence[str]) -> None:
+    """One of some words."""
+    if value not in options:
+        raise InvalidInput(name, describe(value), "one of " + ", ".join(options))
 
 
 def covariance(name: str, value: npt.ArrayLike, dim: int | None = None) -> Array:

@@ -88,12 +88,8 @@ class LinearModel:
         """The greedy decision as a policy, 1 for the best action and 0 for the others: for estimators, and to be saved."""
         return TopSoftmaxPolicy(self.parameters, 1)
 
-    @property
-    def _best(self) -> BestAction:
-        return self._finder
-
     @cached_property
-    def _finder(self) -> BestAction:
+    def _best(self) -> BestAction:
         return BestAction(self.parameters)
 
     def _offered(self, k: int) -> int:
