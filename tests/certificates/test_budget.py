@@ -14,7 +14,7 @@ from manyarms.bounds.log_smoothing import GainTerms
 from manyarms.certificates import PolicyPrior, certify, improvement, summarise
 from manyarms.certificates.certify import MONTE_CARLO
 from manyarms.certificates.prior import require_other_rows
-from manyarms.certificates.summarise import DrawnCollector, LogRows
+from manyarms.certificates.summarise import DrawnCollector, log_rows
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LoggedData
 from manyarms.policies import SoftmaxPolicy
@@ -151,7 +151,7 @@ def test_no_drawn_parameter_goes_beyond_its_reach(world, log):
     """Harmonic weights rise with pi: the largest are those at pi = 1."""
     one = Harmonic(0.3)
     collector = DrawnCollector(MixedLogitPolicy(world.start, 0.5), [one], draws=2, seed=0)
-    for rows in LogRows(collector.policy, 1.0).of(log.chunks(300)):
+    for rows in log_rows(collector.policy, log.chunks(300), 1.0):
         collector.add(*rows)
     reach = collector.summary().ranges[one]
     w = 1 / (0.7 * log.propensities + 0.3)

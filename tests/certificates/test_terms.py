@@ -11,7 +11,7 @@ from manyarms import bounds, theory
 from manyarms.bounds import Budget
 from manyarms.bounds.log_smoothing import GainTerms
 from manyarms.certificates import PolicyPrior, certify, summarise
-from manyarms.certificates.summarise import DrawnCollector, LogRows
+from manyarms.certificates.summarise import DrawnCollector, log_rows
 from manyarms.errors import InvalidInput
 from manyarms.policies import SoftmaxPolicy
 from manyarms.policies.randomised import MixedLogitPolicy
@@ -241,7 +241,7 @@ def test_the_general_bound_averages_over_drawn_parameters(case):
     policy = MixedLogitPolicy(case.world.start, 0.5)
     corrections = [Harmonic(0.2)]
     collector = DrawnCollector(policy, corrections, 6, seed=1)
-    for rows in LogRows(policy, 1.0).of(case.log.chunks(111)):
+    for rows in log_rows(policy, case.log.chunks(111), 1.0):
         collector.add(*rows)
     summary = collector.summary()
     each = [summarise(one, case.log, corrections) for one in collector._drawn()]

@@ -27,10 +27,10 @@ Part = TypeVar("Part")
 
 
 class Registry(Mapping[str, Part], Generic[Part]):
-    """Parts of one kind by name. `kind` is what an error message calls them."""
+    """Parts of one kind by name. `kind` is what an error message calls them; named: classes that do not say `name` get it."""
 
-    def __init__(self, kind: str, *, group: str, package: str | None = None) -> None:
-        self.kind, self.group, self.package = kind, group, package
+    def __init__(self, kind: str, *, group: str, package: str | None = None, named: bool = False) -> None:
+        self.kind, self.group, self.package, self.named = kind, group, package, named
         self._parts: dict[str, Part] = {}
         self._aliases: dict[str, str] = {}
         self._complete = False
@@ -43,6 +43,8 @@ class Registry(Mapping[str, Part], Generic[Part]):
                 known = self._parts.get(each)
                 if (known is not None and _path(known) != _path(part)) or self._aliases.get(each, name) != name:
                     raise InvalidInput("name", repr(each), f"a {self.kind} name that is not taken")
+            if self.named and "name" not in vars(part):
+                part.name = name  # type: ignore[attr-defined]
             self._parts[name] = part
             self._aliases.update(dict.fromkeys(aliases, name))
             return part

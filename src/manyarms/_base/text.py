@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 def duration(seconds: float) -> str:
     """Seconds in words: 8 s, 3 min, 2 h 5 min."""
@@ -11,4 +13,10 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
-__all__ = ["duration"]
+def labelled(name: str, settings: Mapping[str, float]) -> str:
+    """A name with its parameters behind it: es (alpha=0.5)."""
+    inside = ", ".join(f"{key}={value:.3g}" for key, value in settings.items())
+    return f"{name} ({inside})" if inside else name
+
+
+__all__ = ["duration", "labelled"]

@@ -8,8 +8,9 @@ from typing import ClassVar
 
 from manyarms._base import validate
 from manyarms.bounds.base import BOUNDS, Bound, Budget, Side, divergence
-from manyarms.bounds.concentration import confidence, over_contexts
+from manyarms.bounds.concentration import confidence
 from manyarms.bounds.summary import Statistic, Summary
+from manyarms.bounds.unified import Unified
 from manyarms.errors import InvalidInput
 from manyarms.weights import ExponentialAlpha
 
@@ -27,7 +28,6 @@ class AnyAlpha(Bound):
 
     alpha: float
     lam: float
-    name: ClassVar[str] = "any-alpha"
     description: ClassVar[str] = "exponential smoothing for all alpha in (0, 1] at once, from below only"
     needs_logging_policy: ClassVar[bool] = True
     grid = (("alphas", float), ("lambdas", float))
@@ -48,12 +48,9 @@ class AnyAlpha(Bound):
 
     def lower(self, summary: Summary, kl: float, budget: Budget) -> Side:
         own, doubled = (summary.of(one) for one in self.statistics)
-        kl, steps = divergence(kl), summary.rows * self.lam
         costs = {
-            "contexts": over_contexts(summary.rows, kl, budget.common),
-            "divergence": kl / steps,
-            "confidence": math.log(2 / (budget.rest * self.alpha)) / steps,
-            "bias": own.overshoot,
+            **Unified(ExponentialAlpha(self.alpha), self.lam).lower(summary, kl, budget).costs,
+            "confidence": math.log(2 / (budget.rest * self.alpha)) / (summary.rows * self.lam),
             "variance": self.lam / 2 * doubled.second_moment,
         }
         return Side(own.value - sum(costs.values()), own.value, costs)

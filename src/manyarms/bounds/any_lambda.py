@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from manyarms._base.arrays import as_float
-from manyarms.bounds.base import BOUNDS, Bound, Budget, Side, divergence
+from manyarms.bounds.base import BOUNDS, Budget, OfCorrection, Side, divergence
 from manyarms.bounds.concentration import confidence
-from manyarms.bounds.summary import Statistic, Summary
+from manyarms.bounds.summary import Summary
 from manyarms.bounds.unified import Unified
 from manyarms.errors import InvalidInput
-from manyarms.weights import Correction, ExponentialAlpha
+from manyarms.weights import ExponentialAlpha
 
 HALVINGS = 60
 
 
 @BOUNDS.register("any-lambda")
 @dataclass(frozen=True)
-class AnyLambda(Bound):
+class AnyLambda(OfCorrection):
     """`Unified` for all lambda in (0, 1) at once, so that lambda may be chosen by looking.
 
     The bound at lambda_j = 2^-j, j = 1, 2, ..., with the share lambda_j of delta, which sum to 1; the statement about contexts
@@ -27,18 +27,12 @@ class AnyLambda(Bound):
     lambda, which stands for the j with lambda / 2 <= lambda_j <= lambda and is wider.
     """
 
-    correction: Correction
-    name: ClassVar[str] = "any-lambda"
     description: ClassVar[str] = "exponential smoothing for all lambda in (0, 1) at once"
     needs_logging_policy: ClassVar[bool] = True
     grid = (("alphas", ExponentialAlpha),)
 
     def __post_init__(self) -> None:
         Unified(self.correction)  # refuses what that bound refuses
-
-    @property
-    def statistics(self) -> tuple[Statistic, ...]:
-        return (self.correction,)
 
     def lower(self, summary: Summary, kl: float, budget: Budget) -> Side:
         return max(self._sides(summary, kl, budget, sign=-1), key=lambda side: as_float(side.end))

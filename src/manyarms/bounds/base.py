@@ -31,13 +31,14 @@ from typing import Any, ClassVar, TypeAlias, cast
 
 from manyarms._base import validate
 from manyarms._base.registry import Registry
+from manyarms._base.text import labelled
 from manyarms.bounds.concentration import confidence
 from manyarms.bounds.grid import Grid
 from manyarms.bounds.summary import Statistic, Summary
 from manyarms.errors import InvalidInput
 from manyarms.weights import Correction
 
-BOUNDS: Registry[type[Bound]] = Registry("bound", package="manyarms.bounds", group="manyarms.bounds")
+BOUNDS: Registry[type[Bound]] = Registry("bound", package="manyarms.bounds", group="manyarms.bounds", named=True)
 """The bounds by name: what `certify`, `PACBayes` and the command line know."""
 
 
@@ -85,6 +86,8 @@ class Bound(ABC):
     """Ends for the value of a policy from a summary, the divergence of posterior and prior, and a budget."""
 
     name: ClassVar[str]
+    """What it was registered as, unless it says so itself."""
+
     description: ClassVar[str] = ""
     """A line for help texts."""
 
@@ -186,8 +189,19 @@ class Bound(ABC):
     @property
     def label(self) -> str:
         """The name with its parameters."""
-        shown = ", ".join(f"{name}={value:.3g}" for name, value in self.settings.items())
-        return f"{self.name} ({shown})" if shown else self.name
+        return labelled(self.name, self.settings)
+
+
+@dataclass(frozen=True)
+class OfCorrection(Bound):
+    """A bound that reads the averages of one correction."""
+
+    correction: Correction
+    name: ClassVar[str]
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        return (self.correction,)
 
 
 class FromBelow(Bound):
@@ -209,11 +223,8 @@ class FromBelow(Bound):
         return complement(side)
 
     def _side(self, estimate: float, rows: int, kl: float, delta: float) -> Side:
-        start, end, without = (
-            self.start(estimate),
-            self.end(estimate, rows, kl, delta),
-            self.end(estimate, rows, 0.0, delta),
-        )
+        start, without = self.start(estimate), self.end(estimate, rows, 0.0, delta)
+        end = self.end(estimate, rows, kl, delta)
         return Side(end, start, {"divergence": without - end, "confidence": start - without})
 
 
@@ -247,6 +258,6 @@ def complement(side: Side) -> Side:
 
 
 __all__ = [
-    "BOUNDS", "Bound", "Budget", "FromBelow", "GridArguments", "Side", "complement", "divergence", "fixed_lambda",
+    "BOUNDS", "Bound", "Budget", "FromBelow", "GridArguments", "OfCorrection", "Side", "complement", "divergence", "fixed_lambda",
     "positive_or_open",
 ]  # fmt: skip

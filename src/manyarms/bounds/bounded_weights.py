@@ -10,20 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from manyarms.bounds.base import Bound, GridArguments
+from manyarms.bounds.base import Bound, GridArguments, OfCorrection
 from manyarms.bounds.grid import Grid
-from manyarms.bounds.summary import Statistic, sums_over_actions
+from manyarms.bounds.summary import sums_over_actions
 from manyarms.errors import InvalidInput
-from manyarms.weights import ClipPropensities, Correction
+from manyarms.weights import ClipPropensities
 
 
 @dataclass(frozen=True)
-class BoundedWeights(Bound):
+class BoundedWeights(OfCorrection):
     """A bound for terms Z = w R between 0 and 1/tau, whose mean is at most the value."""
 
-    correction: Correction
     grid: ClassVar[GridArguments] = (("taus", ClipPropensities),)
-    name: ClassVar[str]
 
     def __post_init__(self) -> None:
         one = self.correction
@@ -44,10 +42,6 @@ class BoundedWeights(Bound):
         largest = self.correction.bound()
         assert largest is not None
         return 1 / largest
-
-    @property
-    def statistics(self) -> tuple[Statistic, ...]:
-        return (self.correction,)
 
 
 __all__ = ["BoundedWeights"]

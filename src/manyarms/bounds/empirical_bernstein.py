@@ -25,7 +25,6 @@ class EmpiricalBernstein(BoundedWeights):
     V. From above: the same for 1 - R. It says nothing of a policy that was learned from the same rows.
     """
 
-    name: ClassVar[str] = "bernstein"
     description: ClassVar[str] = "empirical Bernstein for clipped weights: only for a policy that was fixed beforehand"
     for_fixed_only: ClassVar[bool] = True
 

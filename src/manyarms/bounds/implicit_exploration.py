@@ -23,7 +23,6 @@ class ImplicitExplorationBound(FromBelow):
     """
 
     gamma: float
-    name: ClassVar[str] = "ix-tail"
     description: ClassVar[str] = "implicit exploration by its own bound: needs propensities only"
     grid = (("gammas", float),)
 

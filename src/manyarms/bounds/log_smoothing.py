@@ -35,7 +35,6 @@ class LogSmoothingBound(FromBelow):
     """
 
     smoothing: float
-    name: ClassVar[str] = "ls"
     description: ClassVar[str] = "logarithmic smoothing: needs propensities only"
     grid = (("smoothings", float),)
 

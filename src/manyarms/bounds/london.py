@@ -21,7 +21,6 @@ class London(FromBelow, BoundedWeights):
     q) for q >= q_hat gives q <= q_hat + sqrt(2 q_hat c) + 2 c. With q = 1 - tau E Z and E Z <= V the statement follows.
     """
 
-    name: ClassVar[str] = "london"
     description: ClassVar[str] = "London and Sandler, for clipping"
 
     def end(self, estimate: float, rows: int, kl: float, delta: float) -> float:

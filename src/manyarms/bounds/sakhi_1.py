@@ -30,7 +30,6 @@ class Sakhi1(FromBelow, BoundedWeights):
     """
 
     lam: float | None = None
-    name: ClassVar[str] = "sakhi-1"
     description: ClassVar[str] = "Sakhi et al. by Catoni, for clipping"
 
     def __post_init__(self) -> None:

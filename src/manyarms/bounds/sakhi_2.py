@@ -33,7 +33,6 @@ class Sakhi2(BoundedWeights):
     """
 
     lam: float | None = None
-    name: ClassVar[str] = "sakhi-2"
     description: ClassVar[str] = "Sakhi et al. by Bernstein, for clipping: needs pi0 of all actions"
     needs_logging_policy: ClassVar[bool] = True
     grid = (("taus", ClipPropensities), ("lambdas", float))

@@ -10,18 +10,19 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
 from manyarms._base.arrays import clip, sqrt
-from manyarms.bounds.base import BOUNDS, Bound, Budget, Side, divergence, fixed_lambda, positive_or_open
+from manyarms._base.text import labelled
+from manyarms.bounds.base import BOUNDS, Bound, Budget, OfCorrection, Side, divergence, fixed_lambda, positive_or_open
 from manyarms.bounds.concentration import over_contexts
 from manyarms.bounds.grid import Grid
-from manyarms.bounds.summary import Statistic, Summary, sums_over_actions
+from manyarms.bounds.summary import Summary, sums_over_actions
 from manyarms.errors import InvalidInput
-from manyarms.weights import ClipPropensities, Correction, ExponentialAlpha, Harmonic, ImplicitExploration, NoCorrection
+from manyarms.weights import ClipPropensities, ExponentialAlpha, Harmonic, ImplicitExploration, NoCorrection
 
 Own = TypeVar("Own", bound="Unified")
 
 
 @dataclass(frozen=True)
-class Unified(Bound):
+class Unified(OfCorrection):
     """V_hat - c - kl2/(n lambda) - lambda/2 Var_n <= V <= V_hat + c + B_n + kl2/(n lambda) + lambda/2 Var_n.
 
     V - V_hat = I1 + I2 + I3. I1 is the error of n contexts for all contexts: at most c on either side (`over_contexts`, at
@@ -42,7 +43,6 @@ class Unified(Bound):
     Any correction of the weight will do; for a randomised policy it must be linear in the policy and never above pi / pi0.
     """
 
-    correction: Correction
     lam: float | None = None
     name: ClassVar[str] = "unified"
     needs_logging_policy: ClassVar[bool] = True
@@ -56,13 +56,8 @@ class Unified(Bound):
             )  # fmt: skip
 
     @property
-    def statistics(self) -> tuple[Statistic, ...]:
-        return (self.correction,)
-
-    @property
     def label(self) -> str:
-        shown = ", ".join(f"{name}={value:.3g}" for name, value in self.settings.items())
-        return f"{self.correction.name} ({shown})"
+        return labelled(self.correction.name, self.settings)
 
     def lower(self, summary: Summary, kl: float, budget: Budget) -> Side:
         averages = summary.of(self.correction)
@@ -111,7 +106,6 @@ class Unified(Bound):
 class ExponentialSmoothingBound(Unified):
     """`Unified`, by default over a grid of exponential smoothings pi / pi0^alpha."""
 
-    name = "es"
     description = "exponential smoothing, pi / pi0^alpha: two-sided, needs pi0 of all actions"
     grid = (("alphas", ExponentialAlpha), ("lambdas", float))
 
@@ -120,7 +114,6 @@ class ExponentialSmoothingBound(Unified):
 class IPSBound(Unified):
     """`Unified` for plain IPS."""
 
-    name = "ips"
     description = "plain IPS by the same bound"
     grid = (("lambdas", float),)
 
@@ -133,7 +126,6 @@ class IPSBound(Unified):
 class ClippingBound(Unified):
     """`Unified`, by default over a grid of clipped propensities."""
 
-    name = "clip"
     description = "clipping, pi / max(pi0, tau), by the same bound"
     grid = (("taus", ClipPropensities), ("lambdas", float))
 
@@ -142,7 +134,6 @@ class ClippingBound(Unified):
 class UnifiedIXBound(Unified):
     """`Unified`, by default over a grid of implicit explorations."""
 
-    name = "ix"
     description = "implicit exploration, pi / (pi0 + gamma), by the same bound"
     grid = (("gammas", ImplicitExploration), ("lambdas", float))
 
@@ -151,7 +142,6 @@ class UnifiedIXBound(Unified):
 class GeneralBound(Unified):
     """The general bound (thesis, Section 8.6.1): expectations over parameters, for corrections that need not be linear."""
 
-    name = "harmonic"
     description = "harmonic weights by the general bound: a fixed policy, or softmax parameters that are drawn"
     grid = (("strengths", Harmonic), ("lambdas", float))
     over_draws = True

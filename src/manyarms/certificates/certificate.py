@@ -16,6 +16,11 @@ TOKEN = object()
 """What `certify` and `improvement` pass to the constructor of a certificate: nothing else does."""
 
 
+def _require_token(token: object, what: str, maker: str) -> None:
+    if token is not TOKEN:
+        raise InvalidInput(what, "one constructed directly", f"one returned by manyarms.certificates.{maker}")
+
+
 @dataclass(frozen=True)
 class Ends:
     """What one bound says, in the units of the rewards; it holds together with all others of its certificate."""
@@ -63,10 +68,7 @@ class Certificate:
     token: InitVar[object] = field(default=None, kw_only=True)
 
     def __post_init__(self, token: object) -> None:
-        if token is not TOKEN:
-            raise InvalidInput(
-                "certificate", "one constructed directly", "one returned by manyarms.certificates.certify"
-            )
+        _require_token(token, "certificate", "certify")
 
     @property
     def vacuous_below(self) -> bool:
@@ -115,10 +117,7 @@ class Improvement:
     token: InitVar[object] = field(default=None, kw_only=True)
 
     def __post_init__(self, token: object) -> None:
-        if token is not TOKEN:
-            raise InvalidInput(
-                "improvement", "one constructed directly", "one returned by manyarms.certificates.improvement"
-            )
+        _require_token(token, "improvement", "improvement")
 
     @property
     def certified(self) -> bool:
@@ -126,9 +125,9 @@ class Improvement:
         return self.lower > 0
 
     def __str__(self) -> str:
-        from manyarms.certificates.text import improvement_text
+        from manyarms.certificates.text import verdict
 
-        return improvement_text(self)
+        return verdict(self)
 
 
 __all__ = ["TOKEN", "Certificate", "Ends", "Improvement"]

@@ -6,12 +6,12 @@ import math
 from pathlib import Path
 
 from manyarms._base import html as report
-from manyarms._base.files import write_text_atomically
 from manyarms.certificates import text
 from manyarms.certificates.certificate import Certificate, Improvement
 from manyarms.certificates.pictures import waterfall
 from manyarms.evaluation.estimate import VALUE
 from manyarms.evaluation.intervals import Interval
+from manyarms.evaluation.page import written
 from manyarms.evaluation.pictures import whiskers
 from manyarms.evaluation.results import Estimate
 from manyarms.evaluation.tables import number
@@ -19,10 +19,7 @@ from manyarms.evaluation.tables import number
 
 def write(certificate: Certificate, improvement: Improvement | None, path: Path, name: str = "the policy") -> Path:
     """Write the page; its path (report.html inside, if a folder was given)."""
-    if path.suffix.lower() not in (".html", ".htm"):
-        path = path / "report.html"
-    write_text_atomically(path, html(certificate, improvement, name))
-    return path
+    return written(html(certificate, improvement, name), path)
 
 
 def html(certificate: Certificate, improvement: Improvement | None = None, name: str = "the policy") -> str:

@@ -16,7 +16,7 @@ from manyarms._base import validate
 from manyarms._base.typing import Array
 from manyarms.bounds import Bound, Statistic, Summary
 from manyarms.certificates.prior import OtherRows, Randomised
-from manyarms.certificates.summarise import Collector, DrawnCollector, LogRows
+from manyarms.certificates.summarise import Collector, DrawnCollector, log_rows
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
 from manyarms.policies.base import Policy
@@ -73,14 +73,14 @@ class Reading:
             else:
                 return self._deferred(policy, declared, largest_reward)
         plan = _Plan(policy, *declared(rows or 2), seed)
-        for part, p, rewards in LogRows(policy, largest_reward).of(self._all()):
+        for part, p, rewards in log_rows(policy, self._all(), largest_reward):
             for collector in plan.collectors:
                 collector.add(part, p, rewards)
         return plan.read()
 
     def _deferred(self, policy: Policy, declared: Declared, largest_reward: float) -> Summaries:
         kept: list[tuple[Array, Array, Array]] = []
-        for part, p, rewards in LogRows(policy, largest_reward).of(self._all()):
+        for part, p, rewards in log_rows(policy, self._all(), largest_reward):
             kept.append((policy.probabilities_of(part.contexts, part.actions), p, rewards))
         plan = _Plan(policy, *declared(sum(len(p) for _, p, _ in kept)))
         for rows in kept:

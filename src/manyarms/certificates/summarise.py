@@ -65,37 +65,32 @@ def summarise(
     validate.positive("largest_reward", largest_reward)
     form = isinstance(policy, Randomised) if mixture is None else mixture
     collector = Collector(policy, statistics, all_actions=all_actions, mixture=form)
-    for rows in LogRows(policy, largest_reward).of(log.chunks(chunk)):
+    for rows in log_rows(policy, log.chunks(chunk), largest_reward):
         collector.add(*rows)
     return collector.summary()
 
 
-class LogRows:
-    """The rows of a log as bounds see them: rewards in units of the largest, checked, and the logged propensities."""
-
-    def __init__(self, policy: Policy, largest_reward: float) -> None:
-        self.policy, self.largest_reward = policy, largest_reward
-        self.count = 0
-
-    def of(self, parts: Iterator[LoggedData]) -> Iterator[tuple[LoggedData, Array, Array]]:
-        """(part, propensities, rewards) of every chunk."""
-        for part in parts:
-            if self.policy.action_count != part.action_count:
-                came = f"a policy over {self.policy.action_count} actions"
-                raise InvalidInput("policy", came, f"one over the log's {part.action_count}")
-            yield part, logged_propensities(part, "certificates"), self._unit(part.rewards)
-            self.count += len(part)
-
-    def _unit(self, rewards: Array) -> Array:
-        wrong = (rewards < 0) | (rewards > self.largest_reward)
+def log_rows(
+    policy: Policy, parts: Iterator[LoggedData], largest_reward: float
+) -> Iterator[tuple[LoggedData, Array, Array]]:
+    """The rows of a log as bounds see them: every chunk with its propensities, and its rewards in units of the largest."""
+    count = 0
+    for part in parts:
+        if policy.action_count != part.action_count:
+            came = f"a policy over {policy.action_count} actions"
+            raise InvalidInput("policy", came, f"one over the log's {part.action_count}")
+        propensities, wrong = (
+            logged_propensities(part, "certificates"),
+            (part.rewards < 0) | (part.rewards > largest_reward),
+        )
         if wrong.any():
             row = int(np.argmax(wrong))
             raise InvalidInput(
-                "rewards", f"{rewards[row]:g} at row {self.count + row}",
-                f"rewards from 0 to the largest possible one, {self.largest_reward:g} (largest_reward=, on the command "
-                "line --high)",
+                "rewards", f"{part.rewards[row]:g} at row {count + row}",
+                f"rewards from 0 to the largest possible one, {largest_reward:g} (largest_reward=, on the command line --high)",
             )  # fmt: skip
-        return rewards / self.largest_reward
+        yield part, propensities, part.rewards / largest_reward
+        count += len(part)
 
 
 class Collector:
@@ -139,7 +134,7 @@ class Collector:
 
     def add_logged(self, pi: Array, p: Array, rewards: Array, over_actions: Array | None = None) -> None:
         """The same from pi of the logged actions, and the sums over actions where there are any."""
-        columns = [rewards[:, None], self._terms(pi, p, rewards, self.mixture)]
+        columns = [rewards[:, None], terms_of(self.statistics, pi, p, rewards, self.mixture)]
         columns += [] if over_actions is None else [over_actions]
         columns += [self._slopes(p, rewards)] if self.inexact else []
         self._moments.add(np.column_stack(columns))
@@ -179,13 +174,10 @@ class Collector:
             variances = {one: _averages(by_draw[i]) for i, one in enumerate(self.statistics)}
         return replace(summary, ranges=ranges, draw_variances=variances)
 
-    def _terms(self, pi: Array, p: Array, rewards: Array, mixture: bool = False) -> Array:
-        """(n, logged): value, complement and square of every statistic."""
-        return terms_of(self.statistics, pi, p, rewards, mixture)
-
     def _slopes(self, p: Array, rewards: Array) -> Array:
         """(n, logged): by how much each differs between a rule that plays the logged action and one that does not."""
-        return self._terms(np.ones(len(p)), p, rewards) - self._terms(np.zeros(len(p)), p, rewards)
+        played, not_played = (terms_of(self.statistics, np.full(len(p), pi), p, rewards) for pi in (1.0, 0.0))
+        return played - not_played
 
     def _probabilities(self, policy: Policy, part: LoggedData, p: Array, rewards: Array) -> Array:
         """pi(a_i|x_i), (n,); with Monte Carlo the sums of slopes times probabilities are added up draw by draw."""
@@ -312,4 +304,4 @@ def _norm(correction: Correction, cells: Cells) -> Array:
         return np.asarray(_largest_square(correction, cells) ** NORM)
 
 
-__all__ = ["Collector", "DrawnCollector", "LogRows", "summarise"]
+__all__ = ["Collector", "DrawnCollector", "log_rows", "summarise"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from manyarms.certificates.certificate import Certificate, Ends, Improvement
-from manyarms.evaluation.tables import number
+from manyarms.evaluation.tables import aligned, finite, number
 
 MEANINGS = {
     "contexts": "these contexts for all contexts",
@@ -83,16 +83,13 @@ def costs(ends: Ends) -> list[tuple[str, str, str, str]]:
 
 def as_text(certificate: Certificate) -> str:
     """For the terminal."""
-    head = ("bound", "estimate", "lower", "upper")
-    rows = [head, *table(certificate)]
-    widths = [max(len(row[i]) for row in rows) for i in range(4)]
     kind = f"KL to the prior {number(certificate.kl)}" if certificate.learned else "a policy fixed beforehand"
     lines = [
         f"{certificate.rows:,} rows, {certificate.actions:,} actions, delta = {certificate.delta:g}; {kind}",
         claim(certificate),
         *(text for text in [emptiness(certificate)] if text is not None),
         "",
-        *("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows),
+        *aligned([("bound", "estimate", "lower", "upper"), *table(certificate)]),
         "",
     ]
     for ends in sorted(certificate.candidates, key=lambda one: -one.lower):
@@ -103,11 +100,6 @@ def as_text(certificate: Certificate) -> str:
     return "\n".join(lines)
 
 
-def improvement_text(improvement: Improvement) -> str:
-    """For the terminal."""
-    return verdict(improvement)
-
-
 def as_data(certificate: Certificate, improvement: Improvement | None = None) -> dict[str, Any]:
     """What JSON can hold."""
     found: dict[str, Any] = {
@@ -115,12 +107,12 @@ def as_data(certificate: Certificate, improvement: Improvement | None = None) ->
         "lower": certificate.lower,
         "upper": certificate.upper,
         "value": certificate.value,
-        "terms": {name: _finite(cost) for name, cost in certificate.terms.items()},
+        "terms": {name: finite(cost) for name, cost in certificate.terms.items()},
         "bound": certificate.bound,
         "delta": certificate.delta,
         "two_sided": certificate.two_sided,
         "vacuous": certificate.vacuous,
-        "kl": _finite(certificate.kl),
+        "kl": finite(certificate.kl),
         "rows": certificate.rows,
         "actions": certificate.actions,
         "logged": certificate.logged,
@@ -128,8 +120,8 @@ def as_data(certificate: Certificate, improvement: Improvement | None = None) ->
         "grid": {name: list(values) for name, values in certificate.grid.items()},
         "candidates": [
             {
-                "bound": one.family, "label": one.label, "value": one.value, "lower": _finite(one.lower),
-                "upper": _finite(one.upper), "terms": {name: _finite(cost) for name, cost in one.terms.items()},
+                "bound": one.family, "label": one.label, "value": one.value, "lower": finite(one.lower),
+                "upper": finite(one.upper), "terms": {name: finite(cost) for name, cost in one.terms.items()},
             }
             for one in certificate.candidates
         ],
@@ -138,7 +130,7 @@ def as_data(certificate: Certificate, improvement: Improvement | None = None) ->
     if improvement is not None:
         found["improvement"] = {
             "certified": improvement.certified,
-            "lower": _finite(improvement.lower),
+            "lower": finite(improvement.lower),
             "estimate": improvement.estimate,
             "rows_needed": improvement.rows_needed,
             "words": verdict(improvement),
@@ -146,8 +138,4 @@ def as_data(certificate: Certificate, improvement: Improvement | None = None) ->
     return found
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-__all__ = ["MEANINGS", "as_data", "as_text", "claim", "costs", "emptiness", "improvement_text", "table", "verdict"]
+__all__ = ["MEANINGS", "as_data", "as_text", "claim", "costs", "emptiness", "table", "verdict"]

@@ -21,6 +21,7 @@ import numpy as np
 
 from manyarms._base.arrays import exp, log
 from manyarms._base.registry import Registry
+from manyarms._base.text import labelled
 from manyarms._base.typing import AnyArray, Array, Bools, Ints
 from manyarms.errors import InvalidInput
 from manyarms.estimators.logging_policy import CellFunction
@@ -43,11 +44,7 @@ Range = tuple[float, float]
 
 
 class ModelValues(Protocol):
-    """A reward model as it is averaged under a policy."""
-
-    @property
-    def weights(self) -> Tensor | None:
-        """(K, d) where values(x, a) = x^T weights_a; None where the model is of another kind."""
+    """A reward model as it is averaged under a policy; its `weights` (K, d), if it has some, mean that it is x^T weights_a."""
 
     def block(self, X: Array, ids: Ints, /) -> Array:
         """values(x_i, a_j) of contexts (b, d) and ids (k,), as (b, k)."""
@@ -203,6 +200,8 @@ class Objective(ABC):
     """Something to be maximised over policies."""
 
     name: ClassVar[str]
+    """What it was registered as, unless it says so itself."""
+
     summary: ClassVar[str] = ""
     """What it is, in one line, for lists."""
 
@@ -220,8 +219,7 @@ class Objective(ABC):
     @property
     def label(self) -> str:
         """The name with its parameters."""
-        inside = ", ".join(f"{name}={value:.3g}" for name, value in self.settings.items())
-        return f"{self.name} ({inside})" if inside else self.name
+        return labelled(self.name, self.settings)
 
     @property
     def distance(self) -> float:
@@ -324,7 +322,7 @@ class Estimator(RowObjective):
 
 
 OBJECTIVES: Registry[type[Objective]] = Registry(
-    "objective", package="manyarms.estimators", group="manyarms.objectives"
+    "objective", package="manyarms.estimators", group="manyarms.objectives", named=True
 )
 """Objectives and estimators by name; `manyarms.estimators.named` also knows the IPS family by the names of its corrections."""
 

@@ -34,7 +34,7 @@ from manyarms.estimators.base import (
 from manyarms.estimators.logging_policy import require_full_propensities
 from manyarms.estimators.neighbours import Neighbours, cluster_actions
 from manyarms.estimators.oracles import FiniteProblem, greedy, group_means, predictions, proportional, same_group
-from manyarms.estimators.predictions import bounds_of, checked_model, residual_range
+from manyarms.estimators.predictions import bounds_of, checked_model, residual_range, residuals
 from manyarms.logs.data import LoggedData
 from manyarms.rewards.base import RewardModel
 from manyarms.weights import NoCorrection
@@ -48,6 +48,9 @@ class _Grouped(Estimator):
 
     def span(self, rewards: Range | None, floor: float) -> Range | None:
         return weighted_span(NoCorrection().bound(floor), rewards, (0.0, 0.0))
+
+    def terms(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
+        return self.weights(answers, columns) * columns["reward"]
 
 
 class _Clustered(_Grouped):
@@ -91,7 +94,6 @@ class MIPS(_Clustered):
     reward under pi0, and within it any action: the oracle here plays them all alike (thesis, Section 7.1.2 and Appendix D.1.1).
     """
 
-    name: ClassVar[str] = "mips"
     summary: ClassVar[str] = "inverse propensity scoring of clusters of actions"
     note: str = "unbiased only where the actions of a cluster have the same mean reward"
 
@@ -104,9 +106,6 @@ class MIPS(_Clustered):
         wanted = self.wanted(log)
         columns: LogColumns = {"reward": log.rewards, "propensity": partial(self.propensities, log, wanted)}
         return Request(columns, logged=False, active=some_rows(log.rewards), labels=self.labels, wanted=wanted)
-
-    def terms(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
-        return self.weights(answers, columns) * columns["reward"]
 
     def oracle(self, problem: FiniteProblem) -> Array:
         """All actions of the best cluster alike."""
@@ -123,7 +122,6 @@ class OffCEM(_Clustered):
     contains it (thesis, Appendix D.1.1).
     """
 
-    name: ClassVar[str] = "offcem"
     summary: ClassVar[str] = "doubly robust at the level of clusters; with a two-stage policy this is POTEC"
     note: str = "unbiased only where the model gets the differences within each cluster right"
 
@@ -135,7 +133,7 @@ class OffCEM(_Clustered):
         wanted = self.wanted(log)
         model = checked_model(self.model, log)
         columns: LogColumns = {
-            "residual": log.rewards - model.predict(log.contexts, log.actions),
+            "residual": residuals(model, log),
             "propensity": partial(self.propensities, log, wanted),
         }
         return Request(columns, logged=False, labels=self.labels, wanted=wanted, model=model)
@@ -163,7 +161,6 @@ class PC(_Grouped):
     Section 7.1.2 sum over N(a), the same where being near is mutual).
     """
 
-    name: ClassVar[str] = "pc"
     summary: ClassVar[str] = "inverse propensity scoring of neighbourhoods of actions"
     note: str = "biased by what neighbours differ in"
     parameter: ClassVar[str | None] = "k"
@@ -195,9 +192,6 @@ class PC(_Grouped):
             mass = known.of_many(part, np.maximum(ids, 0)) * (ids >= 0)
             out[start : start + step] = mass.sum(axis=1)
         return _some_probability(out, index, "neighbourhood")
-
-    def terms(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
-        return self.weights(answers, columns) * columns["reward"]
 
     def weights(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
         return answers.pi.sum(1) / columns["propensity"]

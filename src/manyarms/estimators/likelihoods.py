@@ -97,7 +97,6 @@ class PWLL(WeightedLikelihood):
 class LPI(WeightedLikelihood):
     """Local policy improvement: R log pi; best policy in proportion to r(x, a) pi0(a|x). Needs no propensities."""
 
-    name: ClassVar[str] = "lpi"
     summary: ClassVar[str] = "log-likelihood weighted by r; needs no propensities"
     needs_propensities = False
 
@@ -123,7 +122,6 @@ class CorrectedLPI(WeightedLikelihood):
 class cLPI(CorrectedLPI):
     """Clipped LPI: R / max(pi0, tau) log pi, 0 <= tau <= 1; best policy ~ r(x, a) pi0 / max(pi0, tau)."""
 
-    name: ClassVar[str] = "clpi"
     summary: ClassVar[str] = "log-likelihood weighted by r / max(p0, tau): concave, and the first to try"
     parameter: ClassVar[str | None] = "tau"
 
@@ -135,7 +133,6 @@ class cLPI(CorrectedLPI):
 class ESLPI(CorrectedLPI):
     """LPI with exponential smoothing: R / pi0^alpha log pi, 0 <= alpha <= 1; best policy ~ r(x, a) pi0^(1 - alpha)."""
 
-    name: ClassVar[str] = "es-lpi"
     summary: ClassVar[str] = "log-likelihood weighted by r / p0^alpha"
     parameter: ClassVar[str | None] = "alpha"
 
@@ -150,7 +147,6 @@ class RegKL(WeightedLikelihood):
     A large beta imitates the logging policy, a small one follows the reward. Every row counts, also those without reward.
     """
 
-    name: ClassVar[str] = "regkl"
     summary: ClassVar[str] = "log-likelihood weighted by exp(r / beta); needs no propensities"
     parameter: ClassVar[str | None] = "beta"
     needs_propensities = False
@@ -179,7 +175,6 @@ class RegKL(WeightedLikelihood):
 class RegKLLinear(RegKL):
     """RegKL-LIN: exp(R / beta) pi, RegKL without its log; the best policy plays one action, the same weight's largest."""
 
-    name: ClassVar[str] = "regkl-lin"
     summary: ClassVar[str] = "regkl without its logarithm, for comparison"
 
     def terms(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
@@ -197,7 +192,6 @@ class BPR(RowObjective):
     It needs scores of 1 + negatives actions a row and no normaliser. Rewards must be at least 0.
     """
 
-    name: ClassVar[str] = "bpr"
     summary: ClassVar[str] = "ranks what was rewarded above random actions; needs no propensities and no normaliser"
     parameter: ClassVar[str | None] = "negatives"
 

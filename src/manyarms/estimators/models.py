@@ -21,7 +21,7 @@ from manyarms.estimators.base import OBJECTIVES, Answers, Estimator, Range, Requ
 from manyarms.estimators.ips import COVERED, CorrectedEstimator
 from manyarms.estimators.logging_policy import CellFunction, Cells, logged_propensities
 from manyarms.estimators.oracles import FiniteProblem, greedy, predictions
-from manyarms.estimators.predictions import bounds_of, checked_model, residual_range
+from manyarms.estimators.predictions import bounds_of, checked_model, residual_range, residuals
 from manyarms.logs.data import LoggedData
 from manyarms.rewards.base import RewardModel
 from manyarms.weights import ClipPropensities, Correction
@@ -31,7 +31,6 @@ from manyarms.weights import ClipPropensities, Correction
 class DM(Estimator):
     """The direct method: the mean of E_pi[r_hat]; the best policy plays the model's best action. Needs no propensities."""
 
-    name: ClassVar[str] = "dm"
     summary: ClassVar[str] = "direct method: a reward model's value; needs no propensities"
     note: str = "as good as its model: the interval shows the spread over contexts, not the model's error"
     by_default: ClassVar[bool] = True
@@ -61,7 +60,6 @@ class DR(CorrectedEstimator):
     tau = 0 clips nothing. correction: another one in place of clipping; it may not depend on rewards.
     """
 
-    name: ClassVar[str] = "dr"
     summary: ClassVar[str] = "doubly robust: a reward model, and clipped inverse propensities for its errors"
     parameter: ClassVar[str | None] = "tau"
     by_default: ClassVar[bool] = True
@@ -122,7 +120,6 @@ class SWITCH(Estimator):
     threshold: sqrt(n) by default.
     """
 
-    name: ClassVar[str] = "switch"
     summary: ClassVar[str] = "inverse propensity scoring up to a threshold of the weight, a reward model beyond"
     note: str = "biased by the model's error where weights exceed the threshold"
     parameter: ClassVar[str | None] = "threshold"
@@ -187,7 +184,6 @@ class SwitchDR(SWITCH):
     It needs pi0 of the logged actions only; its bias terms need all.
     """
 
-    name: ClassVar[str] = "switch-dr"
     summary: ClassVar[str] = "doubly robust up to a threshold of the weight, a reward model beyond"
     by_default: ClassVar[bool] = True
     learnable: ClassVar[bool] = True
@@ -205,8 +201,7 @@ class SwitchDR(SWITCH):
 def _residuals(model: RewardModel, log: LoggedData, name: str) -> Request:
     """What a model leaves over, to be weighed, and the model to be averaged."""
     pi0, checked = logged_propensities(log, name), checked_model(model, log)
-    columns = {"residual": log.rewards - checked.predict(log.contexts, log.actions), "propensity": pi0}
-    return Request(columns, model=checked)
+    return Request({"residual": residuals(checked, log), "propensity": pi0}, model=checked)
 
 
 def _up_to(threshold: float, cells: Cells) -> Array:

@@ -7,7 +7,6 @@ decided by the differences themselves.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +54,7 @@ class Neighbours:
                     found[i].append(first + here)
                     sure[i].append(near[i, here] < limit[i] - slack[i])
             for i, action in enumerate(part.tolist()):
-                yield action, self._decided(action, _joined(found[i], np.int64), _joined(sure[i], np.bool_))
+                yield action, self._decided(action, np.concatenate(found[i]), np.concatenate(sure[i]))
 
     def _blocks(self, part: Ints) -> Iterator[tuple[int, Array]]:
         """Squared distances (m, width) of the actions `part` to consecutive blocks of all actions."""
@@ -79,10 +78,6 @@ class Neighbours:
         exact = np.linalg.norm(self.embeddings[ids] - self.embeddings[action], axis=1)
         exact[ids == action] = -1.0  # itself first, also among copies of it
         return np.sort(ids[np.lexsort((ids, exact))[: self.k]])
-
-
-def _joined(parts: list[Any], kind: type) -> Any:
-    return np.concatenate(parts) if parts else np.empty(0, dtype=kind)
 
 
 def cluster_actions(embeddings: npt.ArrayLike, clusters: int, *, seed: int = 0) -> Ints:

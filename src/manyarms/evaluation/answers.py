@@ -16,7 +16,6 @@ from manyarms._base.typing import Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Answers, Batch, Estimator, Objective, Range, Request
 from manyarms.estimators.logging_policy import CellFunction, logged_propensities, lost_sums, require_full_propensities
-from manyarms.estimators.predictions import Predictions
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy
 from manyarms.weights import NoCorrection
@@ -95,7 +94,7 @@ class PolicyOnLog:
                 self._masses[key] = self.policy.group_mass(log.contexts, request.labels, request.wanted)
             out.group_mass = self._masses[key]
         if request.model is not None:
-            key = id(request.model.model if isinstance(request.model, Predictions) else request.model)
+            key = id(request.model)
             if key not in self._expectations:
                 self._expectations[key] = self.policy.expectation(log.contexts, request.model.block)
             out.expectation = self._expectations[key]

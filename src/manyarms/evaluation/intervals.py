@@ -39,14 +39,9 @@ class Interval:
         return self.low <= value <= self.high
 
 
-def quantile_of_normal(probability: float) -> float:
-    """z with P(Z <= z) = probability."""
-    return NormalDist().inv_cdf(probability)
-
-
 def normal(value: float, standard_error: float, level: float) -> tuple[float, float]:
     """value -+ z se."""
-    reach = quantile_of_normal((1 + level) / 2) * standard_error
+    reach = NormalDist().inv_cdf((1 + level) / 2) * standard_error
     return value - reach, value + reach
 
 
@@ -69,5 +64,5 @@ def ls_lower(estimate: float, smoothing: float, rows: int, delta: float) -> floa
 
 
 __all__ = [
-    "KINDS", "Interval", "bernstein_margin", "confidence", "ls_lower", "normal", "quantile", "quantile_of_normal",
+    "KINDS", "Interval", "bernstein_margin", "confidence", "ls_lower", "normal", "quantile",
 ]  # fmt: skip

@@ -15,9 +15,14 @@ COLUMNS = ("estimator", "value", "std. error", "low", "high", "interval", "is fo
 
 def write(evaluation: Evaluation, path: Path) -> Path:
     """Write the page; its path (report.html inside, if a folder was given)."""
+    return written(html(evaluation), path)
+
+
+def written(document: str, path: Path) -> Path:
+    """Write any page; its path (report.html inside, if a folder was given)."""
     if path.suffix.lower() not in (".html", ".htm"):
         path = path / "report.html"
-    write_text_atomically(path, html(evaluation))
+    write_text_atomically(path, document)
     return path
 
 
@@ -113,4 +118,4 @@ def _overlap(evaluation: Evaluation) -> list[str]:
     ]  # fmt: skip
 
 
-__all__ = ["blocks", "html", "write"]
+__all__ = ["blocks", "html", "write", "written"]

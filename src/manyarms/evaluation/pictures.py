@@ -11,6 +11,7 @@ from manyarms._base.typing import Array
 from manyarms.evaluation.results import Estimate
 
 WIDTH = 820.0
+ROW, TOP, BELOW = 26.0, 14.0, 46.0  # of drawings in rows: the height of one, and the room above and below them
 Curve = tuple[str, Array, Array]
 
 
@@ -52,39 +53,51 @@ def log_chart(curves: Sequence[Curve], x_label: str, y_label: str, *, title: str
     return svg(WIDTH, height, title, parts)
 
 
+class ValueAxis:
+    """A drawing of values along one axis, in rows under each other, with a dashed line at the mean reward of the log."""
+
+    def __init__(self, values: Sequence[float], rows: int, left: float, right: float) -> None:
+        margin = 0.05 * (max(values) - min(values)) or 1.0
+        self._low, self._high = min(values) - margin, max(values) + margin
+        self._left, self._width = left, WIDTH - left - right
+        self._bottom = TOP + ROW * rows
+
+    def at(self, value: float) -> float:
+        """Where a value lies; one beyond the axis lies at its end."""
+        inside = min(max(value, self._low), self._high)
+        return self._left + self._width * (inside - self._low) / (self._high - self._low)
+
+    def drawing(self, marks: Sequence[str], reference: float, *, title: str) -> str:
+        """The axis, and what was drawn on it."""
+        parts: list[str] = []
+        for tick in ticks_between(self._low, self._high):
+            parts.append(self._upright(tick, 'stroke="#eee"'))
+            parts.append(svg_text(self.at(tick), self._bottom + 20, f"{tick:.3g}"))
+        parts.append(self._upright(reference, 'stroke="#555" stroke-dasharray="4 4"'))
+        height, middle = self._bottom + BELOW, self._left + self._width / 2
+        words = svg_text(middle, height - 8, "value of the policy; dashed: mean reward of the log")
+        return svg(WIDTH, height, title, [*parts, *marks, words])
+
+    def _upright(self, value: float, look: str) -> str:
+        x = self.at(value)
+        return f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{self._bottom}" {look}/>'
+
+
 def whiskers(estimates: Sequence[Estimate], reference: float, *, title: str) -> str:
     """Each estimate as a dot with its interval; a dashed line at the mean reward of the log."""
-    row, left, right, top, bottom = 26.0, 220.0, 20.0, 14.0, 46.0
-    height = top + bottom + row * len(estimates)
+    left = 220.0
     ends = [reference, *(v for e in estimates for v in (e.value, e.interval.low, e.interval.high) if math.isfinite(v))]
-    low, high = min(ends), max(ends)
-    margin = 0.05 * (high - low) or 1.0
-    low, high = low - margin, high + margin
-
-    def px(x: float) -> float:
-        return left + (WIDTH - left - right) * (min(max(x, low), high) - low) / (high - low)
-
-    parts: list[str] = []
-    for tick in ticks_between(low, high):
-        x = px(tick)
-        parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{height - bottom}" stroke="#eee"/>')
-        parts.append(svg_text(x, height - bottom + 20, f"{tick:.3g}"))
-    x = px(reference)
-    parts.append(
-        f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{height - bottom}" stroke="#555" stroke-dasharray="4 4"/>'
-    )
+    axis, marks = ValueAxis(ends, len(estimates), left, 20.0), []
     for i, estimate in enumerate(estimates):
-        y = top + row * (i + 0.5)
+        y = TOP + ROW * (i + 0.5)
         colour = PALETTE[0] if estimate.interval_is_for.startswith("the policy's") else PALETTE[1]
-        parts.append(svg_text(left - 10, y + 4, estimate.label, anchor="end"))
-        parts.append(
-            f'<line x1="{px(estimate.interval.low):.1f}" x2="{px(estimate.interval.high):.1f}" y1="{y:.1f}" y2="{y:.1f}" '
-            f'stroke="{colour}" stroke-width="2.5"/><circle cx="{px(estimate.value):.1f}" cy="{y:.1f}" r="4.5" fill="{colour}"/>'
+        low, value, high = (axis.at(v) for v in (estimate.interval.low, estimate.value, estimate.interval.high))
+        marks.append(svg_text(left - 10, y + 4, estimate.label, anchor="end"))
+        marks.append(
+            f'<line x1="{low:.1f}" x2="{high:.1f}" y1="{y:.1f}" y2="{y:.1f}" stroke="{colour}" stroke-width="2.5"/>'
+            f'<circle cx="{value:.1f}" cy="{y:.1f}" r="4.5" fill="{colour}"/>'
         )
-    parts.append(
-        svg_text((left + WIDTH - right) / 2, height - 8, "value of the policy; dashed: mean reward of the log")
-    )
-    return svg(WIDTH, height, title, parts)
+    return axis.drawing(marks, reference, title=title)
 
 
 def _some(low: int, high: int) -> list[int]:
@@ -93,4 +106,4 @@ def _some(low: int, high: int) -> list[int]:
     return list(range(low, high + 1, step))
 
 
-__all__ = ["Curve", "log_chart", "whiskers"]
+__all__ = ["ROW", "TOP", "Curve", "ValueAxis", "log_chart", "whiskers"]

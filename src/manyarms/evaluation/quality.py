@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from manyarms._base import validate
-from manyarms._base.typing import Array, Ints
 from manyarms.estimators.base import Estimator
 from manyarms.estimators.naming import as_estimator
 from manyarms.evaluation.estimate import evaluate, usual_names
@@ -63,15 +62,8 @@ def true_value(world: World, policy: Policy, rows: int = TRUTH_ROWS) -> tuple[fl
     """The policy's value and its standard error: 0 where contexts come from a pool, else from `rows` fresh contexts."""
     exact = isinstance(world.source, Pool)
     X = world.source.rows if isinstance(world.source, Pool) else world.contexts(validate.count("rows", rows))
-    values = policy.expectation(X, _mean_rewards(world))
+    values = policy.expectation(X, lambda some, ids: world.rewards.mean(some @ world.theta[ids].T))
     return float(values.mean()), 0.0 if exact else float(values.std() / np.sqrt(len(values)))
-
-
-def _mean_rewards(world: World) -> Callable[[Array, Ints], Array]:
-    def mean(X: Array, ids: Ints) -> Array:
-        return world.rewards.mean(X @ world.theta[ids].T)
-
-    return mean
 
 
 def draw_log(

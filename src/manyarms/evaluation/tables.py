@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from manyarms.evaluation.results import Estimate, Evaluation
@@ -35,13 +36,11 @@ def as_text(evaluation: Evaluation) -> str:
     """A table in plain text, with what to beware of under it."""
     usual = Counter(estimate.kind for estimate in evaluation.estimates).most_common(1)[0][0]
     rows = [cells(estimate, usual) for estimate in (evaluation.logged, *evaluation.estimates)]
-    widths = [max(len(row[i]) for row in (HEAD, *rows)) for i in range(len(HEAD))]
     lines = [
         f"{evaluation.policy}: {evaluation.rows:,} rows, {evaluation.actions:,} actions; "
         f"intervals are {usual}, at {evaluation.level:.4g}",
-        "  ".join(name.ljust(width) for name, width in zip(HEAD, widths, strict=True)).rstrip(),
+        *aligned([HEAD, *rows]),
     ]
-    lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     if any(" *" in row[3] for row in rows):
         lines.append("* an interval for the estimator's mean; its bias is not in it")
     lines.append(LEGEND)
@@ -49,6 +48,12 @@ def as_text(evaluation: Evaluation) -> str:
     lines += [f"warning, {', '.join(names)}: {text}" for text, names in shared_warnings(evaluation).items()]
     lines += [f"note: {text}" for text in evaluation.notes]
     return "\n".join(lines)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of cells as lines of text, every column as wide as its widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def shared_warnings(evaluation: Evaluation) -> dict[str, list[str]]:
@@ -83,7 +88,13 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
         "unbiased": estimate.unbiased,
         "effective_sample_size": estimate.effective_sample_size,
         "intervals": [
-            {"kind": one.kind, "low": _end(one.low), "high": _end(one.high), "level": one.level, "covers": one.covers}
+            {
+                "kind": one.kind,
+                "low": finite(one.low),
+                "high": finite(one.high),
+                "level": one.level,
+                "covers": one.covers,
+            }
             for one in estimate.intervals
         ],
         "warnings": list(estimate.warnings),
@@ -91,8 +102,9 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
     }
 
 
-def _end(value: float) -> float | None:
+def finite(value: float) -> float | None:
+    """What JSON has for a number: none for an infinite one."""
     return value if math.isfinite(value) else None
 
 
-__all__ = ["HEAD", "as_data", "as_text", "cells", "number", "shared_warnings"]
+__all__ = ["HEAD", "aligned", "as_data", "as_text", "cells", "finite", "number", "shared_warnings"]

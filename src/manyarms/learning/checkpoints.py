@@ -15,12 +15,14 @@ import torch
 from torch import Tensor
 
 from manyarms._base import storage
+from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Objective, Request
+from manyarms.learning.optimisers import ParameterTable
 from manyarms.learning.results import Epoch
 from manyarms.learning.settings import TrainingSettings
-from manyarms.learning.trainable import EncoderInTraining, Learnable, Trainable
+from manyarms.learning.trainable import EncoderInTraining, Learnable, Trainable, as_arrays
 from manyarms.logs.data import LoggedData
 from manyarms.policies.two_stage import TwoStagePolicy
 
@@ -60,16 +62,15 @@ class Checkpoints:
                 f"{self.folder}, a run with another log, policy, objective or setting",
                 "an empty folder, or the same run",
             )
-        _restore(trainable, spec, arrays)
+        _restore(trainable, arrays)
         self._step = spec["step"]
-        best = {name.removeprefix("best/"): array for name, array in arrays.items() if name.startswith("best/")}
         return TrainingState(
             step=spec["step"],
             total=float(arrays["total"]),
             history=[Epoch(**line) for line in spec["history"]],
             best_value=float(arrays["best_value"]),
             best_epoch=spec["best_epoch"],
-            best=best or None,
+            best=under("best/", arrays) or None,
             stopped=spec["stopped"],
         )
 
@@ -86,8 +87,7 @@ class Checkpoints:
         state.total = float(state.total)
         if not math.isfinite(state.total):
             return
-        arrays = _arrays(trainable)
-        arrays |= {f"best/{name}": array for name, array in (state.best or {}).items()}
+        arrays = _arrays(trainable) | prefixed("best/", state.best or {})
         arrays |= {"total": np.asarray(state.total), "best_value": np.asarray(state.best_value)}
         spec = {
             "run": self.mark,
@@ -137,18 +137,19 @@ def fingerprint(
     return digest.hexdigest()
 
 
+def _tables(trainable: Trainable) -> dict[str, ParameterTable]:
+    """The tables by the prefix of their arrays."""
+    return {"table/": trainable.table} | {f"extra/{name}/": table for name, table in trainable.engine.extra.items()}
+
+
 def _arrays(trainable: Trainable) -> dict[str, AnyArray]:
-    arrays: dict[str, AnyArray] = {
-        f"table/{name}": tensor.detach().cpu().numpy() for name, tensor in trainable.table.state().items()
-    }
-    for extra, small in trainable.engine.extra.items():
-        for name, tensor in small.state().items():
-            arrays[f"extra/{extra}/{name}"] = tensor.detach().cpu().numpy()
+    arrays: dict[str, AnyArray] = {}
+    for prefix, table in _tables(trainable).items():
+        arrays |= prefixed(prefix, as_arrays(table.state()))
     arrays["table/steps"] = np.asarray(trainable.table.steps)
     encoding = trainable.encoding
     if encoding is not None:
-        for name, tensor in encoding.module.state_dict().items():
-            arrays[f"encoder/{name}"] = tensor.detach().cpu().numpy()
+        arrays |= prefixed("encoder/", as_arrays(encoding.module.state_dict()))
         if encoding.optimiser is not None:
             for number, entries in encoding.optimiser.state_dict()["state"].items():
                 for name, entry in entries.items():
@@ -156,24 +157,21 @@ def _arrays(trainable: Trainable) -> dict[str, AnyArray]:
     return arrays
 
 
-def _restore(trainable: Trainable, spec: dict[str, Any], arrays: dict[str, AnyArray]) -> None:
-    def part(prefix: str) -> dict[str, AnyArray]:
-        return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+def _restore(trainable: Trainable, arrays: dict[str, AnyArray]) -> None:
+    def part(prefix: str) -> dict[str, Tensor]:
+        return {name: torch.as_tensor(array) for name, array in under(prefix, arrays).items()}
 
-    table = {name: torch.as_tensor(array) for name, array in part("table/").items() if name != "steps"}
-    trainable.table.restore(table, int(arrays["table/steps"]))
-    for extra, small in trainable.engine.extra.items():
-        state_of = {name: torch.as_tensor(array) for name, array in part(f"extra/{extra}/").items()}
-        small.restore(state_of, int(arrays["table/steps"]))
+    for prefix, table in _tables(trainable).items():
+        table.restore(part(prefix), int(arrays["table/steps"]))
     encoding = trainable.encoding
     if encoding is None:
         return
-    encoding.module.load_state_dict({name: torch.as_tensor(array) for name, array in part("encoder/").items()})
+    encoding.module.load_state_dict(part("encoder/"))
     if encoding.optimiser is not None:
         state: dict[int, dict[str, Tensor]] = {}
-        for name, array in part("optimiser/").items():
+        for name, tensor in part("optimiser/").items():
             number, _, key = name.partition("/")
-            state.setdefault(int(number), {})[key] = torch.as_tensor(array)
+            state.setdefault(int(number), {})[key] = tensor
         encoding.optimiser.load_state_dict(
             {"state": state, "param_groups": encoding.optimiser.state_dict()["param_groups"]}
         )

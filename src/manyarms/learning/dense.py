@@ -21,14 +21,14 @@ from torch import Tensor
 
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Answers, Batch, Request
-from manyarms.learning.engines import model_of
+from manyarms.learning.engines import Engine, model_of
 from manyarms.learning.normal_choice import choice_probabilities, mixed_logit, monte_carlo_choice
 from manyarms.learning.optimisers import ParameterTable
 
 SMALLEST = 1e-30  # a probability that quadrature gives as 0 still has a logarithm
 
 
-class DenseActions:
+class DenseActions(Engine):
     """An engine for batches in which every action counts."""
 
     def __init__(
@@ -40,18 +40,12 @@ class DenseActions:
         log_sigma: ParameterTable | None = None,
         learns_sigma: bool = True,
         draws: int | None = None,
-        nodes: int = 64,
     ) -> None:
-        self.table, self.learns_table = table, learns_table
-        self.family, self.draws, self.nodes = family, draws, nodes
-        self.log_sigma, self.learns_sigma = log_sigma, learns_sigma
-        self.prior_mean = table.beta.clone()
-        self.prior_log_sigma = 0.0 if log_sigma is None else float(log_sigma.beta)
-
-    @property
-    def extra(self) -> dict[str, ParameterTable]:
-        """What is learned beside the table."""
-        return {} if self.log_sigma is None else {"log_sigma": self.log_sigma}
+        super().__init__(table, learns_table)
+        self.family, self.draws, self.log_sigma, self.learns_sigma = family, draws, log_sigma, learns_sigma
+        self.prior_mean, self.prior_log_sigma = table.beta.clone(), 0.0
+        if log_sigma is not None:
+            self.extra["log_sigma"], self.prior_log_sigma = log_sigma, float(log_sigma.beta)
 
     def forward(self, batch: Batch, request: Request) -> Answers:
         if request.raw_scores or request.labels is not None:
@@ -93,7 +87,7 @@ class DenseActions:
             raise InvalidInput("policy", "a Gaussian policy", "a MixedLogitPolicy, for the general form of the bound")
         z = scores / spread.clamp(min=torch.finfo(spread.dtype).tiny)[:, None]
         if self.draws is None:
-            return choice_probabilities(z, self.nodes), None
+            return choice_probabilities(z), None
         return monte_carlo_choice(z, torch.randn(self.draws, generator=generator).to(z)), None
 
     def _divergence(self) -> Tensor | None:

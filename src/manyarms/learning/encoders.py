@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
+from manyarms._base.nested import under
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput
 from manyarms.policies.encoders import ContextEncoder, Layers, Projection
@@ -57,8 +59,6 @@ class TorchEncoder:
 def to_torch(encoder: ContextEncoder) -> torch.nn.Module:
     """A module of its own for training; what was given stays as it is."""
     if isinstance(encoder, TorchEncoder):
-        import copy
-
         return copy.deepcopy(encoder.module).train()
     if isinstance(encoder, Projection):
         return _linear(encoder.W, None)
@@ -72,7 +72,7 @@ def to_torch(encoder: ContextEncoder) -> torch.nn.Module:
 
 def from_torch(start: ContextEncoder, module: torch.nn.Module, parameters: dict[str, AnyArray]) -> ContextEncoder:
     """The encoder of trained parameters: plain arrays wherever the module is plain enough."""
-    state = {name.removeprefix("encoder/"): array for name, array in parameters.items() if name.startswith("encoder/")}
+    state = under("encoder/", parameters)
     if isinstance(start, Projection):
         return Projection(state["weight"].T)
     layers = _chain(module)
@@ -83,8 +83,6 @@ def from_torch(start: ContextEncoder, module: torch.nn.Module, parameters: dict[
             [state.get(f"{name}bias", np.zeros(len(state[f"{name}weight"]), dtype=np.float32)) for name in names],
             activation,
         )
-    import copy
-
     assert isinstance(start, TorchEncoder)
     filled = copy.deepcopy(module).cpu()
     filled.load_state_dict({name: torch.as_tensor(array) for name, array in state.items()})

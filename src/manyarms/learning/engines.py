@@ -12,8 +12,9 @@ the logging support, candidates, or a sample with its log-probabilities; only ro
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Protocol, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -68,30 +69,28 @@ def model_of(request: Request) -> ModelOnDevice | None:
     return cast(ModelOnDevice | None, request.model)
 
 
-class Engine(Protocol):
-    """A policy's parameters in training."""
+class Engine(ABC):
+    """A policy's parameters in training. extra: what is learned beside the table, by name."""
 
-    table: ParameterTable
-    learns_table: bool
+    def __init__(self, table: ParameterTable, learns_table: bool = True) -> None:
+        self.table, self.learns_table = table, learns_table
+        self.extra: dict[str, ParameterTable] = {}
 
-    @property
-    def extra(self) -> dict[str, ParameterTable]:
-        """What is learned beside the table, by name."""
-
+    @abstractmethod
     def forward(self, batch: Batch, request: Request) -> Answers:
         """What the objective asked for."""
 
+    @abstractmethod
     def backward(self, want_h: bool) -> Tensor | None:
         """After the objective's own backward: step the table, return the gradient of h."""
 
 
-class AllActions:
+class AllActions(Engine):
     """The exact softmax over all rows of the table."""
 
     def __init__(self, table: ParameterTable, learns_table: bool = True) -> None:
-        self.table, self.learns_table = table, learns_table
+        super().__init__(table, learns_table)
         self._room: Tensor | None = None
-        self.extra: dict[str, ParameterTable] = {}
 
     def forward(self, batch: Batch, request: Request, values: Values | None = None) -> Answers:
         h, beta = batch.h.detach(), self.table.beta
@@ -157,12 +156,8 @@ class AllActions:
         )
 
 
-class ListedActions:
+class ListedActions(Engine):
     """The softmax over a list of actions a row; only the rows of the table in a batch's lists are read and stepped."""
-
-    def __init__(self, table: ParameterTable, learns_table: bool = True) -> None:
-        self.table, self.learns_table = table, learns_table
-        self.extra: dict[str, ParameterTable] = {}
 
     def forward(self, batch: Batch, request: Request) -> Answers:
         if batch.lists is None:

@@ -90,6 +90,7 @@ class TrainingRun:
         settings, total = self.settings, self.settings.epochs * self.steps_an_epoch
         state = checkpoints.resume(self.trainable)
         started, first, order = time.monotonic(), state.step, None
+        looks = 1 if self.device.type == "cpu" else LOOKS
         while state.step < total and not state.stopped:
             epoch, batch = divmod(state.step, self.steps_an_epoch)
             if order is None or batch == 0:
@@ -99,7 +100,7 @@ class TrainingRun:
             state.total = (state.total if batch else 0.0) + self._step(index, epoch, batch, state.step, rate)
             state.step += 1
             last = batch == self.steps_an_epoch - 1
-            if last or batch % self._patience_of_device == 0:
+            if last or batch % looks == 0:
                 self._check(state, epoch, batch, checkpoints)
             took = time.monotonic() - started
             speed = (state.step - first) * settings.batch / max(1e-9, took)
@@ -116,10 +117,6 @@ class TrainingRun:
         best = state.best if settings.patience is not None else None
         policy = self.trainable.policy() if best is None else self.trainable.policy_of(best)
         return Learned(policy, tuple(state.history), self.objective.label, settings.described())
-
-    @property
-    def _patience_of_device(self) -> int:
-        return 1 if self.device.type == "cpu" else LOOKS
 
     def _check(self, state: TrainingState, epoch: int, batch: int, checkpoints: Checkpoints) -> None:
         """A sum that is not finite ends the run before it can reach a checkpoint."""
@@ -218,7 +215,8 @@ class TrainingRun:
     def _model(self, model: ModelValues | None) -> ModelOnDevice | None:
         if model is None:
             return None
-        return ModelOnDevice(model, None if model.weights is None else self._tensor(model.weights))
+        weights = getattr(model, "weights", None)
+        return ModelOnDevice(model, None if weights is None else self._tensor(weights))
 
     def _tensor(self, array: AnyArray) -> Tensor:
         kind = np.asarray(array).dtype.kind

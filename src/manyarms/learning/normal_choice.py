@@ -52,18 +52,14 @@ class _Choice(torch.autograd.Function):
             gaps = z.amax(dim=1, keepdim=True) - z
             at, step = _nodes(gaps, nodes)
             blocks = list(_row_blocks(z, nodes))
-            if len(blocks) == 1:
-                ratios, logs = _ratios(gaps, at)
-                weights = logs.exp_().mul_(step)
-                out = _times(ratios, weights)
-                ctx.save_for_backward(gaps, at, weights, out, ratios)
-                return out
+            saved: list[Tensor] = []
             out, weights = torch.empty_like(z), torch.empty_like(at)
             for part in blocks:
                 ratios, logs = _ratios(gaps[part], at[part])
                 weights[part] = logs.exp_().mul_(step[part])
                 out[part] = _times(ratios, weights[part])
-            ctx.save_for_backward(gaps, at, weights, out)
+                saved = [ratios] if len(blocks) == 1 else []
+            ctx.save_for_backward(gaps, at, weights, out, *saved)
         return out
 
     @staticmethod

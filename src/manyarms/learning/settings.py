@@ -67,9 +67,7 @@ class TrainingSettings:
 
     def described(self) -> dict[str, Any]:
         """All of it in words and numbers, for checkpoints and reports."""
-        return {name: value for name, value in vars(self).items() if name != "sampler"} | {
-            "sampler": repr(self.sampler)
-        }
+        return {**vars(self), "sampler": repr(self.sampler)}
 
 
 def one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:

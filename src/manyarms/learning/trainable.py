@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from manyarms._base import validate
+from manyarms._base.nested import prefixed
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.learning.dense import DenseActions, sigma_table
@@ -111,6 +112,11 @@ class Trainable:
         return self.engine.table
 
     @property
+    def tables(self) -> dict[str, ParameterTable]:
+        """All tables by what they hold."""
+        return {"beta": self.table, **self.engine.extra}
+
+    @property
     def learns_encoder(self) -> bool:
         """Whether gradients of features are wanted."""
         return self.encoding is not None and self.encoding.optimiser is not None
@@ -126,13 +132,10 @@ class Trainable:
 
     def parameters(self) -> dict[str, AnyArray]:
         """Copies of all that is learned."""
-        out: dict[str, AnyArray] = {"beta": self.table.beta.detach().cpu().numpy().copy()}
-        for name, table in self.engine.extra.items():
-            out[name] = table.beta.detach().cpu().numpy().copy()
+        out = as_arrays({name: table.beta for name, table in self.tables.items()})
         if self.encoding is not None:
-            for name, tensor in self.encoding.module.state_dict().items():
-                out[f"encoder/{name}"] = tensor.detach().cpu().numpy().copy()
-        return out
+            out |= prefixed("encoder/", as_arrays(self.encoding.module.state_dict()))
+        return {name: array.copy() for name, array in out.items()}
 
     def policy_of(self, parameters: dict[str, AnyArray]) -> Learnable:
         """The policy of parameters that `parameters` gave."""
@@ -145,12 +148,12 @@ class Trainable:
 
     def begin(self, rate: float) -> None:
         """A new step of everything that has a table."""
-        for table in (self.table, *self.engine.extra.values()):
+        for table in self.tables.values():
             table.begin(rate)
 
     def finish(self) -> None:
         """The step is over."""
-        for table in (self.table, *self.engine.extra.values()):
+        for table in self.tables.values():
             table.finish()
 
     # ---- parts
@@ -201,6 +204,11 @@ class Trainable:
         return AllActions(table, learns_table)
 
 
+def as_arrays(tensors: Mapping[str, Tensor]) -> dict[str, AnyArray]:
+    """Tensors as arrays, which share their memory where they can."""
+    return {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
+
+
 def _lists(policy: Learnable, log: LoggedData) -> Ints | None:
     """The actions on offer, row by row, where they are few: from the log, or else from the policy that restricts."""
     if not isinstance(policy, SupportSoftmaxPolicy):
@@ -247,4 +255,4 @@ def _logging_parameters(log: LoggedData, shape: torch.Size) -> Array:
     return validate.as_array("log.logging", np.asarray(logging.actions) / logging.temperature, tuple(shape))
 
 
-__all__ = ["EncoderInTraining", "Learnable", "Trainable"]
+__all__ = ["EncoderInTraining", "Learnable", "Trainable", "as_arrays"]

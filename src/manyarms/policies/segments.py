@@ -9,7 +9,8 @@ from manyarms._base import storage, validate
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.policies.base import POLICIES
-from manyarms.policies.support import SupportedPolicy
+from manyarms.policies.encoders import float_array
+from manyarms.policies.support import SupportedPolicy, softmax_rows
 
 GATHERED = 1 << 22  # numbers in a block of gathered parameters
 
@@ -26,9 +27,7 @@ class SegmentSoftmaxPolicy(SupportedPolicy):
     def __init__(
         self, weights: npt.ArrayLike, centres: npt.ArrayLike, lists: npt.ArrayLike, temperature: float = 1.0
     ) -> None:
-        given: AnyArray = np.asarray(weights)
-        checked = validate.as_array("weights", given, (None, None))
-        self.weights: AnyArray = given if given.dtype == np.float32 else checked
+        self.weights = float_array("weights", weights, (None, None))
         super().__init__(len(self.weights))
         self.dim = int(self.weights.shape[1])
         self.centres = validate.as_array("centres", centres, (None, self.dim))
@@ -58,8 +57,7 @@ class SegmentSoftmaxPolicy(SupportedPolicy):
         for start in range(0, len(x), step):
             part = slice(start, start + step)
             scores[part] = np.matmul(self.weights[ids[part]], x[part, :, None])[..., 0]
-        mass = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return ids, mass / mass.sum(axis=1, keepdims=True)
+        return ids, softmax_rows(scores)
 
     def spec(self) -> dict[str, storage.JSON]:
         return {"temperature": self.temperature}

@@ -11,7 +11,7 @@ from manyarms._base import storage, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.policies.base import POLICIES, Policy, PolicyRows, StreamedPolicy, Values, restore_policy
+from manyarms.policies.base import POLICIES, Policy, PolicyRows, StreamedPolicy, Values, group_arrays, restore_policy
 
 
 class _FixedRows(PolicyRows):
@@ -61,9 +61,7 @@ class FixedPolicy(StreamedPolicy):
 
     def group_mass(self, X: npt.ArrayLike, labels: npt.ArrayLike, wanted: npt.ArrayLike) -> Array:
         """The mass of the wanted groups, (n,): one sum a group."""
-        groups, asked = np.asarray(labels), np.asarray(wanted)
-        if groups.shape != (self.action_count,) or asked.shape != (len(self._contexts(X)),):
-            return super().group_mass(X, labels, wanted)  # which says what is wrong
+        groups, asked = group_arrays(labels, wanted, self.action_count, len(self._contexts(X)))
         names, place = np.unique(groups, return_inverse=True)
         mass = np.bincount(place, weights=self.probabilities, minlength=len(names))
         index = np.minimum(np.searchsorted(names, asked), len(names) - 1)

@@ -30,6 +30,7 @@ from manyarms.agents.decisions import Decision, Greedy, Pessimistic, Thompson
 from manyarms.beliefs import Belief, Likelihood, Linear, belief_of, independent_belief_of
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LogSource
+from manyarms.policies.base import shaped
 from manyarms.priors import MixedEffectPrior, ParameterPrior, mixture
 from manyarms.rewards.linear import MATRICES_AT_A_TIME, DirectFrequentist, LinearModel, rows_of
 
@@ -147,11 +148,7 @@ class BeliefModel(LinearModel):
             mean, variance = self._moments(x, some)
             return mean - width * np.sqrt(variance)
 
-        found = scored_top_k(rows, self.action_count, self._offered(1 if k is None else k), lower)
-        found = found[:, 0] if k is None else found
-        if given.ndim == 1:
-            return int(found[0]) if k is None else cast(Ints, found[0])
-        return found
+        return shaped(scored_top_k(rows, self.action_count, self._offered(1 if k is None else k), lower), k, given)
 
     @property
     def _best(self) -> BestAction:

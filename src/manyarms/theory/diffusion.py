@@ -50,7 +50,7 @@ import numpy as np
 from manyarms._base import validate
 from manyarms.errors import InvalidInput
 from manyarms.priors.diffusion import DiffusionPrior
-from manyarms.theory.regret import RegretBound, mets_regret_bound
+from manyarms.theory.regret import RegretBound, failure_share, learning_cost, mets_regret_bound
 
 # Gaussian sampling in Abeille and Lazaric (2017): concentration c = c' = 2, chance of optimism p
 CONCENTRATION, OPTIMISM = 2.0, 1 / (4 * math.sqrt(math.e * math.pi))
@@ -111,9 +111,7 @@ def dts_regret_bound(
     L = len(variances) - 1
     columns = _per_level("active", active, L, d)
     w = _per_level("gains", gains, L, 1.0)
-    delta = 1.0 / T if delta is None else validate.positive("delta", delta)
-    if delta > 1:
-        raise InvalidInput("delta", delta, "a number above 0 and at most 1")
+    delta = failure_share(delta, T)
     if first not in ("corrected", "printed"):
         raise InvalidInput("first", repr(first), "'corrected' or 'printed'")
     reach = list(accumulate([kappa_x, *w], mul))  # k_0 = kappa_x, k_1, ..., k_L
@@ -121,7 +119,7 @@ def dts_regret_bound(
     steps = [1 + value / noise for value in v]
     carried = list(accumulate(steps[:L], mul)) if tight else [max(steps) ** l for l in range(1, L + 1)]  # q_1, ..., q_L
     share = K if tight else 1
-    action_term = _cost(v[0], noise) * d * K * math.log1p(T * v[0] / (share * d * noise))
+    action_term = learning_cost(v[0], noise) * d * K * math.log1p(T * v[0] / (share * d * noise))
     latent_terms = []
     for l in range(1, L + 1):
         below = variances[l - 1]
@@ -132,7 +130,7 @@ def dts_regret_bound(
         s = w[l - 1] * variances[l] * evidence
         if tight:
             s = min(s, T * v[l] / (columns[l - 1] * noise))  # the trace of what T observations add
-        latent_terms.append(_cost(v[l], noise) * carried[l - 1] * columns[l - 1] * math.log1p(s))
+        latent_terms.append(learning_cost(v[l], noise) * carried[l - 1] * columns[l - 1] * math.log1p(s))
     leading = math.sqrt(2 * T * (action_term + sum(latent_terms)) * math.log(1 / delta))
     constant = K * math.sqrt(2 / math.pi * sum(v)) * T * delta
     return DiffusionRegretBound(leading + constant, leading, constant, action_term, tuple(latent_terms), delta)
@@ -262,11 +260,6 @@ def rate_scenario(name: Literal["decreasing", "constant"], d: int) -> tuple[list
 
 def _latents(variances: Sequence[float], largest: float, columns: Sequence[float]) -> float:
     return sum(n * variances[l] * largest**l for l, n in enumerate(columns, start=1))
-
-
-def _cost(variance: float, noise: float) -> float:
-    """The smallest c with x <= c log(1 + x / s) for all x in [0, v]: v / log(1 + v / s), and s where v = 0."""
-    return noise if variance == 0 else variance / math.log1p(variance / noise)
 
 
 def _variances(sigmas: Sequence[float]) -> list[float]:

@@ -127,9 +127,7 @@ def _bound(
     T, K, L, d = (validate.count(name, value) for name, value in (("T", T), ("K", K), ("L", L), ("d", d)))
     noise = validate.positive("sigma", sigma) ** 2
     kappa_x, kappa_b = validate.positive("kappa_x", kappa_x), validate.not_negative("kappa_b", kappa_b)
-    delta = 1.0 / T if delta is None else validate.positive("delta", delta)
-    if delta > 1:
-        raise InvalidInput("delta", delta, "a number above 0 and at most 1")
+    delta = failure_share(delta, T)
     # (lambda_1,0 / lambda_d,0)^2; equal eigenvalues, zero among them, give 1
     stretch = 1.0 if largest == smallest else (largest / smallest) ** 2
     carried = stretch * effect * kappa_b  # the effects' part of an action's largest posterior variance
@@ -137,9 +135,9 @@ def _bound(
     pulled = kappa_x * T / noise
     uneven = 0.0 if stretch == 1.0 else (stretch - 1) / smallest
     evidence = (uneven + stretch * pulled) / (stretch * (1 + smallest * pulled))
-    action_term = d * K * _cost(kappa_x * largest, noise) * math.log1p(T * kappa_x * largest / (d * noise))
+    action_term = d * K * learning_cost(kappa_x * largest, noise) * math.log1p(T * kappa_x * largest / (d * noise))
     effect_term = (
-        d * L * _cost(kappa_x * carried, noise) * (1 + kappa_x * largest / noise)
+        d * L * learning_cost(kappa_x * carried, noise) * (1 + kappa_x * largest / noise)
         * math.log1p(K * kappa_b * effect * evidence)
     )  # fmt: skip
     leading = math.sqrt(2 * T * (action_term + effect_term) * math.log(1 / delta))
@@ -147,7 +145,15 @@ def _bound(
     return RegretBound(leading + constant, leading, constant, action_term, effect_term, delta)
 
 
-def _cost(variance: float, noise: float) -> float:
+def failure_share(delta: float | None, T: int) -> float:
+    """delta, 1 / T unless it is given."""
+    delta = 1.0 / T if delta is None else validate.positive("delta", delta)
+    if delta > 1:
+        raise InvalidInput("delta", delta, "a number above 0 and at most 1")
+    return delta
+
+
+def learning_cost(variance: float, noise: float) -> float:
     """The smallest c with x <= c log(1 + x / s) for all x in [0, v]: v / log(1 + v / s), and s where v = 0."""
     return noise if variance == 0 else variance / math.log1p(variance / noise)
 
@@ -192,6 +198,8 @@ def mets_rates(T: int, K: int, L: int, d: int, sigma0: float, sigma_psi: float) 
 __all__ = [
     "MetsRates",
     "RegretBound",
+    "failure_share",
+    "learning_cost",
     "mets_effective_actions",
     "mets_rates",
     "mets_regret_bound",

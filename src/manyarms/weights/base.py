@@ -13,6 +13,7 @@ from manyarms._base import validate
 from manyarms._base.arrays import exp, log
 from manyarms._base.policy_tables import greedy
 from manyarms._base.registry import Registry
+from manyarms._base.text import labelled
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 
@@ -41,11 +42,16 @@ class Correction(ABC):
     """
 
     name: ClassVar[str]
+    """What it was registered as."""
+
     summary: ClassVar[str] = ""
     """What IPS with this correction is, in one line, for lists."""
 
     parameter: ClassVar[str | None] = None
     """The name of its parameter, the first field; None where it has none."""
+
+    plain_at: ClassVar[float | None] = None
+    """The value of the parameter that gives plain IPS, where there is one."""
 
     rule: ClassVar[Rule | None] = None
     """How it follows from the number of rows where none is given."""
@@ -89,13 +95,12 @@ class Correction(ABC):
     @property
     def label(self) -> str:
         """The name with its parameters."""
-        inside = ", ".join(f"{name}={value:.3g}" for name, value in self.settings.items())
-        return f"{self.name} ({inside})" if inside else self.name
+        return labelled(self.name, self.settings)
 
     @property
     def is_none(self) -> bool:
         """Whether the parameter is the one that gives plain IPS."""
-        return False
+        return self.parameter is not None and getattr(self, self.parameter) == self.plain_at
 
     # ---- formulas
 
@@ -122,6 +127,8 @@ class Correction(ABC):
 
         The bias of the mean of w_hat * r at x is the sum over a of (pi0 w_hat - pi) r(x, a) (thesis, Section 8.6.1).
         """
+        if self.is_none:
+            return pi * (pi0 > 0)
         return pi0 * self.terms(pi, pi0 + (pi0 == 0), 1.0 + 0.0 * pi)
 
     # ---- what follows from them
@@ -150,38 +157,50 @@ class Correction(ABC):
 
 
 CORRECTIONS: Registry[type[Correction]] = Registry(
-    "correction", package="manyarms.weights", group="manyarms.corrections"
+    "correction", package="manyarms.weights", group="manyarms.corrections", named=True
 )
 """Corrections by the name that users write."""
 
 
-@CORRECTIONS.register("ips")
-@dataclass(frozen=True)
-class NoCorrection(Correction):
-    """w = pi / pi0: unbiased where pi0 plays whatever pi plays; the variance grows with w (thesis, Section 7.1.1)."""
+class Ratio(Correction):
+    """pi / h(pi0) for an h(pi0) >= pi0, the `denominator`."""
 
-    name: ClassVar[str] = "ips"
-    summary: ClassVar[str] = "inverse propensity scoring: unbiased, with a large variance"
-    by_default: ClassVar[bool] = True
     linear_in_policy: ClassVar[bool] = True
     never_above: ClassVar[bool] = True
     rising: ClassVar[bool] = True
+
+    @abstractmethod
+    def denominator(self, pi0: Array) -> Array:
+        """h, which rises with pi0."""
+
+    def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
+        return pi / self.denominator(pi0)
+
+    def effective_policy(self, pi: Array, pi0: Array) -> Array:
+        return pi * (pi0 > 0) if self.is_none else pi * (pi0 / self.denominator(pi0))
+
+    def bound(self, pi0_min: float = 0.0) -> float | None:
+        lowest = float(self.denominator(np.asarray(pi0_min)))
+        return 1.0 / lowest if lowest > 0 else None
+
+
+@CORRECTIONS.register("ips")
+@dataclass(frozen=True)
+class NoCorrection(Ratio):
+    """w = pi / pi0: unbiased where pi0 plays whatever pi plays; the variance grows with w (thesis, Section 7.1.1)."""
+
+    summary: ClassVar[str] = "inverse propensity scoring: unbiased, with a large variance"
+    by_default: ClassVar[bool] = True
 
     @property
     def is_none(self) -> bool:
         return True
 
-    def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
-        return pi / pi0
+    def denominator(self, pi0: Array) -> Array:
+        return pi0
 
     def log_weight(self, log_pi: Array, pi0: Array) -> Array:
         return log_pi - log(pi0)
 
-    def effective_policy(self, pi: Array, pi0: Array) -> Array:
-        return pi * (pi0 > 0)
 
-    def bound(self, pi0_min: float = 0.0) -> float | None:
-        return 1.0 / pi0_min if pi0_min > 0 else None
-
-
-__all__ = ["CORRECTIONS", "Correction", "NoCorrection", "Rule", "powers"]
+__all__ = ["CORRECTIONS", "Correction", "NoCorrection", "Ratio", "Rule", "powers"]

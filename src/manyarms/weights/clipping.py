@@ -9,47 +9,31 @@ from typing import ClassVar
 from manyarms._base import validate
 from manyarms._base.arrays import at_least, at_most
 from manyarms._base.typing import Array
-from manyarms.weights.base import CORRECTIONS, Correction, Rule, powers
+from manyarms.weights.base import CORRECTIONS, Correction, Ratio, Rule, powers
 
 
 @CORRECTIONS.register("cips", "ips-max", "clip")
 @dataclass(frozen=True)
-class ClipPropensities(Correction):
+class ClipPropensities(Ratio):
     """pi / max(pi0, tau), "IPS-max" or "cIPS", 0 <= tau <= 1; tau = 0 is IPS (thesis, Sections 7.1.1 and 8.2).
 
     Bias at x: minus the sum over a of pi(a|x) r(x, a) (1 - pi0(a|x) / tau)_+.
     """
 
     tau: float
-    name: ClassVar[str] = "cips"
     summary: ClassVar[str] = "inverse propensity scoring, propensities clipped at tau"
     parameter: ClassVar[str | None] = "tau"
+    plain_at: ClassVar[float | None] = 0.0
     rule: ClassVar[Rule | None] = Rule(
         "tau = 1/sqrt(n), so that weights stay below sqrt(n)", lambda n: float(n**-0.5), powers
     )
     by_default: ClassVar[bool] = True
-    linear_in_policy: ClassVar[bool] = True
-    never_above: ClassVar[bool] = True
-    rising: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         validate.probability("tau", self.tau)
 
-    @property
-    def is_none(self) -> bool:
-        return self.tau == 0
-
-    def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
-        return pi / at_least(pi0, self.tau)
-
-    def effective_policy(self, pi: Array, pi0: Array) -> Array:
-        if self.tau == 0:
-            return pi * (pi0 > 0)
-        return pi * (pi0 / at_least(pi0, self.tau))
-
-    def bound(self, pi0_min: float = 0.0) -> float | None:
-        floor = max(self.tau, pi0_min)
-        return 1.0 / floor if floor > 0 else None
+    def denominator(self, pi0: Array) -> Array:
+        return at_least(pi0, self.tau)
 
 
 @CORRECTIONS.register("ips-min")
@@ -61,9 +45,9 @@ class ClipWeights(Correction):
     """
 
     limit: float
-    name: ClassVar[str] = "ips-min"
     summary: ClassVar[str] = "inverse propensity scoring, weights clipped at a limit"
     parameter: ClassVar[str | None] = "limit"
+    plain_at: ClassVar[float | None] = math.inf
     rule: ClassVar[Rule | None] = Rule(
         "limit = sqrt(n) (thesis, Section 8.2)", lambda n: float(n**0.5), lambda n: tuple(1 / t for t in powers(n))
     )
@@ -75,17 +59,8 @@ class ClipWeights(Correction):
         if self.limit != math.inf:
             validate.positive("limit", self.limit)
 
-    @property
-    def is_none(self) -> bool:
-        return self.limit == math.inf
-
     def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
         return at_most(pi / pi0, self.limit)
-
-    def effective_policy(self, pi: Array, pi0: Array) -> Array:
-        if self.is_none:
-            return pi * (pi0 > 0)
-        return pi0 * at_most(pi / (pi0 + (pi0 == 0)), self.limit)
 
     def bound(self, pi0_min: float = 0.0) -> float | None:
         limit = min(self.limit, 1.0 / pi0_min) if pi0_min > 0 else self.limit

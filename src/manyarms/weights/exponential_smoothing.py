@@ -11,55 +11,33 @@ from manyarms._base import validate
 from manyarms._base.arrays import exp, log
 from manyarms._base.policy_tables import proportional
 from manyarms._base.typing import Array
-from manyarms.weights.base import CORRECTIONS, Correction, Rule
+from manyarms.weights.base import CORRECTIONS, Correction, Ratio, Rule
 
 
 def _rule(words: str) -> Rule:
     return Rule(words, lambda n: float(1 - n**-0.25), lambda n: tuple(i / 10 for i in range(11)))
 
 
-class _Power(Correction):
-    """What both powers share: their parameter."""
-
-    rising: ClassVar[bool] = True
-
-    @property
-    def power(self) -> float:
-        """The parameter, by its own name."""
-        return self.settings[str(self.parameter)]
-
-    @property
-    def is_none(self) -> bool:
-        return self.power == 1
-
-    def bound(self, pi0_min: float = 0.0) -> float | None:
-        if self.power == 0:
-            return 1.0
-        return float(pi0_min**-self.power) if pi0_min > 0 else None
-
-
 @CORRECTIONS.register("es")
 @dataclass(frozen=True)
-class ExponentialAlpha(_Power):
+class ExponentialAlpha(Ratio):
     """pi / pi0^alpha, exponential smoothing, 0 <= alpha <= 1; alpha = 1 is IPS (thesis, Sections 7.1.1 and 8.2).
 
     Bias at x: minus the sum over a of pi(a|x) r(x, a) (1 - pi0(a|x)^(1 - alpha)) (thesis, Appendix E.1.1).
     """
 
     alpha: float
-    name: ClassVar[str] = "es"
     summary: ClassVar[str] = "exponential smoothing: propensities to the power alpha"
     parameter: ClassVar[str | None] = "alpha"
+    plain_at: ClassVar[float | None] = 1.0
     rule: ClassVar[Rule | None] = _rule("alpha = 1 - n^(-1/4) (thesis, Section 8.5)")
     by_default: ClassVar[bool] = True
-    linear_in_policy: ClassVar[bool] = True
-    never_above: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         validate.probability("alpha", self.alpha)
 
-    def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
-        return pi / pi0**self.alpha
+    def denominator(self, pi0: Array) -> Array:
+        return pi0**self.alpha
 
     def effective_policy(self, pi: Array, pi0: Array) -> Array:
         return pi * (pi0 > 0) * pi0 ** (1 - self.alpha)
@@ -67,13 +45,14 @@ class ExponentialAlpha(_Power):
 
 @CORRECTIONS.register("es-beta")
 @dataclass(frozen=True)
-class ExponentialBeta(_Power):
+class ExponentialBeta(Correction):
     """w^beta, 0 <= beta <= 1; beta = 1 is IPS (thesis, Section 8.2). Raises weights below 1: the bias has two signs."""
 
     beta: float
-    name: ClassVar[str] = "es-beta"
     summary: ClassVar[str] = "exponential smoothing: weights to the power beta"
     parameter: ClassVar[str | None] = "beta"
+    plain_at: ClassVar[float | None] = 1.0
+    rising: ClassVar[bool] = True
     rule: ClassVar[Rule | None] = _rule("beta = 1 - n^(-1/4)")
 
     def __post_init__(self) -> None:
@@ -91,6 +70,10 @@ class ExponentialBeta(_Power):
 
     def effective_policy(self, pi: Array, pi0: Array) -> Array:
         return pi**self.beta * (pi0 > 0) * pi0 ** (1 - self.beta)
+
+    def bound(self, pi0_min: float = 0.0) -> float | None:
+        lowest = pi0_min**self.beta
+        return 1.0 / lowest if lowest > 0 else None
 
     def best_policy(self, rewards: Array, logging: Array) -> Array | None:
         """In proportion to r(x, a)^(1 / (1 - beta)) pi0(a|x) (thesis, Section 7.1.1); uniform where there is no reward."""

@@ -20,19 +20,15 @@ class Harmonic(Correction):
     """
 
     strength: float
-    name: ClassVar[str] = "harmonic"
     summary: ClassVar[str] = "inverse propensity scoring, weights in a harmonic mean with 1"
     parameter: ClassVar[str | None] = "strength"
+    plain_at: ClassVar[float | None] = 0.0
     rule: ClassVar[Rule | None] = Rule("strength = 1/sqrt(n)", lambda n: float(n**-0.5), powers)
     by_default: ClassVar[bool] = True
     rising: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         validate.probability("strength", self.strength)
-
-    @property
-    def is_none(self) -> bool:
-        return self.strength == 0
 
     def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
         # in this form pi0 is multiplied and not divided by, and a weight of 0 stays 0 up to s = 1

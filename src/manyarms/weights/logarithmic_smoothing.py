@@ -20,13 +20,14 @@ class LogSmoothing(Correction):
 
     Thesis, Section 1.3; Sakhi et al. (2024). As a weight it is log(1 + l w r) / (l r), and it depends on r. Its mean
     is at most the policy's value, and `evaluation.intervals.ls_lower` turns it into a lower confidence bound that
-    needs no bound on the weights.
+    needs no bound on the weights. What is lost of a reward, r - terms / w, is largest on [0, 1] at r = 1, as its
+    derivative in r is not negative: `effective_policy` is what is kept there.
     """
 
     smoothing: float
-    name: ClassVar[str] = "ls"
     summary: ClassVar[str] = "logarithmic smoothing of weighted rewards"
     parameter: ClassVar[str | None] = "smoothing"
+    plain_at: ClassVar[float | None] = 0.0
     rule: ClassVar[Rule | None] = Rule("smoothing = 1/sqrt(n)", lambda n: float(n**-0.5), powers)
     by_default: ClassVar[bool] = True
     never_above: ClassVar[bool] = True
@@ -35,10 +36,6 @@ class LogSmoothing(Correction):
 
     def __post_init__(self) -> None:
         validate.not_negative("smoothing", self.smoothing)
-
-    @property
-    def is_none(self) -> bool:
-        return self.smoothing == 0
 
     def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
         if reward is None:
@@ -51,12 +48,6 @@ class LogSmoothing(Correction):
         if self.smoothing == 0:
             return pi / pi0 * reward
         return log1p(self.smoothing * (pi / pi0) * reward) / self.smoothing
-
-    def effective_policy(self, pi: Array, pi0: Array) -> Array:
-        """At r = 1, where what is lost, r - terms / w, is largest on [0, 1]: its derivative in r is not negative."""
-        some = pi0 > 0
-        safe = pi0 + ~some
-        return safe * self.terms(pi, safe, 1.0 + 0.0 * pi) * some
 
     def bound(self, pi0_min: float = 0.0) -> float | None:
         """Of w_hat * r for rewards in [0, 1]."""
@@ -74,7 +65,6 @@ class LogSmoothing(Correction):
 class LinearLogSmoothing(LogSmoothing):
     """pi / l * log(1 + l r / pi0): never above LogSmoothing (log is concave), and linear in pi, for learning."""
 
-    name: ClassVar[str] = "ls-linear"
     summary: ClassVar[str] = "logarithmic smoothing in a form that is linear in the policy"
     by_default: ClassVar[bool] = False
     linear_in_policy: ClassVar[bool] = True

@@ -20,9 +20,9 @@ class Shrinkage(Correction):
     """
 
     scale: float
-    name: ClassVar[str] = "shrinkage"
     summary: ClassVar[str] = "inverse propensity scoring, large weights shrunk towards 0"
     parameter: ClassVar[str | None] = "scale"
+    plain_at: ClassVar[float | None] = math.inf
     rule: ClassVar[Rule | None] = Rule(
         "scale = 4n, so that weights stay below sqrt(n)",
         lambda n: 4.0 * n,
@@ -34,10 +34,6 @@ class Shrinkage(Correction):
     def __post_init__(self) -> None:
         if self.scale != math.inf:
             validate.positive("scale", self.scale)
-
-    @property
-    def is_none(self) -> bool:
-        return self.scale == math.inf
 
     def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
         w = pi / pi0

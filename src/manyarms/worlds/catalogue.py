@@ -65,10 +65,8 @@ class CatalogueWorld:
         count, dim = validate.count("actions", actions, least=2), validate.count("dim", dim, least=2)
         if validate.count("rank", rank) > dim - 1:
             raise InvalidInput("rank", rank, f"at most dim - 1 = {dim - 1}")
-        self.skew, self.strength = (
-            validate.not_negative("skew", skew),
-            validate.not_negative("strength", strength),
-        )
+        self.skew = validate.not_negative("skew", skew)
+        self.strength = validate.not_negative("strength", strength)
         self.knowledge = validate.probability("knowledge", knowledge)
         self.ceiling = validate.probability("ceiling", ceiling)
         self.click_rate = validate.positive("click_rate", click_rate)

@@ -190,8 +190,7 @@ class InteractionWorld:
         return Value.of(np.full(self.users(part), 1 - self.noise + self.noise * self.shift))
 
     def _rows(self, part: UserPart) -> Ints:
-        if part not in get_args(UserPart):
-            raise InvalidInput("part", validate.describe(part), "one of " + ", ".join(get_args(UserPart)))
+        validate.one_of("part", part, get_args(UserPart))
         return np.flatnonzero(self.halves.part_of == get_args(UserPart).index(part))
 
     def _support(self, part: UserPart) -> tuple[Ints, Array]:

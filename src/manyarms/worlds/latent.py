@@ -8,7 +8,6 @@ mu is uniform on [-1, 1]^d', and so are the entries of the W_a.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
@@ -23,11 +22,8 @@ from manyarms.worlds.base import Cube, RewardDistribution, RewardKind, World, Wo
 MatrixKind = Literal["uniform", "orthonormal"]
 
 
-@dataclass(frozen=True)
-class UnitCube:
+class UnitCube(Cube):
     """Contexts uniform on [-1, 1]^d / sqrt(d): the cube inside the unit ball, E[x x^T] = I / (3 d)."""
-
-    dim: int
 
     @property
     def kappa_x(self) -> float:
@@ -69,8 +65,7 @@ class Latent(World):
         rewards = RewardDistribution(reward, noise)
         self.latent_scale = validate.positive("latent_scale", latent_scale)
         self.action_scale = validate.positive("action_scale", action_scale)
-        if matrices not in get_args(MatrixKind):
-            raise InvalidInput("matrices", validate.describe(matrices), "one of " + ", ".join(get_args(MatrixKind)))
+        validate.one_of("matrices", matrices, get_args(MatrixKind))
         if matrices == "orthonormal" and p < d:
             raise InvalidInput("latent_dim", p, f"at least dim = {d}: there are no more orthonormal rows than columns")
         rng, _, _ = streams(seed)

@@ -35,7 +35,6 @@ class MovieCatalogue:
     movies: Array
     prior: MixedEffectPrior
     mean: Array  # of the vectors that the structure was learned from
-    provenance: str
 
 
 class MovieLens(World):
@@ -142,7 +141,7 @@ def catalogue(ratings: Ratings, dim: int, effects: int, learned_from: int | None
     )
     for shared in (learned.users, learned.items):
         shared.flags.writeable = False
-    return MovieCatalogue(learned.users, learned.items, prior, learned.items[some].mean(axis=0), ratings.provenance)
+    return MovieCatalogue(learned.users, learned.items, prior, learned.items[some].mean(axis=0))
 
 
 __all__ = ["MovieCatalogue", "MovieLens", "catalogue", "factors"]

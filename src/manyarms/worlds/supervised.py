@@ -202,14 +202,11 @@ class SupervisedWorld:
 
         nodes: of a Gaussian policy's quadrature; draws: of a mixed-logit policy's simulation.
         """
-        mean = _finite("eta0", eta0) * self.mu0
+        validate.one_of("family", family, get_args(Family))
+        start = self.logging(eta0)
         if family == "gaussian":
-            return GaussianPolicy(mean, sigma, nodes=nodes)
-        if family == "mixed-logit":
-            return MixedLogitPolicy(mean, sigma, draws=draws)
-        if family == "softmax":
-            return SoftmaxPolicy(mean)
-        raise InvalidInput("family", validate.describe(family), "one of " + ", ".join(get_args(Family)))
+            return GaussianPolicy(start.actions, sigma, nodes=nodes)
+        return MixedLogitPolicy(start.actions, sigma, draws=draws) if family == "mixed-logit" else start
 
     def log(self, eta0: float, seed: int = 0, rows: int | None = None) -> LoggedData:
         """What pi_0 writes, with exact propensities and pi_0 itself.
@@ -243,8 +240,7 @@ class SupervisedWorld:
         return Value.of(policy.probabilities_of(contexts, targets))
 
     def _part(self, part: SupervisedPart) -> tuple[Array, Ints]:
-        if part not in get_args(SupervisedPart):
-            raise InvalidInput("part", validate.describe(part), "one of " + ", ".join(get_args(SupervisedPart)))
+        validate.one_of("part", part, get_args(SupervisedPart))
         return self._rows[part]
 
 
