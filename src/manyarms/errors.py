@@ -3,6 +3,7 @@
 ManyArmsError                 everything below; a ValueError
 ├── InvalidInput              an argument is wrong: the message names it, what came and what was expected
 │   └── UnknownAction         an action id that does not exist, is retired, or comes twice
+├── Contradiction             bounds that cannot all be true: an assumption does not hold, or chance of at most delta
 ├── DataError                 a data file is missing, unreadable, truncated or of another format
 ├── StorageError              a saved agent cannot be read: damaged, incomplete, or of an unknown version
 └── MissingExtra              an optional dependency is absent; the message says what to install
@@ -29,6 +30,17 @@ class UnknownAction(InvalidInput):
     """An action id that does not exist, is retired, or is given twice."""
 
 
+class Contradiction(ManyArmsError):
+    """Bounds that cannot all be true: an assumption does not hold, or an event of probability at most delta happened."""
+
+    def __init__(self, came: str, delta: float) -> None:
+        super().__init__(
+            f"{came}: this cannot be, so that nothing is certified. Likely reasons: the policy was learned from these rows; "
+            "propensities that are not those of the logging policy; rewards outside their range; rows that are not independent "
+            f"(sessions, repeated events). If none of these, chance: probability at most {delta:g}"
+        )
+
+
 class DataError(ManyArmsError):
     """A data file is missing, unreadable, truncated or of another format."""
 
@@ -48,4 +60,12 @@ class MissingExtra(ManyArmsError, ImportError):
         )
 
 
-__all__ = ["DataError", "InvalidInput", "ManyArmsError", "MissingExtra", "StorageError", "UnknownAction"]
+__all__ = [
+    "Contradiction",
+    "DataError",
+    "InvalidInput",
+    "ManyArmsError",
+    "MissingExtra",
+    "StorageError",
+    "UnknownAction",
+]

@@ -13,10 +13,7 @@ from manyarms.bounds.concentration import bernstein_margin
 from manyarms.bounds.log_smoothing import GainTerms
 from manyarms.certificates import PolicyPrior, certify, improvement, summarise
 from manyarms.certificates.certify import MONTE_CARLO
-from manyarms.certificates.prior import require_other_rows
 from manyarms.certificates.summarise import DrawnCollector, log_rows
-from manyarms.errors import InvalidInput
-from manyarms.logs.data import LoggedData
 from manyarms.policies import SoftmaxPolicy
 from manyarms.policies.randomised import MixedLogitPolicy
 from manyarms.weights import ClipPropensities, ExponentialAlpha, Harmonic, LogSmoothing
@@ -189,18 +186,3 @@ def test_an_improvement_is_in_the_units_of_the_rewards(world, learned, prior):
 
 def test_a_softmax_with_a_temperature_is_a_prior_around_its_scores(world):
     np.testing.assert_array_equal(PolicyPrior.of(SoftmaxPolicy(world.start, temperature=0.5)).mean, 2 * world.start)
-
-
-@pytest.mark.parametrize("place", [0, 57, 199])
-def test_one_row_in_common_is_one_too_many(rng, place):
-    def a_log(rows):
-        p = np.full(rows, 0.5)
-        return LoggedData(rng.standard_normal((rows, 3)), rng.integers(0, 2, rows), rng.random(rows), 2, p)
-
-    first, other = a_log(200), a_log(90)
-    require_other_rows("learned_from", first, other)
-    contexts, actions, rewards = other.contexts.copy(), other.actions.copy(), other.rewards.copy()
-    contexts[40], actions[40], rewards[40] = first.contexts[place], first.actions[place], first.rewards[place]
-    mixed = LoggedData(contexts, actions, rewards, 2, other.propensities)
-    with pytest.raises(InvalidInput, match="as row 40"):
-        require_other_rows("learned_from", first, mixed)

@@ -9,13 +9,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import manyarms as ma
 from manyarms import bounds
 from manyarms.bounds import Budget, Grid
 from manyarms.certificates import Certificate, PolicyPrior, certify, improvement, rows_needed, summarise
 from manyarms.certificates.certificate import Improvement
 from manyarms.certificates.text import as_data
-from manyarms.errors import InvalidInput
-from manyarms.policies import Projection, SoftmaxPolicy
+from manyarms.errors import Contradiction, InvalidInput
+from manyarms.evaluation import evaluate
+from manyarms.logs.row_sketch import RowSketch
+from manyarms.policies import EpsilonMixture, Projection, SoftmaxPolicy
 from manyarms.policies.randomised import GaussianPolicy, MixedLogitPolicy
 from manyarms.weights import ClipPropensities, ExponentialAlpha
 
@@ -92,19 +95,19 @@ def test_rows_of_the_prior_are_refused(world, rng, learned):
         certify(SoftmaxPolicy(world.start), rest, learned_from=rest.rows(slice(0, 5)))
 
 
-def test_rows_without_event_ids_are_told_by_what_is_in_them(world, rng, learned):
+def test_rows_without_event_ids_are_known_all_the_same(world, rng, learned):
     whole = world.log(300, rng)
     other = replace(whole, contexts=whole.contexts + 1e-9 * rng.standard_normal(whole.contexts.shape), logging=None)
     first, rest = other.split(0.5, seed=1)
     prior = PolicyPrior(world.start, 1.0, learned_from=first)
     assert certify(learned, rest, prior=prior).lower >= 0
-    with pytest.raises(InvalidInput, match="contexts, actions, rewards as row"):
+    with pytest.raises(InvalidInput, match=r"shares rows .*50.0% of its rows"):
         certify(learned, other, prior=prior)
     times = np.datetime64("2024-01-01") + np.arange(300).astype("timedelta64[s]")
     alike = replace(whole, timestamps=times)  # few contexts: rounds look alike, times tell them apart
     early, late = alike.rows(slice(0, 100)), alike.rows(slice(100, 300))
     assert certify(learned, late, prior=PolicyPrior(world.start, learned_from=early)).rows == 200
-    with pytest.raises(InvalidInput, match="timestamps"):
+    with pytest.raises(InvalidInput, match=r"shares rows .*33.3% of its rows"):
         certify(learned, alike, prior=PolicyPrior(world.start, learned_from=early))
 
 
@@ -271,3 +274,32 @@ def test_pages_and_data(log, learned, prior, tmp_path):
     data = json.loads(json.dumps(as_data(made, gain), allow_nan=False))
     assert data["lower"] == made.lower and data["improvement"]["certified"] == gain.certified
     assert "lower" in str(made) and "note:" in str(made)
+
+
+def test_a_policy_carries_the_rows_that_it_was_learned_from(world, rng, tmp_path):
+    """Pure noise: what was learned from these rows looks better on them, and must not be certified on them."""
+    log = world.log(300, rng)
+    first, rest = log.split(0.5)
+    policy = SoftmaxPolicy(world.start)
+    policy.training_rows = RowSketch.of(first)
+    policy.save(tmp_path / "policy")
+    back = ma.load(tmp_path / "policy")
+    for one in (policy, back, EpsilonMixture(back, 0.1)):
+        assert certify(one, rest, bound="ls").rows == 150
+        for rows in (log, first, replace(first, notes=("read again",))):
+            with pytest.raises(InvalidInput, match=r"policy: .*log.split .* --prior\), got .*shares rows"):
+                certify(one, rows, bound="ls")
+        assert not evaluate(one, rest).warnings or "LEARNED" not in evaluate(one, rest).warnings[0]
+        assert "THE POLICY WAS LEARNED FROM THIS LOG" in evaluate(one, log).warnings[0]
+    with pytest.raises(InvalidInput, match=r"prior.learned_from: .*shares rows"):
+        certify(GaussianPolicy(world.start, 0.8), first, prior=PolicyPrior.of(back), bound="ls")
+
+
+def test_ends_that_cross_are_no_interval(world, rng):
+    """Propensities far too small: weights are too large, and rewards of 1 cannot be had more than once a round."""
+    log = world.log(400, rng)
+    wrong = replace(log, rewards=np.ones(400), propensities=log.propensities / 50, logging=None)
+    with pytest.raises(Contradiction, match=r"at least .* at most .*cannot be.*propensities.*probability at most 0.05"):
+        certify(SoftmaxPolicy(world.start), wrong, bound="ls")
+    with pytest.raises(Contradiction, match="gain of at least"):
+        improvement(SoftmaxPolicy(world.start), replace(wrong, propensities=log.propensities / 5000))

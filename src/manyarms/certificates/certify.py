@@ -28,9 +28,10 @@ from manyarms.certificates.families import Declared, Family, families_of, grid_v
 from manyarms.certificates.prior import PolicyPrior, Randomised
 from manyarms.certificates.reading import Reading, Summaries
 from manyarms.certificates.sample_size import rows_needed
-from manyarms.errors import InvalidInput
+from manyarms.errors import Contradiction, InvalidInput
 from manyarms.estimators.logging_policy import full_propensities, require_full_propensities
 from manyarms.logs.data import LogSource
+from manyarms.logs.row_sketch import RowSketch
 from manyarms.policies.base import Policy
 from manyarms.policies.randomised import MixedLogitPolicy
 
@@ -49,15 +50,16 @@ def certify(
     grid: Grid | None = None,
     largest_reward: float = 1.0,
     two_sided: bool = True,
-    learned_from: LogSource | None = None,
+    learned_from: LogSource | RowSketch | None = None,
     independent: bool = False,
     draws: int = DRAWS,
     seed: int = SEED,
 ) -> Certificate:
     """A certificate for the value of a policy, from the rows of a log.
 
-    prior: for a policy that was learned from these rows; without it the policy must have been fixed before, and
-    `learned_from`, if given, is refused where it has rows in common with the log. bound: one or several names of
+    prior: for a policy that was learned from these rows; without it the policy must have been fixed before, and a log that has
+    rows in common with those that the policy was learned from is refused (`learned_from`, or what the policy carries).
+    bound: one or several names of
     `manyarms.bounds.BOUNDS`, bounds, corrections or estimators of the IPS family, decided on before the log is looked at; by
     default exponential smoothing and logarithmic smoothing, or the latter alone where pi0 of all actions is not known.
     largest_reward: the largest that there can be; the smallest is 0. two_sided=False spends all of delta on the lower end.
@@ -77,7 +79,7 @@ def improvement(
     delta: float = 0.05,
     grid: Grid | None = None,
     largest_reward: float = 1.0,
-    learned_from: LogSource | None = None,
+    learned_from: LogSource | RowSketch | None = None,
     independent: bool = False,
     draws: int = DRAWS,
     seed: int = SEED,
@@ -100,7 +102,7 @@ def certify_with_improvement(
     grid: Grid | None = None,
     largest_reward: float = 1.0,
     two_sided: bool = True,
-    learned_from: LogSource | None = None,
+    learned_from: LogSource | RowSketch | None = None,
     independent: bool = False,
     draws: int = DRAWS,
     seed: int = SEED,
@@ -127,7 +129,7 @@ class _Case:
         prior: PolicyPrior | None,
         delta: float,
         largest_reward: float,
-        learned_from: LogSource | None,
+        learned_from: LogSource | RowSketch | None,
         independent: bool,
         draws: int,
         seed: int,
@@ -160,8 +162,11 @@ class _Case:
                 )
             self.kl = prior.divergence(policy)
         else:
+            carried = getattr(policy, "training_rows", None)
             if learned_from is not None:
                 self.reading.refuse_rows_of("learned_from", learned_from)
+            elif carried is not None:
+                self.reading.refuse_rows_of("policy", carried)
             self.notes.append(
                 "holds for a policy that was fixed before these rows were seen; a learned one needs a prior"
             )
@@ -179,6 +184,11 @@ class _Case:
                 f"the policy's probabilities come from quadrature, within {tolerance:.0e}, which is reckoned in"
             )
         self.policy, self.seed = policy, seed
+
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        """What the statements rest on; what the rows themselves say is known when they have been read."""
+        return (*self.notes, *self.reading.notes)
 
     @property
     def simulation(self) -> float:
@@ -228,10 +238,13 @@ class _Case:
                 upper = min((one.upper(above, self.kl, budget) for one in family.bounds), key=lambda side: side.end)
             candidates.append(self._ends(family, chosen, lower, upper, read.summaries.of_value[drawn]))
         best, top = max(candidates, key=lambda ends: ends.lower), self.largest_reward
+        upper_end = min(top, *(one.upper for one in candidates))
+        if best.lower > upper_end or upper_end < 0:
+            raise Contradiction(f"a value of at least {best.lower:.6g} and of at most {upper_end:.6g}", self.delta)
         return Certificate(
-            min(max(0.0, best.lower), top), max(0.0, min(top, *(one.upper for one in candidates))), best.value, best.terms,
+            max(0.0, best.lower), upper_end, best.value, best.terms,
             best.label, self.delta, read.grid, self.kl, read.summaries.rows, self.policy.action_count,
-            read.summaries.logged * top, top, two_sided, self.learned, tuple(candidates), tuple(self.notes), token=TOKEN,
+            read.summaries.logged * top, top, two_sided, self.learned, tuple(candidates), self.all_notes, token=TOKEN,
         )  # fmt: skip
 
     def improvement(self, read: _Read) -> Improvement:
@@ -239,10 +252,12 @@ class _Case:
         summary, spent, top = read.summaries.of_gain, self.delta - self.simulation, self.largest_reward
         below, _ = summary.with_margins(self.delta * MONTE_CARLO)
         chosen, side = _best(read.gains, below, self.kl, Budget(spent, 1, len(read.gains)))
+        if side.end > 1:
+            raise Contradiction(f"a gain of at least {side.end * top:.6g} with rewards of at most {top:g}", self.delta)
         needed = rows_needed(below, self.kl, 0.0, spent, read.gains)
         return Improvement(
             side.end * top, side.start * top, summary.logged * top, self.delta, chosen.settings["smoothing"],
-            summary.rows, needed, tuple(self.notes), token=TOKEN,
+            summary.rows, needed, self.all_notes, token=TOKEN,
         )  # fmt: skip
 
     def _require_fit(self, family: Family) -> None:

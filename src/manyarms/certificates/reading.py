@@ -15,10 +15,11 @@ from itertools import chain
 from manyarms._base import validate
 from manyarms._base.typing import Array
 from manyarms.bounds import Bound, Statistic, Summary
-from manyarms.certificates.prior import OtherRows, Randomised
+from manyarms.certificates.prior import Randomised
 from manyarms.certificates.summarise import Collector, DrawnCollector, log_rows
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
+from manyarms.logs.row_sketch import RowSketch, refuse, sketch_of
 from manyarms.policies.base import Policy
 from manyarms.policies.randomised import MixedLogitPolicy
 
@@ -58,11 +59,12 @@ class Reading:
         self.log = log
         self._parts = log.chunks(CHUNK)
         self.first = next(self._parts)
-        self._others: list[OtherRows] = []
+        self.notes: list[str] = []
+        self._used: tuple[str, RowSketch] | None = None
 
-    def refuse_rows_of(self, argument: str, learned_from: LogSource) -> None:
-        """Rows that `learned_from` has as well are refused when they come."""
-        self._others.append(OtherRows(argument, learned_from, self.first))
+    def refuse_rows_of(self, argument: str, learned_from: LogSource | RowSketch) -> None:
+        """When all rows have come, they are refused if `learned_from` has some of them."""
+        self._used = argument, sketch_of(learned_from)
 
     def summaries(self, policy: Policy, declared: Declared, largest_reward: float, seed: int) -> Summaries:
         """All rows, for all bounds that were declared."""
@@ -88,10 +90,19 @@ class Reading:
         return plan.read()
 
     def _all(self) -> Iterator[LoggedData]:
+        sketch = RowSketch()
         for part in chain([self.first], self._parts):
-            for one in self._others:
-                one.check(part)
+            if self._used is not None:
+                sketch.add(part)
             yield part
+        sketch.end_of_log()
+        overlap = None if self._used is None else sketch.overlap(self._used[1])
+        if self._used is None or overlap is None:
+            return
+        refuse(self._used[0], overlap)
+        self.notes.append(
+            f"the log looks like the one learned from more than chance explains: {overlap}; event ids would tell"
+        )
 
 
 class _Plan:

@@ -20,7 +20,6 @@ from manyarms.agents.agent import Agent
 from manyarms.bounds import BOUNDS, Bound, Grid
 from manyarms.bounds.concentration import confidence
 from manyarms.certificates import Certificate, Improvement, PolicyPrior, certify_with_improvement
-from manyarms.certificates.prior import require_other_rows
 from manyarms.cli._learn_inputs import Inputs
 from manyarms.cli.options import one_of
 from manyarms.errors import InvalidInput
@@ -29,6 +28,7 @@ from manyarms.estimators.logging_policy import full_propensities
 from manyarms.estimators.naming import parameters_of
 from manyarms.estimators.neighbours import cluster_actions
 from manyarms.logs import Embeddings, LoggedData
+from manyarms.logs.row_sketch import require_other_rows
 from manyarms.policies import (
     GaussianPolicy,
     MixedLogitPolicy,

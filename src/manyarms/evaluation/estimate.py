@@ -25,6 +25,7 @@ from manyarms.evaluation.intervals import Interval
 from manyarms.evaluation.passes import Collected, Plan, Survey, collect, plan, survey
 from manyarms.evaluation.results import Estimate, Evaluation
 from manyarms.logs.data import CHUNK, LogSource
+from manyarms.logs.row_sketch import RowSketch
 from manyarms.policies.base import Policy
 from manyarms.rewards.base import RewardModel
 from manyarms.weights import CORRECTIONS
@@ -212,7 +213,8 @@ def evaluate(
     logged = Estimate(
         "logged", "mean reward of the log", mean, error, around, (around,), float(known.rows), True, (), ""
     )
-    warnings = tuple(mine.overlap.warnings()) if mine.overlap is not None else ()
+    warnings = training_rows_warnings(policy, log)
+    warnings += tuple(mine.overlap.warnings()) if mine.overlap is not None else ()
     return Evaluation(
         name or repr(policy),
         known.rows,
@@ -224,6 +226,20 @@ def evaluate(
         warnings,
         tuple(notes),
     )
+
+
+def training_rows_warnings(policy: Policy, log: LogSource) -> tuple[str, ...]:
+    """A warning where the log has rows that the policy was learned from."""
+    rows = getattr(policy, "training_rows", None)
+    overlap = None if rows is None else RowSketch.of(log).overlap(rows)
+    if overlap is None:
+        return ()
+    if overlap.certain:
+        return (
+            f"THE POLICY WAS LEARNED FROM THIS LOG ({overlap}): estimates are too good, and no interval holds; evaluate on "
+            "other rows (log.split before learning)",
+        )
+    return (f"the log looks like the one that the policy was learned from, more than chance explains: {overlap}",)
 
 
 def usual_names(*, ranged: bool = True) -> list[str]:

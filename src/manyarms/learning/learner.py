@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from manyarms._base import validate
 from manyarms.certificates import PolicyPrior, certify
-from manyarms.certificates.prior import require_other_rows
 from manyarms.errors import InvalidInput, MissingExtra
 from manyarms.estimators.base import Objective
 from manyarms.estimators.pessimism import PACBayes
 from manyarms.learning.results import Learnable, Learned, Moment
 from manyarms.learning.settings import Precision, Towards, Train, TrainingSettings
 from manyarms.logs.data import LoggedData, LogSource
+from manyarms.logs.row_sketch import RowSketch, require_other_rows
 from manyarms.policies.base import Policy
 
 if TYPE_CHECKING:
@@ -98,6 +98,11 @@ def learn(
         raise MissingExtra("torch", "torch", "learning policies from logs") from error
     run = TrainingRun(log, policy, objective, settings, device)
     result = run.go(held, score, run.checkpoints(policy, folder, checkpoint_seconds), progress)
+    # rows that decided when to stop were learned from, too
+    rows = RowSketch.of(log) if held is None else RowSketch.of(log, held)
+    if policy.training_rows is not None:
+        rows.include(policy.training_rows)
+    result.policy.training_rows = rows
     if prior is None or not certified:
         return result
     delta = objective.delta if isinstance(objective, PACBayes) else 0.05
@@ -117,6 +122,8 @@ def _prior(
         )
     if learned_from is not None:
         require_other_rows("prior_learned_from", learned_from, log)
+    elif policy.training_rows is not None:
+        require_other_rows("policy", policy.training_rows, log)
     return PolicyPrior.of(policy, learned_from)
 
 

@@ -27,8 +27,16 @@ from manyarms.logs.hashes import row_hashes, sequence_hash
 CHUNK = 65_536  # rounds a chunk: large enough for numpy, small enough for any memory
 
 PER_ROUND = (
-    "contexts", "actions", "rewards", "propensities", "support", "support_probabilities", "event_ids", "timestamps",
-    "groups", "positions",
+    "contexts",
+    "actions",
+    "rewards",
+    "propensities",
+    "support",
+    "support_probabilities",
+    "event_ids",
+    "timestamps",
+    "groups",
+    "positions",
 )  # fmt: skip; positions are the last
 
 

@@ -11,10 +11,10 @@ training rows, and a log that it is evaluated on is compared with it. A row is k
 Of each kind the SIZE smallest marks are kept. Marks are spread evenly, so that what two sketches hold below the lower of their
 ends is a sample of both logs by the same rule: s rows in common of n and m leave about s SIZE / max(n, m) marks in common.
 
-The first three name a row: one in common is a row in common. Contents do not, since rows of few contexts look alike. But if two logs
-of n and m rows follow one law, then every row of both together is in the first with probability p = n / (n + m), and a content that comes
-c times is in both logs with probability q_c = 1 - p^c - (1 - p)^c. With X the number of contents, of those D that come at least twice,
-that both logs have,
+The first three name a row: one in common is a row in common. Contents do not, since rows of few contexts look alike. But if two
+logs of n and m rows follow one law, then every row of both together is in the first with probability p = n / (n + m), and a
+content that comes c times is in both logs with probability q_c = 1 - p^c - (1 - p)^c. With D the number of contents that come at
+least twice, and X the number of these that are in both logs,
 
     P(X >= x) <= 3 sqrt(n + m) P(Binomial(D, mean of q_c) >= x)
 
@@ -34,12 +34,13 @@ from scipy.stats import binom
 
 from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Ints
+from manyarms.errors import InvalidInput
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
 from manyarms.logs.hashes import STEP, UInts, bits_of, mixed, row_hashes, sequence_hash, text_hashes
 
 SIZE = 16_384
 ALPHA = 1e-9
-NEARLY_ALL = 0.99
+NEARLY_ALL = 0.9
 KINDS = ("groups", "events", "positions", "timed contents", "contents")  # in the order in which they decide
 
 
@@ -68,19 +69,19 @@ class _Smallest:
     times: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     dropped: bool = False
 
-    def add(self, marks: UInts) -> None:
-        if self.dropped:
-            marks = marks[marks <= self.marks[-1]]
+    def add(self, marks: UInts, times: Ints | None = None, *, dropped: bool = False) -> None:
+        times = np.ones(len(marks), dtype=np.int64) if times is None else times
+        ends = [some[-1] for some, cut in ((self.marks, self.dropped), (marks, dropped)) if cut]
         found, where = np.unique(np.concatenate([self.marks, marks]), return_inverse=True)
-        times = np.concatenate([self.times, np.ones(len(marks), dtype=np.int64)])
-        counted = np.bincount(where, times, len(found)).astype(np.int64)
-        self.dropped = self.dropped or len(found) > SIZE
-        self.marks, self.times = found[:SIZE], counted[:SIZE]
+        counted = np.bincount(where, np.concatenate([self.times, times]), len(found)).astype(np.int64)
+        # beyond the lower end of what was cut off, not all marks are known
+        room = min(SIZE, int(np.searchsorted(found, min(ends), side="right"))) if ends else SIZE
+        self.dropped = bool(ends) or len(found) > SIZE
+        self.marks, self.times = found[:room], counted[:room]
 
     def up_to(self, end: np.uint64 | None) -> _Smallest:
         stop = len(self.marks) if end is None else int(np.searchsorted(self.marks, end, side="right"))
         return _Smallest(self.marks[:stop], self.times[:stop])
-
 
 
 class RowSketch:
@@ -88,6 +89,7 @@ class RowSketch:
 
     def __init__(self) -> None:
         self.rows = 0
+        self._logs: set[int] = set()  # fingerprints of the logs that the rows belong to
         self._kinds: dict[str, _Smallest] = {}
         self._stream = 0  # rows of a log that is no part of another, whose fingerprint is known at its end
         self._fingerprint = 0
@@ -117,14 +119,26 @@ class RowSketch:
             self._stream += len(part)
         else:
             self._see("positions", _position_marks(part.origin.fingerprint, part.positions))
+            self._logs.add(part.origin.fingerprint)
         self.rows += len(part)
 
     def end_of_log(self) -> None:
         """All chunks of a log have come."""
+        if self._stream:
+            self._logs.add(self._fingerprint % 2**64)
         for start in range(0, self._stream, CHUNK):
             places = np.arange(start, min(start + CHUNK, self._stream))
             self._see("positions", _position_marks(self._fingerprint, places))
         self._stream, self._fingerprint = 0, 0
+
+    def include(self, other: RowSketch) -> None:
+        """All rows of another sketch as well. What one of them does not know of its rows, both together do not know."""
+        for kind in set(self._kinds) - set(other._kinds):
+            del self._kinds[kind]
+        for kind, mine in self._kinds.items():
+            mine.add(other._kinds[kind].marks, other._kinds[kind].times, dropped=other._kinds[kind].dropped)
+        self.rows += other.rows
+        self._logs |= other._logs
 
     def _see(self, kind: str, marks: UInts) -> None:
         self._kinds.setdefault(kind, _Smallest()).add(marks)
@@ -143,18 +157,20 @@ class RowSketch:
             if shared.any():
                 weight = np.ones(len(shared)) if kind == "groups" else mine.times
                 return Overlap(float(weight[shared].sum() / weight.sum()), kind, certain=True)
-            if kind != "positions":  # names of rows that both logs have, and none in common
-                return None
+            if kind != "positions" or (len(self._logs) == 1 and self._logs == other._logs):
+                return None  # all rows of both have such a name, and none has the same
         return None
 
     # ---- state --------------------------------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, AnyArray]:
         """Its state."""
-        out: dict[str, AnyArray] = {"rows": np.array(self.rows)}
+        out: dict[str, AnyArray] = {
+            "rows": np.array(self.rows), "logs": np.array(sorted(self._logs), dtype=np.uint64)
+        }  # fmt: skip
         for kind, one in self._kinds.items():
             counted = one.times.astype(np.uint32) if "contents" in kind else np.empty(0, dtype=np.uint32)
-            own = {"marks": one.marks, "times": counted, "dropped": np.array(one.dropped)}
+            own: dict[str, AnyArray] = {"marks": one.marks, "times": counted, "dropped": np.array(one.dropped)}
             out |= prefixed(f"{kind}.", own)
         return out
 
@@ -162,13 +178,33 @@ class RowSketch:
     def restored(cls, arrays: Mapping[str, AnyArray]) -> Self:
         """The sketch that `arrays()` describes."""
         sketch = cls()
-        sketch.rows = int(arrays["rows"])
+        sketch.rows, sketch._logs = int(arrays["rows"]), set(arrays["logs"].tolist())
         for kind in KINDS:
             own = under(f"{kind}.", dict(arrays))
             if own:
                 times = own["times"].astype(np.int64) if len(own["times"]) else np.ones(len(own["marks"]), np.int64)
                 sketch._kinds[kind] = _Smallest(own["marks"], times, bool(own["dropped"]))
         return sketch
+
+
+def require_other_rows(argument: str, learned_from: LogSource | RowSketch, log: LogSource) -> None:
+    """Refuse a log that has rows in common with the one that something was learned from."""
+    refuse(argument, RowSketch.of(log).overlap(sketch_of(learned_from)))
+
+
+def sketch_of(log: LogSource | RowSketch) -> RowSketch:
+    """A sketch, or that of a log."""
+    return log if isinstance(log, RowSketch) else RowSketch.of(log)
+
+
+def refuse(argument: str, overlap: Overlap | None) -> None:
+    """Refuse rows that are certainly shared."""
+    if overlap is not None and overlap.certain:
+        raise InvalidInput(
+            argument, f"training on a log that shares rows with this one: {overlap}",
+            "other rows than those learned from, as log.split gives them before learning; what was learned from these very rows "
+            "can be certified with the prior that learning started from (prior=, on the command line --prior)",
+        )  # fmt: skip
 
 
 def _resemblance(mine: _Smallest, theirs: _Smallest, kind: str) -> Overlap | None:
@@ -197,4 +233,4 @@ def _position_marks(fingerprint: int, positions: Ints | None) -> UInts:
         return mixed(np.uint64(fingerprint % 2**64) + mixed(positions.astype(np.uint64) + STEP))
 
 
-__all__ = ["Overlap", "RowSketch"]
+__all__ = ["Overlap", "RowSketch", "refuse", "require_other_rows", "sketch_of"]

@@ -16,11 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import storage, validate
+from manyarms._base.nested import prefixed, under
 from manyarms._base.registry import Registry
 from manyarms._base.top_k import top_k
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.logs.data import LogSource
+from manyarms.logs.row_sketch import RowSketch
 from manyarms.logs.schema import Schema
 
 ROWS = 256  # contexts in a block
@@ -109,6 +111,8 @@ class StreamedPolicy(ABC):
     """
 
     dim: int | None = None
+    training_rows: RowSketch | None = None
+    """A sketch of the rows that it was learned from, where that is known; saved with it."""
 
     def __init__(self, actions: int) -> None:
         self._actions = validate.count("actions", actions)
@@ -281,7 +285,8 @@ class StreamedPolicy(ABC):
 
         log: the log that it was learned from, whose encoder and action ids are then saved beside it (see `manyarms.logs.Schema`).
         """
-        storage.save(folder, "policy", self.saved_spec(), self.arrays())
+        rows = {} if self.training_rows is None else prefixed("training_rows.", self.training_rows.arrays())
+        storage.save(folder, "policy", self.saved_spec(), self.arrays() | rows)
         if log is not None:
             Schema.of(log).save(folder)
 
@@ -310,6 +315,16 @@ POLICIES: Registry[type[StreamedPolicy]] = Registry("policy", package="manyarms.
 def restore_policy(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> StreamedPolicy:
     """The policy, of whatever kind, that `saved_spec()` and `arrays()` describe."""
     return POLICIES[spec["type"]].restored(spec, arrays)
+
+
+@storage.LOADERS.register("policy")
+def _restore_saved(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> StreamedPolicy:
+    rows = under("training_rows.", arrays)
+    policy = restore_policy(
+        spec, {name: array for name, array in arrays.items() if not name.startswith("training_rows.")}
+    )
+    policy.training_rows = RowSketch.restored(rows) if rows else None
+    return policy
 
 
 def row_blocks(n: int) -> Iterator[slice]:
@@ -351,9 +366,6 @@ def _without(scores: Array, first: int, barred: Ints) -> Array:
         scores = scores.copy()
         scores[:, here] = -np.inf
     return scores
-
-
-storage.LOADERS.register("policy")(restore_policy)
 
 
 __all__ = [

@@ -105,6 +105,7 @@ class EpsilonMixture(StreamedPolicy):
         self.policy = policy
         self.epsilon = validate.probability("epsilon", epsilon)
         self.dim = getattr(policy, "dim", None)
+        self.training_rows = getattr(policy, "training_rows", None)
         self._uniform = UniformPolicy(policy.action_count)
 
     def __repr__(self) -> str:

@@ -9,7 +9,6 @@ from manyarms.logs.hashes import STEP, UInts, bits_of, mixed, text_hashes
 from manyarms.logs.tables import Column
 
 
-
 class Sample:
     """A uniform sample of at most `size` numbers: those with the smallest of independent uniform marks."""
 
