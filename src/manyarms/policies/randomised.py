@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
-from manyarms._base.top_k import top_k
+from manyarms._base.top_k import top_k_by_rows
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.policies import normal_choice
@@ -77,14 +78,14 @@ class _RandomisedPolicy(OfLinearScores):
 
     def sample(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
         """One action for every context, (n,): the one whose drawn score is the largest."""
-        X, rng = self._contexts(X), validate.seeded(rng)
-        out = np.empty(len(X), dtype=np.int64)
-        for part in row_blocks(len(X)):
-            h = self._vectors(X[part])
-            blocks = action_blocks(self.action_count)
-            drawn = (self._drawn(self._linear.scores(h, first, last), h, rng) for first, last in blocks)
-            out[part] = top_k(drawn, 1)[0][:, 0]
-        return out
+        contexts, generator = self._contexts(X), validate.seeded(rng)
+
+        def drawn(part: slice) -> Iterator[Array]:
+            h = self._vectors(contexts[part])
+            for first, last in action_blocks(self.action_count):
+                yield self._drawn(self._linear.scores(h, first, last), h, generator)
+
+        return top_k_by_rows(len(contexts), 1, drawn)[0][:, 0]
 
     def _vectors(self, X: Array) -> AnyArray:
         """What scores are formed of, (b, l)."""
