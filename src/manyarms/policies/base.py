@@ -109,6 +109,8 @@ class StreamedPolicy(ABC):
     """
 
     dim: int | None = None
+    smallest_probability: float = 0.0
+    """A number that no probability above 0 falls below, in any context; 0 if there is no such number."""
 
     def __init__(self, actions: int) -> None:
         self._actions = validate.count("actions", actions)
@@ -121,11 +123,6 @@ class StreamedPolicy(ABC):
     def action_count(self) -> int:
         """K."""
         return self._actions
-
-    @property
-    def smallest_probability(self) -> float:
-        """A number that no probability above 0 falls below, in any context; 0 if there is no such number."""
-        return 0.0
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(actions={self.action_count})"

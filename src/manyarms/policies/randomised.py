@@ -185,11 +185,8 @@ class GaussianPolicy(_RandomisedPolicy):
     ) -> None:
         super().__init__(actions, sigma, encoder)
         self.nodes = validate.count("nodes", nodes, normal_choice.LEAST_NODES)
-
-    @property
-    def tolerance(self) -> float:
-        """How far, at most, a probability, or the sum of all, is from what it should be."""
-        return normal_choice.tolerance(self.nodes, self.action_count)
+        # how far, at most, a probability, or the sum of all, is from what it should be
+        self.tolerance = normal_choice.tolerance(self.nodes, self.action_count)
 
     def rows(self, X: Array) -> PolicyRows:
         """The policy at a block of contexts."""
@@ -233,12 +230,9 @@ class MixedLogitPolicy(_RandomisedPolicy):
         super().__init__(actions, sigma, encoder)
         self.draws = validate.count("draws", draws, 2)
         self.seed = validate.count("seed", seed, 0)
+        # what no probability's standard error exceeds, since probabilities lie in [0, 1]
+        self.largest_error = 0.5 / math.sqrt(self.draws)
         self._noise = Noise(self.action_count, self.draws, self.seed)
-
-    @property
-    def largest_error(self) -> float:
-        """1 / (2 sqrt(draws)): what no probability's standard error exceeds, since probabilities lie in [0, 1]."""
-        return 0.5 / math.sqrt(self.draws)
 
     def rows(self, X: Array) -> MixedLogitRows:
         """The policy at a block of contexts."""
