@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 
-def write_atomically(path: Path | str, write: Callable[[BinaryIO], None]) -> None:
+def write_atomically(path: Path | str, write: Callable[[BinaryIO], object]) -> None:
     """Let `write` fill a stream that becomes `path` when it is complete; missing parent folders are made."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -21,11 +21,7 @@ def write_atomically(path: Path | str, write: Callable[[BinaryIO], None]) -> Non
 
 def write_bytes_atomically(path: Path | str, data: bytes) -> None:
     """Write `data` to `path`; see `write_atomically`."""
-
-    def write(stream: BinaryIO) -> None:
-        stream.write(data)
-
-    write_atomically(path, write)
+    write_atomically(path, lambda stream: stream.write(data))
 
 
 def write_text_atomically(path: Path | str, text: str) -> None:
@@ -33,7 +29,7 @@ def write_text_atomically(path: Path | str, text: str) -> None:
     write_bytes_atomically(path, text.encode("utf-8"))
 
 
-def write_temporary(folder: Path, name: str, write: Callable[[BinaryIO], None]) -> Path:
+def write_temporary(folder: Path, name: str, write: Callable[[BinaryIO], object]) -> Path:
     """A new file in `folder`, its content on the disk before this returns; for a name that depends on the content."""
     path = folder / f".{name}.{os.urandom(8).hex()}.tmp"
     try:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import pairwise
+from itertools import cycle, pairwise
 from pathlib import Path
 
 from manyarms._base.typing import Array
@@ -181,7 +181,7 @@ def line_chart(series: Sequence[Series], x_label: str, y_label: str, *, title: s
     parts += [svg_text(px(tick), height - bottom + 20, f"{tick:,.10g}") for tick in x_ticks]
     parts += axis_labels(x_label, y_label, (left + width - right) / 2, (top + height - bottom) / 2, height)
     heights = _spread([py(float(s.y[-1])) for s in series], 16.0)
-    for s, colour, label in zip(series, _colours(len(series)), heights, strict=True):
+    for s, colour, label in zip(series, cycle(PALETTE), heights, strict=False):
         upper = [f"{px(x):.1f},{py(y):.1f}" for x, y in zip(s.x, s.y + s.band, strict=True)]
         lower = [f"{px(x):.1f},{py(max(y, y_start)):.1f}" for x, y in zip(s.x, s.y - s.band, strict=True)]
         line = [f"{px(x):.1f},{py(y):.1f}" for x, y in zip(s.x, s.y, strict=True)]
@@ -223,10 +223,6 @@ def _spread(positions: list[float], gap: float) -> list[float]:
     for before, after in pairwise(order):
         result[after] = max(result[after], result[before] + gap)
     return result
-
-
-def _colours(count: int) -> list[str]:
-    return [PALETTE[i % len(PALETTE)] for i in range(count)]
 
 
 def _cell(value: CellText, kind: str) -> str:

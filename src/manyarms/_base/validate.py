@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +52,14 @@ def as_array(name: str, value: npt.ArrayLike, shape: tuple[int | None, ...]) -> 
     return array
 
 
+def rows(name: str, value: npt.ArrayLike, dim: int | None, what: str = "an array") -> Array:
+    """`value` as finite float64 rows (n, dim), possibly none; rows of any length where dim is None."""
+    array = as_floats(name, value)
+    if array.ndim != 2 or dim not in (None, array.shape[1]):
+        raise InvalidInput(name, f"shape {array.shape}", f"{what} of shape (n, {'d' if dim is None else dim})")
+    return array
+
+
 def positive(name: str, value: float) -> float:
     """A finite number above zero."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool) or not math.isfinite(value) or value <= 0:
@@ -77,6 +86,12 @@ def count(name: str, value: int, least: int = 1) -> int:
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
         raise InvalidInput(name, describe(value), f"an integer of at least {least}")
     return int(value)
+
+
+def one_of(name: str, value: str, options: Sequence[str]) -> None:
+    """One of some words."""
+    if value not in options:
+        raise InvalidInput(name, describe(value), "one of " + ", ".join(options))
 
 
 def covariance(name: str, value: npt.ArrayLike, dim: int | None = None) -> Array:

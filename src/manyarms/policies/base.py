@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from manyarms._base import storage, validate
 from manyarms._base.registry import Registry
-from manyarms._base.top_k import top_k
+from manyarms._base.top_k import top_k_by_rows
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.logs.data import LogSource
@@ -109,6 +109,8 @@ class StreamedPolicy(ABC):
     """
 
     dim: int | None = None
+    smallest_probability: float = 0.0
+    """A number that no probability above 0 falls below, in any context; 0 if there is no such number."""
 
     def __init__(self, actions: int) -> None:
         self._actions = validate.count("actions", actions)
@@ -121,11 +123,6 @@ class StreamedPolicy(ABC):
     def action_count(self) -> int:
         """K."""
         return self._actions
-
-    @property
-    def smallest_probability(self) -> float:
-        """A number that no probability above 0 falls below, in any context; 0 if there is no such number."""
-        return 0.0
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(actions={self.action_count})"
@@ -150,32 +147,34 @@ class StreamedPolicy(ABC):
     def expectation(self, X: npt.ArrayLike, values: Values) -> Array:
         """The sum over a of pi(a|x_i) values(x_i, a), (n,)."""
         X = self._contexts(X)
+
+        def weighed(mass: Array, part: slice, first: int, last: int) -> Array:
+            return np.asarray(np.einsum("bk,bk->b", mass, values(X[part], np.arange(first, last))))
+
+        return self._streamed(X, weighed)
+
+    def group_mass(self, X: npt.ArrayLike, labels: npt.ArrayLike, wanted: npt.ArrayLike) -> Array:
+        """The sum of pi(a|x_i) over the actions with labels[a] == wanted[i], (n,)."""
+        X = self._contexts(X)
+        groups, asked = group_arrays(labels, wanted, self.action_count, len(X))
+
+        def inside(mass: Array, part: slice, first: int, last: int) -> Array:
+            return np.asarray((mass * (groups[first:last] == asked[part][:, None])).sum(axis=1))
+
+        return self._streamed(X, inside)
+
+    def _streamed(self, X: Array, counted: Callable[[Array, slice, int, int], Array]) -> Array:
+        """(n,): what is counted (b,) of every block's masses, over the sum of all masses."""
         out = np.empty(len(X))
         for part in row_blocks(len(X)):
             rows = self.rows(X[part])
             above, total = np.zeros(len(X[part])), np.zeros(len(X[part]))
             for first, last in action_blocks(self.action_count):
                 mass = rows.mass(first, last)
-                above += np.einsum("bk,bk->b", mass, values(X[part], np.arange(first, last)))
                 if rows.total is None:
                     total += mass.sum(axis=1)
+                above += counted(mass, part, first, last)
             out[part] = above / (total if rows.total is None else rows.total)
-        return out
-
-    def group_mass(self, X: npt.ArrayLike, labels: npt.ArrayLike, wanted: npt.ArrayLike) -> Array:
-        """The sum of pi(a|x_i) over the actions with labels[a] == wanted[i], (n,)."""
-        X = self._contexts(X)
-        groups, asked = group_arrays(labels, wanted, self.action_count, len(X))
-        out = np.empty(len(X))
-        for part in row_blocks(len(X)):
-            rows, mine = self.rows(X[part]), asked[part][:, None]
-            inside, total = np.zeros(len(mine)), np.zeros(len(mine))
-            for first, last in action_blocks(self.action_count):
-                mass = rows.mass(first, last)
-                if rows.total is None:
-                    total += mass.sum(axis=1)
-                inside += (mass * (groups[first:last] == mine)).sum(axis=1)
-            out[part] = inside / (total if rows.total is None else rows.total)
         return out
 
     # ---- choices
@@ -216,34 +215,38 @@ class StreamedPolicy(ABC):
         """
         given = np.asarray(x)
         X = self._contexts(given[None] if given.ndim == 1 else given)
-        barred = None if exclude is None else np.unique(self._ids("exclude", np.atleast_1d(exclude), (None,)))
+        barred = np.empty(0, dtype=np.int64)
+        if exclude is not None:
+            barred = np.unique(self._ids("exclude", np.atleast_1d(exclude), (None,)))
         wanted = 1 if k is None else validate.count("k", k)
         if candidates is not None:
             offered = np.unique(self._ids("candidates", np.atleast_1d(candidates), (None,)))
-            ids = self._best_of(X, offered if barred is None else np.setdiff1d(offered, barred), wanted)
-            return _shaped(ids, k, given.ndim)
-        if wanted > self.action_count - (0 if barred is None else len(barred)):
+            return shaped(self._best_of(X, np.setdiff1d(offered, barred) if len(barred) else offered, wanted), k, given)
+        if wanted > self.action_count - len(barred):
             raise InvalidInput("k", wanted, f"at most the number of actions on offer, of {self.action_count}")
-        ids = np.empty((len(X), wanted), dtype=np.int64)
-        for part in row_blocks(len(X)):
+        return shaped(self._best(X, wanted, barred), k, given)
+
+    def _best(self, X: Array, wanted: int, barred: Ints) -> Ints:
+        """(n, wanted): the most probable of all actions but the barred ones."""
+
+        def blocks(part: slice) -> Iterator[Array]:
             rows = self.rows(X[part])
-            blocks = (
-                _without(rows.score(first, last), first, barred) for first, last in action_blocks(self.action_count)
-            )
-            ids[part] = top_k(blocks, wanted)[0]
-        return _shaped(ids, k, given.ndim)
+            for first, last in action_blocks(self.action_count):
+                yield _without(rows.score(first, last), first, barred)
+
+        return top_k_by_rows(len(X), wanted, blocks)[0]
 
     def _best_of(self, X: Array, offered: Ints, wanted: int) -> Ints:
         """(n, wanted): the most probable of a few actions, ascending ids."""
         if wanted > len(offered):
             raise InvalidInput("k", wanted, f"at most the number of actions on offer, {len(offered)}")
-        ids = np.empty((len(X), wanted), dtype=np.int64)
-        for part in row_blocks(len(X)):
+
+        def blocks(part: slice) -> Iterator[Array]:
             rows = self.rows(X[part])
-            parts = (offered[first:last] for first, last in action_blocks(len(offered)))
-            blocks = (rows.score_at(np.broadcast_to(some, (len(X[part]), len(some)))) for some in parts)
-            ids[part] = offered[top_k(blocks, wanted)[0]]
-        return ids
+            for first, last in action_blocks(len(offered)):
+                yield rows.score_at(np.broadcast_to(offered[first:last], (len(X[part]), last - first)))
+
+        return offered[top_k_by_rows(len(X), wanted, blocks)[0]]
 
     # ---- keeping
 
@@ -281,12 +284,7 @@ class StreamedPolicy(ABC):
     # ---- checks at the edge
 
     def _contexts(self, X: npt.ArrayLike) -> Array:
-        array = validate.as_floats("X", X)
-        if array.ndim != 2 or (self.dim is not None and array.shape[1] != self.dim):
-            raise InvalidInput(
-                "X", f"shape {array.shape}", f"contexts of shape (n, {'d' if self.dim is None else self.dim})"
-            )
-        return array
+        return validate.rows("X", X, self.dim, "contexts")
 
     def _ids(self, name: str, ids: npt.ArrayLike, shape: tuple[int | None, ...]) -> Ints:
         array = np.asarray(ids)
@@ -336,19 +334,18 @@ def first_above(upto: Array, point: Array, parts: Array) -> Ints:
     return np.asarray(column, dtype=np.int64)
 
 
-def _shaped(ids: Ints, k: int | None, dimensions: int) -> int | Ints:
-    """Best ids (n, m) as they were asked for: one or k of them, for one context or for many."""
+def shaped(ids: Ints, k: int | None, asked: AnyArray) -> int | Ints:
+    """Best ids (n, m) as they were asked for: one or k of them, for one context (d,) or for many (n, d)."""
     if k is None:
-        return int(ids[0, 0]) if dimensions == 1 else ids[:, 0]
-    return ids[0] if dimensions == 1 else ids
+        return int(ids[0, 0]) if asked.ndim == 1 else ids[:, 0]
+    return ids[0] if asked.ndim == 1 else ids
 
 
-def _without(scores: Array, first: int, barred: Ints | None) -> Array:
-    if barred is not None:
-        here = barred[(barred >= first) & (barred < first + scores.shape[1])] - first
-        if len(here):
-            scores = scores.copy()
-            scores[:, here] = -np.inf
+def _without(scores: Array, first: int, barred: Ints) -> Array:
+    here = barred[(barred >= first) & (barred < first + scores.shape[1])] - first
+    if len(here):
+        scores = scores.copy()
+        scores[:, here] = -np.inf
     return scores
 
 
@@ -368,4 +365,5 @@ __all__ = [
     "group_arrays",
     "restore_policy",
     "row_blocks",
+    "shaped",
 ]

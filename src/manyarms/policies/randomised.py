@@ -11,20 +11,21 @@ normal an action stands for l of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from abc import abstractmethod
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-from manyarms._base import storage, validate
-from manyarms._base.top_k import top_k
+from manyarms._base import validate
+from manyarms._base.top_k import top_k_by_rows
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.policies import normal_choice
-from manyarms.policies.base import POLICIES, PolicyRows, StreamedPolicy, action_blocks, row_blocks
-from manyarms.policies.encoders import ContextEncoder, restored_encoder, saved_encoder
+from manyarms.policies.base import POLICIES, PolicyRows, action_blocks, row_blocks
+from manyarms.policies.encoders import ContextEncoder
 from manyarms.policies.mixed_logit import MixedLogitRows, Noise
-from manyarms.policies.softmax import LinearScores
+from manyarms.policies.softmax import LinearScores, OfLinearScores
 
 SIGMAS = 1e-50, 1e50  # scores over any such sigma are finite, and so are squares of its quotients
 
@@ -61,46 +62,38 @@ def _lengths(h: AnyArray) -> Array:
     return np.asarray(np.sqrt(np.einsum("bl,bl->b", h, h, dtype=np.float64)))
 
 
-class _RandomisedPolicy(StreamedPolicy):
+class _RandomisedPolicy(OfLinearScores):
     """What the two families have in common: mu, sigma and an encoder."""
 
     def __init__(self, actions: npt.ArrayLike, sigma: float, encoder: ContextEncoder | None) -> None:
-        self._linear = LinearScores("actions", actions, 1.0, encoder)
-        super().__init__(len(self._linear.weights))
-        self.dim = self._linear.dim
+        super().__init__(actions, 1.0, encoder)
         self.sigma = _sigma("sigma", sigma)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(actions={self.action_count}, dim={self.dim}, sigma={self.sigma:g})"
 
-    @property
-    def actions(self) -> AnyArray:
-        """mu, (K, l)."""
-        return self._linear.weights
-
-    @property
-    def encoder(self) -> ContextEncoder | None:
-        """What is made of the context first; None where scores take it as it is."""
-        return self._linear.encoder
-
     def kl(self, mu0: npt.ArrayLike, sigma0: float) -> float:
         """The divergence of the law of the parameters from N(mu0, sigma0^2 I)."""
         return gaussian_kl(self.actions, self.sigma, mu0, sigma0)
 
-    def spec(self) -> dict[str, storage.JSON]:
-        return {"sigma": self.sigma, **saved_encoder(self.encoder)[0]}
+    def sample(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
+        """One action for every context, (n,): the one whose drawn score is the largest."""
+        contexts, generator = self._contexts(X), validate.seeded(rng)
 
-    def arrays(self) -> dict[str, AnyArray]:
-        return {"weights": self.actions, **saved_encoder(self.encoder)[1]}
+        def drawn(part: slice) -> Iterator[Array]:
+            h = self._vectors(contexts[part])
+            for first, last in action_blocks(self.action_count):
+                yield self._drawn(self._linear.scores(h, first, last), h, generator)
 
-    def _largest(self, X: npt.ArrayLike, drawn: Callable[[Array], Callable[[int, int], Array]]) -> Ints:
-        """One action for every context: the one whose drawn score is the largest."""
-        X = self._contexts(X)
-        out = np.empty(len(X), dtype=np.int64)
-        for part in row_blocks(len(X)):
-            block = drawn(X[part])
-            out[part] = top_k((block(first, last) for first, last in action_blocks(self.action_count)), 1)[0][:, 0]
-        return out
+        return top_k_by_rows(len(contexts), 1, drawn)[0][:, 0]
+
+    def _vectors(self, X: Array) -> AnyArray:
+        """What scores are formed of, (b, l)."""
+        return self._linear.scaled(X)
+
+    @abstractmethod
+    def _drawn(self, scores: AnyArray, h: AnyArray, rng: np.random.Generator) -> Array:
+        """Scores (b, k) of h (b, l) with their noise."""
 
 
 # ---- Gaussian
@@ -185,48 +178,29 @@ class GaussianPolicy(_RandomisedPolicy):
     array([[0.5, 0.5, 0. ]])
     """
 
+    _settings = ("sigma", "nodes")
+
     def __init__(
         self, actions: npt.ArrayLike, sigma: float = 1.0, encoder: ContextEncoder | None = None, nodes: int = 64
     ) -> None:
         super().__init__(actions, sigma, encoder)
         self.nodes = validate.count("nodes", nodes, normal_choice.LEAST_NODES)
-
-    @property
-    def tolerance(self) -> float:
-        """How far, at most, a probability, or the sum of all, is from what it should be."""
-        return normal_choice.tolerance(self.nodes, self.action_count)
+        # how far, at most, a probability, or the sum of all, is from what it should be
+        self.tolerance = normal_choice.tolerance(self.nodes, self.action_count)
 
     def rows(self, X: Array) -> PolicyRows:
         """The policy at a block of contexts."""
-        return _GaussianRows(self._linear, self._unit(X), self.sigma, self.nodes)
+        return _GaussianRows(self._linear, self._vectors(X), self.sigma, self.nodes)
 
-    def sample(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
-        """One action for every context, (n,): one normal an action, and the largest wins."""
-        rng = validate.seeded(rng)
+    def _drawn(self, scores: AnyArray, h: AnyArray, rng: np.random.Generator) -> Array:
+        """One normal an action."""
+        return scores + self.sigma * rng.standard_normal(scores.shape)
 
-        def drawn(X: Array) -> Callable[[int, int], Array]:
-            unit = self._unit(X)
-
-            def block(first: int, last: int) -> Array:
-                scores = self._linear.scores(unit, first, last)
-                return scores + self.sigma * rng.standard_normal(scores.shape)
-
-            return block
-
-        return self._largest(X, drawn)
-
-    def spec(self) -> dict[str, storage.JSON]:
-        return {**super().spec(), "nodes": self.nodes}
-
-    def _unit(self, X: Array) -> AnyArray:
+    def _vectors(self, X: Array) -> AnyArray:
         """h / ||h||, and 0 where h is."""
         h = self._linear.scaled(X)
         lengths = _lengths(h)
         return np.asarray(h / np.where(lengths > 0, lengths, 1.0)[:, None], dtype=h.dtype)
-
-    @classmethod
-    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> GaussianPolicy:
-        return cls(arrays["weights"], spec["sigma"], restored_encoder(spec, arrays), spec["nodes"])
 
 
 @POLICIES.register("mixed-logit")
@@ -243,6 +217,8 @@ class MixedLogitPolicy(_RandomisedPolicy):
     actions: mu (K, l), float64 or float32. sigma > 0. encoder: what is made of the context first (None: h = x and l = d).
     """
 
+    _settings = ("sigma", "draws", "seed")
+
     def __init__(
         self,
         actions: npt.ArrayLike,
@@ -254,62 +230,34 @@ class MixedLogitPolicy(_RandomisedPolicy):
         super().__init__(actions, sigma, encoder)
         self.draws = validate.count("draws", draws, 2)
         self.seed = validate.count("seed", seed, 0)
+        # what no probability's standard error exceeds, since probabilities lie in [0, 1]
+        self.largest_error = 0.5 / math.sqrt(self.draws)
         self._noise = Noise(self.action_count, self.draws, self.seed)
-
-    @property
-    def largest_error(self) -> float:
-        """1 / (2 sqrt(draws)): what no probability's standard error exceeds, since probabilities lie in [0, 1]."""
-        return 0.5 / math.sqrt(self.draws)
 
     def rows(self, X: Array) -> MixedLogitRows:
         """The policy at a block of contexts."""
-        h = self._linear.scaled(X)
+        h = self._vectors(X)
         return MixedLogitRows(self._linear, h, self._scale(h), self._noise)
 
     def standard_errors(self, X: npt.ArrayLike, actions: npt.ArrayLike) -> Array:
         """(n,): the standard errors of probabilities_of(X, actions)."""
         X = self._contexts(X)
+        ids = self._ids("actions", actions, (len(X),))
         out = np.empty(len(X))
-        for part, drawn in self._by_draw(X, actions):
-            out[part] = drawn.std(axis=1, ddof=1) / math.sqrt(self.draws)
+        for part in row_blocks(len(X)):
+            out[part] = self.rows(X[part]).draws_at(ids[part]).std(axis=1, ddof=1) / math.sqrt(self.draws)
         return out
 
-    def sample(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
-        """One action for every context, (n,): the largest score with its normal and a Gumbel variable added."""
-        rng = validate.seeded(rng)
-
-        def drawn(X: Array) -> Callable[[int, int], Array]:
-            h = self._linear.scaled(X)
-            scale = self._scale(h)[:, None]
-
-            def block(first: int, last: int) -> Array:
-                scores = self._linear.scores(h, first, last)
-                shape = scores.shape
-                return np.asarray(scores + scale * rng.standard_normal(shape) + rng.gumbel(size=shape))
-
-            return block
-
-        return self._largest(X, drawn)
-
-    def spec(self) -> dict[str, storage.JSON]:
-        return {**super().spec(), "draws": self.draws, "seed": self.seed}
+    def _drawn(self, scores: AnyArray, h: AnyArray, rng: np.random.Generator) -> Array:
+        """A normal and a Gumbel variable an action."""
+        normals = self._scale(h)[:, None] * rng.standard_normal(scores.shape)
+        return np.asarray(scores + normals + rng.gumbel(size=scores.shape))
 
     def _scale(self, h: AnyArray) -> Array:
         """sigma ||h||, (b,), to the digits that hold in the precision of h: normalised contexts then have one scale."""
         part, power = np.frexp(_lengths(h))
         digits = 2.0 ** (40 if h.dtype == np.float64 else 20)
         return np.asarray(self.sigma * np.ldexp(np.round(part * digits) / digits, power))
-
-    def _by_draw(self, X: Array, actions: npt.ArrayLike) -> Iterator[tuple[slice, Array]]:
-        """Blocks of contexts, and every draw's probability (b, S) of their actions."""
-        ids = self._ids("actions", actions, (len(X),))
-        for part in row_blocks(len(X)):
-            yield part, self.rows(X[part]).draws_at(ids[part])
-
-    @classmethod
-    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> MixedLogitPolicy:
-        encoder = restored_encoder(spec, arrays)
-        return cls(arrays["weights"], spec["sigma"], encoder, spec["draws"], spec["seed"])
 
 
 __all__ = ["GaussianPolicy", "MixedLogitPolicy", "gaussian_kl"]

@@ -11,7 +11,7 @@ from manyarms._base import storage, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.policies.base import POLICIES, Policy, PolicyRows, StreamedPolicy, Values, restore_policy
+from manyarms.policies.base import POLICIES, Policy, PolicyRows, StreamedPolicy, Values, group_arrays, restore_policy
 
 
 class _FixedRows(PolicyRows):
@@ -41,11 +41,7 @@ class FixedPolicy(StreamedPolicy):
             )
         super().__init__(len(p))
         self.probabilities = p / p.sum()
-
-    @property
-    def smallest_probability(self) -> float:
-        """The smallest probability above 0."""
-        return float(self.probabilities[self.probabilities > 0].min())
+        self.smallest_probability = float(self.probabilities[self.probabilities > 0].min())
 
     def rows(self, X: Array) -> PolicyRows:
         """The policy at a block of contexts."""
@@ -61,9 +57,7 @@ class FixedPolicy(StreamedPolicy):
 
     def group_mass(self, X: npt.ArrayLike, labels: npt.ArrayLike, wanted: npt.ArrayLike) -> Array:
         """The mass of the wanted groups, (n,): one sum a group."""
-        groups, asked = np.asarray(labels), np.asarray(wanted)
-        if groups.shape != (self.action_count,) or asked.shape != (len(self._contexts(X)),):
-            return super().group_mass(X, labels, wanted)  # which says what is wrong
+        groups, asked = group_arrays(labels, wanted, self.action_count, len(self._contexts(X)))
         names, place = np.unique(groups, return_inverse=True)
         mass = np.bincount(place, weights=self.probabilities, minlength=len(names))
         index = np.minimum(np.searchsorted(names, asked), len(names) - 1)
@@ -108,16 +102,11 @@ class EpsilonMixture(StreamedPolicy):
         self.epsilon = validate.probability("epsilon", epsilon)
         self.dim = getattr(policy, "dim", None)
         self._uniform = UniformPolicy(policy.action_count)
+        # epsilon / K at least, since every action is explored
+        self.smallest_probability = self.epsilon / self.action_count if self.epsilon else policy.smallest_probability
 
     def __repr__(self) -> str:
         return f"EpsilonMixture({self.policy!r}, epsilon={self.epsilon:g})"
-
-    @property
-    def smallest_probability(self) -> float:
-        """epsilon / K at least, since every action is explored."""
-        if self.epsilon:
-            return self.epsilon / self.action_count
-        return self.policy.smallest_probability
 
     def rows(self, X: Array) -> PolicyRows:
         """The policy at a block of contexts."""
@@ -198,12 +187,7 @@ class FunctionPolicy(StreamedPolicy):
     def __init__(self, probabilities: Callable[[Array, Ints], npt.ArrayLike], actions: int, floor: float = 0.0) -> None:
         super().__init__(actions)
         self._function = probabilities
-        self._floor = validate.probability("floor", floor)
-
-    @property
-    def smallest_probability(self) -> float:
-        """The floor that the caller vouches for."""
-        return self._floor
+        self.smallest_probability = validate.probability("floor", floor)  # the caller vouches for it
 
     def rows(self, X: Array) -> PolicyRows:
         """The policy at a block of contexts."""

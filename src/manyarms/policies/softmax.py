@@ -9,6 +9,7 @@ exist at once.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.policies.base import POLICIES, PolicyRows, StreamedPolicy, action_blocks, row_blocks
 from manyarms.policies.encoders import ContextEncoder, fitting, float_array, restored_encoder, saved_encoder
-from manyarms.policies.support import SupportedPolicy
+from manyarms.policies.support import SupportedPolicy, softmax_rows
 
 # scores up to this size can be exponentiated as they are: neither they nor a sum of a billion overflows or vanishes
 SAFE = {np.dtype(np.float64): 600.0, np.dtype(np.float32): 60.0}
@@ -60,10 +61,19 @@ class LinearScores:
         return inner_product_top_k(x, self.weights, k)
 
 
-class OfLinearScores:
-    """What policies of linear scores show of them; beta has a row for every action, or for every cluster."""
+class OfLinearScores(StreamedPolicy):
+    """What policies of linear scores share; beta has a row for every action (or, in two stages, for every cluster).
 
-    _linear: LinearScores
+    A subclass names its array of beta, and the settings that are saved and that its constructor takes by these names.
+    """
+
+    _argument = "actions"
+    _settings: tuple[str, ...] = ("temperature",)
+
+    def __init__(self, actions: npt.ArrayLike, temperature: float = 1.0, encoder: ContextEncoder | None = None) -> None:
+        self._linear = LinearScores(self._argument, actions, temperature, encoder)
+        super().__init__(len(self._linear.weights))
+        self.dim = self._linear.dim
 
     @property
     def actions(self) -> AnyArray:
@@ -80,6 +90,23 @@ class OfLinearScores:
         """What is made of the context first; None where scores take it as it is."""
         return self._linear.encoder
 
+    def spec(self) -> dict[str, storage.JSON]:
+        return {name: getattr(self, name) for name in self._settings} | saved_encoder(self.encoder)[0]
+
+    def arrays(self) -> dict[str, AnyArray]:
+        return {"weights": self.actions, **saved_encoder(self.encoder)[1]}
+
+    @classmethod
+    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Self:
+        return cls(arrays["weights"], **cls._options(spec, arrays))
+
+    @classmethod
+    def _options(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> dict[str, Any]:
+        """What was saved beside beta, as the constructor takes it."""
+        options = {name: spec[name] for name in cls._settings}
+        encoder = restored_encoder(spec, arrays)
+        return options if encoder is None else {**options, "encoder": encoder}
+
 
 class _SoftmaxRows(PolicyRows):
     """exp(score - shift), the shift one number per context, or none where no score can be large."""
@@ -91,20 +118,20 @@ class _SoftmaxRows(PolicyRows):
     def score(self, first: int, last: int) -> Array:
         return self._linear.scores(self._x, first, last, self._room(last - first))
 
+    def score_at(self, ids: Ints) -> Array:
+        return self._linear.scores_at(self._x, ids)
+
     def mass(self, first: int, last: int) -> Array:
-        mass = self.score(first, last)
-        if self.shift is not None:
-            mass -= self.shift
-        return np.exp(mass, out=mass)
+        return self._exp(self.score(first, last))
 
     def mass_at(self, ids: Ints) -> Array:
-        scores = self._linear.scores_at(self._x, ids)
+        return self._exp(self.score_at(ids))
+
+    def _exp(self, scores: Array) -> Array:
+        """In place."""
         if self.shift is not None:
             scores -= self.shift
         return np.exp(scores, out=scores)
-
-    def score_at(self, ids: Ints) -> Array:
-        return self._linear.scores_at(self._x, ids)
 
     def only(self, index: Ints) -> PolicyRows:
         return _SoftmaxRows(self._linear, self._x[index], None if self.shift is None else self.shift[index])
@@ -116,7 +143,7 @@ class _SoftmaxRows(PolicyRows):
 
 
 @POLICIES.register("softmax")
-class SoftmaxPolicy(OfLinearScores, StreamedPolicy):
+class SoftmaxPolicy(OfLinearScores):
     """pi(a|x) in proportion to exp(enc(x)^T beta_a / T).
 
     actions: beta (K, l), float64, or float32 for half the memory and time at six digits. temperature: T > 0. encoder: what
@@ -124,11 +151,6 @@ class SoftmaxPolicy(OfLinearScores, StreamedPolicy):
     heavyweight ones; with given embeddings and a learned Projection, the lightweight ones (thesis, Section 7.1.3 and
     Appendix D.4.1).
     """
-
-    def __init__(self, actions: npt.ArrayLike, temperature: float = 1.0, encoder: ContextEncoder | None = None) -> None:
-        self._linear = LinearScores("actions", actions, temperature, encoder)
-        super().__init__(len(self._linear.weights))
-        self.dim = self._linear.dim
 
     def __repr__(self) -> str:
         return f"SoftmaxPolicy(actions={self.action_count}, dim={self.dim}, temperature={self.temperature:g})"
@@ -155,28 +177,19 @@ class SoftmaxPolicy(OfLinearScores, StreamedPolicy):
                 out[part] += rows.shift[:, 0]
         return out
 
-    def spec(self) -> dict[str, storage.JSON]:
-        return {"temperature": self.temperature, **saved_encoder(self.encoder)[0]}
-
-    def arrays(self) -> dict[str, AnyArray]:
-        return {"weights": self.actions, **saved_encoder(self.encoder)[1]}
-
-    @classmethod
-    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> SoftmaxPolicy:
-        return cls(arrays["weights"], spec["temperature"], restored_encoder(spec, arrays))
-
 
 @POLICIES.register("top-softmax")
-class TopSoftmaxPolicy(SupportedPolicy):
+class TopSoftmaxPolicy(OfLinearScores, SupportedPolicy):
     """The softmax of the k0 largest scores x^T beta_a / T, and 0 elsewhere: a logging policy with a small support.
 
     Equal scores go to the lowest id. `support(X)` gives what a log keeps of it; k0 = 1 is the greedy policy.
     """
 
+    _argument = "weights"
+    _settings = ("temperature", "k0")
+
     def __init__(self, weights: npt.ArrayLike, k0: int, temperature: float = 1.0) -> None:
-        self._linear = LinearScores("weights", weights, temperature)
-        super().__init__(len(self._linear.weights))
-        self.dim = self._linear.dim
+        super().__init__(weights, temperature)
         self.k0 = validate.count("k0", k0)
         if self.k0 > self.action_count:
             raise InvalidInput("k0", self.k0, f"at most the number of actions, {self.action_count}")
@@ -184,31 +197,10 @@ class TopSoftmaxPolicy(SupportedPolicy):
     def __repr__(self) -> str:
         return f"TopSoftmaxPolicy(actions={self.action_count}, k0={self.k0}, temperature={self.temperature:g})"
 
-    @property
-    def actions(self) -> AnyArray:
-        """beta, (K, d)."""
-        return self._linear.weights
-
-    @property
-    def temperature(self) -> float:
-        """T."""
-        return self._linear.temperature
-
     def support_block(self, X: Array) -> tuple[Ints, Array]:
         """Ids (b, k0) and probabilities (b, k0), falling."""
         ids, scores = self._linear.best(self._linear.scaled(X), self.k0)
-        mass = np.exp(scores.astype(np.float64) - scores[:, :1])
-        return ids, mass / mass.sum(axis=1, keepdims=True)
-
-    def spec(self) -> dict[str, storage.JSON]:
-        return {"temperature": self.temperature, "k0": self.k0}
-
-    def arrays(self) -> dict[str, AnyArray]:
-        return {"weights": self._linear.weights}
-
-    @classmethod
-    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> TopSoftmaxPolicy:
-        return cls(arrays["weights"], spec["k0"], spec["temperature"])
+        return ids, softmax_rows(scores.astype(np.float64))
 
 
-__all__ = ["LinearScores", "SoftmaxPolicy", "TopSoftmaxPolicy"]
+__all__ = ["LinearScores", "OfLinearScores", "SoftmaxPolicy", "TopSoftmaxPolicy"]

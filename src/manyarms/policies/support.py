@@ -102,36 +102,26 @@ class SupportedPolicy(StreamedPolicy):
             out[part] = ids[np.arange(len(ids)), first_above(upto, points[part] * upto[:, -1], probabilities)]
         return out
 
-    def decide(
-        self,
-        x: npt.ArrayLike,
-        k: int | None = None,
-        exclude: npt.ArrayLike | None = None,
-        candidates: npt.ArrayLike | None = None,
-    ) -> int | Ints:
-        """The most probable action, or the k most probable, as every policy gives them; found in the support alone.
+    def _best(self, X: Array, wanted: int, barred: Ints) -> Ints:
+        """(n, wanted): the most probable actions, found in the support alone.
 
-        Where it holds too few actions that are not excluded, the rest are those of probability 0 with the lowest ids.
+        Where it holds too few actions that are not barred, the rest are those of probability 0 with the lowest ids.
         """
-        if candidates is not None:
-            return super().decide(x, k, exclude, candidates)
-        given = np.asarray(x)
-        X = self._contexts(given[None] if given.ndim == 1 else given)
-        wanted = 1 if k is None else validate.count("k", k)
-        barred = np.empty(0, dtype=np.int64)
-        if exclude is not None:
-            barred = self._ids("exclude", np.atleast_1d(exclude), (None,))
         found = np.empty((len(X), wanted), dtype=np.int64)
         for part in row_blocks(len(X)):
             ids, probabilities = self.support_block(X[part])
             mass = np.where(np.isin(ids, barred), 0.0, probabilities)
             if ((mass > 0).sum(axis=1) < wanted).any():
-                return super().decide(x, k, exclude)
+                return super()._best(X, wanted, barred)
             order = np.lexsort((ids, -mass), axis=1)[:, :wanted]
             found[part] = np.take_along_axis(ids, order, axis=1)
-        if k is None:
-            return int(found[0, 0]) if given.ndim == 1 else found[:, 0]
-        return found[0] if given.ndim == 1 else found
+        return found
+
+
+def softmax_rows(scores: Array) -> Array:
+    """(b, k): exp(scores) over their sum in each row."""
+    mass = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(mass / mass.sum(axis=1, keepdims=True))
 
 
 def support_expectation(X: Array, ids: Ints, probabilities: Array, values: Values) -> Array:
@@ -156,14 +146,11 @@ class DeterministicPolicy(SupportedPolicy):
     not draw, or a reward model's best action.
     """
 
+    smallest_probability = 1.0
+
     def __init__(self, decide: Callable[[Array], npt.ArrayLike], actions: int) -> None:
         super().__init__(actions)
         self._decide = decide
-
-    @property
-    def smallest_probability(self) -> float:
-        """1."""
-        return 1.0
 
     def support_block(self, X: Array) -> tuple[Ints, Array]:
         """The one action of each context, with probability 1."""
@@ -173,4 +160,4 @@ class DeterministicPolicy(SupportedPolicy):
         return self._ids("decide", ids, (len(X),))[:, None], np.ones((len(X), 1))
 
 
-__all__ = ["DeterministicPolicy", "SupportRows", "SupportedPolicy", "support_expectation"]
+__all__ = ["DeterministicPolicy", "SupportRows", "SupportedPolicy", "softmax_rows", "support_expectation"]

@@ -8,6 +8,8 @@ The best policies of IPS, cIPS and ES live on the logging policy's support S0(x)
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 import numpy.typing as npt
 
@@ -16,9 +18,9 @@ from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput, StorageError
 from manyarms.policies.base import POLICIES, restore_policy
-from manyarms.policies.encoders import ContextEncoder, restored_encoder, saved_encoder
-from manyarms.policies.softmax import LinearScores, OfLinearScores
-from manyarms.policies.support import SupportedPolicy
+from manyarms.policies.encoders import ContextEncoder
+from manyarms.policies.softmax import OfLinearScores
+from manyarms.policies.support import SupportedPolicy, softmax_rows
 
 PLACED = 1 << 22  # comparisons of listed ids with the one that is looked for, at once
 
@@ -38,9 +40,7 @@ class SupportSoftmaxPolicy(OfLinearScores, SupportedPolicy):
         temperature: float = 1.0,
         encoder: ContextEncoder | None = None,
     ) -> None:
-        self._linear = LinearScores("actions", actions, temperature, encoder)
-        super().__init__(len(self._linear.weights))
-        self.dim = self._linear.dim
+        super().__init__(actions, temperature, encoder)
         if not isinstance(support, SupportedPolicy):
             raise InvalidInput(
                 "support", validate.describe(support), "a policy that lists its actions (SupportedPolicy)"
@@ -60,23 +60,20 @@ class SupportSoftmaxPolicy(OfLinearScores, SupportedPolicy):
         ids, there = self.restricts_to.support_block(X)
         scores = self._linear.scores_at(self._linear.scaled(X), ids).astype(np.float64)
         scores[there <= 0] = -np.inf
-        mass = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return ids, mass / mass.sum(axis=1, keepdims=True)
+        return ids, softmax_rows(scores)
 
     def spec(self) -> dict[str, storage.JSON]:
-        support = self.restricts_to.saved_spec()
-        return {"temperature": self.temperature, "support": support, **saved_encoder(self.encoder)[0]}
+        return {**super().spec(), "support": self.restricts_to.saved_spec()}
 
     def arrays(self) -> dict[str, AnyArray]:
-        support = prefixed("support/", self.restricts_to.arrays())
-        return {"weights": self.actions, **support, **saved_encoder(self.encoder)[1]}
+        return super().arrays() | prefixed("support/", self.restricts_to.arrays())
 
     @classmethod
-    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> SupportSoftmaxPolicy:
+    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Self:
         support = restore_policy(spec["support"], under("support/", arrays))
         if not isinstance(support, SupportedPolicy):
             raise StorageError(f"a support of type {spec['support']['type']!r}, which lists no actions")
-        return cls(arrays["weights"], support, spec["temperature"], restored_encoder(spec, arrays))
+        return cls(arrays["weights"], support, **cls._options(spec, arrays))
 
 
 def places(support: Ints, actions: Ints, probabilities: Array | None = None) -> Ints:

@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 import numpy.typing as npt
 
@@ -14,18 +16,20 @@ from manyarms._base import storage
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.policies.base import ACTIONS, POLICIES, action_blocks
-from manyarms.policies.encoders import ContextEncoder, float_array, restored_encoder, saved_encoder
-from manyarms.policies.softmax import LinearScores
-from manyarms.policies.support import SupportedPolicy
+from manyarms.policies.encoders import ContextEncoder, float_array, saved_encoder
+from manyarms.policies.softmax import OfLinearScores
+from manyarms.policies.support import SupportedPolicy, softmax_rows
 
 
 @POLICIES.register("two-stage")
-class TwoStagePolicy(SupportedPolicy):
+class TwoStagePolicy(OfLinearScores, SupportedPolicy):
     """A cluster by pi_cl(c|x), in proportion to exp(enc(x)^T beta_c / T); then its best action by x^T theta_a.
 
     clusters: beta (C, l). labels (K,): the cluster of every action, from 0 to C - 1, none of them empty. model: theta (K, d).
     Among equal predictions the lowest id is best.
     """
+
+    _argument = "clusters"
 
     def __init__(
         self,
@@ -35,10 +39,9 @@ class TwoStagePolicy(SupportedPolicy):
         temperature: float = 1.0,
         encoder: ContextEncoder | None = None,
     ) -> None:
-        self._linear = LinearScores("clusters", clusters, temperature, encoder)
-        self.dim = self._linear.dim
+        super().__init__(clusters, temperature, encoder)
         self.model = float_array("model", model, (None, self.dim))
-        super().__init__(len(self.model))
+        self._actions, self.cluster_count = len(self.model), len(self.clusters)
         self.labels = _checked_labels(labels, self.action_count, self.cluster_count)
         # members of a cluster side by side, ascending: a block of them holds few clusters, and each in one piece
         self._order = np.argsort(self.labels, kind="stable")
@@ -52,26 +55,10 @@ class TwoStagePolicy(SupportedPolicy):
         """beta, (C, l)."""
         return self._linear.weights
 
-    @property
-    def cluster_count(self) -> int:
-        """C."""
-        return len(self._linear.weights)
-
-    @property
-    def temperature(self) -> float:
-        """T."""
-        return self._linear.temperature
-
-    @property
-    def encoder(self) -> ContextEncoder | None:
-        """What is made of the context for the clusters' scores; None where they take it as it is."""
-        return self._linear.encoder
-
     def cluster_probabilities(self, X: Array) -> Array:
         """pi_cl(c|x_i) for a block of contexts, (b, C)."""
-        scores = self._linear.scores(self._linear.scaled(X), 0, self.cluster_count).astype(np.float64)
-        mass = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return np.asarray(mass / mass.sum(axis=1, keepdims=True))
+        scores = self._linear.scores(self._linear.scaled(X), 0, self.cluster_count)
+        return softmax_rows(scores.astype(np.float64))
 
     def best_actions(self, X: Array) -> tuple[Ints, Array]:
         """The best action of every cluster for a block of contexts, (b, C), and its prediction, (b, C)."""
@@ -96,17 +83,13 @@ class TwoStagePolicy(SupportedPolicy):
         """One action of every cluster, (b, C), and the cluster's probability, (b, C)."""
         return self.best_actions(X)[0], self.cluster_probabilities(X)
 
-    def spec(self) -> dict[str, storage.JSON]:
-        return {"temperature": self.temperature, **saved_encoder(self.encoder)[0]}
-
     def arrays(self) -> dict[str, AnyArray]:
         own = {"clusters": self.clusters, "labels": self.labels, "model": self.model}
         return own | saved_encoder(self.encoder)[1]
 
     @classmethod
-    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> TwoStagePolicy:
-        tables = arrays["clusters"], arrays["labels"], arrays["model"]
-        return cls(*tables, spec["temperature"], restored_encoder(spec, arrays))
+    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Self:
+        return cls(arrays["clusters"], arrays["labels"], arrays["model"], **cls._options(spec, arrays))
 
 
 def _checked_labels(labels: npt.ArrayLike, actions: int, clusters: int) -> Ints:

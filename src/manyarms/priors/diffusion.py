@@ -124,21 +124,19 @@ class DiffusionPrior:
         covariance are Monte-Carlo moments over `draws`.
         """
         if self.matrices is not None:
-            spread = self.covariances[0] + sum(self._products(range(1, self.depth + 1)))
-            return ActionPrior(self.actions, np.zeros(self.dim), spread)
+            return ActionPrior(self.actions, np.zeros(self.dim), self._spread(0, self.depth))
         centres = self.draw_centres(np.random.default_rng(seed), draws)
         spread = np.atleast_2d(np.cov(centres.T)) + self.covariances[0]
         return ActionPrior(self.actions, centres.mean(axis=0), spread)
 
-    def _products(self, levels: range) -> list[Array]:
-        """B_l Sigma_(l+1) B_l^T for each level."""
+    def _spread(self, low: int, high: int) -> Array:
+        """Sigma_(low+1) + sum over low < l <= high of B_l Sigma_(l+1) B_l^T, B_l = W_(low+1) ... W_l."""
         assert self.matrices is not None
-        out, B = [], np.eye(self.dim)
-        for level in range(1, self.depth + 1):
+        above, B = np.zeros((self.dim, self.dim)), np.eye(self.dim)
+        for level in range(low + 1, high + 1):
             B = B @ self.matrices[level - 1]
-            if level in levels:
-                out.append(B @ self.covariances[level] @ B.T)
-        return out
+            above += B @ self.covariances[level] @ B.T
+        return np.asarray(self.covariances[low] + above)
 
     def two_level(self, keep: int) -> TwoLevelPrior:
         """A linear chain with all latents but psi_keep integrated out (thesis, Appendix B.3).
@@ -152,12 +150,7 @@ class DiffusionPrior:
         if not 1 <= keep <= self.depth:
             raise InvalidInput("keep", keep, f"a level from 1 to {self.depth}")
         down = np.linalg.multi_dot([np.eye(self.dim), *self.matrices[:keep]])
-        below = self.covariances[0] + sum(self._products(range(1, keep)), np.zeros((self.dim, self.dim)))
-        above, B = self.covariances[keep].copy(), np.eye(self.dim)
-        for level in range(keep + 1, self.depth + 1):
-            B = B @ self.matrices[level - 1]
-            above += B @ self.covariances[level] @ B.T
-        return TwoLevelPrior(self.actions, down, above, below)
+        return TwoLevelPrior(self.actions, down, self._spread(keep, self.depth), self._spread(0, keep - 1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,10 +30,7 @@ class ActionPrior:
     def __post_init__(self) -> None:
         object.__setattr__(self, "actions", validate.count("actions", self.actions))
         mean = validate.as_floats("mean", self.mean)
-        if mean.ndim == 2:
-            mean = validate.as_array("mean", mean, (self.actions, None))
-        else:
-            mean = validate.as_array("mean", mean, (None,))
+        mean = validate.as_array("mean", mean, (self.actions, None) if mean.ndim == 2 else (None,))
         covariance = validate.action_covariance("covariance", self.covariance, mean.shape[-1], self.actions)
         object.__setattr__(self, "mean", mean)
         object.__setattr__(self, "covariance", covariance)

@@ -21,6 +21,8 @@ from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput
 
+LAYER = "matrix", "vector"  # what the two parts of a layer are called when they are saved
+
 
 class Link(ABC):
     """What a chain needs of a link."""
@@ -122,17 +124,21 @@ class NetworkLink(Link):
         return cast(Array, slope) + self.skip * np.eye(psi.shape[1])
 
     def arrays(self) -> dict[str, AnyArray]:
-        out: dict[str, AnyArray] = {"skip": np.array(self.skip)}
-        for i, (A, c) in enumerate(self.layers):
-            out[f"matrix{i}"], out[f"vector{i}"] = A, c
-        return out
+        return {"skip": np.array(self.skip), **layer_arrays(self.layers)}
 
     @classmethod
     def restored(cls, arrays: dict[str, AnyArray]) -> Self:
-        layers: list[tuple[AnyArray, AnyArray]] = []
-        while f"matrix{len(layers)}" in arrays:
-            layers.append((arrays[f"matrix{len(layers)}"], arrays[f"vector{len(layers)}"]))
-        return cls(float(arrays["skip"]), layers)
+        return cls(float(arrays["skip"]), restored_layers(arrays, len(arrays) // 2))
+
+
+def layer_arrays(layers: Sequence[tuple[Array, Array]]) -> dict[str, AnyArray]:
+    """A network's layers (A, c) by name, as they are saved."""
+    return {f"{kind}{i}": part for i, layer in enumerate(layers) for kind, part in zip(LAYER, layer, strict=True)}
+
+
+def restored_layers(arrays: dict[str, AnyArray], count: int) -> tuple[tuple[AnyArray, AnyArray], ...]:
+    """The layers that `layer_arrays` named."""
+    return tuple((arrays[f"{LAYER[0]}{i}"], arrays[f"{LAYER[1]}{i}"]) for i in range(count))
 
 
 @LINKS.register("function")

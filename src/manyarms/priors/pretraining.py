@@ -58,9 +58,10 @@ from manyarms._base import storage, validate
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput, MissingExtra
 from manyarms.priors.diffusion import DiffusionPrior
-from manyarms.priors.links import NetworkLink
+from manyarms.priors.links import NetworkLink, layer_arrays, restored_layers
 
 KIND = "pretrained-diffusion"
+TABLES = ("mean", "unit", "betas", "steps", "variances")
 # optimiser steps unless epochs are given, and steps between two looks at the held-out rows
 BUDGET, EVERY = 6000, 50
 LARGEST_BETA = 0.999
@@ -137,14 +138,12 @@ class Pretrained:
         rule = self.first_covariance if first_covariance is None else first_covariance
         if rule is None:
             rule = "spread" if shared else "schedule"
-        first: npt.ArrayLike
+        first: npt.ArrayLike = rule
         if isinstance(rule, str):
             named = {"schedule": self.variances[0] * self.covariance, "spread": self.covariance}
             if rule not in named:
                 raise InvalidInput("first_covariance", repr(rule), "'schedule', 'spread', a number or a matrix")
             first = named[rule]
-        else:
-            first = rule
         above = [variance * self.covariance for variance in self.variances[1:]]
         return DiffusionPrior(actions, self.dim, self.links, [first, *above, self.covariance], shared)
 
@@ -155,10 +154,7 @@ class Pretrained:
     def save(self, folder: Path | str) -> None:
         """Write everything to a folder; PyTorch is needed neither for this nor for `manyarms.load`."""
         spec = {"layers": len(self.layers), "first_covariance": self.first_covariance, "rows": self.rows}
-        arrays: dict[str, AnyArray] = {"mean": self.mean, "unit": self.unit, "betas": self.betas, "steps": self.steps}
-        arrays["variances"] = self.variances
-        for i, (A, c) in enumerate(self.layers):
-            arrays[f"matrix{i}"], arrays[f"vector{i}"] = A, c
+        arrays = {name: getattr(self, name) for name in TABLES} | layer_arrays(self.layers)
         told = self.history
         arrays["history"] = np.stack([told.steps, told.train, told.held_out], axis=1)
         storage.save(folder, KIND, {**spec, "seconds": self.seconds}, arrays)
@@ -166,10 +162,10 @@ class Pretrained:
 
 @storage.LOADERS.register(KIND)
 def _restore(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Pretrained:
-    layers = tuple((arrays[f"matrix{i}"], arrays[f"vector{i}"]) for i in range(spec["layers"]))
-    named: dict[str, Any] = {n: arrays[n] for n in ("mean", "unit", "betas", "variances", "steps")}
+    named: dict[str, Any] = {n: arrays[n] for n in TABLES}
     told = {n: spec[n] for n in ("first_covariance", "rows", "seconds")}
-    return Pretrained(**named, layers=layers, history=History(*arrays["history"].T), **told)
+    history = History(*arrays["history"].T)
+    return Pretrained(**named, layers=restored_layers(arrays, spec["layers"]), history=history, **told)
 
 
 def pretrain(

@@ -217,15 +217,10 @@ def _errors(evidence: Evidence, found: Array, free: Array) -> Array:
 
 
 def _calibration(model: BeliefModel, chunks: Iterator[Rounds]) -> PredictiveCalibration:
-    means, variances, rewards = [], [], []
-    for X, actions, seen in chunks:
-        mean, variance = model.moments_of(X, actions)
-        means.append(mean)
-        variances.append(variance)
-        rewards.append(seen)
-    if not rewards:
+    parts = [(*model.moments_of(X, actions), rewards) for X, actions, rewards in chunks]
+    if not parts:
         raise InvalidInput("held_out", "no row at all", "a fraction that leaves some rows out")
-    m, v, r = (np.concatenate(parts) for parts in (means, variances, rewards))
+    m, v, r = (np.concatenate(column) for column in zip(*parts, strict=True))
     likelihood = model.likelihood
     if likelihood.noise_variance is not None:
         return gaussian_calibration(m, v + likelihood.noise_variance, r)

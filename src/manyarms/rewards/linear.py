@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +20,7 @@ from manyarms.beliefs.belief import Rounds
 from manyarms.beliefs.sums import Sums
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.logs.data import LogSource
+from manyarms.policies.base import shaped
 from manyarms.policies.softmax import TopSoftmaxPolicy
 from manyarms.rewards.base import CatalogueModel
 
@@ -79,21 +79,17 @@ class LinearModel:
         given = np.asarray(X)
         rows = self._contexts(given[None] if given.ndim == 1 else given)
         if k is None:
-            ids, _ = self._best(rows)  # every mean grows with the score, so the scores decide
-            return int(ids[0]) if given.ndim == 1 else ids
-        found, _ = inner_product_top_k(rows, self.parameters, self._offered(k))
-        return cast(Ints, found[0]) if given.ndim == 1 else found
+            ids = self._best(rows)[0][:, None]  # every mean grows with the score, so the scores decide
+        else:
+            ids, _ = inner_product_top_k(rows, self.parameters, self._offered(k))
+        return shaped(ids, k, given)
 
     def greedy_policy(self) -> TopSoftmaxPolicy:
         """The greedy decision as a policy, 1 for the best action and 0 for the others: for estimators, and to be saved."""
         return TopSoftmaxPolicy(self.parameters, 1)
 
-    @property
-    def _best(self) -> BestAction:
-        return self._finder
-
     @cached_property
-    def _finder(self) -> BestAction:
+    def _best(self) -> BestAction:
         return BestAction(self.parameters)
 
     def _offered(self, k: int) -> int:
@@ -102,10 +98,7 @@ class LinearModel:
         return k
 
     def _contexts(self, X: npt.ArrayLike) -> Array:
-        array = validate.as_floats("X", X)
-        if array.ndim != 2 or array.shape[1] != self.dim:
-            raise InvalidInput("X", f"shape {array.shape}", f"contexts of shape (n, {self.dim})")
-        return array
+        return validate.rows("X", X, self.dim, "contexts")
 
     def _ids(self, actions: npt.ArrayLike) -> Ints:
         ids = np.asarray(actions)

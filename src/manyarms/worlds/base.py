@@ -28,6 +28,7 @@ from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior, MixedEffect
 
 RewardKind = Literal["linear", "logistic", "poisson"]
 WorldSeed = int | np.random.SeedSequence | None
+Chosen = int | np.integer | Ints | Sequence[int]  # one action, or one for each of n contexts
 
 # beyond this mean numpy refuses to draw a Poisson count (it would not fit 64 bits)
 LARGEST_POISSON_MEAN = 9e18
@@ -45,8 +46,7 @@ class RewardDistribution:
     noise: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(RewardKind):
-            raise InvalidInput("reward", validate.describe(self.kind), "one of " + ", ".join(get_args(RewardKind)))
+        validate.one_of("reward", self.kind, get_args(RewardKind))
         object.__setattr__(self, "noise", validate.positive("noise", self.noise))
 
     def mean(self, score: Array) -> Array:
@@ -126,27 +126,20 @@ def streams(seed: WorldSeed) -> tuple[np.random.Generator, np.random.Generator, 
     return itself, contexts, rewards
 
 
-class World(ABC):
-    """Actions with known parameters: draws contexts and rewards, and knows the regret of every decision.
+class KnownMeans(ABC):
+    """Rewards drawn by a law around means that are known, so that the regret of every decision is."""
 
-    A subclass sets up theta and its source of contexts, and says which priors an agent may be given.
-    """
-
-    def __init__(self, theta: Array, rewards: RewardDistribution, source: Contexts, seed: WorldSeed) -> None:
-        self.theta = theta
+    def __init__(self, rewards: RewardDistribution, seed: WorldSeed) -> None:
         self.rewards = rewards
-        self.source = source
         _, self._context_rng, self._reward_rng = streams(seed)
 
-    @property
-    def actions(self) -> int:
-        """K, the number of actions."""
-        return len(self.theta)
+    @abstractmethod
+    def _mean(self, x: npt.ArrayLike, a: Chosen) -> Array:
+        """r(x, a), of shape () for one context and (n,) for a batch."""
 
-    @property
-    def dim(self) -> int:
-        """d, the length of a context and of an action's parameter."""
-        return int(self.theta.shape[1])
+    @abstractmethod
+    def _best_mean(self, x: npt.ArrayLike) -> Array:
+        """max_b r(x, b), one number a context."""
 
     @property
     def likelihood(self) -> RewardKind:
@@ -157,6 +150,67 @@ class World(ABC):
     def noise(self) -> float:
         """The standard deviation of linear rewards; without meaning for the other two."""
         return self.rewards.noise
+
+    def replay(self, seed: WorldSeed) -> Self:
+        """The same world (the same theta, and the same pool of contexts) with fresh contexts and rewards.
+
+        A replay with the seed the world was made with starts its streams again from the beginning.
+        """
+        again = copy.copy(self)
+        _, again._context_rng, again._reward_rng = streams(seed)
+        return again
+
+    @overload
+    def reward(self, x: npt.ArrayLike, a: int | np.integer) -> float: ...
+    @overload
+    def reward(self, x: npt.ArrayLike, a: Ints | Sequence[int]) -> Array: ...
+    def reward(self, x: npt.ArrayLike, a: Chosen) -> float | Array:
+        """Draw the reward of action a in context x: one row, or rows (n, d) with ids (n,)."""
+        return _number_or_array(self.rewards.draw(self._mean(x, a), self._reward_rng))
+
+    @overload
+    def mean_reward(self, x: npt.ArrayLike, a: int | np.integer) -> float: ...
+    @overload
+    def mean_reward(self, x: npt.ArrayLike, a: Ints | Sequence[int]) -> Array: ...
+    def mean_reward(self, x: npt.ArrayLike, a: Chosen) -> float | Array:
+        """r(x, a), the expected reward: one row, or rows (n, d) with ids (n,)."""
+        return _number_or_array(self._mean(x, a))
+
+    @overload
+    def regret(self, x: npt.ArrayLike, a: int | np.integer) -> float: ...
+    @overload
+    def regret(self, x: npt.ArrayLike, a: Ints | Sequence[int]) -> Array: ...
+    def regret(self, x: npt.ArrayLike, a: Chosen) -> float | Array:
+        """Expected regret max_b r(x, b) - r(x, a): one row, or rows (n, d) with ids (n,)."""
+        chosen = self._mean(x, a)
+        # the same score computed in two ways may differ in its last digit, and regret is never negative
+        return _number_or_array(np.maximum(self._best_mean(x).reshape(chosen.shape) - chosen, 0.0))
+
+
+def _number_or_array(values: Array) -> float | Array:
+    return float(values) if values.ndim == 0 else values
+
+
+class World(KnownMeans):
+    """Actions with known parameters: draws contexts and rewards, and knows the regret of every decision.
+
+    A subclass sets up theta and its source of contexts, and says which priors an agent may be given.
+    """
+
+    def __init__(self, theta: Array, rewards: RewardDistribution, source: Contexts, seed: WorldSeed) -> None:
+        self.theta = theta
+        self.source = source
+        super().__init__(rewards, seed)
+
+    @property
+    def actions(self) -> int:
+        """K, the number of actions."""
+        return len(self.theta)
+
+    @property
+    def dim(self) -> int:
+        """d, the length of a context and of an action's parameter."""
+        return int(self.theta.shape[1])
 
     @property
     def kappa_x(self) -> float:
@@ -175,65 +229,29 @@ class World(ABC):
     def hierarchical_prior(self) -> HierarchicalPrior:
         """The prior of HierTS, which knows one shared mean."""
 
-    def replay(self, seed: WorldSeed) -> Self:
-        """The same world (the same theta, and the same pool of contexts) with fresh contexts and rewards.
-
-        A replay with the seed the world was made with starts its streams again from the beginning.
-        """
-        again = copy.copy(self)
-        _, again._context_rng, again._reward_rng = streams(seed)
-        return again
-
     def contexts(self, n: int) -> Array:
         """The next n contexts of the world's own stream, (n, d)."""
         return self.source.draw(validate.count("n", n, least=0), self._context_rng)
-
-    @overload
-    def reward(self, x: npt.ArrayLike, a: int | np.integer) -> float: ...
-    @overload
-    def reward(self, x: npt.ArrayLike, a: Ints | Sequence[int]) -> Array: ...
-    def reward(self, x: npt.ArrayLike, a: int | np.integer | Ints | Sequence[int]) -> float | Array:
-        """Draw the reward of action a in context x: one row, or rows (n, d) with ids (n,)."""
-        drawn = self.rewards.draw(self.rewards.mean(self._score(x, a)), self._reward_rng)
-        return float(drawn) if drawn.ndim == 0 else drawn
-
-    @overload
-    def mean_reward(self, x: npt.ArrayLike, a: int | np.integer) -> float: ...
-    @overload
-    def mean_reward(self, x: npt.ArrayLike, a: Ints | Sequence[int]) -> Array: ...
-    def mean_reward(self, x: npt.ArrayLike, a: int | np.integer | Ints | Sequence[int]) -> float | Array:
-        """r(x, a), the expected reward: one row, or rows (n, d) with ids (n,)."""
-        mean = self.rewards.mean(self._score(x, a))
-        return float(mean) if mean.ndim == 0 else mean
 
     def optimal(self, contexts: npt.ArrayLike) -> tuple[Ints, Array]:
         """The best action of each row of `contexts` (n, d), and its expected reward; of ties, any."""
         ids, scores = self._best(self._rows(contexts))
         return ids, self.rewards.mean(scores)
 
-    @overload
-    def regret(self, x: npt.ArrayLike, a: int | np.integer) -> float: ...
-    @overload
-    def regret(self, x: npt.ArrayLike, a: Ints | Sequence[int]) -> Array: ...
-    def regret(self, x: npt.ArrayLike, a: int | np.integer | Ints | Sequence[int]) -> float | Array:
-        """Expected regret max_b r(x, b) - r(x, a): one row, or rows (n, d) with ids (n,)."""
-        chosen = self.rewards.mean(self._score(x, a))
-        _, best = self._best(np.atleast_2d(np.asarray(x, dtype=np.float64)))
-        # the same score computed in two ways may differ in its last digit, and regret is never negative
-        lost = np.maximum(self.rewards.mean(best).reshape(chosen.shape) - chosen, 0.0)
-        return float(lost) if lost.ndim == 0 else lost
+    def _mean(self, x: npt.ArrayLike, a: Chosen) -> Array:
+        return self.rewards.mean(self._score(x, a))
+
+    def _best_mean(self, x: npt.ArrayLike) -> Array:
+        return self.rewards.mean(self._best(np.atleast_2d(np.asarray(x, dtype=np.float64)))[1])
 
     @cached_property
     def _best(self) -> BestAction:
         return BestAction(self.theta)
 
     def _rows(self, contexts: npt.ArrayLike) -> Array:
-        rows = validate.as_floats("contexts", contexts)
-        if rows.ndim != 2 or rows.shape[1] != self.dim:
-            raise InvalidInput("contexts", f"shape {rows.shape}", f"an array of shape (n, {self.dim})")
-        return rows
+        return validate.rows("contexts", contexts, self.dim)
 
-    def _score(self, x: npt.ArrayLike, a: int | np.integer | Ints | Sequence[int]) -> Array:
+    def _score(self, x: npt.ArrayLike, a: Chosen) -> Array:
         """x^T theta_a, of shape () for one row and (n,) for a batch."""
         ids = np.asarray(a)
         if not np.issubdtype(ids.dtype, np.integer) and ids.size:
@@ -253,4 +271,6 @@ class World(ABC):
         return cast(Array, np.einsum("nd,nd->n", rows, self.theta[ids]))
 
 
-__all__ = ["Contexts", "Cube", "Pool", "RewardDistribution", "RewardKind", "World", "WorldSeed", "streams"]
+__all__ = [
+    "Chosen", "Contexts", "Cube", "KnownMeans", "Pool", "RewardDistribution", "RewardKind", "World", "WorldSeed", "streams",
+]  # fmt: skip

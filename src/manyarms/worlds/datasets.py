@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
-import zlib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,25 +18,14 @@ import numpy as np
 
 from manyarms._base import validate
 from manyarms._base.typing import Array, Ints
-from manyarms.errors import DataError, InvalidInput
+from manyarms.errors import DataError
+from manyarms.worlds import data_files
+from manyarms.worlds.interaction_files import TABLES
 
-VARIABLE = "MANYARMS_DATA"
-MADE_UP_NOTE = "MADE-UP.txt"
 COLUMNS = ("user", "movie", "rating", "timestamp")
 LOWEST, HIGHEST = 1.0, 5.0
 
 RatingSet = Literal["ml-1m", "ml-100k"]
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How a data set's rating file is called and how its columns are separated."""
-
-    file: str
-    separator: str
-
-
-LAYOUTS: dict[RatingSet, Layout] = {"ml-1m": Layout("ratings.dat", "::"), "ml-100k": Layout("u.data", "\t")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,34 +48,26 @@ class Ratings:
 
 def find_ratings(name: RatingSet = "ml-1m", folder: str | Path | None = None) -> Path:
     """The rating file of a data set: in `folder` itself, in its folder `name`, or under MANYARMS_DATA."""
-    if name not in get_args(RatingSet):
-        raise InvalidInput("data", validate.describe(name), "one of " + ", ".join(get_args(RatingSet)))
-    base = folder if folder is not None else os.environ.get(VARIABLE)
-    if not base:
-        raise DataError(
-            f"{name} is needed: set {VARIABLE} to the folder that holds the folder {name}, or give folder=; "
-            "without the data, manyarms.worlds.datasets.write_made_up_movielens(folder) writes made-up files"
-        )
-    file = LAYOUTS[name].file
-    tried = [Path(base) / sub / end for sub in ("", name) for end in (f"{file}.gz", file)]
-    for path in tried:
-        if path.is_file():
+    validate.one_of("data", name, get_args(RatingSet))
+    base = data_files.data_folder(name, folder, "manyarms.worlds.datasets.write_made_up_movielens")
+    [file] = TABLES[name].files
+    for sub in ("", name):
+        for path in data_files.plain_or_gzipped(Path(base) / sub, file):
             return path
     raise DataError(f"{name}: no file {file} or {file}.gz in {base} or its folder {name}")
 
 
 def read_ratings(name: RatingSet = "ml-1m", folder: str | Path | None = None) -> Ratings:
     """Read a data set's ratings, from memory where the same file has been read before by this process."""
-    path = find_ratings(name, folder)
-    state = path.stat()
-    return _read(path.resolve(), name, state.st_mtime_ns, state.st_size)
+    return _read(name, data_files.states_of([find_ratings(name, folder)]))
 
 
 @lru_cache(maxsize=2)
-def _read(path: Path, name: RatingSet, _changed: int, _size: int) -> Ratings:
-    # the two last arguments only make a changed file another key of the cache
-    separator = LAYOUTS[name].separator
-    text = _bytes_of(path)
+def _read(name: RatingSet, states: data_files.FileStates) -> Ratings:
+    [(path, _, _)] = states
+    separator = TABLES[name].separator
+    with data_files.opened(path) as stream:
+        text = stream.read()
     table = _table(path, text, separator)
     users, movies, ratings = table[:, 0], table[:, 1], table[:, 2]
     whole = (users >= 1) & (movies >= 1) & (users == np.floor(users)) & (movies == np.floor(movies))
@@ -97,23 +76,11 @@ def _read(path: Path, name: RatingSet, _changed: int, _size: int) -> Ratings:
     user_ids, user_index = np.unique(users.astype(np.int64), return_inverse=True)
     item_ids, item_index = np.unique(movies.astype(np.int64), return_inverse=True)
     counts = f"{len(ratings):,} ratings of {len(item_ids):,} movies by {len(user_ids):,} users"
-    made_up = (path.parent / MADE_UP_NOTE).exists()
+    made_up = data_files.is_made_up(path)
     columns = (user_index.astype(np.int64), item_index.astype(np.int64), ratings.copy(), user_ids, item_ids)
     for column in columns:
         column.flags.writeable = False  # many worlds share it
     return Ratings(*columns, f"made-up data, not MovieLens: {counts}" if made_up else f"MovieLens {name}: {counts}")
-
-
-def _bytes_of(path: Path) -> bytes:
-    try:
-        if path.suffix == ".gz":
-            with gzip.open(path, "rb") as stream:
-                return stream.read()
-        return path.read_bytes()
-    except EOFError as error:
-        raise DataError(f"{path}: the gzip file is truncated") from error
-    except (OSError, zlib.error) as error:
-        raise DataError(f"{path}: cannot be read ({error})") from error
 
 
 def _table(path: Path, text: bytes, separator: str) -> Array:
@@ -135,27 +102,20 @@ def _table(path: Path, text: bytes, separator: str) -> Array:
 
 def _complaint(path: Path, text: bytes, separator: str) -> DataError:
     """An error that names the first line which is not four good numbers."""
-    for number, line in enumerate(text.decode("latin-1").split("\n"), start=1):
-        if line.strip() and (why := _what_is_wrong(line.rstrip("\r"), separator)):
-            return DataError(f"{path}: line {number}: {why}: {line[:80]!r}")
-    return DataError(f"{path}: cannot be read as {separator.join(COLUMNS)!r}")
+    return data_files.complaint(path, text.decode("latin-1").split("\n"), 1, separator, COLUMNS, _what_is_wrong)
 
 
-def _what_is_wrong(line: str, separator: str) -> str | None:
-    fields = line.split(separator)
-    if len(fields) != len(COLUMNS):
-        return f"expected {len(COLUMNS)} columns separated by {separator!r}, got {len(fields)}"
-    for column, field in zip(COLUMNS, fields, strict=True):
-        try:
-            value = float(field)
-        except ValueError:
-            return f"{column} is not a number"
-        if not np.isfinite(value):
-            return f"{column} is not finite"
-        if column in ("user", "movie") and (value < 1 or value != int(value)):
-            return f"{column} is not an integer of at least 1"
-        if column == "rating" and not LOWEST <= value <= HIGHEST:
-            return f"rating is not between {LOWEST:g} and {HIGHEST:g}"
+def _what_is_wrong(column: str, field: str) -> str | None:
+    try:
+        value = float(field)
+    except ValueError:
+        return "is not a number"
+    if not np.isfinite(value):
+        return "is not finite"
+    if column in ("user", "movie") and (value < 1 or value != int(value)):
+        return "is not an integer of at least 1"
+    if column == "rating" and not LOWEST <= value <= HIGHEST:
+        return f"is not between {LOWEST:g} and {HIGHEST:g}"
     return None
 
 
@@ -182,13 +142,10 @@ def write_made_up_movielens(
     who, what = np.nonzero(seen)
     given = np.clip(np.rint(scores[who, what]), LOWEST, HIGHEST).astype(np.int64)
     lines = "".join(f"{u + 1}::{m + 1}::{r}::0\n" for u, m, r in zip(who, what, given, strict=True))
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
-    (target / MADE_UP_NOTE).write_text(
-        f"Made-up ratings (seed {seed}), in the format of MovieLens 1M; not MovieLens.\n"
-    )
+    note = f"Made-up ratings (seed {seed}), in the format of MovieLens 1M; not MovieLens.\n"
+    target = data_files.made_up_folder(folder, note)
     # without a time stamp in it the file is the same, byte for byte, for the same arguments
-    (target / f"{LAYOUTS['ml-1m'].file}.gz").write_bytes(gzip.compress(lines.encode("ascii"), mtime=0))
+    (target / f"{TABLES['ml-1m'].files[0]}.gz").write_bytes(gzip.compress(lines.encode("ascii"), mtime=0))
     return target
 
 

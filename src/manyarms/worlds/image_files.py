@@ -8,7 +8,6 @@ can work with `write_made_up_images`, which writes the same formats.
 from __future__ import annotations
 
 import gzip
-import os
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -21,8 +20,8 @@ import numpy.typing as npt
 
 from manyarms._base import validate
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.errors import DataError, InvalidInput
-from manyarms.worlds.datasets import MADE_UP_NOTE, VARIABLE
+from manyarms.errors import DataError
+from manyarms.worlds import data_files
 
 ImageSet = Literal["cifar100", "mnist", "fashion-mnist", "emnist"]
 Bytes = npt.NDArray[np.uint8]
@@ -53,19 +52,12 @@ class LabelledImages:
 
 def read_images(name: ImageSet = "cifar100", folder: str | Path | None = None) -> LabelledImages:
     """Read a data set, from memory where this process has read the same files before."""
-    if name not in get_args(ImageSet):
-        raise InvalidInput("data", validate.describe(name), "one of " + ", ".join(get_args(ImageSet)))
-    base = folder if folder is not None else os.environ.get(VARIABLE)
-    if not base:
-        raise DataError(
-            f"{name} is needed: set {VARIABLE} to the folder that holds the folder {name}, or give folder=; "
-            "without the data, manyarms.worlds.image_files.write_made_up_images(folder) writes made-up files"
-        )
+    validate.one_of("data", name, get_args(ImageSet))
+    base = data_files.data_folder(name, folder, "manyarms.worlds.image_files.write_made_up_images")
     for sub in ("", name):
         found = _find(Path(base) / sub, name)
-        if found is not None:
-            state = tuple((path.resolve(), path.stat().st_mtime_ns, path.stat().st_size) for path in found)
-            return _read(name, state)
+        if found:
+            return _read(name, data_files.states_of(found))
     wanted = " or ".join(NPZ_FILES) if name == "cifar100" else ", ".join(_idx_files(name))
     raise DataError(f"{name}: no {wanted} in {base} or its folder {name}")
 
@@ -74,23 +66,17 @@ def _idx_files(name: ImageSet) -> tuple[str, ...]:
     return EMNIST_FILES if name == "emnist" else IDX_FILES
 
 
-def _find(folder: Path, name: ImageSet) -> list[Path] | None:
+def _find(folder: Path, name: ImageSet) -> list[Path]:
+    """The files of a data set, all of them or none."""
     if name == "cifar100":
-        here = [folder / file for file in NPZ_FILES if (folder / file).is_file()]
-        return here[:1] or None
-    found = []
-    for file in _idx_files(name):
-        choices = [path for path in (folder / f"{file}.gz", folder / file) if path.is_file()]
-        if not choices:
-            return None
-        found.append(choices[0])
-    return found
+        return [folder / file for file in NPZ_FILES if (folder / file).is_file()][:1]
+    found = [path for file in _idx_files(name) for path in data_files.plain_or_gzipped(folder, file)]
+    return found if len(found) == len(_idx_files(name)) else []
 
 
 @lru_cache(maxsize=2)
-def _read(name: ImageSet, state: tuple[tuple[Path, int, int], ...]) -> LabelledImages:
-    # dates and sizes only make changed files another key of the cache
-    paths = [path for path, _, _ in state]
+def _read(name: ImageSet, states: data_files.FileStates) -> LabelledImages:
+    paths = [path for path, _, _ in states]
     if name == "cifar100":
         arrays = read_arrays(paths[0])
         for array_name, array in zip(NPZ_ARRAYS, arrays, strict=True):
@@ -109,7 +95,7 @@ def _read(name: ImageSet, state: tuple[tuple[Path, int, int], ...]) -> LabelledI
     missing = sorted(set(range(int(train_classes.max()) + 1)) ^ set(train_classes.tolist()))
     if missing or int(test_classes.max()) > int(train_classes.max()):
         raise DataError(f"{paths[0].parent}: labels are not the numbers from 0 to the number of classes")
-    made_up = (paths[0].parent / MADE_UP_NOTE).exists()
+    made_up = data_files.is_made_up(paths[0])
     counts = f"{len(train):,} + {len(test):,} pictures of {int(train_classes.max()) + 1} classes"
     return LabelledImages(
         train.reshape(len(train), -1), train_classes.astype(np.int64), test.reshape(len(test), -1),
@@ -119,12 +105,8 @@ def _read(name: ImageSet, state: tuple[tuple[Path, int, int], ...]) -> LabelledI
 
 def _read_idx(path: Path) -> Bytes:
     """An idx file of unsigned bytes: two zeros, 0x08, the number of axes, their lengths as big-endian words, the bytes."""
-    try:
-        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except EOFError as error:
-        raise DataError(f"{path}: the gzip file is truncated") from error
-    except (OSError, zlib.error) as error:
-        raise DataError(f"{path}: cannot be read ({error})") from error
+    with data_files.opened(path) as stream:
+        content = stream.read()
     if len(content) < 4 or content[:3] != b"\x00\x00\x08":
         raise DataError(f"{path}: not an idx file of bytes")
     start = 4 + 4 * content[3]
@@ -160,19 +142,14 @@ def write_made_up_images(
     Every class has a smooth pattern of its own, and its pictures are that pattern with noise: `each` for training and half as
     many for testing.
     """
-    if name not in get_args(ImageSet):
-        raise InvalidInput("name", validate.describe(name), "one of " + ", ".join(get_args(ImageSet)))
-    classes, each, side = (
-        validate.count("classes", classes, 2),
-        validate.count("each", each, 2),
-        validate.count("side", side),
-    )
+    validate.one_of("name", name, get_args(ImageSet))
+    classes, each = validate.count("classes", classes, 2), validate.count("each", each, 2)
+    side = validate.count("side", side)
     rng = np.random.default_rng(validate.count("seed", seed, least=0))
     channels = (3,) if name == "cifar100" else ()
     patterns = _smooth(rng.normal(size=(classes, side, side, *channels)))
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
-    (target / MADE_UP_NOTE).write_text(f"Made-up pictures (seed {seed}), in the format of {name}; not {name}.\n")
+    note = f"Made-up pictures (seed {seed}), in the format of {name}; not {name}.\n"
+    target = data_files.made_up_folder(folder, note)
     parts: list[Bytes] = []
     for number in (each, max(1, each // 2)):
         labels = rng.permutation(np.repeat(np.arange(classes), number))

@@ -19,11 +19,10 @@ growing then, whatever it knows.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Literal, Self, cast, overload
+from typing import Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +33,7 @@ from manyarms._base.typing import Array, Bools, Ints
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior
 from manyarms.worlds import image_files
-from manyarms.worlds.base import RewardDistribution, RewardKind, WorldSeed, streams
+from manyarms.worlds.base import Chosen, KnownMeans, RewardDistribution, RewardKind, WorldSeed, streams
 from manyarms.worlds.image_files import ImageSet, read_images
 
 Truth = Literal["labels", "model"]
@@ -44,10 +43,10 @@ NEWTON_STEPS = 8
 ENOUGH = 1_000
 
 
-class Images:
+class Images(KnownMeans):
     """K pictures a round, one parameter: which class is the good one is what an agent has to find out.
 
-    A context is the numbers of the K pictures on offer, (K,); `features` turns it into phi, (K, d):
+    An action is a place on offer. A context is the numbers of the K pictures there, (K,); `features` turns it into phi, (K, d):
 
         agent = ma.agents.jointTS(prior, world.actions, feature_map=world.features, context_shape=(world.actions,))
 
@@ -78,7 +77,7 @@ class Images:
             raise InvalidInput("reward", validate.describe(reward), "'linear' or 'logistic'")
         if truth not in ("labels", "model"):
             raise InvalidInput("truth", validate.describe(truth), "'labels' or 'model'")
-        self.rewards, self.truth = RewardDistribution(cast(RewardKind, reward), noise), truth
+        rewards, self.truth = RewardDistribution(cast(RewardKind, reward), noise), truth
         if not 0 < validate.not_negative("percent", percent) <= 100:
             raise InvalidInput("percent", percent, "a number above 0 and at most 100")
         self.high, self.low = validate.probability("high", high), validate.probability("low", low)
@@ -100,20 +99,10 @@ class Images:
             )
         self._offline = _part(pictures.train_classes, float(percent), rng)
         self._entropy = int(rng.integers(2**62))
-        _, self._context_rng, self._reward_rng = streams(seed)
+        super().__init__(rewards, seed)
 
     def __repr__(self) -> str:
         return f"Images(actions={self.actions}, dim={self.dim}, {self.likelihood}, {self.truth}; {self.provenance})"
-
-    @property
-    def likelihood(self) -> RewardKind:
-        """The name of the reward's law."""
-        return self.rewards.kind
-
-    @property
-    def noise(self) -> float:
-        """The standard deviation of linear rewards."""
-        return self.rewards.noise
 
     @property
     def kappa_x(self) -> float:
@@ -134,24 +123,6 @@ class Images:
         """phi of the pictures on offer: (K, d) for one context (K,), (n, K, d) for a batch."""
         return self._prepared.test[self._ids(x)]
 
-    @overload
-    def reward(self, x: npt.ArrayLike, a: int | np.integer) -> float: ...
-    @overload
-    def reward(self, x: npt.ArrayLike, a: Ints | Sequence[int]) -> Array: ...
-    def reward(self, x: npt.ArrayLike, a: int | np.integer | Ints | Sequence[int]) -> float | Array:
-        """Draw the reward of the a-th picture on offer: one context, or contexts (n, K) with places (n,)."""
-        drawn = self.rewards.draw(self._chosen(x, a), self._reward_rng)
-        return float(drawn) if drawn.ndim == 0 else drawn
-
-    @overload
-    def mean_reward(self, x: npt.ArrayLike, a: int | np.integer) -> float: ...
-    @overload
-    def mean_reward(self, x: npt.ArrayLike, a: Ints | Sequence[int]) -> Array: ...
-    def mean_reward(self, x: npt.ArrayLike, a: int | np.integer | Ints | Sequence[int]) -> float | Array:
-        """The expected reward of the a-th picture on offer."""
-        mean = self._chosen(x, a)
-        return float(mean) if mean.ndim == 0 else mean
-
     def optimal(self, contexts: npt.ArrayLike) -> tuple[Ints, Array]:
         """The best place of each offer (n, K), and its expected reward; of ties, the first."""
         ids = self._ids(contexts)
@@ -161,20 +132,8 @@ class Images:
         best = means.argmax(axis=1)
         return best, means[np.arange(len(best)), best]
 
-    @overload
-    def regret(self, x: npt.ArrayLike, a: int | np.integer) -> float: ...
-    @overload
-    def regret(self, x: npt.ArrayLike, a: Ints | Sequence[int]) -> Array: ...
-    def regret(self, x: npt.ArrayLike, a: int | np.integer | Ints | Sequence[int]) -> float | Array:
-        """Expected regret of the a-th picture on offer."""
-        lost: Array = self._means[self._ids(x)].max(axis=-1) - self._chosen(x, a)
-        return float(lost) if np.ndim(lost) == 0 else lost
-
-    def replay(self, seed: WorldSeed) -> Self:
-        """The same task with fresh offers and rewards."""
-        again = copy.copy(self)
-        _, again._context_rng, again._reward_rng = streams(seed)
-        return again
+    def _best_mean(self, x: npt.ArrayLike) -> Array:
+        return np.asarray(self._means[self._ids(x)].max(axis=-1))
 
     @cached_property
     def _means(self) -> Array:
@@ -197,7 +156,7 @@ class Images:
             raise InvalidInput("x", "something else", f"numbers of pictures, from 0 to {len(self._of_target) - 1}")
         return ids
 
-    def _chosen(self, x: npt.ArrayLike, a: int | np.integer | Ints | Sequence[int]) -> Array:
+    def _mean(self, x: npt.ArrayLike, a: Chosen) -> Array:
         ids, places = self._ids(x), np.asarray(a)
         if places.size and not np.issubdtype(places.dtype, np.integer):
             raise UnknownAction("a", validate.describe(a), "an integer, or an array of them")

@@ -13,22 +13,19 @@ Every pair counts once. Ratings do not matter unless `least_rating` is given: wh
 
 from __future__ import annotations
 
-import gzip
-import os
 import warnings
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from manyarms._base import validate
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import DataError, InvalidInput
-from manyarms.worlds.datasets import MADE_UP_NOTE, VARIABLE
+from manyarms.worlds import data_files
 
 InteractionSet = Literal[
     "ml-1m", "ml-100k", "ml-25m", "gowalla", "amazon-book", "ciao", "epinions", "twitch", "goodreads"
@@ -114,15 +111,12 @@ def read_interactions(
 
     least_rating: leave out what was rated lower, or not at all; None keeps every interaction.
     """
-    if name not in get_args(InteractionSet):
-        raise InvalidInput("data", validate.describe(name), "one of " + ", ".join(get_args(InteractionSet)))
+    validate.one_of("data", name, get_args(InteractionSet))
     if least_rating is not None:
         least_rating = validate.not_negative("least_rating", least_rating)
         if name not in TABLES or TABLES[name].rating is None:
             raise InvalidInput("least_rating", least_rating, f"None: {name} has no ratings")
-    paths = _find(name, folder)
-    state = tuple((path.resolve(), path.stat().st_mtime_ns, path.stat().st_size) for path in paths)
-    return _read(name, state, least_rating)
+    return _read(name, data_files.states_of(_find(name, folder)), least_rating)
 
 
 def interactions_of(users: Array | Ints, items: AnyArray, provenance: str = "") -> Interactions:
@@ -146,24 +140,19 @@ def interactions_of(users: Array | Ints, items: AnyArray, provenance: str = "") 
 
 
 def _find(name: InteractionSet, folder: str | Path | None) -> list[Path]:
-    base = folder if folder is not None else os.environ.get(VARIABLE)
-    if not base:
-        raise DataError(f"{name} is needed: set {VARIABLE} to the folder that holds the folder {name}, or give folder=")
+    base = data_files.data_folder(name, folder)
     choices = TABLES[name].files if name in TABLES else SPLITS
     # a folder of its own first: the root of all data sets may hold files of the same name
     for sub in (name, ""):
-        found = []
-        for file in choices:
-            here = [path for path in (Path(base) / sub / f"{file}.gz", Path(base) / sub / file) if path.is_file()]
-            found += here[:1]
+        found = [path for file in choices for path in data_files.plain_or_gzipped(Path(base) / sub, file)]
         if found:
             return found[:1] if name in TABLES else found
     raise DataError(f"{name}: no {' or '.join(choices)}, plain or .gz, in {base} or its folder {name}")
 
 
 @lru_cache(maxsize=2)
-def _read(name: InteractionSet, files: tuple[tuple[Path, int, int], ...], least_rating: float | None) -> Interactions:
-    paths = [path for path, _, _ in files]
+def _read(name: InteractionSet, states: data_files.FileStates, least_rating: float | None) -> Interactions:
+    paths = [path for path, _, _ in states]
     if name in TABLES:
         users, items = _table(paths[0], TABLES[name], least_rating)
     else:
@@ -174,7 +163,7 @@ def _read(name: InteractionSet, files: tuple[tuple[Path, int, int], ...], least_
     origin = f"{name} ({', '.join(path.name.removesuffix('.gz') for path in paths)})"
     if least_rating is not None:
         origin += f", ratings of at least {least_rating:g}"
-    if (paths[0].parent / MADE_UP_NOTE).exists():
+    if data_files.is_made_up(paths[0]):
         origin = f"made-up data, not {origin}"
     return interactions_of(users, items, origin)
 
@@ -206,22 +195,17 @@ def _table(path: Path, table: InteractionTable, least_rating: float | None) -> t
 
 def _chunks(path: Path, table: InteractionTable) -> Iterator[tuple[int, list[str]]]:
     """Lists of lines that are not empty, with the number of the first; the header is checked and left out."""
-    with _open(path) as stream:
-        try:
-            number = 1
-            if table.has_header:
-                header = tuple(_text(stream.readline()).strip().split(table.separator))
-                if header != table.header:
-                    expected = table.separator.join(table.header)
-                    raise DataError(f"{path}: line 1: expected the header {expected!r}, got {','.join(header)[:80]!r}")
-                number = 2
-            while raw := stream.readlines(CHUNK):
-                yield number, [_text(line) for line in raw]
-                number += len(raw)
-        except EOFError as error:
-            raise DataError(f"{path}: the gzip file is truncated") from error
-        except (OSError, zlib.error) as error:
-            raise DataError(f"{path}: cannot be read ({error})") from error
+    with data_files.opened(path) as stream:
+        number = 1
+        if table.has_header:
+            header = tuple(_text(stream.readline()).strip().split(table.separator))
+            if header != table.header:
+                expected = table.separator.join(table.header)
+                raise DataError(f"{path}: line 1: expected the header {expected!r}, got {','.join(header)[:80]!r}")
+            number = 2
+        while raw := stream.readlines(CHUNK):
+            yield number, [_text(line) for line in raw]
+            number += len(raw)
 
 
 def _numbers(path: Path, table: InteractionTable, lines: list[str], first_line: int) -> AnyArray:
@@ -265,38 +249,19 @@ def _numbered(path: Path, column: AnyArray, names: dict[str, int]) -> Ints:
 
 def _complaint(path: Path, table: InteractionTable, lines: list[str], first_line: int) -> DataError:
     """An error that names the first bad line."""
-    checks: dict[int, Callable[[str], object]] = {0: _check_integer}
-    if not table.named_items:
-        checks[table.item] = _check_integer
-    if table.rating is not None:
-        checks[table.rating] = _rating
-    for number, line in enumerate(lines, start=first_line):
-        fields = line.strip().split(table.separator)
-        if not line.strip():
-            continue
-        if len(fields) != len(table.header):
-            why = f"expected {len(table.header)} columns separated by {table.separator!r}, got {len(fields)}"
-            return DataError(f"{path}: line {number}: {why}: {line.strip()[:80]!r}")
-        for column, check in checks.items():
-            try:
-                check(fields[column])
-            except ValueError as error:
-                return DataError(f"{path}: line {number}: {table.header[column]} {error}: {line.strip()[:80]!r}")
-    return DataError(f"{path}: cannot be read as {table.separator.join(table.header)!r}")
+    numbered = {table.header[0]} if table.named_items else {table.header[0], table.header[table.item]}
 
+    def what_is_wrong(column: str, field: str) -> str | None:
+        if column in numbered:
+            return None if field.strip().isdecimal() else "is not an integer of at least 0"
+        if table.rating is None or column != table.header[table.rating]:
+            return None
+        try:
+            return None if float(field) >= 0 else "is not a number of at least 0"
+        except ValueError:
+            return "is not a number"
 
-def _check_integer(field: str) -> None:
-    if not field.strip().isdecimal():
-        raise ValueError("is not an integer of at least 0")
-
-
-def _rating(field: str) -> None:
-    try:
-        value = float(field)
-    except ValueError:
-        raise ValueError("is not a number") from None
-    if not value >= 0:
-        raise ValueError("is not a number of at least 0")
+    return data_files.complaint(path, map(str.strip, lines), first_line, table.separator, table.header, what_is_wrong)
 
 
 # ---- one user a line
@@ -304,13 +269,8 @@ def _rating(field: str) -> None:
 
 def _lists(path: Path) -> tuple[Ints, Ints]:
     """`user item item ...`; a user without items is a line of one number."""
-    try:
-        with _open(path) as stream:
-            lines = [line.split() for line in stream]
-    except EOFError as error:
-        raise DataError(f"{path}: the gzip file is truncated") from error
-    except (OSError, zlib.error) as error:
-        raise DataError(f"{path}: cannot be read ({error})") from error
+    with data_files.opened(path) as stream:
+        lines = [line.split() for line in stream]
     used = [line for line in lines if line]
     if not used:
         raise DataError(f"{path}: the file is empty")
@@ -322,13 +282,6 @@ def _lists(path: Path) -> tuple[Ints, Ints]:
     users = np.array([line[0] for line in used]).astype(np.int64)
     items = np.array([field for line in used for field in line[1:]], dtype=np.bytes_)
     return np.repeat(users, counts), items.astype(np.int64) if len(items) else np.empty(0, dtype=np.int64)
-
-
-def _open(path: Path) -> IO[bytes]:
-    try:
-        return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error})") from error
 
 
 def _text(line: bytes) -> str:

@@ -8,7 +8,6 @@ mu is uniform on [-1, 1]^d', and so are the entries of the W_a.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
@@ -23,11 +22,8 @@ from manyarms.worlds.base import Cube, RewardDistribution, RewardKind, World, Wo
 MatrixKind = Literal["uniform", "orthonormal"]
 
 
-@dataclass(frozen=True)
-class UnitCube:
+class UnitCube(Cube):
     """Contexts uniform on [-1, 1]^d / sqrt(d): the cube inside the unit ball, E[x x^T] = I / (3 d)."""
-
-    dim: int
 
     @property
     def kappa_x(self) -> float:
@@ -62,15 +58,12 @@ class Latent(World):
         unit_contexts: bool = False,
         seed: WorldSeed = 0,
     ) -> None:
-        K, d, p = (
-            validate.count(name, value)
-            for name, value in (("actions", actions), ("dim", dim), ("latent_dim", latent_dim))
-        )
+        K, d = validate.count("actions", actions), validate.count("dim", dim)
+        self.latent_dim = p = validate.count("latent_dim", latent_dim)
         rewards = RewardDistribution(reward, noise)
         self.latent_scale = validate.positive("latent_scale", latent_scale)
         self.action_scale = validate.positive("action_scale", action_scale)
-        if matrices not in get_args(MatrixKind):
-            raise InvalidInput("matrices", validate.describe(matrices), "one of " + ", ".join(get_args(MatrixKind)))
+        validate.one_of("matrices", matrices, get_args(MatrixKind))
         if matrices == "orthonormal" and p < d:
             raise InvalidInput("latent_dim", p, f"at least dim = {d}: there are no more orthonormal rows than columns")
         rng, _, _ = streams(seed)
@@ -87,11 +80,6 @@ class Latent(World):
 
     def __repr__(self) -> str:
         return f"Latent(actions={self.actions}, dim={self.dim}, latent_dim={self.latent_dim}, {self.likelihood})"
-
-    @property
-    def latent_dim(self) -> int:
-        """d', the length of the latent vector."""
-        return len(self.psi)
 
     def prior(self) -> LatentPrior:  # type: ignore[override]
         """The very prior this world was drawn from: sDM's."""

@@ -111,6 +111,8 @@ class SupervisedWorld:
         fitted, self._logged_rows = np.sort(chosen[:count]), np.sort(chosen[count:])
         targets = numbers.reshape(-1).astype(np.int64)
         self.mu0 = fit_softmax(train_features[fitted], targets[fitted], len(self.labels), self.fit, order)
+        self.actions, self.dim = self.mu0.shape  # K, the number of labels, and d, the length of a row
+        self.rows = len(self._logged_rows)  # of a log, unless told otherwise: those that mu_0 was not fitted to
         self._rows: dict[SupervisedPart, tuple[Array, Ints]] = {
             "logged": (train_features[self._logged_rows], targets[self._logged_rows]),
             "test": (test_features, place.astype(np.int64)),
@@ -166,21 +168,6 @@ class SupervisedWorld:
         rows = f"{len(self._logged_rows):,} logged and {len(self._rows['test'][1]):,} test rows"
         return f"SupervisedWorld(actions={self.actions}, dim={self.dim}, {rows}; {self.provenance})"
 
-    @property
-    def actions(self) -> int:
-        """K, the number of labels."""
-        return len(self.labels)
-
-    @property
-    def dim(self) -> int:
-        """d, the length of a row."""
-        return int(self.mu0.shape[1])
-
-    @property
-    def rows(self) -> int:
-        """How many rows a log has unless told otherwise: those that the logging policy was not fitted to."""
-        return len(self._logged_rows)
-
     def contexts(self, part: SupervisedPart = "test") -> Array:
         """phi of the rows of a part, (n, d)."""
         return self._part(part)[0]
@@ -202,14 +189,11 @@ class SupervisedWorld:
 
         nodes: of a Gaussian policy's quadrature; draws: of a mixed-logit policy's simulation.
         """
-        mean = _finite("eta0", eta0) * self.mu0
+        validate.one_of("family", family, get_args(Family))
+        start = self.logging(eta0)
         if family == "gaussian":
-            return GaussianPolicy(mean, sigma, nodes=nodes)
-        if family == "mixed-logit":
-            return MixedLogitPolicy(mean, sigma, draws=draws)
-        if family == "softmax":
-            return SoftmaxPolicy(mean)
-        raise InvalidInput("family", validate.describe(family), "one of " + ", ".join(get_args(Family)))
+            return GaussianPolicy(start.actions, sigma, nodes=nodes)
+        return MixedLogitPolicy(start.actions, sigma, draws=draws) if family == "mixed-logit" else start
 
     def log(self, eta0: float, seed: int = 0, rows: int | None = None) -> LoggedData:
         """What pi_0 writes, with exact propensities and pi_0 itself.
@@ -243,8 +227,7 @@ class SupervisedWorld:
         return Value.of(policy.probabilities_of(contexts, targets))
 
     def _part(self, part: SupervisedPart) -> tuple[Array, Ints]:
-        if part not in get_args(SupervisedPart):
-            raise InvalidInput("part", validate.describe(part), "one of " + ", ".join(get_args(SupervisedPart)))
+        validate.one_of("part", part, get_args(SupervisedPart))
         return self._rows[part]
 
 

@@ -32,7 +32,7 @@ from manyarms.weights import (
     Shrinkage,
 )
 from manyarms.worlds import SupervisedWorld
-from manyarms.worlds.datasets import VARIABLE
+from manyarms.worlds.data_files import VARIABLE
 from manyarms.worlds.image_files import ImageSet, read_images
 from manyarms.worlds.supervised import Family, Fit
 from manyarms_thesis.harness.data import MADE_UP, is_readable

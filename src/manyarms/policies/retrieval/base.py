@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from manyarms._base import validate
 from manyarms._base.top_k import Mask
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput, UnknownAction
+from manyarms.policies.encoders import float_array
 
 SQUARED_AT_A_TIME = 1 << 17  # rows whose lengths are computed together
 LARGEST_SINGLE = 1e37  # float32 ends at 3.4e38
@@ -112,24 +113,31 @@ def squared_norms(rows: AnyArray) -> Array:
     return np.concatenate([np.einsum("kd,kd->k", part, part, dtype=np.float64) for part in parts])
 
 
-def action_matrix(actions: npt.ArrayLike) -> AnyArray:
-    """Checked actions (K, l), float64 or, where they came so, float32."""
-    given: Any = np.asarray(actions)
-    checked = validate.as_array("actions", given, (None, None))
-    return np.ascontiguousarray(given if given.dtype == np.float32 else checked)
+class OfActions:
+    """A search among actions (K, l), held in float64 or, where they came so, in float32."""
+
+    def __init__(self, actions: npt.ArrayLike) -> None:
+        self.actions = np.ascontiguousarray(float_array("actions", actions, (None, None)))
+        self.largest_norm = float(np.sqrt(squared_norms(self.actions).max()))
+
+    def checked_queries(self, queries: npt.ArrayLike) -> AnyArray:
+        """Queries (n, l) in the precision of the actions."""
+        rows = validate.rows("queries", queries, self.actions.shape[1])
+        if self.actions.dtype == np.float32:
+            longest = float(np.sqrt(np.einsum("nd,nd->n", rows, rows).max(initial=0.0)))
+            if longest * max(self.largest_norm, 1.0) > LARGEST_SINGLE:
+                came = f"a query of length {longest:.3g} beside an action of length {self.largest_norm:.3g}"
+                raise InvalidInput("queries", came, "products that single precision can hold (or actions in float64)")
+        return rows.astype(self.actions.dtype, copy=False)
+
+    def prepared(
+        self, queries: npt.ArrayLike, k: int, exclude: npt.ArrayLike | None
+    ) -> tuple[AnyArray, Exclusions, Ints, AnyArray]:
+        """Checked queries (n, l), what they must not find, and room for ids and scores (n, k)."""
+        asked = self.checked_queries(queries)
+        excluded = Exclusions(exclude, len(asked), len(self.actions))
+        shape = len(asked), excluded.enough(k)
+        return asked, excluded, np.empty(shape, dtype=np.int64), np.empty(shape, dtype=self.actions.dtype)
 
 
-def checked_queries(queries: npt.ArrayLike, actions: AnyArray, largest_norm: float) -> AnyArray:
-    """Queries (n, l) in the precision of the actions, of which the longest has length `largest_norm`."""
-    rows = validate.as_floats("queries", queries)
-    if rows.ndim != 2 or rows.shape[1] != actions.shape[1]:
-        raise InvalidInput("queries", f"shape {rows.shape}", f"an array of shape (n, {actions.shape[1]})")
-    if actions.dtype == np.float32:
-        longest = float(np.sqrt(np.einsum("nd,nd->n", rows, rows).max(initial=0.0)))
-        if longest * max(largest_norm, 1.0) > LARGEST_SINGLE:
-            came = f"a query of length {longest:.3g} beside an action of length {largest_norm:.3g}"
-            raise InvalidInput("queries", came, "products that single precision can hold (or actions in float64)")
-    return rows.astype(actions.dtype, copy=False)
-
-
-__all__ = ["Exclusions", "Recall", "Retriever", "action_matrix", "checked_queries", "squared_norms"]
+__all__ = ["Exclusions", "OfActions", "Recall", "Retriever", "squared_norms"]

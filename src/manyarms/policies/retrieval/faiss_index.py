@@ -11,11 +11,11 @@ from manyarms._base import validate
 from manyarms._base.linalg import GATHERED, inner_products_at
 from manyarms._base.typing import AnyArray, Ints
 from manyarms.errors import InvalidInput, MissingExtra
-from manyarms.policies.retrieval.base import Exclusions, Recall, action_matrix, checked_queries, squared_norms
+from manyarms.policies.retrieval.base import Exclusions, OfActions, Recall, squared_norms
 from manyarms.policies.retrieval.exact_scan import ExactScan
 
 
-class FaissIndex:
+class FaissIndex(OfActions):
     """An inverted-file index of FAISS, its findings scored again exactly and filtered.
 
     PolicyRows get one more coordinate, sqrt(M^2 - ||beta_a||^2) with M the largest length, and queries a 0 there: all rows are
@@ -39,9 +39,8 @@ class FaissIndex:
         seed: int = 0,
     ) -> None:
         faiss = _faiss()
-        self.actions = action_matrix(actions)
+        super().__init__(actions)
         self.exact = ExactScan(self.actions)
-        self.largest_norm = self.exact.largest_norm
         count, dim = self.actions.shape
         self.lists = validate.count("lists", max(1, round(count**0.5)) if lists is None else lists)
         if self.lists > count:
@@ -82,11 +81,7 @@ class FaissIndex:
 
     def search(self, queries: npt.ArrayLike, k: int, exclude: npt.ArrayLike | None = None) -> tuple[Ints, AnyArray]:
         """Ids (n, k) and exact inner products (n, k), falling; some of the true best may be missing."""
-        asked = checked_queries(queries, self.actions, self.largest_norm)
-        excluded = Exclusions(exclude, len(asked), len(self.actions))
-        k = excluded.enough(k)
-        ids = np.empty((len(asked), k), dtype=np.int64)
-        scores = np.empty((len(asked), k), dtype=self.actions.dtype)
+        asked, excluded, ids, scores = self.prepared(queries, k, exclude)
         step = max(1, GATHERED // max(1, self._fetched(k, excluded) * self.actions.shape[1]))
         for start in range(0, len(asked), step):
             part = slice(start, start + step)
@@ -98,7 +93,7 @@ class FaissIndex:
 
         An action as good as the k-th best counts as found, whichever of equals it is.
         """
-        asked = checked_queries(queries, self.actions, self.largest_norm)
+        asked = self.checked_queries(queries)
         if not len(asked):
             raise InvalidInput("queries", "none", "at least one query")
         best, _ = self.exact.search(asked, k)
