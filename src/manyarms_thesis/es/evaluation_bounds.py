@@ -107,7 +107,7 @@ def _figures(results: Results, folder: Path) -> list[Path]:
     return [
         lines(
             groups, folder, "lower-ends", "Lower ends for a policy that was fixed beforehand", xlabel="rows of the log",
-            ylabel="lower end (95 %)", look=_look, logarithmic=True,
+            ylabel="lower end (95 %)", look=_look, ticks="log",
         )
     ]  # fmt: skip
 

@@ -145,7 +145,7 @@ def by_data(results: Results) -> dict[str, list[str]]:
 
 def flag_data(results: Results, claims: Iterable[Claim]) -> list[Claim]:
     """Statements about made-up data, or about all data with made-up ones among them, say so."""
-    return flagged(results, list(claims), "made-up data", lambda made: MADE_UP in made.panel or not made.panel)
+    return flagged(results, claims, "made-up data", lambda made: MADE_UP in made.panel or not made.panel)
 
 
 def on_every_data(judge: Callable[[Compared], Iterable[Claim]]) -> Callable[[Results], list[Claim]]:
