@@ -82,9 +82,7 @@ def _texts(texts: list[str | None], codes: AnyArray) -> Column:
         places = [-1 if text is None else first.setdefault(text, len(first)) for text in texts]
         codes = np.array([*places, -1], dtype=np.int64)[codes]
         texts = list(first)
-    gone = codes < 0
-    known = np.array(texts, dtype=np.str_) if texts else np.empty(0, dtype="U1")
-    return Column(codes, gone if gone.any() else None, known)
+    return Column(codes, codes < 0, np.array(texts, dtype=np.str_) if texts else np.empty(0, dtype="U1"))
 
 
 def _vectors(pa: Any, name: str, array: Any, missing: AnyArray | None, first_row: int) -> Column:

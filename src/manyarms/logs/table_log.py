@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -56,10 +57,8 @@ class TableLog:
         stated = source.stated
         wanted = Columns() if columns is None else columns
         if isinstance(encoder, TableEncoder) and wanted.context == GUESS:
-            wanted = Columns(**{**vars(wanted), "context": tuple(encoder.columns)})
-        if stated.columns is not None:
-            wanted = wanted.or_else(stated.columns)
-        self.columns = wanted.resolve(source.kinds(), source.name)
+            wanted = replace(wanted, context=tuple(encoder.columns))
+        self.columns = wanted.resolve(source)
         if source.row_count == 0:
             raise InvalidInput(source.name, "no row", "at least one round")
         self.source: TableSource = source.as_texts(self._ids(source.kinds(), catalogue, encoder))
@@ -67,10 +66,6 @@ class TableLog:
         for name in self.columns.all:
             if self.kinds[name].name in ("mixed", "unsupported"):
                 raise source.complaint(name)
-        told = self.columns.propensities_are_estimates
-        self.estimates = self.columns.propensity is not None and (
-            stated.propensities_are_estimates if told is None else told
-        )
         self._own_ids = stated.catalogue_ids
         if catalogue is None and stated.catalogue_ids is not None:
             catalogue = Actions(stated.catalogue_ids)
@@ -248,7 +243,7 @@ class TableLog:
             rewards=rewards,
             action_count=self._action_count,
             propensities=None if c.propensity is None else self._numbers(c.propensity, table[c.propensity], table),
-            propensities_are_estimates=self.estimates,
+            propensities_are_estimates=c.propensities_are_estimates,
             support=support,
             support_probabilities=self._matrix(c.support_probabilities, table) if c.support_probabilities else None,
             event_ids=None if c.event_id is None else table[c.event_id].texts(),

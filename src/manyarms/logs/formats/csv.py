@@ -92,10 +92,7 @@ class CsvTables(LogFormat):
                 self._seen.setdefault(name, _Seen()).see(columns[name], first)
             self._spool.add(Table(columns, len(rows), first))
             self._spellings.add(Table(spellings, len(rows), first))
-
-    @property
-    def row_count(self) -> int | None:
-        return self._spool.rows
+        self.row_count = self._spool.rows
 
     def kinds(self) -> dict[str, Kind]:
         return {name: self._kind(name) for name in self.header}

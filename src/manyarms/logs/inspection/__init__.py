@@ -61,10 +61,7 @@ def inspect(
     if isinstance(source, TableLog):
         resolved, action_count = source.columns, action_count or source.action_count
     else:
-        wanted = Columns() if columns is None else columns
-        if tables.stated.columns is not None:
-            wanted = wanted.or_else(tables.stated.columns)
-        resolved = wanted.resolve(tables.kinds(), tables.name)
+        resolved = (Columns() if columns is None else columns).resolve(tables)
     kinds = tables.kinds()
     for name in resolved.all:
         if kinds[name].name == "unsupported":
@@ -129,8 +126,7 @@ def _inspection(
     known = action_count if action_count is not None else stated.action_count
     count = known if known is not None else max(m.actions.size, 1)
     names = None if m.actions.ids is None else list(m.actions.ids)
-    told = columns.propensities_are_estimates
-    estimates = columns.propensity is not None and (stated.propensities_are_estimates if told is None else told)
+    estimates = columns.propensities_are_estimates
     reach = None if columns.propensity is None else overlap(m, count, names)
     missing = missing_columns(m)
     shares = played[played > 0] / max(played.sum(), 1)
