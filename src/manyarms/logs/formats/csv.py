@@ -22,8 +22,8 @@ from manyarms._base.files import write_atomically
 from manyarms._base.typing import AnyArray
 from manyarms._base.validate import describe
 from manyarms.errors import DataError, InvalidInput
-from manyarms.logs.columns import ESTIMATE, Columns
-from manyarms.logs.data import CHUNK, LoggedData, LogSource
+from manyarms.logs.columns import Columns
+from manyarms.logs.data import CHUNK, LoggedData, LogSource, written_columns
 from manyarms.logs.files import open_text
 from manyarms.logs.formats.base import FORMATS, LogFormat
 from manyarms.logs.spool import Spool
@@ -212,22 +212,15 @@ def _cells(values: AnyArray) -> list[object]:
 
 def plain_columns(log: LoggedData) -> dict[str, AnyArray]:
     """A log as plain columns, vectors spread over numbered ones; actions by their ids where there is a catalogue."""
-    columns: dict[str, AnyArray] = {f"context_{i}": log.contexts[:, i] for i in range(log.dim)}
-
-    def ids(rows: AnyArray) -> AnyArray:
-        return rows if log.catalogue is None else np.array(log.catalogue.ids(rows), dtype=np.str_)
-
-    columns |= {"action": ids(log.actions), "reward": log.rewards}
-    if log.propensities is not None:
-        columns[ESTIMATE if log.propensities_are_estimates else "propensity"] = log.propensities
-    if log.support is not None:
-        columns |= {f"support_{i}": ids(log.support[:, i]) for i in range(log.support.shape[1])}
-    if log.support_probabilities is not None:
-        width = log.support_probabilities.shape[1]
-        columns |= {f"support_probability_{i}": log.support_probabilities[:, i] for i in range(width)}
-    for name, value in (("event_id", log.event_ids), ("timestamp", log.timestamps), ("group", log.groups)):
-        if value is not None:
-            columns[name] = value
+    columns: dict[str, AnyArray] = {}
+    for name, values in written_columns(log).items():
+        if log.catalogue is not None and name in ("action", "support"):
+            values = np.array(log.catalogue.ids(values), dtype=np.str_).reshape(values.shape)
+        if values.ndim == 1:
+            columns[name] = values
+        else:
+            one = "support_probability" if name == "support_probabilities" else name
+            columns |= {f"{one}_{i}": values[:, i] for i in range(values.shape[1])}
     return columns
 
 

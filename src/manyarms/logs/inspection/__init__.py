@@ -19,7 +19,7 @@ from manyarms._base import validate
 from manyarms._base.files import write_text_atomically
 from manyarms.errors import InvalidInput
 from manyarms.logs.columns import Columns, Resolved
-from manyarms.logs.data import CHUNK, LoggedData
+from manyarms.logs.data import CHUNK, LoggedData, written_columns
 from manyarms.logs.formats.base import tables_in
 from manyarms.logs.frames import tables_of_frame
 from manyarms.logs.inspection.findings import findings
@@ -41,7 +41,7 @@ from manyarms.logs.inspection.summary import (
     overlap,
 )
 from manyarms.logs.table_log import TableLog
-from manyarms.logs.tables import Column, MemoryTables, Stated, Table, TableSource, number_column, text_column
+from manyarms.logs.tables import Column, MemoryTables, Stated, Table, TableSource, text_column
 
 
 def inspect(
@@ -98,21 +98,18 @@ def _tables(source: Any) -> tuple[TableSource, tuple[str, ...]]:
 def _tables_of_log(log: LoggedData, name: str) -> MemoryTables:
     """A log in memory as a table under the usual names."""
     ids = log.catalogue
-    found: dict[str, Column] = {"context": Column(log.contexts), "reward": number_column(log.rewards)}
-    found["action"] = Column(log.actions, None, None if ids is None else np.array(list(ids), dtype=np.str_))
-    if log.propensities is not None:
-        found["propensity"] = number_column(log.propensities)
-    if log.support is not None and ids is None:
-        found["support"] = Column(log.support)
-        if log.support_probabilities is not None:
-            found["support_probabilities"] = Column(log.support_probabilities)
-    if log.event_ids is not None and log.event_ids.any():
-        found["event_id"] = text_column(text or None for text in log.event_ids.tolist())
-    if log.timestamps is not None:
-        found["timestamp"] = Column(log.timestamps)
-    if log.groups is not None:
-        numbered = log.groups.dtype.kind in "iub"
-        found["group"] = number_column(log.groups) if numbered else text_column(log.groups.tolist())
+    found: dict[str, Column] = {}
+    for written, values in written_columns(log).items():
+        column = written.removesuffix("_estimate")
+        if values.dtype.kind != "U":
+            found[column] = Column(values)
+        elif column == "group":
+            found[column] = text_column(values.tolist())
+        elif values.any():
+            found[column] = text_column(text or None for text in values.tolist())
+    if ids is not None:
+        found["action"] = Column(log.actions, None, np.array(list(ids), dtype=np.str_))
+        found = {column: values for column, values in found.items() if not column.startswith("support")}
     stated = Stated(log.action_count, log.propensities_are_estimates, None if ids is None else tuple(ids))
     return MemoryTables(Table(found, len(log)), name, stated)
 
