@@ -10,6 +10,7 @@ A log that `read_parquet` would refuse is inspected all the same: that is the po
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from manyarms.logs.inspection.summary import (
     MissingColumn,
     action_row,
     distribution,
+    duplicate_count,
     missing_columns,
     overlap,
 )
@@ -123,16 +125,10 @@ def _inspection(
     known = action_count if action_count is not None else stated.action_count
     count = known if known is not None else max(m.actions.size, 1)
     names = None if m.actions.ids is None else list(m.actions.ids)
-    estimates = columns.propensities_are_estimates
-    reach = None if columns.propensity is None else overlap(m, count, names)
-    missing = missing_columns(m)
     shares = played[played > 0] / max(played.sum(), 1)
     order = np.argsort(-played, kind="stable")[:MOST_SHOWN]
-    found = findings(
-        m, action_count=count, known=known is not None, seen=seen, estimates=estimates, overlap=reach, missing=missing
-    )
     dim = sum(max(c.widths) if c.widths else 1 for c in m.context.values())
-    return Inspection(
+    found = Inspection(
         source=tables.name,
         rows=m.rows,
         parts=_parts(columns),
@@ -146,21 +142,20 @@ def _inspection(
         most_played=tuple(action_row(m, int(slot), names) for slot in order if played[slot] > 0),
         rewards=distribution(m.rewards),
         propensities=None if columns.propensity is None else distribution(m.propensities, log_counts=m.log_counts),
-        propensities_are_estimates=estimates,
-        overlap=reach,
-        duplicate_events=None
-        if columns.event_id is None
-        else DuplicateCount(m.events.count, m.events.first_row, m.events.exact),
-        duplicate_rows=DuplicateCount(m.duplicate_rows.count, m.duplicate_rows.first_row, m.duplicate_rows.exact),
-        missing=missing,
+        propensities_are_estimates=columns.propensities_are_estimates,
+        overlap=None if columns.propensity is None else overlap(m, count, names),
+        duplicate_events=None if columns.event_id is None else duplicate_count(m.events),
+        duplicate_rows=duplicate_count(m.duplicate_rows),
+        missing=missing_columns(m),
         first_time=None if m.first_time is None else str(m.first_time),
         last_time=None if m.last_time is None else str(m.last_time),
         out_of_order=None if columns.timestamp is None else m.earlier.count,
         groups=None if columns.group is None else m.groups.distinct,
         groups_are_exact=m.groups.exact,
-        findings=found,
+        findings=(),
         notes=(*notes, *_guesses(columns, stated)),
     )
+    return replace(found, findings=findings(m, found))
 
 
 def _guesses(columns: Resolved, stated: Stated) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from manyarms._base.typing import Array, Ints
+from manyarms.logs.inspection.sketches import Duplicates
 from manyarms.logs.inspection.statistics import LEAST_ROWS, LOG_EDGES, QUANTILES, BadRows, LogStatistics, NumberColumn
 
 HEAVY = 100.0  # a weight of the uniform target above it is called heavy
@@ -211,6 +212,10 @@ def _best(statistics: LogStatistics, names: list[str] | None) -> ActionRow | Non
     return action_row(statistics, int(enough[np.argmax(values)]), names)
 
 
+def duplicate_count(found: Duplicates) -> DuplicateCount:
+    return DuplicateCount(found.count, found.first_row, found.exact)
+
+
 def missing_columns(statistics: LogStatistics) -> tuple[MissingColumn, ...]:
     c = statistics.columns
     found: list[tuple[str, BadRows]] = [(c.action, statistics.missing_actions), (c.reward, statistics.rewards.missing)]
@@ -230,5 +235,5 @@ def missing_columns(statistics: LogStatistics) -> tuple[MissingColumn, ...]:
 
 __all__ = [
     "HEAVY", "MOST_SHOWN", "ActionRow", "Distribution", "DuplicateCount", "Finding", "Histogram", "Inspection", "Level",
-    "LogOverlap", "MissingColumn", "action_row", "distribution", "missing_columns", "overlap",
+    "LogOverlap", "MissingColumn", "action_row", "distribution", "duplicate_count", "missing_columns", "overlap",
 ]  # fmt: skip
