@@ -220,11 +220,9 @@ def _times(values: AnyArray, missing: Bools | None) -> Column:
 
 
 def _array_of(values: Any) -> AnyArray:
-    if len(values) and isinstance(values[0], (list, tuple, np.ndarray)):
-        array = np.empty(len(values), dtype=object)  # may be ragged, which is for the next step to say
-        array[:] = [np.asarray(row) for row in values] if len({len(row) for row in values}) > 1 else None
-        return array if array[0] is not None else np.asarray(values)
-    array = np.empty(len(values), dtype=object)
+    if len(values) and isinstance(values[0], (list, tuple, np.ndarray)) and len({len(row) for row in values}) == 1:
+        return np.asarray(values)
+    array = np.empty(len(values), dtype=object)  # rows may be of different lengths, which is for the next step to say
     array[:] = values
     return array
 

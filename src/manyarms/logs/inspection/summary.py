@@ -218,18 +218,15 @@ def duplicate_count(found: Duplicates) -> DuplicateCount:
 
 def missing_columns(statistics: LogStatistics) -> tuple[MissingColumn, ...]:
     c = statistics.columns
-    found: list[tuple[str, BadRows]] = [(c.action, statistics.missing_actions), (c.reward, statistics.rewards.missing)]
-    if c.propensity is not None:
-        found.append((c.propensity, statistics.propensities.missing))
-    if c.event_id is not None:
-        found.append((c.event_id, statistics.missing_events))
-    if c.timestamp is not None:
-        found.append((c.timestamp, statistics.missing_times))
-    found += [(name, column.missing) for name, column in statistics.context.items()]
+    found: list[tuple[str | None, BadRows]] = [
+        (c.action, statistics.missing_actions), (c.reward, statistics.rewards.missing),
+        (c.propensity, statistics.propensities.missing), (c.event_id, statistics.missing_events),
+        (c.timestamp, statistics.missing_times), *((name, one.missing) for name, one in statistics.context.items()),
+    ]  # fmt: skip
     return tuple(
         MissingColumn(name, bad.count, bad.count / statistics.rows, bad.first_row)
         for name, bad in found
-        if bad.first_row is not None
+        if name is not None and bad.first_row is not None
     )
 
 
