@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from gzip import GzipFile
@@ -226,14 +227,11 @@ def plain_columns(log: LoggedData) -> dict[str, AnyArray]:
 
 def _parsed(cells: Sequence[str]) -> tuple[Column, Column | None]:
     """A block of cells as numbers if all are numbers or missing, else as texts; and the rows and spellings that numbers lose."""
-    values, missing = _numbers(cells, np.int64), None
-    if values is None:
-        values = _numbers(cells, np.float64)
+    values, missing = _numbers(cells), None
     if values is None or (values.dtype.kind == "f" and np.isnan(values).any()):
         missing = np.array([cell.strip() in MISSING for cell in cells])
         filled = ["0" if gone else cell for cell, gone in zip(cells, missing, strict=True)]
-        values = _numbers(filled, np.int64)
-        values = _numbers(filled, np.float64) if values is None else values
+        values = _numbers(filled)
     if values is None:
         return text_column(cell if cell else None for cell in cells), None
     column = number_column(values, missing)
@@ -247,14 +245,14 @@ def _parsed(cells: Sequence[str]) -> tuple[Column, Column | None]:
     return column, Column(np.array(list(lost)), None, np.array(list(lost.values()), dtype=np.str_))
 
 
-def _numbers(cells: Sequence[str], dtype: type[np.int64 | np.float64]) -> AnyArray | None:
-    """The cells as numbers, None where one of them is not."""
+def _numbers(cells: Sequence[str]) -> AnyArray | None:
+    """The cells as integers, or else as floats; None where one of them is no number."""
     if "_" in "".join(cells):  # Python would read 1_000 as a number
         return None
-    try:
-        return np.array(cells, dtype=object).astype(dtype)
-    except (ValueError, OverflowError):
-        return None
+    for dtype in (np.int64, np.float64):
+        with suppress(ValueError, OverflowError):
+            return np.array(cells, dtype=object).astype(dtype)
+    return None
 
 
 def _first_of(column: Column, texts: Collection[str]) -> int:

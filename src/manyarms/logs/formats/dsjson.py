@@ -98,11 +98,12 @@ class DsjsonTables(MemoryFormat):
         super().__init__(path)
 
     def read(self) -> MemoryTables:
-        rounds, fixed = _Rounds(), self._catalogue is not None
-        if self._catalogue is not None:
-            rounds.ids = {name: row for row, name in enumerate(self._catalogue)}
-        for number, line in _lines(self.path):
-            _read_line(_Line(self.path, number), line, rounds, self._identity, fixed=fixed)
+        rounds = _Rounds(ids={name: row for row, name in enumerate(self._catalogue or ())})
+        with open_text(self.path) as stream:
+            for number, text in enumerate(stream, start=1):
+                if text.strip():
+                    line = _Line(self.path, number)
+                    _read_line(line, text, rounds, self._identity, fixed=self._catalogue is not None)
         if not rounds.rewards:
             skipped = f" ({rounds.skipped} are marked _skipLearn)" if rounds.skipped else ""
             raise DataError(f"{self.path}: no round in it{skipped}")
@@ -161,13 +162,6 @@ class _Line:
 
     def refuse(self, why: str) -> DataError:
         return DataError(f"{self.path}: line {self.number}: {why}")
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    with open_text(path) as stream:
-        for number, line in enumerate(stream, start=1):
-            if line.strip():
-                yield number, line
 
 
 def _read_line(line: _Line, text: str, rounds: _Rounds, identity: Identity, *, fixed: bool) -> None:
