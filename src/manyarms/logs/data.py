@@ -9,7 +9,8 @@ A log that does not fit into memory is a `LogSource`: something that gives the s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import InitVar, dataclass, fields, replace
+from copy import copy
+from dataclasses import InitVar, dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -20,14 +21,16 @@ from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs import checks
 from manyarms.logs.actions import Actions
+from manyarms.logs.columns import ESTIMATE
 from manyarms.logs.encoding import TableEncoder
 
 CHUNK = 65_536  # rounds a chunk: large enough for numpy, small enough for any memory
 
-PER_ROUND = (
-    "contexts", "actions", "rewards", "propensities", "support", "support_probabilities", "event_ids", "timestamps",
-    "groups",
-)  # fmt: skip
+# fields with an entry a round, and how such a column is called in a table
+PER_ROUND = {
+    "contexts": "context", "actions": "action", "rewards": "reward", "propensities": "propensity", "support": "support",
+    "support_probabilities": "support_probabilities", "event_ids": "event_id", "timestamps": "timestamp", "groups": "group",
+}  # fmt: skip
 
 
 class LoggingPolicy(Protocol):
@@ -282,10 +285,10 @@ class LoggedData:
 
     def _part(self, index: slice | AnyArray) -> LoggedData:
         """Rows without checking again what was checked."""
-        part = object.__new__(LoggedData)
-        for field in fields(self):
-            value = getattr(self, field.name)
-            part._set(field.name, value[index] if value is not None and field.name in PER_ROUND else value)
+        part = copy(self)
+        for name in PER_ROUND:
+            if (value := getattr(self, name)) is not None:
+                part._set(name, value[index])
         return part
 
     def _set(self, name: str, value: object) -> None:
@@ -327,12 +330,17 @@ def concatenate(logs: Iterable[LoggedData]) -> LoggedData:
             changes[name] = np.concatenate(values)
     estimates = any(part.propensities_are_estimates for part in parts)
     notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
-    joined = object.__new__(LoggedData)
-    for field in fields(first):
-        joined._set(field.name, getattr(first, field.name))
+    joined = copy(first)
     for name, value in (changes | {"propensities_are_estimates": estimates, "notes": notes}).items():
         joined._set(name, value)
     return joined
+
+
+def written_columns(log: LoggedData) -> dict[str, AnyArray]:
+    """What a log has of each round, by the names that a file calls it; those of estimated propensities say what they are."""
+    names = PER_ROUND | ({"propensities": ESTIMATE} if log.propensities_are_estimates else {})
+    arrays = {name: getattr(log, field) for field, name in names.items()}
+    return {name: array for name, array in arrays.items() if array is not None}
 
 
 def collect(source: LogSource, rows: int = CHUNK) -> LoggedData:
@@ -340,4 +348,4 @@ def collect(source: LogSource, rows: int = CHUNK) -> LoggedData:
     return source if isinstance(source, LoggedData) else concatenate(source.chunks(rows))
 
 
-__all__ = ["CHUNK", "LogSource", "LoggedData", "LoggingPolicy", "collect", "concatenate"]
+__all__ = ["CHUNK", "LogSource", "LoggedData", "LoggingPolicy", "collect", "concatenate", "written_columns"]
