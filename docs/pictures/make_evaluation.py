@@ -22,7 +22,8 @@ def picture() -> str:
     log = ma.worlds.log_from(world, 2_000, old)
     model = ma.rewards.Clipped(ma.sdm(ma.worlds.log_from(world, 2_000, old, seed=1), world.prior(), ma.Linear(0.5)))
     found = ma.evaluate(new, log, ["ips", "snips", "cips", "es", "ls", "dm", "dr"], model=model, bias=False)
-    svg = pictures.whiskers(found.estimates, found.logged.value, title="estimates with their intervals")
+    drawn = [(one.label, one.value, one.interval) for one in found.estimates]
+    svg = pictures.whiskers(drawn, found.logged.value, title="estimates with their intervals")
     head, rest = svg.split("</title>", 1)
     return f'{head}</title><rect width="100%" height="100%" fill="#fff"/>{rest}\n'
 

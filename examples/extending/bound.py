@@ -22,7 +22,6 @@ class Hoeffding(FromBelow):
     """
 
     tau: float
-    name: ClassVar[str] = "hoeffding"
     description: ClassVar[str] = "Hoeffding's, for clipping: simple and wide"
     grid = (("taus", float),)
 

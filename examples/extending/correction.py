@@ -19,7 +19,6 @@ class SoftClip(Correction):
     """pi / sqrt(pi0^2 + c^2), c >= 0; c = 0 is IPS."""
 
     c: float
-    name: ClassVar[str] = "soft-clip"
     summary: ClassVar[str] = "inverse propensity scoring, propensities clipped softly at c"
     parameter: ClassVar[str | None] = "c"
     rule: ClassVar[Rule | None] = Rule("c = 1/sqrt(n)", lambda n: n**-0.5, lambda n: (1.0, n**-0.25, n**-0.5, n**-1.0))

@@ -15,7 +15,6 @@ from manyarms.logs import LoggedData
 class RootLPI(RowObjective):
     """R / sqrt(pi0) log pi: between LPI, which follows the logging policy, and cLPI, which follows the reward alone."""
 
-    name: ClassVar[str] = "root-lpi"
     summary: ClassVar[str] = "log-likelihood weighted by r / sqrt(p0)"
 
     def prepare(self, log: LoggedData) -> Request:

@@ -14,14 +14,13 @@ from rich.console import Console
 from manyarms.cli.demo import catalogue, demo
 from manyarms.cli.demo import learning as demo_learning
 from manyarms.cli.demo import safe as demo_safe
-from manyarms.cli.demo.parts import Part
 from manyarms.worlds import CatalogueWorld
 
 SMALL = catalogue.Sizes(actions=300, effects=2, dim=3, rounds=60, runs=2)
 
 
 def test_the_demo_shows_a_table_and_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "PARTS", (Part("small", partial(catalogue.large_catalogue, sizes=SMALL)),))
+    monkeypatch.setattr(demo, "PARTS", (partial(catalogue.large_catalogue, sizes=SMALL),))
     console = Console(file=io.StringIO(), width=120)
     path = demo.run(tmp_path / "new" / "folder", seed=3, console=console)
     assert isinstance(console.file, io.StringIO)
@@ -52,7 +51,7 @@ def test_the_code_on_the_page_runs() -> None:
 @pytest.mark.slow
 def test_the_offline_part_shows_true_values_and_draws_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = demo_learning.Sizes(actions=400, dim=9, rounds=800, epochs=2, batch=200, test=30, watched=10)
-    part = Part("offline", partial(demo_learning.offline_learning, sizes=sizes))
+    part = partial(demo_learning.offline_learning, sizes=sizes)
     monkeypatch.setattr(demo, "PARTS", (part,))
     console = Console(file=io.StringIO(), width=120)
     path = demo.run(tmp_path, seed=1, console=console)
@@ -82,7 +81,7 @@ SAFE = demo_safe.Sizes(
 
 
 def test_the_last_part_shows_certificates_beside_the_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    part = Part("safe", partial(demo_safe.safe_to_ship, sizes=SAFE))
+    part = partial(demo_safe.safe_to_ship, sizes=SAFE)
     monkeypatch.setattr(demo, "PARTS", (part,))
     console = Console(file=io.StringIO(), width=140)
     threads = torch.get_num_threads()

@@ -22,13 +22,22 @@ from manyarms.policies.normal_choice import (
     BINS,
     ENOUGH,
     MISSED,
-    choice_probabilities,
     ends,
     gap_counts,
+    log_products,
+    masses,
+    midpoints,
     tolerance,
 )
 
 D = 3
+
+
+def choice_probabilities(z, nodes=64):
+    """(b, K): the probability that each of the variables z_a + eps_a is the largest, for rows of scores z (b, K)."""
+    gaps = z.max(axis=1, keepdims=True) - z
+    at, width = midpoints(*ends(gap_counts(gaps)), nodes)
+    return masses(at, log_products(at, gaps) + np.log(width)[:, None], gaps)
 
 
 def enough_nodes(actions):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import numpy as np
+import numpy.typing as npt
 
 from manyarms._base.typing import AnyArray, Array, Ints
 
@@ -75,29 +76,26 @@ def _merge(best: Array, ids: Ints, block: Array, first: int) -> None:
     ids[touched] = owners[keep].reshape(-1, k)
 
 
-def scored_top_k(queries: AnyArray, actions: int, k: int, scores: Callable[[AnyArray, slice], AnyArray]) -> Ints:
-    """Ids (n, k) of the best of K actions for queries (n, l) by any score, in blocks of queries and actions."""
-    ids = np.empty((len(queries), k), dtype=np.int64)
-    for start in range(0, len(queries), QUERIES):
-        rows = queries[start : start + QUERIES]
-        blocks = (scores(rows, slice(first, first + ACTIONS)) for first in range(0, actions, ACTIONS))
-        ids[start : start + QUERIES] = top_k(blocks, k)[0]
-    return ids
-
-
-def inner_product_top_k(
-    queries: AnyArray, actions: AnyArray, k: int, mask: Mask | None = None, width: int = ACTIONS
+def top_k_by_rows(
+    rows: int, k: int, blocks: Callable[[slice], Iterable[AnyArray]], dtype: npt.DTypeLike = np.float64
 ) -> tuple[Ints, AnyArray]:
-    """Ids (n, k) and inner products (n, k) of the best actions (K, l) for queries (n, l), `width` actions at a time."""
-    ids = np.empty((len(queries), k), dtype=np.int64)
-    scores = np.empty((len(queries), k), dtype=actions.dtype)
-    for start in range(0, len(queries), QUERIES):
-        part = slice(start, start + QUERIES)
-        ids[part], scores[part] = top_k(_products(queries[part], actions, mask, width), k)
+    """Ids (n, k) and scores (n, k) of the largest, for some rows at a time, whose blocks of columns `blocks` gives."""
+    ids, scores = np.empty((rows, k), dtype=np.int64), np.empty((rows, k), dtype=dtype)
+    for start in range(0, rows, QUERIES):
+        part = slice(start, min(start + QUERIES, rows))
+        ids[part], scores[part] = top_k(blocks(part), k)
     return ids, scores
 
 
-def _products(queries: AnyArray, actions: AnyArray, mask: Mask | None, width: int) -> Iterable[AnyArray]:
+def inner_product_top_k(queries: AnyArray, actions: AnyArray, k: int) -> tuple[Ints, AnyArray]:
+    """Ids (n, k) and inner products (n, k) of the best actions (K, l) for queries (n, l)."""
+    return top_k_by_rows(len(queries), k, lambda part: inner_products(queries[part], actions), actions.dtype)
+
+
+def inner_products(
+    queries: AnyArray, actions: AnyArray, mask: Mask | None = None, width: int = ACTIONS
+) -> Iterable[AnyArray]:
+    """Inner products of queries (b, l) with consecutive actions (K, l), in blocks (b, width) that are read one by one."""
     room = np.empty((len(queries), min(width, len(actions))), dtype=actions.dtype)
     for first in range(0, len(actions), width):
         rows = actions[first : first + width]
@@ -152,4 +150,13 @@ def _largest(ids: Ints, values: AnyArray, k: int) -> tuple[Ints, AnyArray]:
     return ids[order], values[order]
 
 
-__all__ = ["ACTIONS", "QUERIES", "Mask", "inner_product_top_k", "one_query_top_k", "scored_top_k", "top_k"]
+__all__ = [
+    "ACTIONS",
+    "QUERIES",
+    "Mask",
+    "inner_product_top_k",
+    "inner_products",
+    "one_query_top_k",
+    "top_k",
+    "top_k_by_rows",
+]

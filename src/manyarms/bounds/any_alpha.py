@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from manyarms._base import validate
-from manyarms.bounds.base import BOUNDS, Bound, Budget, Side, divergence
-from manyarms.bounds.concentration import confidence
+from manyarms.bounds.base import BOUNDS, Bound, Budget, Side
 from manyarms.bounds.summary import Statistic, Summary
 from manyarms.bounds.unified import Unified
 from manyarms.errors import InvalidInput
@@ -22,7 +21,8 @@ class AnyAlpha(Bound):
 
     The bound at alpha_j = 2^-j, j = 0, 1, ..., with the share alpha_j / 2 of delta, which sum to 1. For any alpha there is a
     j with alpha <= alpha_j <= 2 alpha; V_hat grows with alpha, and so does Var_n, hence the value at alpha_j is at least that
-    at alpha and the variance at most that at min(2 alpha, 1). There is no upper end: the value at alpha_j is not bounded by
+    at alpha and the variance at most that at min(2 alpha, 1). (The thesis takes off the bias too, and pays for alpha in the
+    term of the contexts; the end here is as valid, and nearer.) There is no upper end: the value at alpha_j is not bounded by
     that at alpha.
     """
 
@@ -57,14 +57,6 @@ class AnyAlpha(Bound):
 
     def upper(self, summary: Summary, kl: float, budget: Budget) -> Side:
         return Side(math.inf, summary.of(self.statistics[0]).value, {})
-
-    def printed(self, summary: Summary, kl: float, delta: float) -> float:
-        """What the thesis takes off V_hat."""
-        n, (own, doubled) = summary.rows, (summary.of(one) for one in self.statistics)
-        kl = divergence(kl)
-        first = math.sqrt((kl + math.log(8 * math.sqrt(n) / (confidence("delta", delta) * self.alpha))) / (2 * n))
-        second = (kl + math.log(8 / (delta * self.alpha))) / (n * self.lam)
-        return first + own.bias + second + self.lam / 2 * doubled.second_moment
 
 
 __all__ = ["AnyAlpha"]

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from manyarms._base.arrays import as_float
-from manyarms.bounds.base import BOUNDS, Budget, OfCorrection, Side, divergence
-from manyarms.bounds.concentration import confidence
+from manyarms.bounds.base import BOUNDS, Budget, OfCorrection, Side
 from manyarms.bounds.summary import Summary
 from manyarms.bounds.unified import Unified
-from manyarms.errors import InvalidInput
 from manyarms.weights import ExponentialAlpha
 
 HALVINGS = 60
@@ -23,8 +21,8 @@ class AnyLambda(OfCorrection):
     """`Unified` for all lambda in (0, 1) at once, so that lambda may be chosen by looking.
 
     The bound at lambda_j = 2^-j, j = 1, 2, ..., with the share lambda_j of delta, which sum to 1; the statement about contexts
-    does not depend on lambda, and is made once. Both ends are the best over j. `printed` is the thesis's form for a given
-    lambda, which stands for the j with lambda / 2 <= lambda_j <= lambda and is wider.
+    does not depend on lambda, and is made once. Both ends are the best over j. The thesis's form for a given lambda stands for
+    the j with lambda / 2 <= lambda_j <= lambda, and is wider.
     """
 
     description: ClassVar[str] = "exponential smoothing for all lambda in (0, 1) at once"
@@ -49,15 +47,6 @@ class AnyLambda(OfCorrection):
             costs = {**side.costs, "confidence": side.costs["confidence"] + extra}
             found.append(Side(side.end + sign * extra, side.start, costs))
         return found
-
-    def printed(self, summary: Summary, kl: float, delta: float, lam: float) -> float:
-        """The bound on |V - V_hat| as it is printed, for any lambda in (0, 1)."""
-        if not 0 < lam < 1:
-            raise InvalidInput("lambda", lam, "a number above 0 and below 1")
-        n, averages, kl = summary.rows, summary.of(self.correction), divergence(kl)
-        first = math.sqrt((kl + math.log(8 * math.sqrt(n) / (confidence("delta", delta) * lam))) / (2 * n))
-        second = 2 * (kl + math.log(8 / (delta * lam))) / (n * lam)
-        return first + averages.bias + second + lam / 2 * averages.second_moment
 
 
 __all__ = ["AnyLambda"]

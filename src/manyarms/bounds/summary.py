@@ -137,21 +137,13 @@ class Summary:
         below: dict[Statistic, Averages] = {}
         above: dict[Statistic, Averages] = {}
         for statistic, own in self.averages.items():
-            margin = self._margins(statistic, share)
-            grown = replace(
-                own,
-                complement=own.complement - margin["complement"],
-                logged_square=own.logged_square + margin["logged_square"],
-                overshoot=own.overshoot + margin.get("overshoot", 0.0),
-            )
-            if own.undershoot is not None and own.expected_square is not None:
-                grown = replace(
-                    grown,
-                    expected_square=own.expected_square + margin["expected_square"],
-                    undershoot=min(1.0, own.undershoot + margin["undershoot"]),
-                )
-            below[statistic] = replace(grown, value=own.value - margin["value"])
-            above[statistic] = replace(grown, value=own.value + margin["value"])
+            margins = self._margins(statistic, share)
+            signs = {"value": -1.0, "complement": -1.0}
+            moved = {name: getattr(own, name) + signs.get(name, 1.0) * margin for name, margin in margins.items()}
+            if own.undershoot is not None:
+                moved["undershoot"] = min(1.0, moved["undershoot"])
+            below[statistic] = replace(own, **moved)
+            above[statistic] = replace(below[statistic], value=own.value + margins["value"])
         return replace(self, averages=below), replace(self, averages=above)
 
     def _margins(self, statistic: Statistic, share: float) -> dict[str, float]:

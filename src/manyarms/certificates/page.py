@@ -13,7 +13,6 @@ from manyarms.evaluation.estimate import VALUE
 from manyarms.evaluation.intervals import Interval
 from manyarms.evaluation.page import written
 from manyarms.evaluation.pictures import whiskers
-from manyarms.evaluation.results import Estimate
 from manyarms.evaluation.tables import number
 
 
@@ -86,20 +85,15 @@ def _facts(certificate: Certificate) -> dict[str, str]:
     return found
 
 
-def _estimates(certificate: Certificate) -> list[Estimate]:
-    """The bounds in the form that pictures of estimates take, cut to where values can lie."""
+def _estimates(certificate: Certificate) -> list[tuple[str, float, Interval]]:
+    """The bounds as estimates with intervals, cut to where values can lie."""
     found = []
     for ends in certificate.candidates:
         if not (math.isfinite(ends.lower) and math.isfinite(ends.value)):
             continue
         top = certificate.largest_reward
         low, high = max(0.0, min(ends.lower, top)), max(0.0, min(ends.upper, top))
-        interval = Interval(low, high, "certificate", 1 - certificate.delta, VALUE)
-        found.append(
-            Estimate(
-                ends.family, ends.label, ends.value, 0.0, interval, (interval,), float(certificate.rows), False, (), ""
-            )
-        )
+        found.append((ends.label, ends.value, Interval(low, high, "certificate", 1 - certificate.delta, VALUE)))
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
 from manyarms.bounds import Bound, Budget, Summary, chernoff_upper
@@ -14,18 +15,9 @@ MOST = 10**15
 
 def smallest(holds: Callable[[int], bool], most: int = MOST) -> int | None:
     """The smallest n >= 1 with holds(n), for a statement that stays true once it is; None if not even `most` will do."""
-    if holds(1):
-        return 1
-    high = 2
-    while not holds(high):
-        if high >= most:
-            return None
-        high = min(2 * high, most)
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    numbers = range(1, most + 1)
+    place = bisect_left(numbers, True, key=holds)
+    return numbers[place] if place < most else None
 
 
 def rows_needed(summary: Summary, kl: float, improvement: float, delta: float, bounds: Sequence[Bound]) -> int | None:

@@ -121,7 +121,8 @@ class Collector:
                 "policy", "probabilities with an error", "exact ones, for averages that are not linear in them"
             )
         self.logged = 3 * len(self.statistics)
-        over_actions = (4 if self.inexact else 3) * len(self.corrections)
+        self.each = 4 if self.inexact else 3  # sums over actions that a correction has
+        over_actions = self.each * len(self.corrections)
         self._moments = RunningMoments(1 + self.logged + over_actions + (self.logged if self.inexact else 0))
         self._by_draw = np.zeros((self.logged, self.draws or 0))
         self._rows = 0
@@ -146,8 +147,7 @@ class Collector:
             raise InvalidInput("log", "no rows", "at least one")
         mean, variance = self._moments.mean[1:], self._moments.variance[1:]
         logged, listed = mean[: self.logged].reshape(-1, 3), mean[self.logged :]
-        each = 4 if self.inexact else 3
-        over_actions = listed[: each * len(self.corrections)].reshape(-1, each)
+        over_actions = listed[: self.each * len(self.corrections)].reshape(-1, self.each)
         sums = {one: over_actions[i] for i, one in enumerate(self.corrections)}
         averages = {}
         for i, one in enumerate(self.statistics):
@@ -208,8 +208,7 @@ class Collector:
             functions += [partial(_norm, one)] if self.inexact else []
         sums = logging.sums(policy, functions)
         never, out = mass_never_played(sums[:, 0]), sums[:, 1:]
-        each = 4 if self.inexact else 3
-        out[:, 1::each] += never[:, None]
+        out[:, 1 :: self.each] += never[:, None]
         if self.inexact:
             out[:, 3::4] = out[:, 3::4] ** (1 / NORM)
         return out

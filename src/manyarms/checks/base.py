@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from manyarms._base.typing import Array
+from manyarms.errors import InvalidInput
 
 
 class CheckFailed(AssertionError):
@@ -17,6 +20,17 @@ def require(holds: bool, law: str, seen: object = None) -> None:
         raise CheckFailed(law if seen is None else f"{law}; saw {seen}")
 
 
+def refused(call: Callable[[], object], law: str) -> InvalidInput:
+    """The error with which a call is refused; CheckFailed unless it is InvalidInput, as the law says."""
+    try:
+        call()
+    except InvalidInput as error:
+        return error
+    except Exception as error:
+        raise CheckFailed(f"{law}; saw {error!r}") from error
+    raise CheckFailed(f"{law}; it was accepted")
+
+
 def require_close(
     ours: Array, theirs: Array, what: str, tolerance: float = 1e-8, reference: str = "brute force"
 ) -> None:
@@ -25,4 +39,4 @@ def require_close(
     require(error < tolerance, f"{what} agrees with {reference} to {tolerance:g}", error)
 
 
-__all__ = ["CheckFailed", "require", "require_close"]
+__all__ = ["CheckFailed", "refused", "require", "require_close"]

@@ -22,14 +22,7 @@ def check_belief(make: MakeBelief) -> None:
 def no_data_gives_the_prior(make: MakeBelief) -> None:
     """Before any row, an action's posterior is its prior: N(W_a E[m], Sigma_a + W_a Cov(m) W_a^T)."""
     belief = make()
-    ids = np.arange(belief.catalogue.size)
-    joint_mean, joint_covariance = _joint_prior(belief)
-    mean, covariance = belief.action_posterior(ids)
-    d, p = belief.dim, belief.root.dim
-    for a in ids.tolist():
-        place = slice(p + a * d, p + (a + 1) * d)
-        require_close(mean[a], joint_mean[place], "prior mean of an action")
-        require_close(covariance[a], joint_covariance[place, place], "prior covariance of an action")
+    _actions_agree(belief, *_joint_prior(belief), "prior")
 
 
 def posterior_is_joint_conditioning(make: MakeBelief) -> None:
@@ -47,19 +40,29 @@ def posterior_is_joint_conditioning(make: MakeBelief) -> None:
     belief.observe(X[10:], A[10:], R[10:])
     H = np.zeros((30, len(mean)))
     for i in range(30):
-        H[i, p + A[i] * d : p + (A[i] + 1) * d] = X[i]
+        H[i, _places(belief)[A[i]]] = X[i]
     gain = np.linalg.solve(H @ covariance @ H.T + noise_variance * np.eye(30), H @ covariance).T
     mean, covariance = mean + gain @ (R - H @ mean), covariance - gain @ H @ covariance
     require_close(belief.root.mean(), mean[:p], "posterior mean of the root")
     require_close(belief.root.factor() @ belief.root.factor().T, covariance[:p, :p], "posterior covariance of the root")
-    ours, spread = belief.action_posterior(np.arange(K))
-    for a in range(K):
-        place = slice(p + a * d, p + (a + 1) * d)
-        require_close(ours[a], mean[place], "posterior mean of an action")
-        require_close(spread[a], covariance[place, place], "posterior covariance of an action")
+    _actions_agree(belief, mean, covariance, "posterior")
 
 
 BELIEF_CHECKS: tuple[Callable[[MakeBelief], None], ...] = (no_data_gives_the_prior, posterior_is_joint_conditioning)
+
+
+def _actions_agree(belief: Belief, mean: Array, covariance: Array, what: str) -> None:
+    """The belief's marginals of all actions are those of a joint Gaussian of (m, theta_1, ..., theta_K)."""
+    ours, spread = belief.action_posterior(np.arange(belief.catalogue.size))
+    for a, place in enumerate(_places(belief)):
+        require_close(ours[a], mean[place], f"{what} mean of an action")
+        require_close(spread[a], covariance[place, place], f"{what} covariance of an action")
+
+
+def _places(belief: Belief) -> list[slice]:
+    """Where theta_1, ..., theta_K stand in (m, theta_1, ..., theta_K)."""
+    d, p = belief.dim, belief.root.dim
+    return [slice(p + a * d, p + (a + 1) * d) for a in range(belief.catalogue.size)]
 
 
 def _joint_prior(belief: Belief) -> tuple[Array, Array]:
@@ -73,8 +76,7 @@ def _joint_prior(belief: Belief) -> tuple[Array, Array]:
     up = np.vstack([np.eye(p), W])
     covariance = up @ spread @ up.T
     own = leaves.prior_covariance(np.arange(K))
-    for a in range(K):
-        place = slice(p + a * d, p + (a + 1) * d)
+    for a, place in enumerate(_places(belief)):
         covariance[place, place] += own[a]
     return up @ belief.root.mean(), covariance
 

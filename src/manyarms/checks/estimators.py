@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 
 from manyarms._base.typing import Array, Ints
-from manyarms.checks.base import require
-from manyarms.errors import InvalidInput
+from manyarms.checks.base import refused, require
 from manyarms.estimators.base import Answers, Batch, Estimator, Objective, Request
 from manyarms.estimators.naming import as_estimator
 from manyarms.estimators.oracles import FiniteProblem
@@ -243,21 +242,17 @@ def arrays_and_tensors_agree(objective: Objective, problem: OfflineProblem) -> N
     request = objective.prepare(problem.log).computed(ROUNDS)
     if torch is None or request.sums or request.divergence:
         return
-    parameters = torch.tensor(np.asarray(problem.policy.actions), dtype=torch.float64, requires_grad=True)
-
-    def value(at: Any) -> Any:
-        return objective.value(*_dense(torch, request, problem, at))
-
-    found = value(parameters)
+    found, gradient = _with_gradient(torch, objective, request, problem)
     if not (request.raw_scores or request.all_actions):
         ours = value_on(objective, problem.policy, problem.log)
-        _same(np.array(ours), found.detach().numpy(), "arrays and tensors give one value")
-    found.backward()
+        _same(np.array(ours), found, "arrays and tensors give one value")
+    start = torch.tensor(np.asarray(problem.policy.actions), dtype=torch.float64)
     rng, step = np.random.default_rng(0), 1e-6
     for _ in range(5):
-        way = torch.tensor(rng.standard_normal(parameters.shape))
-        up, down = (float(value(parameters.detach() + sign * step * way)) for sign in (1, -1))
-        slope = float((parameters.grad * way).sum())
+        way = rng.standard_normal(gradient.shape)
+        moved = (start + sign * step * torch.tensor(way) for sign in (1, -1))
+        up, down = (float(objective.value(*_dense(torch, request, problem, at))) for at in moved)
+        slope = float((gradient * way).sum())
         right = math.isclose((up - down) / (2 * step), slope, rel_tol=1e-4, abs_tol=1e-6)
         require(right, "the gradient is that of the value", ((up - down) / (2 * step), slope))
 
@@ -268,14 +263,10 @@ def inactive_rows_have_no_part(objective: Objective, problem: OfflineProblem) ->
     request = objective.prepare(problem.log).computed(ROUNDS)
     if torch is None or request.active is None or request.sums or request.divergence:
         return
-    found = []
-    for rows in (None, np.arange(ROUNDS)):
-        parameters = torch.tensor(np.asarray(problem.policy.actions), dtype=torch.float64, requires_grad=True)
-        value = objective.value(*_dense(torch, request, problem, parameters, rows))
-        value.backward()
-        found.append((float(value.detach()), parameters.grad.numpy()))
-    _same(np.array(found[0][0]), np.array(found[1][0]), "inactive rows have value 0")
-    _same(found[0][1], found[1][1], "inactive rows have gradient 0")
+    active, slopes = _with_gradient(torch, objective, request, problem)
+    every, all_slopes = _with_gradient(torch, objective, request, problem, np.arange(ROUNDS))
+    _same(active, every, "inactive rows have value 0")
+    _same(slopes, all_slopes, "inactive rows have gradient 0")
 
 
 def learning_climbs(objective: Objective, problem: OfflineProblem) -> None:
@@ -342,10 +333,8 @@ def the_mean_is_as_promised(estimator: Estimator, problem: OfflineProblem) -> No
 def terms_lie_in_their_span(estimator: Estimator, problem: OfflineProblem) -> None:
     """With a floor under propensities and rewards in [0, 1]."""
     told: dict[str, Any] = {"propensity_floor": 1 / TENTHS, "bias": True}
-    terms, todo = (
-        row_terms(problem.policy, problem.log, estimator, **told),
-        plan(survey(problem.log), [estimator], **told),
-    )
+    terms = row_terms(problem.policy, problem.log, estimator, **told)
+    todo = plan(survey(problem.log), [estimator], **told)
     for span, arrays in ((todo.span(0), (terms.values,)), (todo.span(0, with_bias=True), (terms.low, terms.high))):
         if span is None:
             continue
@@ -356,11 +345,12 @@ def terms_lie_in_their_span(estimator: Estimator, problem: OfflineProblem) -> No
 
 def wrong_input_is_refused(estimator: Estimator, problem: OfflineProblem) -> None:
     """Another number of actions; no propensities, where rows are weighed."""
-    _refused(lambda: row_terms(SoftmaxPolicy(np.zeros((ACTIONS + 1, CONTEXTS))), problem.log, estimator))
+    law = "wrong input is refused with InvalidInput"
+    refused(lambda: row_terms(SoftmaxPolicy(np.zeros((ACTIONS + 1, CONTEXTS))), problem.log, estimator), law)
     if estimator.weighted:
         log = problem.log
         bare = LoggedData(log.contexts, log.actions, log.rewards, log.action_count)
-        _refused(lambda: row_terms(problem.policy, bare, estimator))
+        refused(lambda: row_terms(problem.policy, bare, estimator), law)
 
 
 ESTIMATOR_CHECKS: tuple[Callable[[Estimator, OfflineProblem], None], ...] = (
@@ -372,6 +362,16 @@ ESTIMATOR_CHECKS: tuple[Callable[[Estimator, OfflineProblem], None], ...] = (
 
 
 # ---- parts ------------------------------------------------------------------------------------------------------------
+
+
+def _with_gradient(
+    torch: Any, objective: Objective, request: Request, problem: OfflineProblem, rows: Ints | None = None
+) -> tuple[Array, Array]:
+    """The objective at the problem's policy, and its gradient by the parameters (K, d)."""
+    parameters = torch.tensor(np.asarray(problem.policy.actions), dtype=torch.float64, requires_grad=True)
+    value = objective.value(*_dense(torch, request, problem, parameters, rows))
+    value.backward()
+    return value.detach().numpy(), parameters.grad.numpy()
 
 
 def _dense(
@@ -388,20 +388,15 @@ def _dense(
     ids += [part.ids] if part.ids is not None and not callable(part.ids) else []
     ids += [np.tile(np.arange(part.negatives) % ACTIONS, (len(index), 1))] if part.negatives else []
     asked = torch.as_tensor(np.concatenate([np.empty((len(index), 0), dtype=np.int64), *ids], axis=1))
-    answers = Answers()
     at = (scores if part.raw_scores else log_pi).gather(1, asked.clamp(min=0)).masked_fill(asked < 0, -math.inf)
-    if part.raw_scores:
-        answers.scores = at
-    else:
-        answers.log_probability = at
+    answers = Answers(scores=at) if part.raw_scores else Answers(at)
     if part.labels is not None and part.wanted is not None:
         inside = torch.as_tensor(part.labels == part.wanted[:, None])
         answers.group_log_mass = torch.where(inside, log_pi, -math.inf).logsumexp(1)
     if part.model is not None:
         values = part.model.block(log.contexts[index], np.arange(ACTIONS))
         answers.expectation = (log_pi.exp() * torch.as_tensor(values)).sum(1)
-    columns: Mapping[str, Any] = {name: torch.as_tensor(column) for name, column in part.columns.items()}
-    batch = Batch(columns, ROUNDS)
+    batch = Batch({name: torch.as_tensor(column) for name, column in part.columns.items()}, ROUNDS)
     if part.all_actions:
         answers.probabilities = log_pi.exp()
         every = np.tile(np.arange(ACTIONS), (len(index), 1))
@@ -417,14 +412,6 @@ def _torch() -> Any:
 def _same(found: Array, wanted: Array, law: str) -> None:
     close = np.isclose(found, wanted, rtol=ROUNDING, atol=1e-12)
     require(bool(close.all()), law, None if close.all() else (found[~close][:3], wanted[~close][:3]))
-
-
-def _refused(call: Callable[[], object]) -> None:
-    try:
-        call()
-    except InvalidInput:
-        return
-    require(False, "wrong input is refused with InvalidInput")
 
 
 __all__ = ["OfflineProblem", "a_problem", "check_correction", "check_estimator", "check_objective"]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from manyarms._base.typing import Array
 from manyarms.beliefs.likelihoods import Likelihood, restore_likelihood
-from manyarms.checks.base import CheckFailed, require, require_close
-from manyarms.errors import InvalidInput
+from manyarms.checks.base import refused, require, require_close
 
 SCORES = np.linspace(-4.0, 4.0, 81)
 STEP = 1e-5
@@ -23,12 +23,8 @@ def check_likelihood(likelihood: Likelihood, rewards: npt.ArrayLike, impossible:
     for check in LIKELIHOOD_CHECKS:
         check(likelihood, seen)
     for reward in never.tolist():
-        try:
-            likelihood.check(np.array([reward]))
-        except InvalidInput as error:
-            require(error.argument == "reward", "the error about a reward names it", error.argument)
-        else:
-            raise CheckFailed(f"an impossible reward is refused; saw {reward} accepted")
+        error = refused(partial(likelihood.check, np.array([reward])), f"an impossible reward, {reward}, is refused")
+        require(error.argument == "reward", "the error about a reward names it", error.argument)
 
 
 def derivatives_are_right(likelihood: Likelihood, rewards: Array) -> None:

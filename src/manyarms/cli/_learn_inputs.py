@@ -46,10 +46,8 @@ class Inputs:
         log = self._source().collect()
         if self.logger is None:
             return log
+        self.logger.require_actions(log.action_count)
         policy = self.logger.policy
-        if policy.action_count != log.action_count:
-            came = f"a policy over {policy.action_count} actions"
-            raise InvalidInput("--logging", came, f"one over the log's {log.action_count}")
         propensities = log.propensities
         if propensities is None:
             parts = [policy.probabilities_of(part.contexts, part.actions) for part in log.chunks(CHUNK)]
@@ -63,9 +61,8 @@ class Inputs:
         if self.prior is None:
             expected = "--prior as well, the policy that was learned from it"
             raise InvalidInput("--prior-log", str(self.prior_log), expected)
-        count = log.action_count if log.catalogue is None else None
         return open_log(
-            self.prior_log, self.columns, action_count=count, catalogue=log.catalogue, encoder=log.encoder,
+            self.prior_log, self.columns, action_count=log.action_count, catalogue=log.catalogue, encoder=log.encoder,
             drop_missing=self.drop_missing, spool=True,
         )  # fmt: skip
 

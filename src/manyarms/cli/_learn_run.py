@@ -8,7 +8,6 @@ OUT/checkpoint/                     where an unfinished run stands: the same com
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from dataclasses import asdict, dataclass, replace
@@ -17,16 +16,15 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from manyarms._base import html as report
 from manyarms._base.files import write_text_atomically
 from manyarms._base.text import duration
-from manyarms.certificates import PolicyPrior, text
+from manyarms.certificates import Certificate, Improvement, PolicyPrior, text
 from manyarms.certificates import page as certificate_page
+from manyarms.cli import options
 from manyarms.cli._learn_inputs import Inputs
-from manyarms.cli._learn_setup import Certified, Choices, Pessimism
+from manyarms.cli._learn_setup import Choices, Pessimism
 from manyarms.cli._progress import following
 from manyarms.errors import InvalidInput
 from manyarms.evaluation import Difference, Evaluation, difference, evaluate
@@ -63,7 +61,7 @@ class Outcome:
     gain: Difference | None
     seconds: float
     notes: tuple[str, ...]
-    certified: Certified | None = None  # of a policy learned with --pessimism
+    certified: tuple[Certificate, Improvement] | None  # of a policy learned with --pessimism
 
     @property
     def page(self) -> Path:
@@ -125,12 +123,11 @@ def run(
     if pessimism is not None and prior is not None:
         certified = pessimism.certified(learned.policy, parts.train, prior)
         start.save(folder / PRIOR, log)  # for `manyarms certify OUT LOG --prior OUT/prior`
-        data = json.dumps(text.as_data(certified.certificate, certified.gain), indent=1)
-        write_text_atomically(folder / "certificate.json", data + "\n")
+        options.write_json(folder / "certificate.json", text.as_data(*certified))
     learned.policy.save(folder, log)
     took = time.monotonic() - started
     outcome = Outcome(str(inputs.log), folder, learned, parts, evaluation, gain, took, log.notes, certified)
-    write_text_atomically(folder / "learning.json", json.dumps(described(outcome), indent=1) + "\n")
+    options.write_json(folder / "learning.json", described(outcome))
     write_text_atomically(outcome.page, html(outcome))
     if not keep_checkpoint:  # only now: killed any earlier, the same command finds its way back
         shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
@@ -156,17 +153,14 @@ def divide(log: LoggedData, share: float | None, settings: TrainingSettings) -> 
 
 def described(outcome: Outcome) -> dict[str, Any]:
     """The outcome as plain data."""
-    learned, gain = outcome.learned, outcome.gain
+    learned, gain, parts = outcome.learned, outcome.gain, outcome.parts
     return {
         "log": outcome.source,
         "policy": repr(learned.policy),
         "objective": learned.objective,
         "settings": learned.settings,
         "rows": {
-            name: 0 if part is None else len(part)
-            for name, part in (
-                ("learned from", outcome.parts.train), ("watched", outcome.parts.watched), ("judged", outcome.parts.judged)
-            )
+            "learned from": len(parts.train), "watched": len(parts.watched or ()), "judged": len(parts.judged or ()),
         },
         "history": [asdict(epoch) for epoch in learned.history],
         "kept_epoch": outcome.best_epoch,
@@ -174,9 +168,7 @@ def described(outcome: Outcome) -> dict[str, Any]:
         "gain": None
         if gain is None
         else {"value": gain.value, "standard_error": gain.standard_error, "low": gain.interval.low, "high": gain.interval.high},
-        "certificate": None
-        if outcome.certified is None
-        else text.as_data(outcome.certified.certificate, outcome.certified.gain),
+        "certificate": None if outcome.certified is None else text.as_data(*outcome.certified),
         "seconds": outcome.seconds,
         "notes": list(outcome.notes),
     }  # fmt: skip
@@ -191,7 +183,7 @@ def html(outcome: Outcome) -> str:
     blocks = [report.facts(summary(outcome))]
     if outcome.certified is not None:
         blocks.append(report.heading("What is certified"))
-        blocks += certificate_page.blocks(outcome.certified.certificate, outcome.certified.gain)
+        blocks += certificate_page.blocks(*outcome.certified)
     blocks += _curves(outcome)
     if outcome.evaluation is not None:
         which = "that were not used for early stopping" if outcome.best_epoch else "that nothing was learned from"
@@ -223,7 +215,7 @@ def summary(outcome: Outcome) -> dict[str, str]:
         "speed": f"{history[-1].rows_per_second:,.0f} rows per second",
     }
     if outcome.certified is not None:
-        made, shown = outcome.certified.certificate, outcome.certified.gain
+        made, shown = outcome.certified
         lines["estimate and certificate"] = _interval(made.value, made.lower, made.upper)
         lines["logging policy"] = f"{number(made.logged)}, the mean reward of the log"
         lines["improvement"] = "certified" if shown.certified else "not certified"
@@ -235,22 +227,6 @@ def summary(outcome: Outcome) -> dict[str, str]:
         lines["difference"] = f"{_interval(gain.value, gain.interval.low, gain.interval.high)}, {certain}"
         lines["effective rows"] = f"{ours.effective_sample_size:,.0f} of {found.rows:,} held out"
     return lines
-
-
-def table(outcome: Outcome) -> Table:
-    """The same for a terminal."""
-    made = Table(title="learned", title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
-    made.add_column(style="dim", no_wrap=True)
-    made.add_column(overflow="fold")
-    for name, value in summary(outcome).items():
-        made.add_row(escape(name), escape(value))
-    return made
-
-
-def certificate_text(outcome: Outcome) -> str | None:
-    """The certificate with what each term costs, and whether the improvement is certified, for a terminal."""
-    made = outcome.certified
-    return None if made is None else f"{made.certificate}\n\n{text.verdict(made.gain)}"
 
 
 def warnings(outcome: Outcome) -> list[str]:
@@ -265,31 +241,24 @@ def _interval(value: float, low: float, high: float) -> str:
 
 def _epochs(outcome: Outcome) -> str:
     done, wanted = len(outcome.learned.history), outcome.learned.settings["epochs"]
-    words = f"{done} of {wanted}" + (", stopped early" if done < wanted else "")
-    return (
-        words
-        if outcome.best_epoch is None
-        else f"{words}; epoch {outcome.best_epoch}, the best by validation, is returned"
-    )
+    kept = "" if outcome.best_epoch is None else f"; epoch {outcome.best_epoch}, the best by validation, is returned"
+    return f"{done} of {wanted}" + (", stopped early" if done < wanted else "") + kept
 
 
 def _curves(outcome: Outcome) -> list[str]:
     history = outcome.learned.history
-    epochs = np.array([0.0, *(epoch.epoch for epoch in history)])[1:]
+    epochs = np.array([float(epoch.epoch) for epoch in history])
     blocks = [report.heading("Epoch by epoch")]
-    curves = {"objective": [epoch.objective for epoch in history]}
-    if history[0].validation is not None:
-        curves["validation"] = [np.nan if epoch.validation is None else epoch.validation for epoch in history]
     said = {
         "objective": "The objective, a mean over the batches of an epoch, each before its step; it is maximised.",
         "validation": "The self-normalised estimate of the policy's mean reward on held-out rows.",
     }
-    for name, values in curves.items():
-        y = np.array(values)
+    for name, about in said.items():
+        y = np.array([getattr(epoch, name) for epoch in history], dtype=np.float64)  # NaN where there was no validation
         if len(epochs) > 1 and np.isfinite(y).all():
             drawn = report.Series(name, epochs, y, np.zeros(len(y)))
             chart = report.line_chart([drawn], "epoch", name, title=f"{name} by epoch", from_zero=False)
-            blocks.append(report.figure(chart, said[name]))
+            blocks.append(report.figure(chart, about))
     rows = [
         (
             str(epoch.epoch),
@@ -317,4 +286,4 @@ def _code(outcome: Outcome) -> str:
     return "\n".join(lines)
 
 
-__all__ = ["Outcome", "Parts", "certificate_text", "divide", "html", "run", "table", "warnings"]
+__all__ = ["Outcome", "Parts", "divide", "html", "run", "summary", "warnings"]

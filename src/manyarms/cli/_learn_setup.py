@@ -42,7 +42,7 @@ from manyarms.policies import (
 from manyarms.rewards import BeliefModel, RewardModel, dm_frequentist
 
 POTEC = "potec"
-FAMILIES = ("gaussian", "mixed-logit")
+FAMILIES = {"gaussian": GaussianPolicy, "mixed-logit": MixedLogitPolicy}
 MOST_SMOOTHING = 0.9
 Start = SoftmaxPolicy | SupportSoftmaxPolicy | TwoStagePolicy
 Randomised = GaussianPolicy | MixedLogitPolicy
@@ -183,14 +183,6 @@ def _without_logging() -> list[str]:
 
 
 @dataclass(frozen=True)
-class Certified:
-    """The certificate of a learned policy, and what is certified of its improvement."""
-
-    certificate: Certificate
-    gain: Improvement
-
-
-@dataclass(frozen=True)
 class Pessimism:
     """What to learn by, and how sure the certificate must be.
 
@@ -210,7 +202,7 @@ class Pessimism:
             one_of("--pessimism", self.kind, tuple(known))
         object.__setattr__(self, "kind", HEURISTIC if self.kind == HEURISTIC else BOUNDS[self.kind].name)
         one_of("--pessimism", self.kind, tuple(known))
-        one_of("--family", self.family, FAMILIES)
+        one_of("--family", self.family, tuple(FAMILIES))
         confidence("--delta", self.delta)
         for name in self.parameters:
             if name != self.parameter:
@@ -281,20 +273,17 @@ class Pessimism:
                 came = f"embeddings of length {vectors.shape[1]}"
                 raise InvalidInput("--actions", came, f"the contexts' length, {log.dim}: they are the prior's mean")
             prior = PolicyPrior(vectors)
-        if self.family == "gaussian":
-            return GaussianPolicy(prior.mean, prior.sigma, prior.encoder), prior
-        return MixedLogitPolicy(prior.mean, prior.sigma, prior.encoder), prior
+        return FAMILIES[self.family](prior.mean, prior.sigma, prior.encoder), prior
 
-    def certified(self, policy: Policy, log: LoggedData, prior: PolicyPrior) -> Certified:
-        """The certificate on the rows that were learned from, by the bounds that `kind` declares."""
+    def certified(self, policy: Policy, log: LoggedData, prior: PolicyPrior) -> tuple[Certificate, Improvement]:
+        """The certificate on the rows that were learned from, by the bounds that `kind` declares, and of the improvement."""
         fixed = self.parameters.get(self.parameter or "")
         by_default = self.kind in ("es", HEURISTIC)  # what `certify` takes by itself: es and ls
-        made, gain = certify_with_improvement(
+        return certify_with_improvement(
             policy, log, prior=prior, delta=self.delta, independent=self.independent,
             bound=None if by_default else tuple(dict.fromkeys((self.kind, "ls"))),
             grid=Grid() if fixed is None else self._grid(float(fixed)),
         )  # fmt: skip
-        return Certified(made, gain)
 
 
-__all__ = ["POTEC", "Certified", "Choices", "Pessimism", "Start", "pessimism_lines"]
+__all__ = ["POTEC", "Choices", "Pessimism", "Start", "pessimism_lines"]

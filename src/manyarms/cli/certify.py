@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -10,20 +9,18 @@ from typing import Annotated
 import typer
 
 from manyarms import certificates
-from manyarms._base.files import write_text_atomically
 from manyarms.certificates import PolicyPrior, page, text
 from manyarms.cli import options
 from manyarms.cli.commands import COMMANDS
 from manyarms.errors import InvalidInput
-from manyarms.logs import LoggedData, LogSource, collect
-from manyarms.policies import Policy
+from manyarms.logs import LogSource, collect
 
 
 @COMMANDS.register("certify")
 def certify(
     policy: Annotated[Path, typer.Argument(metavar="POLICY", help="A folder with a saved policy.")],
     log: options.Log,
-    delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05,
+    delta: options.Delta = 0.05,
     prior: Annotated[
         Path | None,
         typer.Option(
@@ -31,9 +28,7 @@ def certify(
             show_default="none: POLICY was fixed before LOG",
         ),
     ] = None,
-    prior_log: Annotated[
-        Path | None, typer.Option(help="The log that the prior was learned from; refused if it shares rows with LOG.")
-    ] = None,
+    prior_log: options.PriorLog = None,
     logging: Annotated[
         Path | None,
         typer.Option(
@@ -80,11 +75,13 @@ def certify(
     """
     if prior is None and prior_log is not None:
         raise InvalidInput("--prior-log", str(prior_log), "--prior as well, the policy that was learned from it")
-    columns = options.columns_of(action, reward, propensity, context, group)
+    columns = options.columns_of(context, action=action, reward=reward, propensity=propensity, group=group)
     saved = options.SavedPolicy.load(policy)
     source: LogSource = saved.open_log(log, columns, drop_missing=drop_missing)
     if logging is not None:
-        source = _logged_by(options.SavedPolicy.load(logging).policy, source)
+        logger = options.SavedPolicy.load(logging)
+        logger.require_actions(source.action_count)
+        source = replace(collect(source), logging=logger.policy)
     around = None
     if prior is not None:
         # read with the policy's own schema: rows are compared by their contexts
@@ -94,17 +91,9 @@ def certify(
         saved.policy, source, prior=around, delta=delta, bound=options.listed(bound), largest_reward=high,
         two_sided=not lower_only, independent=independent,
     )  # fmt: skip
-    write_text_atomically(out / "certificate.json", json.dumps(text.as_data(made, gain), indent=1) + "\n")
+    options.write_json(out / "certificate.json", text.as_data(made, gain))
     report = page.write(made, gain, out / "report.html", policy.name or str(policy))
     options.say(str(made), "", str(gain), f"report: {report}")
-
-
-def _logged_by(logger: Policy, source: LogSource) -> LoggedData:
-    """The log in memory, with the policy that wrote it."""
-    if logger.action_count != source.action_count:
-        came = f"a policy over {logger.action_count} actions"
-        raise InvalidInput("--logging", came, f"one over the log's {source.action_count}")
-    return replace(collect(source), logging=logger)
 
 
 __all__ = ["certify"]

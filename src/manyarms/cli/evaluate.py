@@ -6,14 +6,12 @@ POLICY is a folder: a policy that was saved, or an agent whose decision does not
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from manyarms import evaluation
-from manyarms._base.files import write_text_atomically
 from manyarms._base.storage import load
 from manyarms.agents.agent import Agent
 from manyarms.cli import options
@@ -93,7 +91,7 @@ def evaluate(
     """
     if (low is None) != (high is None):
         raise InvalidInput("--low, --high", "one of them", "both, or neither")
-    columns = options.columns_of(action, reward, propensity, context, group)
+    columns = options.columns_of(context, action=action, reward=reward, propensity=propensity, group=group)
     judged: Policy
     if str(policy) == UNIFORM and not policy.exists():
         source = open_log(log, columns, drop_missing=drop_missing, spool=True)
@@ -106,7 +104,7 @@ def evaluate(
         model=None if model is None else BeliefModel(load(model, Agent).belief),
         reward_range=None if low is None or high is None else (low, high), name=policy.name or str(policy),
     )  # fmt: skip
-    write_text_atomically(out / "evaluation.json", json.dumps(as_data(found), indent=1) + "\n")
+    options.write_json(out / "evaluation.json", as_data(found))
     options.say(str(found), f"report: {found.report(out / 'report.html')}")
 
 

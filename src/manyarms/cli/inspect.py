@@ -61,7 +61,15 @@ def inspect(
 
     [bold]Next[/bold]: manyarms evaluate uniform LOG
     """
-    columns = options.columns_of(action, reward, propensity, context, group, event_id, timestamp)
+    columns = options.columns_of(
+        context,
+        action=action,
+        reward=reward,
+        propensity=propensity,
+        event_id=event_id,
+        timestamp=timestamp,
+        group=group,
+    )
     found = inspection.inspect(log, columns, action_count=actions)
     target = out if out is not None else Path("out") / f"inspect-{log.name.split('.')[0]}.html"
     inspection.write_page(found, target)
@@ -81,12 +89,7 @@ def _show(found: Inspection, console: Console) -> None:
     if found.missing:
         sections["missing entries"] = {m.column: f"{m.count:,} ({m.share:.2%})" for m in found.missing}
     for title, facts in sections.items():
-        table = Table(title=escape(title), title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
-        table.add_column(style="dim", no_wrap=True)
-        table.add_column(overflow="fold")
-        for name, value in facts.items():
-            table.add_row(escape(name), escape(value))
-        console.print(table)
+        console.print(options.facts_table(title, facts))
         console.print()
     if not found.findings:
         console.print("no findings")

@@ -65,7 +65,7 @@ def learn(
             help="Bound to maximise in place of an objective, with a certificate.", show_default="no certificate"
         ),
     ] = None,
-    delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05,
+    delta: options.Delta = 0.05,
     prior: Annotated[
         Path | None,
         typer.Option(
@@ -73,9 +73,7 @@ def learn(
             show_default="none: N(0, 1), or centred at --actions",
         ),
     ] = None,
-    prior_log: Annotated[
-        Path | None, typer.Option(help="The log that the prior was learned from; refused if it shares rows with LOG.")
-    ] = None,
+    prior_log: options.PriorLog = None,
     family: Annotated[str, typer.Option(help="With --pessimism: gaussian or mixed-logit.")] = "gaussian",
     independent: Annotated[
         bool, typer.Option("--independent", help="With --pessimism: treat rows of the same group as independent.")
@@ -160,6 +158,7 @@ def learn(
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the split, the order of rows and all draws.")] = 0,
 ) -> None:
+    from manyarms.certificates.text import verdict
     from manyarms.cli import _learn_run
     from manyarms.learning import TrainingSettings
 
@@ -169,16 +168,23 @@ def learn(
     parameters = {name: value for name, value in given.items() if value is not None}
     careful = None
     if pessimism is None:
-        _only_with_pessimism(prior, prior_log, independent)
+        only = {"--prior": prior is not None, "--prior-log": prior_log is not None, "--independent": independent}
+        _refuse(only, "no --pessimism", "--pessimism as well, which this option belongs to")
     else:
-        _not_with_pessimism(objective, parametrisation, support, model, towards)
+        # what learning by a bound would pass over in silence
+        never = {
+            "--objective": objective is not None, "--parametrisation": parametrisation != "heavy",
+            "--support": support != "all", "--model": model is not None, "--towards": towards == "logging",
+        }  # fmt: skip
+        expected = "one of the two: a bound is for policies with a parameter vector for every action"
+        _refuse(never, "both this and --pessimism", expected)
         careful = Pessimism(pessimism, delta, family, parameters, independent)
     choices = Choices(
         objective or options.USUAL_OBJECTIVE, {} if careful is not None else parameters, parametrisation, support, clusters,
         neighbours, model, seed,
     )  # fmt: skip
     inputs = Inputs(
-        log, options.columns_of(action, reward, propensity, context, group), drop_missing,
+        log, options.columns_of(context, action=action, reward=reward, propensity=propensity, group=group), drop_missing,
         None if actions is None else read_embeddings(actions, "--actions"), logging, prior, prior_log,
     )  # fmt: skip
     settings = TrainingSettings(
@@ -190,36 +196,20 @@ def learn(
         checkpoint_seconds=checkpoint_seconds, keep_checkpoint=keep_checkpoint, console=Console(stderr=True),
     )  # fmt: skip
     console = Console()
-    console.print(_learn_run.table(outcome))
-    if (told := _learn_run.certificate_text(outcome)) is not None:
-        options.say(f"\n{told}\n")
+    console.print(options.facts_table("learned", _learn_run.summary(outcome)))
+    if outcome.certified is not None:
+        certificate, gain = outcome.certified
+        options.say(f"\n{certificate}\n\n{verdict(gain)}\n")
     for text in _learn_run.warnings(outcome):
         console.print(f"beware: {text}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     options.say(f"policy: {outcome.folder}", f"report: {outcome.page}")
 
 
-def _only_with_pessimism(prior: Path | None, prior_log: Path | None, independent: bool) -> None:
-    given = {"--prior": prior is not None, "--prior-log": prior_log is not None, "--independent": independent}
+def _refuse(given: dict[str, bool], came: str, expected: str) -> None:
+    """Refuse the first option that was given."""
     for name, there in given.items():
         if there:
-            raise InvalidInput(name, "no --pessimism", "--pessimism as well, which this option belongs to")
-
-
-def _not_with_pessimism(
-    objective: str | None, parametrisation: str, support: str, model: Path | None, towards: str
-) -> None:
-    """Refuse what learning by a bound would pass over in silence."""
-    given = {
-        "--objective": objective is not None, "--parametrisation": parametrisation != "heavy", "--support": support != "all",
-        "--model": model is not None, "--towards": towards == "logging",
-    }  # fmt: skip
-    for name, there in given.items():
-        if there:
-            raise InvalidInput(
-                name,
-                "both this and --pessimism",
-                "one of the two: a bound is for policies with a parameter vector for every action",
-            )
+            raise InvalidInput(name, came, expected)
 
 
 def _help() -> str:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
+from manyarms._base.files import write_text_atomically
 from manyarms._base.storage import load
 from manyarms.agents.agent import Agent
 from manyarms.bounds import BOUNDS
@@ -90,27 +95,16 @@ Group = Annotated[str | None, typer.Option(help="Column with the group (e.g. a u
 DropMissing = Annotated[
     bool, typer.Option("--drop-missing", help="Drop rows without an action, a reward or a propensity.")
 ]
+Delta = Annotated[float, typer.Option(help="Probability with which the certificate may fail.")]
+PriorLog = Annotated[
+    Path | None, typer.Option(help="The log that the prior was learned from; refused if it shares rows with LOG.")
+]
 
 
-def columns_of(
-    action: str | None,
-    reward: str | None,
-    propensity: str | None,
-    context: list[str] | None,
-    group: str | None,
-    event_id: str | None = None,
-    timestamp: str | None = None,
-) -> Columns:
+def columns_of(context: list[str] | None, **parts: str | None) -> Columns:
     """Columns as they were named; the others are looked for by their usual names."""
-    return Columns(
-        context=GUESS if not context else (context[0] if len(context) == 1 else context),
-        action=action or GUESS,
-        reward=reward or GUESS,
-        propensity=propensity or GUESS,
-        event_id=event_id or GUESS,
-        timestamp=timestamp or GUESS,
-        group=group or GUESS,
-    )
+    named: dict[str, Any] = {part: name for part, name in parts.items() if name}
+    return Columns(GUESS if not context else context[0] if len(context) == 1 else context, **named)
 
 
 # ---- saved policies
@@ -140,6 +134,30 @@ class SavedPolicy:
             catalogue=schema.catalogue, encoder=schema.encoder, drop_missing=drop_missing, spool=True,
         )  # fmt: skip
 
+    def require_actions(self, count: int) -> None:
+        """Refuse a logging policy that is not over the actions of the log."""
+        if self.policy.action_count != count:
+            came = f"a policy over {self.policy.action_count} actions"
+            raise InvalidInput("--logging", came, f"one over the log's {count}")
+
+
+# ---- what comes out
+
+
+def write_json(path: Path, data: dict[str, Any]) -> None:
+    """Write plain data, complete or not at all."""
+    write_text_atomically(path, json.dumps(data, indent=1) + "\n")
+
+
+def facts_table(title: str, facts: Mapping[str, str]) -> Table:
+    """Names and values for a terminal."""
+    table = Table(title=escape(title), title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in facts.items():
+        table.add_row(escape(name), escape(value))
+    return table
+
 
 def say(*lines: str) -> None:
     """Print lines as they are: nothing in them is markup, and nothing is cut to the terminal's width."""
@@ -149,6 +167,7 @@ def say(*lines: str) -> None:
 
 
 __all__ = [
-    "Action", "Context", "DropMissing", "Group", "Log", "Propensity", "Reward", "SavedPolicy", "bound_names", "columns_of",
-    "estimator_names", "listed", "model_estimator_names", "objective_lines", "one_of", "say",
+    "Action", "Context", "Delta", "DropMissing", "Group", "Log", "PriorLog", "Propensity", "Reward", "SavedPolicy", "bound_names",
+    "columns_of", "estimator_names", "facts_table", "listed", "model_estimator_names", "objective_lines", "one_of", "say",
+    "write_json",
 ]  # fmt: skip

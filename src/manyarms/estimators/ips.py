@@ -145,10 +145,6 @@ class IPS(CorrectedEstimator):
     # ---- terms
 
     def prepare(self, log: LoggedData) -> Request:
-        return self.checked(log)
-
-    def checked(self, log: LoggedData) -> Request:
-        """The rows as any objective around this one needs them."""
         if self.unit_rewards:
             log.require("unit_rewards", purpose=self.label)
         columns = {"reward": log.rewards, "propensity": logged_propensities(log, self.label)}

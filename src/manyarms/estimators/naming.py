@@ -74,20 +74,18 @@ def named(text: str, parameters: Mapping[str, Any] | None = None, *, argument: s
     return made(**given)
 
 
-def as_estimator(
-    one: Estimator | str, parameters: Mapping[str, Any] | None = None, *, argument: str = "estimators"
-) -> Estimator:
+def as_estimator(one: Estimator | str, parameters: Mapping[str, Any] | None = None) -> Estimator:
     """An estimator, or the one that goes by a name; what is only an objective is refused. parameters: where it takes them."""
     found: object = one
     if isinstance(one, str):
         known = parameters_of(one)
-        found = named(one, {k: v for k, v in (parameters or {}).items() if k in known}, argument=argument)
+        found = named(one, {k: v for k, v in (parameters or {}).items() if k in known}, argument="estimators")
     if isinstance(found, Estimator):
         return found
     if isinstance(found, Objective):
         came = f"{found.name}, an objective and not an estimator of a value"
-        raise InvalidInput(argument, came, "estimators, such as IPS(), DR(model), MIPS(labels), or their names")
-    raise InvalidInput(argument, validate.describe(one), "estimators, such as IPS(), or their names")
+        raise InvalidInput("estimators", came, "estimators, such as IPS(), DR(model), MIPS(labels), or their names")
+    raise InvalidInput("estimators", validate.describe(one), "estimators, such as IPS(), or their names")
 
 
 def _maker(name: str, argument: str) -> tuple[Callable[..., Objective], str | None]:

@@ -64,7 +64,7 @@ class _Pessimistic(Objective):
 
     def prepare(self, log: LoggedData) -> Request:
         log.require("unit_rewards", purpose=self.label)
-        rows = self.inner.checked(log)
+        rows = IPS.prepare(self.inner, log)  # not its own, which refuses an adaptive alpha
         rows.active, rows.rising = None, False  # bias and variance count in every row
         rows.columns = {**rows.columns, "rounds": np.full(len(log), float(len(log)))}
         if self.needs_logging_policy:
@@ -168,10 +168,8 @@ class Heuristic(_Pessimistic):
         if self.adaptive:
             raise InvalidInput("alpha", "'adaptive'", "a number: only a PACBayes objective has a bound to adapt it to")
         self.distance_weight = validate.not_negative("distance", distance)
-        self.variance_weight, self.bias_weight = (
-            validate.not_negative("variance", variance),
-            validate.not_negative("bias", bias),
-        )
+        self.variance_weight = validate.not_negative("variance", variance)
+        self.bias_weight = validate.not_negative("bias", bias)
 
     @property
     def settings(self) -> dict[str, float]:

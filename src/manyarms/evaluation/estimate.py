@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from manyarms._base import validate
 from manyarms._base.moments import Contrast, Moments, Part
 from manyarms.errors import InvalidInput
@@ -118,7 +120,7 @@ def intervals_of(moments: Moments, read: Readings, wanted: Wanted) -> list[Inter
     found = [Interval(left, right, "normal", level, read.covers)]
     if wanted.replicates:
         left, right = (
-            intervals.quantile(moments.replicates(end, wanted.replicates, wanted.seed), share)
+            float(np.quantile(moments.replicates(end, wanted.replicates, wanted.seed), share))
             for end, share in ((read.low, delta / 2), (read.high, 1 - delta / 2))
         )
         found.append(Interval(left, right, "bootstrap", level, read.covers))

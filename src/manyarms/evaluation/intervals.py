@@ -17,9 +17,6 @@ import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
-import numpy as np
-
-from manyarms._base.typing import Array
 from manyarms.bounds.concentration import bernstein_margin, confidence, from_products
 
 KINDS = ("normal", "bootstrap", "bernstein", "ls")
@@ -45,11 +42,6 @@ def normal(value: float, standard_error: float, level: float) -> tuple[float, fl
     return value - reach, value + reach
 
 
-def quantile(replicates: Array, probability: float) -> float:
-    """A quantile of bootstrap replicates."""
-    return float(np.quantile(replicates, probability))
-
-
 def ls_lower(estimate: float, smoothing: float, rows: int, delta: float) -> float:
     """A lower confidence bound of the value from V = mean of log(1 + l w r) / l, for rewards of at least 0, l > 0.
 
@@ -64,5 +56,5 @@ def ls_lower(estimate: float, smoothing: float, rows: int, delta: float) -> floa
 
 
 __all__ = [
-    "KINDS", "Interval", "bernstein_margin", "confidence", "ls_lower", "normal", "quantile",
+    "KINDS", "Interval", "bernstein_margin", "confidence", "ls_lower", "normal",
 ]  # fmt: skip

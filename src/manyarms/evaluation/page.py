@@ -42,7 +42,11 @@ def blocks(evaluation: Evaluation) -> list[str]:
             COLUMNS, [_row(e) for e in everything], numbers=("value", "std. error", "low", "high", "effective rows")
         ),
         report.figure(
-            pictures.whiskers(evaluation.estimates, evaluation.logged.value, title="estimates with their intervals"),
+            pictures.whiskers(
+                [(e.label, e.value, e.interval) for e in evaluation.estimates],
+                evaluation.logged.value,
+                title="estimates with their intervals",
+            ),
             "Blue intervals are for the policy's value. Orange ones are for the mean of a biased estimator, and leave its "
             "bias out.",
         ),

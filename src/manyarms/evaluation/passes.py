@@ -186,15 +186,10 @@ class TermSums:
 
 
 def _columns_of(terms: RowTerms) -> dict[str, Array]:
-    candidates = {
-        "values": terms.values,
-        "weights": terms.weights,
-        "squares": None if terms.weights is None else terms.weights**2,
-        "low": terms.low,
-        "high": terms.high,
-        "complement": terms.complement,
-    }
-    return {name: column for name, column in candidates.items() if column is not None}
+    found = {name: column for name, column in vars(terms).items() if column is not None}
+    if terms.weights is not None:
+        found["squares"] = terms.weights**2
+    return found
 
 
 class Collected:

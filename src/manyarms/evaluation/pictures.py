@@ -8,7 +8,7 @@ from html import escape
 
 from manyarms._base.html import PALETTE, axis_labels, nice_ticks, svg, svg_text, ticks_between
 from manyarms._base.typing import Array
-from manyarms.evaluation.results import Estimate
+from manyarms.evaluation.intervals import Interval
 
 WIDTH = 820.0
 ROW, TOP, BELOW = 26.0, 14.0, 46.0  # of drawings in rows: the height of one, and the room above and below them
@@ -83,16 +83,16 @@ class ValueAxis:
         return f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{self._bottom}" {look}/>'
 
 
-def whiskers(estimates: Sequence[Estimate], reference: float, *, title: str) -> str:
-    """Each estimate as a dot with its interval; a dashed line at the mean reward of the log."""
+def whiskers(estimates: Sequence[tuple[str, float, Interval]], reference: float, *, title: str) -> str:
+    """Each estimate (label, value, interval) as a dot with its interval; a dashed line at the mean reward of the log."""
     left = 220.0
-    ends = [reference, *(v for e in estimates for v in (e.value, e.interval.low, e.interval.high) if math.isfinite(v))]
+    ends = [reference, *(x for _, value, one in estimates for x in (value, one.low, one.high) if math.isfinite(x))]
     axis, marks = ValueAxis(ends, len(estimates), left, 20.0), []
-    for i, estimate in enumerate(estimates):
+    for i, (label, estimate, interval) in enumerate(estimates):
         y = TOP + ROW * (i + 0.5)
-        colour = PALETTE[0] if estimate.interval_is_for.startswith("the policy's") else PALETTE[1]
-        low, value, high = (axis.at(v) for v in (estimate.interval.low, estimate.value, estimate.interval.high))
-        marks.append(svg_text(left - 10, y + 4, estimate.label, anchor="end"))
+        colour = PALETTE[0] if interval.covers.startswith("the policy's") else PALETTE[1]
+        low, value, high = (axis.at(x) for x in (interval.low, estimate, interval.high))
+        marks.append(svg_text(left - 10, y + 4, label, anchor="end"))
         marks.append(
             f'<line x1="{low:.1f}" x2="{high:.1f}" y1="{y:.1f}" y2="{y:.1f}" stroke="{colour}" stroke-width="2.5"/>'
             f'<circle cx="{value:.1f}" cy="{y:.1f}" r="4.5" fill="{colour}"/>'

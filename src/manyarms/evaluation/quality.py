@@ -127,15 +127,9 @@ def _summary(estimates: Sequence[Estimate], truth: float) -> Quality:
     mean, variance, runs = float(values.mean()), float(values.var(ddof=1)), len(values)
     coverage = []
     for i, first in enumerate(estimates[0].intervals):
-        ends = np.array([(one.intervals[i].low, one.intervals[i].high) for one in estimates])
-        coverage.append(
-            Coverage(
-                first.kind,
-                float(((ends[:, 0] <= truth) & (truth <= ends[:, 1])).mean()),
-                float(((ends[:, 0] <= mean) & (mean <= ends[:, 1])).mean()),
-                float((ends[:, 1] - ends[:, 0]).mean()),
-            )
-        )
+        found = [one.intervals[i] for one in estimates]
+        held, own = (float(np.mean([value in one for one in found])) for value in (truth, mean))
+        coverage.append(Coverage(first.kind, held, own, float(np.mean([one.high - one.low for one in found]))))
     return Quality(
         estimates[0].name,
         estimates[0].label,

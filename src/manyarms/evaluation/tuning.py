@@ -96,10 +96,8 @@ def tune(
     corrections = [kind.make(parameter) for parameter in parameters]
     todo = plan(known, [IPS(one) for one in corrections], bias=bias)
     moments = Moments(2 * len(corrections))
-    exact = todo.told.bias
-    told = replace(
-        todo.told, reward_range=todo.told.reward_range or (0.0, 1.0)
-    )  # so that bias sums are taken in any case
+    # with a range of rewards bias sums are taken in any case
+    told = replace(todo.told, reward_range=todo.told.reward_range or (0.0, 1.0))
     for part in log.chunks(chunk):
         on = PolicyOnLog(policy, part, todo.estimators, told)
         pi0 = on.log.propensities
@@ -121,7 +119,7 @@ def tune(
         picked = _slope(trials, width)
     else:
         picked = int(np.argmin([t.bias_bound**2 + t.standard_error**2 for t in trials]))
-    source = "pi0 of all actions" if exact else "the mean of |w - w_hat|, since pi0 of all actions is unknown"
+    source = "pi0 of all actions" if told.bias else "the mean of |w - w_hat|, since pi0 of all actions is unknown"
     note = f"rule {rule}, {len(trials)} values of {kind.parameter}; bias bounds from {source}"
     return Tuning(corrections[order[picked]], trials[picked].parameter, rule, tuple(trials), note)
 

@@ -158,9 +158,8 @@ def pull(
     """
     b, actions = len(h), len(beta)
     size = size or block_size(b, actions, h.device)
-    flat = (
-        h.new_zeros(b).index_add_(0, upstream.rows, upstream.singles).neg_()
-    )  # the factor of pi that all actions share
+    # the factor of pi that all actions share
+    flat = h.new_zeros(b).index_add_(0, upstream.rows, upstream.singles).neg_()
     inner: Tensor | None = None  # log Z + log M: exp(s - inner) is pi within the group, also where M is tiny
     if groups is not None and upstream.group is not None and measured.log_mass is not None:
         flat -= upstream.group
@@ -267,9 +266,8 @@ def log_probability(h: Tensor, beta: Tensor, ids: Tensor, size: int | None = Non
 
 def singles_of(ids: Tensor, gradient: Tensor) -> Upstream:
     """Derivatives at ids (b, m) as a sparse list, without padding and zeros."""
-    if (
-        ids.device.type != "cpu"
-    ):  # counting what is left would stop the device: padding stays, with a derivative of zero
+    if ids.device.type != "cpu":
+        # counting what is left would stop the device: padding stays, with a derivative of zero
         rows = torch.arange(len(ids), device=ids.device)[:, None].expand_as(ids)
         return Upstream(rows.reshape(-1), ids.clamp(min=0).reshape(-1), gradient.masked_fill(ids < 0, 0.0).reshape(-1))
     rows, columns = ((ids >= 0) & (gradient != 0)).nonzero(as_tuple=True)

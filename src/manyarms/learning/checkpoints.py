@@ -99,7 +99,7 @@ class Checkpoints:
         storage.save(self.folder, KIND, spec, arrays)
         self._saved, self._step = time.monotonic(), state.step
 
-    def last_good(self, state: TrainingState) -> str:
+    def last_good(self) -> str:
         """For an error message: what is left."""
         if self.folder is None or self._step < 0:
             return ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -59,28 +61,15 @@ class CudaActions(AllActions):
         if not self.learns_table:
             return for_h
         singles = kernels.Singles.sorted(upstream.rows, upstream.ids, upstream.singles)
+        step = partial(kernels.step, h, self._low, measured.log_z, factor, singles, precision=self._name)
         if table.kind not in KINDS:
             gradient = torch.empty_like(table.beta)
-            kernels.step(
-                h,
-                self._low,
-                measured.log_z,
-                factor,
-                singles,
-                kind=0,
-                gradient=gradient,
-                precision=self._name,
-            )
+            step(kind=0, gradient=gradient)
             table.block(0, len(table.beta), gradient)
             return for_h
         rate, scale = table.rates()
         self._reach.zero_()
-        kernels.step(
-            h,
-            self._low,
-            measured.log_z,
-            factor,
-            singles,
+        step(
             kind=KINDS[table.kind],
             beta=table.beta,
             moments=(table.moments["first"], table.moments["second"]) if table.kind == "adam" else None,
@@ -90,7 +79,6 @@ class CudaActions(AllActions):
             pull=table.pull,
             reach=self._reach,
             signed=not self._rising,
-            precision=self._name,
         )
         return for_h
 

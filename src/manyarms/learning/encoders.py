@@ -105,20 +105,19 @@ def _chain(module: torch.nn.Module) -> tuple[list[str], str] | None:
         return [""], "relu"
     if not isinstance(module, torch.nn.Sequential):
         return None
-    names, activations = [], set()
-    for place, part in enumerate(module):
-        if place % 2 == 0 and isinstance(part, torch.nn.Linear):
-            names.append(f"{place}.")
-        elif place % 2 == 1:
-            kind = [name for name, kind in ACTIVATIONS.items() if type(part) is kind]
-            if not kind or (kind[0] == "gelu" and getattr(part, "approximate", "none") != "none"):
-                return None
-            activations.add(kind[0])
-        else:
-            return None
-    if len(module) % 2 == 0 or len(activations) > 1:
+    parts = list(module)
+    activations = {_activation(part) for part in parts[1::2]} or {"relu"}
+    activation = activations.pop()
+    linear = all(isinstance(part, torch.nn.Linear) for part in parts[::2])
+    if len(parts) % 2 == 0 or not linear or activations or activation is None:
         return None
-    return names, next(iter(activations), "relu")
+    return [f"{place}." for place in range(0, len(parts), 2)], activation
+
+
+def _activation(part: torch.nn.Module) -> str | None:
+    if getattr(part, "approximate", "none") != "none":  # of a GELU
+        return None
+    return next((name for name, kind in ACTIVATIONS.items() if type(part) is kind), None)
 
 
 __all__ = ["TorchEncoder", "from_torch", "to_torch"]

@@ -79,12 +79,9 @@ def learn(
         raise InvalidInput(
             "objective", validate.describe(objective), "an objective of manyarms.estimators, such as cLPI()"
         )
-    if isinstance(validation, LoggedData):
-        held: LoggedData | None = validation
-    elif validation:
+    held = validation if isinstance(validation, LoggedData) else None
+    if not isinstance(validation, LoggedData) and validation:
         log, held = log.split(1.0 - validation, settings.seed)
-    else:
-        held = None
     if settings.patience is not None and held is None and score is None:
         raise InvalidInput("patience", settings.patience, "validation= or score= as well, to compare epochs by")
     if held is not None:

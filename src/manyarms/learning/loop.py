@@ -124,7 +124,7 @@ class TrainingRun:
         if not math.isfinite(state.total):
             came = f"{state.total} in epoch {epoch + 1}, batch {batch + 1}"
             raise InvalidInput(
-                "objective", came, f"a finite value: try a smaller learning rate{checkpoints.last_good(state)}"
+                "objective", came, f"a finite value: try a smaller learning rate{checkpoints.last_good()}"
             )
 
     def _close(

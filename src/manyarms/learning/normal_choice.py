@@ -18,7 +18,6 @@ The thesis's own estimators, of S draws (thesis, Appendix E.3.2), are mixed_logi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -51,7 +50,7 @@ class _Choice(torch.autograd.Function):
         with torch.no_grad():
             gaps = z.amax(dim=1, keepdim=True) - z
             at, step = _nodes(gaps, nodes)
-            blocks = list(_row_blocks(z, nodes))
+            blocks = _blocks(len(z), at.shape[1] * z.shape[1])
             saved: list[Tensor] = []
             out, weights = torch.empty_like(z), torch.empty_like(at)
             for part in blocks:
@@ -70,7 +69,7 @@ class _Choice(torch.autograd.Function):
         if saved:
             return _pulled(saved[0], gaps, at, weights, out, g), None
         grad = torch.empty_like(g)
-        for part in _row_blocks(gaps, at.shape[1]):
+        for part in _blocks(len(gaps), at.shape[1] * gaps.shape[1]):
             ratios, _ = _ratios(gaps[part], at[part], logs=False)
             grad[part] = _pulled(ratios, gaps[part], at[part], weights[part], out[part], g[part])
         return grad, None
@@ -121,10 +120,10 @@ def _table(dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor, Te
     return _tables[key]
 
 
-def _row_blocks(z: Tensor, nodes: int) -> Iterator[slice]:
-    rows = max(1, NUMBERS // max(1, nodes * z.shape[1]))
-    for start in range(0, max(1, len(z)), rows):
-        yield slice(start, start + rows)
+def _blocks(count: int, numbers: int) -> list[slice]:
+    """Of things that take some numbers each, so many together that a block has about NUMBERS."""
+    together = max(1, NUMBERS // max(1, numbers))
+    return [slice(start, start + together) for start in range(0, count, together)]
 
 
 def monte_carlo_choice(z: Tensor, draws: Tensor) -> Tensor:
@@ -145,9 +144,7 @@ class _MonteCarlo(torch.autograd.Function):
             apart = z.unsqueeze(2) - z.unsqueeze(1)  # (b, K, K): z_a - z_b
             own = torch.special.log_ndtr(draws)  # the factor b = a, which is no factor
             out, slopes = torch.zeros_like(z), torch.zeros_like(apart)
-            together = max(1, NUMBERS // max(1, apart.numel()))
-            for start in range(0, len(draws), together):
-                part = slice(start, start + together)
+            for part in _blocks(len(draws), apart.numel()):
                 x = apart + draws[part, None, None, None]
                 logs = torch.special.log_ndtr(x)
                 products = logs.sum(dim=3).sub_(own[part, None, None])  # (s, b, K)
@@ -181,7 +178,7 @@ class _MixedLogit(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, spread: Tensor, noise: Tensor) -> Tensor:
         with torch.no_grad():
-            blocks = list(_draw_blocks(scores, noise))
+            blocks = _blocks(len(noise), scores.numel())
             out: Tensor | None = None
             saved: list[Tensor] = []
             for part in blocks:
@@ -197,7 +194,7 @@ class _MixedLogit(torch.autograd.Function):
         scores, spread, noise, *saved = ctx.saved_tensors
         (g,) = upstream
         by_score, by_spread = torch.zeros_like(scores), torch.zeros_like(spread)
-        for part in _draw_blocks(scores, noise):
+        for part in _blocks(len(noise), scores.numel()):
             p = saved[0] if saved else _softmaxes(scores, spread, noise[part])
             q = p * g
             q = torch.addcmul(q, p, q.sum(dim=2, keepdim=True), value=-1)
@@ -208,12 +205,6 @@ class _MixedLogit(torch.autograd.Function):
 
 def _softmaxes(scores: Tensor, spread: Tensor, noise: Tensor) -> Tensor:
     return torch.softmax(torch.addcmul(scores, spread, noise), dim=2)
-
-
-def _draw_blocks(scores: Tensor, noise: Tensor) -> Iterator[slice]:
-    together = max(1, NUMBERS // max(1, scores.numel()))
-    for start in range(0, len(noise), together):
-        yield slice(start, start + together)
 
 
 __all__ = ["choice_probabilities", "mixed_logit", "monte_carlo_choice"]

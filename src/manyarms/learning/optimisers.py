@@ -162,9 +162,8 @@ def schedule(name: str, step: int, total: int) -> float:
         return 1.0 - done
     if name == "cosine":
         return 0.5 * (1 + math.cos(math.pi * done))
-    if (
-        name == "one-cycle"
-    ):  # from 1/25 up to 1 in the first 30 % of the steps, then down to 0, each along half a cosine
+    if name == "one-cycle":
+        # from 1/25 up to 1 in the first 30 % of the steps, then down to 0, each along half a cosine
         if done < RISE:
             return 1 / 25 + (1 - 1 / 25) * 0.5 * (1 - math.cos(math.pi * done / RISE))
         return 0.5 * (1 + math.cos(math.pi * (done - RISE) / (1 - RISE)))

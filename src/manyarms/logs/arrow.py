@@ -10,8 +10,7 @@ import numpy as np
 
 from manyarms._base.typing import AnyArray
 from manyarms.errors import DataError, InvalidInput, MissingExtra
-from manyarms.logs.columns import ESTIMATE
-from manyarms.logs.data import LoggedData
+from manyarms.logs.data import LoggedData, written_columns
 from manyarms.logs.tables import Column, Kind, Stated, number_column
 
 METADATA = b"manyarms"
@@ -82,9 +81,7 @@ def _texts(texts: list[str | None], codes: AnyArray) -> Column:
         places = [-1 if text is None else first.setdefault(text, len(first)) for text in texts]
         codes = np.array([*places, -1], dtype=np.int64)[codes]
         texts = list(first)
-    gone = codes < 0
-    known = np.array(texts, dtype=np.str_) if texts else np.empty(0, dtype="U1")
-    return Column(codes, gone if gone.any() else None, known)
+    return Column(codes, codes < 0, np.array(texts, dtype=np.str_) if texts else np.empty(0, dtype="U1"))
 
 
 def _vectors(pa: Any, name: str, array: Any, missing: AnyArray | None, first_row: int) -> Column:
@@ -113,29 +110,15 @@ def _vectors(pa: Any, name: str, array: Any, missing: AnyArray | None, first_row
 def schema_of(log: LoggedData) -> Any:
     """The schema of the table that `table_of_log` gives, with what a log knows about itself in the metadata."""
     pa = pyarrow("writing Parquet")
-    fields = [
-        pa.field("context", pa.list_(pa.float64(), log.dim), nullable=False),
-        pa.field(
-            "action",
-            pa.int64() if log.catalogue is None else pa.dictionary(pa.int32(), pa.string()),
-            nullable=False,
-        ),
-        pa.field("reward", pa.float64(), nullable=False),
-    ]
-    if log.propensities is not None:
-        name = ESTIMATE if log.propensities_are_estimates else "propensity"
-        fields.append(pa.field(name, pa.float64(), nullable=False))
-    if log.support is not None:
-        fields.append(pa.field("support", pa.list_(pa.int64(), log.support.shape[1]), nullable=False))
-    if log.support_probabilities is not None:
-        width = log.support_probabilities.shape[1]
-        fields.append(pa.field("support_probabilities", pa.list_(pa.float64(), width), nullable=False))
-    if log.event_ids is not None:
-        fields.append(pa.field("event_id", pa.string()))
-    if log.timestamps is not None:
-        fields.append(pa.field("timestamp", pa.timestamp("us")))
-    if log.groups is not None:
-        fields.append(pa.field("group", pa.string() if log.groups.dtype.kind == "U" else pa.int64()))
+    entries = {"f": pa.float64(), "U": pa.string(), "M": pa.timestamp("us")}
+    fields = []
+    for name, values in written_columns(log).items():
+        type_ = entries.get(values.dtype.kind, pa.int64())
+        if name == "action" and log.catalogue is not None:
+            type_ = pa.dictionary(pa.int32(), pa.string())
+        elif values.ndim == 2:
+            type_ = pa.list_(type_, values.shape[1])
+        fields.append(pa.field(name, type_, nullable=name in ("event_id", "timestamp", "group")))
     notes = list(log.notes)
     if log.logging is not None:
         notes.append("the logging policy itself was at hand when this was written, but is not part of the file")
@@ -153,30 +136,21 @@ def schema_of(log: LoggedData) -> Any:
 def table_of_log(log: LoggedData, schema: Any) -> Any:
     """A log's rounds as an Arrow table of the schema."""
     pa = pyarrow("writing Parquet")
+    columns = written_columns(log)
 
-    def vectors(values: AnyArray, type_: Any) -> Any:
-        return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel(), type=type_), values.shape[1])
-
-    def field(name: str) -> Any:
-        if name == "context":
-            return vectors(log.contexts, pa.float64())
-        if name == "action":
-            if log.catalogue is None:
-                return pa.array(log.actions)
-            rows, codes = np.unique(log.actions, return_inverse=True)
+    def entries(name: str) -> Any:
+        values, type_ = columns[name], schema.field(name).type
+        if name == "action" and log.catalogue is not None:
+            rows, codes = np.unique(values, return_inverse=True)
             ids = pa.array(log.catalogue.ids(rows), pa.string())
             return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), ids)
-        if name == "support":
-            return vectors(np.asarray(log.support), pa.int64())
-        if name == "support_probabilities":
-            return vectors(np.asarray(log.support_probabilities), pa.float64())
-        own = {"reward": "rewards", "event_id": "event_ids", "timestamp": "timestamps", "group": "groups"}
-        value = np.asarray(getattr(log, own.get(name, "propensities")))
+        if values.ndim == 2:
+            return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel(), type=type_.value_type), values.shape[1])
         if name == "timestamp":
-            value = value.astype("datetime64[us]")
-        return pa.array(value.tolist() if value.dtype.kind == "U" else value, schema.field(name).type)
+            values = values.astype("datetime64[us]")
+        return pa.array(values.tolist() if values.dtype.kind == "U" else values, type_)
 
-    return pa.Table.from_arrays([field(name) for name in schema.names], schema=schema)
+    return pa.Table.from_arrays([entries(name) for name in schema.names], schema=schema)
 
 
 def stated_in(metadata: Mapping[bytes, bytes] | None, source: str) -> Stated:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput
-from manyarms.logs.tables import Kind
+from manyarms.logs.tables import Kind, TableSource
 
 GUESS = "?"  # as a column's name: look for it by its usual names
 
@@ -57,13 +57,18 @@ class Columns:
     support_probabilities: str | Sequence[str] | None = GUESS
     propensities_are_estimates: bool | None = None  # None: unless the file or the column's name says so, they are not
 
-    def resolve(self, kinds: Mapping[str, Kind], source: str) -> Resolved:
-        """Find every part among the columns of a table, or say what is there."""
+    def resolve(self, tables: TableSource) -> Resolved:
+        """Find every part among the columns of a source, or say what is there."""
+        kinds, source, stated = tables.kinds(), tables.name, tables.stated
+        wanted = {
+            part: getattr(stated.columns or self, part) if given == GUESS else given
+            for part, given in vars(self).items()
+        }
         by_lower = {name.lower(): name for name in reversed(list(kinds))}
         found: dict[str, str | None] = {}
         guessed: list[str] = []
         for part in ("action", "reward", "propensity", "event_id", "timestamp", "group"):
-            given = getattr(self, part)
+            given = wanted[part]
             if given == GUESS:
                 found[part] = next((by_lower[name] for name in USUAL[part] if name in by_lower), None)
                 if found[part] is not None and found[part] != part:
@@ -77,33 +82,24 @@ class Columns:
                 raise _absent(source, part, None, kinds)
         lists: dict[str, tuple[str, ...]] = {}
         for part in ("support", "support_probabilities"):
-            given = getattr(self, part)
-            lists[part] = self._guess_list(part, kinds) if given == GUESS else _listed(given, part, kinds, source)
+            given = wanted[part]
+            lists[part] = _guess_list(part, kinds) if given == GUESS else _listed(given, part, kinds, source)
         used = {name for name in found.values() if name is not None} | {n for names in lists.values() for n in names}
-        if self.context == GUESS:
+        if wanted["context"] == GUESS:
             context = _guess_context(kinds, used)
             guessed.append("contexts are the columns " + _some(context) if context else "there are no contexts")
         else:
-            context = _listed(self.context, "context", kinds, source)
+            context = _listed(wanted["context"], "context", kinds, source)
         _refuse_twice(source, {**{k: (v,) for k, v in found.items() if v is not None}, "context": context, **lists})
         estimates = self.propensities_are_estimates
-        if estimates is None and found["propensity"] == ESTIMATE:
-            estimates = True
+        if estimates is None:
+            estimates = found["propensity"] == ESTIMATE or stated.propensities_are_estimates
         return Resolved(
             context=context, action=str(found["action"]), reward=str(found["reward"]), propensity=found["propensity"],
             event_id=found["event_id"], timestamp=found["timestamp"], group=found["group"], support=lists["support"],
-            support_probabilities=lists["support_probabilities"], propensities_are_estimates=estimates,
-            guesses=tuple(guessed),
+            support_probabilities=lists["support_probabilities"],
+            propensities_are_estimates=estimates and found["propensity"] is not None, guesses=tuple(guessed),
         )  # fmt: skip
-
-    def or_else(self, others: Columns) -> Columns:
-        """The same with the columns of `others` where this leaves a part to be guessed."""
-        return replace(self, **{part: value for part, value in vars(others).items() if getattr(self, part) == GUESS})
-
-    def _guess_list(self, part: str, kinds: Mapping[str, Kind]) -> tuple[str, ...]:
-        if part in kinds and kinds[part].name == "vector":
-            return (part,)
-        return _numbered(part + "_", kinds) or _numbered(part.removesuffix("ies") + "y_", kinds)
 
 
 @dataclass(frozen=True)
@@ -119,7 +115,7 @@ class Resolved:
     group: str | None
     support: tuple[str, ...]
     support_probabilities: tuple[str, ...]
-    propensities_are_estimates: bool | None
+    propensities_are_estimates: bool
     guesses: tuple[str, ...]
 
     @property
@@ -159,6 +155,12 @@ def _numbered(prefix: str, kinds: Mapping[str, Kind]) -> tuple[str, ...]:
     """prefix0, prefix1, ... in the order of their numbers."""
     found = {int(name[len(prefix) :]): name for name in kinds if re.fullmatch(re.escape(prefix) + r"\d+", name)}
     return tuple(found[number] for number in sorted(found))
+
+
+def _guess_list(part: str, kinds: Mapping[str, Kind]) -> tuple[str, ...]:
+    if part in kinds and kinds[part].name == "vector":
+        return (part,)
+    return _numbered(part + "_", kinds) or _numbered(part.removesuffix("ies") + "y_", kinds)
 
 
 def _guess_context(kinds: Mapping[str, Kind], used: set[str]) -> tuple[str, ...]:

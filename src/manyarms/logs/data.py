@@ -9,7 +9,8 @@ A log that does not fit into memory is a `LogSource`: something that gives the s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import InitVar, dataclass, fields, replace
+from copy import copy
+from dataclasses import InitVar, dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
@@ -21,23 +22,17 @@ from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs import checks
 from manyarms.logs.actions import Actions
+from manyarms.logs.columns import ESTIMATE
 from manyarms.logs.encoding import TableEncoder
 from manyarms.logs.hashes import row_hashes, sequence_hash
 
 CHUNK = 65_536  # rounds a chunk: large enough for numpy, small enough for any memory
 
-PER_ROUND = (
-    "contexts",
-    "actions",
-    "rewards",
-    "propensities",
-    "support",
-    "support_probabilities",
-    "event_ids",
-    "timestamps",
-    "groups",
-    "positions",
-)  # fmt: skip; positions are the last
+# fields with an entry a round, and how such a column is called in a table
+PER_ROUND = {
+    "contexts": "context", "actions": "action", "rewards": "reward", "propensities": "propensity", "support": "support",
+    "support_probabilities": "support_probabilities", "event_ids": "event_id", "timestamps": "timestamp", "groups": "group",
+}  # fmt: skip
 
 
 class LoggingPolicy(Protocol):
@@ -309,16 +304,23 @@ class LoggedData:
 
     def _part(self, index: slice | AnyArray) -> LoggedData:
         """Rows without checking again what was checked."""
-        part = object.__new__(LoggedData)
-        for field in fields(self):
-            value = getattr(self, field.name)
-            part._set(field.name, value[index] if value is not None and field.name in PER_ROUND else value)
-        if self.origin is None:
+        part = self._twin()
+        for name in PER_ROUND:
+            if (value := getattr(self, name)) is not None:
+                part._set(name, value[index])
+        if self.positions is not None:
+            part._set("positions", self.positions[index])
+        else:
+            places = range(len(self))[index] if isinstance(index, slice) else np.arange(len(self))[index]
             part._set("origin", self)
-            whole = slice(*index.indices(len(self))) if isinstance(index, slice) else None
-            places = np.arange(len(self))[index] if whole is None else np.arange(whole.start, whole.stop, whole.step)
-            part._set("positions", places)
+            part._set("positions", np.asarray(places))
         return part
+
+    def _twin(self) -> LoggedData:
+        """A copy to be changed, without what follows from its rows."""
+        twin = copy(self)
+        vars(twin).pop("fingerprint", None)
+        return twin
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -350,8 +352,7 @@ def concatenate(logs: Iterable[LoggedData]) -> LoggedData:
             raise InvalidInput("logs", came, f"{first.action_count} actions and length {first.dim}, as the first")
         if part.catalogue is not first.catalogue and part.catalogue != first.catalogue:
             raise InvalidInput("logs", f"another catalogue at position {position}", "one catalogue")
-    of_one_log = all(part.origin is first.origin for part in parts)
-    for name in PER_ROUND if of_one_log else PER_ROUND[:-1]:
+    for name in PER_ROUND:
         values = [getattr(part, name) for part in parts]
         absent = [value is None for value in values]
         if any(absent) and not all(absent):
@@ -360,14 +361,21 @@ def concatenate(logs: Iterable[LoggedData]) -> LoggedData:
             changes[name] = np.concatenate(values)
     estimates = any(part.propensities_are_estimates for part in parts)
     notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
-    joined = object.__new__(LoggedData)
-    for field in fields(first):
-        joined._set(field.name, getattr(first, field.name))
-    if not of_one_log:
-        changes |= {"origin": None, "positions": None}
+    joined = first._twin()
+    of_one_log = first.origin is not None and all(part.origin is first.origin for part in parts)
+    joined._set("origin", first.origin if of_one_log else None)
+    places = [part.positions for part in parts if part.positions is not None]
+    joined._set("positions", np.concatenate(places) if of_one_log else None)
     for name, value in (changes | {"propensities_are_estimates": estimates, "notes": notes}).items():
         joined._set(name, value)
     return joined
+
+
+def written_columns(log: LoggedData) -> dict[str, AnyArray]:
+    """What a log has of each round, by the names that a file calls it; those of estimated propensities say what they are."""
+    names = PER_ROUND | ({"propensities": ESTIMATE} if log.propensities_are_estimates else {})
+    arrays = {name: getattr(log, field) for field, name in names.items()}
+    return {name: array for name, array in arrays.items() if array is not None}
 
 
 def collect(source: LogSource, rows: int = CHUNK) -> LoggedData:
@@ -375,4 +383,4 @@ def collect(source: LogSource, rows: int = CHUNK) -> LoggedData:
     return source if isinstance(source, LoggedData) else concatenate(source.chunks(rows))
 
 
-__all__ = ["CHUNK", "LogSource", "LoggedData", "LoggingPolicy", "collect", "concatenate"]
+__all__ = ["CHUNK", "LogSource", "LoggedData", "LoggingPolicy", "collect", "concatenate", "written_columns"]

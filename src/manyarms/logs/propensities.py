@@ -28,6 +28,7 @@ from manyarms.logs.propensity_models import (
     action_frequencies,
     fit_multinomial,
     fit_nearest,
+    own_groups,
 )
 
 Method = Literal["frequencies", "multinomial", "nearest"]
@@ -110,10 +111,7 @@ def _labels(log: LoggedData, by: str | AnyArray | None) -> AnyArray | None:
     if by is None:
         return None
     if isinstance(by, str):
-        if by != "groups":
-            raise InvalidInput("by", repr(by), 'None, "groups", or an array with the group of each row')
-        log.require("groups", purpose="frequencies by group")
-        return log.groups
+        return own_groups(log, by)
     labels = np.asarray(by)
     if labels.shape != (len(log),):
         raise InvalidInput("by", f"an array of shape {labels.shape}", f"the group of each of the {len(log)} rows")

@@ -110,14 +110,19 @@ def _labels_of(chunk: LoggedData, by: str | AnyArray | None, at: int) -> AnyArra
     if by is None:
         return np.zeros(len(chunk), dtype=np.int64)
     if isinstance(by, str):
-        if by != "groups":
-            raise InvalidInput("by", repr(by), 'None, "groups", or an array with the group of each row')
-        chunk.require("groups", purpose="frequencies by group")
-        return np.asarray(chunk.groups)
+        return own_groups(chunk, by)
     labels = np.asarray(by)
     if labels.ndim != 1 or len(labels) < at + len(chunk):
         raise InvalidInput("by", f"an array of shape {labels.shape}", "the group of each row")
     return labels[at : at + len(chunk)]
+
+
+def own_groups(log: LoggedData, by: str) -> AnyArray:
+    """The log's own groups, which are what "groups" asks for."""
+    if by != "groups":
+        raise InvalidInput("by", repr(by), 'None, "groups", or an array with the group of each row')
+    log.require("groups", purpose="frequencies by group")
+    return np.asarray(log.groups)
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,5 +269,5 @@ def _softmax(scores: Array) -> Array:
 
 __all__ = [
     "FrequencyTable", "MultinomialModel", "NearestModel", "PropensityModel", "action_frequencies", "fit_multinomial",
-    "fit_nearest",
+    "fit_nearest", "own_groups",
 ]  # fmt: skip

@@ -8,15 +8,14 @@ arrays, so that memory does not grow with the file.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from tempfile import SpooledTemporaryFile
 
 import numpy as np
 
 from manyarms._base.typing import AnyArray, Ints
-from manyarms.errors import InvalidInput
-from manyarms.logs.tables import Column, Kind, Stated, Table, TableSource
+from manyarms.logs.tables import Column, Kind, Table, TableSource
 
 IN_MEMORY = 256 << 20  # bytes; beyond, the spool moves to the folder for temporary files (TMPDIR)
 
@@ -65,40 +64,18 @@ class Spool:
         return array
 
 
-class SpooledTables:
+class SpooledTables(TableSource):
     """Some columns of another source, decoded when this is made and spooled for all further passes."""
 
-    rereads = False
-
     def __init__(self, source: TableSource, columns: Sequence[str], rows: int) -> None:
-        self._source = source
+        self.name, self.stated, self._kinds = source.name, source.stated, source.kinds()
         self._spool = Spool()
         for table in source.tables(columns, rows):
             self._spool.add(table)
-
-    @property
-    def name(self) -> str:
-        return self._source.name
-
-    @property
-    def stated(self) -> Stated:
-        return self._source.stated
-
-    @property
-    def row_count(self) -> int | None:
-        return self._spool.rows
+        self.row_count = self._spool.rows
 
     def kinds(self) -> dict[str, Kind]:
-        return self._source.kinds()
-
-    def complaint(self, column: str) -> InvalidInput:
-        return self._source.complaint(column)
-
-    def as_texts(self, columns: Collection[str]) -> TableSource:
-        return self
-
-    def largest(self, column: str) -> int | None:
-        return self._source.largest(column)
+        return self._kinds
 
     def tables(self, columns: Sequence[str], rows: int) -> Iterator[Table]:
         for table in self._spool.tables(columns):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -56,10 +57,8 @@ class TableLog:
         stated = source.stated
         wanted = Columns() if columns is None else columns
         if isinstance(encoder, TableEncoder) and wanted.context == GUESS:
-            wanted = Columns(**{**vars(wanted), "context": tuple(encoder.columns)})
-        if stated.columns is not None:
-            wanted = wanted.or_else(stated.columns)
-        self.columns = wanted.resolve(source.kinds(), source.name)
+            wanted = replace(wanted, context=tuple(encoder.columns))
+        self.columns = wanted.resolve(source)
         if source.row_count == 0:
             raise InvalidInput(source.name, "no row", "at least one round")
         self.source: TableSource = source.as_texts(self._ids(source.kinds(), catalogue, encoder))
@@ -67,10 +66,6 @@ class TableLog:
         for name in self.columns.all:
             if self.kinds[name].name in ("mixed", "unsupported"):
                 raise source.complaint(name)
-        told = self.columns.propensities_are_estimates
-        self.estimates = self.columns.propensity is not None and (
-            stated.propensities_are_estimates if told is None else told
-        )
         self._own_ids = stated.catalogue_ids
         if catalogue is None and stated.catalogue_ids is not None:
             catalogue = Actions(stated.catalogue_ids)
@@ -92,13 +87,8 @@ class TableLog:
             if given is not None and given != len(self.catalogue):
                 expected = f"{len(self.catalogue)}, the number of ids; give catalogue= to name the others"
                 raise InvalidInput("action_count", given, expected)
-            self._action_count = len(self.catalogue)
+            self.action_count = len(self.catalogue)
         self.notes = self._notes(plan)
-
-    @property
-    def action_count(self) -> int:
-        """K, the number of actions."""
-        return self._action_count
 
     @property
     def dim(self) -> int:
@@ -138,7 +128,7 @@ class TableLog:
     def with_action_count(self, count: int) -> TableLog:
         """The same log over a longer catalogue, whose further actions were never played."""
         other = copy(self)
-        other._action_count = validate.count("count", count, least=self._action_count)
+        other.action_count = validate.count("count", count, least=self.action_count)
         return other
 
     # ---- what must be known before the first chunk
@@ -186,17 +176,12 @@ class TableLog:
                     largest = max(largest, self._largest(column, part))
                 yield part
 
-        if isinstance(plan, Encoding):
-            self.encoder: TableEncoder | None = plan.fit(tables(), context)
-            if not context:
-                for _ in tables():
-                    pass
-        else:
-            self.encoder = plan
-            for _ in tables():
-                pass
+        seen = tables()
+        self.encoder: TableEncoder | None = plan.fit(seen, context) if isinstance(plan, Encoding) else plan
+        for _ in seen:  # what no encoder was fitted on
+            pass
         self.catalogue: Actions | None = Actions(ids) if build else catalogue  # type: ignore[assignment]
-        self._action_count = known if known is not None else largest + 1
+        self.action_count = known if known is not None else largest + 1
 
     def _note_ids(self, column: Column, ids: dict[str, None], table: Table) -> None:
         texts, codes = as_codes(self.columns.action, column)
@@ -239,16 +224,14 @@ class TableLog:
     def _log(self, table: Table) -> LoggedData:
         c: Resolved = self.columns
         rewards = self._numbers(c.reward, table[c.reward], table)
-        support = None
-        if c.support:
-            support = self._support_ids(table)
+        support = self._support_ids(table) if c.support else None
         return LoggedData(
-            contexts=self._contexts(table),
+            contexts=self._matrix(c.context, table) if self.encoder is None else self.encoder.apply(table),
             actions=self._action_rows(c.action, table[c.action], table),
             rewards=rewards,
-            action_count=self._action_count,
+            action_count=self.action_count,
             propensities=None if c.propensity is None else self._numbers(c.propensity, table[c.propensity], table),
-            propensities_are_estimates=self.estimates,
+            propensities_are_estimates=c.propensities_are_estimates,
             support=support,
             support_probabilities=self._matrix(c.support_probabilities, table) if c.support_probabilities else None,
             event_ids=None if c.event_id is None else table[c.event_id].texts(),
@@ -267,9 +250,6 @@ class TableLog:
         if self.encoder is not None or any(self.kinds[name].name != "number" for name in context):
             return {}
         return {f"contexts[{entry}]": name for entry, name in enumerate(context)}
-
-    def _contexts(self, table: Table) -> Array:
-        return self._matrix(self.columns.context, table) if self.encoder is None else self.encoder.apply(table)
 
     def _matrix(self, names: tuple[str, ...], table: Table) -> Array:
         """Columns of numbers and vectors side by side."""
@@ -303,32 +283,25 @@ class TableLog:
             return self._numbers(name, column, table)
         if column.missing is not None:
             self._complain_missing(name, column, table)
-        texts, codes = as_codes(name, column)
-        rows: Ints = np.array([self.catalogue.row(t) if t in self.catalogue else -1 for t in texts], dtype=np.int64)
-        found: Ints = rows[codes]
-        if (found < 0).any():
-            index = int(np.argmax(found < 0))
-            came = f"{describe(texts[int(codes[index])])} at {self._where(table).row(index)}"
-            raise UnknownAction(f"column {name!r}", came, f"an id of the catalogue, which has {len(self.catalogue)}")
-        return found
+        return self._looked_up(name, *as_codes(name, column), self.catalogue, table)
 
     def _support_ids(self, table: Table) -> AnyArray:
         names = self.columns.support
         if len(names) == 1 and table[names[0]].kind.name == "vector":
-            return self._renumbered(self._matrix(names, table), table)
+            support = self._matrix(names, table)
+            if self._own_ids is None or self.catalogue is None or self._own_ids == tuple(self.catalogue):
+                return support
+            return self._looked_up(names[0], self._own_ids, support, self.catalogue, table)
         return np.column_stack([self._action_rows(name, table[name], table) for name in names])
 
-    def _renumbered(self, support: AnyArray, table: Table) -> AnyArray:
-        """Rows of the source's own catalogue as rows of the one that was given."""
-        if self._own_ids is None or self.catalogue is None or self._own_ids == tuple(self.catalogue):
-            return support
-        rows = np.array([self.catalogue.row(t) if t in self.catalogue else -1 for t in self._own_ids], dtype=np.int64)
-        found: Ints = rows[support]
+    def _looked_up(self, name: str, ids: Sequence[str], codes: AnyArray, catalogue: Actions, table: Table) -> Ints:
+        """Codes into some ids, (n,) or (n, m), as rows of the catalogue."""
+        rows: Ints = np.array([catalogue.row(one) if one in catalogue else -1 for one in ids], dtype=np.int64)
+        found: Ints = rows[codes]
         if (found < 0).any():
-            index, place = np.unravel_index(int(np.argmax(found < 0)), found.shape)
-            came = f"{describe(self._own_ids[support[index, place]])} at {self._where(table).row(int(index))}"
-            expected = f"an id of the catalogue, which has {len(self.catalogue)}"
-            raise UnknownAction(f"column {self.columns.support[0]!r}", came, expected)
+            first = np.unravel_index(int(np.argmax(found < 0)), found.shape)
+            came = f"{describe(ids[codes[first]])} at {self._where(table).row(int(first[0]))}"
+            raise UnknownAction(f"column {name!r}", came, f"an id of the catalogue, which has {len(catalogue)}")
         return found
 
     def _where(self, table: Table) -> Where:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import datetime
 import numbers
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -46,6 +47,10 @@ class Column:
     missing: Bools | None = None
     categories: AnyArray | None = None  # texts: the distinct ones; values are then codes into it, -1 where missing
 
+    def __post_init__(self) -> None:
+        if self.missing is not None and not self.missing.any():
+            object.__setattr__(self, "missing", None)
+
     def __len__(self) -> int:
         return len(self.values)
 
@@ -70,8 +75,7 @@ class Column:
         return known[self.values]
 
     def rows(self, keep: AnyArray | slice) -> Column:
-        missing = None if self.missing is None else self.missing[keep]
-        return Column(self.values[keep], missing if missing is not None and missing.any() else None, self.categories)
+        return Column(self.values[keep], None if self.missing is None else self.missing[keep], self.categories)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,42 +122,40 @@ class Stated:
     encoding: Encoding | None = None
 
 
-class TableSource(Protocol):
+class TableSource(ABC):
     """Something that has columns and gives them in chunks of rows, as often as asked."""
 
-    @property
-    def name(self) -> str: ...
+    name: str
+    stated: Stated = Stated()
+    """What it says about itself beyond its columns."""
+    row_count: int | None = None
+    """How many rows there are, where that is known without reading them."""
+    rereads: bool = False
+    """Whether every pass over `tables` reads a file; what was decoded is kept otherwise."""
 
-    @property
-    def rereads(self) -> bool:
-        """Whether every further pass over its tables reads the file again."""
-        ...
+    @abstractmethod
+    def kinds(self) -> dict[str, Kind]:
+        """What each column holds."""
 
-    @property
-    def stated(self) -> Stated: ...
-
-    @property
-    def row_count(self) -> int | None: ...
-
-    def kinds(self) -> dict[str, Kind]: ...
+    @abstractmethod
+    def tables(self, columns: Sequence[str], rows: int) -> Iterator[Table]:
+        """Some columns in chunks of at most `rows` rows; every call starts anew."""
 
     def complaint(self, column: str) -> InvalidInput:
-        """What is wrong with a mixed or unsupported column."""
-        ...
+        """What is wrong with a column that is mixed or unsupported."""
+        return InvalidInput(f"column {column!r}", f"something else in {self.name}", "numbers, texts, times or vectors")
 
     def as_texts(self, columns: Collection[str]) -> TableSource:
         """The same with these columns as texts, where the source has numbers written out (a postcode 01234)."""
-        ...
+        return self
 
     def largest(self, column: str) -> int | None:
         """The largest integer of a column where the source states it, without reading the column."""
-        ...
-
-    def tables(self, columns: Sequence[str], rows: int) -> Iterator[Table]: ...
+        return None
 
 
-@dataclass(frozen=True, eq=False)
-class MemoryTables:
+@dataclass(eq=False)
+class MemoryTables(TableSource):
     """A table that is at hand already."""
 
     table: Table
@@ -161,13 +163,8 @@ class MemoryTables:
     stated: Stated = field(default_factory=Stated)
     complaints: Mapping[str, InvalidInput] = field(default_factory=dict)
 
-    @property
-    def rereads(self) -> bool:
-        return False
-
-    @property
-    def row_count(self) -> int | None:
-        return self.table.rows
+    def __post_init__(self) -> None:
+        self.row_count = self.table.rows
 
     def kinds(self) -> dict[str, Kind]:
         good = {name: column.kind for name, column in self.table.columns.items()}
@@ -175,12 +172,6 @@ class MemoryTables:
 
     def complaint(self, column: str) -> InvalidInput:
         return self.complaints[column]
-
-    def as_texts(self, columns: Collection[str]) -> TableSource:
-        return self
-
-    def largest(self, column: str) -> int | None:
-        return None
 
     def tables(self, columns: Sequence[str], rows: int) -> Iterator[Table]:
         chosen = {name: self.table[name] for name in columns}
@@ -195,7 +186,7 @@ def number_column(values: AnyArray, missing: Bools | None = None) -> Column:
     if values.dtype.kind == "f" and values.ndim == 1:
         nan = np.isnan(values)
         missing = nan if missing is None else missing | nan
-    return Column(values, missing if missing is not None and missing.any() else None)
+    return Column(values, missing)
 
 
 def text_column(texts: Iterable[str | None]) -> Column:
@@ -204,9 +195,8 @@ def text_column(texts: Iterable[str | None]) -> Column:
     values: Ints = np.array(
         [-1 if text is None else codes.setdefault(text, len(codes)) for text in texts], dtype=np.int64
     )
-    missing = values < 0
     categories = np.array(list(codes), dtype=np.str_) if codes else np.empty(0, dtype="U1")
-    return Column(values, missing if missing.any() else None, categories)
+    return Column(values, values < 0, categories)
 
 
 def column_of(name: str, values: Any, missing: Bools | None = None) -> Column:
@@ -226,16 +216,13 @@ def column_of(name: str, values: Any, missing: Bools | None = None) -> Column:
 
 def _times(values: AnyArray, missing: Bools | None) -> Column:
     absent: Bools = np.isnat(values)
-    absent = absent if missing is None else absent | missing
-    return Column(values, absent if absent.any() else None)
+    return Column(values, absent if missing is None else absent | missing)
 
 
 def _array_of(values: Any) -> AnyArray:
-    if len(values) and isinstance(values[0], (list, tuple, np.ndarray)):
-        array = np.empty(len(values), dtype=object)  # may be ragged, which is for the next step to say
-        array[:] = [np.asarray(row) for row in values] if len({len(row) for row in values}) > 1 else None
-        return array if array[0] is not None else np.asarray(values)
-    array = np.empty(len(values), dtype=object)
+    if len(values) and isinstance(values[0], (list, tuple, np.ndarray)) and len({len(row) for row in values}) == 1:
+        return np.asarray(values)
+    array = np.empty(len(values), dtype=object)  # rows may be of different lengths, which is for the next step to say
     array[:] = values
     return array
 
@@ -244,7 +231,7 @@ def _from_objects(name: str, array: AnyArray, missing: Bools | None) -> Column:
     gone = np.array([_is_missing(value) for value in array], dtype=np.bool_) if missing is None else missing
     present = np.flatnonzero(~gone)
     if not len(present):
-        return Column(np.full(len(array), np.nan), gone if gone.any() else None)
+        return Column(np.full(len(array), np.nan), gone)
     first = array[present[0]]
     wanted = _family(first)
     if wanted is None:
@@ -260,7 +247,7 @@ def _from_objects(name: str, array: AnyArray, missing: Bools | None) -> Column:
     if wanted == "numbers":
         integral = all(isinstance(value, numbers.Integral) for value in array[present])
         filled = [0 if m else v for v, m in zip(array, gone, strict=True)]
-        return number_column(np.array(filled, dtype=np.int64 if integral else np.float64), gone if gone.any() else None)
+        return number_column(np.array(filled, dtype=np.int64 if integral else np.float64), gone)
     if wanted == "times":
         stamps = [np.datetime64("NaT") if m else utc(v) for v, m in zip(array, gone, strict=True)]
         return _times(np.array(stamps, dtype="datetime64[us]"), gone)
@@ -295,7 +282,7 @@ def _vectors(name: str, array: AnyArray, gone: Bools) -> Column:
         raise InvalidInput(
             f"column {name!r}", "lists that hold other things than numbers", "lists of numbers"
         ) from error
-    return Column(values, gone if gone.any() else None)
+    return Column(values, gone)
 
 
 def table_of(frame: Any, columns: Sequence[str]) -> Table:

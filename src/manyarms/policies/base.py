@@ -18,7 +18,7 @@ import numpy.typing as npt
 from manyarms._base import storage, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.registry import Registry
-from manyarms._base.top_k import top_k
+from manyarms._base.top_k import top_k_by_rows
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.logs.data import LogSource
@@ -114,6 +114,9 @@ class StreamedPolicy(ABC):
     training_rows: RowSketch | None = None
     """A sketch of the rows that it was learned from, where that is known; saved with it."""
 
+    smallest_probability: float = 0.0
+    """A number that no probability above 0 falls below, in any context; 0 if there is no such number."""
+
     def __init__(self, actions: int) -> None:
         self._actions = validate.count("actions", actions)
 
@@ -125,11 +128,6 @@ class StreamedPolicy(ABC):
     def action_count(self) -> int:
         """K."""
         return self._actions
-
-    @property
-    def smallest_probability(self) -> float:
-        """A number that no probability above 0 falls below, in any context; 0 if there is no such number."""
-        return 0.0
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(actions={self.action_count})"
@@ -235,26 +233,25 @@ class StreamedPolicy(ABC):
 
     def _best(self, X: Array, wanted: int, barred: Ints) -> Ints:
         """(n, wanted): the most probable of all actions but the barred ones."""
-        ids = np.empty((len(X), wanted), dtype=np.int64)
-        for part in row_blocks(len(X)):
+
+        def blocks(part: slice) -> Iterator[Array]:
             rows = self.rows(X[part])
-            blocks = (
-                _without(rows.score(first, last), first, barred) for first, last in action_blocks(self.action_count)
-            )
-            ids[part] = top_k(blocks, wanted)[0]
-        return ids
+            for first, last in action_blocks(self.action_count):
+                yield _without(rows.score(first, last), first, barred)
+
+        return top_k_by_rows(len(X), wanted, blocks)[0]
 
     def _best_of(self, X: Array, offered: Ints, wanted: int) -> Ints:
         """(n, wanted): the most probable of a few actions, ascending ids."""
         if wanted > len(offered):
             raise InvalidInput("k", wanted, f"at most the number of actions on offer, {len(offered)}")
-        ids = np.empty((len(X), wanted), dtype=np.int64)
-        for part in row_blocks(len(X)):
+
+        def blocks(part: slice) -> Iterator[Array]:
             rows = self.rows(X[part])
-            parts = (offered[first:last] for first, last in action_blocks(len(offered)))
-            blocks = (rows.score_at(np.broadcast_to(some, (len(X[part]), len(some)))) for some in parts)
-            ids[part] = offered[top_k(blocks, wanted)[0]]
-        return ids
+            for first, last in action_blocks(len(offered)):
+                yield rows.score_at(np.broadcast_to(offered[first:last], (len(X[part]), last - first)))
+
+        return offered[top_k_by_rows(len(X), wanted, blocks)[0]]
 
     # ---- keeping
 

@@ -93,19 +93,10 @@ class Projection:
 
     def __init__(self, W: npt.ArrayLike) -> None:
         self.W = float_array("W", W, (None, None))
+        self.dim, self.width = self.W.shape
 
     def __repr__(self) -> str:
         return f"Projection({self.dim} -> {self.width})"
-
-    @property
-    def dim(self) -> int:
-        """d."""
-        return int(self.W.shape[0])
-
-    @property
-    def width(self) -> int:
-        """l."""
-        return int(self.W.shape[1])
 
     def encode(self, X: AnyArray) -> AnyArray:
         """X W."""
@@ -147,21 +138,12 @@ class Layers:
             before = int(matrix.shape[1])
             self.weights.append(matrix)
             self.biases.append(float_array(f"biases[{layer}]", bias, (before,)))
+        self.dim, self.width = len(self.weights[0]), len(self.biases[-1])
         self._precision = np.result_type(*self.weights, *self.biases)
 
     def __repr__(self) -> str:
         sizes = " -> ".join(str(size) for size in [self.dim, *(len(bias) for bias in self.biases)])
         return f"Layers({sizes}, activation={self.activation!r})"
-
-    @property
-    def dim(self) -> int:
-        """d."""
-        return int(self.weights[0].shape[0])
-
-    @property
-    def width(self) -> int:
-        """l."""
-        return int(self.weights[-1].shape[1])
 
     def encode(self, X: AnyArray) -> AnyArray:
         """The network's output, (n, l)."""

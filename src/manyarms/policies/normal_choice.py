@@ -100,18 +100,6 @@ def masses(at: Array, log_weights: Array, gaps: Array) -> Array:
     return out
 
 
-def choice_probabilities(z: Array, nodes: int = 64) -> Array:
-    """(b, K): the probability that each of the variables z_a + eps_a is the largest, for rows of scores z (b, K)."""
-    out = np.empty(z.shape)
-    step = max(1, NUMBERS // max(1, z.shape[1]))
-    for start in range(0, len(z), step):
-        part = slice(start, start + step)
-        gaps = z[part].max(axis=1, keepdims=True) - z[part]
-        at, width = midpoints(*ends(gap_counts(gaps)), nodes)
-        out[part] = masses(at, log_products(at, gaps) + np.log(width)[:, None], gaps)
-    return out
-
-
 def _node_blocks(at: Array, gaps: Array) -> Iterator[slice]:
     """Blocks of nodes such that one number for every row, node and action of a block is held at once."""
     step = max(1, NUMBERS // max(1, gaps.size))
@@ -128,7 +116,6 @@ __all__ = [
     "LOG_BELOW",
     "LOG_ROOT",
     "MISSED",
-    "choice_probabilities",
     "ends",
     "gap_counts",
     "log_products",

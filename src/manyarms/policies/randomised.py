@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
-from manyarms._base.top_k import top_k
+from manyarms._base.top_k import top_k_by_rows
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.policies import normal_choice
@@ -77,14 +78,14 @@ class _RandomisedPolicy(OfLinearScores):
 
     def sample(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
         """One action for every context, (n,): the one whose drawn score is the largest."""
-        X, rng = self._contexts(X), validate.seeded(rng)
-        out = np.empty(len(X), dtype=np.int64)
-        for part in row_blocks(len(X)):
-            h = self._vectors(X[part])
-            blocks = action_blocks(self.action_count)
-            drawn = (self._drawn(self._linear.scores(h, first, last), h, rng) for first, last in blocks)
-            out[part] = top_k(drawn, 1)[0][:, 0]
-        return out
+        contexts, generator = self._contexts(X), validate.seeded(rng)
+
+        def drawn(part: slice) -> Iterator[Array]:
+            h = self._vectors(contexts[part])
+            for first, last in action_blocks(self.action_count):
+                yield self._drawn(self._linear.scores(h, first, last), h, generator)
+
+        return top_k_by_rows(len(contexts), 1, drawn)[0][:, 0]
 
     def _vectors(self, X: Array) -> AnyArray:
         """What scores are formed of, (b, l)."""
@@ -184,11 +185,8 @@ class GaussianPolicy(_RandomisedPolicy):
     ) -> None:
         super().__init__(actions, sigma, encoder)
         self.nodes = validate.count("nodes", nodes, normal_choice.LEAST_NODES)
-
-    @property
-    def tolerance(self) -> float:
-        """How far, at most, a probability, or the sum of all, is from what it should be."""
-        return normal_choice.tolerance(self.nodes, self.action_count)
+        # how far, at most, a probability, or the sum of all, is from what it should be
+        self.tolerance = normal_choice.tolerance(self.nodes, self.action_count)
 
     def rows(self, X: Array) -> PolicyRows:
         """The policy at a block of contexts."""
@@ -232,12 +230,9 @@ class MixedLogitPolicy(_RandomisedPolicy):
         super().__init__(actions, sigma, encoder)
         self.draws = validate.count("draws", draws, 2)
         self.seed = validate.count("seed", seed, 0)
+        # what no probability's standard error exceeds, since probabilities lie in [0, 1]
+        self.largest_error = 0.5 / math.sqrt(self.draws)
         self._noise = Noise(self.action_count, self.draws, self.seed)
-
-    @property
-    def largest_error(self) -> float:
-        """1 / (2 sqrt(draws)): what no probability's standard error exceeds, since probabilities lie in [0, 1]."""
-        return 0.5 / math.sqrt(self.draws)
 
     def rows(self, X: Array) -> MixedLogitRows:
         """The policy at a block of contexts."""

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import storage, validate
+from manyarms._base.linalg import GATHERED
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.policies.base import POLICIES
-from manyarms.policies.encoders import float_array
+from manyarms.policies.softmax import OfLinearScores
 from manyarms.policies.support import SupportedPolicy, softmax_rows
-
-GATHERED = 1 << 22  # numbers in a block of gathered parameters
 
 
 @POLICIES.register("segment-softmax")
-class SegmentSoftmaxPolicy(SupportedPolicy):
+class SegmentSoftmaxPolicy(OfLinearScores, SupportedPolicy):
     """pi(a|x) in proportion to exp(x^T beta_a / T) over the list of x's segment, and 0 elsewhere.
 
     weights: beta (K, d), float64 or float32. centres: (S, d), the segment of x is that of the nearest. lists: (S, k0), the
@@ -24,17 +25,17 @@ class SegmentSoftmaxPolicy(SupportedPolicy):
     of all actions for every context cost K of them.
     """
 
+    _argument = "weights"
+
     def __init__(
         self, weights: npt.ArrayLike, centres: npt.ArrayLike, lists: npt.ArrayLike, temperature: float = 1.0
     ) -> None:
-        self.weights = float_array("weights", weights, (None, None))
-        super().__init__(len(self.weights))
-        self.dim = int(self.weights.shape[1])
+        super().__init__(weights, temperature)
+        self.weights = self.actions
         self.centres = validate.as_array("centres", centres, (None, self.dim))
         self.lists = self._ids("lists", lists, (len(self.centres), None))
         if not self.lists.shape[1] or (np.diff(np.sort(self.lists, axis=1), axis=1) == 0).any():
             raise InvalidInput("lists", "an empty list, or an action twice in one", "distinct actions for each segment")
-        self.temperature = validate.positive("temperature", temperature)
 
     def __repr__(self) -> str:
         segments, k0 = self.lists.shape
@@ -51,23 +52,20 @@ class SegmentSoftmaxPolicy(SupportedPolicy):
     def support_block(self, X: Array) -> tuple[Ints, Array]:
         """Ids (b, k0) and probabilities (b, k0) of each context's segment."""
         ids = self.lists[self.segment_of(X)]
-        x = np.asarray(X / self.temperature, dtype=self.weights.dtype)
+        x = self._linear.scaled(X)
         scores = np.empty(ids.shape)
-        step = max(1, GATHERED // (ids.shape[1] * self.weights.shape[1]))
+        step = max(1, GATHERED // (ids.shape[1] * x.shape[1]))
         for start in range(0, len(x), step):
             part = slice(start, start + step)
             scores[part] = np.matmul(self.weights[ids[part]], x[part, :, None])[..., 0]
         return ids, softmax_rows(scores)
 
-    def spec(self) -> dict[str, storage.JSON]:
-        return {"temperature": self.temperature}
-
     def arrays(self) -> dict[str, AnyArray]:
-        return {"weights": self.weights, "centres": self.centres, "lists": self.lists}
+        return {**super().arrays(), "centres": self.centres, "lists": self.lists}
 
     @classmethod
-    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> SegmentSoftmaxPolicy:
-        return cls(arrays["weights"], arrays["centres"], arrays["lists"], spec["temperature"])
+    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Self:
+        return cls(arrays["weights"], arrays["centres"], arrays["lists"], **cls._options(spec, arrays))
 
 
 __all__ = ["SegmentSoftmaxPolicy"]

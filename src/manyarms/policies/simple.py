@@ -41,11 +41,7 @@ class FixedPolicy(StreamedPolicy):
             )
         super().__init__(len(p))
         self.probabilities = p / p.sum()
-
-    @property
-    def smallest_probability(self) -> float:
-        """The smallest probability above 0."""
-        return float(self.probabilities[self.probabilities > 0].min())
+        self.smallest_probability = float(self.probabilities[self.probabilities > 0].min())
 
     def rows(self, X: Array) -> PolicyRows:
         """The policy at a block of contexts."""
@@ -107,16 +103,11 @@ class EpsilonMixture(StreamedPolicy):
         self.dim = getattr(policy, "dim", None)
         self.training_rows = getattr(policy, "training_rows", None)
         self._uniform = UniformPolicy(policy.action_count)
+        # epsilon / K at least, since every action is explored
+        self.smallest_probability = self.epsilon / self.action_count if self.epsilon else policy.smallest_probability
 
     def __repr__(self) -> str:
         return f"EpsilonMixture({self.policy!r}, epsilon={self.epsilon:g})"
-
-    @property
-    def smallest_probability(self) -> float:
-        """epsilon / K at least, since every action is explored."""
-        if self.epsilon:
-            return self.epsilon / self.action_count
-        return self.policy.smallest_probability
 
     def rows(self, X: Array) -> PolicyRows:
         """The policy at a block of contexts."""
@@ -197,12 +188,7 @@ class FunctionPolicy(StreamedPolicy):
     def __init__(self, probabilities: Callable[[Array, Ints], npt.ArrayLike], actions: int, floor: float = 0.0) -> None:
         super().__init__(actions)
         self._function = probabilities
-        self._floor = validate.probability("floor", floor)
-
-    @property
-    def smallest_probability(self) -> float:
-        """The floor that the caller vouches for."""
-        return self._floor
+        self.smallest_probability = validate.probability("floor", floor)  # the caller vouches for it
 
     def rows(self, X: Array) -> PolicyRows:
         """The policy at a block of contexts."""

@@ -146,14 +146,11 @@ class DeterministicPolicy(SupportedPolicy):
     not draw, or a reward model's best action.
     """
 
+    smallest_probability = 1.0
+
     def __init__(self, decide: Callable[[Array], npt.ArrayLike], actions: int) -> None:
         super().__init__(actions)
         self._decide = decide
-
-    @property
-    def smallest_probability(self) -> float:
-        """1."""
-        return 1.0
 
     def support_block(self, X: Array) -> tuple[Ints, Array]:
         """The one action of each context, with probability 1."""

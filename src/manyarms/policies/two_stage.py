@@ -41,7 +41,7 @@ class TwoStagePolicy(OfLinearScores, SupportedPolicy):
     ) -> None:
         super().__init__(clusters, temperature, encoder)
         self.model = float_array("model", model, (None, self.dim))
-        self._actions = len(self.model)
+        self._actions, self.cluster_count = len(self.model), len(self.clusters)
         self.labels = _checked_labels(labels, self.action_count, self.cluster_count)
         # members of a cluster side by side, ascending: a block of them holds few clusters, and each in one piece
         self._order = np.argsort(self.labels, kind="stable")
@@ -54,11 +54,6 @@ class TwoStagePolicy(OfLinearScores, SupportedPolicy):
     def clusters(self) -> AnyArray:
         """beta, (C, l)."""
         return self._linear.weights
-
-    @property
-    def cluster_count(self) -> int:
-        """C."""
-        return len(self._linear.weights)
 
     def cluster_probabilities(self, X: Array) -> Array:
         """pi_cl(c|x_i) for a block of contexts, (b, C)."""

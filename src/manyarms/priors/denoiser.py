@@ -81,10 +81,6 @@ class Denoiser:
         """All that is trained."""
         return [self.mixing, *(part for layer in self.layers for part in layer)]
 
-    def noise(self, z: torch.Tensor, level: torch.Tensor, eps: torch.Tensor) -> torch.Tensor:
-        """z_l from z_0."""
-        return self.signal_scale[level, None] * z + self.noise_scale[level, None] * eps
-
     def __call__(self, z: torch.Tensor, level: torch.Tensor) -> torch.Tensor:
         """The noise that it sees in z_l, (n, d)."""
         (A, c), *rest = self.layers
@@ -95,7 +91,8 @@ class Denoiser:
 
     def loss(self, z: torch.Tensor, level: torch.Tensor, eps: torch.Tensor) -> torch.Tensor:
         """Mean squared error of the noise seen in rows z_0 noised with eps."""
-        return (self(self.noise(z, level, eps), level) - eps).square().mean()
+        noised = self.signal_scale[level, None] * z + self.noise_scale[level, None] * eps
+        return (self(noised, level) - eps).square().mean()
 
 
 def step_features(depth: int) -> Array:

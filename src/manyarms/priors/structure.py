@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
+from manyarms._base.linalg import packing
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput, MissingExtra
 from manyarms.priors.gaussian import MixedEffectPrior
@@ -185,17 +186,14 @@ def _least_squares(seen: AnyArray, total: AnyArray, other: Array, ridge: float) 
     products, the first with the upper triangles of v_i v_i^T as columns.
     """
     rows, dim = seen.shape[0], other.shape[1]
-    up, across = np.triu_indices(dim)
-    triangles = other[:, up] * other[:, across]
+    pack = packing(dim)
+    triangles = other[:, pack.rows] * other[:, pack.columns]
     right = total @ other
     solved = np.empty((rows, dim))
     step = max(1, BLOCK_ENTRIES // dim**2)
     for first in range(0, rows, step):
         block = slice(first, min(first + step, rows))
-        packed = seen[block] @ triangles
-        gram = np.empty((len(packed), dim, dim))
-        gram[:, up, across] = packed
-        gram[:, across, up] = packed
+        gram = pack.unpack(seen[block] @ triangles)
         gram[:, np.arange(dim), np.arange(dim)] += ridge
         solved[block] = np.linalg.solve(gram, right[block, :, None])[:, :, 0]
     return solved

@@ -23,14 +23,14 @@ import numpy.typing as npt
 
 from manyarms._base import linalg, validate
 from manyarms._base.best_action import BestAction
-from manyarms._base.top_k import scored_top_k
+from manyarms._base.top_k import top_k_by_rows
 from manyarms._base.typing import Array, Ints
 from manyarms.agents.agent import Agent, Seed
 from manyarms.agents.decisions import Decision, Greedy, Pessimistic, Thompson
 from manyarms.beliefs import Belief, Likelihood, Linear, belief_of, independent_belief_of
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LogSource
-from manyarms.policies.base import shaped
+from manyarms.policies.base import action_blocks, shaped
 from manyarms.priors import MixedEffectPrior, ParameterPrior, mixture
 from manyarms.rewards.linear import MATRICES_AT_A_TIME, DirectFrequentist, LinearModel, rows_of
 
@@ -113,8 +113,7 @@ class BeliefModel(LinearModel):
 
     def moments(self, X: npt.ArrayLike, ids: npt.ArrayLike) -> tuple[Array, Array]:
         """Posterior mean and variance of x_i^T theta_j for contexts (b, d) and actions (k,), as (b, k) each."""
-        rows, which = self._contexts(X), self._ids(ids)
-        return self._moments(rows, which)
+        return self._moments(self._contexts(X), self._ids(ids))
 
     def moments_of(self, X: npt.ArrayLike, actions: npt.ArrayLike) -> tuple[Array, Array]:
         """Posterior mean and variance of x_i^T theta_(a_i), row by row, (n,) each."""
@@ -144,11 +143,12 @@ class BeliefModel(LinearModel):
         given = np.asarray(X)
         rows = self._contexts(given[None] if given.ndim == 1 else given)
 
-        def lower(x: Array, some: slice) -> Array:
-            mean, variance = self._moments(x, some)
-            return mean - width * np.sqrt(variance)
+        def lower(part: slice) -> Iterator[Array]:
+            for first, last in action_blocks(self.action_count):
+                mean, variance = self._moments(rows[part], slice(first, last))
+                yield mean - width * np.sqrt(variance)
 
-        return shaped(scored_top_k(rows, self.action_count, self._offered(1 if k is None else k), lower), k, given)
+        return shaped(top_k_by_rows(len(rows), self._offered(1 if k is None else k), lower)[0], k, given)
 
     @property
     def _best(self) -> BestAction:

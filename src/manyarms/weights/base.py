@@ -180,7 +180,7 @@ class Ratio(Correction):
         return pi * (pi0 > 0) if self.is_none else pi * (pi0 / self.denominator(pi0))
 
     def bound(self, pi0_min: float = 0.0) -> float | None:
-        lowest = float(self.denominator(np.asarray(pi0_min)))
+        lowest = float(self.denominator(np.asarray(max(pi0_min, 0.0))))
         return 1.0 / lowest if lowest > 0 else None
 
 

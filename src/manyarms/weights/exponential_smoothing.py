@@ -72,7 +72,7 @@ class ExponentialBeta(Correction):
         return pi**self.beta * (pi0 > 0) * pi0 ** (1 - self.beta)
 
     def bound(self, pi0_min: float = 0.0) -> float | None:
-        lowest = pi0_min**self.beta
+        lowest = max(pi0_min, 0.0) ** self.beta
         return 1.0 / lowest if lowest > 0 else None
 
     def best_policy(self, rewards: Array, logging: Array) -> Array | None:

@@ -20,6 +20,7 @@ from scipy.special import expit, logit
 
 from manyarms._base import validate
 from manyarms._base.best_action import BestAction
+from manyarms._base.linalg import GATHERED
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LoggedData
@@ -31,7 +32,6 @@ from manyarms.worlds.rounds import Value, draw_from, support_of
 
 WITHIN_KIND = 0.3  # share of a context's variance that is the user's own, not the kind's
 CALIBRATION = 200_000  # pairs of a context and an action on which uniform play's click rate is set
-GATHERED = 1 << 22  # numbers in a block of gathered tastes
 
 
 class CatalogueWorld:
@@ -62,7 +62,7 @@ class CatalogueWorld:
         test: int = 1000,
         seed: int = 0,
     ) -> None:
-        count, dim = validate.count("actions", actions, least=2), validate.count("dim", dim, least=2)
+        self.actions, self.dim = validate.count("actions", actions, least=2), validate.count("dim", dim, least=2)
         if validate.count("rank", rank) > dim - 1:
             raise InvalidInput("rank", rank, f"at most dim - 1 = {dim - 1}")
         self.skew = validate.not_negative("skew", skew)
@@ -72,7 +72,8 @@ class CatalogueWorld:
         self.click_rate = validate.positive("click_rate", click_rate)
         if self.click_rate >= self.ceiling:
             raise InvalidInput("click_rate", click_rate, f"less than the ceiling, {ceiling:g}")
-        self.k0, self.temperature = min(validate.count("k0", k0), count), validate.positive("temperature", temperature)
+        self.k0 = min(validate.count("k0", k0), self.actions)
+        self.temperature = validate.positive("temperature", temperature)
         self.segments = None if segments is None else validate.count("segments", segments)
         *seeds, self._segment_seed, self._test_seed = np.random.SeedSequence(
             validate.count("seed", seed, least=0)
@@ -81,24 +82,16 @@ class CatalogueWorld:
         self._test = validate.count("test", test, least=2)
         self._kinds = itself.standard_normal((validate.count("kinds", kinds), dim - 1))
         self.basis: Array = np.linalg.qr(itself.standard_normal((dim - 1, rank)))[0]
-        self.tastes: AnyArray = itself.standard_normal((count, rank), dtype=np.float32) / np.float32(np.sqrt(rank))
-        self.ranks: Ints = itself.permutation(count) + 1  # 1 is the most popular
-        self._base: Array = self.skew * (np.log(count / self.ranks) - 1.0)
+        self.tastes: AnyArray = itself.standard_normal((self.actions, rank), dtype=np.float32) / np.float32(
+            np.sqrt(rank)
+        )
+        self.ranks: Ints = itself.permutation(self.actions) + 1  # 1 is the most popular
+        self._base: Array = self.skew * (np.log(self.actions / self.ranks) - 1.0)
         self.embeddings = self._blurred(blur)
         self.offset = self._calibrated(calibration)
 
     def __repr__(self) -> str:
         return f"CatalogueWorld(actions={self.actions:,}, dim={self.dim}, rank={self.basis.shape[1]})"
-
-    @property
-    def actions(self) -> int:
-        """K."""
-        return len(self.tastes)
-
-    @property
-    def dim(self) -> int:
-        """d, the length of a context and of an embedding."""
-        return len(self.basis) + 1
 
     # ---- contexts and rewards
 

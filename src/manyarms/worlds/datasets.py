@@ -20,22 +20,12 @@ from manyarms._base import validate
 from manyarms._base.typing import Array, Ints
 from manyarms.errors import DataError
 from manyarms.worlds import data_files
+from manyarms.worlds.interaction_files import TABLES
 
 COLUMNS = ("user", "movie", "rating", "timestamp")
 LOWEST, HIGHEST = 1.0, 5.0
 
 RatingSet = Literal["ml-1m", "ml-100k"]
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How a data set's rating file is called and how its columns are separated."""
-
-    file: str
-    separator: str
-
-
-LAYOUTS: dict[RatingSet, Layout] = {"ml-1m": Layout("ratings.dat", "::"), "ml-100k": Layout("u.data", "\t")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +50,7 @@ def find_ratings(name: RatingSet = "ml-1m", folder: str | Path | None = None) ->
     """The rating file of a data set: in `folder` itself, in its folder `name`, or under MANYARMS_DATA."""
     validate.one_of("data", name, get_args(RatingSet))
     base = data_files.data_folder(name, folder, "manyarms.worlds.datasets.write_made_up_movielens")
-    file = LAYOUTS[name].file
+    [file] = TABLES[name].files
     for sub in ("", name):
         for path in data_files.plain_or_gzipped(Path(base) / sub, file):
             return path
@@ -75,7 +65,7 @@ def read_ratings(name: RatingSet = "ml-1m", folder: str | Path | None = None) ->
 @lru_cache(maxsize=2)
 def _read(name: RatingSet, states: data_files.FileStates) -> Ratings:
     [(path, _, _)] = states
-    separator = LAYOUTS[name].separator
+    separator = TABLES[name].separator
     with data_files.opened(path) as stream:
         text = stream.read()
     table = _table(path, text, separator)
@@ -155,7 +145,7 @@ def write_made_up_movielens(
     note = f"Made-up ratings (seed {seed}), in the format of MovieLens 1M; not MovieLens.\n"
     target = data_files.made_up_folder(folder, note)
     # without a time stamp in it the file is the same, byte for byte, for the same arguments
-    (target / f"{LAYOUTS['ml-1m'].file}.gz").write_bytes(gzip.compress(lines.encode("ascii"), mtime=0))
+    (target / f"{TABLES['ml-1m'].files[0]}.gz").write_bytes(gzip.compress(lines.encode("ascii"), mtime=0))
     return target
 
 

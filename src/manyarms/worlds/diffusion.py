@@ -34,17 +34,12 @@ class Diffusion(World):
             raise InvalidInput("prior", validate.describe(prior), "a DiffusionPrior")
         rewards = RewardDistribution(cast(RewardKind, reward), noise)
         rng, _, _ = streams(seed)
-        self._prior = prior
+        self._prior, self.depth = prior, prior.depth
         super().__init__(prior.draw(rng), rewards, Cube(prior.dim), seed)
 
     def __repr__(self) -> str:
         chain = "one chain" if self._prior.shared else "a chain per action"
         return f"Diffusion(actions={self.actions}, dim={self.dim}, depth={self.depth}, {chain}, {self.likelihood})"
-
-    @property
-    def depth(self) -> int:
-        """L, the number of latents."""
-        return self._prior.depth
 
     def prior(self) -> DiffusionPrior:
         """The very prior this world was drawn from."""

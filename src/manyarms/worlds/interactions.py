@@ -91,27 +91,17 @@ class InteractionWorld:
             None if items is None else validate.count("items", items, least=2),
             validate.count("seed", seed, least=0),
         )
-        count = len(self.halves.vectors)
-        self.scale = float(np.sqrt(count / dim)) if scale is None else validate.positive("scale", scale)
+        self.actions, self.dim = self.halves.vectors.shape  # K, the number of items, and the length of a context
+        self.scale = float(np.sqrt(self.actions / dim)) if scale is None else validate.positive("scale", scale)
         self.embeddings: AnyArray = (self.halves.vectors * self.scale).astype(precision)
         self.item_ids = self.halves.item_ids
-        self.logging = TopSoftmaxPolicy(self.embeddings, min(validate.count("k0", k0), count), temperature)
+        self.logging = TopSoftmaxPolicy(self.embeddings, min(validate.count("k0", k0), self.actions), temperature)
         self.provenance = interactions.provenance
         self._parts: dict[str, Array] = {}
         self._supports: dict[str, tuple[Ints, Array]] = {}
 
     def __repr__(self) -> str:
         return f"InteractionWorld(actions={self.actions:,}, dim={self.dim}, users={self.users()}; {self.provenance})"
-
-    @property
-    def actions(self) -> int:
-        """K, the number of items."""
-        return len(self.embeddings)
-
-    @property
-    def dim(self) -> int:
-        """The length of a context and of an embedding."""
-        return int(self.embeddings.shape[1])
 
     def users(self, part: UserPart | None = None) -> int:
         """How many users there are, in all or in a part."""

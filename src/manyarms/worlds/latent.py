@@ -58,10 +58,8 @@ class Latent(World):
         unit_contexts: bool = False,
         seed: WorldSeed = 0,
     ) -> None:
-        K, d, p = (
-            validate.count(name, value)
-            for name, value in (("actions", actions), ("dim", dim), ("latent_dim", latent_dim))
-        )
+        K, d = validate.count("actions", actions), validate.count("dim", dim)
+        self.latent_dim = p = validate.count("latent_dim", latent_dim)
         rewards = RewardDistribution(reward, noise)
         self.latent_scale = validate.positive("latent_scale", latent_scale)
         self.action_scale = validate.positive("action_scale", action_scale)
@@ -82,11 +80,6 @@ class Latent(World):
 
     def __repr__(self) -> str:
         return f"Latent(actions={self.actions}, dim={self.dim}, latent_dim={self.latent_dim}, {self.likelihood})"
-
-    @property
-    def latent_dim(self) -> int:
-        """d', the length of the latent vector."""
-        return len(self.psi)
 
     def prior(self) -> LatentPrior:  # type: ignore[override]
         """The very prior this world was drawn from: sDM's."""

@@ -43,7 +43,7 @@ class MixedEffect(World):
         seed: WorldSeed = 0,
     ) -> None:
         actions = validate.count("actions", actions)
-        effects = validate.count("effects", effects)
+        self.effects = validate.count("effects", effects)
         dim = validate.count("dim", dim)
         rewards = RewardDistribution(reward, noise)
         self.effect_scale = validate.not_negative("effect_scale", effect_scale)
@@ -60,11 +60,6 @@ class MixedEffect(World):
 
     def __repr__(self) -> str:
         return f"MixedEffect(actions={self.actions}, effects={self.effects}, dim={self.dim}, {self.likelihood})"
-
-    @property
-    def effects(self) -> int:
-        """L, the number of effects."""
-        return len(self.psi)
 
     @property
     def kappa_x(self) -> float:

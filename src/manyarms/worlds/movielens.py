@@ -59,7 +59,7 @@ class MovieLens(World):
         learned_from: int | None = None,
     ) -> None:
         actions, dim = validate.count("actions", actions), validate.count("dim", dim)
-        effects = validate.count("effects", effects)
+        self.effects = validate.count("effects", effects)
         rewards = RewardDistribution(reward, noise)
         ratings = read_ratings(data, folder)
         if actions > len(ratings.item_ids):
@@ -73,11 +73,6 @@ class MovieLens(World):
 
     def __repr__(self) -> str:
         return f"MovieLens(actions={self.actions}, dim={self.dim}, {self.likelihood}; {self.provenance})"
-
-    @property
-    def effects(self) -> int:
-        """L, the number of clusters."""
-        return self.catalogue.prior.effects
 
     def prior(self) -> MixedEffectPrior:
         """Cluster centres as effect means, membership probabilities as weights (thesis, Section 3.4.2).

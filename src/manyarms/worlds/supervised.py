@@ -111,6 +111,8 @@ class SupervisedWorld:
         fitted, self._logged_rows = np.sort(chosen[:count]), np.sort(chosen[count:])
         targets = numbers.reshape(-1).astype(np.int64)
         self.mu0 = fit_softmax(train_features[fitted], targets[fitted], len(self.labels), self.fit, order)
+        self.actions, self.dim = self.mu0.shape  # K, the number of labels, and d, the length of a row
+        self.rows = len(self._logged_rows)  # of a log, unless told otherwise: those that mu_0 was not fitted to
         self._rows: dict[SupervisedPart, tuple[Array, Ints]] = {
             "logged": (train_features[self._logged_rows], targets[self._logged_rows]),
             "test": (test_features, place.astype(np.int64)),
@@ -165,21 +167,6 @@ class SupervisedWorld:
     def __repr__(self) -> str:
         rows = f"{len(self._logged_rows):,} logged and {len(self._rows['test'][1]):,} test rows"
         return f"SupervisedWorld(actions={self.actions}, dim={self.dim}, {rows}; {self.provenance})"
-
-    @property
-    def actions(self) -> int:
-        """K, the number of labels."""
-        return len(self.labels)
-
-    @property
-    def dim(self) -> int:
-        """d, the length of a row."""
-        return int(self.mu0.shape[1])
-
-    @property
-    def rows(self) -> int:
-        """How many rows a log has unless told otherwise: those that the logging policy was not fitted to."""
-        return len(self._logged_rows)
 
     def contexts(self, part: SupervisedPart = "test") -> Array:
         """phi of the rows of a part, (n, d)."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from manyarms_thesis.dts.agents import dts
 from manyarms_thesis.dts.common import DTS, REMARKS, SCALINGS, synthetic_cell
-from manyarms_thesis.harness.claims import Claim, gain, increasing, lower_regret
+from manyarms_thesis.harness.claims import Claim, gains, increasing, lower_regret
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.figures import draw_regret, final_series
+from manyarms_thesis.harness.figures import draw_series, final_series
 from manyarms_thesis.harness.online import lints
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell
@@ -16,40 +17,28 @@ from manyarms_thesis.harness.spec import Call, Cell
 AGENTS = {"dTS-LL": Call(dts), "LinTS": Call(lints)}
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
-    return [
-        synthetic_cell(
-            K,
-            sizes["d"],
-            sizes["L"],
-            sizes["rounds"],
-            sizes["runs"],
-            scaled=scaled,
-            agents=AGENTS,
-            name=f"{words}, K={K:,}",
-        )
-        for scaled, words in SCALINGS.items()
-        for K in sizes["K"]
-    ]
-
-
-def _claims(results: Results) -> list[Claim]:
-    found = []
+def _cells(sizes: Sizes) -> Iterator[Cell]:
     for scaled, words in SCALINGS.items():
-        panels = results.where(scaled=scaled)
-        found += [
-            lower_regret(results, panel, "dTS-LL", "LinTS", "dTS-LL has lower regret than LinTS", "1635")
-            for panel in panels
-        ]
-        gaps = {f"K={results.parameter(panel, 'K'):,}": gain(results, panel, "dTS-LL", "LinTS") for panel in panels}
-        statement = "The gap between dTS-LL and LinTS widens as K increases"
-        found.append(increasing(gaps, statement, "1635", panel=words))
-    return found
+        for K in sizes["K"]:
+            name = f"{words}, K={K:,}"
+            yield synthetic_cell(sizes, K, sizes["d"], sizes["L"], scaled=scaled, agents=AGENTS, name=name)
+
+
+def _claims(results: Results) -> Iterator[Claim]:
+    for scaled, words in SCALINGS.items():
+        panels = {f"K={results.parameter(panel, 'K'):,}": panel for panel in results.where(scaled=scaled)}
+        for panel in panels.values():
+            yield lower_regret(results, panel, "dTS-LL", "LinTS", "dTS-LL has lower regret than LinTS", "1635")
+        gaps, statement = (
+            gains(results, panels, "dTS-LL", "LinTS"),
+            "The gap between dTS-LL and LinTS widens as K increases",
+        )
+        yield increasing(gaps, statement, "1635", panel=words)
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
     groups = {words: final_series(results, results.where(scaled=scaled), "K") for scaled, words in SCALINGS.items()}
-    return [draw_regret(groups, "K", folder, "actions", "Final cumulative regret against the number of actions")]
+    return [draw_series(groups, folder, "actions", "Final cumulative regret against the number of actions", xlabel="K")]
 
 
 ACTIONS = DTS.experiment(

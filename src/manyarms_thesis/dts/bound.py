@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,15 @@ from manyarms.theory.diffusion import (
     lints_regret_bound,
 )
 from manyarms.theory.diffusion import rate_scenario as scenario
-from manyarms.worlds import Diffusion, simulate
+from manyarms.worlds import Diffusion
 from manyarms_thesis.dts.agents import dts
-from manyarms_thesis.dts.bound_claims import BAYES, FREQUENTIST, METHOD, NAMES, WORDS, all_claims, series
+from manyarms_thesis.dts.bound_claims import BAYES, FREQUENTIST, METHOD, NAMES, SCENARIOS, WORDS, all_claims, series
 from manyarms_thesis.dts.common import DTS
+from manyarms_thesis.harness import regret_bounds
 from manyarms_thesis.harness.claims import measured
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.figures import BLACK, GREY, draw_regret, final_series
-from manyarms_thesis.harness.online import columns_of, lints
+from manyarms_thesis.harness.figures import BLACK, GREY, draw_series, online_looks
+from manyarms_thesis.harness.online import lints, play
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell, Columns, Run
 
@@ -56,9 +58,7 @@ def bounded_world(
 
 def regret_and_bounds(run: Run) -> Columns:
     """One run, with all bounds at each checkpoint for the very links of this world; delta = 1 / T."""
-    world = run.draw_problem()
-    agent = run.method(world=world, rounds=run.rounds, seed=run.method_seed)
-    played = simulate(world, agent, run.rounds)
+    world, columns = play(run)
     prior, noise, kappa = world.prior(), world.noise, world.kappa_x
     K, d = prior.actions, prior.dim
     spread = prior.marginal().covariance
@@ -72,63 +72,44 @@ def regret_and_bounds(run: Run) -> Columns:
         FREQUENTIST: lambda T: lints_frequentist_bound(T, K, d, noise, radius, kappa_x=kappa),
     }
     return {
-        **columns_of(played, agent),
-        **{name: np.array([bound(int(T)) for T in played.rounds]) for name, bound in bounds.items()},
+        **columns,
+        **{name: np.array([bound(int(T)) for T in columns["round"]]) for name, bound in bounds.items()},
         "effective_actions": dts_effective_actions(K, deviations(prior), noise),
     }
 
 
 def _cells(sizes: Sizes) -> list[Cell]:
-    rounds, runs, base = sizes["rounds"], sizes["runs"], sizes["base"]
     cells: dict[str, Cell] = {}
-    for name in NAMES:
-        for value in sizes[name]:
-            chosen = {**base, name: value}
-            K, d, L, v, u, share = (chosen[key] for key in NAMES)
-            active = [max(1, round(share * d))] * L
-            panel = f"K={K}, d={d}, L={L}, σ₁²={v:g}, other σ²={u:g}, {active[0]} columns"
-            cells[panel] = _cell(panel, {**chosen, "scenario": "none"}, [v] + [u] * L, active, 1.0, rounds, runs)
-    for name in ("decreasing", "constant"):
-        for d in sizes["scenario_d"]:
-            for K in sizes["scenario_K"]:
-                sigmas, active = scenario("decreasing" if name == "decreasing" else "constant", d)
-                variances = [value**2 for value in sigmas]
-                # the scenarios assume noise of at least the largest deviation
-                noise = max(sigmas)
-                panel = f"{name} variances, d={d}, K={K}"
-                parameters = {
-                    "K": K, "d": d, "L": len(active), "action_variance": variances[0],
-                    "latent_variance": variances[-1], "columns": 0.5, "scenario": name,
-                }  # fmt: skip
-                cells[panel] = _cell(panel, parameters, variances, active, noise, rounds, runs)
+
+    def add(panel: str, parameters: Mapping[str, Any], variances: list[float], active: list[int], noise: float) -> None:
+        world = {"actions": parameters["K"], "dim": parameters["d"]}
+        world |= {"variances": variances, "active": active, "noise": noise}
+        problem = Call(bounded_world, world)
+        cells[panel] = Cell(panel, parameters, problem, AGENTS, sizes["rounds"], sizes["runs"], regret_and_bounds)
+
+    for chosen in ({**sizes["base"], name: value} for name in NAMES for value in sizes[name]):
+        K, d, L, v, u, share = (chosen[key] for key in NAMES)
+        active = [max(1, round(share * d))] * L
+        panel = f"K={K}, d={d}, L={L}, σ₁²={v:g}, other σ²={u:g}, {active[0]} columns"
+        add(panel, {**chosen, "scenario": "none"}, [v] + [u] * L, active, 1.0)
+    for name, d, K in product(SCENARIOS, sizes["scenario_d"], sizes["scenario_K"]):
+        sigmas, active = scenario(name, d)
+        variances = [value**2 for value in sigmas]
+        parameters = {
+            "K": K, "d": d, "L": len(active), "action_variance": variances[0],
+            "latent_variance": variances[-1], "columns": 0.5, "scenario": name,
+        }  # fmt: skip
+        # the scenarios assume noise of at least the largest deviation
+        add(f"{name} variances, d={d}, K={K}", parameters, variances, active, max(sigmas))
     return list(cells.values())
 
 
-def _cell(
-    panel: str,
-    parameters: Mapping[str, Any],
-    variances: list[float],
-    active: list[int],
-    noise: float,
-    rounds: int,
-    runs: int,
-) -> Cell:
-    K, d = parameters["K"], parameters["d"]
-    world = {"actions": K, "dim": d, "variances": variances, "active": active, "noise": noise}
-    return Cell(panel, parameters, Call(bounded_world, world), AGENTS, rounds, runs, regret_and_bounds)
-
-
 def _figures(results: Results, folder: Path) -> list[Path]:
-    groups, labels = {}, {}
-    for name, panels in series(results).items():
-        label = f"varying {WORDS[name]}"
-        labels[label] = WORDS[name]
-        groups[label] = final_series(results, panels, name)
-        for column in ("bound", "bound, as printed", "bound, tight", BAYES):
-            groups[label][column] = final_series(results, panels, name, methods=[METHOD], column=column)[METHOD]
     title = "Measured regret, the theorem's bound and LinTS's Bayesian bound"
-    y = "regret after T rounds"
-    drawn = draw_regret(groups, labels, folder, "bound", title, ylabel=y, log_y=True, looks=LOOKS)
+    drawn = regret_bounds.draw_bounds(
+        results, series(results), WORDS, METHOD, LOOKS, folder, title,
+        columns=("bound", "bound, as printed", "bound, tight", BAYES), ylabel="regret after T rounds",
+    )  # fmt: skip
     return [drawn, _comparison(results, folder)]
 
 
@@ -147,7 +128,9 @@ def _comparison(results: Results, folder: Path) -> Path:
             curve: {float(rounds[i]): measured(values[:, i]) for i in chosen} for curve, values in curves.items()
         }
     title = "dTS's bound beside those of LinTS, over rounds"
-    return draw_regret(groups, "round", folder, "comparison", title, ylabel="regret", log_y=True, looks=LOOKS)
+    return draw_series(
+        groups, folder, "comparison", title, xlabel="round", ylabel="regret", log_y=True, look=online_looks(LOOKS)
+    )
 
 
 BASE = {"K": 100, "d": 5, "L": 2, "action_variance": 1.0, "latent_variance": 1.0, "columns": 1}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Literal
 
+from manyarms._base.typing import Array
 from manyarms.theory import dts_rates as rates
 from manyarms.theory import rate_scenario as scenario
 from manyarms_thesis.harness import regret_bounds
-from manyarms_thesis.harness.claims import Claim, claim, gain, increasing, least, measured, saved
+from manyarms_thesis.harness.claims import Claim, claim, final_regrets, gain, gains, increasing, least, measured, saved
 from manyarms_thesis.harness.results import Results
 
 METHOD = "dTS-LL"
@@ -18,6 +20,7 @@ WORDS: Mapping[str, str] = {
     "K": "K", "d": "d", "L": "L", "action_variance": "σ₁²", "latent_variance": "σ² of the latents",
     "columns": "share of columns",
 }  # fmt: skip
+SCENARIOS: tuple[Literal["decreasing", "constant"], ...] = ("decreasing", "constant")
 # the dimension that stands for "d >> 1" (thesis, Section 4.3.1)
 HIGH_DIMENSION = 1024
 
@@ -39,127 +42,87 @@ def all_claims(results: Results) -> list[Claim]:
     ]
 
 
-def _above_regret(results: Results) -> list[Claim]:
-    bounds = {
-        "bound": "the theorem's bound, first latent term corrected",
-        "bound, tight": "what the proof gives when nothing is given away",
-        "bound, as printed": "the theorem's bound as printed (its proof has a gap)",
-    }
-    found = [
-        regret_bounds.below_bound(
-            results, METHOD, column, f"The Bayes regret of dTS is below {words}, in every panel", "3594-3602"
-        )
-        for column, words in bounds.items()
-    ]
+def _above_regret(results: Results) -> Iterator[Claim]:
+    for column, words in (
+        ("bound", "the theorem's bound, first latent term corrected"),
+        ("bound, tight", "what the proof gives when nothing is given away"),
+        ("bound, as printed", "the theorem's bound as printed (its proof has a gap)"),
+    ):
+        statement = f"The Bayes regret of dTS is below {words}, in every panel"
+        yield regret_bounds.below_bound(results, METHOD, column, statement, "3594-3602")
     statement = "Regret grows with the horizon like √T up to logarithms: more slowly than T"
-    return [*found, regret_bounds.sublinear(results, METHOD, statement, "1571")]
+    yield regret_bounds.sublinear(results, METHOD, statement, "1571")
 
 
-def _against_lints(results: Results) -> list[Claim]:
-    found = []
+def _against_lints(results: Results) -> Iterator[Claim]:
+    def over(panel: str, column: str) -> Array:
+        """(runs,) a bound of LinTS over that of dTS."""
+        return results.final(panel, METHOD, column) / results.final(panel, METHOD, "bound")
+
     for column, words in ((BAYES, "Bayesian"), (FREQUENTIST, "frequentist")):
-        ratios = {
-            panel: measured(results.final(panel, METHOD, column) / results.final(panel, METHOD, "bound") - 1)
-            for panel in results.panels
-        }
+        ratios = {panel: measured(over(panel, column) - 1) for panel in results.panels}
         panel, room = least(ratios)
         low, high = (f(1 + value.mean for value in ratios.values()) for f in (min, max))
-        found.append(
-            claim(
-                f"dTS's bound is below the {words} bound of LinTS, in every panel", "1582, 4059-4075", room, panel=panel,
-                detail=f"LinTS's bound over dTS's, less one; the ratio is {low:.3g} to {high:.3g} over all panels",
-            )
+        yield claim(
+            f"dTS's bound is below the {words} bound of LinTS, in every panel", "1582, 4059-4075", room, panel=panel,
+            detail=f"LinTS's bound over dTS's, less one; the ratio is {low:.3g} to {high:.3g} over all panels",
         )  # fmt: skip
     by_size = {f"K={results.parameter(panel, 'K')}": panel for panel in series(results)["K"]}
-    found.append(
-        increasing(
-            {
-                name: measured(results.final(panel, METHOD, BAYES) / results.final(panel, METHOD, "bound"))
-                for name, panel in by_size.items()
-            },
-            "The advantage of dTS's bound over LinTS's (Bayesian, as a ratio) increases with the action space", "1582",
-        )
-    )  # fmt: skip
-    found.append(
-        increasing(
-            {name: gain(results, panel, METHOD, "LinTS") for name, panel in by_size.items()},
-            "dTS's advantage over LinTS in measured regret increases with the action space", "1582",
-        )
-    )  # fmt: skip
-    return found
+    statement = "The advantage of dTS's bound over LinTS's (Bayesian, as a ratio) increases with the action space"
+    yield increasing({name: measured(over(panel, BAYES)) for name, panel in by_size.items()}, statement, "1582")
+    statement = "dTS's advantage over LinTS in measured regret increases with the action space"
+    yield increasing(gains(results, by_size, METHOD, "LinTS"), statement, "1582")
 
 
-def _growth(results: Results) -> list[Claim]:
+def _growth(results: Results) -> Iterator[Claim]:
     words = {
         "K": "K", "d": "d", "L": "L", "action_variance": "the actions' variance σ₁²",
         "latent_variance": "the latents' variances", "columns": "the number of columns d_l",
     }  # fmt: skip
-    return [
-        increasing(
-            {f"{WORDS[name]}={results.parameter(p, name):g}": measured(results.final(p, METHOD)) for p in panels},
-            f"Regret grows with {words[name]}, as the bound does",
-            "1577",
-        )
-        for name, panels in series(results).items()
-    ]
+    for name, panels in series(results).items():
+        values = final_regrets(results, {f"{WORDS[name]}={results.parameter(p, name):g}": p for p in panels}, METHOD)
+        yield increasing(values, f"Regret grows with {words[name]}, as the bound does", "1577")
 
 
-def _scenarios_by_rates() -> list[Claim]:
+def _scenarios_by_rates() -> Iterator[Claim]:
     """The rates of Section 4.3.1 at a large d, from the sums that they abbreviate; nothing is random here."""
-    found = []
     d, K, T = HIGH_DIMENSION, 1, 1
     L = int(math.log2(d))
-    for name, lines in (("decreasing", "1596-1601"), ("constant", "1602-1607")):
-        sigmas, active = scenario("decreasing" if name == "decreasing" else "constant", d)
-        found_rates = rates(T, K, d, sigmas, active=active)
+    ratio: list[float] = []
+    for name, lines in zip(SCENARIOS, ("1596-1601", "1602-1607"), strict=True):
+        sigmas, active = scenario(name, d)
         # what the latents add, in units of d and of sigma_1^2
-        added = found_rates.dts**2 / (d * sigmas[0] ** 2) - K
-        found.append(
-            Claim(
-                f"With {name} variances dTS's rate is √(T d (K + L)): the latents add L", lines, L - added, 0.0,
-                added <= L * (1 + 1e-9), f"d={d}, L={L}, d_l = d / 2^l",
-                f"L less what the latents add to K, in the thesis's own sum; they add {added:g}",
-            )
+        added = rates(T, K, d, sigmas, active=active).dts ** 2 / (d * sigmas[0] ** 2) - K
+        yield Claim(
+            f"With {name} variances dTS's rate is √(T d (K + L)): the latents add L", lines, L - added, 0.0,
+            added <= L * (1 + 1e-9), f"d={d}, L={L}, d_l = d / 2^l",
+            f"L less what the latents add to K, in the thesis's own sum; they add {added:g}",
         )  # fmt: skip
-    sigmas, active = scenario("decreasing", d)
-    ratio = {
-        name: rates(T, 10**6, d, s, active=a).lints ** 2 / rates(T, 10**6, d, s, active=a).dts ** 2
-        for name, (s, a) in {"decreasing": (sigmas, active), "constant": scenario("constant", d)}.items()
-    }
-    difference = ratio["decreasing"] - ratio["constant"]
-    found.append(
-        Claim(
-            "By rates, the gain over LinTS is greater with decreasing variances than with constant ones", "1607",
-            difference, 0.0, difference > 0, f"d={d}, L={L}, K=1,000,000",
-            f"ratio of the squared rates: {ratio['decreasing']:.4g} and {ratio['constant']:.4g}",
-        )
+        many = rates(T, 10**6, d, sigmas, active=active)
+        ratio.append(many.lints**2 / many.dts**2)
+    yield Claim(
+        "By rates, the gain over LinTS is greater with decreasing variances than with constant ones", "1607",
+        ratio[0] - ratio[1], 0.0, ratio[0] > ratio[1], f"d={d}, L={L}, K=1,000,000",
+        f"ratio of the squared rates: {ratio[0]:.4g} and {ratio[1]:.4g}",
     )  # fmt: skip
-    return found
 
 
-def _scenarios_measured(results: Results) -> list[Claim]:
-    found = []
+def _scenarios_measured(results: Results) -> Iterator[Claim]:
     sizes = sorted({(results.parameter(p, "d"), results.parameter(p, "K")) for p in results.where(scenario="constant")})
     for d, K in sizes:
-        shares = {}
-        for name in ("decreasing", "constant"):
+        shares = []
+        for name in SCENARIOS:
             (panel,) = results.where(scenario=name, d=d, K=K)
-            shares[name] = saved(results, panel, METHOD, "LinTS")
-            found.append(
-                claim(
-                    f"With {name} variances dTS has lower regret than LinTS", "1596-1607",
-                    gain(results, panel, METHOD, "LinTS"), panel=panel,
-                    detail=f"saved {shares[name]} of LinTS's regret",
-                )
+            shares.append(saved(results, panel, METHOD, "LinTS"))
+            yield claim(
+                f"With {name} variances dTS has lower regret than LinTS", "1596-1607",
+                gain(results, panel, METHOD, "LinTS"), panel=panel, detail=f"saved {shares[-1]} of LinTS's regret",
             )  # fmt: skip
-        found.append(
-            claim(
-                "The gain is greater with decreasing variances than with constant ones", "1607",
-                shares["decreasing"] - shares["constant"], panel=f"d={d}, K={K}",
-                detail=f"share of LinTS's regret saved: {shares['decreasing']} and {shares['constant']}",
-            )
+        decreasing, constant = shares
+        yield claim(
+            "The gain is greater with decreasing variances than with constant ones", "1607", decreasing - constant,
+            panel=f"d={d}, K={K}", detail=f"share of LinTS's regret saved: {decreasing} and {constant}",
         )  # fmt: skip
-    return found
 
 
 def _effective(results: Results) -> list[Claim]:
@@ -173,4 +136,4 @@ def _effective(results: Results) -> list[Claim]:
     return regret_bounds.effective_actions(results, panels, METHOD, scale, root, ("1571", "1571, 1582"))
 
 
-__all__ = ["BAYES", "FREQUENTIST", "METHOD", "NAMES", "WORDS", "all_claims", "series"]
+__all__ = ["BAYES", "FREQUENTIST", "METHOD", "NAMES", "SCENARIOS", "WORDS", "all_claims", "series"]

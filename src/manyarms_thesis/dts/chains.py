@@ -6,7 +6,7 @@ lie within Sigma_1 of one point. Here both readings, both rules for Sigma_1 and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,40 +38,38 @@ LOOKS = {
 ROLL, MOVIES = "Swiss roll", "MovieLens"
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
-    data, cells = movielens.source(), []
+def _cells(sizes: Sizes) -> Iterator[Cell]:
+    data = movielens.source()
     roll = {"data": "swiss-roll", "size": sizes["n"], "depth": sizes["depth"], **sizes.get("training", {})}
     for K in sizes["K"]:
-        for name, prior, world, d in (
-            (ROLL, roll, Call(swiss_world, {"actions": K, "noise": 1.0}), 2),
-            (MOVIES, movies_prior(data, sizes["d"], sizes), movies_world(data, K, sizes["d"]), sizes["d"]),
-        ):
+        for name, prior, world, d, more in (
+            (ROLL, roll, Call(swiss_world, {"actions": K, "noise": 1.0}), 2, {}),
+            (MOVIES, movies_prior(data, sizes["d"], sizes), movies_world(data, K, sizes["d"]), sizes["d"], {"data": data}),
+        ):  # fmt: skip
             told = {"prior": prior, "preparations": sizes["preparations"]}
-            agents = {variant: Call(pretrained_dts, {**told, **more}) for variant, more in VARIANTS.items()}
-            parameters = {"world": name, "K": K, "d": d, "L": sizes["depth"]} | (
-                {"data": data} if name == MOVIES else {}
-            )
-            panel = f"{name}, K={K}, d={d}"
+            agents = {variant: Call(pretrained_dts, {**told, **how}) for variant, how in VARIANTS.items()}
             agents["LinTS"] = Call(prepared_lints)
-            cells.append(Cell(panel, parameters, world, agents, sizes["rounds"], sizes["runs"], prepared_regret))
-    return cells
+            parameters, panel = {"world": name, "K": K, "d": d, "L": sizes["depth"], **more}, f"{name}, K={K}, d={d}"
+            yield Cell(panel, parameters, world, agents, sizes["rounds"], sizes["runs"], prepared_regret)
+
+
+STATEMENTS = (
+    ("One chain per action has lower regret than LinTS", "1688-1692", OWN, "LinTS"),
+    ("The shared chain of the thesis, Σ₁ from the schedule, has lower regret than LinTS", "1286-1300", NARROW, "LinTS"),
+    ("The shared chain with Σ₁ as wide as the estimates has lower regret than LinTS", "1286-1300", WIDE, "LinTS"),
+    ("One chain per action has lower regret than the thesis's shared chain", "1286-1300", OWN, NARROW),
+    ("One chain per action has lower regret than a shared chain with a wide Σ₁", "1286-1300", OWN, WIDE),
+    ("For own chains the thesis's rule has lower regret than that with Jacobians", "3553-3556", OWN, OWN_JACOBIAN),
+    ("For a shared chain the thesis's rule has lower regret than that with Jacobians", "3553-3556", WIDE, WIDE_JACOBIAN),
+)  # fmt: skip
 
 
 def _claims(results: Results) -> list[Claim]:
-    found = []
-    for panel in results.panels:
-        pairs = (
-            ("One chain per action has lower regret than LinTS", "1688-1692", OWN, "LinTS"),
-            ("The shared chain of the thesis, Σ₁ from the schedule, has lower regret than LinTS", "1286-1300", NARROW, "LinTS"),
-            ("The shared chain with Σ₁ as wide as the estimates has lower regret than LinTS", "1286-1300", WIDE, "LinTS"),
-            ("One chain per action has lower regret than the thesis's shared chain", "1286-1300", OWN, NARROW),
-            ("One chain per action has lower regret than a shared chain with a wide Σ₁", "1286-1300", OWN, WIDE),
-            ("For own chains the thesis's rule has lower regret than that with Jacobians", "3553-3556", OWN, OWN_JACOBIAN),
-            ("For a shared chain the thesis's rule has lower regret than that with Jacobians", "3553-3556", WIDE, WIDE_JACOBIAN),
-        )  # fmt: skip
-        found += [
-            lower_regret(results, panel, ours, theirs, statement, lines) for statement, lines, ours, theirs in pairs
-        ]
+    found = [
+        lower_regret(results, panel, ours, theirs, statement, lines)
+        for panel in results.panels
+        for statement, lines, ours, theirs in STATEMENTS
+    ]
     return movielens.flag_ratings(results, found, MOVIES)
 
 

@@ -13,7 +13,7 @@ from manyarms._base.seeds import seed_of
 from manyarms._base.typing import Array
 from manyarms.worlds import Diffusion, synthetic_chain
 from manyarms_thesis.dts.agents import agents_of
-from manyarms_thesis.harness.experiments import Chapter
+from manyarms_thesis.harness.experiments import Chapter, Sizes
 from manyarms_thesis.harness.figures import draw_grid
 from manyarms_thesis.harness.online import online_regret
 from manyarms_thesis.harness.spec import Call, Cell
@@ -45,11 +45,10 @@ def diffusion_world(
 
 
 def synthetic_cell(
+    sizes: Sizes,
     K: int,
     d: int,
     L: int,
-    rounds: int,
-    runs: int,
     *,
     links: str = "linear",
     scaled: bool = False,
@@ -63,7 +62,8 @@ def synthetic_cell(
     what = f"{'linear' if links == 'linear' else 'non-linear'} links{', scaled' if scaled else ''}"
     panel = name or f"{what}, {reward} rewards, K={K:,}, d={d}, L={L}"
     methods = agents_of(links, reward) if agents is None else agents
-    return Cell(panel, parameters, Call(diffusion_world, world), methods, rounds, runs, online_regret)
+    problem = Call(diffusion_world, world)
+    return Cell(panel, parameters, problem, methods, sizes["rounds"], sizes["runs"], online_regret)
 
 
 def clouds(groups: Mapping[str, Mapping[str, Array]], folder: Path, name: str, title: str, *, columns: int = 3) -> Path:

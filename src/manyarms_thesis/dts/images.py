@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import product
 from pathlib import Path
 
 from manyarms_thesis.dts.common import DTS
@@ -11,7 +12,7 @@ from manyarms_thesis.dts.pretrained import DEPTH, prepared_regret
 from manyarms_thesis.harness.claims import Claim, Measured, claim, increasing, ratio
 from manyarms_thesis.harness.data import MADE_UP, flagged
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.figures import draw_regret, regret_curves
+from manyarms_thesis.harness.figures import draw_series, online_looks, regret_curves
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell
 
@@ -24,29 +25,22 @@ PRINTED: Mapping[str, Mapping[float, float]] = {
 WORDS = {"labels": "rewards by label", "model": "rewards by model"}
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
-    cells = []
-    for data in sizes["data"]:
+def _cells(sizes: Sizes) -> Iterator[Cell]:
+    K, d, L, tasks = (sizes[name] for name in ("K", "d", "depth", "tasks"))
+    for data, truth, percent in product(sizes["data"], sizes["truth"], sizes["percent"]):
         found = source(data)
-        for truth in sizes["truth"]:
-            for percent in sizes["percent"]:
-                task = {
-                    "data": data, "source": found, "actions": sizes["K"], "dim": sizes["d"], "percent": percent,
-                    "truth": truth, "tasks": sizes["tasks"],
-                }  # fmt: skip
-                prior = {"size": sizes["n"], "depth": sizes["depth"], **task, **sizes.get("training", {})}
-                # the pre-training calls its source `data`, so that the pictures' own name goes by another
-                told = {name: value for name, value in prior.items() if name != "truth"}
-                told |= {"data": "image-tasks", "pictures": data}
-                agents = {"dTS": Call(image_dts, {"prior": told, "tasks": sizes["tasks"]}), **BASELINES}
-                parameters = {
-                    "pictures": data, "data": found, "truth": truth, "percent": float(percent), "K": sizes["K"],
-                    "d": sizes["d"], "L": sizes["depth"],
-                }  # fmt: skip
-                panel = f"{data}, {WORDS[truth]}, {percent} % offline"
-                world = Call(image_task, task)
-                cells.append(Cell(panel, parameters, world, agents, sizes["rounds"], sizes["runs"], prepared_regret))
-    return cells
+        task = {"source": found, "actions": K, "dim": d, "percent": percent, "tasks": tasks}
+        # the pre-training calls its source `data`, so that the pictures' own name goes by another
+        told = {"data": "image-tasks", "pictures": data, "size": sizes["n"], "depth": L} | sizes.get("training", {})
+        agents = {"dTS": Call(image_dts, {"prior": told | task, "tasks": tasks}), **BASELINES}
+        parameters = {
+            "pictures": data, "data": found, "truth": truth, "percent": float(percent), "K": K, "d": d, "L": L,
+        }  # fmt: skip
+        panel, world = (
+            f"{data}, {WORDS[truth]}, {percent} % offline",
+            Call(image_task, task | {"data": data, "truth": truth}),
+        )
+        yield Cell(panel, parameters, world, agents, sizes["rounds"], sizes["runs"], prepared_regret)
 
 
 def improvement(results: Results, panel: str, baseline: str) -> Measured:
@@ -66,54 +60,48 @@ def _groups(results: Results) -> dict[str, list[str]]:
     }
 
 
+def _by_share(results: Results, panels: list[str], baseline: str) -> dict[float, Measured]:
+    return {float(results.parameter(p, "percent")): improvement(results, p, baseline) for p in panels}
+
+
 def _claims(results: Results) -> list[Claim]:
-    found = []
+    return flagged(results, _found(results), "made-up pictures")
+
+
+def _found(results: Results) -> Iterator[Claim]:
     for name, panels in _groups(results).items():
         for baseline in BASELINES:
-            by_share = {float(results.parameter(p, "percent")): improvement(results, p, baseline) for p in panels}
+            by_share = _by_share(results, panels, baseline)
             for (percent, value), panel in zip(by_share.items(), panels, strict=True):
-                found.append(
-                    claim(
-                        f"dTS improves on {baseline}", "4036-4058", value, panel=panel,
-                        detail=f"{baseline}'s regret less dTS's, in per cent of {baseline}'s",
-                    )
+                yield claim(
+                    f"dTS improves on {baseline}", "4036-4058", value, panel=panel,
+                    detail=f"{baseline}'s regret less dTS's, in per cent of {baseline}'s",
                 )  # fmt: skip
                 wanted = PRINTED[baseline].get(percent)
                 if wanted is not None:
-                    found.append(
-                        claim(
-                            f"With {percent:g} % of the offline data dTS improves on {baseline} by {wanted} %",
-                            "4047-4054", Measured(value.mean - wanted, value.standard_error), panel=panel,
-                            detail=f"measured {value} %, less the printed {wanted} %: holds where it is at least as much",
-                        )
+                    yield claim(
+                        f"With {percent:g} % of the offline data dTS improves on {baseline} by {wanted} %",
+                        "4047-4054", Measured(value.mean - wanted, value.standard_error), panel=panel,
+                        detail=f"measured {value} %, less the printed {wanted} %: holds where it is at least as much",
                     )  # fmt: skip
             if len(by_share) > 1:
-                found.append(
-                    increasing(
-                        {f"{percent:g} %": value for percent, value in by_share.items()},
-                        f"More offline data increases dTS's improvement on {baseline}", "4036-4058", panel=name,
-                    )
-                )  # fmt: skip
-    return flagged(results, found, "made-up pictures")
+                shares = {f"{percent:g} %": value for percent, value in by_share.items()}
+                statement = f"More offline data increases dTS's improvement on {baseline}"
+                yield increasing(shares, statement, "4036-4058", panel=name)
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
     groups = {
-        name: {
-            f"over {baseline}": {
-                float(results.parameter(p, "percent")): improvement(results, p, baseline) for p in panels
-            }
-            for baseline in BASELINES
-        }
+        name: {f"over {baseline}": _by_share(results, panels, baseline) for baseline in BASELINES}
         for name, panels in _groups(results).items()
     }
-    looks = {"over HierTS": ("#009E73", "-"), "over LinTS": ("#D55E00", "-")}
+    look = online_looks({"over HierTS": ("#009E73", "-"), "over LinTS": ("#D55E00", "-")})
     made_up = any(results.parameter(p, "data") == MADE_UP for p in results.panels)
     where = " (made-up pictures)" if made_up else ""
     return [
-        draw_regret(
-            groups, "offline data, per cent", folder, "improvement", f"Regret improvement of dTS{where}",
-            ylabel="per cent", level=0.0, ticks="evenly", looks=looks, from_zero=False,
+        draw_series(
+            groups, folder, "improvement", f"Regret improvement of dTS{where}", xlabel="offline data, per cent",
+            ylabel="per cent", level=0.0, ticks="evenly", look=look, from_zero=False,
         ),
         regret_curves(results, results.panels, folder, "regret", f"Regret on tasks of pictures{where}", columns=4),
     ]  # fmt: skip

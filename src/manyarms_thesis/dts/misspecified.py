@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -33,42 +34,32 @@ AGENTS = {
 LOOKS = {name_of(v): (PALETTE[5], dashes) for v, dashes in zip(LEVELS, ("--", "-.", ":"), strict=True)}
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
-    return [
-        synthetic_cell(
-            K, d, L, sizes["rounds"], sizes["runs"], scaled=scaled, agents=AGENTS, name=f"{words}, K={K:,}, d={d}, L={L}",
-        )
-        for scaled, words in SCALINGS.items()
-        for d, L in sizes["shapes"]
-        for K in sizes["K"]
-    ]  # fmt: skip
+def _cells(sizes: Sizes) -> Iterator[Cell]:
+    for scaled, words in SCALINGS.items():
+        for d, L in sizes["shapes"]:
+            for K in sizes["K"]:
+                name = f"{words}, K={K:,}, d={d}, L={L}"
+                yield synthetic_cell(sizes, K, d, L, scaled=scaled, agents=AGENTS, name=name)
 
 
-def _claims(results: Results) -> list[Claim]:
-    found = []
+def _claims(results: Results) -> Iterator[Claim]:
     for panel in results.panels:
         final = {agent: results.final(panel, agent) for agent in results.methods(panel)}
         order = [RIGHT, *map(name_of, LEVELS)]
         # one set of worlds for all agents: steps are differences run by run
-        steps = {f"{a} to {b}": measured(final[b] - final[a]) for a, b in pairwise(order)}
-        step, difference = least(steps)
+        step, difference = least({f"{a} to {b}": measured(final[b] - final[a]) for a, b in pairwise(order)})
         shown = ", ".join(f"{agent}: {measured(final[agent])}" for agent in (*order, BASELINE))
-        found.append(
-            claim(
-                "dTS's performance decreases with increasing misspecification", "1639", difference, panel=panel,
-                detail=f"{shown}; least convincing step: {step}",
-            )
+        yield claim(
+            "dTS's performance decreases with increasing misspecification", "1639", difference, panel=panel,
+            detail=f"{shown}; least convincing step: {step}",
         )  # fmt: skip
-        found += [
-            claim(
+        for v in LEVELS[:-1]:
+            yield claim(
                 f"Misspecified by v={v:g}, dTS-LL remains superior to HierTS", "1639",
                 gain(results, panel, name_of(v), BASELINE), panel=panel,
                 detail="final regret of HierTS, which knows the true prior, less that of misspecified dTS-LL",
-            )
-            for v in LEVELS[:-1]
-        ]  # fmt: skip
-        found.append(_comparable(results, panel))
-    return found
+            )  # fmt: skip
+        yield _comparable(results, panel)
 
 
 def _comparable(results: Results, panel: str) -> Claim:

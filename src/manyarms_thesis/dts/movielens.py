@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,18 +33,13 @@ def movies_world(data: str, K: int, d: int) -> Call:
     return Call(movielens.movielens_world, world)
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
+def _cells(sizes: Sizes) -> Iterator[Cell]:
     data = movielens.source()
-    cells = []
     for d in sizes["d"]:
         agents = own_shared_and_lints(movies_prior(data, d, sizes), sizes["preparations"])
         for K in sizes["K"]:
-            parameters = {"K": K, "d": d, "L": sizes["depth"], "data": data}
-            world = movies_world(data, K, d)
-            cells.append(
-                Cell(f"K={K}, d={d}", parameters, world, agents, sizes["rounds"], sizes["runs"], prepared_regret)
-            )
-    return cells
+            parameters, world = {"K": K, "d": d, "L": sizes["depth"], "data": data}, movies_world(data, K, d)
+            yield Cell(f"K={K}, d={d}", parameters, world, agents, sizes["rounds"], sizes["runs"], prepared_regret)
 
 
 def _claims(results: Results) -> list[Claim]:

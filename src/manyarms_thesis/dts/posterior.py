@@ -7,7 +7,7 @@ the true prior is known in closed form; and pre-trained on a Swiss roll, where o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,21 +23,11 @@ from manyarms.errors import InvalidInput
 from manyarms.priors.diffusion import DiffusionPrior
 from manyarms_thesis.dts import sampling
 from manyarms_thesis.dts.common import DTS, clouds
-from manyarms_thesis.dts.posterior_claims import (
-    COLUMNS,
-    GAUSSIAN,
-    MARKS,
-    NORMAL,
-    ROLL,
-    TRUTH,
-    all_claims,
-    at,
-    table,
-)
+from manyarms_thesis.dts.posterior_claims import COLUMNS, GAUSSIAN, MARKS, NORMAL, ROLL, TRUTH, all_claims, at, table
 from manyarms_thesis.dts.pretrained import DEPTH, SOURCES, pretrained
 from manyarms_thesis.dts.sampling import Evidence
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.figures import GREY, draw_regret
+from manyarms_thesis.harness.figures import GREY, draw_series, online_looks
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell, Columns, Run
 
@@ -143,16 +133,14 @@ def posterior_distances(run: Run) -> Columns:
     }
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
-    cells = []
+def _cells(sizes: Sizes) -> Iterator[Cell]:
     for panel, data, n in ((NORMAL, "normal", sizes["normal_n"]), (ROLL, "swiss-roll", sizes["roll_n"])):
         prior = {"data": data, "size": n, "depth": sizes["depth"], "seed": 0, **sizes.get("training", {})}
         told = {"prior": prior, "bank": sizes["bank"], "draws": sizes["draws"]}
         samplers = {rule: Call(sampler, {"rule": rule, **told}) for rule in (*RULES, GAUSSIAN, TRUTH)}
         parameters = {"data": data, "n": n, "L": sizes["depth"], "noise": 1.0}
         world = Call(OneAction, {"data": data, "noise": 1.0})
-        cells.append(Cell(panel, parameters, world, samplers, max(MARKS), sizes["runs"], posterior_distances))
-    return cells
+        yield Cell(panel, parameters, world, samplers, max(MARKS), sizes["runs"], posterior_distances)
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
@@ -164,9 +152,10 @@ def _figures(results: Results, folder: Path) -> list[Path]:
         }
         for panel in results.panels
     }
-    title = "Distance of posteriors to the truth"
-    y = "sliced Wasserstein distance"
-    drawn = draw_regret(groups, "observations", folder, "distance", title, ylabel=y, ticks="evenly", looks=LOOKS)
+    drawn = draw_series(
+        groups, folder, "distance", "Distance of posteriors to the truth", xlabel="observations",
+        ylabel="sliced Wasserstein distance", ticks="evenly", look=online_looks(LOOKS),
+    )  # fmt: skip
     return [drawn, *(_pictures(results, panel, folder) for panel in results.panels)]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from manyarms_thesis.harness.claims import Claim, Measured, claim, measured
 from manyarms_thesis.harness.results import Results
 
@@ -20,9 +22,10 @@ def at(results: Results, panel: str, rule: str, column: str, mark: int) -> Measu
     return measured(results.values(panel, rule, column)[:, MARKS.index(mark)])
 
 
-def _paired(results: Results, panel: str, column: str, first: str, second: str, mark: int) -> Measured:
-    i = MARKS.index(mark)
-    return measured(results.values(panel, first, column)[:, i] - results.values(panel, second, column)[:, i])
+def _paired(results: Results, panel: str, first: str, second: str, mark: int) -> Measured:
+    """By how much one rule is farther from the truth than another, run by run."""
+    one, other = (results.values(panel, rule, "sliced")[:, MARKS.index(mark)] for rule in (first, second))
+    return measured(one - other)
 
 
 def all_claims(results: Results) -> list[Claim]:
@@ -50,51 +53,34 @@ def _as_in_the_thesis(results: Results) -> list[Claim]:
     ]  # fmt: skip
 
 
-def _limits(results: Results) -> list[Claim]:
-    found = []
+def _limits(results: Results) -> Iterator[Claim]:
     for panel in results.panels:
-        extra = _paired(results, panel, "sliced", "thesis", TRUTH, 0)
-        found.append(
-            claim(
-                "Without data the approximation recovers the diffusion prior exactly", "3564",
-                Measured(RECOVERED - extra.mean, extra.standard_error), panel=panel,
-                detail=f"{RECOVERED} less what it is farther from the prior than a second sample of the prior, {extra}",
-            )
+        extra = _paired(results, panel, "thesis", TRUTH, 0)
+        yield claim(
+            "Without data the approximation recovers the diffusion prior exactly", "3564",
+            Measured(RECOVERED - extra.mean, extra.standard_error), panel=panel,
+            detail=f"{RECOVERED} less what it is farther from the prior than a second sample of the prior, {extra}",
         )  # fmt: skip
         values = results.values(panel, "thesis", "sliced")
-        found.append(
-            claim(
-                "With more data the likelihood dominates and the approximation comes nearer to the truth", "3565",
-                measured(values[:, MARKS.index(10)] - values[:, MARKS.index(100)]), panel=panel,
-                detail="sliced Wasserstein distance after 10 observations less that after 100",
-            )
+        yield claim(
+            "With more data the likelihood dominates and the approximation comes nearer to the truth", "3565",
+            measured(values[:, MARKS.index(10)] - values[:, MARKS.index(100)]), panel=panel,
+            detail="sliced Wasserstein distance after 10 observations less that after 100",
         )  # fmt: skip
-    return found
 
 
-def _against_others(results: Results) -> list[Claim]:
-    found = []
-    for mark in MARKS[1:]:
-        found.append(
-            claim(
-                "Where the prior is not Gaussian, the approximation is nearer to the truth than a single Gaussian", "1522",
-                _paired(results, ROLL, "sliced", GAUSSIAN, "thesis", mark), panel=f"{ROLL}, {mark} observations",
-                detail=f"sliced Wasserstein distance: Gaussian {at(results, ROLL, GAUSSIAN, 'sliced', mark)}, dTS "
-                f"{at(results, ROLL, 'thesis', 'sliced', mark)}",
-            )
-        )  # fmt: skip
-    for panel in results.panels:
-        found += [
-            claim(
-                "Leaving the links out on the way up loses nothing: the rule with Jacobians is not nearer to the truth",
-                "3553-3556", _paired(results, panel, "sliced", "jacobian", "thesis", mark),
-                panel=f"{panel}, {mark} observations",
-                detail=f"sliced Wasserstein distance: jacobian {at(results, panel, 'jacobian', 'sliced', mark)}, thesis "
-                f"{at(results, panel, 'thesis', 'sliced', mark)}",
-            )
-            for mark in MARKS[1:]
-        ]  # fmt: skip
-    return found
+def _against_others(results: Results) -> Iterator[Claim]:
+    not_gaussian = "Where the prior is not Gaussian, the approximation is nearer to the truth than a single Gaussian"
+    no_links = "Leaving the links out on the way up loses nothing: the rule with Jacobians is not nearer to the truth"
+    pairs = [(not_gaussian, "1522", ROLL, GAUSSIAN, "Gaussian {}, dTS {}")]
+    pairs += [(no_links, "3553-3556", panel, "jacobian", "jacobian {}, thesis {}") for panel in results.panels]
+    for statement, lines, panel, other, words in pairs:
+        for mark in MARKS[1:]:
+            shown = words.format(*(at(results, panel, rule, "sliced", mark) for rule in (other, "thesis")))
+            yield claim(
+                statement, lines, _paired(results, panel, other, "thesis", mark), panel=f"{panel}, {mark} observations",
+                detail=f"sliced Wasserstein distance: {shown}",
+            )  # fmt: skip
 
 
 def table(results: Results) -> str:

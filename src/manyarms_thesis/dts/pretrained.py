@@ -24,9 +24,9 @@ from manyarms.agents import named as agents
 from manyarms.beliefs import Linear
 from manyarms.errors import InvalidInput, ManyArmsError
 from manyarms.priors.pretraining import Pretrained, pretrain
-from manyarms.worlds import SwissRoll, World, simulate
+from manyarms.worlds import SwissRoll, World
 from manyarms_thesis.harness.movielens import movielens_world
-from manyarms_thesis.harness.online import columns_of, lints
+from manyarms_thesis.harness.online import lints, play
 from manyarms_thesis.harness.spec import Call, Columns, Run
 
 CACHE = "MANYARMS_CACHE"
@@ -118,9 +118,7 @@ def _only_one(folder: Path) -> Iterator[None]:
 
 def prepared_regret(run: Run) -> Columns:
     """One run of an online cell; agents are also told the problem's seed, by which runs take turns with the pre-trainings."""
-    world = run.draw_problem()
-    agent = run.method(world=world, rounds=run.rounds, seed=run.method_seed, preparation=run.problem_seed)
-    return columns_of(simulate(world, agent, run.rounds), agent)
+    return play(run, preparation=run.problem_seed)[1]
 
 
 def pretrained_dts(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from manyarms_thesis.dts.agents import dts
 from manyarms_thesis.dts.common import DTS, REMARKS, SCALINGS, synthetic_cell
-from manyarms_thesis.harness.claims import Claim, increasing, measured
+from manyarms_thesis.harness.claims import Claim, final_regrets, increasing
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.figures import draw_regret, final_series
+from manyarms_thesis.harness.figures import draw_series, final_series, online_looks
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell
 
@@ -20,23 +21,18 @@ def _cells(sizes: Sizes) -> list[Cell]:
     shapes = [{**sizes["base"], name: value} for name in NAMES for value in sizes[name]]
     cells = {}
     for scaled, words in SCALINGS.items():
-        for K, d, L in ((shape["K"], shape["d"], shape["L"]) for shape in shapes):
-            panel = f"{words}, K={K:,}, d={d}, L={L}"
-            cells[panel] = synthetic_cell(
-                K, d, L, sizes["rounds"], sizes["runs"], scaled=scaled, agents={AGENT: Call(dts)}, name=panel
-            )
+        for shape in shapes:
+            panel = "{}, K={K:,}, d={d}, L={L}".format(words, **shape)
+            cells[panel] = synthetic_cell(sizes, **shape, scaled=scaled, agents={AGENT: Call(dts)}, name=panel)
     return list(cells.values())
 
 
-def _claims(results: Results) -> list[Claim]:
-    return [
-        increasing(
-            {f"{name}={results.parameter(panel, name):,}": measured(results.final(panel, AGENT)) for panel in panels},
-            f"The regret of {AGENT} increases with {name}", "1637", panel=words,
-        )
-        for scaled, words in SCALINGS.items()
-        for name, panels in results.varying(NAMES, scaled=scaled).items()
-    ]  # fmt: skip
+def _claims(results: Results) -> Iterator[Claim]:
+    for scaled, words in SCALINGS.items():
+        for name, panels in results.varying(NAMES, scaled=scaled).items():
+            called = {f"{name}={results.parameter(panel, name):,}": panel for panel in panels}
+            statement = f"The regret of {AGENT} increases with {name}"
+            yield increasing(final_regrets(results, called, AGENT), statement, "1637", panel=words)
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
@@ -47,9 +43,9 @@ def _figures(results: Results, folder: Path) -> list[Path]:
         }
         for name in NAMES
     }
-    looks = {f"{AGENT}, as printed": ("#0072B2", "-"), f"{AGENT}, links scaled": ("#56B4E9", "--")}
-    labels = {f"varying {name}": name for name in NAMES}
-    return [draw_regret(groups, labels, folder, "scaling", "Final regret of dTS-LL against K, d and L", looks=looks)]
+    look = online_looks({f"{AGENT}, as printed": ("#0072B2", "-"), f"{AGENT}, links scaled": ("#56B4E9", "--")})
+    labels, title = {f"varying {name}": name for name in NAMES}, "Final regret of dTS-LL against K, d and L"
+    return [draw_series(groups, folder, "scaling", title, xlabel=labels, look=look)]
 
 
 SCALING = DTS.experiment(

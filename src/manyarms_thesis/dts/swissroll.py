@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from manyarms._base.html import PALETTE
@@ -19,7 +19,7 @@ from manyarms_thesis.dts.pretrained import (
 )
 from manyarms_thesis.harness.claims import Claim, Measured, claim, increasing, least, ratio
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.figures import draw_regret, regret_curves
+from manyarms_thesis.harness.figures import draw_series, online_looks, regret_curves
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell
 
@@ -36,19 +36,15 @@ REMARKS = [
 ]
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
+def _cells(sizes: Sizes) -> Iterator[Cell]:
     usual = sizes["pretraining_size"]
     pairs = [(n, sizes["depth"]) for n in sizes["n"]] + [(usual, L) for L in sizes["L"]]
-    cells = []
+    world = Call(swiss_world, {"actions": sizes["K"], "noise": 1.0})
     for n, L in dict.fromkeys(pairs):
         prior = {"data": "swiss-roll", "size": n, "depth": L, **sizes.get("training", {})}
         agents = own_shared_and_lints(prior, sizes["preparations"])
         parameters = {"n": n, "L": L, "K": sizes["K"], "depth_usual": sizes["depth"], "n_usual": usual}
-        world = Call(swiss_world, {"actions": sizes["K"], "noise": 1.0})
-        cells.append(
-            Cell(f"n={n:,}, L={L}", parameters, world, agents, sizes["rounds"], sizes["runs"], prepared_regret)
-        )
-    return cells
+        yield Cell(f"n={n:,}, L={L}", parameters, world, agents, sizes["rounds"], sizes["runs"], prepared_regret)
 
 
 def _series(results: Results) -> tuple[dict[int, str], dict[int, str]]:
@@ -60,77 +56,62 @@ def _series(results: Results) -> tuple[dict[int, str], dict[int, str]]:
     return dict(sorted(by_size.items())), dict(sorted(by_depth.items()))
 
 
-def _claims(results: Results) -> list[Claim]:
+def _ratios(results: Results, panels: Mapping[int, str], agent: str) -> dict[int, Measured]:
+    """LinTS's regret over that of dTS, by size or depth."""
+    return {n: ratio(results, panel, agent, "LinTS") for n, panel in panels.items()}
+
+
+def _claims(results: Results) -> Iterator[Claim]:
     by_size, by_depth = _series(results)
-    found = []
     for agent in (OWN, SHARED):
-        sizes = {n: ratio(results, panel, agent, "LinTS") for n, panel in by_size.items()}
-        depths = {L: ratio(results, panel, agent, "LinTS") for L, panel in by_depth.items()}
-        found += _by_size(agent, sizes) + _by_depth(agent, depths, results.parameter(results.panels[0], "depth_usual"))
-    return found
+        yield from _by_size(agent, _ratios(results, by_size, agent))
+        usual = results.parameter(results.panels[0], "depth_usual")
+        yield from _by_depth(agent, _ratios(results, by_depth, agent), usual)
 
 
-def _by_size(agent: str, ratios: Mapping[int, Measured]) -> list[Claim]:
-    fewest = min(ratios)
+def _by_size(agent: str, ratios: Mapping[int, Measured]) -> Iterator[Claim]:
+    fewest, largest = min(ratios), max(ratios)
     fifty = min(ratios, key=lambda n: abs(n - 50))
-    largest = max(ratios)
-    return [
-        increasing(
-            {f"n={n:,}": value for n, value in ratios.items()},
-            "Larger pre-training sizes increase the gap to LinTS (ratio of LinTS's regret to dTS's)", "1688", panel=agent,
-        ),
-        claim(
-            f"With as few as {fewest} samples performance is comparable to LinTS", "1688",
-            Measured(ratios[fewest].mean - COMPARABLE, ratios[fewest].standard_error), panel=agent,
-            detail=f"ratio {ratios[fewest]} less {COMPARABLE}: comparable means at most about a tenth more regret",
-        ),
-        claim(
-            f"With {fifty} samples dTS outperforms LinTS by a factor of {FACTOR}", "1688",
-            Measured(ratios[fifty].mean - FACTOR, ratios[fifty].standard_error), panel=agent,
-            detail=f"ratio {ratios[fifty]} less {FACTOR}",
-        ),
-        claim(
-            f"With {largest:,} samples dTS outperforms LinTS", "1688",
-            Measured(ratios[largest].mean - 1, ratios[largest].standard_error), panel=agent,
-            detail=f"ratio {ratios[largest]} less 1",
-        ),
-    ]  # fmt: skip
+    statement = "Larger pre-training sizes increase the gap to LinTS (ratio of LinTS's regret to dTS's)"
+    yield increasing({f"n={n:,}": value for n, value in ratios.items()}, statement, "1688", panel=agent)
+    for n, wanted, words, meaning in (
+        (fewest, COMPARABLE, f"With as few as {fewest} samples performance is comparable to LinTS",
+         ": comparable means at most about a tenth more regret"),
+        (fifty, FACTOR, f"With {fifty} samples dTS outperforms LinTS by a factor of {FACTOR}", ""),
+        (largest, 1, f"With {largest:,} samples dTS outperforms LinTS", ""),
+    ):  # fmt: skip
+        above = Measured(ratios[n].mean - wanted, ratios[n].standard_error)
+        yield claim(words, "1688", above, panel=agent, detail=f"ratio {ratios[n]} less {wanted}{meaning}")
 
 
-def _by_depth(agent: str, ratios: Mapping[int, Measured], usual: int) -> list[Claim]:
-    others = {f"L={L}": ratios[usual] - value for L, value in ratios.items() if usual != L}
-    nearest, difference = least(others)
+def _by_depth(agent: str, ratios: Mapping[int, Measured], usual: int) -> Iterator[Claim]:
+    nearest, difference = least({f"L={L}": ratios[usual] - value for L, value in ratios.items() if usual != L})
     shown = ", ".join(f"L={L}: {value}" for L, value in ratios.items())
+    yield claim(
+        f"A depth of about {usual} yields the best performance", "1690", difference, panel=agent,
+        detail=f"ratio of LinTS's regret to dTS's: {shown}; least convincing against {nearest}",
+    )  # fmt: skip
     deepest = max(ratios)
-    found = [
-        claim(
-            f"A depth of about {usual} yields the best performance", "1690", difference, panel=agent,
-            detail=f"ratio of LinTS's regret to dTS's: {shown}; least convincing against {nearest}",
-        )
-    ]  # fmt: skip
     if deepest > usual:
-        found.append(
-            claim(
-                f"Beyond a depth of {usual} performance drops", "1690", ratios[usual] - ratios[deepest], panel=agent,
-                detail=f"ratio at L={usual} less that at L={deepest}",
-            )
+        yield claim(
+            f"Beyond a depth of {usual} performance drops", "1690", ratios[usual] - ratios[deepest], panel=agent,
+            detail=f"ratio at L={usual} less that at L={deepest}",
         )  # fmt: skip
-    return found
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
     by_size, by_depth = _series(results)
     groups = {
-        "pre-training size n": {
-            a: {float(n): ratio(results, p, a, "LinTS") for n, p in by_size.items()} for a in (OWN, SHARED)
-        },
-        "depth L": {a: {float(L): ratio(results, p, a, "LinTS") for L, p in by_depth.items()} for a in (OWN, SHARED)},
+        label: {
+            agent: {float(n): value for n, value in _ratios(results, panels, agent).items()} for agent in (OWN, SHARED)
+        }
+        for label, panels in (("pre-training size n", by_size), ("depth L", by_depth))
     }
     last = by_size[max(by_size)]
     return [
-        draw_regret(
-            groups, {name: name for name in groups}, folder, "ratios", "Regret of LinTS over that of dTS, Swiss roll",
-            ylabel="ratio (above 1: dTS is better)", level=1.0, looks=LOOKS,
+        draw_series(
+            groups, folder, "ratios", "Regret of LinTS over that of dTS, Swiss roll", xlabel={name: name for name in groups},
+            ylabel="ratio (above 1: dTS is better)", level=1.0, look=online_looks(LOOKS),
         ),
         regret_curves(results, [by_size[min(by_size)], last], folder, "regret", "Regret on the Swiss roll", looks=LOOKS),
         _pictures(results, by_size, folder),

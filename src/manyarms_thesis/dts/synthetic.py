@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from manyarms_thesis.dts.agents import BASELINES, JACOBIAN
@@ -15,7 +16,7 @@ from manyarms_thesis.harness.spec import Cell
 
 def _cells(sizes: Sizes) -> list[Cell]:
     return [
-        synthetic_cell(K, d, L, sizes["rounds"], runs, links=links, scaled=scaled, reward=reward)
+        synthetic_cell({**sizes, "runs": runs}, K, d, L, links=links, scaled=scaled, reward=reward)
         for scaled, runs in ((False, sizes["runs"]), (True, sizes["scaled_runs"]))
         for d, L in sizes["shapes"]
         for K in sizes["K"]
@@ -24,34 +25,26 @@ def _cells(sizes: Sizes) -> list[Cell]:
     ]
 
 
-def _claims(results: Results) -> list[Claim]:
-    found = []
+def _claims(results: Results) -> Iterator[Claim]:
     for panel in results.panels:
         right, *others = [agent for agent in results.methods(panel) if agent.startswith("dTS") and agent != JACOBIAN]
         baselines = [agent for agent in results.methods(panel) if agent in BASELINES]
-        found.append(outperforms(results, panel, right, baselines, f"{right} outperforms the baselines", "1631"))
-        found += [
-            outperforms(
+        yield outperforms(results, panel, right, baselines, f"{right} outperforms the baselines", "1631")
+        for wrong in others:
+            yield outperforms(
                 results, panel, wrong, baselines,
                 f"{wrong}, right about the chain and wrong about the rewards, outperforms methods that know the rewards "
                 "and ignore the chain", "1633",
-            )
-            for wrong in others
-        ]  # fmt: skip
+            )  # fmt: skip
         if JACOBIAN in results.methods(panel):
             statement = "Leaving the links out on the way up performs well: the rule with Jacobians has higher regret"
-            found.append(lower_regret(results, panel, right, JACOBIAN, statement, "3553-3556"))
-    return found
+            yield lower_regret(results, panel, right, JACOBIAN, statement, "3553-3556")
 
 
-def _figures(results: Results, folder: Path) -> list[Path]:
-    return [
-        regret_curves(results, results.where(scaled=scaled), folder, name, title, columns=4)
-        for scaled, name, title in (
-            (False, "printed", "Regret in worlds drawn from a diffusion model, as printed"),
-            (True, "scaled", "Regret in worlds drawn from a diffusion model, links scaled by 1/√(fan-in)"),
-        )
-    ]
+def _figures(results: Results, folder: Path) -> Iterator[Path]:
+    title = "Regret in worlds drawn from a diffusion model, "
+    for scaled, name, words in ((False, "printed", "as printed"), (True, "scaled", "links scaled by 1/√(fan-in)")):
+        yield regret_curves(results, results.where(scaled=scaled), folder, name, title + words, columns=4)
 
 
 SYNTHETIC = DTS.experiment(

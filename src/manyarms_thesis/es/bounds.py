@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from manyarms.worlds.supervised import Family
-from manyarms_thesis.es.common import (
-    BASELINES,
-    DATA,
-    LEARNED,
-    LOOSER,
-    OURS,
-    PAPER,
-    QUICK,
-    SMOKE,
-    Method,
-    above,
-    at,
-    cells,
-    mean_lead,
-)
+from manyarms_thesis.es.common import BASELINES, DATA, LEARNED, LOOSER, OURS, PAPER, QUICK, SMOKE, Method, above, cells
 from manyarms_thesis.es.figures import lines, series
-from manyarms_thesis.harness.claims import Claim, claim, listed, measured
+from manyarms_thesis.harness.claims import Claim, listed, measured
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.learning import ahead, by_data, flag_data, level
+from manyarms_thesis.harness.learning import Compared, by_data, on_every_data
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell
 
@@ -39,7 +25,7 @@ def name_of(author: str, family: str) -> str:
     return f"{author}, {family}"
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
+def _cells(sizes: Sizes) -> Iterator[Cell]:
     methods: dict[str, Method] = {}
     for label, family in FAMILIES.items():
         methods[name_of(OURS, label)] = ("bound", family, {"correction": "ES"})
@@ -48,79 +34,59 @@ def _cells(sizes: Sizes) -> list[Cell]:
     return cells(sizes, methods)
 
 
-def _claims(results: Results) -> list[Claim]:
-    found: list[Claim] = []
-    for data, panels in by_data(results).items():
-        ours = {label: name_of(OURS, label) for label in FAMILIES}
-        theirs = {label: [name_of(author, label) for author in BASELINES] for label in FAMILIES}
-        informed, uniform = above(results, panels, 0.0), at(results, panels, 0.0)
-        for label in FAMILIES:
-            found.append(
-                ahead(
-                    results, informed, ours[label], theirs[label],
-                    f"Our bound outperforms all others with {label} policies when the logging policy is not uniform",
-                    "2642, 6284", panel=data,
-                )
-            )  # fmt: skip
-        found.append(
-            ahead(
-                results, informed, ours["mixed-logit"], theirs["Gaussian"],
-                "Even with mixed-logit policies our bound outperforms the others with Gaussian ones", "6285", panel=data,
-            )
+@on_every_data
+def _claims(on: Compared) -> Iterator[Claim]:
+    ours = {label: name_of(OURS, label) for label in FAMILIES}
+    theirs = {label: [name_of(author, label) for author in BASELINES] for label in FAMILIES}
+    informed, uniform = above(on, 0.0), on.where(eta0=0.0)
+    for label in FAMILIES:
+        statement = f"Our bound outperforms all others with {label} policies when the logging policy is not uniform"
+        yield informed.ahead(ours[label], theirs[label], statement, "2642, 6284")
+    statement = "Even with mixed-logit policies our bound outperforms the others with Gaussian ones"
+    yield informed.ahead(ours["mixed-logit"], theirs["Gaussian"], statement, "6285")
+    for label in FAMILIES if uniform.panels else ():
+        for other in theirs[label]:
+            statement = f"{other} induces a better value than ours when the logging policy is uniform"
+            yield uniform.ahead(other, [ours[label]], statement, "2642, 6286")
+    levels = {author: [on.level(name_of(author, label)) for label in FAMILIES] for author in (OURS, *BASELINES)}
+    for author in BASELINES:
+        gaussian, mixed = levels[author]
+        yield on.claim(
+            f"Gaussian policies behave better than mixed-logit ones: {author}", "2642, 6285", measured(gaussian - mixed),
+            f"means over {len(on.panels)} panels: {name_of(author, 'Gaussian')} {measured(gaussian)}; "
+            f"{name_of(author, 'mixed-logit')} {measured(mixed)}",
         )  # fmt: skip
-        for label in FAMILIES if uniform else ():
-            for other in theirs[label]:
-                statement = f"{other} induces a better value than ours when the logging policy is uniform"
-                found.append(ahead(results, uniform, other, [ours[label]], statement, "2642, 6286", panel=data))
-        for author in BASELINES:
-            found.append(
-                mean_lead(
-                    results, panels, [name_of(author, "Gaussian")], [name_of(author, "mixed-logit")],
-                    f"Gaussian policies behave better than mixed-logit ones: {author}", "2642, 6285", data,
-                )
-            )  # fmt: skip
-        found += [_less_significant(results, panels, data), _maximum(results, panels, data)]
-    return flag_data(results, found)
-
-
-def _less_significant(results: Results, panels: list[str], data: str) -> Claim:
-    gaps = {
-        author: level(results, panels, [name_of(author, "Gaussian")])
-        - level(results, panels, [name_of(author, "mixed-logit")])
-        for author in (OURS, *BASELINES)
-    }
+    gaps = {author: gaussian - mixed for author, (gaussian, mixed) in levels.items()}
     others = np.mean([gaps[author] for author in BASELINES], axis=0)
-    detail = "Gaussian less mixed-logit, mean over eta0: " + listed({a: measured(gap) for a, gap in gaps.items()})
-    return claim(
+    yield on.claim(
         "The difference between the two classes of policies is smaller for our bound than for the others on average",
-        "2642, 6285", measured(others - np.abs(gaps[OURS])), panel=data, detail=detail,
+        "2642, 6285", measured(others - np.abs(gaps[OURS])),
+        "Gaussian less mixed-logit, mean over eta0: " + listed({a: measured(gap) for a, gap in gaps.items()}),
     )  # fmt: skip
+    yield _maximum(on)
 
 
-def _maximum(results: Results, panels: list[str], data: str) -> Claim:
+def _maximum(on: Compared) -> Claim:
     """How much of its best value over all eta_0 a method has at the average logging policy."""
-    middle = min(panels, key=lambda panel: abs(results.parameter(panel, "eta0") - AVERAGE))
-    shares = {}
-    for author in (OURS, *BASELINES):
-        agent = name_of(author, "Gaussian")
-        best = np.max([results.final(panel, agent, "value") for panel in panels], axis=0)
-        shares[author] = results.final(middle, agent, "value") / np.maximum(best, 1e-12)
+    etas = [on.results.parameter(panel, "eta0") for panel in on.panels]
+    middle = int(np.argmin(np.abs(np.subtract(etas, AVERAGE))))
+    values = {author: on.over(name_of(author, "Gaussian")) for author in (OURS, *BASELINES)}
+    shares = {author: value[:, middle] / np.maximum(value.max(axis=1), 1e-12) for author, value in values.items()}
     others = np.max([shares[author] for author in BASELINES], axis=0)
     shown = listed({author: measured(share) for author, share in shares.items()})
-    return claim(
+    return on.claim(
         "Our method is near its maximum when the logging policy is average already, the others less so", "2642, 6286",
-        measured(shares[OURS] - others), panel=data,
-        detail=f"value in {middle} over the largest over all eta0, Gaussian policies: {shown}",
+        measured(shares[OURS] - others),
+        f"value in {on.panels[middle]} over the largest over all eta0, Gaussian policies: {shown}",
     )  # fmt: skip
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
-    drawn = {}
-    for data, panels in by_data(results).items():
-        for label in FAMILIES:
-            drawn[f"{data}: {label}"] = series(
-                results, panels, [name_of(author, label) for author in (OURS, *BASELINES)]
-            )
+    drawn = {
+        f"{data}: {label}": series(results, panels, [name_of(author, label) for author in (OURS, *BASELINES)])
+        for data, panels in by_data(results).items()
+        for label in FAMILIES
+    }
     return [lines(drawn, folder, "bounds", "Value of the policy that maximises a bound", columns=2)]
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,7 @@ from manyarms_thesis.es.learners import ROWS, is_there, logged_rows, supervised_
 from manyarms_thesis.harness.claims import Claim, Measured, claim, least, measured
 from manyarms_thesis.harness.data import MADE_UP, missing_data
 from manyarms_thesis.harness.experiments import Chapter, Sizes
-from manyarms_thesis.harness.learning import learning_cell, level
-from manyarms_thesis.harness.results import Results
+from manyarms_thesis.harness.learning import Compared, learning_cell
 from manyarms_thesis.harness.spec import Call, Cell
 
 OURS, LONDON, SAKHI1, SAKHI2 = "Ours", "London et al.", "Sakhi et al. 1", "Sakhi et al. 2"
@@ -98,62 +98,45 @@ def worlds(sizes: Sizes) -> dict[str, dict[str, Any]]:
     return out
 
 
-def cells(sizes: Sizes, methods: Mapping[str, Method]) -> list[Cell]:
+def cells(sizes: Sizes, methods: Mapping[str, Method]) -> Iterator[Cell]:
     """One panel for each data set and eta_0, with the same learners and the scale's optimiser."""
     common = {name: sizes[name] for name in ("epochs", "batch", "rate", "draws")}
     learners = {
         name: Call(train, {"method": method, "family": family, **common, **more})
         for name, (method, family, more) in methods.items()
     }
-    made = []
     for data, world in worlds(sizes).items():
         for eta0 in sizes["etas"]:
             parameters = {"data": data, "eta0": float(eta0), "rows": world["rows"]}
             problem = Call(supervised_problem, world | {"eta0": float(eta0)})
             panel = f"{data}, eta0={eta0:g}"
-            made.append(learning_cell(panel, parameters, problem, logged_rows(world), learners, sizes["runs"]))
-    return made
+            yield learning_cell(panel, parameters, problem, logged_rows(world), learners, sizes["runs"])
 
 
-def above(results: Results, panels: Sequence[str], eta0: float, upto: float = np.inf) -> list[str]:
+def above(on: Compared, eta0: float, upto: float = np.inf) -> Compared:
     """Panels with eta_0 above a number (and at most another)."""
-    return [panel for panel in panels if eta0 < results.parameter(panel, "eta0") <= upto]
+    return replace(on, panels=[panel for panel in on.panels if eta0 < on.results.parameter(panel, "eta0") <= upto])
 
 
-def at(results: Results, panels: Sequence[str], eta0: float) -> list[str]:
-    """Panels with this eta_0."""
-    return [panel for panel in panels if results.parameter(panel, "eta0") == eta0]
+def named(on: Compared, kind: str) -> list[str]:
+    """The learners of a kind, whose names begin with it."""
+    return [name for name in on.results.methods(on.panels[0]) if name.startswith(f"{kind}, ")]
 
 
-def mean_lead(
-    results: Results,
-    panels: Sequence[str],
-    methods: Sequence[str],
-    others: Sequence[str],
-    statement: str,
-    lines: str,
-    panel: str,
-) -> Claim:
-    """Methods are above others on average over panels."""
-    difference = level(results, panels, methods) - level(results, panels, others)
-    detail = (
-        f"means over {len(panels)} panels: {', '.join(methods[:6])} {measured(level(results, panels, methods))}; "
-        f"{', '.join(others[:6])} {measured(level(results, panels, others))}"
-    )
-    return claim(statement, lines, measured(difference), panel=panel, detail=detail)
-
-
-def improves(results: Results, panels: Sequence[str], statement: str, lines: str, panel: str) -> Claim:
+def improves(on: Compared, statement: str, lines: str) -> Claim:
     """Every learner ends above the logging policy in every panel; the figure is the least convincing gain."""
-    gains: dict[str, Measured] = {}
-    for name in panels:
-        for method in results.methods(name):
-            gain = results.final(name, method, "value") - results.final(name, method, "logging_value")
-            gains[f"{method} in {name}"] = measured(gain)
+    results = on.results
+    gains = {
+        f"{method} in {name}": measured(
+            results.final(name, method, "value") - results.final(name, method, "logging_value")
+        )
+        for name in on.panels
+        for method in results.methods(name)
+    }
     nearest, gained = least(gains)
     won = sum(value.above_zero for value in gains.values())
     detail = f"{won} of {len(gains)} by two standard errors; the figure is the least convincing gain, of {nearest}"
-    return claim(statement, lines, gained, panel=panel, detail=detail)
+    return on.claim(statement, lines, gained, detail)
 
 
 def comparable(differences: Array, margin: float, statement: str, lines: str, panel: str, what: str) -> Claim:
@@ -167,5 +150,5 @@ def comparable(differences: Array, margin: float, statement: str, lines: str, pa
 
 __all__ = [
     "BASELINES", "DATA", "ES", "LEARNED", "LONDON", "LOOSER", "OURS", "PAPER", "QUICK", "SAKHI1", "SAKHI2", "SMOKE", "Method",
-    "above", "at", "cells", "comparable", "improves", "mean_lead", "warnings", "worlds",
+    "above", "cells", "comparable", "improves", "named", "warnings", "worlds",
 ]  # fmt: skip

@@ -2,76 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from manyarms._base.html import PALETTE
-from manyarms_thesis.es.common import LEARNED, OURS, PAPER, QUICK, SMOKE, Method, above, cells
+from manyarms_thesis.es.common import LEARNED, OURS, PAPER, QUICK, SMOKE, Method, above, cells, named
 from manyarms_thesis.es.figures import every_series, lines, look_of, shade
-from manyarms_thesis.harness.claims import Claim, claim, measured
+from manyarms_thesis.harness.claims import Claim, measured
 from manyarms_thesis.harness.experiments import Sizes
 from manyarms_thesis.harness.figures import Look
-from manyarms_thesis.harness.learning import ahead, by_data, flag_data, level
+from manyarms_thesis.harness.learning import Compared, on_every_data
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell
 
 BOUND, PRINCIPLE = f"{OURS}, bound", f"{OURS}, LP"
 SU, METELLI = "Su et al.", "Metelli et al."
-KINDS = {SU: ("Su", "lambda", 0), METELLI: ("Metelli", "lambda", 3)}
+KINDS = {SU: ("Su", 0), METELLI: ("Metelli", 3)}  # the correction, and the family of colours
 MODEST = 0.5
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
+def _cells(sizes: Sizes) -> Iterator[Cell]:
     methods: dict[str, Method] = {
         BOUND: ("bound", "gaussian", {"correction": "ES"}),
         PRINCIPLE: ("heuristic", "gaussian", {"correction": "ES"}),
     }
-    for kind, (correction, letter, _) in KINDS.items():
+    for kind, (correction, _) in KINDS.items():
         for value in sizes[correction]:
-            methods[f"{kind}, {letter}={value:g}"] = (
-                "estimate",
-                "gaussian",
-                {"correction": correction, "value": value},
-            )
+            how = {"correction": correction, "value": value}
+            methods[f"{kind}, lambda={value:g}"] = ("estimate", "gaussian", how)
     return cells(sizes, methods)
 
 
-def _of(results: Results, panels: list[str], kind: str) -> list[str]:
-    return [name for name in results.methods(panels[0]) if name.startswith(f"{kind}, ")]
-
-
-def _claims(results: Results) -> list[Claim]:
-    found: list[Claim] = []
-    for data, panels in by_data(results).items():
-        informed = above(results, panels, 0.0)
-        for ours in (BOUND, PRINCIPLE):
-            for kind in KINDS:
-                found.append(
-                    ahead(
-                        results, informed, ours, _of(results, panels, kind),
-                        f"{ours}: outperforms {kind}, whatever the latter's parameter, when the logging policy is not uniform",
-                        "6330", panel=data,
-                    )
-                )  # fmt: skip
-        modest, good = above(results, panels, 0.0, MODEST), above(results, panels, MODEST)
-        if not modest or not good:
-            continue
+@on_every_data
+def _claims(on: Compared) -> Iterator[Claim]:
+    for ours in (BOUND, PRINCIPLE):
         for kind in KINDS:
-            gaps = {
-                name: level(results, group, [BOUND])
-                - np.max([level(results, group, [other]) for other in _of(results, panels, kind)], axis=0)
-                for name, group in (("modest", modest), ("good", good))
-            }  # fmt: skip
-            found.append(
-                claim(
-                    f"The gap to {kind} is more significant when the logging policy is not performing well", "6330",
-                    measured(gaps["modest"] - gaps["good"]), panel=data,
-                    detail="lead of our bound over the other's best parameter: "
-                    + ", ".join(f"{name} logging {measured(gap)}" for name, gap in gaps.items()),
-                )
+            yield above(on, 0.0).ahead(
+                ours, named(on, kind),
+                f"{ours}: outperforms {kind}, whatever the latter's parameter, when the logging policy is not uniform", "6330",
             )  # fmt: skip
-    return flag_data(results, found)
+    modest, good = above(on, 0.0, MODEST), above(on, MODEST)
+    if not modest.panels or not good.panels:
+        return
+    for kind in KINDS:
+        gaps = {
+            name: group.level(BOUND) - np.max([group.level(other) for other in named(on, kind)], axis=0)
+            for name, group in (("modest", modest), ("good", good))
+        }
+        yield on.claim(
+            f"The gap to {kind} is more significant when the logging policy is not performing well", "6330",
+            measured(gaps["modest"] - gaps["good"]),
+            "lead of our bound over the other's best parameter: "
+            + ", ".join(f"{name} logging {measured(gap)}" for name, gap in gaps.items()),
+        )  # fmt: skip
 
 
 def _look(name: str, place: int) -> Look:
@@ -80,7 +65,7 @@ def _look(name: str, place: int) -> Look:
         return {BOUND: (PALETTE[2], "-"), PRINCIPLE: (PALETTE[2], "--")}.get(name) or look_of(name, place)
     value = float(rest.partition("=")[2])
     share = value if kind == METELLI else float(np.clip(np.log10(value) / 6 + 0.33, 0, 1))
-    return shade(KINDS[kind][2], share), "-"
+    return shade(KINDS[kind][1], share), "-"
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:

@@ -7,7 +7,7 @@ beforehand, or learned from the very rows that they are certified on (thesis, Se
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from manyarms.worlds import SupervisedWorld
 from manyarms.worlds.supervised import Family
 from manyarms_thesis.es.common import ES
 from manyarms_thesis.es.learners import DELTA, made_up_world, objective_of
-from manyarms_thesis.harness.claims import Claim, measured
+from manyarms_thesis.harness.claims import Claim
 from manyarms_thesis.harness.experiments import Sizes
 from manyarms_thesis.harness.figures import BLACK
 from manyarms_thesis.harness.learning import one_thread
@@ -113,24 +113,27 @@ def _ends(problem: Repeated, policy: Policy, prior: PolicyPrior | None, names: S
 # ---- judging ----------------------------------------------------------------------------------------------------------
 
 
+def _between(results: Results, panel: str, agent: str, family: str) -> tuple[Array, Array]:
+    """(runs,) each: the ends of a bound."""
+    low, high = (results.values(panel, agent, f"{end} {family}") for end in ("lower", "upper"))
+    return low, high
+
+
 def covered(results: Results, panel: str, agent: str, family: str) -> Array | None:
     """(runs,) 1 where the truth lies between the ends; None where the bound is not for this policy."""
-    outcome = results.runs[panel, agent, 0]
     if family == GAIN:
-        return np.asarray(
-            results.values(panel, agent, "lower gain") <= results.values(panel, agent, "true gain") + ROUNDING,
-            dtype=np.float64,
-        )
-    if f"lower {family}" not in outcome:
+        low, truth = (results.values(panel, agent, f"{column} gain") for column in ("lower", "true"))
+        return np.asarray(low <= truth + ROUNDING, dtype=np.float64)
+    if f"lower {family}" not in results.runs[panel, agent, 0]:
         return None
     truth = results.values(panel, agent, "truth")
-    low, high = (results.values(panel, agent, f"{end} {family}") for end in ("lower", "upper"))
+    low, high = _between(results, panel, agent, family)
     return np.asarray((low <= truth + ROUNDING) & (truth <= high + ROUNDING), dtype=np.float64)
 
 
 def widths(results: Results, panel: str, agent: str, family: str) -> Array:
     """(runs,): upper less lower."""
-    low, high = (results.values(panel, agent, f"{end} {family}") for end in ("lower", "upper"))
+    low, high = _between(results, panel, agent, family)
     return np.asarray(high - low)
 
 
@@ -141,41 +144,30 @@ def plausible(misses: int, runs: int, delta: float = DELTA) -> float:
     return float(binom.sf(misses - 1, runs, delta))
 
 
-def _claims(results: Results) -> list[Claim]:
-    found = []
+def _claims(results: Results) -> Iterator[Claim]:
     for family in (*NAMES, DEFAULT, GAIN):
         rates: dict[str, Array] = {}
+        shown = []
         for panel in results.panels:
             for agent in results.methods(panel):
                 hits = covered(results, panel, agent, family)
-                if hits is not None:
-                    rates[f"{agent}, {panel}"] = hits
+                if hits is None:
+                    continue
+                rates[f"{agent}, {panel}"] = hits
+                wide = "" if family == GAIN else f" (mean width {widths(results, panel, agent, family).mean():.3g})"
+                shown.append(f"{agent}, {panel} {hits.mean():.4g}{wide}")
         worst = min(rates, key=lambda name: float(rates[name].mean()))
-        hits = rates[worst]
-        chance = {name: plausible(int(len(one) - one.sum()), len(one)) for name, one in rates.items()}
-        share = float(hits.mean())
-        found.append(
-            Claim(
-                _statement(family), "2511-2521, 2686-2722", share, math.sqrt(share * (1 - share) / len(hits)),
-                min(chance.values()) >= SURE, "all",
-                f"the lowest share of {len(hits)} logs that are covered, of {worst}; all: "
-                + ", ".join(f"{name} {one.mean():.4g}" + _width(results, name, family) for name, one in rates.items()),
-            )
+        chance = min(plausible(int(len(one) - one.sum()), len(one)) for one in rates.values())
+        share, logs = float(rates[worst].mean()), len(rates[worst])
+        yield Claim(
+            _statement(family), "2511-2521, 2686-2722", share, math.sqrt(share * (1 - share) / logs), chance >= SURE, "all",
+            f"the lowest share of {logs} logs that are covered, of {worst}; all: {', '.join(shown)}",
         )  # fmt: skip
-    return found
 
 
 def _statement(family: str) -> str:
     what = {DEFAULT: "The certificate that is given by default", GAIN: "The certified improvement"}
     return f"{what.get(family, f'The bound {family!r}')} covers in at least {1 - DELTA:.0%} of logs, for learned policies too"
-
-
-def _width(results: Results, name: str, family: str) -> str:
-    """Of an agent in a panel, written as "agent, panel"."""
-    for panel in results.panels:
-        if name.endswith(f", {panel}") and family != GAIN:
-            return f" (mean width {measured(widths(results, panel, name.removesuffix(f', {panel}'), family)).mean:.3g})"
-    return ""
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
@@ -204,20 +196,18 @@ def _figures(results: Results, folder: Path) -> list[Path]:
         return [finish(figure, axes, folder, "coverage", "Certificates over repeated logs")]
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
+def _cells(sizes: Sizes) -> Iterator[Cell]:
     methods = {
         "fixed softmax": Call(fixed, {"eta": 1.0}),
         "learned Gaussian": Call(learned, {"family": "gaussian", "method": "bound"}),
         "learned without pessimism": Call(learned, {"family": "gaussian", "method": "estimate"}),
         "learned mixed-logit": Call(learned, {"family": "mixed-logit", "method": "bound"}),
     }
-    made = []
+    shape = {name: sizes[name] for name in ("population", "classes", "dim")}
     for eta0 in sizes["etas"]:
         parameters = {"eta0": eta0, "rows": sizes["rows"], "classes": sizes["classes"]}
-        shape = {name: sizes[name] for name in ("population", "classes", "dim")}
         problem = Call(repeated, {"eta0": eta0, **shape})
-        made.append(Cell(f"eta0={eta0:g}", parameters, problem, methods, sizes["rows"], sizes["logs"], solve_log))
-    return made
+        yield Cell(f"eta0={eta0:g}", parameters, problem, methods, sizes["rows"], sizes["logs"], solve_log)
 
 
 SHAPE: dict[str, Any] = {"population": 400, "classes": 3, "dim": 3}

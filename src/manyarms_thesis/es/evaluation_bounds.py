@@ -5,6 +5,7 @@ The thesis leaves asymmetric, tighter bounds to its follow-up on logarithmic smo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,10 @@ from manyarms_thesis.es.common import ES, warnings, worlds
 from manyarms_thesis.es.coverage import SURE, plausible
 from manyarms_thesis.es.figures import lines
 from manyarms_thesis.es.learners import DELTA, world_of
-from manyarms_thesis.harness.claims import Claim, Measured, claim, least, measured
+from manyarms_thesis.harness.claims import Claim, Measured, least, measured
 from manyarms_thesis.harness.experiments import Sizes
 from manyarms_thesis.harness.figures import BLACK, Look, Series, final_series
-from manyarms_thesis.harness.learning import by_data, flag_data
+from manyarms_thesis.harness.learning import Compared, lead, on_every_data
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell, Columns, solve_log
 
@@ -53,51 +54,39 @@ def lower_end(*, problem: Drawn, seed: int, name: str) -> Columns:
     }  # fmt: skip
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
+def _cells(sizes: Sizes) -> Iterator[Cell]:
     methods = {label: Call(lower_end, {"name": name}) for label, name in BOUNDS.items()}
-    made = []
     for data, world in worlds(sizes).items():
         for eta0, target in sizes["pairs"]:
             for rounds in sizes["rounds"]:
                 parameters = {"data": data, "eta0": eta0, "target": target, "n": rounds}
                 problem = Call(drawn, world | {"eta0": eta0, "target": target})
                 panel = f"{data}, {eta0:g} to {target:g}, n={rounds:,}"
-                made.append(Cell(panel, parameters, problem, methods, rounds, sizes["runs"], solve_log))
-    return made
+                yield Cell(panel, parameters, problem, methods, rounds, sizes["runs"], solve_log)
 
 
-def _claims(results: Results) -> list[Claim]:
-    found: list[Claim] = []
-    for data, panels in by_data(results).items():
-        for other in BOUNDS:
-            if other == "LS":
-                continue
-            leads = {
-                panel: measured(results.final(panel, "LS", "lower") - results.final(panel, other, "lower"))
-                for panel in panels
-            }
-            nearest, difference = least(leads)
-            won = sum(value.above_zero for value in leads.values())
-            found.append(
-                claim(
-                    f"Logarithmic smoothing is tighter than {other}: its lower end is higher", "2530, 2794", difference,
-                    panel=data,
-                    detail=f"in {won} of {len(leads)} panels by two standard errors; least convincing: {nearest}; "
-                    + ", ".join(f"{panel}: {value}" for panel, value in leads.items()),
-                )
-            )  # fmt: skip
-        for name in BOUNDS:
-            hits = {panel: results.final(panel, name, "covered") for panel in panels}
-            chance = min(plausible(int(len(one) - one.sum()), len(one)) for one in hits.values())
-            worst = min(hits, key=lambda panel: float(hits[panel].mean()))
-            point = measured(hits[worst])
-            found.append(
-                Claim(
-                    f"{name}: the true value is above the lower end in at least {1 - DELTA:.0%} of logs", "2530", point.mean,
-                    point.standard_error, chance >= SURE, data, f"the lowest share over panels, in {worst}",
-                )
-            )  # fmt: skip
-    return flag_data(results, found)
+@on_every_data
+def _claims(on: Compared) -> Iterator[Claim]:
+    for other in BOUNDS:
+        if other == "LS":
+            continue
+        leads = {panel: lead(on.results, panel, "LS", other, "lower") for panel in on.panels}
+        nearest, difference = least(leads)
+        won = sum(value.above_zero for value in leads.values())
+        yield on.claim(
+            f"Logarithmic smoothing is tighter than {other}: its lower end is higher", "2530, 2794", difference,
+            f"in {won} of {len(leads)} panels by two standard errors; least convincing: {nearest}; "
+            + ", ".join(f"{panel}: {value}" for panel, value in leads.items()),
+        )  # fmt: skip
+    for name in BOUNDS:
+        hits = {panel: on.results.final(panel, name, "covered") for panel in on.panels}
+        chance = min(plausible(int(len(one) - one.sum()), len(one)) for one in hits.values())
+        worst = min(hits, key=lambda panel: float(hits[panel].mean()))
+        point = measured(hits[worst])
+        yield Claim(
+            f"{name}: the true value is above the lower end in at least {1 - DELTA:.0%} of logs", "2530", point.mean,
+            point.standard_error, chance >= SURE, on.data, f"the lowest share over panels, in {worst}",
+        )  # fmt: skip
 
 
 def _look(name: str, place: int) -> Look:
@@ -105,21 +94,20 @@ def _look(name: str, place: int) -> Look:
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
+    pairs = dict.fromkeys(
+        tuple(results.parameter(p, name) for name in ("data", "eta0", "target")) for p in results.panels
+    )
     groups: dict[str, Series] = {}
-    for data, panels in by_data(results).items():
-        pairs = dict.fromkeys((results.parameter(p, "eta0"), results.parameter(p, "target")) for p in panels)
-        for eta0, target in pairs:
-            those = [
-                p for p in panels if (results.parameter(p, "eta0"), results.parameter(p, "target")) == (eta0, target)
-            ]
-            truth = final_series(results, those, "n", methods=["LS"], column="truth")["LS"]
-            series = final_series(results, those, "n", column="lower")
-            series[TRUTH] = {n: Measured(value.mean, 0.0) for n, value in truth.items()}
-            groups[f"{data}: logged at {eta0:g}, valued at {target:g}"] = series
+    for data, eta0, target in pairs:
+        those = results.where(data=data, eta0=eta0, target=target)
+        truth = final_series(results, those, "n", methods=["LS"], column="truth")["LS"]
+        series = final_series(results, those, "n", column="lower")
+        series[TRUTH] = {n: Measured(value.mean, 0.0) for n, value in truth.items()}
+        groups[f"{data}: logged at {eta0:g}, valued at {target:g}"] = series
     return [
         lines(
             groups, folder, "lower-ends", "Lower ends for a policy that was fixed beforehand", xlabel="rows of the log",
-            ylabel="lower end (95 %)", look=_look, logarithmic=True,
+            ylabel="lower end (95 %)", look=_look, ticks="log",
         )
     ]  # fmt: skip
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from functools import partial
 
 from manyarms._base.html import PALETTE
 from manyarms_thesis.es.common import LONDON, OURS, SAKHI1, SAKHI2
 from manyarms_thesis.harness.claims import Measured
-from manyarms_thesis.harness.figures import GREY, Look, LookOf, Series, draw_series, final_series
+from manyarms_thesis.harness.figures import GREY, Look, Series, draw_series, final_series
 from manyarms_thesis.harness.learning import by_data
 from manyarms_thesis.harness.results import Results
 
@@ -55,25 +55,9 @@ def every_series(results: Results) -> dict[str, Series]:
     return {data: series(results, panels) for data, panels in by_data(results).items()}
 
 
-def lines(
-    groups: Mapping[str, Series],
-    folder: Path,
-    name: str,
-    title: str,
-    *,
-    xlabel: str = "eta0, quality of the logging policy",
-    ylabel: str = "value, test rows",
-    look: LookOf = look_of,
-    columns: int = 3,
-    hidden: Sequence[str] = (),
-    logarithmic: bool = False,
-    from_zero: bool = True,
-) -> Path:
-    """`draw_series` with what the figures of this chapter have in common."""
-    return draw_series(
-        groups, look, xlabel, ylabel, folder, name, title, columns=columns, hidden=hidden, from_zero=from_zero,
-        ticks="log" if logarithmic else "auto",
-    )  # fmt: skip
-
+# `draw_series` with what the figures of this chapter have in common
+lines = partial(
+    draw_series, xlabel="eta0, quality of the logging policy", ylabel="value, test rows", look=look_of, ticks="auto"
+)
 
 __all__ = ["COLOURS", "LOGGING", "every_series", "lines", "look_of", "series", "shade"]

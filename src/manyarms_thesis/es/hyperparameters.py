@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +12,10 @@ from manyarms._base.html import PALETTE
 from manyarms._base.typing import Array
 from manyarms_thesis.es.common import LEARNED, OURS, PAPER, QUICK, SAKHI2, SMOKE, Method, above, cells, comparable
 from manyarms_thesis.es.figures import every_series, lines, look_of, shade
-from manyarms_thesis.harness.claims import Claim, Measured, claim, least, listed, measured
+from manyarms_thesis.harness.claims import Claim, least, listed, measured
 from manyarms_thesis.harness.experiments import Sizes
 from manyarms_thesis.harness.figures import Look
-from manyarms_thesis.harness.learning import by_data, flag_data, level
+from manyarms_thesis.harness.learning import Compared, by_data, on_every_data
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell
 
@@ -37,7 +39,7 @@ def values(count: int) -> list[float]:
     return [float(value) for value in np.linspace(SMALLEST, 1.0, count)]
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
+def _cells(sizes: Sizes) -> Iterator[Cell]:
     methods: dict[str, Method] = {}
     for value in values(sizes["values"]):
         methods[alpha_name(value)] = ("bound", "gaussian", {"correction": "ES", "value": value})
@@ -47,91 +49,77 @@ def _cells(sizes: Sizes) -> list[Cell]:
     return cells(sizes, methods)
 
 
-def _swept(results: Results, panels: list[str], kind: str) -> dict[str, str]:
+def _swept(results: Results, kind: str) -> dict[str, str]:
     """The parameter's value of every agent of a kind, by agent."""
-    return {name: name.rsplit("=", 1)[1] for name in results.methods(panels[0]) if f"{kind}=" in name}
+    return {name: name.rsplit("=", 1)[1] for name in results.methods(results.panels[0]) if f"{kind}=" in name}
 
 
-def _table(results: Results, panels: list[str], agents: list[str]) -> Array:
+def _table(on: Compared, agents: Iterable[str]) -> Array:
     """(runs, agents): means over panels."""
-    return np.stack([level(results, panels, [agent]) for agent in agents], axis=1)
+    return np.stack([on.level(agent) for agent in agents], axis=1)
 
 
-def _claims(results: Results) -> list[Claim]:
-    found: list[Claim] = []
-    for data, panels in by_data(results).items():
-        alphas, taus = (list(_swept(results, panels, kind)) for kind in ("alpha", "tau"))
-        informed = above(results, panels, 0.0)
-        found.append(
-            comparable(
-                level(results, panels, [ADAPTIVE]) - _table(results, panels, alphas).max(axis=1), 0.02,
-                "An adaptive alpha is comparable with the best alpha", "2646, 6292", data,
-                "adaptive less the best alpha on average over eta0",
-            )
-        )  # fmt: skip
-        leads: dict[str, Measured] = {}
-        for panel in informed:
-            ours = np.max([results.final(panel, agent, "value") for agent in alphas], axis=0)
-            theirs = np.max([results.final(panel, agent, "value") for agent in taus], axis=0)
-            leads[panel] = measured(ours - theirs)
-        nearest, difference = least(leads)
-        found.append(
-            claim(
-                "Our method with its best alpha outperforms Sakhi et al. 2 with its best tau, logging not being uniform",
-                "2646, 6293", difference, panel=data,
-                detail=f"least convincing: {nearest}; " + ", ".join(f"{name}: {value}" for name, value in leads.items()),
-            )
-        )  # fmt: skip
-        ours, theirs = (_table(results, informed, agents) for agents in (alphas, taus))
-        spread = np.ptp(theirs, axis=1) - np.ptp(ours, axis=1)
-        found.append(
-            claim(
-                "There is no very bad alpha, and there is a very bad tau: the worst loses less than the worst tau", "2646, 6293",
-                measured(spread), panel=data,
-                detail=f"largest less smallest mean value over eta0 > 0: alpha {measured(np.ptp(ours, axis=1))}, "
-                f"tau {measured(np.ptp(theirs, axis=1))}",
-            )
-        )  # fmt: skip
-        small = taus[0]
-        gain = level(results, informed, [small]) - level(results, informed, [small], "logging_value")
-        other = theirs.max(axis=1) - level(results, informed, [small])
-        found.append(
-            claim(
-                "tau = 1e-5 improves little upon the logging policy, beside the best tau", "2646", measured(other - gain),
-                panel=data, detail=f"gain over logging {measured(gain)}; lost to the best tau {measured(other)}",
-            )
-        )  # fmt: skip
-        found += _groups(results, panels, alphas, data)
-    return flag_data(results, found)
+def _logging(on: Compared) -> dict[str, Compared]:
+    """The panels with modest, and with good, logging policies."""
+    eta0 = {panel: on.results.parameter(panel, "eta0") for panel in on.panels}
+    modest, good = [p for p in on.panels if eta0[p] <= MIDDLE], [p for p in on.panels if eta0[p] >= MIDDLE]
+    return {"modest": replace(on, panels=modest), "good": replace(on, panels=good)}
 
 
-def _groups(results: Results, panels: list[str], alphas: list[str], data: str) -> list[Claim]:
+@on_every_data
+def _claims(on: Compared) -> Iterator[Claim]:
+    alphas, taus = (list(_swept(on.results, kind)) for kind in ("alpha", "tau"))
+    informed = above(on, 0.0)
+    yield comparable(
+        on.level(ADAPTIVE) - _table(on, alphas).max(axis=1), 0.02, "An adaptive alpha is comparable with the best alpha",
+        "2646, 6292", on.data, "adaptive less the best alpha on average over eta0",
+    )  # fmt: skip
+    highest = [np.max([informed.over(agent) for agent in agents], axis=0) for agents in (alphas, taus)]
+    leads = {panel: measured(lead) for panel, lead in zip(informed.panels, (highest[0] - highest[1]).T, strict=True)}
+    nearest, difference = least(leads)
+    yield on.claim(
+        "Our method with its best alpha outperforms Sakhi et al. 2 with its best tau, logging not being uniform",
+        "2646, 6293", difference,
+        f"least convincing: {nearest}; " + ", ".join(f"{name}: {value}" for name, value in leads.items()),
+    )  # fmt: skip
+    ours, theirs = (_table(informed, agents) for agents in (alphas, taus))
+    lost, lost_by_tau = np.ptp(ours, axis=1), np.ptp(theirs, axis=1)
+    yield on.claim(
+        "There is no very bad alpha, and there is a very bad tau: the worst loses less than the worst tau", "2646, 6293",
+        measured(lost_by_tau - lost),
+        f"largest less smallest mean value over eta0 > 0: alpha {measured(lost)}, tau {measured(lost_by_tau)}",
+    )  # fmt: skip
+    small = informed.level(taus[0])
+    gain, other = small - informed.level(taus[0], column="logging_value"), theirs.max(axis=1) - small
+    yield on.claim(
+        "tau = 1e-5 improves little upon the logging policy, beside the best tau", "2646", measured(other - gain),
+        f"gain over logging {measured(gain)}; lost to the best tau {measured(other)}",
+    )  # fmt: skip
+    yield from _groups(on)
+
+
+def _groups(on: Compared) -> Iterator[Claim]:
     """Modest and good logging policies (thesis, Section 8.5 and Appendix E.3.4)."""
-    modest = [panel for panel in panels if results.parameter(panel, "eta0") <= MIDDLE]
-    good = [panel for panel in panels if results.parameter(panel, "eta0") >= MIDDLE]
-    if not modest or not good:
-        return []
-    numbers = np.array([float(_swept(results, panels, "alpha")[agent]) for agent in alphas])
-    table = {name: _table(results, group, alphas) for name, group in (("modest", modest), ("good", good))}
+    groups, alphas = _logging(on), _swept(on.results, "alpha")
+    if not all(group.panels for group in groups.values()):
+        return
+    numbers = np.array([float(value) for value in alphas.values()])
+    table = {name: _table(group, alphas) for name, group in groups.items()}
     best = {name: numbers[found.argmax(axis=1)] for name, found in table.items()}
-    one = alphas[int(np.argmax(numbers))]
-    lost = table["modest"].max(axis=1) - level(results, modest, [one])
+    lost = {name: found.max(axis=1) - found[:, numbers.argmax()] for name, found in table.items()}
     shown = listed({name: measured(value) for name, value in best.items()})
-    return [
-        claim(
-            "For modest logging policies regularisation can be critical: the best alpha is better than alpha = 1", "2656, 6294",
-            measured(lost), panel=data, detail=f"mean best alpha over runs: {shown} (the thesis: about 0.7 for modest ones)",
-        ),
-        comparable(
-            best["modest"] - 0.7, 0.15, "alpha of about 0.7 is best across modest logging policies", "2656, 6294", data,
-            "best alpha less 0.7",
-        ),
-        comparable(
-            table["good"].max(axis=1) - level(results, good, [one]), 0.02,
-            "For good logging policies alpha = 1 also leads to good performance", "2656, 6294", data,
-            "best alpha's value less that of alpha = 1",
-        ),
-    ]  # fmt: skip
+    yield on.claim(
+        "For modest logging policies regularisation can be critical: the best alpha is better than alpha = 1", "2656, 6294",
+        measured(lost["modest"]), f"mean best alpha over runs: {shown} (the thesis: about 0.7 for modest ones)",
+    )  # fmt: skip
+    yield comparable(
+        best["modest"] - 0.7, 0.15, "alpha of about 0.7 is best across modest logging policies", "2656, 6294", on.data,
+        "best alpha less 0.7",
+    )  # fmt: skip
+    yield comparable(
+        lost["good"], 0.02, "For good logging policies alpha = 1 also leads to good performance", "2656, 6294", on.data,
+        "best alpha's value less that of alpha = 1",
+    )  # fmt: skip
 
 
 def _look(name: str, place: int) -> Look:
@@ -144,28 +132,20 @@ def _look(name: str, place: int) -> Look:
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
+    alphas, taus = (_swept(results, kind) for kind in ("alpha", "tau"))
     # of the swept values only the ends are named
-    swept = [list(_swept(results, results.panels, kind)) for kind in ("alpha", "tau")]
-    hidden = [name for names in swept for name in names[1:-1]]
-    averages: dict[str, dict[str, dict[float, Measured]]] = {}
-    for data, panels in by_data(results).items():
-        swept_alphas = _swept(results, panels, "alpha")
-        modest = [panel for panel in panels if results.parameter(panel, "eta0") <= MIDDLE]
-        good = [panel for panel in panels if results.parameter(panel, "eta0") >= MIDDLE]
-        averages[data] = {
-            label: {float(value): measured(level(results, group, [agent])) for agent, value in swept_alphas.items()}
-            for label, group in (("modest logging", modest), ("good logging", good))
-            if group
+    hidden = [*list(alphas)[1:-1], *list(taus)[1:-1]]
+    averages = {
+        data: {
+            f"{name} logging": {float(value): measured(group.level(agent)) for agent, value in alphas.items()}
+            for name, group in _logging(Compared(results, panels)).items()
+            if group.panels
         }
+        for data, panels in by_data(results).items()
+    }
+    title = "alpha (orange) and tau (blue): light is large"
     return [
-        lines(
-            every_series(results),
-            folder,
-            "parameters",
-            "alpha (orange) and tau (blue): light is large",
-            look=_look,
-            hidden=hidden,
-        ),
+        lines(every_series(results), folder, "parameters", title, look=_look, hidden=hidden),
         lines(averages, folder, "groups", "Our bound, averaged over logging policies", xlabel="alpha", from_zero=False),
     ]
 

@@ -2,51 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from manyarms_thesis.es.common import (
-    BASELINES,
-    LEARNED,
-    LOOSER,
-    OURS,
-    PAPER,
-    QUICK,
-    SMOKE,
-    Method,
-    above,
-    cells,
-    improves,
-)
+from manyarms_thesis.es.common import BASELINES, LEARNED, LOOSER, OURS, PAPER, QUICK, SMOKE, above, cells, improves
 from manyarms_thesis.es.figures import every_series, lines
 from manyarms_thesis.harness.claims import Claim
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.learning import ahead, by_data, flag_data
+from manyarms_thesis.harness.learning import Compared, on_every_data
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell
 
 NEAR_ZERO = 0.05  # an eta_0 up to here counts as too close to zero
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
-    methods: dict[str, Method] = {OURS: ("bound", "gaussian", {"correction": "Clip"})}
-    for author, method in BASELINES.items():
-        methods[author] = (method, "gaussian", {"correction": "Clip"})
-    return cells(sizes, methods)
+def _cells(sizes: Sizes) -> Iterator[Cell]:
+    bounds = {OURS: "bound", **BASELINES}
+    return cells(sizes, {author: (method, "gaussian", {"correction": "Clip"}) for author, method in bounds.items()})
 
 
-def _claims(results: Results) -> list[Claim]:
-    found: list[Claim] = []
-    for data, panels in by_data(results).items():
-        for other in BASELINES:
-            found.append(
-                ahead(
-                    results, above(results, panels, NEAR_ZERO), OURS, [other],
-                    f"With clipping too, our objective outperforms {other} when eta0 is not too close to zero", "2757",
-                    panel=data,
-                )
-            )  # fmt: skip
-        found.append(improves(results, panels, "All methods improve upon the logging policy", "2757", data))
-    return flag_data(results, found)
+@on_every_data
+def _claims(on: Compared) -> Iterator[Claim]:
+    for other in BASELINES:
+        statement = f"With clipping too, our objective outperforms {other} when eta0 is not too close to zero"
+        yield above(on, NEAR_ZERO).ahead(OURS, [other], statement, "2757")
+    yield improves(on, "All methods improve upon the logging policy", "2757")
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:

@@ -2,79 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from manyarms._base.html import PALETTE
-from manyarms_thesis.es.common import LEARNED, LONDON, OURS, PAPER, QUICK, SMOKE, Method, above, cells
+from manyarms.worlds.supervised import Family
+from manyarms_thesis.es.common import LEARNED, LONDON, OURS, PAPER, QUICK, SMOKE, Method, above, cells, named
 from manyarms_thesis.es.figures import every_series, lines, look_of, shade
-from manyarms_thesis.harness.claims import Claim, claim, listed, measured
+from manyarms_thesis.harness.claims import Claim, listed, measured
 from manyarms_thesis.harness.experiments import Sizes
 from manyarms_thesis.harness.figures import Look
-from manyarms_thesis.harness.learning import ahead, by_data, flag_data, level
+from manyarms_thesis.harness.learning import Compared, on_every_data
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell
 
 BOUND = f"{OURS}, bound"
 SVP = "SVP"
-KINDS = {f"{OURS}, LP": 1, f"{LONDON}, LP": 0, SVP: 2}  # and their families of colours
+# method, family of policies, correction, whose weights, family of colours
+KINDS: Mapping[str, tuple[str, Family, str, str, int]] = {
+    f"{OURS}, LP": ("heuristic", "gaussian", "ES", "weights", 1),
+    f"{LONDON}, LP": ("distance", "softmax", "Clip", "weights", 0),
+    SVP: ("svp", "softmax", "Clip", "svp", 3),
+}
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
+def _cells(sizes: Sizes) -> Iterator[Cell]:
     methods: dict[str, Method] = {BOUND: ("bound", "gaussian", {"correction": "ES"})}
-    for weight in sizes["weights"]:
-        same = {"weights": [weight] * 3}
-        methods[f"{OURS}, LP, {weight:g}"] = ("heuristic", "gaussian", {"correction": "ES", **same})
-    for weight in sizes["weights"]:
-        methods[f"{LONDON}, LP, {weight:g}"] = ("distance", "softmax", {"correction": "Clip", "weights": [weight] * 3})
-    for weight in sizes["svp"]:
-        methods[f"{SVP}, {weight:g}"] = ("svp", "softmax", {"correction": "Clip", "weights": [weight] * 3})
+    for kind, (method, family, correction, weights, _) in KINDS.items():
+        for weight in sizes[weights]:
+            methods[f"{kind}, {weight:g}"] = (method, family, {"correction": correction, "weights": [weight] * 3})
     return cells(sizes, methods)
 
 
-def _of(results: Results, panels: list[str], kind: str) -> list[str]:
-    return [name for name in results.methods(panels[0]) if name.rpartition(", ")[0] == kind]
-
-
-def _claims(results: Results) -> list[Claim]:
-    found: list[Claim] = []
-    for data, panels in by_data(results).items():
-        informed = above(results, panels, 0.0)
-        kinds = {kind: _of(results, panels, kind) for kind in KINDS}
-        tuned = [agent for agents in kinds.values() for agent in agents]
-        ours, theirs = (list(kinds)[place] for place in (0, 1))
-        pairs = {
-            mine.rpartition(", ")[2]: level(results, informed, [mine]) - level(results, informed, [other])
-            for mine, other in zip(kinds[ours], kinds[theirs], strict=True)
-        }
-        won = sum(measured(difference).above_zero for difference in pairs.values())
-        found.append(
-            claim(
-                "Our learning principle outperforms London's for a wide range of weights: for more than half of them", "6319",
-                measured(np.median(list(pairs.values()), axis=0)), panel=data,
-                detail=f"the median difference; {won} of {len(pairs)} hold by two standard errors: "
-                + ", ".join(f"{weight}: {measured(difference)}" for weight, difference in pairs.items()),
-            )
+@on_every_data
+def _claims(on: Compared) -> Iterator[Claim]:
+    informed = above(on, 0.0)
+    ours, theirs = tuned = (f"{OURS}, LP", f"{LONDON}, LP")
+    levels = {kind: {name.rpartition(", ")[2]: informed.level(name) for name in named(on, kind)} for kind in tuned}
+    pairs = {weight: value - levels[theirs][weight] for weight, value in levels[ours].items()}
+    won = sum(measured(difference).above_zero for difference in pairs.values())
+    yield on.claim(
+        "Our learning principle outperforms London's for a wide range of weights: for more than half of them", "6319",
+        measured(np.median(list(pairs.values()), axis=0)),
+        f"the median difference; {won} of {len(pairs)} hold by two standard errors: "
+        + ", ".join(f"{weight}: {measured(difference)}" for weight, difference in pairs.items()),
+    )  # fmt: skip
+    for kind, values in levels.items():
+        table = np.stack(list(values.values()), axis=1)
+        yield on.claim(
+            f"{kind}: sensitive to its weights, the worst of which loses more than a tenth", "6319",
+            measured(table.max(axis=1) - table.min(axis=1) - 0.1 * table.max(axis=1)),
+            "mean values over eta0 > 0: "
+            + listed({f"{kind}, {weight}": measured(value) for weight, value in values.items()}),
         )  # fmt: skip
-        for kind in (ours, theirs):
-            table = np.stack([level(results, informed, [agent]) for agent in kinds[kind]], axis=1)
-            lost = table.max(axis=1) - table.min(axis=1) - 0.1 * table.max(axis=1)
-            found.append(
-                claim(
-                    f"{kind}: sensitive to its weights, the worst of which loses more than a tenth", "6319", measured(lost),
-                    panel=data, detail="mean values over eta0 > 0: "
-                    + listed({name: measured(level(results, informed, [name])) for name in kinds[kind]}),
-                )
-            )  # fmt: skip
-        found.append(
-            ahead(
-                results, informed, BOUND, tuned,
-                "Our bound, without anything to tune, achieves the best performance but for the uniform logging policy", "6319",
-                panel=data,
-            )
-        )  # fmt: skip
-    return flag_data(results, found)
+    statement = "Our bound, without anything to tune, achieves the best performance but for the uniform logging policy"
+    yield informed.ahead(BOUND, [name for kind in KINDS for name in named(on, kind)], statement, "6319")
 
 
 def _look(name: str, place: int) -> Look:
@@ -82,19 +66,12 @@ def _look(name: str, place: int) -> Look:
     if kind not in KINDS:
         return (PALETTE[2], "-") if name == BOUND else look_of(name, place)
     share = (np.log10(float(weight)) + 5) / 6  # dark for the largest weights
-    return shade(KINDS[kind] if kind != SVP else 3, float(np.clip(share, 0, 1))), "--" if kind == SVP else "-"
+    return shade(KINDS[kind][-1], float(np.clip(share, 0, 1))), "--" if kind == SVP else "-"
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
-    return [
-        lines(
-            every_series(results),
-            folder,
-            "principles",
-            "Our bound against tuned principles: dark is a large weight",
-            look=_look,
-        )
-    ]
+    title = "Our bound against tuned principles: dark is a large weight"
+    return [lines(every_series(results), folder, "principles", title, look=_look)]
 
 
 PRINCIPLES = LEARNED.experiment(

@@ -106,6 +106,16 @@ def gain(results: Results, panel: str, method: str, baseline: str) -> Measured:
     return measured(results.final(panel, baseline) - results.final(panel, method))
 
 
+def gains(results: Results, panels: Mapping[str, str], method: str, baseline: str) -> dict[str, Measured]:
+    """`gain` in several panels, by what these are called."""
+    return {name: gain(results, panel, method, baseline) for name, panel in panels.items()}
+
+
+def final_regrets(results: Results, panels: Mapping[str, str], method: str) -> dict[str, Measured]:
+    """A method's final regret in several panels, by what these are called."""
+    return {name: measured(results.final(panel, method)) for name, panel in panels.items()}
+
+
 def lower_regret(results: Results, panel: str, method: str, baseline: str, statement: str, lines: str) -> Claim:
     """A method has lower final regret than a baseline."""
     shown = ", ".join(f"{name} {measured(results.final(panel, name))}" for name in (method, baseline))
@@ -116,12 +126,11 @@ def outperforms(
     results: Results, panel: str, method: str, baselines: Sequence[str], statement: str, lines: str
 ) -> Claim:
     """A method has lower final regret than every baseline; the figure is the least convincing difference."""
-    gains = {name: gain(results, panel, method, name) for name in baselines}
-    nearest, difference = least(gains)
-    others = listed(gains)
+    ahead = {name: gain(results, panel, method, name) for name in baselines}
+    nearest, difference = least(ahead)
     return claim(
         statement, lines, difference, panel=panel,
-        detail=f"final regret above that of {method}, over the same worlds: {others}; least convincing: {nearest}",
+        detail=f"final regret above that of {method}, over the same worlds: {listed(ahead)}; least convincing: {nearest}",
     )  # fmt: skip
 
 
@@ -172,6 +181,6 @@ def _number(value: float) -> float | None:
 
 
 __all__ = [
-    "Claim", "Measured", "claim", "gain", "increasing", "least", "listed", "logarithm", "lower_regret", "measured",
-    "outperforms", "ratio", "saved", "slope",
+    "Claim", "Measured", "claim", "final_regrets", "gain", "gains", "increasing", "least", "listed", "logarithm", "lower_regret",
+    "measured", "outperforms", "ratio", "saved", "slope",
 ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -35,12 +35,13 @@ def made_up_folder(write: Callable[..., object], *arguments: str) -> str:
 
 
 def flagged(
-    results: Results, claims: list[Claim], words: str, applies: Callable[[Claim], bool] = lambda made: True
+    results: Results, claims: Iterable[Claim], words: str, applies: Callable[[Claim], bool] = lambda made: True
 ) -> list[Claim]:
     """Claims that rest on made-up data begin with [words]; `applies` says which claims of such results do."""
-    if all(cell.parameters.get("data") != MADE_UP for cell in results.cells.values()):
-        return claims
-    return [replace(made, statement=f"[{words}] {made.statement}") if applies(made) else made for made in claims]
+    made_up = any(cell.parameters.get("data") == MADE_UP for cell in results.cells.values())
+    return [
+        replace(made, statement=f"[{words}] {made.statement}") if made_up and applies(made) else made for made in claims
+    ]
 
 
 def missing_data(names: Sequence[str], is_there: Callable[[str], bool], made_up: str) -> list[str]:

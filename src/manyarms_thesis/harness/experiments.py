@@ -3,15 +3,16 @@
     METS = Chapter("mets", 1)
     ACTIONS = METS.experiment("mets-actions", order=4, title=..., scales=..., build=..., claims=..., figures=...)
 
-No other file is touched. Another distribution names its module under the entry point group `manyarms.experiments`.
+What builds, judges and draws returns a list, or yields one thing after the other. No other file is touched.
+Another distribution names its module under the entry point group `manyarms.experiments`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from manyarms._base.registry import Registry
 from manyarms.errors import InvalidInput
@@ -32,10 +33,9 @@ ONLINE_NUMBERS: Mapping[str, str] = {
 ONLINE_CAPTION = "Mean over runs; the bands and bars are one standard error wide on each side."
 
 Sizes = Mapping[str, Any]
-Build = Callable[[Sizes], list[Cell]]
-Judge = Callable[["Results"], "list[Claim]"]
-Draw = Callable[["Results", Path], list[Path]]
 Warn = Callable[[], list[str]]
+Told = ParamSpec("Told")
+One = TypeVar("One")
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ class Experiment:
     title: str
     thesis_lines: str
     scales: Mapping[str, Sizes]
-    build: Build
-    claims: Judge
-    figures: Draw
+    build: Callable[[Sizes], list[Cell]]
+    claims: Callable[[Results], list[Claim]]
+    figures: Callable[[Results, Path], list[Path]]
     remarks: Sequence[str] = ()
     warnings: Warn = list
     caption: str = ONLINE_CAPTION
@@ -104,9 +104,9 @@ class Chapter:
         title: str,
         thesis_lines: str,
         scales: Mapping[str, Sizes],
-        build: Build,
-        claims: Judge,
-        figures: Draw,
+        build: Callable[[Sizes], Iterable[Cell]],
+        claims: Callable[[Results], Iterable[Claim]],
+        figures: Callable[[Results, Path], Iterable[Path]],
         remarks: Sequence[str] = (),
         warnings: Warn | None = None,
         caption: str | None = None,
@@ -114,10 +114,15 @@ class Chapter:
     ) -> Experiment:
         """Make an experiment and register it. Its remarks follow the chapter's; the rest replaces what the chapter has."""
         made = Experiment(
-            name, title, thesis_lines, scales, build, claims, figures, (*self.remarks, *remarks), warnings or self.warnings,
-            caption or self.caption, numbers or self.numbers, (self.number, order),
+            name, title, thesis_lines, scales, _all_at_once(build), _all_at_once(claims), _all_at_once(figures),
+            (*self.remarks, *remarks), warnings or self.warnings, caption or self.caption, numbers or self.numbers,
+            (self.number, order),
         )  # fmt: skip
         return EXPERIMENTS.register(name)(made)
+
+
+def _all_at_once(function: Callable[Told, Iterable[One]]) -> Callable[Told, list[One]]:
+    return lambda *arguments, **more: list(function(*arguments, **more))
 
 
 __all__ = ["EXPERIMENTS", "ONLINE_NUMBERS", "SCALES", "Chapter", "Experiment", "Sizes"]

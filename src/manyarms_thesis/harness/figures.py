@@ -130,32 +130,35 @@ def final_series(
 
 def draw_series(
     groups: Mapping[str, Series],
-    look: LookOf,
-    xlabel: str | Mapping[str, str],
-    ylabel: str,
     folder: Path,
     name: str,
     title: str,
     *,
+    xlabel: str | Mapping[str, str],
+    ylabel: str = "final regret",
+    look: LookOf | None = None,
     columns: int = 3,
     ticks: Ticks = "at points",
     log_y: bool = False,
-    from_zero: bool = False,
+    from_zero: bool = True,
     level: float | None = None,
     hidden: Sequence[str] = (),
 ) -> Path:
     """Measurements with their standard errors against a number, one drawing a group.
 
-    xlabel: one for all groups, or one for each. ticks: "at points" has one at every measured place, on a logarithmic axis
-    where these span a factor of 4 or more; "evenly" too, at even distances whatever the numbers are; "auto" and "log" leave
-    them to a linear or a logarithmic axis. level: of a horizontal line. hidden: curves without an entry in the legend.
+    xlabel: one for all groups, or one for each. look: that of online agents unless given. ticks: "at points" has one at every
+    measured place, on a logarithmic axis where these span a factor of 4 or more; "evenly" too, at even distances whatever the
+    numbers are; "auto" and "log" leave them to a linear or a logarithmic axis. level: of a horizontal line. hidden: curves
+    without an entry in the legend.
     """
+
+    chosen = look or online_looks()
 
     def draw(axis: Axes, group: str) -> None:
         series = groups[group]
         places = sorted({x for points in series.values() for x in points})
         for place, (curve, points) in enumerate(series.items()):
-            colour, dashes = look(curve, place)
+            colour, dashes = chosen(curve, place)
             measurements = [points[x] for x in sorted(points)]
             axis.errorbar(
                 [places.index(x) if ticks == "evenly" else x for x in sorted(points)],
@@ -175,27 +178,6 @@ def draw_series(
             axis.axhline(level, color=GREY, linewidth=0.9, linestyle="--")
 
     return draw_grid({group: group for group in groups}, draw, folder, name, title, columns=columns)
-
-
-def draw_regret(
-    groups: Mapping[str, Series],
-    xlabel: str | Mapping[str, str],
-    folder: Path,
-    name: str,
-    title: str,
-    *,
-    ylabel: str = "final regret",
-    looks: Mapping[str, Look] | None = None,
-    ticks: Ticks = "at points",
-    log_y: bool = False,
-    from_zero: bool = True,
-    level: float | None = None,
-) -> Path:
-    """`draw_series` for what online agents end with."""
-    return draw_series(
-        groups, online_looks(looks), xlabel, ylabel, folder, name, title, ticks=ticks, log_y=log_y, from_zero=from_zero,
-        level=level,
-    )  # fmt: skip
 
 
 def _place_ticks(axis: Axes, places: Sequence[float], ticks: Ticks) -> None:
@@ -219,6 +201,6 @@ def _on_two_lines(label: str) -> str:
 
 
 __all__ = [
-    "BLACK", "GREY", "Look", "LookOf", "Series", "Ticks", "draw_band", "draw_grid", "draw_regret", "draw_series", "final_series",
-    "online_looks", "regret_curves",
+    "BLACK", "GREY", "Look", "LookOf", "Series", "Ticks", "draw_band", "draw_grid", "draw_series", "final_series", "online_looks",
+    "regret_curves",
 ]  # fmt: skip

@@ -7,7 +7,9 @@ the optimiser's steps, so that a forecast from a few of them knows what the othe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,6 @@ from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell, Task, solve
 
 MODE = "mode_value"
-OF_MODES = " (value of the most probable actions)"
 
 
 def rows_for(steps: int, epochs: int, batch: int) -> int:
@@ -65,86 +66,75 @@ def finals(results: Results, panel: str, methods: Sequence[str], column: str = "
     return {method: measured(results.final(panel, method, column)) for method in methods}
 
 
-def ahead(
-    results: Results,
-    panels: Sequence[str],
-    method: str,
-    others: Sequence[str],
-    statement: str,
-    lines: str,
-    *,
-    column: str = "value",
-    panel: str = "",
-) -> Claim:
-    """A method is above every other in every panel; the figure is the least convincing lead."""
-    leads = {f"{other} in {name}": lead(results, name, method, other, column) for name in panels for other in others}
-    nearest, difference = least(leads)
-    won = sum(value.above_zero for value in leads.values())
-    lost = sum(Measured(-value.mean, value.standard_error).above_zero for value in leads.values())
-    shown = "; ".join(f"{name}: {listed(finals(results, name, (method, *others), column))}" for name in panels[:12])
-    more = f" and {len(panels) - 12} more panels" if len(panels) > 12 else ""
-    of = " of the most probable actions" if column == MODE else ""
-    detail = (
-        f"{won} of {len(leads)} comparisons hold by two standard errors, {lost} hold the other way round; the figure is the "
-        f"least convincing lead, over {nearest}. Values{of}: {shown}{more}"
-    )
-    return claim(statement + (OF_MODES if of else ""), lines, difference, panel=panel, detail=detail)
+def of_modes(column: str) -> str:
+    """What a statement about the values of most probable actions says at its end."""
+    return " (value of the most probable actions)" if column == MODE else ""
 
 
-def ahead_both(
-    results: Results,
-    panels: Sequence[str],
-    method: str,
-    others: Sequence[str],
-    statement: str,
-    lines: str,
-    *,
-    panel: str = "",
-) -> list[Claim]:
-    """The claim for the policies as they are, and for their most probable actions."""
-    return [
-        ahead(results, panels, method, others, statement, lines, column=column, panel=panel)
-        for column in ("value", MODE)
-    ]
+@dataclass(frozen=True)
+class Compared:
+    """Some panels whose learners are compared; `data` is what claims call them."""
 
+    results: Results
+    panels: Sequence[str]
+    data: str = ""
 
-def over(results: Results, panels: Sequence[str], method: str, column: str = "value") -> Array:
-    """(runs, panels): the final values of a method."""
-    return np.stack([results.final(panel, method, column) for panel in panels], axis=1)
+    def where(self, **parameters: Any) -> Compared:
+        """Those of the panels whose parameters have these values."""
+        those = self.results.where(**parameters)
+        return replace(self, panels=[panel for panel in self.panels if panel in those])
 
+    def over(self, method: str, column: str = "value") -> Array:
+        """(runs, panels): the final values of a method."""
+        return np.stack([self.results.final(panel, method, column) for panel in self.panels], axis=1)
 
-def level(results: Results, panels: Sequence[str], methods: Sequence[str], column: str = "value") -> Array:
-    """(runs,): the mean final value over some panels and methods."""
-    return np.asarray(np.mean([over(results, panels, method, column).mean(axis=1) for method in methods], axis=0))
+    def level(self, *methods: str, column: str = "value") -> Array:
+        """(runs,): the mean final value over the panels and some methods."""
+        return np.asarray(np.mean([self.over(method, column).mean(axis=1) for method in methods], axis=0))
 
+    def spread(self, method: str, column: str = "value") -> Array:
+        """(runs,): how much of the best panel's value is lost in the worst, 1 - min / max."""
+        values = self.over(method, column)
+        return np.asarray(1 - values.min(axis=1) / np.maximum(values.max(axis=1), 1e-12))
 
-def spread(results: Results, panels: Sequence[str], method: str, column: str = "value") -> Array:
-    """(runs,): how much of the best panel's value is lost in the worst, 1 - min / max."""
-    values = over(results, panels, method, column)
-    return np.asarray(1 - values.min(axis=1) / np.maximum(values.max(axis=1), 1e-12))
+    def claim(self, statement: str, lines: str, difference: Measured, detail: str) -> Claim:
+        """A claim about these panels."""
+        return claim(statement, lines, difference, panel=self.data, detail=detail)
 
+    def ahead(self, method: str, others: Sequence[str], statement: str, lines: str, column: str = "value") -> Claim:
+        """A method is above every other in every panel; the figure is the least convincing lead."""
+        results, panels = self.results, self.panels
+        leads = {
+            f"{other} in {name}": lead(results, name, method, other, column) for name in panels for other in others
+        }
+        nearest, difference = least(leads)
+        won = sum(value.above_zero for value in leads.values())
+        lost = sum(Measured(-value.mean, value.standard_error).above_zero for value in leads.values())
+        shown = "; ".join(f"{name}: {listed(finals(results, name, (method, *others), column))}" for name in panels[:12])
+        more = f" and {len(panels) - 12} more panels" if len(panels) > 12 else ""
+        of = " of the most probable actions" if column == MODE else ""
+        detail = (
+            f"{won} of {len(leads)} comparisons hold by two standard errors, {lost} hold the other way round; the figure is the "
+            f"least convincing lead, over {nearest}. Values{of}: {shown}{more}"
+        )
+        return self.claim(statement + of_modes(column), lines, difference, detail)
 
-def steadier(
-    results: Results,
-    panels: Sequence[str],
-    robust: Sequence[str],
-    sensitive: Sequence[str],
-    statement: str,
-    lines: str,
-    *,
-    panel: str = "",
-    column: str = "value",
-) -> Claim:
-    """The methods `robust` lose less between their best and worst panel than `sensitive` do, on average over each group."""
-    lost = {method: spread(results, panels, method, column) for method in (*robust, *sensitive)}
-    difference = np.mean([lost[a] for a in sensitive], axis=0) - np.mean([lost[a] for a in robust], axis=0)
-    shown = listed({method: measured(values) for method, values in lost.items()})
-    detail = (
-        f"share of the best configuration's value lost in the worst: {shown}; the figure is the difference of means. "
-        "What never leaves its start counts as steady"
-    )
-    named = statement + (OF_MODES if column == MODE else "")
-    return claim(named, lines, measured(difference), panel=panel, detail=detail)
+    def ahead_both(self, method: str, others: Sequence[str], statement: str, lines: str) -> list[Claim]:
+        """The claim for the policies as they are, and for their most probable actions."""
+        return [self.ahead(method, others, statement, lines, column) for column in ("value", MODE)]
+
+    def steadier(
+        self, robust: Sequence[str], sensitive: Sequence[str], statement: str, lines: str, column: str = "value"
+    ) -> Claim:
+        """The methods `robust` lose less between their best and worst panel than `sensitive` do, on average over each group."""
+        lost = {method: self.spread(method, column) for method in (*robust, *sensitive)}
+        difference = np.mean([lost[a] for a in sensitive], axis=0) - np.mean([lost[a] for a in robust], axis=0)
+        shown = listed({method: measured(values) for method, values in lost.items()})
+        detail = (
+            f"share of the best configuration's value lost in the worst: {shown}; the figure is the difference of means. "
+            "What never leaves its start counts as steady"
+        )
+        return self.claim(statement + of_modes(column), lines, measured(difference), detail)
 
 
 def by_data(results: Results) -> dict[str, list[str]]:
@@ -153,12 +143,22 @@ def by_data(results: Results) -> dict[str, list[str]]:
     return {data: results.where(data=data) for data in names}
 
 
-def flag_data(results: Results, claims: list[Claim]) -> list[Claim]:
+def flag_data(results: Results, claims: Iterable[Claim]) -> list[Claim]:
     """Statements about made-up data, or about all data with made-up ones among them, say so."""
     return flagged(results, claims, "made-up data", lambda made: MADE_UP in made.panel or not made.panel)
 
 
+def on_every_data(judge: Callable[[Compared], Iterable[Claim]]) -> Callable[[Results], list[Claim]]:
+    """What a function claims of the panels of one data set, for every data set; made-up ones are named as such."""
+
+    def claims(results: Results) -> list[Claim]:
+        sets = [Compared(results, panels, data) for data, panels in by_data(results).items()]
+        return flag_data(results, chain.from_iterable(map(judge, sets)))
+
+    return claims
+
+
 __all__ = [
-    "MODE", "OF_MODES", "ahead", "ahead_both", "by_data", "finals", "flag_data", "lead", "learning_cell",
-    "level", "one_thread", "over", "rows_for", "spread", "steadier",
+    "MODE", "Compared", "by_data", "finals", "flag_data", "lead", "learning_cell", "of_modes", "on_every_data", "one_thread",
+    "rows_for",
 ]  # fmt: skip

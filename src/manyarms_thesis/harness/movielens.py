@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from manyarms.worlds import MovieLens, datasets
@@ -28,7 +29,7 @@ def movielens_world(*, source: str, seed: int, **parameters: Any) -> MovieLens:
     return MovieLens(**parameters, folder=folder, seed=seed)
 
 
-def flag_ratings(results: Results, claims: list[Claim], panels: str = "") -> list[Claim]:
+def flag_ratings(results: Results, claims: Iterable[Claim], panels: str = "") -> list[Claim]:
     """Claims that rest on made-up ratings say so; `panels` is what the names of panels with ratings begin with."""
     return flagged(results, claims, "made-up ratings, not MovieLens", lambda made: made.panel.startswith(panels))
 

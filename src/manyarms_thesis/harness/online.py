@@ -13,7 +13,7 @@ from typing import Any
 from manyarms.agents import named as agents
 from manyarms.beliefs import Linear, Logistic
 from manyarms.errors import InvalidInput
-from manyarms.worlds import OnlineRun, World, simulate
+from manyarms.worlds import World, simulate
 from manyarms_thesis.harness.spec import Columns, Run
 
 # in logistic worlds the linear agents keep the noise of the linear ones, sigma = 1
@@ -23,18 +23,19 @@ LOGISTIC: Mapping[str, Any] = {"likelihood": "logistic"}
 
 def online_regret(run: Run) -> Columns:
     """One run of an online cell: the regret curve."""
+    return play(run)[1]
+
+
+def play(run: Run, **more: Any) -> tuple[Any, dict[str, Any]]:
+    """The world of a run, and the columns of its agent's regret there; the agent is told `more` besides."""
     world = run.draw_problem()
-    agent = run.method(world=world, rounds=run.rounds, seed=run.method_seed)
-    return columns_of(simulate(world, agent, run.rounds), agent)
-
-
-def columns_of(run: OnlineRun, agent: Any) -> dict[str, Any]:
-    """A simulated run as columns of the results."""
-    return {
-        "round": run.rounds,
-        "regret": run.regret,
-        "final_regret": run.regret[-1],
-        "milliseconds_a_round": run.milliseconds_a_round,
+    agent = run.method(world=world, rounds=run.rounds, seed=run.method_seed, **more)
+    played = simulate(world, agent, run.rounds)
+    return world, {
+        "round": played.rounds,
+        "regret": played.regret,
+        "final_regret": played.regret[-1],
+        "milliseconds_a_round": played.milliseconds_a_round,
         "played": int(agent.played),
         "agent_bytes": int(agent.nbytes),
     }
@@ -84,6 +85,6 @@ def glmucb(*, world: World, rounds: int, seed: int) -> Any:
 
 
 __all__ = [
-    "LOGISTIC", "columns_of", "glmts", "glmucb", "hierts", "likelihood_of", "linear_noise", "lints", "linucb", "online_regret",
+    "LOGISTIC", "glmts", "glmucb", "hierts", "likelihood_of", "linear_noise", "lints", "linucb", "online_regret", "play",
     "ucbglm",
 ]  # fmt: skip

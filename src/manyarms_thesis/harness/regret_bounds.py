@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from manyarms_thesis.harness.claims import Claim, Measured, claim, least, logarithm, measured, slope
+from manyarms_thesis.harness.figures import Look, draw_series, final_series, online_looks
 from manyarms_thesis.harness.results import Results
 
 
@@ -41,12 +43,17 @@ def sublinear(results: Results, method: str, statement: str, lines: str) -> Clai
     )  # fmt: skip
 
 
+def effective_share(results: Results, panel: str, method: str) -> float:
+    """K_eff / K of a panel."""
+    return float(results.final(panel, method, "effective_actions")[0]) / float(results.parameter(panel, "K"))
+
+
 def effective_actions(
     results: Results, panels: list[str], method: str, scale: Callable[[str], float], root: str, lines: tuple[str, str]
 ) -> list[Claim]:
     """K_eff, a column of the results: regret follows sqrt(K_eff scale(panel)), and a small K_eff means a large gain."""
     effective = {panel: float(results.final(panel, method, "effective_actions")[0]) for panel in panels}
-    share = {panel: effective[panel] / float(results.parameter(panel, "K")) for panel in panels}
+    share = {panel: effective_share(results, panel, method) for panel in panels}
     rate = np.array([0.5 * math.log(effective[panel] * scale(panel)) for panel in panels])
     logs = [logarithm(measured(results.final(panel, method))) for panel in panels]
     fewest, most = min(panels, key=share.__getitem__), max(panels, key=share.__getitem__)
@@ -68,4 +75,27 @@ def effective_actions(
     ]  # fmt: skip
 
 
-__all__ = ["below_bound", "effective_actions", "sublinear"]
+def draw_bounds(
+    results: Results,
+    varied: Mapping[str, Sequence[str]],
+    symbols: Mapping[str, str],
+    method: str,
+    looks: Mapping[str, Look],
+    folder: Path,
+    title: str,
+    *,
+    columns: Sequence[str] = ("bound",),
+    ylabel: str = "final regret",
+) -> Path:
+    """Regret and bounds (columns of the results) against each of the parameters that vary."""
+    groups = {
+        f"varying {symbols[name]}": final_series(results, panels, name)
+        | {bound: final_series(results, panels, name, methods=[method], column=bound)[method] for bound in columns}
+        for name, panels in varied.items()
+    }
+    labels = {f"varying {symbols[name]}": symbols[name] for name in varied}
+    look = online_looks(looks)
+    return draw_series(groups, folder, "bound", title, xlabel=labels, ylabel=ylabel, look=look, log_y=True)
+
+
+__all__ = ["below_bound", "draw_bounds", "effective_actions", "effective_share", "sublinear"]

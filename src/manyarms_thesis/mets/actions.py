@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from manyarms_thesis.harness.claims import Claim, gain, increasing, lower_regret
+from collections.abc import Iterator
+
+from manyarms_thesis.harness.claims import Claim, gains, increasing, lower_regret
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.figures import draw_regret, final_series, regret_curves
+from manyarms_thesis.harness.figures import draw_series, final_series, regret_curves
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell
 from manyarms_thesis.mets.common import METS, REMARKS, synthetic_cell
@@ -12,19 +14,16 @@ from manyarms_thesis.mets.common import METS, REMARKS, synthetic_cell
 
 def _cells(sizes: Sizes) -> list[Cell]:
     agents = ("meTS-Lin", "meTS-Lin-Fa", "meTS-Lin-Fb", "LinTS")
-    return [synthetic_cell(K, 3, 2, agents, sizes["rounds"], sizes["runs"]) for K in sizes["K"]]
+    return [synthetic_cell(sizes, agents, K) for K in sizes["K"]]
 
 
-def _claims(results: Results) -> list[Claim]:
+def _claims(results: Results) -> Iterator[Claim]:
     by_size = {f"K={results.parameter(panel, 'K'):,}": panel for panel in results.panels}
-    found = [
-        lower_regret(
-            results, panel, "meTS-Lin", "LinTS", f"meTS-Lin has substantially lower regret than LinTS at {size}", "1247"
-        )
-        for size, panel in by_size.items()
-    ]
-    gaps = {size: gain(results, panel, "meTS-Lin", "LinTS") for size, panel in by_size.items()}
-    return [*found, increasing(gaps, "The gap between LinTS and meTS-Lin widens as K grows", "1247")]
+    for size, panel in by_size.items():
+        statement = f"meTS-Lin has substantially lower regret than LinTS at {size}"
+        yield lower_regret(results, panel, "meTS-Lin", "LinTS", statement, "1247")
+    gaps = gains(results, by_size, "meTS-Lin", "LinTS")
+    yield increasing(gaps, "The gap between LinTS and meTS-Lin widens as K grows", "1247")
 
 
 ACTIONS = METS.experiment(
@@ -40,9 +39,9 @@ ACTIONS = METS.experiment(
     build=_cells,
     claims=_claims,
     figures=lambda results, folder: [
-        draw_regret(
-            {"linear, L=3, d=2": final_series(results, results.panels, "K")}, "K", folder, "actions",
-            "Final cumulative regret against the number of actions",
+        draw_series(
+            {"linear, L=3, d=2": final_series(results, results.panels, "K")}, folder, "actions",
+            "Final cumulative regret against the number of actions", xlabel="K",
         ),
         regret_curves(results, results.panels, folder, "regret", "Regret as the catalogue grows", columns=2),
     ],

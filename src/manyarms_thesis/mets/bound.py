@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from manyarms.theory import mets_effective_actions as effective_actions
 from manyarms.theory import mets_regret_bound
-from manyarms.worlds import simulate
 from manyarms_thesis.harness import regret_bounds
-from manyarms_thesis.harness.claims import Claim, claim, gain, increasing, measured
+from manyarms_thesis.harness.claims import Claim, claim, final_regrets, gain, increasing
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.figures import BLACK, draw_regret, final_series
-from manyarms_thesis.harness.online import columns_of
+from manyarms_thesis.harness.figures import BLACK
+from manyarms_thesis.harness.online import play
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell, Columns, Run
 from manyarms_thesis.mets.common import METS, synthetic_cell
@@ -31,59 +30,37 @@ WORDS = {
 
 def regret_and_bound(run: Run) -> Columns:
     """One run, with the bound at each checkpoint for the mixing weights of this very world and delta = 1 / T."""
-    world = run.draw_problem()
-    agent = run.method(world=world, rounds=run.rounds, seed=run.method_seed)
-    played = simulate(world, agent, run.rounds)
-    sigma0, sigma_psi = math.sqrt(world.action_scale), math.sqrt(world.effect_scale)
-    bounds = [
-        mets_regret_bound(
-            int(T),
-            world.actions,
-            world.effects,
-            world.dim,
-            world.noise,
-            sigma0,
-            sigma_psi,
-            world.kappa_x,
-            world.kappa_b,
-        ).total
-        for T in played.rounds
-    ]
+    world, columns = play(run)
+    K, L, sigma0, sigma_psi = world.actions, world.effects, math.sqrt(world.action_scale), math.sqrt(world.effect_scale)
+    told = (K, L, world.dim, world.noise, sigma0, sigma_psi, world.kappa_x, world.kappa_b)
     return {
-        **columns_of(played, agent),
-        "bound": np.array(bounds),
-        "effective_actions": effective_actions(world.actions, world.effects, sigma0, sigma_psi),
+        **columns,
+        "bound": np.array([mets_regret_bound(int(T), *told).total for T in columns["round"]]),
+        "effective_actions": effective_actions(K, L, sigma0, sigma_psi),
     }
 
 
 def _cells(sizes: Sizes) -> list[Cell]:
-    chosen = [{**sizes["base"], name: value} for name in NAMES for value in sizes[name]]
-    cells = [_cell(one, sizes["rounds"], sizes["runs"]) for one in chosen]
-    return list({cell.panel: cell for cell in cells}.values())
+    cells = {}
+    for chosen in ({**sizes["base"], name: value} for name in NAMES for value in sizes[name]):
+        K, L, d, effect, action = (chosen[name] for name in NAMES)
+        panel = f"K={K}, L={L}, d={d}, σ_Ψ²={effect:g}, σ₀²={action:g}"
+        cells[panel] = synthetic_cell(
+            sizes, (METHOD, "LinTS"), K, L, d, effect_variance=effect, action_variance=action, name=panel,
+            task=regret_and_bound,
+        )  # fmt: skip
+    return list(cells.values())
 
 
-def _cell(chosen: dict[str, Any], rounds: int, runs: int) -> Cell:
-    K, L, d, effect, action = (chosen[name] for name in NAMES)
-    return synthetic_cell(
-        K, L, d, (METHOD, "LinTS"), rounds, runs, effect_variance=effect, action_variance=action,
-        name=f"K={K}, L={L}, d={d}, σ_Ψ²={effect:g}, σ₀²={action:g}", task=regret_and_bound,
-    )  # fmt: skip
-
-
-def _claims(results: Results) -> list[Claim]:
-    found = [
-        regret_bounds.below_bound(
-            results, METHOD, "bound", "The Bayes regret of meTS is below the theorem's bound (δ = 1/T), in every panel",
-            "1170-1184",
-        ),
-        regret_bounds.sublinear(
-            results, METHOD, "The bound is of order √T up to logarithms, and regret grows more slowly than T", "1184"
-        ),
-    ]  # fmt: skip
+def _claims(results: Results) -> Iterator[Claim]:
+    statement = "The Bayes regret of meTS is below the theorem's bound (δ = 1/T), in every panel"
+    yield regret_bounds.below_bound(results, METHOD, "bound", statement, "1170-1184")
+    statement = "The bound is of order √T up to logarithms, and regret grows more slowly than T"
+    yield regret_bounds.sublinear(results, METHOD, statement, "1184")
     for name, panels in results.varying(NAMES).items():
-        values = {f"{name}={results.parameter(p, name):g}": measured(results.final(p, METHOD)) for p in panels}
-        found.append(increasing(values, f"Regret grows with {WORDS[name]}, as the bound does", "1195"))
-    return [*found, *_effective(results)]
+        values = final_regrets(results, {f"{name}={results.parameter(p, name):g}": p for p in panels}, METHOD)
+        yield increasing(values, f"Regret grows with {WORDS[name]}, as the bound does", "1195")
+    yield from _effective(results)
 
 
 def _effective(results: Results) -> list[Claim]:
@@ -93,29 +70,21 @@ def _effective(results: Results) -> list[Claim]:
         d, effect, action = (float(results.parameter(panel, name)) for name in NAMES[2:])
         return d * (action + effect)
 
-    def share(panel: str) -> float:
-        return float(results.final(panel, METHOD, "effective_actions")[0]) / float(results.parameter(panel, "K"))
-
-    fewest = min(results.panels, key=share)
+    share = {panel: regret_bounds.effective_share(results, panel, METHOD) for panel in results.panels}
+    fewest = min(results.panels, key=share.__getitem__)
     root = "√(d K_eff (σ₀² + σ_Ψ²))"
     grows, saves = regret_bounds.effective_actions(results, results.panels, METHOD, scale, root, ("1191-1193", "1193"))
     far_below = claim(
         "Where K_eff is far below K, meTS has significantly lower regret than standard Thompson sampling", "1193",
         gain(results, fewest, METHOD, "LinTS"), panel=fewest,
-        detail=f"K_eff / K = {share(fewest):.2f}; regret of LinTS less that of meTS-Lin",
+        detail=f"K_eff / K = {share[fewest]:.2f}; regret of LinTS less that of meTS-Lin",
     )  # fmt: skip
     return [grows, far_below, saves]
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
-    groups, labels = {}, {}
-    for name, panels in results.varying(NAMES).items():
-        label = f"varying {SYMBOLS[name]}"
-        bound = final_series(results, panels, name, methods=[METHOD], column="bound")[METHOD]
-        groups[label] = {**final_series(results, panels, name), "bound": bound}
-        labels[label] = SYMBOLS[name]
-    title = "Measured regret and the theorem's bound"
-    return [draw_regret(groups, labels, folder, "bound", title, log_y=True, looks={"bound": (BLACK, ":")})]
+    title, looks = "Measured regret and the theorem's bound", {"bound": (BLACK, ":")}
+    return [regret_bounds.draw_bounds(results, results.varying(NAMES), SYMBOLS, METHOD, looks, folder, title)]
 
 
 BASE = {"K": 100, "L": 3, "d": 2, "effect_variance": 3.0, "action_variance": 1.0}

@@ -7,7 +7,7 @@ from typing import Any
 
 from manyarms.worlds import MixedEffect
 from manyarms_thesis.harness.claims import Claim, claim, gain, measured, outperforms
-from manyarms_thesis.harness.experiments import Chapter
+from manyarms_thesis.harness.experiments import Chapter, Sizes
 from manyarms_thesis.harness.online import online_regret
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell, Task
@@ -28,12 +28,11 @@ def mixed_effect_world(*, seed: int, **parameters: Any) -> MixedEffect:
 
 
 def synthetic_cell(
-    K: int,
-    L: int,
-    d: int,
+    sizes: Sizes,
     agents: Sequence[str],
-    rounds: int,
-    runs: int,
+    K: int,
+    L: int = 3,
+    d: int = 2,
     *,
     reward: str = "linear",
     effect_variance: float = EFFECT_VARIANCE,
@@ -52,7 +51,7 @@ def synthetic_cell(
     }  # fmt: skip
     panel = name or f"{reward}, K={K:,}, L={L}, d={d}"
     methods = {agent: AGENTS[agent] for agent in agents}
-    return Cell(panel, parameters, Call(mixed_effect_world, world), methods, rounds, runs, task)
+    return Cell(panel, parameters, Call(mixed_effect_world, world), methods, sizes["rounds"], sizes["runs"], task)
 
 
 def beats_baselines(results: Results, panel: str, lines: str, without: Sequence[str] = ()) -> list[Claim]:

@@ -2,98 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from manyarms_thesis.harness.claims import Claim, gain, increasing, measured, saved
+from manyarms_thesis.harness.claims import Claim, final_regrets, gains, increasing, saved
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.figures import draw_regret, final_series, regret_curves
+from manyarms_thesis.harness.figures import draw_series, final_series, regret_curves
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell
 from manyarms_thesis.mets.agents import LINEAR, LOGISTIC_AGENTS
 from manyarms_thesis.mets.common import METS, REMARKS, beats_baselines, synthetic_cell
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
-    rounds, runs, effects = sizes["rounds"], sizes["runs"], sizes["L"]
-    cells = [
-        synthetic_cell(K, effects[0], d, agents, rounds, runs, reward=reward)
-        for reward, agents in (("linear", LINEAR), ("logistic", LOGISTIC_AGENTS))
-        for d in sizes["d"]
-        for K in sizes["K"]
-    ]
-    return cells + [synthetic_cell(sizes["K"][-1], L, sizes["d"][0], LINEAR, rounds, runs) for L in effects[1:]]
+def _cells(sizes: Sizes) -> Iterator[Cell]:
+    for reward, agents in (("linear", LINEAR), ("logistic", LOGISTIC_AGENTS)):
+        for d in sizes["d"]:
+            for K in sizes["K"]:
+                yield synthetic_cell(sizes, agents, K, sizes["L"][0], d, reward=reward)
+    for L in sizes["L"][1:]:
+        yield synthetic_cell(sizes, LINEAR, sizes["K"][-1], L, sizes["d"][0])
 
 
-def _claims(results: Results) -> list[Claim]:
+def _claims(results: Results) -> Iterator[Claim]:
     effects, dims, sizes = (results.levels(name) for name in ("L", "d", "K"))
-    found = [
-        made
-        for panel in results.panels
-        if results.parameter(panel, "L") == effects[0]
-        for made in beats_baselines(results, panel, "3366")
-    ]
+    for panel in results.where(L=effects[0]):
+        yield from beats_baselines(results, panel, "3366")
     for reward, method, baseline in (("linear", "meTS-Lin", "LinTS"), ("logistic", "meTS-GLM", "GLM-TS")):
+        panels = {(d, K): results.where(reward=reward, d=d, K=K, L=effects[0])[0] for d in dims for K in sizes}
         for d in dims:
-            by_size = {f"K={K}": results.where(reward=reward, d=d, K=K, L=effects[0])[0] for K in sizes}
-            found.append(
-                increasing(
-                    {name: measured(results.final(panel, method)) for name, panel in by_size.items()},
-                    f"A higher K leads to a higher regret of {method}", "1238", panel=f"{reward}, d={d}",
-                )
-            )  # fmt: skip
-            found.append(
-                increasing(
-                    {name: gain(results, panel, method, baseline) for name, panel in by_size.items()},
-                    f"The gain of {method} over {baseline} becomes smaller when K/L decreases (by K)", "3366",
-                    panel=f"{reward}, d={d}",
-                )
-            )  # fmt: skip
+            by_size, where = {f"K={K}": panels[d, K] for K in sizes}, f"{reward}, d={d}"
+            regrets, ahead = final_regrets(results, by_size, method), gains(results, by_size, method, baseline)
+            yield increasing(regrets, f"A higher K leads to a higher regret of {method}", "1238", panel=where)
+            statement = f"The gain of {method} over {baseline} becomes smaller when K/L decreases (by K)"
+            yield increasing(ahead, statement, "3366", panel=where)
         for K in sizes:
-            by_dim = {f"d={d}": results.where(reward=reward, d=d, K=K, L=effects[0])[0] for d in dims}
-            found.append(
-                increasing(
-                    {name: measured(results.final(panel, method)) for name, panel in by_dim.items()},
-                    f"A higher d leads to a higher regret of {method}", "1238", panel=f"{reward}, K={K}",
-                )
-            )  # fmt: skip
-    return found + _growing_effects(results, effects, sizes[-1], dims[0])
+            regrets = final_regrets(results, {f"d={d}": panels[d, K] for d in dims}, method)
+            statement = f"A higher d leads to a higher regret of {method}"
+            yield increasing(regrets, statement, "1238", panel=f"{reward}, K={K}")
+    yield from _growing_effects(results, effects, sizes[-1], dims[0])
 
 
-def _growing_effects(results: Results, effects: Sequence[int], K: int, d: int) -> list[Claim]:
+def _growing_effects(results: Results, effects: Sequence[int], K: int, d: int) -> Iterator[Claim]:
     panels = {f"L={L}": results.where(reward="linear", d=d, K=K, L=L)[0] for L in effects}
     falling = dict(reversed(panels.items()))
     where = f"linear, K={K}, d={d}"
-    return [
-        increasing(
-            {name: measured(results.final(panel, "meTS-Lin")) for name, panel in panels.items()},
-            "A higher L leads to a higher regret of meTS-Lin", "1238", panel=where,
-        ),
-        increasing(
-            {name: gain(results, panel, "meTS-Lin", "LinTS") for name, panel in falling.items()},
-            "The gain of meTS-Lin over LinTS becomes smaller when K/L decreases (by L)", "3366", panel=where,
-        ),
-        increasing(
-            {name: saved(results, panel, "meTS-Lin", "LinTS") for name, panel in falling.items()},
-            "The gain of meTS-Lin, as a share of LinTS's regret, becomes smaller when K/L decreases (by L)", "3366",
-            panel=where,
-        ),
-    ]  # fmt: skip
+    regrets, ahead = final_regrets(results, panels, "meTS-Lin"), gains(results, falling, "meTS-Lin", "LinTS")
+    yield increasing(regrets, "A higher L leads to a higher regret of meTS-Lin", "1238", panel=where)
+    statement = "The gain of meTS-Lin over LinTS becomes smaller when K/L decreases (by L)"
+    yield increasing(ahead, statement, "3366", panel=where)
+    shares = {name: saved(results, panel, "meTS-Lin", "LinTS") for name, panel in falling.items()}
+    statement = "The gain of meTS-Lin, as a share of LinTS's regret, becomes smaller when K/L decreases (by L)"
+    yield increasing(shares, statement, "3366", panel=where)
 
 
-def _figures(results: Results, folder: Path) -> list[Path]:
-    drawn = [
-        regret_curves(
-            results, results.where(reward=reward, L=results.levels("L")[0]), folder, f"regret-{reward}",
-            f"Regret in {reward} problems with varying d and K", columns=len(results.levels("K")),
-        )
-        for reward in ("linear", "logistic")
-    ]  # fmt: skip
+def _figures(results: Results, folder: Path) -> Iterator[Path]:
+    for reward in ("linear", "logistic"):
+        panels = results.where(reward=reward, L=results.levels("L")[0])
+        title = f"Regret in {reward} problems with varying d and K"
+        yield regret_curves(results, panels, folder, f"regret-{reward}", title, columns=len(results.levels("K")))
     last = results.panels[-1]
     K, d = results.parameter(last, "K"), results.parameter(last, "d")
     panels = results.where(reward="linear", K=K, d=d)
     more_effects = {f"linear, K={K}, d={d}": final_series(results, panels, "L")}
-    return [*drawn, draw_regret(more_effects, "L", folder, "effects", "Final regret with more effects")]
+    yield draw_series(more_effects, folder, "effects", "Final regret with more effects", xlabel="L")
 
 
 GRID = METS.experiment(
@@ -114,6 +85,5 @@ GRID = METS.experiment(
         "The thesis does not print the numbers of effects behind “a higher L”: they are this project's choice.",
     ],
 )
-
 
 __all__ = ["GRID"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from manyarms_thesis.harness import movielens
-from manyarms_thesis.harness.claims import Claim, gain, increasing, listed
+from manyarms_thesis.harness.claims import Claim, gain, gains, increasing, listed
 from manyarms_thesis.harness.experiments import Sizes
 from manyarms_thesis.harness.figures import regret_curves
 from manyarms_thesis.harness.online import online_regret
@@ -19,32 +20,25 @@ LEFT_OUT = ("UCB-GLM", "GLM-UCB")
 NOISE, EFFECTS = 0.5, 5
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
+def _cells(sizes: Sizes) -> Iterator[Cell]:
     data = movielens.source()
-    cells = []
     for reward, agents in (("linear", LINEAR), ("logistic", LOGISTIC)):
         for d in sizes["d"]:
             for K in sizes["K"]:
                 main = reward == "logistic" and (d, K) == (sizes["d"][-1], sizes["K"][-1])
-                names = (*agents, *LEFT_OUT) if main else agents
+                methods = {name: AGENTS[name] for name in ((*agents, *LEFT_OUT) if main else agents)}
                 world = {"source": data, "actions": K, "dim": d, "reward": reward, "noise": NOISE, "effects": EFFECTS}
-                cells.append(
-                    Cell(
-                        f"{reward}, K={K}, d={d}",
-                        {"reward": reward, "K": K, "L": EFFECTS, "d": d, "data": data},
-                        Call(movielens.movielens_world, world),
-                        {name: AGENTS[name] for name in names},
-                        sizes["rounds"],
-                        sizes["runs"],
-                        online_regret,
-                    )
-                )
-    return cells
+                parameters = {"reward": reward, "K": K, "L": EFFECTS, "d": d, "data": data}
+                problem, panel = Call(movielens.movielens_world, world), f"{reward}, K={K}, d={d}"
+                yield Cell(panel, parameters, problem, methods, sizes["rounds"], sizes["runs"], online_regret)
 
 
 def _claims(results: Results) -> list[Claim]:
+    return movielens.flag_ratings(results, _found(results))
+
+
+def _found(results: Results) -> Iterator[Claim]:
     dims, sizes = results.levels("d"), results.levels("K")
-    found = []
     for panel in results.panels:
         main = results.parameter(panel, "d") == dims[-1] and results.parameter(panel, "K") == sizes[-1]
         for made in beats_baselines(results, panel, "1263" if main else "3384", without=LEFT_OUT):
@@ -52,19 +46,15 @@ def _claims(results: Results) -> list[Claim]:
             statement = f"On MovieLens {method} has lower regret than the baselines"
             beside = listed({n: gain(results, panel, method, n) for n in LEFT_OUT if n in results.methods(panel)})
             detail = f"{made.detail}; not counted, as the thesis leaves them out: {beside}" if beside else made.detail
-            found.append(replace(made, statement=statement, detail=detail))
+            yield replace(made, statement=statement, detail=detail)
     for reward, method, baseline in (("linear", "meTS-Lin", "LinTS"), ("logistic", "meTS-GLM", "GLM-TS")):
-        found += [
-            increasing(
-                {f"K={K}": gain(results, results.where(reward=reward, d=d, K=K)[0], method, baseline) for K in sizes},
-                f"On MovieLens the gap between {method} and {baseline} is smaller when K/L is small", "3384",
-                panel=f"{reward}, d={d}",
-            )
-            for d in dims
-        ]  # fmt: skip
+        statement = f"On MovieLens the gap between {method} and {baseline} is smaller when K/L is small"
+        for d in dims:
+            panels = {f"K={K}": results.where(reward=reward, d=d, K=K)[0] for K in sizes}
+            yield increasing(gains(results, panels, method, baseline), statement, "3384", panel=f"{reward}, d={d}")
     (main_panel,) = results.where(reward="logistic", d=dims[-1], K=sizes[-1])
-    found += [highest_regret(results, main_panel, agent, LOGISTIC, "1259") for agent in LEFT_OUT]
-    return movielens.flag_ratings(results, found)
+    for agent in LEFT_OUT:
+        yield highest_regret(results, main_panel, agent, LOGISTIC, "1259")
 
 
 MOVIELENS = METS.experiment(

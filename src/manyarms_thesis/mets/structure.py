@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from manyarms_thesis.harness.claims import (
     Claim,
-    Measured,
     claim,
     gain,
+    gains,
     increasing,
     logarithm,
     lower_regret,
@@ -22,7 +22,7 @@ from manyarms_thesis.harness.claims import (
     slope,
 )
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.figures import draw_regret, final_series
+from manyarms_thesis.harness.figures import draw_series, final_series
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell
 from manyarms_thesis.mets.agents import KNOWN
@@ -30,22 +30,21 @@ from manyarms_thesis.mets.common import EFFECT_VARIANCE, METS, synthetic_cell
 
 # sigma_0^2: as in the other experiments; far below sigma_Psi^2; none at all
 USUAL, SMALL, NONE = 1.0, 0.03, 0.0
+AGENTS = {
+    USUAL: ("meTS-Lin", KNOWN, "LinTS", "LinUCB"),
+    SMALL: ("meTS-Lin", "LinTS", "LinUCB"),
+    NONE: ("meTS-Lin", "LinTS"),
+}
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
-    rounds, runs = sizes["rounds"], sizes["runs"]
-    usual = ("meTS-Lin", KNOWN, "LinTS", "LinUCB")
-    L = sizes["L"][0]
-    cells = [_cell(K, L, usual, rounds, runs, USUAL) for K in sizes["K"]]
-    cells += [_cell(sizes["K"][-1], more, usual, rounds, runs, USUAL) for more in sizes["L"][1:]]
-    cells += [_cell(K, L, ("meTS-Lin", "LinTS", "LinUCB"), rounds, runs, SMALL) for K in sizes["K"]]
-    cells += [_cell(K, L, ("meTS-Lin", "LinTS"), rounds, runs, NONE) for K in sizes["K"]]
-    return cells
-
-
-def _cell(K: int, L: int, agents: tuple[str, ...], rounds: int, runs: int, action_variance: float) -> Cell:
-    name = f"K={K:,}, L={L}, σ₀²={action_variance:g}"
-    return synthetic_cell(K, L, 2, agents, rounds, runs, action_variance=action_variance, name=name)
+def _cells(sizes: Sizes) -> Iterator[Cell]:
+    fewest = sizes["L"][0]
+    wanted = [(K, fewest, USUAL) for K in sizes["K"]]
+    wanted += [(sizes["K"][-1], L, USUAL) for L in sizes["L"][1:]]
+    wanted += [(K, fewest, variance) for variance in (SMALL, NONE) for K in sizes["K"]]
+    for K, L, variance in wanted:
+        name = f"K={K:,}, L={L}, σ₀²={variance:g}"
+        yield synthetic_cell(sizes, AGENTS[variance], K, L, action_variance=variance, name=name)
 
 
 def _claims(results: Results) -> list[Claim]:
@@ -64,84 +63,48 @@ def _claims(results: Results) -> list[Claim]:
     ]
 
 
-def _known_effects(results: Results, by_size: Mapping[int, str], by_effects: Mapping[int, str]) -> list[Claim]:
-    found = [
-        lower_regret(
-            results,
-            panel,
-            KNOWN,
-            "meTS-Lin",
-            "Knowing the effects reduces regret: meTS pays for learning them",
-            "1199-1203",
-        )
-        for panel in by_size.values()
-    ]
-    fewest, most = min(by_effects), max(by_effects)
+def _known_effects(results: Results, by_size: Mapping[int, str], by_effects: Mapping[int, str]) -> Iterator[Claim]:
+    for panel in by_size.values():
+        statement = "Knowing the effects reduces regret: meTS pays for learning them"
+        yield lower_regret(results, panel, KNOWN, "meTS-Lin", statement, "1199-1203")
     # what learning the effects costs is the difference between the two, and it should grow with L
-    costs = {f"L={L}": gain(results, by_effects[L], KNOWN, "meTS-Lin") for L in (fewest, most)}
-    found.append(
-        increasing(
-            costs,
-            "With known effects the dependence of regret on L is gone: what learning them costs grows with L",
-            "1199-1203",
-        )
-    )
-    return found
+    ends = {f"L={L}": by_effects[L] for L in (min(by_effects), max(by_effects))}
+    statement = "With known effects the dependence of regret on L is gone: what learning them costs grows with L"
+    yield increasing(gains(results, ends, KNOWN, "meTS-Lin"), statement, "1199-1203")
 
 
-def _no_deviations(results: Results, usual: Mapping[int, str], none: Mapping[int, str]) -> list[Claim]:
+def _no_deviations(results: Results, usual: Mapping[int, str], none: Mapping[int, str]) -> Iterator[Claim]:
     fewest, most = min(none), max(none)
-
-    def growth(panels: Mapping[int, str]) -> Measured:
-        return measured(results.final(panels[most], "meTS-Lin")) - measured(results.final(panels[fewest], "meTS-Lin"))
-
-    with_deviations, without = growth(usual), growth(none)
-    return [
-        claim(
-            "Without deviations from the effects (σ₀ = 0) regret does not depend on K: the dependence arises from σ₀",
-            "1203-1207", with_deviations - without,
-            detail=f"growth of meTS-Lin's final regret from K={fewest} to K={most}: {with_deviations} with σ₀²=1, "
-            f"{without} with σ₀=0; the figure is the difference",
-        ),
-        *(
-            claim(
-                "Without deviations from the effects regret is lower than with them", "1203-1207",
-                measured(results.final(usual[K], "meTS-Lin")) - measured(results.final(none[K], "meTS-Lin")),
-                panel=f"K={K:,}",
-            )
-            for K in none
-        ),
-    ]  # fmt: skip
+    regrets = {K: [measured(results.final(panels[K], "meTS-Lin")) for panels in (usual, none)] for K in none}
+    with_deviations, without = (regrets[most][i] - regrets[fewest][i] for i in (0, 1))
+    yield claim(
+        "Without deviations from the effects (σ₀ = 0) regret does not depend on K: the dependence arises from σ₀",
+        "1203-1207", with_deviations - without,
+        detail=f"growth of meTS-Lin's final regret from K={fewest} to K={most}: {with_deviations} with σ₀²=1, "
+        f"{without} with σ₀=0; the figure is the difference",
+    )  # fmt: skip
+    for K, (deviating, exact) in regrets.items():
+        statement = "Without deviations from the effects regret is lower than with them"
+        yield claim(statement, "1203-1207", deviating - exact, panel=f"K={K:,}")
 
 
-def _marginalised(results: Results, usual: Mapping[int, str], small: Mapping[int, str]) -> list[Claim]:
-    found = [
-        claim(
-            "Ignoring the effects (marginalising them out) leads to larger regret when K > L", "1209-1222",
-            gain(results, panel, "meTS-Lin", "LinTS"), panel=panel,
-        )
-        for panel in (*usual.values(), *small.values())
-    ]  # fmt: skip
-    found += [
-        outperforms(
-            results, panel, "meTS-Lin", ("LinTS", "LinUCB"),
-            "meTS significantly outperforms classical methods when effects are more uncertain than actions", "1222",
-        )
-        for panel in small.values()
-    ]  # fmt: skip
+def _marginalised(results: Results, usual: Mapping[int, str], small: Mapping[int, str]) -> Iterator[Claim]:
+    for panel in (*usual.values(), *small.values()):
+        statement = "Ignoring the effects (marginalising them out) leads to larger regret when K > L"
+        yield claim(statement, "1209-1222", gain(results, panel, "meTS-Lin", "LinTS"), panel=panel)
+    for panel in small.values():
+        statement = "meTS significantly outperforms classical methods when effects are more uncertain than actions"
+        yield outperforms(results, panel, "meTS-Lin", ("LinTS", "LinUCB"), statement, "1222")
     sizes = np.array(sorted(small), dtype=np.float64)
     ratios = [logarithm(ratio(results, small[int(K)], "meTS-Lin", "LinTS")) for K in sizes]
-    found.append(
-        claim(
-            "The improvement over marginalising grows with K/L, at the order of √(K/L), where effects are far more "
-            "uncertain than actions", "1222", slope(np.log(sizes), ratios),
-            detail="slope of log(regret of LinTS / regret of meTS-Lin) against log K: above zero it grows, and 0.5 "
-            "would be the root; ratios " + ", ".join(
-                f"K={K:.0f}: {math.exp(value.mean):.2f}" for K, value in zip(sizes, ratios, strict=True)
-            ),
-        )
+    yield claim(
+        "The improvement over marginalising grows with K/L, at the order of √(K/L), where effects are far more "
+        "uncertain than actions", "1222", slope(np.log(sizes), ratios),
+        detail="slope of log(regret of LinTS / regret of meTS-Lin) against log K: above zero it grows, and 0.5 "
+        "would be the root; ratios " + ", ".join(
+            f"K={K:.0f}: {math.exp(value.mean):.2f}" for K, value in zip(sizes, ratios, strict=True)
+        ),
     )  # fmt: skip
-    return found
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
@@ -152,8 +115,8 @@ def _figures(results: Results, folder: Path) -> list[Path]:
     }
     effects = {f"K={K:,}, σ₀²=1": final_series(results, results.where(action_variance=USUAL, K=K), "L")}
     return [
-        draw_regret(groups, "K", folder, "structure", "Final regret with more or less structure"),
-        draw_regret(effects, "L", folder, "effects", "Final regret with more effects, known and unknown"),
+        draw_series(groups, folder, "structure", "Final regret with more or less structure", xlabel="K"),
+        draw_series(effects, folder, "effects", "Final regret with more effects, known and unknown", xlabel="L"),
     ]
 
 

@@ -12,10 +12,9 @@ from manyarms_thesis.mets.common import METS, REMARKS, beats_baselines, highest_
 
 
 def _cells(sizes: Sizes) -> list[Cell]:
-    K, rounds, runs = sizes["K"], sizes["rounds"], sizes["runs"]
     return [
-        synthetic_cell(K, 3, 2, LINEAR, rounds, runs),
-        synthetic_cell(K, 3, 2, (*LOGISTIC_AGENTS, "GLM-UCB"), rounds, runs, reward="logistic"),
+        synthetic_cell(sizes, LINEAR, sizes["K"]),
+        synthetic_cell(sizes, (*LOGISTIC_AGENTS, "GLM-UCB"), sizes["K"], reward="logistic"),
     ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from manyarms_thesis.harness.claims import Claim, claim, gain, outperforms
 from manyarms_thesis.harness.experiments import Sizes
 from manyarms_thesis.harness.figures import regret_curves
@@ -11,37 +13,25 @@ from manyarms_thesis.mets.agents import LINEAR_BASELINES
 from manyarms_thesis.mets.common import METS, REMARKS, synthetic_cell
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
+def _cells(sizes: Sizes) -> Iterator[Cell]:
     agents = ("meTS-Lin", "meTS-Lin-Fa", *LINEAR_BASELINES)
-    return [
-        synthetic_cell(
-            K, 3, 2, agents, sizes["rounds"], sizes["runs"], effect_variance=effect, action_variance=action,
-            name=f"{which} more uncertain, K={K}",
-        )
-        for which, effect, action in (("actions", 1.0, 3.0), ("effects", 3.0, 1.0))
-        for K in sizes["K"]
-    ]  # fmt: skip
+    for which, effect, action in (("actions", 1.0, 3.0), ("effects", 3.0, 1.0)):
+        for K in sizes["K"]:
+            name = f"{which} more uncertain, K={K}"
+            yield synthetic_cell(sizes, agents, K, effect_variance=effect, action_variance=action, name=name)
 
 
-def _claims(results: Results) -> list[Claim]:
-    found = []
+def _claims(results: Results) -> Iterator[Claim]:
     for panel in results.where(action_variance=3.0):
         K = results.parameter(panel, "K")
         (other,) = results.where(action_variance=1.0, K=K)
-        found.append(
-            outperforms(
-                results, panel, "meTS-Lin", LINEAR_BASELINES,
-                "meTS-Lin still outperforms the baselines when actions are more uncertain than effects", "3412",
-            )
-        )  # fmt: skip
+        statement = "meTS-Lin still outperforms the baselines when actions are more uncertain than effects"
+        yield outperforms(results, panel, "meTS-Lin", LINEAR_BASELINES, statement, "3412")
         here, there = (gain(results, name, "meTS-Lin", "LinTS") for name in (panel, other))
-        found.append(
-            claim(
-                "The gap to LinTS shrinks when the actions are more uncertain than the effects", "3412", there - here,
-                panel=f"K={K}", detail=f"gap with uncertain effects {there}, with uncertain actions {here}",
-            )
+        yield claim(
+            "The gap to LinTS shrinks when the actions are more uncertain than the effects", "3412", there - here,
+            panel=f"K={K}", detail=f"gap with uncertain effects {there}, with uncertain actions {here}",
         )  # fmt: skip
-    return found
 
 
 UNCERTAIN = METS.experiment(

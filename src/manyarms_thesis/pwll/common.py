@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from manyarms_thesis.harness.data import MADE_UP, missing_data
@@ -130,7 +131,13 @@ def learners(
     return {f"{name}{suffix}": Call(train, {"objective": name, **common}) for name in names}
 
 
+def configurations(sizes: Sizes) -> Iterator[tuple[str, dict[str, Any]]]:
+    """All rates, schedules and batch sizes of a scale together, in words and as options of `learners`."""
+    for rate, schedule, batch in product(sizes["rates"], sizes["schedules"], sizes["batches"]):
+        yield f"rate {rate:g}, {schedule}, batch {batch}", {"schedule": schedule, "batch": batch, "rate": rate}
+
+
 __all__ = [
-    "ESTIMATES", "LEARNED", "LIKELIHOODS", "NUMBERS", "PAPER", "PWLL", "QUICK", "SMOKE", "TUNED", "learners", "logged_cell",
-    "worlds",
+    "ESTIMATES", "LEARNED", "LIKELIHOODS", "NUMBERS", "PAPER", "PWLL", "QUICK", "SMOKE", "TUNED", "configurations", "learners",
+    "logged_cell", "worlds",
 ]  # fmt: skip

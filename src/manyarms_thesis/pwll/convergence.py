@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,21 +105,15 @@ def _batch_noise(log: SmallLog, theta: Array, batch: int, seed: int, tries: int 
     return float(np.square(drawn - rows.mean(axis=0)).sum(axis=1).mean())
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
+def _cells(sizes: Sizes) -> Iterator[Cell]:
     of = {"contexts": sizes["contexts"], "K": sizes["K"], "dim": sizes["d"], "n": sizes["n"], "tau": 0.05}
     wanted = [(words, regime, 0.0) for regime, words in REGIMES.items()]
     wanted += [(f"ℓ2, λ = {strength:g} GH²", "strong", strength) for strength in sizes["strengths"]]
-    return [
-        Cell(
-            words, {"regime": regime, "strength": strength, "K": sizes["K"], "d": sizes["d"]}, Call(drawn_log, of),
-            {
-                f"b={b}": Call(ascend, {"batch": b, "regime": regime, "strength": strength, "repeats": sizes["repeats"]})
-                for b in sizes["batches"]
-            },
-            sizes["steps"], sizes["runs"], solve,
-        )
-        for words, regime, strength in wanted
-    ]  # fmt: skip
+    for words, regime, strength in wanted:
+        parameters = {"regime": regime, "strength": strength, "K": sizes["K"], "d": sizes["d"]}
+        how = {"regime": regime, "strength": strength, "repeats": sizes["repeats"]}
+        methods = {f"b={b}": Call(ascend, {"batch": b, **how}) for b in sizes["batches"]}
+        yield Cell(words, parameters, Call(drawn_log, of), methods, sizes["steps"], sizes["runs"], solve)
 
 
 def _below(results: Results, panels: list[str], column: str, statement: str, lines: str) -> Claim:
@@ -126,10 +121,9 @@ def _below(results: Results, panels: list[str], column: str, statement: str, lin
     ratios = []
     for panel in panels:
         for agent in results.methods(panel):
-            gap, bound = results.values(panel, agent, "gap"), results.values(panel, agent, column)
-            t = results.values(panel, agent, "t")[0]
+            t, gap, bound = (results.values(panel, agent, name) for name in ("t", "gap", column))
             # in parts of the bound, so that large and small gaps count alike
-            room |= {f"{panel}, {agent}, t={x:,.0f}": measured((1 - gap / bound)[:, i]) for i, x in enumerate(t)}
+            room |= {f"{panel}, {agent}, t={x:,.0f}": measured((1 - gap / bound)[:, i]) for i, x in enumerate(t[0])}
             ratios += (bound / gap).ravel().tolist()
     name = min(room, key=lambda key: room[key].mean)
     return claim(
@@ -151,9 +145,20 @@ def _constant(results: Results, column: str, statement: str, lines: str, *, abov
     )  # fmt: skip
 
 
-def _claims(results: Results) -> list[Claim]:
+def _claims(results: Results) -> Iterator[Claim]:
     plain = results.where(strength=0.0)
     strong = [panel for panel in results.panels if panel not in plain]
+    yield _constant(results, "smoothness", "The objective is L-smooth, L = G_max H² (+ λ)", "5329-5344")
+    yield _constant(results, "noise", "The variance of a row's gradient is at most 4 G_max² H²", "5329-5353")
+    statement = "The variance of a mini-batch's gradient is at most 4 G_max² H² / b"
+    yield _constant(results, "batch_noise", statement, "5329-5359")
+    yield _constant(results, "convexity", "With ℓ2 the objective is λ-strongly concave", "5242-5296", above=True)
+    statement = "Without ℓ2, U* - U of the averaged iterates is below the bound along the run"
+    yield _below(results, plain, "bound", statement, "5371-5378")
+    statement = "With ℓ2, the squared distance to the optimum is below the bound along the run"
+    yield _below(results, strong, "bound", statement, "5387-5393")
+    statement = "The same with the noise measured at the optimum in place of 4 G_max² H² / b (this project's check)"
+    yield _below(results, results.panels, "sharper", statement, "5371-5393")
     (balanced,) = results.where(regime="balanced")
     slopes = {}
     for agent in results.methods(balanced):
@@ -161,41 +166,20 @@ def _claims(results: Results) -> list[Claim]:
         late = t >= t[-1] / 10
         slopes[agent] = measured(np.array([-0.5 - np.polyfit(np.log(t[late]), np.log(row[late]), 1)[0] for row in gap]))
     slowest, rate = least(slopes)
-    first = strong[0]
-    names = results.methods(first)
-    floors = {agent: results.final(first, agent, "gap") for agent in names}
-    few, many = names[0], names[-1]
+    yield claim(
+        "With η ∝ 1/√T the gap falls at least as fast as 1/√T", "5380", rate, panel=f"{balanced}, {slowest}",
+        detail="-1/2 less the exponent of T, over the last tenfold growth of T: "
+        + ", ".join(f"{agent}: {value}" for agent, value in slopes.items()),
+    )  # fmt: skip
+    floors = {agent: results.final(strong[0], agent, "gap") for agent in results.methods(strong[0])}
+    few, *_, many = floors
     shown = ", ".join(f"{agent}: {measured(values)}" for agent, values in floors.items())
-    return [
-        _constant(results, "smoothness", "The objective is L-smooth, L = G_max H² (+ λ)", "5329-5344"),
-        _constant(results, "noise", "The variance of a row's gradient is at most 4 G_max² H²", "5329-5353"),
-        _constant(
-            results, "batch_noise", "The variance of a mini-batch's gradient is at most 4 G_max² H² / b", "5329-5359"
-        ),
-        _constant(results, "convexity", "With ℓ2 the objective is λ-strongly concave", "5242-5296", above=True),
-        _below(
-            results, plain, "bound", "Without ℓ2, U* - U of the averaged iterates is below the bound along the run",
-            "5371-5378",
-        ),
-        _below(
-            results, strong, "bound", "With ℓ2, the squared distance to the optimum is below the bound along the run",
-            "5387-5393",
-        ),
-        _below(
-            results, results.panels, "sharper",
-            "The same with the noise measured at the optimum in place of 4 G_max² H² / b (this project's check)", "5371-5393",
-        ),
-        claim(
-            "With η ∝ 1/√T the gap falls at least as fast as 1/√T", "5380", rate, panel=f"{balanced}, {slowest}",
-            detail="-1/2 less the exponent of T, over the last tenfold growth of T: "
-            + ", ".join(f"{agent}: {value}" for agent, value in slopes.items()),
-        ),
-        claim(
-            "A larger mini-batch lowers the noise floor", "5387-5393", measured(np.log(floors[few] / floors[many])), panel=first,
-            detail=f"logarithm of the ratio of squared distances at the end, {few} to {many}: {shown}; "
-            "the bound's noise term falls as 1/b",
-        ),
-    ]  # fmt: skip
+    yield claim(
+        "A larger mini-batch lowers the noise floor", "5387-5393", measured(np.log(floors[few] / floors[many])),
+        panel=strong[0],
+        detail=f"logarithm of the ratio of squared distances at the end, {few} to {many}: {shown}; "
+        "the bound's noise term falls as 1/b",
+    )  # fmt: skip
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:

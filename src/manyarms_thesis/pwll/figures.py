@@ -109,7 +109,7 @@ def against(
             float(results.parameter(panel, parameter)): Measured(logging_value(results, panel), 0.0) for panel in panels
         }
     label = "value, test users" if column == "value" else "value of modes, test users"
-    return draw_series(drawn, look_of, xlabel, label, folder, name, title, columns=columns, from_zero=True)
+    return draw_series(drawn, folder, name, title, xlabel=xlabel, ylabel=label, look=look_of, columns=columns)
 
 
 def by_batch(

@@ -7,15 +7,15 @@ sum_a w(a) log pi(a), the second sum_a w(a) pi(a).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from manyarms._base.typing import Array
-from manyarms_thesis.harness.claims import Claim, Measured, claim, least, listed, measured
+from manyarms_thesis.harness.claims import Claim, claim, least, listed, measured
 from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.learning import finals, lead
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell, Columns, solve
 from manyarms_thesis.pwll.common import PWLL
@@ -93,74 +93,57 @@ def _cells(sizes: Sizes) -> list[Cell]:
     ]  # fmt: skip
 
 
-def _over_panels(results: Results, difference: Any) -> tuple[str, Measured]:
-    """The least convincing panel."""
-    return least({panel: measured(difference(panel)) for panel in results.panels})
-
-
 def weights_of(results: Results, panel: str) -> Array:
     """(runs, 3) the weights of the actions in each log."""
     return np.stack([results.final(panel, "cLPI", f"weight{a}") for a in (1, 2, 3)], axis=1)
 
 
-def _claims(results: Results) -> list[Claim]:
-    top = max(results.final(panel, "cLPI", "top_curvature").max() for panel in results.panels)
-    everywhere = {panel: results.final(panel, "cLPI", "arrived") for panel in results.panels}
-    worst = min(everywhere, key=lambda panel: float(everywhere[panel].min()))
-    fewest = float(everywhere[worst].min())
-    found = [
-        Claim(
-            "The landscape of PWLL (cLPI) is concave: its Hessian is negative semidefinite on the whole grid", "2254",
-            -float(top), 0.0, bool(top <= 1e-12),
-            detail="least of minus the largest eigenvalue, in parts of the largest curvature, over all logs; for cIPS an "
-            "eigenvalue is above zero on "
-            + ", ".join(f"{measured(results.final(p, 'cIPS', 'convex_share'))} of the window ({p})" for p in results.panels),
-        ),
-        Claim(
-            "Optimisation of PWLL converges from roughly any initialisation: all starts of all logs arrive", "2254",
-            fewest, 0.0, fewest == 1.0, panel=worst,
-            detail="smallest share of starts, over logs, that end within "
-            f"{NEAR} (total variation) of the policy that maximises cLPI; step 1/L",
-        ),
-    ]  # fmt: skip
-    for statement, lines, better, worse, column, detail in (
+def _claims(results: Results) -> Iterator[Claim]:
+    panels = results.panels
+    top = max(results.final(panel, "cLPI", "top_curvature").max() for panel in panels)
+    convex = ", ".join(f"{measured(results.final(p, 'cIPS', 'convex_share'))} of the window ({p})" for p in panels)
+    yield Claim(
+        "The landscape of PWLL (cLPI) is concave: its Hessian is negative semidefinite on the whole grid", "2254",
+        -float(top), 0.0, bool(top <= 1e-12),
+        detail="least of minus the largest eigenvalue, in parts of the largest curvature, over all logs; for cIPS an "
+        f"eigenvalue is above zero on {convex}",
+    )  # fmt: skip
+    everywhere = {panel: float(results.final(panel, "cLPI", "arrived").min()) for panel in panels}
+    worst = min(everywhere, key=everywhere.__getitem__)
+    yield Claim(
+        "Optimisation of PWLL converges from roughly any initialisation: all starts of all logs arrive", "2254",
+        everywhere[worst], 0.0, everywhere[worst] == 1.0, panel=worst,
+        detail="smallest share of starts, over logs, that end within "
+        f"{NEAR} (total variation) of the policy that maximises cLPI; step 1/L",
+    )  # fmt: skip
+    for statement, better, worse, column, detail in (
         (
-            "Fewer starts arrive at the maximum of the IPS-based objective than at that of PWLL", "2254", "cLPI", "cIPS",
-            "arrived", "share of starts that arrive, step 1/L",
+            "Fewer starts arrive at the maximum of the IPS-based objective than at that of PWLL", "cLPI", "cIPS", "arrived",
+            "share of starts that arrive, step 1/L",
         ),
         (
-            "The IPS-based landscape has more flat regions away from its maximum than that of PWLL", "2254", "cIPS", "cLPI",
+            "The IPS-based landscape has more flat regions away from its maximum than that of PWLL", "cIPS", "cLPI",
             "plateau", f"share of the window with a gradient below {FLAT:.0%} of its largest, away from the maximum",
         ),
         (
-            "The IPS-based landscape is steep in a narrow band only: a smaller part of the window than that of PWLL", "2254",
+            "The IPS-based landscape is steep in a narrow band only: a smaller part of the window than that of PWLL",
             "cLPI", "cIPS", "steep", "share of the window with a gradient above 10% of its largest",
         ),
     ):  # fmt: skip
-        panel, difference = _over_panels(
-            results,
-            lambda p, b=better, w=worse, c=column: results.final(p, b, c) - results.final(p, w, c),
-        )
-        shown = "; ".join(
-            f"{p}: " + listed({name: measured(results.final(p, name, column)) for name in ("cLPI", "cIPS")})
-            for p in results.panels
-        )
-        found.append(claim(statement, lines, difference, panel=panel, detail=f"{detail}: {shown}"))
-    return [*found, _sensitive(results)]
+        panel, difference = least({p: lead(results, p, better, worse, column) for p in panels})
+        shown = "; ".join(f"{p}: {listed(finals(results, p, list(OBJECTIVES), column))}" for p in panels)
+        yield claim(statement, "2254", difference, panel=panel, detail=f"{detail}: {shown}")
+    yield _sensitive(results)
 
 
 def _sensitive(results: Results) -> Claim:
     """How much the share of starts that arrive depends on the step."""
 
     def spread(panel: str, name: str) -> Array:
-        values = np.stack([results.final(panel, f"{name}{words}", "arrived") for words in STEPS])
-        return np.asarray(values.max(axis=0) - values.min(axis=0))
+        return np.asarray(np.ptp([results.final(panel, f"{name}{words}", "arrived") for words in STEPS], axis=0))
 
-    panel, difference = _over_panels(results, lambda p: spread(p, "cIPS") - spread(p, "cLPI"))
-    shown = "; ".join(
-        f"{p}: " + listed({name: measured(results.final(p, name, "arrived")) for name in results.methods(p)})
-        for p in results.panels
-    )
+    panel, difference = least({p: measured(spread(p, "cIPS") - spread(p, "cLPI")) for p in results.panels})
+    shown = "; ".join(f"{p}: {listed(finals(results, p, results.methods(p), 'arrived'))}" for p in results.panels)
     return claim(
         "The IPS-based objective is more sensitive to the learning rate than PWLL", "2254", difference, panel=panel,
         detail=f"share of starts that arrive, largest less smallest over steps 0.1/L, 1/L and 10/L: {shown}",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from manyarms_thesis.harness.claims import Claim
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.learning import ahead_both, by_data, flag_data, steadier
+from manyarms_thesis.harness.learning import Compared, by_data, on_every_data
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell
 from manyarms_thesis.pwll.common import LEARNED, PAPER, QUICK, SMOKE, learners, logged_cell, worlds
@@ -15,42 +16,29 @@ from manyarms_thesis.pwll.figures import against
 TWINS = {"tau": ("cLPI", "cIPS"), "beta": ("RegKL", "RegKL-LIN")}
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
-    cells = []
+def _cells(sizes: Sizes) -> Iterator[Cell]:
     for data, world in worlds(sizes).items():
         for name, twins in TWINS.items():
             for value in sizes[f"{name}s"]:
                 methods = learners(twins, sizes, **{name: value})
                 title, swept = f"{data}, {name}={value:g}", {"of": name, name: value}
-                cells.append(logged_cell(title, world, methods, sizes["runs"], **swept))
-    return cells
+                yield logged_cell(title, world, methods, sizes["runs"], **swept)
 
 
-def _claims(results: Results) -> list[Claim]:
-    found = []
-    for data in by_data(results):
-        for name, (log, linear) in TWINS.items():
-            panels = results.where(data=data, of=name)
-            line = "5566" if name == "tau" else "5568"
-            found += ahead_both(
-                results, panels, log, [linear], f"{log} dominates {linear} for every {name}", line, panel=data
-            )
-            found.append(
-                steadier(
-                    results, panels, [log], [linear],
-                    f"The logarithm gives greater robustness to {name}: {log} against {linear}", "5571", panel=data,
-                )
-            )  # fmt: skip
-    return flag_data(results, found)
+@on_every_data
+def _claims(on: Compared) -> Iterator[Claim]:
+    for name, (log, linear) in TWINS.items():
+        swept, line = on.where(of=name), "5566" if name == "tau" else "5568"
+        yield from swept.ahead_both(log, [linear], f"{log} dominates {linear} for every {name}", line)
+        statement = f"The logarithm gives greater robustness to {name}: {log} against {linear}"
+        yield swept.steadier([log], [linear], statement, "5571")
 
 
-def _figures(results: Results, folder: Path) -> list[Path]:
-    paths = []
+def _figures(results: Results, folder: Path) -> Iterator[Path]:
     for name, twins in TWINS.items():
         groups = {data: results.where(data=data, of=name) for data in by_data(results)}
         title = f"{twins[0]} (log) against {twins[1]} (linear)"
-        paths.append(against(results, groups, name, folder, f"log-{name}", title, name))
-    return paths
+        yield against(results, groups, name, folder, f"log-{name}", title, name)
 
 
 LOG = LEARNED.experiment(

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from manyarms_thesis.harness.claims import Claim
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.learning import ahead_both, by_data, flag_data
-from manyarms_thesis.harness.results import Results
+from manyarms_thesis.harness.learning import Compared, by_data, on_every_data
 from manyarms_thesis.harness.spec import Cell
 from manyarms_thesis.pwll.common import LEARNED, PAPER, QUICK, SMOKE, learners, logged_cell, worlds
 from manyarms_thesis.pwll.figures import against
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
-    cells = []
+def _cells(sizes: Sizes) -> Iterator[Cell]:
+    methods = learners(("cLPI", "cIPS", "IX", "MIPS"), sizes)
     for data, world in worlds(sizes).items():
         for k0 in sizes["supports"]:
-            methods = learners(("cLPI", "cIPS", "IX", "MIPS"), sizes)
-            cells.append(logged_cell(f"{data}, k0={k0:,}", world | {"k0": k0}, methods, sizes["runs"]))
-    return cells
+            yield logged_cell(f"{data}, k0={k0:,}", world | {"k0": k0}, methods, sizes["runs"])
 
 
-def _claims(results: Results) -> list[Claim]:
-    found = []
-    for data, panels in by_data(results).items():
-        found += ahead_both(
-            results, panels, "cLPI", ["cIPS", "IX", "MIPS"],
-            "PWLL is better than IPS-based approaches for every size of the logging support", "5634", panel=data,
-        )  # fmt: skip
-    return flag_data(results, found)
+@on_every_data
+def _claims(on: Compared) -> list[Claim]:
+    statement = "PWLL is better than IPS-based approaches for every size of the logging support"
+    return on.ahead_both("cLPI", ["cIPS", "IX", "MIPS"], statement, "5634")
 
 
 LOGGING_SUPPORT = LEARNED.experiment(

@@ -14,7 +14,7 @@ the h_j falls in v and must be 0): at most 2^d local maxima, and 2^d = 2^(K/8) w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -104,78 +104,69 @@ def _cells(sizes: Sizes) -> list[Cell]:
     ]  # fmt: skip
 
 
-def _claims(results: Results) -> list[Claim]:
-    d = np.array([results.parameter(panel, "d") for panel in results.panels], dtype=float)
-    found, every = (
-        np.stack([results.final(panel, "IPS", column) for panel in results.panels])
-        for column in ("found", "enumerated")
+def _claims(results: Results) -> Iterator[Claim]:
+    panels = results.panels
+
+    def final(column: str, name: str = "IPS") -> dict[str, Array]:
+        """(runs,) by panel."""
+        return {panel: results.final(panel, name, column) for panel in panels}
+
+    d = np.array([results.parameter(panel, "d") for panel in panels], dtype=float)
+    found, every, single = (
+        np.stack(list(values.values())) for values in (final("found"), final("enumerated"), final("found", "PWLL"))
     )
-    single = np.stack([results.final(panel, "PWLL", "found") for panel in results.panels])
     short = every - 2.0 ** d[:, None]
-    slopes = measured(np.array([np.polyfit(d, np.log2(column), 1)[0] for column in found.T]) - 0.5)
     shown = ", ".join(
-        f"{panel}: {np.median(a):.0f} of {2**n:.0f}" for panel, a, n in zip(results.panels, found, d, strict=True)
+        f"{panel}: {np.median(a):.0f} of {2**n:.0f}" for panel, a, n in zip(panels, found, d, strict=True)
     )
-    shares = {panel: results.final(panel, "IPS", "best_share") for panel in results.panels}
-    few, many = results.panels[0], results.panels[-1]
-    worse = {
-        panel: measured(results.final(panel, "IPS", "highest") - results.final(panel, "IPS", "mean"))
-        for panel in results.panels
-    }
-    nearest, lost = least(worse)
-    values = "; ".join(
-        f"{panel}: IPS {measured(results.final(panel, 'IPS', 'lowest'))} to {measured(results.final(panel, 'IPS', 'highest'))}, "
-        f"mean over starts {measured(results.final(panel, 'IPS', 'mean'))}, PWLL {measured(results.final(panel, 'PWLL', 'mean'))}"
-        for panel in results.panels
+    yield Claim(
+        "An IPS-based objective of one context can have exponentially many local maxima in K: 2^(K/8), all of them found",
+        "5218-5238", float(np.abs(short).max()), 0.0, bool((short == 0).all()),
+        detail="largest difference between the strict local maxima found from all corners and 2^(K/8); from drawn starts "
+        f"alone: {shown}",
     )  # fmt: skip
-    return [
-        Claim(
-            "An IPS-based objective of one context can have exponentially many local maxima in K: 2^(K/8), all of them found",
-            "5218-5238", float(np.abs(short).max()), 0.0, bool((short == 0).all()),
-            detail="largest difference between the strict local maxima found from all corners and 2^(K/8); from drawn starts "
-            f"alone: {shown}",
-        ),
-        claim(
-            "Their number from drawn starts grows exponentially: at least by half a doubling for each 8 actions", "5218-5238",
-            slopes, detail="slope of log2 of the number against K/8, less 1/2 (the construction has slope 1)",
-        ),
-        Claim(
-            "PWLL has one maximum on the same instances, reached from every start", "2207-2211", float(single.max()), 0.0,
-            bool((single == 1).all() and max(results.final(p, "PWLL", "stuck").max() for p in results.panels) == 0),
-            detail="largest number of maxima found",
-        ),
-        claim(
-            "Local maxima are poor: a start ends below the best one on average", "2168-2173", lost, panel=nearest,
-            detail=f"value of the best maximum less the mean over starts; values: {values}",
-        ),
-        claim(
-            "The chance of a start to reach the best maximum falls with K", "2168-2173",
-            measured(shares[few]) - measured(shares[many]),
-            detail=", ".join(f"{panel}: {measured(share)}" for panel, share in shares.items()),
-        ),
-    ]  # fmt: skip
+    yield claim(
+        "Their number from drawn starts grows exponentially: at least by half a doubling for each 8 actions", "5218-5238",
+        measured(np.array([np.polyfit(d, np.log2(column), 1)[0] for column in found.T]) - 0.5),
+        detail="slope of log2 of the number against K/8, less 1/2 (the construction has slope 1)",
+    )  # fmt: skip
+    yield Claim(
+        "PWLL has one maximum on the same instances, reached from every start", "2207-2211", float(single.max()), 0.0,
+        bool((single == 1).all() and max(stuck.max() for stuck in final("stuck", "PWLL").values()) == 0),
+        detail="largest number of maxima found",
+    )  # fmt: skip
+    low, high, mean, pwll = final("lowest"), final("highest"), final("mean"), final("mean", "PWLL")
+    nearest, lost = least({panel: measured(high[panel] - mean[panel]) for panel in panels})
+    values = "; ".join(
+        f"{p}: IPS {measured(low[p])} to {measured(high[p])}, mean over starts {measured(mean[p])}, PWLL {measured(pwll[p])}"
+        for p in panels
+    )  # fmt: skip
+    yield claim(
+        "Local maxima are poor: a start ends below the best one on average", "2168-2173", lost, panel=nearest,
+        detail=f"value of the best maximum less the mean over starts; values: {values}",
+    )  # fmt: skip
+    shares = {panel: measured(share) for panel, share in final("best_share").items()}
+    yield claim(
+        "The chance of a start to reach the best maximum falls with K", "2168-2173", shares[panels[0]] - shares[panels[-1]],
+        detail=", ".join(f"{panel}: {share}" for panel, share in shares.items()),
+    )  # fmt: skip
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
     K = np.array([results.parameter(panel, "K") for panel in results.panels], dtype=float)
+
+    def mean(name: str, column: str) -> Array:
+        """(panels,) over the runs."""
+        return np.array([results.final(panel, name, column).mean() for panel in results.panels])
+
     with drawing(1, 3) as (figure, axes):
         for name, colour in (("IPS", PALETTE[1]), ("PWLL", PALETTE[0])):
-            counts = [measured(results.final(panel, name, "found")).mean for panel in results.panels]
-            axes[0].semilogy(K, counts, "o-", color=colour, label=name, markersize=4)
-            axes[2].plot(
-                K,
-                [results.final(panel, name, "mean").mean() for panel in results.panels],
-                "o-",
-                color=colour,
-                markersize=4,
-            )
+            axes[0].semilogy(K, mean(name, "found"), "o-", color=colour, label=name, markersize=4)
+            axes[2].plot(K, mean(name, "mean"), "o-", color=colour, markersize=4)
         axes[0].semilogy(K, 2 ** (K / PER_COORDINATE), ":", color=BLACK, label="2^(K/8)")
         axes[0].set_ylabel("local maxima found")
         axes[0].set_xlabel("K")
-        low, high = (
-            np.array([results.final(panel, "IPS", column).mean() for panel in results.panels])
-            for column in ("lowest", "highest")
-        )
+        low, high = mean("IPS", "lowest"), mean("IPS", "highest")
         axes[2].fill_between(K, low, high, color=PALETTE[1], alpha=0.2, linewidth=0, label="IPS, worst to best maximum")
         axes[2].set_xlabel("K")
         axes[2].set_ylabel("value reached, mean over starts")

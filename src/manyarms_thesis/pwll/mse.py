@@ -5,7 +5,8 @@ Thesis, Section 7.3.1 and Appendix D.4.2-5508.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from manyarms._base.typing import Array
 from manyarms_thesis.harness.claims import Claim, claim, least, listed, measured
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.learning import MODE, OF_MODES, finals, flag_data
+from manyarms_thesis.harness.learning import MODE, finals, flag_data, of_modes
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell
 from manyarms_thesis.pwll.common import ESTIMATES, LEARNED, NUMBERS, PAPER, QUICK, SMOKE, learners, logged_cell, worlds
@@ -33,21 +34,19 @@ def errors(results: Results, panel: str, agent: str) -> Array:
 
 
 def _claims(results: Results) -> list[Claim]:
-    found = []
-    for panel in results.panels:
-        mse = {agent: errors(results, panel, agent).mean(axis=1) for agent in results.methods(panel)}
-        worse = {f"{a} over {b}": measured(mse[a] - mse[b]) for a in LIKELIHOODS for b in ESTIMATES}
-        nearest, difference = least(worse)
-        shown = listed({learner: measured(values) for learner, values in mse.items()})
-        found.append(
-            claim(
-                "PWLL objectives are poor value estimators: each has a larger MSE than every estimate", "2309", difference,
-                panel=panel, detail=f"MSE, averaged over the epochs: {shown}; least convincing: {nearest}",
-            )
-        )  # fmt: skip
-        for column in ("value", MODE):
-            found.append(_accurate_is_not_better(results, panel, mse, column))
-    return flag_data(results, found)
+    return flag_data(results, chain.from_iterable(_of_panel(results, panel) for panel in results.panels))
+
+
+def _of_panel(results: Results, panel: str) -> Iterator[Claim]:
+    mse = {agent: errors(results, panel, agent).mean(axis=1) for agent in results.methods(panel)}
+    nearest, difference = least({f"{a} over {b}": measured(mse[a] - mse[b]) for a in LIKELIHOODS for b in ESTIMATES})
+    shown = listed({learner: measured(values) for learner, values in mse.items()})
+    yield claim(
+        "PWLL objectives are poor value estimators: each has a larger MSE than every estimate", "2309", difference,
+        panel=panel, detail=f"MSE, averaged over the epochs: {shown}; least convincing: {nearest}",
+    )  # fmt: skip
+    for column in ("value", MODE):
+        yield _accurate_is_not_better(results, panel, mse, column)
 
 
 def _accurate_is_not_better(results: Results, panel: str, mse: Mapping[str, Array], column: str) -> Claim:
@@ -57,23 +56,22 @@ def _accurate_is_not_better(results: Results, panel: str, mse: Mapping[str, Arra
     best = max(LIKELIHOODS, key=lambda agent: float(values[agent].mean()))
     order = [np.argsort(np.argsort([float(source[a].mean()) for a in mse])) for source in (mse, values)]
     rank = float(np.corrcoef(order[0], order[1])[0, 1])
-    of = OF_MODES if column == MODE else ""
     return claim(
-        f"A low MSE does not yield a better policy: PWLL learns a better one than the most accurate estimate{of}", "2309",
-        measured(values[best] - values[accurate]), panel=panel,
+        f"A low MSE does not yield a better policy: PWLL learns a better one than the most accurate estimate{of_modes(column)}",
+        "2309", measured(values[best] - values[accurate]), panel=panel,
         detail=f"{best} {measured(values[best])}, {accurate} (least MSE) {measured(values[accurate])}; rank correlation of "
         f"MSE and value over all {len(mse)} objectives: {rank:.2f}",
     )  # fmt: skip
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
-    points = {}
-    for panel in results.panels:
-        values = finals(results, panel, results.methods(panel))
-        points[panel] = {
+    points = {
+        panel: {
             learner: (measured(errors(results, panel, learner).mean(axis=1)), value)
-            for learner, value in values.items()
+            for learner, value in finals(results, panel, results.methods(panel)).items()
         }
+        for panel in results.panels
+    }
     labels = ("MSE as an estimate, mean over epochs", "value of the learned policy, test users")
     return [
         scatter(points, labels, folder, "mse-value", "Accuracy of the objective and value of the policy it learns"),

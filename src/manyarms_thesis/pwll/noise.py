@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from manyarms_thesis.harness.claims import Claim, claim, least, listed
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.learning import ahead_both, by_data, finals, flag_data, lead
+from manyarms_thesis.harness.learning import Compared, by_data, finals, lead, on_every_data
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell
 from manyarms_thesis.pwll.common import LEARNED, PAPER, QUICK, SMOKE, learners, logged_cell, worlds
@@ -16,57 +17,49 @@ from manyarms_thesis.pwll.learners import CATALOGUE
 LIKELIHOODS, ESTIMATES = ("cLPI", "RegKL"), ("cIPS", "IX", "POTEC")
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
-    cells = []
+def _cells(sizes: Sizes) -> Iterator[Cell]:
+    methods = learners((*LIKELIHOODS, *ESTIMATES), sizes)
     for data, world in worlds(sizes).items():
         if data == CATALOGUE:
             continue  # its rewards are random already
         for shift in sizes["shifts"]:
             for noise in sizes["noises"]:
                 noisy = {"noise": noise, "shift": shift}
-                methods = learners((*LIKELIHOODS, *ESTIMATES), sizes)
                 title = f"{data}, epsilon={noise:g}, s={shift:g}"
-                cells.append(logged_cell(title, world | noisy, methods, sizes["runs"], **noisy))
-    return cells
+                yield logged_cell(title, world | noisy, methods, sizes["runs"], **noisy)
 
 
-def _claims(results: Results) -> list[Claim]:
-    found = []
-    for data, panels in by_data(results).items():
-        for name in LIKELIHOODS:
-            found += ahead_both(
-                results, panels, name, ESTIMATES,
-                f"PWLL objectives maintain a clear advantage under noise: {name} over IPS-based methods", "5549", panel=data,
-            )  # fmt: skip
-        without = [panel for panel in panels if results.parameter(panel, "shift") == 0]
-        worse = {}
-        for name in results.methods(panels[0]):
-            first, last = (finals(results, panel, [name])[name] for panel in (without[0], without[-1]))
-            noise = [results.parameter(panel, "noise") for panel in (without[0], without[-1])]
-            worse[f"{name}, epsilon {noise[0]} to {noise[1]}"] = first - last
-        nearest, difference = least(worse)
-        found.append(
-            claim(
-                "More noise harms all methods where s = 0", "5549", difference, panel=data,
-                detail=f"loss of value: {listed(worse)}; least convincing: {nearest}",
-            )
+@on_every_data
+def _claims(on: Compared) -> Iterator[Claim]:
+    results = on.results
+    for name in LIKELIHOODS:
+        statement = f"PWLL objectives maintain a clear advantage under noise: {name} over IPS-based methods"
+        yield from on.ahead_both(name, ESTIMATES, statement, "5549")
+    without = on.where(shift=0).panels
+    ends = without[0], without[-1]
+    noise = [results.parameter(panel, "noise") for panel in ends]
+    worse = {}
+    for name in results.methods(on.panels[0]):
+        first, last = (finals(results, panel, [name])[name] for panel in ends)
+        worse[f"{name}, epsilon {noise[0]} to {noise[1]}"] = first - last
+    nearest, difference = least(worse)
+    yield on.claim(
+        "More noise harms all methods where s = 0", "5549", difference,
+        f"loss of value: {listed(worse)}; least convincing: {nearest}",
+    )  # fmt: skip
+    for panel in [panel for panel in on.panels if results.parameter(panel, "shift") > 0][-1:]:
+        yield claim(
+            "RegKL outperforms cLPI where noise and shift are large", "5549", lead(results, panel, "RegKL", "cLPI"),
+            panel=panel, detail=listed(finals(results, panel, ("RegKL", "cLPI"))),
         )  # fmt: skip
-        for panel in [panel for panel in panels if results.parameter(panel, "shift") > 0][-1:]:
-            found.append(
-                claim(
-                    "RegKL outperforms cLPI where noise and shift are large", "5549", lead(results, panel, "RegKL", "cLPI"),
-                    panel=panel, detail=listed(finals(results, panel, ("RegKL", "cLPI"))),
-                )
-            )  # fmt: skip
-    return flag_data(results, found)
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:
-    groups: dict[str, list[str]] = {}
-    for panel in results.panels:
-        groups.setdefault(f"{results.parameter(panel, 'data')}, s={results.parameter(panel, 'shift'):g}", []).append(
-            panel
-        )
+    groups = {
+        f"{data}, s={shift:g}": results.where(data=data, shift=shift)
+        for data in by_data(results)
+        for shift in results.levels("shift")
+    }
     return [against(results, groups, "noise", folder, "noise", "Value under noisy rewards", "epsilon")]
 
 

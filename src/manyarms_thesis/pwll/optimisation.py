@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from manyarms_thesis.harness.claims import Claim, claim, measured
+from manyarms_thesis.harness.claims import Claim, measured
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.learning import MODE, OF_MODES, ahead, ahead_both, by_data, flag_data, over, steadier
+from manyarms_thesis.harness.learning import MODE, Compared, by_data, of_modes, on_every_data
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell
 from manyarms_thesis.pwll.common import (
@@ -17,6 +17,7 @@ from manyarms_thesis.pwll.common import (
     PAPER,
     QUICK,
     SMOKE,
+    configurations,
     learners,
     logged_cell,
     worlds,
@@ -27,103 +28,62 @@ from manyarms_thesis.pwll.figures import against, by_batch
 PLAIN_LIKELIHOODS, PLAIN_ESTIMATES = ("cLPI", "LPI"), ("IPS", "ES", "MIPS")
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
-    cells = []
+def _cells(sizes: Sizes) -> Iterator[Cell]:
     for data, world in worlds(sizes).items():
-        for rate in sizes["rates"]:
-            for schedule in sizes["schedules"]:
-                for batch in sizes["batches"]:
-                    how: dict[str, Any] = {"schedule": schedule, "batch": batch, "rate": rate}
-                    methods = learners((*ESTIMATES, *LIKELIHOODS), sizes, **how)
-                    title = f"{data}, rate {rate:g}, {schedule}, batch {batch}"
-                    cells.append(logged_cell(title, world, methods, sizes["runs"], optimiser="adam", **how))
+        for words, how in configurations(sizes):
+            methods = learners((*ESTIMATES, *LIKELIHOODS), sizes, **how)
+            yield logged_cell(f"{data}, {words}", world, methods, sizes["runs"], optimiser="adam", **how)
         for rate in sizes["sgd_rates"]:
             how = {"schedule": "constant", "batch": sizes["batch"], "rate": rate, "optimiser": "sgd"}
             methods = learners((*PLAIN_LIKELIHOODS, *PLAIN_ESTIMATES), sizes, **how)
-            cells.append(logged_cell(f"{data}, SGD, rate {rate:g}", world, methods, sizes["runs"], **how))
-    return cells
+            yield logged_cell(f"{data}, SGD, rate {rate:g}", world, methods, sizes["runs"], **how)
 
 
-def _claims(results: Results) -> list[Claim]:
-    found = []
-    for data in by_data(results):
-        panels = results.where(data=data, optimiser="adam")
-        for column in ("value", MODE):
-            found.append(
-                steadier(
-                    results, panels, LIKELIHOODS, ESTIMATES,
-                    "Objectives that estimate a value are sensitive to batch size and learning rate, PWLL objectives are robust",
-                    "2307", panel=data, column=column,
-                )
-            )  # fmt: skip
-            found.append(_best_against_best(results, panels, data, column))
-        found += ahead_both(
-            results, panels, "cLPI", ["POTEC"], "POTEC is surpassed by cLPI, in every configuration", "2307", panel=data
-        )
-        found.append(
-            ahead(
-                results, panels, "POTEC", ["OffCEM"],
-                "There is a consistent gap between POTEC and OffCEM, in every configuration", "2311", panel=data,
-            )
+@on_every_data
+def _claims(every: Compared) -> Iterator[Claim]:
+    on, plain = (every.where(optimiser=name) for name in ("adam", "sgd"))
+    for column in ("value", MODE):
+        yield on.steadier(
+            LIKELIHOODS, ESTIMATES,
+            "Objectives that estimate a value are sensitive to batch size and learning rate, PWLL objectives are robust", "2307",
+            column,
         )  # fmt: skip
-        plain = results.where(data=data, optimiser="sgd")
-        found.append(
-            steadier(
-                results, plain, PLAIN_LIKELIHOODS, PLAIN_ESTIMATES,
-                "The same with SGD in place of Adam: estimates are sensitive to the rate, PWLL objectives are robust", "2307",
-                panel=data,
-            )
-        )  # fmt: skip
-        found += [
-            ahead(
-                results, plain, name, PLAIN_ESTIMATES, f"With SGD in place of Adam, {name} outperforms estimates at every rate",
-                "2307", panel=data,
-            )
-            for name in PLAIN_LIKELIHOODS
-        ]  # fmt: skip
-    return flag_data(results, found)
+        yield _best_against_best(on, column)
+    yield from on.ahead_both("cLPI", ["POTEC"], "POTEC is surpassed by cLPI, in every configuration", "2307")
+    statement = "There is a consistent gap between POTEC and OffCEM, in every configuration"
+    yield on.ahead("POTEC", ["OffCEM"], statement, "2311")
+    statement = "The same with SGD in place of Adam: estimates are sensitive to the rate, PWLL objectives are robust"
+    yield plain.steadier(PLAIN_LIKELIHOODS, PLAIN_ESTIMATES, statement, "2307")
+    for name in PLAIN_LIKELIHOODS:
+        statement = f"With SGD in place of Adam, {name} outperforms estimates at every rate"
+        yield plain.ahead(name, PLAIN_ESTIMATES, statement, "2307")
 
 
-def _best_against_best(results: Results, panels: list[str], data: str, column: str) -> Claim:
+def _best_against_best(on: Compared, column: str) -> Claim:
     """The best PWLL objective against the best estimate, each with the configuration that suits it best on average."""
-    best = {}
+    values = {agent: on.over(agent, column) for agent in (*LIKELIHOODS, *ESTIMATES)}
+    best = []
     for family in (LIKELIHOODS, ESTIMATES):
-        values = {
-            (agent, i): over(results, panels, agent, column)[:, i] for agent in family for i in range(len(panels))
-        }
-        best[family] = max(values, key=lambda key: float(values[key].mean())), values
-    (one, i), ours = best[LIKELIHOODS]
-    (other, j), theirs = best[ESTIMATES]
-    means = ", ".join(
-        f"{agent} {over(results, panels, agent, column).mean():.4g}" for agent in (*LIKELIHOODS, *ESTIMATES)
-    )
-    of = OF_MODES if column == MODE else ""
-    # different panels have logs of their own: no pairs
-    difference = measured(ours[one, i]) - measured(theirs[other, j])
-    detail = (
-        f"best of each family: {one} in “{panels[i]}” {measured(ours[one, i])}, {other} in “{panels[j]}” "
-        f"{measured(theirs[other, j])}; means over all configurations: {means}"
-    )
-    return claim(
-        f"PWLL objectives outperform those that estimate a value, each in its best configuration{of}", "2307", difference,
-        panel=data, detail=detail,
+        places = [(agent, i) for agent in family for i in range(len(on.panels))]
+        agent, i = max(places, key=lambda place: float(values[place[0]][:, place[1]].mean()))
+        best.append((f"{agent} in “{on.panels[i]}”", measured(values[agent][:, i])))
+    (one, ours), (other, theirs) = best
+    means = ", ".join(f"{agent} {value.mean():.4g}" for agent, value in values.items())
+    return on.claim(
+        f"PWLL objectives outperform those that estimate a value, each in its best configuration{of_modes(column)}", "2307",
+        ours - theirs,  # different panels have logs of their own: no pairs
+        f"best of each family: {one} {ours}, {other} {theirs}; means over all configurations: {means}",
     )  # fmt: skip
 
 
-def _figures(results: Results, folder: Path) -> list[Path]:
-    paths = []
+def _figures(results: Results, folder: Path) -> Iterator[Path]:
     for data in by_data(results):
-        panels = results.where(data=data, optimiser="adam")
+        adam, sgd = (results.where(data=data, optimiser=name) for name in ("adam", "sgd"))
         for column, of in (("value", "policies"), (MODE, "their most probable actions")):
             title = f"Value of {of} on {data}, by batch size"
-            paths.append(by_batch(results, panels, folder, f"batches-{data}-{column}", title, column=column))
-        paths.append(
-            against(
-                results, {data: results.where(data=data, optimiser="sgd")}, "rate", folder, f"sgd-{data}",
-                f"Value of policies on {data}, with SGD in place of Adam", "learning rate",
-            )
-        )  # fmt: skip
-    return paths
+            yield by_batch(results, adam, folder, f"batches-{data}-{column}", title, column=column)
+        title = f"Value of policies on {data}, with SGD in place of Adam"
+        yield against(results, {data: sgd}, "rate", folder, f"sgd-{data}", title, "learning rate")
 
 
 OPTIMISATION = LEARNED.experiment(

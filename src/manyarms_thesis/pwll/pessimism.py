@@ -2,56 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from manyarms_thesis.harness.claims import Claim, claim, measured
+from manyarms_thesis.harness.claims import Claim, measured
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.learning import ahead_both, by_data, flag_data
+from manyarms_thesis.harness.learning import Compared, by_data, on_every_data
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell
-from manyarms_thesis.pwll.common import LEARNED, PAPER, QUICK, SMOKE, TUNED, learners, logged_cell, worlds
+from manyarms_thesis.pwll.common import LEARNED, PAPER, QUICK, SMOKE, learners, logged_cell, worlds
 from manyarms_thesis.pwll.figures import against
 
 PENALISED = {"SVP": ("IPS", "svp"), "cIPS": ("cIPS", "distance"), "ES": ("ES", "distance"), "LS": ("LS", "distance")}
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
-    cells = []
+def _cells(sizes: Sizes) -> Iterator[Cell]:
     for data, world in worlds(sizes).items():
         for weight in sizes["weights"]:
             methods = learners(("cLPI",), sizes, start="logging")
             for name, (objective, penalty) in PENALISED.items():
-                made = learners((objective,), sizes, schedule=TUNED, start="logging", **{penalty: weight})
+                made = learners((objective,), sizes, start="logging", **{penalty: weight})
                 methods[f"{name}, pessimistic"] = made[objective]
-            cells.append(logged_cell(f"{data}, lambda={weight:g}", world, methods, sizes["runs"], weight=weight))
-    return cells
+            yield logged_cell(f"{data}, lambda={weight:g}", world, methods, sizes["runs"], weight=weight)
 
 
-def _claims(results: Results) -> list[Claim]:
-    found = []
-    for data, panels in by_data(results).items():
-        for name in PENALISED:
-            found += ahead_both(
-                results, panels, "cLPI", [f"{name}, pessimistic"], f"Pessimistic {name} fails to outperform cLPI for any lambda",
-                "5647", panel=data,
-            )  # fmt: skip
-        first, last = panels[0], panels[-1]
-        for name in PENALISED:
-            if name == "SVP":
-                continue
-            agent = f"{name}, pessimistic"
-            start = results.values(last, agent, "value")[:, 0]
-            ends = {panel: results.final(panel, agent, "value") for panel in (first, last)}
-            near = abs(ends[first] - start) - abs(ends[last] - start)
-            found.append(
-                claim(
-                    f"With a large lambda the policy stays too close to where it starts: {name}", "5647", measured(near),
-                    panel=data,
-                    detail=f"value at the start {measured(start)}, {first} {measured(ends[first])}, "
-                    f"{last} {measured(ends[last])}",
-                )
-            )  # fmt: skip
-    return flag_data(results, found)
+@on_every_data
+def _claims(on: Compared) -> Iterator[Claim]:
+    for name in PENALISED:
+        statement = f"Pessimistic {name} fails to outperform cLPI for any lambda"
+        yield from on.ahead_both("cLPI", [f"{name}, pessimistic"], statement, "5647")
+    first, last = on.panels[0], on.panels[-1]
+    for name, (_, penalty) in PENALISED.items():
+        if penalty != "distance":
+            continue
+        agent = f"{name}, pessimistic"
+        start = on.results.values(last, agent, "value")[:, 0]
+        ends = {panel: on.results.final(panel, agent, "value") for panel in (first, last)}
+        yield on.claim(
+            f"With a large lambda the policy stays too close to where it starts: {name}", "5647",
+            measured(abs(ends[first] - start) - abs(ends[last] - start)),
+            f"value at the start {measured(start)}, {first} {measured(ends[first])}, {last} {measured(ends[last])}",
+        )  # fmt: skip
 
 
 def _figures(results: Results, folder: Path) -> list[Path]:

@@ -2,52 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from manyarms_thesis.harness.claims import Claim
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.learning import ahead, ahead_both, by_data, flag_data
-from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Cell
+from manyarms_thesis.harness.learning import Compared, on_every_data
+from manyarms_thesis.harness.spec import Call, Cell
 from manyarms_thesis.pwll.common import LEARNED, PAPER, QUICK, SMOKE, learners, logged_cell, worlds
 from manyarms_thesis.pwll.figures import epochs
 
 NAMES = ("MIPS", "OffCEM", "POTEC", "cLPI")
-LIGHT = ", light"
 # from W = 0 every policy is uniform, as from beta = 0
-WEIGHTS = {"": {"weight": "heavy"}, LIGHT: {"weight": "light"}}
+WEIGHTS = {"": "heavy", ", light": "light"}
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
-    cells = []
+def _cells(sizes: Sizes) -> Iterator[Cell]:
     for data, world in worlds(sizes).items():
         for schedule in sizes["schedules"]:
-            methods = {
-                name: call
-                for suffix, weight in WEIGHTS.items()
-                for name, call in learners(NAMES, sizes, schedule=schedule, suffix=suffix, curve=True, **weight).items()
-            }
-            cells.append(logged_cell(f"{data}, {schedule}", world, methods, sizes["runs"], schedule=schedule))
-    return cells
+            methods: dict[str, Call] = {}
+            for suffix, weight in WEIGHTS.items():
+                methods |= learners(NAMES, sizes, schedule=schedule, suffix=suffix, curve=True, weight=weight)
+            yield logged_cell(f"{data}, {schedule}", world, methods, sizes["runs"], schedule=schedule)
 
 
-def _claims(results: Results) -> list[Claim]:
-    found = []
-    for data, panels in by_data(results).items():
-        for suffix, kind in (("", "heavyweight"), (LIGHT, "lightweight")):
-            found += ahead_both(
-                results, panels, f"POTEC{suffix}", [f"OffCEM{suffix}"],
-                f"POTEC's optimisation of clusters is more effective than OffCEM's of actions ({kind})", "2311", panel=data,
-            )  # fmt: skip
-            found.append(
-                ahead(
-                    results, panels, f"POTEC{suffix}", [f"MIPS{suffix}"],
-                    f"POTEC outperforms MIPS ({kind})", "5619", panel=data,
-                )
-            )  # fmt: skip
-            found += ahead_both(
-                results, panels, f"cLPI{suffix}", [f"POTEC{suffix}"], f"POTEC is surpassed by cLPI ({kind})", "2307",
-                panel=data,
-            )  # fmt: skip
-    return flag_data(results, found)
+@on_every_data
+def _claims(on: Compared) -> Iterator[Claim]:
+    for suffix, weight in WEIGHTS.items():
+        potec, kind = f"POTEC{suffix}", f"{weight}weight"
+        statement = f"POTEC's optimisation of clusters is more effective than OffCEM's of actions ({kind})"
+        yield from on.ahead_both(potec, [f"OffCEM{suffix}"], statement, "2311")
+        yield on.ahead(potec, [f"MIPS{suffix}"], f"POTEC outperforms MIPS ({kind})", "5619")
+        yield from on.ahead_both(f"cLPI{suffix}", [potec], f"POTEC is surpassed by cLPI ({kind})", "2307")
 
 
 POTEC = LEARNED.experiment(

@@ -5,6 +5,7 @@ Thesis, Appendix D.4.3-5530.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from manyarms._base.typing import Array
 from manyarms_thesis.harness.claims import Claim, Measured, claim, listed
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.learning import ahead, ahead_both, by_data, flag_data
+from manyarms_thesis.harness.learning import Compared, by_data, on_every_data
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell
 from manyarms_thesis.pwll.common import LEARNED, PAPER, QUICK, SMOKE, learners, logged_cell, worlds
@@ -23,19 +24,16 @@ BASELINES = ("cIPS", "IX", "POTEC")
 SUPPORT = ", support"
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
-    cells = []
+def _cells(sizes: Sizes) -> Iterator[Cell]:
     for data, world in worlds(sizes).items():
         for name in (PLAIN, TUNED):
             for start in sizes["starts"]:
                 how = dict(sizes[name])
-                methods = learners(("cLPI", *BASELINES), sizes, **how, start=start, curve=True)
-                methods |= learners(
-                    ("cLPI", "cIPS"), sizes, **how, start=start, suffix=SUPPORT, space="support", curve=True
-                )
+                told = how | {"start": start, "curve": True}
+                methods = learners(("cLPI", *BASELINES), sizes, **told)
+                methods |= learners(("cLPI", "cIPS"), sizes, **told, suffix=SUPPORT, space="support")
                 title = f"{data}, {name}" + ("" if start == "zero" else ", from the logging policy")
-                cells.append(logged_cell(title, world, methods, sizes["runs"], **how, optimisation=name, start=start))
-    return cells
+                yield logged_cell(title, world, methods, sizes["runs"], **how, optimisation=name, start=start)
 
 
 def deviation(values: Array) -> Measured:
@@ -45,44 +43,25 @@ def deviation(values: Array) -> Measured:
     return Measured(spread, spread / np.sqrt(2 * (n - 1)))
 
 
-def _claims(results: Results) -> list[Claim]:
-    found = []
-    for data, every in by_data(results).items():
-        panels = [panel for panel in every if results.parameter(panel, "start") == "zero"]
-        found += ahead_both(
-            results,
-            panels,
-            "cLPI",
-            BASELINES,
-            "IPS-based methods reach inferior performance to cLPI",
-            "5514",
-            panel=data,
-        )
-        for panel in panels:
-            found.append(_narrower(results, panel))
-        found.append(
-            ahead(
-                results, panels, "cIPS" + SUPPORT, ["cIPS"],
-                "cIPS with objective-aware parametrisation surpasses cIPS", "5522", panel=data,
-            )
-        )  # fmt: skip
-        found.append(
-            ahead(
-                results, panels, "cLPI" + SUPPORT, ["cLPI", "cIPS", "cIPS" + SUPPORT, "IX", "POTEC"],
-                "cLPI in its objective-aware form achieves the best overall performance", "5522", panel=data,
-            )
-        )  # fmt: skip
-    return flag_data(results, found)
+@on_every_data
+def _claims(every: Compared) -> Iterator[Claim]:
+    on = every.where(start="zero")
+    yield from on.ahead_both("cLPI", BASELINES, "IPS-based methods reach inferior performance to cLPI", "5514")
+    for panel in on.panels:
+        yield _narrower(on.results, panel)
+    statement = "cIPS with objective-aware parametrisation surpasses cIPS"
+    yield on.ahead("cIPS" + SUPPORT, ["cIPS"], statement, "5522")
+    statement = "cLPI in its objective-aware form achieves the best overall performance"
+    yield on.ahead("cLPI" + SUPPORT, ["cLPI", "cIPS", "cIPS" + SUPPORT, "IX", "POTEC"], statement, "5522")
 
 
 def _narrower(results: Results, panel: str) -> Claim:
     """cLPI varies less over seeds than the least varying baseline does."""
     found = {agent: deviation(results.final(panel, agent, "value")) for agent in ("cLPI", *BASELINES)}
     nearest = min(BASELINES, key=lambda agent: found[agent].mean)
-    shown = listed(found)
     return claim(
         "IPS-based methods suffer from considerably higher variance over seeds than cLPI", "5514",
-        found[nearest] - found["cLPI"], panel=panel, detail=f"standard deviations of the final value: {shown}",
+        found[nearest] - found["cLPI"], panel=panel, detail=f"standard deviations of the final value: {listed(found)}",
     )  # fmt: skip
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from manyarms_thesis.harness.claims import Claim, claim, measured
 from manyarms_thesis.harness.data import MADE_UP
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.learning import ahead_both, flag_data
+from manyarms_thesis.harness.learning import Compared, flag_data
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell
 from manyarms_thesis.pwll.common import LEARNED, PAPER, QUICK, SMOKE, learners, logged_cell, worlds
@@ -17,8 +19,8 @@ from manyarms_thesis.pwll.learners import is_there
 LIKELIHOOD, LINEAR = "cLPI", "cIPS"
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
-    cells = []
+def _cells(sizes: Sizes) -> Iterator[Cell]:
+    methods = learners((LIKELIHOOD, LINEAR, "IPS"), sizes, curve=True)
     for data, K in sizes["catalogues"]:
         known = data if is_there(data) else MADE_UP
         if known == MADE_UP and K > 300:
@@ -26,29 +28,24 @@ def _cells(sizes: Sizes) -> list[Cell]:
         world = worlds(dict(sizes) | {"data": [known], "items": K})[known]
         world |= {"items": K, "users": None}
         world["dim"] = min(world["dim"], sizes["dim"])
-        methods = learners((LIKELIHOOD, LINEAR, "IPS"), sizes, curve=True)
-        cells.append(logged_cell(f"{known}, K={K:,}", world, methods, sizes["runs"], K=K))
-    return cells
+        yield logged_cell(f"{known}, K={K:,}", world, methods, sizes["runs"], K=K)
 
 
 def _claims(results: Results) -> list[Claim]:
+    return flag_data(results, _by_size(results))
+
+
+def _by_size(results: Results) -> Iterator[Claim]:
     small = [panel for panel in results.panels if results.parameter(panel, "K") <= 500]
     medium = [panel for panel in results.panels if results.parameter(panel, "K") >= 500]
-    found = []
     if small:
-        found += ahead_both(
-            results,
-            small,
-            LIKELIHOOD,
-            [LINEAR],
-            "Where K <= 500, cLPI finds a better maximum than cIPS by the end",
-            "5601",
-        )
-        found.append(_faster(results, small[0], LINEAR, LIKELIHOOD, "cIPS converges faster than cLPI where K <= 500"))
+        statement = "Where K <= 500, cLPI finds a better maximum than cIPS by the end"
+        yield from Compared(results, small).ahead_both(LIKELIHOOD, [LINEAR], statement, "5601")
+        yield _faster(results, small[0], LINEAR, LIKELIHOOD, "cIPS converges faster than cLPI where K <= 500")
     if medium:
-        found += ahead_both(results, medium, LIKELIHOOD, [LINEAR], "Where K >= 500, cLPI outperforms cIPS", "5601")
-        found.append(_faster(results, medium[-1], LIKELIHOOD, LINEAR, "cLPI converges faster than cIPS where K >= 500"))
-    return flag_data(results, found)
+        statement = "Where K >= 500, cLPI outperforms cIPS"
+        yield from Compared(results, medium).ahead_both(LIKELIHOOD, [LINEAR], statement, "5601")
+        yield _faster(results, medium[-1], LIKELIHOOD, LINEAR, "cLPI converges faster than cIPS where K >= 500")
 
 
 def _faster(results: Results, panel: str, quick: str, slow: str, statement: str) -> Claim:

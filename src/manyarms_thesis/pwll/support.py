@@ -2,65 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from manyarms_thesis.harness.claims import Claim
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.learning import ahead, ahead_both, by_data, flag_data, steadier
+from manyarms_thesis.harness.learning import Compared, by_data, on_every_data
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell
-from manyarms_thesis.pwll.common import LEARNED, PAPER, QUICK, SMOKE, learners, logged_cell, worlds
+from manyarms_thesis.pwll.common import LEARNED, PAPER, QUICK, SMOKE, configurations, learners, logged_cell, worlds
 from manyarms_thesis.pwll.figures import by_batch
 
 OBJECTIVES = ("IPS", "cLPI")
 SUPPORT = ", support"
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
-    cells = []
+def _cells(sizes: Sizes) -> Iterator[Cell]:
     for data, world in worlds(sizes).items():
-        for rate in sizes["rates"]:
-            for schedule in sizes["schedules"]:
-                for batch in sizes["batches"]:
-                    how = {"schedule": schedule, "batch": batch, "rate": rate}
-                    methods = learners(OBJECTIVES, sizes, **how)
-                    methods |= learners(OBJECTIVES, sizes, **how, suffix=SUPPORT, space="support")
-                    title = f"{data}, rate {rate:g}, {schedule}, batch {batch}"
-                    cells.append(logged_cell(title, world, methods, sizes["runs"], **how))
-    return cells
+        for words, how in configurations(sizes):
+            methods = learners(OBJECTIVES, sizes, **how)
+            methods |= learners(OBJECTIVES, sizes, **how, suffix=SUPPORT, space="support")
+            yield logged_cell(f"{data}, {words}", world, methods, sizes["runs"], **how)
 
 
-def _claims(results: Results) -> list[Claim]:
-    found = []
+@on_every_data
+def _claims(on: Compared) -> Iterator[Claim]:
+    statement = (
+        "IPS restricted to the logging support achieves higher reward than IPS over all actions, in every configuration"
+    )
+    yield from on.ahead_both("IPS" + SUPPORT, ["IPS"], statement, "2322")
+    statement = "cLPI achieves even better performance with the restricted support, in every configuration"
+    yield from on.ahead_both("cLPI" + SUPPORT, ["cLPI"], statement, "2322")
+    statement = (
+        "IPS over all actions is unstable across batch sizes and schedules, restricted to the support it is robust"
+    )
+    yield on.steadier(["IPS" + SUPPORT], ["IPS"], statement, "2322")
+    statement = "cLPI with the restricted support is best of all"
+    yield on.ahead("cLPI" + SUPPORT, [*OBJECTIVES, "IPS" + SUPPORT], statement, "5522")
+
+
+def _figures(results: Results, folder: Path) -> Iterator[Path]:
     for data, panels in by_data(results).items():
-        for name in OBJECTIVES:
-            statement = (
-                "IPS restricted to the logging support achieves higher reward than IPS over all actions, in every configuration"
-                if name == "IPS"
-                else "cLPI achieves even better performance with the restricted support, in every configuration"
-            )
-            found += ahead_both(results, panels, name + SUPPORT, [name], statement, "2322", panel=data)
-        found.append(
-            steadier(
-                results, panels, ["IPS" + SUPPORT], ["IPS"],
-                "IPS over all actions is unstable across batch sizes and schedules, restricted to the support it is robust",
-                "2322", panel=data,
-            )
-        )  # fmt: skip
-        found.append(
-            ahead(
-                results, panels, "cLPI" + SUPPORT, [*OBJECTIVES, "IPS" + SUPPORT],
-                "cLPI with the restricted support is best of all", "5522", panel=data,
-            )
-        )  # fmt: skip
-    return flag_data(results, found)
-
-
-def _figures(results: Results, folder: Path) -> list[Path]:
-    return [
-        by_batch(results, panels, folder, f"support-{data}", f"All actions against the logging support, on {data}")
-        for data, panels in by_data(results).items()
-    ]
+        title = f"All actions against the logging support, on {data}"
+        yield by_batch(results, panels, folder, f"support-{data}", title)
 
 
 SUPPORTED = LEARNED.experiment(

@@ -6,18 +6,17 @@ from pathlib import Path
 
 from manyarms_thesis.harness.claims import Claim, increasing, measured
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.figures import draw_series
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell
 from manyarms_thesis.sdm.claims import METHOD, beats, lead, relative, sizes_of
 from manyarms_thesis.sdm.common import METRIC, SDM, latent_cell
-from manyarms_thesis.sdm.figures import look_of
+from manyarms_thesis.sdm.figures import draw_rewards
 from manyarms_thesis.sdm.learners import LEARNERS
 
 
 def _cells(sizes: Sizes) -> list[Cell]:
     learners = {name: LEARNERS[name] for name in (METHOD, "DM (Bayes)")}
-    return [latent_cell(K, sizes["latent"], learners, sizes["n"], sizes["runs"], name=f"K={K:,}") for K in sizes["K"]]
+    return [latent_cell(sizes, K, sizes["latent"], learners, name=f"K={K:,}") for K in sizes["K"]]
 
 
 def _claims(results: Results) -> list[Claim]:
@@ -39,7 +38,7 @@ def _figures(results: Results, folder: Path) -> list[Path]:
     }
     n = sizes_of(results, results.panels[0])[-1]
     title = "Relative reward as the catalogue grows"
-    return [draw_series({f"n={n:,}": points}, look_of, "actions K", "relative reward", folder, "actions", title)]
+    return [draw_rewards({f"n={n:,}": points}, folder, "actions", title, xlabel="actions K")]
 
 
 ACTIONS = SDM.experiment(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,11 @@ from manyarms.theory import sdm_covariance_bound as covariance_bound
 from manyarms.theory.suboptimality import second_moment
 from manyarms_thesis.harness.claims import Claim, Measured, claim, least, logarithm, measured, slope
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.figures import draw_series
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell, Columns, Run
-from manyarms_thesis.sdm.claims import METHOD, sizes_of
+from manyarms_thesis.sdm.claims import METHOD, by_size, sizes_of
 from manyarms_thesis.sdm.common import SDM, latent_cell
-from manyarms_thesis.sdm.figures import look_of
+from manyarms_thesis.sdm.figures import draw_rewards
 from manyarms_thesis.sdm.learners import EVALUATED, LEARNERS, Problem, value_by_size
 
 SIGMA, SIGMA0, TAU = 0.5, 1.0, math.sqrt(3.0)
@@ -39,14 +39,7 @@ def value_and_moments(run: Run) -> Columns:
     X = problem.world.contexts(EVALUATED)
     rho = problem.logging.probabilities_of(X, problem.world.optimal(X)[0])
     d = problem.world.dim
-    of: dict[str, Any] = {
-        "noise": SIGMA**2,
-        "sigma0": SIGMA0,
-        "tau": TAU,
-        "g": 1 / (3 * d),
-        "kappa_x": 1.0,
-        "kappa_w": 1.0,
-    }
+    of: dict[str, float] = dict(noise=SIGMA**2, sigma0=SIGMA0, tau=TAU, g=1 / (3 * d), kappa_x=1.0, kappa_w=1.0)
     for name, tight in (("second_moment", False), ("second_moment_tight", True)):
         found[name] = np.array(
             [float(second_moment(rho, int(n), d, tight=tight, **of).mean()) for n in np.atleast_1d(found["n"])]
@@ -62,26 +55,19 @@ def bounds_of(results: Results, panel: str, kind: str, agent: str = METHOD) -> A
         spread = results.values(panel, agent, "spread").mean(axis=0)
     else:
         spread = np.sqrt(results.values(panel, agent, "second_moment_tight" if tight else "second_moment").mean(axis=0))
-    sizes = sizes_of(results, panel)
-    return np.array(
-        [
-            covariance_bound(K, n, d, float(s), sigma0=SIGMA0, tau=TAU, tight=tight).total
-            for n, s in zip(sizes, spread, strict=True)
-        ]
-    )
+    sizes = zip(sizes_of(results, panel), spread, strict=True)
+    told: dict[str, Any] = {"sigma0": SIGMA0, "tau": TAU, "tight": tight}
+    return np.array([covariance_bound(K, n, d, float(s), **told).total for n, s in sizes])
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
+def _cells(sizes: Sizes) -> Iterator[Cell]:
     learners = {name: LEARNERS[name] for name in (METHOD, BAYES)}
-    return [
-        latent_cell(
-            K, sizes["latent"], learners, sizes["n"], sizes["runs"], logging=logging, task=value_and_moments,
-            dim=sizes["d"], noise=SIGMA,
-            matrices="orthonormal", unit_contexts=True, name=f"{logging} logging, K={K:,}",
-        )
-        for logging in ("uniform", "skewed")
-        for K in sizes["K"]
-    ]  # fmt: skip
+    for logging in ("uniform", "skewed"):
+        for K in sizes["K"]:
+            yield latent_cell(
+                sizes, K, sizes["latent"], learners, logging=logging, task=value_and_moments, dim=sizes["d"], noise=SIGMA,
+                matrices="orthonormal", unit_contexts=True, name=f"{logging} logging, K={K:,}",
+            )  # fmt: skip
 
 
 def _gap(results: Results, panel: str, agent: str = METHOD) -> Array:
@@ -89,41 +75,38 @@ def _gap(results: Results, panel: str, agent: str = METHOD) -> Array:
     return results.values(panel, agent, "regret")
 
 
-def _claims(results: Results) -> list[Claim]:
-    found = []
-    for kind, lines in (("covariance", "1945-1957"), ("explicit", "4455-4476")):
-        for version in (kind, f"{kind}, tight"):
-            room: dict[str, Measured] = {}
-            ratios: list[float] = []
-            for panel in results.panels:
-                bound, gap = bounds_of(results, panel, version), _gap(results, panel)
-                ratios += (bound / gap.mean(axis=0)).tolist()
-                room |= {
-                    f"{panel}, n={n:,}": measured(bound[i] - gap[:, i]) for i, n in enumerate(sizes_of(results, panel))
-                }
-            nearest, difference = least(room)
-            words = "covariance-dependent bound" if kind == "covariance" else "explicit bound"
-            words += " with this project's sharper steps" if version != kind else ""
-            found.append(
-                claim(
-                    f"The Bayesian suboptimality of sDM is below the {words}, everywhere", lines, difference,
-                    panel=nearest, detail=f"bound less measured; the bound is {min(ratios):.3g} to {max(ratios):.3g} times it",
-                )
+def _sized(results: Results, values: Mapping[str, Array]) -> dict[str, Measured]:
+    """Values (runs, sizes) by panel, measured for each size of log."""
+    return {
+        f"{panel}, n={n:,}": value for panel in values for n, value in by_size(results, panel, values[panel]).items()
+    }
+
+
+def _claims(results: Results) -> Iterator[Claim]:
+    for kind, words, lines in (
+        ("covariance", "covariance-dependent", "1945-1957"),
+        ("explicit", "explicit", "4455-4476"),
+    ):
+        for version, sharper in ((kind, ""), (f"{kind}, tight", " with this project's sharper steps")):
+            bounds = {panel: bounds_of(results, panel, version) for panel in results.panels}
+            ratios = np.concatenate([bound / _gap(results, panel).mean(axis=0) for panel, bound in bounds.items()])
+            nearest, difference = least(
+                _sized(results, {panel: bounds[panel] - _gap(results, panel) for panel in bounds})
+            )
+            yield claim(
+                f"The Bayesian suboptimality of sDM is below the {words} bound{sharper}, everywhere", lines, difference,
+                panel=nearest, detail=f"bound less measured; the bound is {ratios.min():.3g} to {ratios.max():.3g} times it",
             )  # fmt: skip
-    return [*found, _narrower(results), _more_so(results), *_coverage(results), *_rate(results)]
-
-
-def _narrower(results: Results) -> Claim:
-    """sDM's posterior of the best action is narrower than DM (Bayes)'s, so that its bound is smaller."""
-    gaps: dict[str, Measured] = {}
-    for panel in results.panels:
-        theirs, ours = (results.values(panel, agent, "spread") for agent in (BAYES, METHOD))
-        gaps |= {f"{panel}, n={n:,}": measured((theirs - ours)[:, i]) for i, n in enumerate(sizes_of(results, panel))}
-    nearest, difference = least(gaps)
-    return claim(
+    # the posterior of the best action is narrower than DM (Bayes)'s, so that the bound is smaller
+    theirs, ours = ({p: results.values(p, agent, "spread") for p in results.panels} for agent in (BAYES, METHOD))
+    nearest, difference = least(_sized(results, {panel: theirs[panel] - ours[panel] for panel in ours}))
+    yield claim(
         "The posterior of the best action is narrower under sDM than under the non-structured prior", "1962", difference,
         panel=nearest, detail="E‖X‖ in the posterior covariance of the best action: DM (Bayes) less sDM, least convincing",
     )  # fmt: skip
+    yield _more_so(results)
+    yield from _coverage(results)
+    yield from _rate(results)
 
 
 def _more_so(results: Results) -> Claim:
@@ -140,22 +123,18 @@ def _more_so(results: Results) -> Claim:
     )  # fmt: skip
 
 
-def _coverage(results: Results) -> list[Claim]:
+def _coverage(results: Results) -> Iterator[Claim]:
     """Bound and suboptimality are larger where the logging policy covers the best actions worse."""
-    found = []
     for panel in results.where(logging="uniform"):
         (other,) = results.where(logging="skewed", K=results.parameter(panel, "K"))
         gap = {name: measured(_gap(results, name)[:, -1]) for name in (panel, other)}
         bound = {name: float(bounds_of(results, name, "explicit, tight")[-1]) for name in (panel, other)}
-        found.append(
-            claim(
-                "Suboptimality grows where the logging policy covers the best actions less, as the bound does", "1988",
-                gap[other] - gap[panel], panel=f"K={results.parameter(panel, 'K'):,}",
-                detail=f"on the largest log: uniform {gap[panel]} (bound {bound[panel]:.3g}), skewed {gap[other]} "
-                f"(bound {bound[other]:.3g})",
-            )
+        yield claim(
+            "Suboptimality grows where the logging policy covers the best actions less, as the bound does", "1988",
+            gap[other] - gap[panel], panel=f"K={results.parameter(panel, 'K'):,}",
+            detail=f"on the largest log: uniform {gap[panel]} (bound {bound[panel]:.3g}), skewed {gap[other]} "
+            f"(bound {bound[other]:.3g})",
         )  # fmt: skip
-    return found
 
 
 def _rate(results: Results) -> list[Claim]:
@@ -185,19 +164,17 @@ def _rate(results: Results) -> list[Claim]:
 def _figures(results: Results, folder: Path) -> list[Path]:
     groups: dict[str, dict[str, dict[float, Measured]]] = {}
     for panel in results.panels:
-        sizes = [float(n) for n in sizes_of(results, panel)]
-        lines = {
-            agent: {n: measured(_gap(results, panel, agent)[:, i]) for i, n in enumerate(sizes)}
-            for agent in (METHOD, BAYES)
-        }
-        for kind in KINDS:
-            bound = bounds_of(results, panel, kind)
-            lines[KINDS[kind]] = {n: Measured(float(bound[i]), 0.0) for i, n in enumerate(sizes)}
-        groups[panel] = lines
-    title = "Bayesian suboptimality and its bounds"
+        groups[panel] = {agent: by_size(results, panel, _gap(results, panel, agent)) for agent in (METHOD, BAYES)}
+        for kind, words in KINDS.items():
+            bounds = zip(sizes_of(results, panel), bounds_of(results, panel, kind), strict=True)
+            groups[panel][words] = {n: Measured(float(bound), 0.0) for n, bound in bounds}
     columns = len(results.where(logging="uniform"))  # a row of drawings for each logging policy
-    y = "Bayesian suboptimality"
-    return [draw_series(groups, look_of, "rows in the log", y, folder, "bound", title, columns=columns, log_y=True)]
+    return [
+        draw_rewards(
+            groups, folder, "bound", "Bayesian suboptimality and its bounds", ylabel="Bayesian suboptimality",
+            columns=columns, log_y=True,
+        )
+    ]  # fmt: skip
 
 
 BOUND = SDM.experiment(

@@ -26,10 +26,14 @@ def sizes_of(results: Results, panel: str) -> list[int]:
     return [int(n) for n in results.values(panel, results.methods(panel)[0], "n")[0]]
 
 
-def lead(results: Results, panel: str, method: str, baseline: str) -> dict[int, Measured]:
+def by_size(results: Results, panel: str, values: Array) -> dict[float, Measured]:
+    """Values (runs, sizes), measured for each size of log."""
+    return {n: measured(column) for n, column in zip(sizes_of(results, panel), values.T, strict=True)}
+
+
+def lead(results: Results, panel: str, method: str, baseline: str) -> dict[float, Measured]:
     """By how much a method's relative reward exceeds a baseline's, for each size of log."""
-    difference = relative(results, panel, method) - relative(results, panel, baseline)
-    return {n: measured(difference[:, i]) for i, n in enumerate(sizes_of(results, panel))}
+    return by_size(results, panel, relative(results, panel, method) - relative(results, panel, baseline))
 
 
 def beats(results: Results, panel: str, method: str, baselines: Sequence[str], statement: str, lines: str) -> Claim:
@@ -47,11 +51,10 @@ def beats(results: Results, panel: str, method: str, baselines: Sequence[str], s
 def shrinking(results: Results, panel: str, method: str, baseline: str, statement: str, lines: str) -> Claim:
     """The lead over a baseline is larger on the smallest log than on the largest, run by run."""
     gap = relative(results, panel, method) - relative(results, panel, baseline)
-    leads = lead(results, panel, method, baseline)
-    shown = ", ".join(f"n={n:,}: {value}" for n, value in leads.items())
+    shown = ", ".join(f"n={n:,}: {value}" for n, value in by_size(results, panel, gap).items())
     return claim(
         statement, lines, measured(gap[:, 0] - gap[:, -1]), panel=panel, detail=f"lead over {baseline}: {shown}"
     )
 
 
-__all__ = ["METHOD", "beats", "lead", "relative", "shrinking", "sizes_of"]
+__all__ = ["METHOD", "beats", "by_size", "lead", "relative", "shrinking", "sizes_of"]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from manyarms_thesis.harness.experiments import Chapter
+from manyarms_thesis.harness.experiments import Chapter, Sizes
 from manyarms_thesis.harness.spec import Call, Cell, Task
 from manyarms_thesis.sdm.learners import EVALUATED, latent_problem, value_by_size
 
@@ -40,11 +40,10 @@ LOGGING = (
 
 
 def latent_cell(
+    sizes: Sizes,
     K: int,
     latent: int,
     learners: Mapping[str, Call],
-    sizes: Sequence[int],
-    runs: int,
     *,
     logging: str = "uniform",
     name: str | None = None,
@@ -54,11 +53,20 @@ def latent_cell(
     """A panel of the latent world; the log has as many rows as the largest size."""
     problem = {
         "actions": K, "dim": DIM, "latent_dim": latent, "noise": NOISE, "latent_scale": LATENT_VARIANCE,
-        "action_scale": ACTION_VARIANCE, "sizes": list(sizes), "logging": logging, **world,
+        "action_scale": ACTION_VARIANCE, "sizes": list(sizes["n"]), "logging": logging, **world,
     }  # fmt: skip
     parameters = {"K": K, "d": problem["dim"], "latent": latent, "logging": logging, **world}
     panel = name or f"{logging} logging, K={K:,}, d'={latent}"
-    return Cell(panel, parameters, Call(latent_problem, problem), learners, max(sizes), runs, task)
+    return Cell(panel, parameters, Call(latent_problem, problem), learners, max(sizes["n"]), sizes["runs"], task)
 
 
-__all__ = ["BASELINES", "BASELINE_REMARKS", "LOGGING", "METRIC", "SDM", "latent_cell"]
+def latent_grid(sizes: Sizes, learners: Mapping[str, Call]) -> list[Cell]:
+    """A panel of the latent world for each number of actions and of latent dimensions."""
+    return [
+        latent_cell(sizes, K, latent, learners, name=f"K={K:,}, d'={latent}")
+        for K in sizes["K"]
+        for latent in sizes["latent"]
+    ]
+
+
+__all__ = ["BASELINES", "BASELINE_REMARKS", "LOGGING", "METRIC", "SDM", "latent_cell", "latent_grid"]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from manyarms._base.html import PALETTE
 from manyarms._base.typing import Array
-from manyarms_thesis.harness.claims import Measured, measured
+from manyarms_thesis.harness.claims import Measured
 from manyarms_thesis.harness.figures import BLACK, GREY, Look, draw_grid, draw_series
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.sdm.claims import relative, sizes_of
+from manyarms_thesis.sdm.claims import by_size, relative
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,14 +57,8 @@ def look_of(name: str, place: int) -> Look:
     return LOOKS.get(name, OTHERS[place % len(OTHERS)])
 
 
-def by_size(results: Results, panel: str, learners: Sequence[str] | None = None) -> dict[str, dict[float, Measured]]:
-    """Relative reward of the learners of a panel (None: of all) for each size of log."""
-    sizes = [float(n) for n in sizes_of(results, panel)]
-    out = {}
-    for learner in results.methods(panel) if learners is None else learners:
-        values = relative(results, panel, learner)
-        out[learner] = {n: measured(values[:, i]) for i, n in enumerate(sizes)}
-    return out
+# `draw_series` with what the figures of relative rewards have in common
+draw_rewards = partial(draw_series, xlabel="rows in the log", ylabel="relative reward", look=look_of, from_zero=False)
 
 
 def reward_curves(
@@ -77,8 +72,11 @@ def reward_curves(
     learners: Sequence[str] | None = None,
 ) -> Path:
     """Relative reward against the size of the log, one drawing a panel; of all learners, or of those named."""
-    groups = {panel: by_size(results, panel, learners) for panel in panels}
-    return draw_series(groups, look_of, "rows in the log", "relative reward", folder, name, title, columns=columns)
+    groups: dict[str, dict[str, dict[float, Measured]]] = {}
+    for panel in panels:
+        named = results.methods(panel) if learners is None else learners
+        groups[panel] = {one: by_size(results, panel, relative(results, panel, one)) for one in named}
+    return draw_rewards(groups, folder, name, title, columns=columns)
 
 
 def profile(
@@ -101,4 +99,4 @@ def profile(
     return draw_grid({"": lines}, draw, folder, name, title)
 
 
-__all__ = ["LOOKS", "by_size", "look_of", "profile", "reward_curves"]
+__all__ = ["LOOKS", "draw_rewards", "look_of", "profile", "reward_curves"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from manyarms_thesis.harness.claims import Claim
 from manyarms_thesis.harness.experiments import Sizes
 from manyarms_thesis.harness.results import Results
@@ -22,30 +24,16 @@ BINARY_LEARNERS = {
 }
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
-    return [
-        latent_cell(
-            K,
-            latent,
-            BINARY_LEARNERS,
-            sizes["n"],
-            sizes["runs"],
-            name=f"binary rewards, K={K:,}, d'={latent}",
-            reward="logistic",
-        )
-        for K in sizes["K"]
-        for latent in sizes["latent"]
-    ]
+def _cells(sizes: Sizes) -> Iterator[Cell]:
+    for K in sizes["K"]:
+        for latent in sizes["latent"]:
+            name = f"binary rewards, K={K:,}, d'={latent}"
+            yield latent_cell(sizes, K, latent, BINARY_LEARNERS, name=name, reward="logistic")
 
 
 def _claims(results: Results) -> list[Claim]:
-    return [
-        beats(
-            results, panel, "sDM-Lin", (*LINEAR, *GRADIENT),
-            "sDM with a linear likelihood still outperforms all methods where rewards are binary", "4794",
-        )
-        for panel in results.panels
-    ]  # fmt: skip
+    statement = "sDM with a linear likelihood still outperforms all methods where rewards are binary"
+    return [beats(results, panel, "sDM-Lin", (*LINEAR, *GRADIENT), statement, "4794") for panel in results.panels]
 
 
 LIKELIHOOD = SDM.experiment(

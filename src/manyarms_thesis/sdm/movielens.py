@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from manyarms_thesis.harness import movielens
 from manyarms_thesis.harness.claims import Claim
 from manyarms_thesis.harness.experiments import Sizes
@@ -16,9 +18,8 @@ DIM, EFFECTS, NOISE = 5, 5, 1.0
 LEARNED_FROM = 1_000  # movies of which priors and clusters are learned (thesis, Section 6.5.2)
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
+def _cells(sizes: Sizes) -> Iterator[Cell]:
     data = movielens.source()
-    cells = []
     for K in sizes["K"]:
         world = {
             "source": data, "actions": K, "dim": DIM, "noise": NOISE, "effects": EFFECTS, "sizes": list(sizes["n"]),
@@ -26,18 +27,12 @@ def _cells(sizes: Sizes) -> list[Cell]:
         }  # fmt: skip
         parameters = {"K": K, "d": DIM, "latent": DIM * EFFECTS, "logging": "uniform", "data": data}
         problem = Call(movielens_problem, world)
-        cells.append(Cell(f"K={K:,}", parameters, problem, LEARNERS, max(sizes["n"]), sizes["runs"], value_by_size))
-    return cells
+        yield Cell(f"K={K:,}", parameters, problem, LEARNERS, max(sizes["n"]), sizes["runs"], value_by_size)
 
 
 def _claims(results: Results) -> list[Claim]:
-    found = [
-        beats(
-            results, panel, METHOD, BASELINES,
-            "On MovieLens sDM outperforms the baselines although its structure is only learned", "2021",
-        )
-        for panel in results.panels
-    ]  # fmt: skip
+    statement = "On MovieLens sDM outperforms the baselines although its structure is only learned"
+    found = [beats(results, panel, METHOD, BASELINES, statement, "2021") for panel in results.panels]
     return movielens.flag_ratings(results, found)
 
 

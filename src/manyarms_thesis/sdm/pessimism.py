@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from manyarms_thesis.harness.claims import Claim, claim, least, listed, measured
 from manyarms_thesis.harness.experiments import Sizes
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell
 from manyarms_thesis.sdm.claims import METHOD, relative
-from manyarms_thesis.sdm.common import METRIC, SDM, latent_cell
+from manyarms_thesis.sdm.common import METRIC, SDM, latent_grid
 from manyarms_thesis.sdm.figures import reward_curves
 from manyarms_thesis.sdm.learners import LEARNERS, learn_sdm
 
@@ -16,27 +18,18 @@ def _cells(sizes: Sizes) -> list[Cell]:
     learners = {METHOD: LEARNERS[METHOD]}
     learners |= {f"sDM, pessimistic, δ={delta:g}": Call(learn_sdm, {"delta": delta}) for delta in sizes["delta"]}
     learners |= {f"sDM, pessimistic, width {width:g}": Call(learn_sdm, {"width": width}) for width in sizes["width"]}
-    return [
-        latent_cell(K, latent, learners, sizes["n"], sizes["runs"], name=f"K={K:,}, d'={latent}")
-        for K in sizes["K"]
-        for latent in sizes["latent"]
-    ]
+    return latent_grid(sizes, learners)
 
 
-def _claims(results: Results) -> list[Claim]:
-    found = []
+def _claims(results: Results) -> Iterator[Claim]:
     for panel in results.panels:
         means = {name: relative(results, panel, name).mean(axis=1) for name in results.methods(panel)}
         ahead = {name: measured(means[METHOD] - means[name]) for name in means if name != METHOD}
         name, difference = least(ahead)
-        found.append(
-            claim(
-                "The greedy policy has better average performance than pessimistic ones", "4825", difference, panel=panel,
-                detail=f"lead in relative reward, over all sizes: {listed(ahead)}; "
-                f"least: {name}",
-            )
+        yield claim(
+            "The greedy policy has better average performance than pessimistic ones", "4825", difference, panel=panel,
+            detail=f"lead in relative reward, over all sizes: {listed(ahead)}; least: {name}",
         )  # fmt: skip
-    return found
 
 
 PESSIMISM = SDM.experiment(

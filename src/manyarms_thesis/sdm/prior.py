@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from manyarms_thesis.harness.experiments import Sizes
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell
 from manyarms_thesis.sdm.claims import METHOD, relative
-from manyarms_thesis.sdm.common import METRIC, SDM, latent_cell
+from manyarms_thesis.sdm.common import METRIC, SDM, latent_grid
 from manyarms_thesis.sdm.figures import reward_curves
 from manyarms_thesis.sdm.learners import LEARNERS, learn_sdm
 
@@ -24,11 +25,7 @@ def _cells(sizes: Sizes) -> list[Cell]:
     learners = {METHOD: LEARNERS[METHOD], "DM (Bayes)": LEARNERS["DM (Bayes)"]}
     for parts in ("both", "mean", "covariance"):
         learners |= {wrong(v, parts): Call(learn_sdm, {"error": v, "parts": parts}) for v in sizes["v"]}
-    return [
-        latent_cell(K, latent, learners, sizes["n"], sizes["runs"], name=f"K={K:,}, d'={latent}")
-        for K in sizes["K"]
-        for latent in sizes["latent"]
-    ]
+    return latent_grid(sizes, learners)
 
 
 def _levels(results: Results, panel: str) -> list[float]:
@@ -36,60 +33,47 @@ def _levels(results: Results, panel: str) -> list[float]:
     return [float(name.removeprefix("sDM, v=")) for name in names]
 
 
-def _claims(results: Results) -> list[Claim]:
-    found = []
+def _claims(results: Results) -> Iterator[Claim]:
     for panel in results.panels:
         levels = _levels(results, panel)
         means = {name: relative(results, panel, name).mean(axis=1) for name in results.methods(panel)}
         order = [METHOD, *(wrong(v) for v in levels)]
-        steps = {f"{before} to {after}": measured(means[before] - means[after]) for before, after in pairwise(order)}
-        step, drop = least(steps)
+        step, drop = least({f"{one} to {other}": measured(means[one] - means[other]) for one, other in pairwise(order)})
         shown = listed({name: measured(means[name]) for name in (*order, "DM (Bayes)")})
-        found.append(
-            claim(
-                "sDM's performance decreases with increasing misspecification", "4807", drop, panel=panel,
-                detail=f"relative reward over all sizes: {shown}; least convincing step: {step}",
-            )
+        yield claim(
+            "sDM's performance decreases with increasing misspecification", "4807", drop, panel=panel,
+            detail=f"relative reward over all sizes: {shown}; least convincing step: {step}",
         )  # fmt: skip
         ahead = _leads(results, panel)
         name, difference = least(ahead)
-        found.append(
-            claim(
-                "sDM with a misspecified prior still outperforms well-specified DM (Bayes)", "4807", difference,
-                panel=panel, detail=f"lead over all sizes: {listed(ahead)}; least: {name}",
-            )
+        yield claim(
+            "sDM with a misspecified prior still outperforms well-specified DM (Bayes)", "4807", difference,
+            panel=panel, detail=f"lead over all sizes: {listed(ahead)}; least: {name}",
         )  # fmt: skip
         parts = {f"v={v:g}": measured(means[wrong(v, "covariance")] - means[wrong(v, "mean")]) for v in levels}
         name, difference = least(parts)
-        found.append(
-            claim(
-                "Misspecified prior covariances matter less than misspecified prior means", "4807", difference,
-                panel=panel, detail="relative reward with wrong covariances less that with wrong means: "
-                + ", ".join(f"{k}: {v}" for k, v in parts.items()) + f"; least: {name}",
-            )
+        yield claim(
+            "Misspecified prior covariances matter less than misspecified prior means", "4807", difference,
+            panel=panel, detail="relative reward with wrong covariances less that with wrong means: "
+            + ", ".join(f"{k}: {v}" for k, v in parts.items()) + f"; least: {name}",
         )  # fmt: skip
-    return [*found, *_more_actions(results)]
+    yield from _more_actions(results)
 
 
-def _more_actions(results: Results) -> list[Claim]:
+def _more_actions(results: Results) -> Iterator[Claim]:
     """The lead of a wrong prior over DM (Bayes) is larger in the largest catalogue than in the smallest."""
     catalogues = results.levels("K")
     if len(catalogues) < 2:
-        return []
-    found = []
+        return
     for latent in results.levels("latent"):
         few, many = (results.where(K=K, latent=latent)[0] for K in (catalogues[0], catalogues[-1]))
         leads = {panel: _leads(results, panel) for panel in (few, many)}
-        steps = {name: leads[many][name] - lead for name, lead in leads[few].items()}
-        name, difference = least(steps)
+        name, difference = least({name: leads[many][name] - lead for name, lead in leads[few].items()})
         shown = "; ".join(f"{panel}: {listed(leads[panel])}" for panel in (few, many))
-        found.append(
-            claim(
-                "A misspecified prior's lead over DM (Bayes) is larger where K is large", "4807", difference,
-                panel=f"d'={latent}", detail=f"lead over all sizes, {shown}; least convincing: {name}",
-            )
+        yield claim(
+            "A misspecified prior's lead over DM (Bayes) is larger where K is large", "4807", difference,
+            panel=f"d'={latent}", detail=f"lead over all sizes, {shown}; least convincing: {name}",
         )  # fmt: skip
-    return found
 
 
 def _leads(results: Results, panel: str) -> dict[str, Measured]:
@@ -99,19 +83,16 @@ def _leads(results: Results, panel: str) -> dict[str, Measured]:
     return {name: measured(relative(results, panel, name).mean(axis=1) - bayes) for name in names}
 
 
-def _figures(results: Results, folder: Path) -> list[Path]:
+def _figures(results: Results, folder: Path) -> Iterator[Path]:
     """What is wrong in both, as in the thesis; then means and covariances apart."""
     levels = _levels(results, results.panels[0])
     both = [METHOD, *(wrong(v) for v in levels), "DM (Bayes)"]
     apart = [METHOD, *(wrong(v, parts) for parts in ("mean", "covariance") for v in levels)]
-    drawn = (
+    for name, learners, title in (
         ("reward", both, "Relative reward with a misspecified prior"),
         ("parts", apart, "Relative reward with only prior means, or only covariances, misspecified"),
-    )
-    return [
-        reward_curves(results, results.panels, folder, name, title, learners=learners)
-        for name, learners, title in drawn
-    ]
+    ):
+        yield reward_curves(results, results.panels, folder, name, title, learners=learners)
 
 
 PRIOR = SDM.experiment(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from manyarms_thesis.harness.claims import Claim, measured
+from manyarms_thesis.harness.claims import Claim
 from manyarms_thesis.harness.experiments import Sizes
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell
@@ -14,37 +15,25 @@ from manyarms_thesis.sdm.figures import reward_curves
 from manyarms_thesis.sdm.learners import LEARNERS
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
-    return [
-        latent_cell(K, latent, LEARNERS, sizes["n"], sizes["runs"], logging=logging)
-        for logging in ("uniform", "skewed")
-        for K in sizes["K"]
-        for latent in sizes["latent" if logging == "uniform" else "latent_skewed"]
-    ]
+def _cells(sizes: Sizes) -> Iterator[Cell]:
+    for logging, latents in (("uniform", sizes["latent"]), ("skewed", sizes["latent_skewed"])):
+        for K in sizes["K"]:
+            for latent in latents:
+                yield latent_cell(sizes, K, latent, LEARNERS, logging=logging)
 
 
-def _claims(results: Results) -> list[Claim]:
-    found = []
+def _claims(results: Results) -> Iterator[Claim]:
     for panel in results.panels:
-        found.append(
-            beats(
-                results, panel, METHOD, BASELINES,
-                "sDM outperforms all baselines, at every size of the log", "2000",
-            )
-        )  # fmt: skip
-        found.append(
-            shrinking(
-                results, panel, METHOD, "DM (Bayes)",
-                "The gap to the most competitive baseline is larger when the log is small", "2000",
-            )
-        )  # fmt: skip
+        statement = "sDM outperforms all baselines, at every size of the log"
+        yield beats(results, panel, METHOD, BASELINES, statement, "2000")
+        statement = "The gap to the most competitive baseline is larger when the log is small"
+        yield shrinking(results, panel, METHOD, "DM (Bayes)", statement, "2000")
     for panel in results.panels:
-        levels = {name: measured(relative(results, panel, name).mean(axis=1)) for name in BASELINES}
-        best = max(levels, key=lambda name: levels[name].mean)
+        levels = {name: float(relative(results, panel, name).mean(axis=1).mean()) for name in BASELINES}
+        best = max(levels, key=levels.__getitem__)
         others = [name for name in BASELINES if name != "DM (Bayes)"]
         made = beats(results, panel, "DM (Bayes)", others, "DM (Bayes) is the most competitive baseline", "2007")
-        found.append(replace(made, detail=f"{made.detail}; the best baseline over all sizes is {best}"))
-    return found
+        yield replace(made, detail=f"{made.detail}; the best baseline over all sizes is {best}")
 
 
 SYNTHETIC = SDM.experiment(

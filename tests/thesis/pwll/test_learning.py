@@ -13,7 +13,7 @@ from manyarms.errors import InvalidInput
 from manyarms.policies import SoftmaxPolicy, SupportSoftmaxPolicy, TwoStagePolicy
 from manyarms_thesis.catalogue import SCALES, Experiment, catalogue, find, run
 from manyarms_thesis.harness.data import MADE_UP
-from manyarms_thesis.harness.learning import ahead, spread, steadier
+from manyarms_thesis.harness.learning import Compared
 from manyarms_thesis.harness.pages import experiment_page
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell, items_of, solve
@@ -143,11 +143,11 @@ def test_spread_and_ahead_by_hand() -> None:
     rows: dict[tuple[str, str, int], Any] = {
         (panel, agent, r): {"value": np.array(v[r])} for (panel, agent), v in values.items() for r in (0, 1)
     }
-    results = Results("x", "smoke", cells, rows)
-    np.testing.assert_allclose(spread(results, ["p0", "p1"], "a"), [0.5, 0.0])
-    made = ahead(results, ["p0", "p1"], "a", ["b"], "a is better", "2307")
+    both = Compared(Results("x", "smoke", cells, rows), ["p0", "p1"])
+    np.testing.assert_allclose(both.spread("a"), [0.5, 0.0])
+    made = both.ahead("a", ["b"], "a is better", "2307")
     assert made.figure == pytest.approx(0.6) and "p1" in made.detail  # 0.1 and 1.1 in p1: less sure than 0.6 and 1.1
-    firm = steadier(results, ["p0", "p1"], ["b"], ["a"], "b is steady", "2307")
+    firm = both.steadier(["b"], ["a"], "b is steady", "2307")
     assert firm.figure == pytest.approx(0.25)
     assert deviation(np.array([1.0, 3.0])).mean == pytest.approx(np.sqrt(2))
 

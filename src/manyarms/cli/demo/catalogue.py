@@ -67,12 +67,9 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Finished:
-    """What one run left."""
+class Finished(ma.worlds.OnlineRun):
+    """What one run left; nbytes: the agent's memory."""
 
-    rounds: Ints
-    regret: Array
-    milliseconds_a_round: float
     nbytes: int
 
 
@@ -131,7 +128,7 @@ def act(job: Job) -> Finished:
         tell((job.agent, job.run, rounds, regret))
 
     done = ma.worlds.simulate(world, agent, sizes.rounds, progress=progress, chunk=REPORT_EVERY)
-    return Finished(done.rounds, done.regret, done.milliseconds_a_round, int(agent.nbytes))
+    return Finished(**vars(done), nbytes=int(agent.nbytes))
 
 
 def _blocks(rounds: Ints, regret: dict[str, Array], rows: list[tuple[str, str, str, str]], sizes: Sizes) -> list[str]:

@@ -19,12 +19,7 @@ from manyarms.cli.demo.parts import Part
 from manyarms.cli.demo.safe import safe_to_ship
 from manyarms.engine import cores
 
-PARTS: tuple[Part, ...] = (
-    Part("a large catalogue", large_catalogue),
-    Part("a prior from embeddings", diffusion_prior),
-    Part("a policy from a log", offline_learning),
-    Part("is it safe to ship", safe_to_ship),
-)
+PARTS: tuple[Part, ...] = (large_catalogue, diffusion_prior, offline_learning, safe_to_ship)
 
 
 def run(out: Path | str, *, seed: int = 0, console: Console | None = None) -> Path:
@@ -33,7 +28,7 @@ def run(out: Path | str, *, seed: int = 0, console: Console | None = None) -> Pa
     started = time.monotonic()
     blocks: list[str] = []
     for part in PARTS:
-        blocks += part.show(console, seed, Path(out))
+        blocks += part(console, seed, Path(out))
     facts = {
         "seed": str(seed),
         "time": f"{time.monotonic() - started:.0f} s on {cores()} cores",

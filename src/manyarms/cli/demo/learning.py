@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -18,7 +17,7 @@ from manyarms.cli.demo.parts import left_out, missing_torch, show_table, timed
 from manyarms.engine import cores, local, tell
 from manyarms.estimators import IPS, Objective, cLPI
 from manyarms.logs import LoggedData
-from manyarms.policies import DeterministicPolicy, Policy, Projection, SoftmaxPolicy
+from manyarms.policies import DeterministicPolicy, Projection, SoftmaxPolicy, StreamedPolicy
 from manyarms.worlds import CatalogueWorld, Value
 
 
@@ -48,8 +47,8 @@ class Line:
     name: str
     drawn: Value
     decided: Value
-    seconds: float | None = None
-    by_epoch: tuple[float, ...] = ()
+    seconds: float | None
+    by_epoch: tuple[float, ...]
     """Value of drawn actions at the watched contexts, before the first epoch and after each; one if nothing is learned."""
 
     def cells(self) -> tuple[str, str, str, str]:
@@ -82,11 +81,10 @@ def offline_learning(console: Console, seed: int, out: Path, sizes: Sizes = DEFA
         world = CatalogueWorld(sizes.actions, sizes.dim, test=sizes.test, seed=seed)
         log = world.log(sizes.rounds, seed=seed + 1, support=False)
         console.print(f"{int(log.rewards.sum()):,} clicks in the log", highlight=False)
-        logged = _line(world, "logging policy", world.logging, world.logging.decide)
-        watched = float(
-            world.value(world.logging, _watched(world, seed, sizes))
-        )  # at the contexts of the curves beside it
-        lines = [replace(logged, by_epoch=(watched,)), *_side_by_side(console, world, log, seed, sizes)]
+        # at the contexts of the curves beside it
+        watched = float(world.value(world.logging, _watched(world, seed, sizes)))
+        logged = _line(world, "logging policy", world.logging, None, (watched,))
+        lines = [logged, *_side_by_side(console, world, log, seed, sizes)]
         best = world.best_value()
         rows = [*(line.cells() for line in lines), ("best item of all", "", _percent(best), "")]
         show_table(console, f"true click rates ± se, {sizes.actions:,} items", COLUMNS, rows)
@@ -129,8 +127,7 @@ def act(job: Job) -> Line:
     )  # fmt: skip
     seconds = time.monotonic() - began
     values = tuple(epoch.score for epoch in found.history if epoch.score is not None)
-    made = _line(world, job.objective.label, found.policy, found.policy.decide)
-    return Line(made.name, made.drawn, made.decided, seconds, (before, *values))
+    return _line(world, job.objective.label, found.policy, seconds, (before, *values))
 
 
 def _watched(world: CatalogueWorld, seed: int, sizes: Sizes) -> Array:
@@ -138,9 +135,11 @@ def _watched(world: CatalogueWorld, seed: int, sizes: Sizes) -> Array:
     return world.contexts(sizes.watched, seed=seed + 2)
 
 
-def _line(world: CatalogueWorld, name: str, policy: Policy, decide: Callable[[Array], Any]) -> Line:
-    decided = DeterministicPolicy(lambda X: np.asarray(decide(X)), policy.action_count)
-    return Line(name, world.value(policy), world.value(decided))
+def _line(
+    world: CatalogueWorld, name: str, policy: StreamedPolicy, seconds: float | None, by_epoch: tuple[float, ...]
+) -> Line:
+    decided = DeterministicPolicy(lambda X: np.asarray(policy.decide(X)), policy.action_count)
+    return Line(name, world.value(policy), world.value(decided), seconds, by_epoch)
 
 
 def _percent(value: Value) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import util
 from pathlib import Path
 
@@ -18,16 +17,9 @@ from manyarms._base.plotting import mean_and_error
 from manyarms._base.typing import Array, Ints
 from manyarms.errors import MissingExtra
 
-
-@dataclass(frozen=True)
-class Part:
-    """One job of the demonstration: shows itself on the console and returns blocks of the report.
-
-    show: called with the console, the seed, and the folder for pictures.
-    """
-
-    title: str
-    show: Callable[[Console, int, Path], list[str]]
+Part = Callable[[Console, int, Path], list[str]]
+"""One job of the demonstration: called with the console, where it shows itself, the seed, and the folder for pictures; gives
+blocks of the report."""
 
 
 @contextmanager

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from rich.console import Console
@@ -14,7 +15,7 @@ from manyarms._base import html as report
 from manyarms._base.plotting import drawing, finish
 from manyarms.certificates import Certificate, Improvement, PolicyPrior, certify, improvement
 from manyarms.cli.demo.parts import left_out, missing_torch, show_table, timed
-from manyarms.estimators import ES, IPS, PACBayes, cLPI
+from manyarms.estimators import ES, IPS, Objective, PACBayes, cLPI
 from manyarms.logs import LoggedData
 from manyarms.policies import GaussianPolicy, SoftmaxPolicy
 from manyarms.worlds import SupervisedWorld
@@ -41,6 +42,7 @@ PRIOR_SHARE = 0.2
 BOUND, SPLIT, PLAIN = "ES bound", "ES bound, prior from a fifth", "plain IPS"
 METHODS = (BOUND, SPLIT, PLAIN)
 COLOURS = dict(zip(METHODS, report.PALETTE, strict=False))
+Start = TypeVar("Start", GaussianPolicy, SoftmaxPolicy)
 COLUMNS = ("rounds", "learned by", "IPS on its rows", "certificate", "true value", "better than the logger?")
 
 
@@ -104,62 +106,39 @@ def learned(world: SupervisedWorld, sizes: Sizes, seed: int) -> Iterator[Line]:
 
     if torch.get_num_threads() > 1:  # products this small do not gain by threads
         torch.set_num_threads(1)
-    ways: dict[str, Callable[[SupervisedWorld, LoggedData, Sizes, int], _Found]] = {
-        BOUND: _by_the_bound, SPLIT: _from_a_learned_prior, PLAIN: _by_plain_ips,
-    }  # fmt: skip
     for rows in sizes.rows:
         # drawn anew from the same contexts, so that the world knows the truth exactly; the ids tell equal rounds apart
         log = world.log(sizes.eta0, seed + rows, rows=rows)
         log = replace(log, event_ids=np.arange(rows).astype(np.str_))
         for name in METHODS:
-            policy, prior, on = ways[name](world, log, sizes, seed)
+            policy, prior, on = _found(name, world, log, sizes, seed)
             made = certify(policy, on, prior=prior, delta=sizes.delta)
             gain = improvement(policy, on, prior=prior, delta=sizes.delta)
             yield Line(rows, name, _seeming(policy, on), made, gain, float(world.value(policy, "logged")))
 
 
-_Found = tuple[GaussianPolicy, PolicyPrior, LoggedData]
+def _found(
+    name: str, world: SupervisedWorld, log: LoggedData, sizes: Sizes, seed: int
+) -> tuple[GaussianPolicy, PolicyPrior, LoggedData]:
+    """What one method learns, the prior that it started from, and the rows that it was learned from."""
+    actions, before = world.logging(sizes.eta0).actions, None
+    if name == SPLIT:
+        before, log = log.split(PRIOR_SHARE, seed)
+        actions = _learn(before, SoftmaxPolicy(actions), cLPI(), sizes, seed).actions
+    start = GaussianPolicy(actions)
+    objective = IPS() if name == PLAIN else PACBayes(ES("adaptive"), sizes.delta)
+    return _learn(log, start, objective, sizes, seed), PolicyPrior.of(start, learned_from=before), log
 
 
-def _by_the_bound(world: SupervisedWorld, log: LoggedData, sizes: Sizes, seed: int) -> _Found:
-    start = GaussianPolicy(world.logging(sizes.eta0).actions)
-    return _learn(log, start, PACBayes(ES("adaptive"), sizes.delta), sizes, seed), PolicyPrior.of(start), log
-
-
-def _by_plain_ips(world: SupervisedWorld, log: LoggedData, sizes: Sizes, seed: int) -> _Found:
-    start = GaussianPolicy(world.logging(sizes.eta0).actions)
-    return _learn(log, start, IPS(), sizes, seed), PolicyPrior.of(start), log
-
-
-def _from_a_learned_prior(world: SupervisedWorld, log: LoggedData, sizes: Sizes, seed: int) -> _Found:
+def _learn(log: LoggedData, start: Start, objective: Objective, sizes: Sizes, seed: int) -> Start:
     from manyarms.learning import learn
 
-    first, rest = log.split(PRIOR_SHARE, seed)
-    begin = SoftmaxPolicy(world.logging(sizes.eta0).actions)
-    before = learn(
-        first, begin, cLPI(), epochs=_epochs(first, sizes), batch=BATCH, learning_rate=RATE, seed=seed
-    ).policy
-    assert isinstance(before, SoftmaxPolicy)
-    start = GaussianPolicy(before.actions)
-    policy = _learn(rest, start, PACBayes(ES("adaptive"), sizes.delta), sizes, seed)
-    return policy, PolicyPrior.of(start, learned_from=first), rest
-
-
-def _learn(
-    log: LoggedData, start: GaussianPolicy, objective: IPS | PACBayes, sizes: Sizes, seed: int
-) -> GaussianPolicy:
-    from manyarms.learning import learn
-
+    epochs = max(sizes.epochs, math.ceil(sizes.least_visits / len(log)))
     found = learn(
-        log, start, objective, epochs=_epochs(log, sizes), batch=BATCH, learning_rate=RATE, seed=seed, device="cpu",
-        certified=False,
-    ).policy  # fmt: skip
-    assert isinstance(found, GaussianPolicy)
+        log, start, objective, epochs=epochs, batch=BATCH, learning_rate=RATE, seed=seed, device="cpu", certified=False
+    ).policy
+    assert isinstance(found, type(start))
     return found
-
-
-def _epochs(log: LoggedData, sizes: Sizes) -> int:
-    return max(sizes.epochs, math.ceil(sizes.least_visits / len(log)))
 
 
 def _seeming(policy: GaussianPolicy, log: LoggedData) -> float:

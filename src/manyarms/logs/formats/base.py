@@ -13,65 +13,34 @@ Another distribution names its module in the entry-point group "manyarms.log_for
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from manyarms._base.registry import Registry
 from manyarms.errors import DataError, InvalidInput
-from manyarms.logs.tables import Kind, MemoryTables, Stated, Table, TableSource
+from manyarms.logs.tables import Kind, MemoryTables, Table, TableSource
 
 
-class LogFormat(ABC):
-    """A file as a source of tables; made from its path alone, and a subclass says how it is read."""
+class LogFormat(TableSource):
+    """A file as a source of tables; made from its path alone, and a subclass says how it is read.
+
+    A format that keeps what it decoded says `rereads = False`; one that knows more than its columns sets `row_count` or `stated`.
+    """
 
     suffixes: ClassVar[tuple[str, ...]]
     """What names of such files end in."""
-    rereads: bool = True
-    """Whether every pass over `tables` reads the file; a format that keeps what it decoded says no."""
+    rereads = True
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
+        self.name = str(self.path)
 
     @classmethod
     def recognises(cls, path: Path) -> bool:
         """Whether a file, which is there, is of this format; a format may look into it."""
         return path.name.lower().endswith(cls.suffixes)
-
-    @property
-    def name(self) -> str:
-        return str(self.path)
-
-    @property
-    def stated(self) -> Stated:
-        """What the file says about itself beyond its columns."""
-        return Stated()
-
-    @property
-    def row_count(self) -> int | None:
-        """How many rows there are, where that is known without reading them."""
-        return None
-
-    @abstractmethod
-    def kinds(self) -> dict[str, Kind]:
-        """What each column holds."""
-
-    @abstractmethod
-    def tables(self, columns: Sequence[str], rows: int) -> Iterator[Table]:
-        """Some columns in chunks of at most `rows` rows; every call starts anew."""
-
-    def complaint(self, column: str) -> InvalidInput:
-        """What is wrong with a column that is mixed or unsupported."""
-        return InvalidInput(f"column {column!r}", f"something else in {self.path}", "numbers, texts, times or vectors")
-
-    def as_texts(self, columns: Collection[str]) -> TableSource:
-        """The same with these columns as texts, where the file has numbers written out (a postcode 01234)."""
-        return self
-
-    def largest(self, column: str) -> int | None:
-        """The largest integer of a column, where the file states it."""
-        return None
 
 
 class MemoryFormat(LogFormat):
@@ -82,18 +51,11 @@ class MemoryFormat(LogFormat):
     def __init__(self, path: Path | str) -> None:
         super().__init__(path)
         self._tables = self.read()
+        self.stated, self.row_count = self._tables.stated, self._tables.row_count
 
     @abstractmethod
     def read(self) -> MemoryTables:
         """The file as one table, for instance `frame_tables({"column": values, ...})`."""
-
-    @property
-    def stated(self) -> Stated:
-        return self._tables.stated
-
-    @property
-    def row_count(self) -> int | None:
-        return self._tables.row_count
 
     def kinds(self) -> dict[str, Kind]:
         return self._tables.kinds()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from gzip import GzipFile
@@ -22,8 +23,8 @@ from manyarms._base.files import write_atomically
 from manyarms._base.typing import AnyArray
 from manyarms._base.validate import describe
 from manyarms.errors import DataError, InvalidInput
-from manyarms.logs.columns import ESTIMATE, Columns
-from manyarms.logs.data import CHUNK, LoggedData, LogSource
+from manyarms.logs.columns import Columns
+from manyarms.logs.data import CHUNK, LoggedData, LogSource, written_columns
 from manyarms.logs.files import open_text
 from manyarms.logs.formats.base import FORMATS, LogFormat
 from manyarms.logs.spool import Spool
@@ -92,10 +93,7 @@ class CsvTables(LogFormat):
                 self._seen.setdefault(name, _Seen()).see(columns[name], first)
             self._spool.add(Table(columns, len(rows), first))
             self._spellings.add(Table(spellings, len(rows), first))
-
-    @property
-    def row_count(self) -> int | None:
-        return self._spool.rows
+        self.row_count = self._spool.rows
 
     def kinds(self) -> dict[str, Kind]:
         return {name: self._kind(name) for name in self.header}
@@ -215,35 +213,25 @@ def _cells(values: AnyArray) -> list[object]:
 
 def plain_columns(log: LoggedData) -> dict[str, AnyArray]:
     """A log as plain columns, vectors spread over numbered ones; actions by their ids where there is a catalogue."""
-    columns: dict[str, AnyArray] = {f"context_{i}": log.contexts[:, i] for i in range(log.dim)}
-
-    def ids(rows: AnyArray) -> AnyArray:
-        return rows if log.catalogue is None else np.array(log.catalogue.ids(rows), dtype=np.str_)
-
-    columns |= {"action": ids(log.actions), "reward": log.rewards}
-    if log.propensities is not None:
-        columns[ESTIMATE if log.propensities_are_estimates else "propensity"] = log.propensities
-    if log.support is not None:
-        columns |= {f"support_{i}": ids(log.support[:, i]) for i in range(log.support.shape[1])}
-    if log.support_probabilities is not None:
-        width = log.support_probabilities.shape[1]
-        columns |= {f"support_probability_{i}": log.support_probabilities[:, i] for i in range(width)}
-    for name, value in (("event_id", log.event_ids), ("timestamp", log.timestamps), ("group", log.groups)):
-        if value is not None:
-            columns[name] = value
+    columns: dict[str, AnyArray] = {}
+    for name, values in written_columns(log).items():
+        if log.catalogue is not None and name in ("action", "support"):
+            values = np.array(log.catalogue.ids(values), dtype=np.str_).reshape(values.shape)
+        if values.ndim == 1:
+            columns[name] = values
+        else:
+            one = "support_probability" if name == "support_probabilities" else name
+            columns |= {f"{one}_{i}": values[:, i] for i in range(values.shape[1])}
     return columns
 
 
 def _parsed(cells: Sequence[str]) -> tuple[Column, Column | None]:
     """A block of cells as numbers if all are numbers or missing, else as texts; and the rows and spellings that numbers lose."""
-    values, missing = _numbers(cells, np.int64), None
-    if values is None:
-        values = _numbers(cells, np.float64)
+    values, missing = _numbers(cells), None
     if values is None or (values.dtype.kind == "f" and np.isnan(values).any()):
         missing = np.array([cell.strip() in MISSING for cell in cells])
         filled = ["0" if gone else cell for cell, gone in zip(cells, missing, strict=True)]
-        values = _numbers(filled, np.int64)
-        values = _numbers(filled, np.float64) if values is None else values
+        values = _numbers(filled)
     if values is None:
         return text_column(cell if cell else None for cell in cells), None
     column = number_column(values, missing)
@@ -257,14 +245,14 @@ def _parsed(cells: Sequence[str]) -> tuple[Column, Column | None]:
     return column, Column(np.array(list(lost)), None, np.array(list(lost.values()), dtype=np.str_))
 
 
-def _numbers(cells: Sequence[str], dtype: type[np.int64 | np.float64]) -> AnyArray | None:
-    """The cells as numbers, None where one of them is not."""
+def _numbers(cells: Sequence[str]) -> AnyArray | None:
+    """The cells as integers, or else as floats; None where one of them is no number."""
     if "_" in "".join(cells):  # Python would read 1_000 as a number
         return None
-    try:
-        return np.array(cells, dtype=object).astype(dtype)
-    except (ValueError, OverflowError):
-        return None
+    for dtype in (np.int64, np.float64):
+        with suppress(ValueError, OverflowError):
+            return np.array(cells, dtype=object).astype(dtype)
+    return None
 
 
 def _first_of(column: Column, texts: Collection[str]) -> int:

@@ -44,13 +44,8 @@ NOT_ONE_ACTION = {
     "_slots": "several decisions per round",
     "_ca": "a continuous action",
 }
-ACTION, REWARD, PROPENSITY, EVENT_ID, TIMESTAMP = (
-    "_label_Action",
-    "_label_cost",
-    "_label_probability",
-    "_EventId",
-    "_Timestamp",
-)
+ACTION, REWARD, PROPENSITY = "_label_Action", "_label_cost", "_label_probability"
+EVENT_ID, TIMESTAMP = "_EventId", "_Timestamp"
 SUPPORT, CHANCES = "_a", "_p"
 AGREE = 1e-4  # probabilities are written in single precision
 
@@ -98,11 +93,12 @@ class DsjsonTables(MemoryFormat):
         super().__init__(path)
 
     def read(self) -> MemoryTables:
-        rounds, fixed = _Rounds(), self._catalogue is not None
-        if self._catalogue is not None:
-            rounds.ids = {name: row for row, name in enumerate(self._catalogue)}
-        for number, line in _lines(self.path):
-            _read_line(_Line(self.path, number), line, rounds, self._identity, fixed=fixed)
+        rounds = _Rounds(ids={name: row for row, name in enumerate(self._catalogue or ())})
+        with open_text(self.path) as stream:
+            for number, text in enumerate(stream, start=1):
+                if text.strip():
+                    line = _Line(self.path, number)
+                    _read_line(line, text, rounds, self._identity, fixed=self._catalogue is not None)
         if not rounds.rewards:
             skipped = f" ({rounds.skipped} are marked _skipLearn)" if rounds.skipped else ""
             raise DataError(f"{self.path}: no round in it{skipped}")
@@ -163,13 +159,6 @@ class _Line:
         return DataError(f"{self.path}: line {self.number}: {why}")
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    with open_text(path) as stream:
-        for number, line in enumerate(stream, start=1):
-            if line.strip():
-                yield number, line
-
-
 def _read_line(line: _Line, text: str, rounds: _Rounds, identity: Identity, *, fixed: bool) -> None:
     try:
         told = json.loads(text)
@@ -199,10 +188,10 @@ def _read_line(line: _Line, text: str, rounds: _Rounds, identity: Identity, *, f
         rows.append(rounds.ids.setdefault(name, len(rounds.ids)))
     order, chances = _policy(line, told, len(actions))
     chosen = _chosen(line, told, order, len(actions))
-    propensity = _number(line, told, "_label_probability")
+    propensity = _number(line, told, PROPENSITY)
     if not 0 < propensity <= 1 + 1e-6:
         raise line.refuse(f"_label_probability is {propensity:g}, expected above 0 and at most 1")
-    rounds.rewards.append(-_number(line, told, "_label_cost"))
+    rounds.rewards.append(-_number(line, told, REWARD))
     rounds.actions.append(rows[chosen])
     rounds.propensities.append(min(propensity, 1.0))
     rounds.disagreeing += bool(order) and abs(chances[order.index(chosen)] - propensity) > AGREE
@@ -355,7 +344,7 @@ def _notes(rounds: _Rounds) -> list[str]:
         notes.append(f"in {rounds.disagreeing:,} rounds _label_probability is not what p says; the former was taken")
     if rounds.drops and max(rounds.drops) > 0:
         notes.append(f"rounds were dropped at the rate pdrop = {max(rounds.drops):g} before they were written")
-    if len(set(rounds.event_ids)) == 1 and not rounds.event_ids[0]:
+    if not any(rounds.event_ids):
         notes.append("the lines have no EventId")
     return notes
 

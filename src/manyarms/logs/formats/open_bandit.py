@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+from collections.abc import Iterable, Mapping
 from csv import writer
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -180,25 +181,18 @@ def write_made_up_open_bandit(
         played = np.array([rng.choice(items, p=shares[position]) for position in positions])
         chance = click_rate * 2 / (1 + np.exp(-quality[played] - taste[users[:, 0], played]))
         clicks = (rng.random(rows) < chance).astype(int)
-        header: list[object] = ["", "timestamp", "item_id", "position", "click", "propensity_score"]
-        header += [f"user_feature_{i}" for i in range(4)] + [f"user-item_affinity_{i}" for i in range(items)]
-        lines: list[list[object]] = [header]
-        for i in range(rows):
-            stamp = f"2019-11-24 {i // 3600 % 24:02d}:{i // 60 % 60:02d}:{i % 60:02d}.000000+00:00"
-            own: list[object] = [
-                i,
-                stamp,
-                played[i],
-                positions[i] + 1,
-                clicks[i],
-                repr(float(shares[positions[i], played[i]])),
-            ]
-            lines.append(own + [_hash(j, users[i, j]) for j in range(4)] + [0.0] * items)
-        _write(target / policy / "all" / "all.csv.gz", lines)
-        item_lines: list[list[object]] = [["", "item_id", *[f"item_feature_{i}" for i in range(4)]]]
-        for item in range(items):
-            item_lines.append([item, item, repr(float(quality[item])), *[_hash(j + 4, item % 3) for j in range(3)]])
-        _write(target / policy / "all" / "item_context.csv.gz", item_lines)
+        seconds = [f"{i // 3600 % 24:02d}:{i // 60 % 60:02d}:{i % 60:02d}" for i in range(rows)]
+        rounds: dict[str, Iterable[object]] = {
+            "": range(rows), "timestamp": [f"2019-11-24 {second}.000000+00:00" for second in seconds], "item_id": played,
+            "position": positions + 1, "click": clicks, "propensity_score": map(repr, shares[positions, played].tolist()),
+        }  # fmt: skip
+        rounds |= {f"user_feature_{j}": [_hash(j, user) for user in users[:, j]] for j in range(4)}
+        rounds |= {f"user-item_affinity_{i}": [0.0] * rows for i in range(items)}
+        _write(target / policy / "all" / "all.csv.gz", rounds)
+        catalogue: dict[str, Iterable[object]] = {"": range(items), "item_id": range(items)}
+        catalogue["item_feature_0"] = map(repr, quality.tolist())
+        catalogue |= {f"item_feature_{j}": [_hash(j + 3, item % 3) for item in range(items)] for j in range(1, 4)}
+        _write(target / policy / "all" / "item_context.csv.gz", catalogue)
     (target / MADE_UP_NOTE).write_text(f"Made-up rounds (seed {seed}) in the format of the Open Bandit samples.\n")
     return target
 
@@ -207,10 +201,10 @@ def _hash(feature: int, value: int) -> str:
     return f"{feature:02x}{int(value) * 2654435761 % 2**32:08x}"
 
 
-def _write(path: Path, lines: list[list[object]]) -> None:
+def _write(path: Path, columns: Mapping[str, Iterable[object]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     text = io.StringIO()
-    writer(text, lineterminator="\n").writerows(lines)
+    writer(text, lineterminator="\n").writerows([columns, *zip(*columns.values(), strict=True)])
     # without a time stamp in it the file is the same, byte for byte, for the same arguments
     path.write_bytes(gzip.compress(text.getvalue().encode("ascii"), mtime=0))
 

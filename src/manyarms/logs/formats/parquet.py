@@ -16,7 +16,7 @@ from manyarms.logs.data import CHUNK, LoggedData, LogSource
 from manyarms.logs.files import reading
 from manyarms.logs.formats.base import FORMATS, LogFormat
 from manyarms.logs.table_log import CatalogueOption, EncoderOption, TableLog
-from manyarms.logs.tables import Kind, Stated, Table
+from manyarms.logs.tables import Kind, Table
 
 BUFFER = 1 << 20  # bytes of a column read at a time, so that one huge row group needs no more memory than a small one
 
@@ -30,18 +30,9 @@ class ParquetTables(LogFormat):
     def __init__(self, path: Path | str) -> None:
         super().__init__(path)
         with self._open() as file:
-            self._schema = file.schema_arrow
-            self._rows = int(file.metadata.num_rows)
-            self._metadata = file.metadata
-        self._stated = stated_in(self._schema.metadata, str(self.path))
-
-    @property
-    def row_count(self) -> int | None:
-        return self._rows
-
-    @property
-    def stated(self) -> Stated:
-        return self._stated
+            self._schema, self._metadata = file.schema_arrow, file.metadata
+        self.row_count = int(self._metadata.num_rows)
+        self.stated = stated_in(self._schema.metadata, self.name)
 
     def kinds(self) -> dict[str, Kind]:
         return {field.name: kind_of(field.type) for field in self._schema}

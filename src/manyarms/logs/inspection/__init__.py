@@ -10,6 +10,7 @@ A log that `read_parquet` would refuse is inspected all the same: that is the po
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from manyarms._base import validate
 from manyarms._base.files import write_text_atomically
 from manyarms.errors import InvalidInput
 from manyarms.logs.columns import Columns, Resolved
-from manyarms.logs.data import CHUNK, LoggedData
+from manyarms.logs.data import CHUNK, LoggedData, written_columns
 from manyarms.logs.formats.base import tables_in
 from manyarms.logs.frames import tables_of_frame
 from manyarms.logs.inspection.findings import findings
@@ -37,11 +38,12 @@ from manyarms.logs.inspection.summary import (
     MissingColumn,
     action_row,
     distribution,
+    duplicate_count,
     missing_columns,
     overlap,
 )
 from manyarms.logs.table_log import TableLog
-from manyarms.logs.tables import Column, MemoryTables, Stated, Table, TableSource, number_column, text_column
+from manyarms.logs.tables import Column, MemoryTables, Stated, Table, TableSource, text_column
 
 
 def inspect(
@@ -61,10 +63,7 @@ def inspect(
     if isinstance(source, TableLog):
         resolved, action_count = source.columns, action_count or source.action_count
     else:
-        wanted = Columns() if columns is None else columns
-        if tables.stated.columns is not None:
-            wanted = wanted.or_else(tables.stated.columns)
-        resolved = wanted.resolve(tables.kinds(), tables.name)
+        resolved = (Columns() if columns is None else columns).resolve(tables)
     kinds = tables.kinds()
     for name in resolved.all:
         if kinds[name].name == "unsupported":
@@ -101,21 +100,18 @@ def _tables(source: Any) -> tuple[TableSource, tuple[str, ...]]:
 def _tables_of_log(log: LoggedData, name: str) -> MemoryTables:
     """A log in memory as a table under the usual names."""
     ids = log.catalogue
-    found: dict[str, Column] = {"context": Column(log.contexts), "reward": number_column(log.rewards)}
-    found["action"] = Column(log.actions, None, None if ids is None else np.array(list(ids), dtype=np.str_))
-    if log.propensities is not None:
-        found["propensity"] = number_column(log.propensities)
-    if log.support is not None and ids is None:
-        found["support"] = Column(log.support)
-        if log.support_probabilities is not None:
-            found["support_probabilities"] = Column(log.support_probabilities)
-    if log.event_ids is not None and log.event_ids.any():
-        found["event_id"] = text_column(text or None for text in log.event_ids.tolist())
-    if log.timestamps is not None:
-        found["timestamp"] = Column(log.timestamps)
-    if log.groups is not None:
-        numbered = log.groups.dtype.kind in "iub"
-        found["group"] = number_column(log.groups) if numbered else text_column(log.groups.tolist())
+    found: dict[str, Column] = {}
+    for written, values in written_columns(log).items():
+        column = written.removesuffix("_estimate")
+        if values.dtype.kind != "U":
+            found[column] = Column(values)
+        elif column == "group":
+            found[column] = text_column(values.tolist())
+        elif values.any():
+            found[column] = text_column(text or None for text in values.tolist())
+    if ids is not None:
+        found["action"] = Column(log.actions, None, np.array(list(ids), dtype=np.str_))
+        found = {column: values for column, values in found.items() if not column.startswith("support")}
     stated = Stated(log.action_count, log.propensities_are_estimates, None if ids is None else tuple(ids))
     return MemoryTables(Table(found, len(log)), name, stated)
 
@@ -129,17 +125,10 @@ def _inspection(
     known = action_count if action_count is not None else stated.action_count
     count = known if known is not None else max(m.actions.size, 1)
     names = None if m.actions.ids is None else list(m.actions.ids)
-    told = columns.propensities_are_estimates
-    estimates = columns.propensity is not None and (stated.propensities_are_estimates if told is None else told)
-    reach = None if columns.propensity is None else overlap(m, count, names)
-    missing = missing_columns(m)
     shares = played[played > 0] / max(played.sum(), 1)
     order = np.argsort(-played, kind="stable")[:MOST_SHOWN]
-    found = findings(
-        m, action_count=count, known=known is not None, seen=seen, estimates=estimates, overlap=reach, missing=missing
-    )
     dim = sum(max(c.widths) if c.widths else 1 for c in m.context.values())
-    return Inspection(
+    found = Inspection(
         source=tables.name,
         rows=m.rows,
         parts=_parts(columns),
@@ -153,21 +142,20 @@ def _inspection(
         most_played=tuple(action_row(m, int(slot), names) for slot in order if played[slot] > 0),
         rewards=distribution(m.rewards),
         propensities=None if columns.propensity is None else distribution(m.propensities, log_counts=m.log_counts),
-        propensities_are_estimates=estimates,
-        overlap=reach,
-        duplicate_events=None
-        if columns.event_id is None
-        else DuplicateCount(m.events.count, m.events.first_row, m.events.exact),
-        duplicate_rows=DuplicateCount(m.duplicate_rows.count, m.duplicate_rows.first_row, m.duplicate_rows.exact),
-        missing=missing,
+        propensities_are_estimates=columns.propensities_are_estimates,
+        overlap=None if columns.propensity is None else overlap(m, count, names),
+        duplicate_events=None if columns.event_id is None else duplicate_count(m.events),
+        duplicate_rows=duplicate_count(m.duplicate_rows),
+        missing=missing_columns(m),
         first_time=None if m.first_time is None else str(m.first_time),
         last_time=None if m.last_time is None else str(m.last_time),
         out_of_order=None if columns.timestamp is None else m.earlier.count,
         groups=None if columns.group is None else m.groups.distinct,
         groups_are_exact=m.groups.exact,
-        findings=found,
+        findings=(),
         notes=(*notes, *_guesses(columns, stated)),
     )
+    return replace(found, findings=findings(m, found))
 
 
 def _guesses(columns: Resolved, stated: Stated) -> tuple[str, ...]:

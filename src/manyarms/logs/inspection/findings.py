@@ -3,58 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import get_args
 
 import numpy as np
 
 from manyarms.logs.inspection.statistics import BadRows, LogStatistics
-from manyarms.logs.inspection.summary import HEAVY, Finding, LogOverlap, MissingColumn
+from manyarms.logs.inspection.summary import HEAVY, Finding, Inspection, Level
 
 FEW_SUCCESSES = 100
 LOW_SHARE = 0.1  # an effective sample size below this share of the rows is called low
 MANY_TEXTS = 200
 
 
-def findings(
-    statistics: LogStatistics,
-    *,
-    action_count: int,
-    known: bool,
-    seen: int,
-    estimates: bool,
-    overlap: LogOverlap | None,
-    missing: tuple[MissingColumn, ...],
-) -> tuple[Finding, ...]:
-    """Everything worth saying, problems first."""
-    found = [
-        *_about_actions(statistics, action_count, known, seen),
+def findings(statistics: LogStatistics, found: Inspection) -> tuple[Finding, ...]:
+    """Everything worth saying of what was found, problems first."""
+    said = [
+        *_about_actions(statistics, found),
         *_about_rewards(statistics),
-        *_about_propensities(statistics, estimates),
-        *_about_overlap(statistics, overlap, action_count, seen),
+        *_about_propensities(statistics, found.propensities_are_estimates),
+        *_about_overlap(statistics, found),
         *_about_support(statistics),
         *_about_duplicates(statistics),
-        *_about_missing(statistics, missing),
+        *_about_missing(statistics, found),
         *_about_contexts(statistics),
         *_about_times(statistics),
     ]
-    order = {"problem": 0, "warning": 1, "note": 2}
-    return tuple(sorted(found, key=lambda finding: order[finding.level]))
+    return tuple(sorted(said, key=lambda finding: get_args(Level).index(finding.level)))
 
 
-def _at(bad: BadRows) -> str:
-    shown = f" ({bad.example})" if bad.example else ""
-    return f"{_count(bad.count, 'row')}, the first at row {bad.first_row}{shown}"
+def _about_rows(level: Level, what: str, bad: BadRows, advice: str) -> Iterator[Finding]:
+    """What is wrong with some rows, if there are any."""
+    if bad.count:
+        shown = f" ({bad.example})" if bad.example else ""
+        yield Finding(level, f"{what}: {_count(bad.count, 'row')}, the first at row {bad.first_row}{shown}", advice)
 
 
 def _count(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def _about_actions(m: LogStatistics, action_count: int, known: bool, seen: int) -> Iterator[Finding]:
-    if m.bad_actions.count:
-        yield Finding(
-            "problem", f"actions that are not rows of a catalogue: {_at(m.bad_actions)}",
-            'use integers from 0, or read the column as ids (catalogue="build")',
-        )  # fmt: skip
+def _about_actions(m: LogStatistics, found: Inspection) -> Iterator[Finding]:
+    action_count, seen = found.action_count, found.actions_seen
+    advice = 'use integers from 0, or read the column as ids (catalogue="build")'
+    yield from _about_rows("problem", "actions that are not rows of a catalogue", m.bad_actions, advice)
     if m.actions.ids is None and m.actions.size > action_count:
         first = int(np.flatnonzero(m.actions["rows"][action_count:])[0]) + action_count
         yield Finding(
@@ -73,7 +64,7 @@ def _about_actions(m: LogStatistics, action_count: int, known: bool, seen: int) 
             "importance weighting is blind to them; a policy that plays them can only be judged by a model of the "
             "reward that shares between actions (sDM), or after some exploration",
         )  # fmt: skip
-    if not known:
+    if not found.action_count_is_known:
         yield Finding(
             "note", f"the log does not say how many actions there are; {action_count:,} is what it shows",
             "give the number of actions, or the catalogue, if there are more",
@@ -83,20 +74,16 @@ def _about_actions(m: LogStatistics, action_count: int, known: bool, seen: int) 
             "warning", f"actions go up to {m.actions.size - 1:,}, but only {seen:,} different ones were played",
             'if these numbers are ids rather than rows, read them with catalogue="build"',
         )  # fmt: skip
-    rare = int(((m.actions["rows"] > 0) & (m.actions["rows"] < 5)).sum())
-    if rare > 0.2 * seen:
+    if found.rarely_played > 0.2 * seen:
         yield Finding(
-            "note", f"{rare:,} of {seen:,} played actions have fewer than 5 rows",
+            "note", f"{found.rarely_played:,} of {seen:,} played actions have fewer than 5 rows",
             "there is too little data for a separate model per action; use a prior that shares information between actions",
         )  # fmt: skip
 
 
 def _about_rewards(m: LogStatistics) -> Iterator[Finding]:
     r = m.rewards
-    if r.infinite.count:
-        yield Finding(
-            "problem", f"rewards that are not finite numbers: {_at(r.infinite)}", "correct or drop these rows"
-        )
+    yield from _about_rows("problem", "rewards that are not finite numbers", r.infinite, "correct or drop these rows")
     if not r.moments.count:
         return
     if r.moments.least == r.moments.largest:
@@ -126,15 +113,10 @@ def _about_propensities(m: LogStatistics, estimates: bool) -> Iterator[Finding]:
             "estimates with a calibration check, and direct methods (DM, sDM) need none",
         )  # fmt: skip
         return
-    if m.propensities.infinite.count:
-        yield Finding(
-            "problem", f"propensities that are not numbers: {_at(m.propensities.infinite)}", "correct the rows"
-        )
-    if m.bad_propensities.count:
-        yield Finding(
-            "problem", f"propensities outside (0, 1]: {_at(m.bad_propensities)}",
-            "what was played had a positive probability: find out what was written, or drop the column and estimate",
-        )  # fmt: skip
+    infinite, advice = m.propensities.infinite, "correct the rows"
+    yield from _about_rows("problem", "propensities that are not numbers", infinite, advice)
+    advice = "what was played had a positive probability: find out what was written, or drop the column and estimate"
+    yield from _about_rows("problem", "propensities outside (0, 1]", m.bad_propensities, advice)
     if estimates:
         yield Finding(
             "warning", "the propensities are estimates",
@@ -148,7 +130,8 @@ def _about_propensities(m: LogStatistics, estimates: bool) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _about_overlap(m: LogStatistics, overlap: LogOverlap | None, action_count: int, seen: int) -> Iterator[Finding]:
+def _about_overlap(m: LogStatistics, found: Inspection) -> Iterator[Finding]:
+    overlap, action_count, seen = found.overlap, found.action_count, found.actions_seen
     if overlap is None:
         return
     rows = int(m.inverse.count)
@@ -168,13 +151,13 @@ def _about_overlap(m: LogStatistics, overlap: LogOverlap | None, action_count: i
         )
     distance = overlap.mean_weight - 1.0
     surprise = 4 * overlap.mean_weight_error + 0.01
+    average = f"the weights of a uniform policy average {overlap.mean_weight:.3f} ± {overlap.mean_weight_error:.3f}"
     if distance > surprise:
         yield Finding(
-            "warning",
-            f"the weights of a uniform policy average {overlap.mean_weight:.3f} ± {overlap.mean_weight_error:.3f}, above 1",
+            "warning", f"{average}, above 1",
             "the propensities are smaller than what was played: they may be of another policy, of several positions "
             "together, or of fewer actions than there are",
-        )
+        )  # fmt: skip
     elif distance < -surprise:
         unseen = 1 - seen / action_count
         why = (
@@ -182,17 +165,10 @@ def _about_overlap(m: LogStatistics, overlap: LogOverlap | None, action_count: i
             if unseen > 0.01
             else "the propensities are larger than what was played, or some actions cannot be played in some contexts"
         )
-        yield Finding(
-            "warning",
-            f"the weights of a uniform policy average {overlap.mean_weight:.3f} ± {overlap.mean_weight_error:.3f}, below 1",
-            f"{why}; importance weighting undervalues policies that play what cannot be seen here",
-        )
-    if (
-        overlap.best is not None
-        and overlap.best.effective_sample_size is not None
-        and overlap.best.effective_sample_size < 100
-    ):
-        best = overlap.best
+        advice = f"{why}; importance weighting undervalues policies that play what cannot be seen here"
+        yield Finding("warning", f"{average}, below 1", advice)
+    best = overlap.best
+    if best is not None and best.effective_sample_size is not None and best.effective_sample_size < 100:
         yield Finding(
             "note",
             f"always playing {best.name!r}, the best by weighted reward, rests on {best.rows:,} rows worth "
@@ -202,22 +178,14 @@ def _about_overlap(m: LogStatistics, overlap: LogOverlap | None, action_count: i
 
 
 def _about_support(m: LogStatistics) -> Iterator[Finding]:
-    if m.bad_support.count:
-        yield Finding(
-            "problem", f"supports whose probabilities are negative or sum above 1: {_at(m.bad_support)}",
-            "correct the support's probabilities, or leave these columns out",
-        )  # fmt: skip
-    if m.outside_support.count:
-        yield Finding(
-            "warning", f"actions that are not in their row's support: {_at(m.outside_support)}",
-            "fine if the logger also explores beyond its top actions; otherwise supports and actions do not belong "
-            "together",
-        )  # fmt: skip
-    if m.disagreeing.count:
-        yield Finding(
-            "warning", f"propensities that differ from the support's probability: {_at(m.disagreeing)}",
-            "one of the two columns is wrong: find out which before weighting",
-        )  # fmt: skip
+    advice = "correct the support's probabilities, or leave these columns out"
+    yield from _about_rows("problem", "supports whose probabilities are negative or sum above 1", m.bad_support, advice)
+    advice = (
+        "fine if the logger also explores beyond its top actions; otherwise supports and actions do not belong together"
+    )
+    yield from _about_rows("warning", "actions that are not in their row's support", m.outside_support, advice)
+    advice = "one of the two columns is wrong: find out which before weighting"
+    yield from _about_rows("warning", "propensities that differ from the support's probability", m.disagreeing, advice)
 
 
 def _about_duplicates(m: LogStatistics) -> Iterator[Finding]:
@@ -247,16 +215,15 @@ def _about_duplicates(m: LogStatistics) -> Iterator[Finding]:
         )
 
 
-def _about_missing(m: LogStatistics, missing: tuple[MissingColumn, ...]) -> Iterator[Finding]:
+def _about_missing(m: LogStatistics, found: Inspection) -> Iterator[Finding]:
     c = m.columns
-    needed = {c.action, c.reward, c.propensity}
-    for column in missing:
+    for column in found.missing:
         entries = _count(column.count, "missing entry", "missing entries")
         what = f"{entries} ({column.share:.2%}) in {column.column!r}, the first at row {column.first_row}"
         if column.column == c.reward:
             advice = "rewards may still come, or never: wait, count them as 0 if that is what silence means, or drop_missing=True"
             yield Finding("problem", what, advice)
-        elif column.column in needed:
+        elif column.column in (c.action, c.propensity):
             yield Finding("problem", what, "drop_missing=True leaves these rows out; first ask why they are missing")
         elif column.column in m.context:
             advice = (
@@ -292,10 +259,8 @@ def _about_contexts(m: LogStatistics) -> Iterator[Finding]:
                 f"vectors of different lengths in {name!r}: {sorted(column.widths)}",
                 "one length for all rows",
             )
-        if column.infinite.count:
-            yield Finding(
-                "problem", f"infinite numbers in {name!r}: {_at(column.infinite)}", "correct or drop these rows"
-            )
+        advice = "correct or drop these rows"
+        yield from _about_rows("problem", f"infinite numbers in {name!r}", column.infinite, advice)
         if column.kind.name == "mixed":
             yield Finding(
                 "problem", f"numbers and texts in {name!r}: {m.mixed[name]}",
@@ -311,11 +276,8 @@ def _about_contexts(m: LogStatistics) -> Iterator[Finding]:
 
 
 def _about_times(m: LogStatistics) -> Iterator[Finding]:
-    if m.earlier.count:
-        yield Finding(
-            "note", f"timestamps are out of order: {_at(m.earlier)}",
-            "sort by time before anything that learns in order, and before a split into past and future",
-        )  # fmt: skip
+    advice = "sort by time before anything that learns in order, and before a split into past and future"
+    yield from _about_rows("note", "timestamps are out of order", m.earlier, advice)
 
 
 __all__ = ["findings"]

@@ -97,14 +97,11 @@ class ContextColumn:
     widths: set[int] = field(default_factory=set)
 
     def see(self, column: Column, numbers: Ints) -> None:
-        if column.categories is not None:
+        if column.kind.name in ("text", "time"):
             self.missing.see(column.absent, numbers)
-            if self.texts is not None:
+            if column.categories is not None and self.texts is not None:
                 self.texts.update(column.categories[np.unique(column.values[column.values >= 0])].tolist())
                 self.texts = None if len(self.texts) > MOST_TEXTS else self.texts
-            return
-        if column.kind.name == "time":
-            self.missing.see(column.absent, numbers)
             return
         values = column.values.astype(np.float64).reshape(len(column), -1)
         self.widths.add(values.shape[1])

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from manyarms._base.typing import Array, Ints
+from manyarms.logs.inspection.sketches import Duplicates
 from manyarms.logs.inspection.statistics import LEAST_ROWS, LOG_EDGES, QUANTILES, BadRows, LogStatistics, NumberColumn
 
 HEAVY = 100.0  # a weight of the uniform target above it is called heavy
@@ -211,24 +212,25 @@ def _best(statistics: LogStatistics, names: list[str] | None) -> ActionRow | Non
     return action_row(statistics, int(enough[np.argmax(values)]), names)
 
 
+def duplicate_count(found: Duplicates) -> DuplicateCount:
+    return DuplicateCount(found.count, found.first_row, found.exact)
+
+
 def missing_columns(statistics: LogStatistics) -> tuple[MissingColumn, ...]:
     c = statistics.columns
-    found: list[tuple[str, BadRows]] = [(c.action, statistics.missing_actions), (c.reward, statistics.rewards.missing)]
-    if c.propensity is not None:
-        found.append((c.propensity, statistics.propensities.missing))
-    if c.event_id is not None:
-        found.append((c.event_id, statistics.missing_events))
-    if c.timestamp is not None:
-        found.append((c.timestamp, statistics.missing_times))
-    found += [(name, column.missing) for name, column in statistics.context.items()]
+    found: list[tuple[str | None, BadRows]] = [
+        (c.action, statistics.missing_actions), (c.reward, statistics.rewards.missing),
+        (c.propensity, statistics.propensities.missing), (c.event_id, statistics.missing_events),
+        (c.timestamp, statistics.missing_times), *((name, one.missing) for name, one in statistics.context.items()),
+    ]  # fmt: skip
     return tuple(
         MissingColumn(name, bad.count, bad.count / statistics.rows, bad.first_row)
         for name, bad in found
-        if bad.first_row is not None
+        if name is not None and bad.first_row is not None
     )
 
 
 __all__ = [
     "HEAVY", "MOST_SHOWN", "ActionRow", "Distribution", "DuplicateCount", "Finding", "Histogram", "Inspection", "Level",
-    "LogOverlap", "MissingColumn", "action_row", "distribution", "missing_columns", "overlap",
+    "LogOverlap", "MissingColumn", "action_row", "distribution", "duplicate_count", "missing_columns", "overlap",
 ]  # fmt: skip

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy.typing as npt
 
-from manyarms._base.top_k import QUERIES, inner_product_top_k, one_query_top_k
+from manyarms._base.top_k import inner_products, one_query_top_k, top_k_by_rows
 from manyarms._base.typing import AnyArray, Ints
 from manyarms.policies.retrieval.base import OfActions, Recall
 
@@ -25,12 +27,12 @@ class ExactScan(OfActions):
             for i, query in enumerate(asked):
                 ids[i], scores[i] = one_query_top_k(query, self.actions, k, excluded.mask(i, i + 1))
             return ids, scores
-        for start in range(0, len(asked), QUERIES):
-            part = asked[start : start + QUERIES]
-            rows = slice(start, start + len(part))
-            mask, width = excluded.mask(rows.start, rows.stop), max(1, SCORES // len(part))
-            ids[rows], scores[rows] = inner_product_top_k(part, self.actions, k, mask, width)
-        return ids, scores
+
+        def blocks(part: slice) -> Iterable[AnyArray]:
+            width = max(1, SCORES // (part.stop - part.start))
+            return inner_products(asked[part], self.actions, excluded.mask(part.start, part.stop), width)
+
+        return top_k_by_rows(len(asked), k, blocks, self.actions.dtype)
 
     def recall(self, queries: npt.ArrayLike, k: int) -> Recall:
         """1: this is what others are measured against."""
