@@ -23,6 +23,8 @@ OFF = 4.0  # standard errors by which the mean weight may miss 1
 
 def effective_sample_size(total: float, squares: float) -> float:
     """(sum of weights)^2 / sum of squared weights (Kish): how many rows of equal weight would say as much."""
+    if not math.isfinite(squares):  # a weight above 1e154, beside which no other counts
+        return 1.0
     return total * total / squares if squares > 0 else 0.0
 
 
@@ -71,7 +73,8 @@ class PolicyOverlap:
         for histogram, values in ((self.tiny, pi0), (self.ours, pi[pi > 0]), (self.weights, w[w > 0])):
             histogram += np.bincount(np.searchsorted(EDGES, np.log10(values)), minlength=len(EDGES) + 1)
         self.sum += float(w.sum())
-        self.squares += float((w * w).sum())
+        with np.errstate(over="ignore"):  # infinite, and read as such
+            self.squares += float((w * w).sum())
         if never_played is not None:
             before = (self.never_played or 0.0) * self.rows
             self.never_played = (before + float(never_played.sum())) / (self.rows + len(w))
@@ -91,6 +94,8 @@ class PolicyOverlap:
     def mean_weight_error(self) -> float:
         """Its standard error."""
         n = max(2, self.rows)
+        if not math.isfinite(self.squares):
+            return math.inf
         return math.sqrt(max(0.0, self.squares / n - self.mean_weight**2) / (n - 1))
 
     def tail(self) -> tuple[Array, Array]:

@@ -186,10 +186,7 @@ class TermSums:
 
 
 def _columns_of(terms: RowTerms) -> dict[str, Array]:
-    found = {name: column for name, column in vars(terms).items() if column is not None}
-    if terms.weights is not None:
-        found["squares"] = terms.weights**2
-    return found
+    return {name: column for name, column in vars(terms).items() if column is not None}
 
 
 class Collected:

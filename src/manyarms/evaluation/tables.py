@@ -59,7 +59,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 def shared_warnings(evaluation: Evaluation) -> dict[str, list[str]]:
     """The estimators' own warnings, each with the names of those that it is about."""
     found: dict[str, list[str]] = {}
-    for estimate in evaluation.estimates:
+    for estimate in (evaluation.logged, *evaluation.estimates):
         for text in estimate.warnings:
             found.setdefault(text, []).append(estimate.name)
     return found
@@ -84,7 +84,7 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
         "name": estimate.name,
         "label": estimate.label,
         "value": estimate.value,
-        "standard_error": estimate.standard_error,
+        "standard_error": finite(estimate.standard_error),
         "unbiased": estimate.unbiased,
         "effective_sample_size": estimate.effective_sample_size,
         "intervals": [
