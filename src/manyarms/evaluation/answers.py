@@ -56,6 +56,9 @@ class RowTerms:
     complement: Array | None = None
     """The terms of one minus the rewards, in units of [0, 1], for the bound of logarithmic smoothing from above."""
 
+    baseline: Array | None = None
+    """What is added to the ratio of a self-normalised estimator, as a plain mean: a model's value."""
+
 
 class PolicyOnLog:
     """A policy on a part of a log. What several estimators ask is computed once."""
@@ -136,7 +139,7 @@ def terms_of(estimator: Estimator, on: PolicyOnLog) -> RowTerms:
     complement = None
     if estimator.log_smoothing > 0:
         complement = estimator.terms(answers, {**columns, "reward": 1.0 - columns["reward"]})
-    return RowTerms(offset + width * values, weights, low, high, complement)
+    return RowTerms(offset + width * values, weights, low, high, complement, estimator.baseline(answers, columns))
 
 
 def _finite_weights(estimator: Estimator, answers: Answers, columns: Mapping[str, Any]) -> Array | None:

@@ -67,7 +67,9 @@ def readings(todo: Plan, which: int, where: dict[str, int]) -> Readings:
     """The readings of an estimator whose terms lie in the columns `where`."""
     estimator = todo.estimators[which]
     weights = (where["weights"],) if "weights" in where else ()
-    middle = (Part(where["values"], where["weights"] if estimator.self_normalised else None),)
+    middle: Contrast = (Part(where["values"], where["weights"] if estimator.self_normalised else None),)
+    if "baseline" in where:
+        middle = (*middle, Part(where["baseline"]))
     if "high" in where:
         span = todo.span(which, with_bias=True)
         return Readings(middle, (Part(where["low"]),), (Part(where["high"]),), span, VALUE, weights)
