@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -67,12 +69,10 @@ def test_consistent_covering_and_steadier_than_dr(new_problem):
 
 def test_a_wild_weight_cannot_carry_it_out_of_range(problem, rng):
     """One propensity that is far too small: DR leaves [-1, 2], the self-normalised one cannot."""
-    i, a, r = problem.draw(200, rng)
+    i, a, _ = problem.draw(200, rng)
     log = problem.log_of(i, a, np.ones(200))
     propensities = log.propensities.copy()
     propensities[0] = 1e-6
-    from dataclasses import replace
-
     wild = evaluate(problem.policy, replace(log, propensities=propensities), ["dr", "sndr"], model=problem.model)
     assert wild["dr"].value > 2 and -1 <= wild["sndr"].value <= 2
 

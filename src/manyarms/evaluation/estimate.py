@@ -120,7 +120,7 @@ def evaluate(
 ) -> Evaluation:
     """Estimate a policy's value from a log.
 
-    estimators: estimators such as IPS(), or names: "snips", "cips:0.01", and with a `model` also "dm", "dr", "switch" and
+    estimators: estimators such as IPS(), or names: "snips", "cips:0.01", and with a `model` also "dm", "dr", "sndr", "switch" and
     "switch-dr" (`manyarms.estimators.names`). By default the IPS family, and with a `model` dm, dr and switch-dr.
     interval: which interval is the estimate's own: normal, bootstrap, bernstein or ls; the others are kept beside.
     reward_range: the range that rewards can have, for bounds and for ls; [0, 1] is noticed by itself.
