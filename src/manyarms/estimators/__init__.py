@@ -27,6 +27,6 @@ from manyarms.estimators.pessimism import Heuristic, PACBayes
 __all__ = [
     "BPR", "DM", "DR", "ES", "ESLPI", "IPS", "IX", "LPI", "LS", "MIPS", "OBJECTIVES", "PC", "PWLL", "SNDR", "SNIPS", "SWITCH",
     "Answers", "Batch", "Distance", "ESBeta", "Estimator", "FiniteProblem", "Heuristic", "Neighbours", "Objective", "OffCEM",
-    "PACBayes", "RegKL", "RegKLLinear", "Request", "RowObjective", "SampleVariance", "SwitchDR", "cIPS", "cLPI", "cluster_actions",
-    "named", "names", "summaries",
+    "PACBayes", "RegKL", "RegKLLinear", "Request", "RowObjective", "SampleVariance", "SwitchDR", "cIPS", "cLPI",
+    "cluster_actions", "named", "names", "summaries",
 ]  # fmt: skip
