@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manyarms._base.cells import CellSums
 from manyarms._base.typing import AnyArray, Array, Bools, Ints
 
 UNITS = 16_384
@@ -92,17 +93,21 @@ Contrast = Sequence[Part]
 class Moments:
     """Accumulates rows of C columns."""
 
-    def __init__(self, columns: int) -> None:
+    def __init__(self, columns: int, cells: int = 0) -> None:
+        """cells: of time, into which rows are summed as well; 0 for none."""
         self.rows = 0
         self.grouped = False
+        self.cells = CellSums(cells, columns) if cells else None
         self._running = RunningMoments(columns, covariance=True)
         self._unit_sums = np.zeros((UNITS, columns))
         self._unit_rows = np.zeros(UNITS)
         self._replicates: dict[tuple[int, int], Array] = {}
 
-    def add(self, columns: Array, groups: AnyArray | None = None) -> None:
-        """Add rows (n, C), with the group of each row where rows of a group may depend on each other."""
+    def add(self, columns: Array, groups: AnyArray | None = None, cell: Ints | None = None) -> None:
+        """Add rows (n, C), with the group of each row where rows of a group may depend on each other, and its cell of time."""
         self._running.add(columns)
+        if self.cells is not None and cell is not None:
+            self.cells.add(columns, cell)
         if groups is None:
             unit = (self.rows + np.arange(len(columns))) % UNITS
         else:
@@ -112,6 +117,11 @@ class Moments:
         for column in range(columns.shape[1]):
             self._unit_sums[:, column] += np.bincount(unit, weights=columns[:, column], minlength=UNITS)
         self.rows += len(columns)
+
+    @property
+    def independent(self) -> bool:
+        """Whether rows are taken to be independent."""
+        return not self.grouped and self.cells is None
 
     @property
     def units(self) -> int:
@@ -192,6 +202,16 @@ class Moments:
             drawn = sums[:, -1] > 0  # a sample without any row says nothing; with more than a few rows there is none
             self._replicates[count, seed] = sums[drawn, :-1] / sums[drawn, -1:]
         return _values(self._replicates[count, seed], contrast)
+
+    def block_replicates(self, contrast: Contrast, length: int, count: int, seed: int) -> Array:
+        """The contrast on bootstrap samples of blocks of `length` cells of time."""
+        assert self.cells is not None
+        return _values(self.cells.means(length, count, seed), contrast)
+
+    def dependence(self, contrast: Contrast) -> float:
+        """How long blocks should be for a contrast, in cells."""
+        assert self.cells is not None
+        return self.cells.dependence(self._running.mean, self._slope(contrast))
 
     def _slope(self, contrast: Contrast) -> Array:
         """The derivative of the contrast by the columns' means."""

@@ -22,6 +22,7 @@ from manyarms.evaluation.paired import Difference, of_the_log, paired
 from manyarms.evaluation.passes import Collected, TermSums, collect, plan, survey
 from manyarms.evaluation.readings import VALUE, Wanted, intervals_of, ls_ends, possible, readings
 from manyarms.evaluation.results import Estimate
+from manyarms.evaluation.time_blocks import Block
 from manyarms.logs.data import CHUNK, LogSource
 from manyarms.policies.base import Policy
 
@@ -42,19 +43,22 @@ def difference(
     replicates: int = 1000,
     seed: int = 0,
     chunk: int = CHUNK,
+    block: Block | None = None,
 ) -> Difference:
     """V(policy) - V(other) with a paired interval; `other` None stands for the logging policy (the rewards as they are)."""
-    wanted = Wanted(level, interval, replicates, seed)
+    wanted, times = Wanted(level, interval, replicates, seed).in_time(log, block)
     known = survey(log)
-    todo = plan(known, [estimator], reward_range=reward_range, propensity_floor=propensity_floor, bias=bias)
-    mine, sums = todo.estimators[0], TermSums()
+    todo = plan(
+        known, [estimator], reward_range=reward_range, propensity_floor=propensity_floor, bias=bias, times=times
+    )
+    mine, sums = todo.estimators[0], TermSums(todo)
     for part in log.chunks(chunk):
         both = [terms_of(mine, PolicyOnLog(policy, part, [mine], todo.told))]
         if other is None:
             both.append(RowTerms(part.rewards))
         else:
             both.append(terms_of(mine, PolicyOnLog(other, part, [mine], todo.told)))
-        sums.add(both, part.groups)
+        sums.add(both, part)
     ours, limits = readings(todo, 0, sums.where[0]), todo.told.reward_range
     if other is None:
         note = "the logging policy's value is the mean of the rewards"

@@ -33,6 +33,7 @@ from manyarms.evaluation.readings import (
     readings,
 )
 from manyarms.evaluation.results import Estimate, Evaluation
+from manyarms.evaluation.time_blocks import Block
 from manyarms.logs.data import CHUNK, LogSource
 from manyarms.logs.row_sketch import RowSketch
 from manyarms.policies.base import Policy
@@ -43,6 +44,7 @@ NEEDED = {
     "bernstein": "it needs rows that are not grouped, a range of rewards, and a bound on the weights: propensity_floor, "
     "or a correction that gives one; with a model, bounded predictions (Clipped)",
     "bootstrap": "it needs replicates above 0",
+    "block": "",
     "ls": "logarithmic smoothing alone has one, on rows that are not grouped",
     "normal": "",
 }
@@ -54,7 +56,7 @@ def estimate_of(collected: Collected, which: int, wanted: Wanted) -> Estimate:
     todo, moments, where = collected.plan, collected.sums.moments, collected.sums.where[which]
     estimator = todo.estimators[which]
     read = readings(todo, which, where)
-    value, error = moments.value(read.middle), error_of(moments, read.middle, read.weights)
+    value, error = moments.value(read.middle), error_of(moments, read.middle, wanted, read.weights)
     found, infinite = intervals_of(moments, read, wanted)
     wrong: list[Interval] = []
     limits = todo.told.reward_range
@@ -62,7 +64,7 @@ def estimate_of(collected: Collected, which: int, wanted: Wanted) -> Estimate:
         # a value lies in the range of the rewards: a bound beyond it says nothing, nor does a bias
         cut = ("normal", "bootstrap", "bernstein") if "high" in where else ("bernstein",)
         found, wrong = possible(found, limits, cut)
-    if "complement" in where and not moments.grouped and limits is not None:
+    if "complement" in where and moments.independent and limits is not None:
         both = Interval(*ls_ends(collected, which, (1 - wanted.level) / 2), "ls", wanted.level, VALUE)
         kept, more = possible([both], limits)
         found, wrong = found + kept, wrong + more
@@ -117,18 +119,21 @@ def evaluate(
     seed: int = 0,
     chunk: int = CHUNK,
     name: str | None = None,
+    block: Block | None = None,
 ) -> Evaluation:
     """Estimate a policy's value from a log.
 
     estimators: estimators such as IPS(), or names: "snips", "cips:0.01", and with a `model` also "dm", "dr", "sndr", "switch" and
     "switch-dr" (`manyarms.estimators.names`). By default the IPS family, and with a `model` dm, dr and switch-dr.
-    interval: which interval is the estimate's own: normal, bootstrap, bernstein or ls; the others are kept beside.
+    interval: which interval is the estimate's own: normal, bootstrap, block, bernstein or ls; the others are kept beside.
+    "block" is for rows that depend on rows near in time: it resamples blocks of time, and standard errors follow it.
+    block: how long these are, as a number of rows or a timedelta; by default as the autocorrelation asks, at least n^(1/3) rows.
     reward_range: the range that rewards can have, for bounds and for ls; [0, 1] is noticed by itself.
     propensity_floor: a number that no propensity above 0 falls below, for bernstein; the logging policy's if known.
     bias: add the bias of corrections to intervals, which then hold for the policy's value; needs pi0 of all actions.
     By default where it costs little.
     """
-    wanted = Wanted(level, interval, replicates, seed)
+    wanted, times = Wanted(level, interval, replicates, seed).in_time(log, block)
     known = survey(log)
     notes = list(known.first.notes)
     if reward_range is None and not known.unit_rewards:
@@ -137,7 +142,9 @@ def evaluate(
             "reward_range=(low, high), the range that they can have (--low and --high on the command line)"
         )
     chosen = _default(known, model, reward_range is not None) if estimators is None else estimators
-    todo = plan(known, chosen, reward_range=reward_range, propensity_floor=propensity_floor, bias=bias, model=model)
+    todo = plan(
+        known, chosen, reward_range=reward_range, propensity_floor=propensity_floor, bias=bias, model=model, times=times
+    )
     collected, rewards = collect([policy], log, todo, chunk=chunk)
     mine = collected[0]
     estimates = tuple(estimate_of(mine, i, wanted) for i in range(len(todo.estimators)))
@@ -161,9 +168,12 @@ def _logged(rewards: Moments, wanted: Wanted) -> Estimate:
     """The mean reward of the log."""
     mean = (Part(0),)
     read = Readings(mean, mean, mean, None, "the logging policy's value")
-    found, warnings = intervals_of(rewards, read, replace(wanted, replicates=0))
+    found, warnings = intervals_of(
+        rewards, read, wanted if wanted.interval == "block" else replace(wanted, replicates=0)
+    )
+    chosen = next((one for one in found if one.kind == wanted.interval), found[0])
     return Estimate(
-        "logged", "mean reward of the log", rewards.value(mean), error_of(rewards, mean), found[0], tuple(found),
+        "logged", "mean reward of the log", rewards.value(mean), error_of(rewards, mean, wanted), chosen, tuple(found),
         float(rewards.rows), True, tuple(warnings), "",
     )  # fmt: skip
 

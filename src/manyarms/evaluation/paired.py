@@ -60,8 +60,8 @@ def paired(
         note += f"; there is no {wanted.interval} interval, " + (
             "nor another" if chosen is none else f"the {chosen.kind} one is shown"
         )
-    error = error_of(moments, read.middle, read.weights)
-    own, other = moments.standard_error(ours.middle), moments.standard_error(theirs.middle)
+    error = error_of(moments, read.middle, wanted, read.weights)
+    own, other = (error_of(moments, one.middle, wanted) for one in (ours, theirs))
     known = math.isfinite(error) and math.isfinite(own * other) and own * other > 0
     alike = (own**2 + other**2 - error**2) / (2 * own * other) if known else 0.0
     return Difference(moments.value(read.middle), error, chosen, tuple(found), alike, note, tuple(warnings))

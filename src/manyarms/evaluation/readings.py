@@ -24,14 +24,18 @@ import numpy as np
 
 from manyarms._base import validate
 from manyarms._base.moments import Contrast, Moments, Part
+from manyarms._base.typing import Array
 from manyarms.errors import LIKELY_REASONS, InvalidInput
 from manyarms.estimators.base import Range
 from manyarms.evaluation import intervals
 from manyarms.evaluation.intervals import Interval
 from manyarms.evaluation.passes import Collected, Plan
+from manyarms.evaluation.time_blocks import Block, TimeCells
+from manyarms.logs.data import LogSource
 
 VALUE = "the policy's value"
 OWN_MEAN = "the estimator's mean, its bias left out"
+FEW_BLOCKS = 20
 BESIDE = 1e-9  # of the range of values: what lies further outside than this, lies outside
 
 
@@ -43,12 +47,28 @@ class Wanted:
     interval: str = "normal"
     replicates: int = 1000
     seed: int = 0
+    block: int | None = None  # the length of a block in cells of time; None: by the dependence that is seen
+    shortest: float = 1.0  # and then at least this
 
     def __post_init__(self) -> None:
         intervals.confidence("level", self.level)
         if self.interval not in intervals.KINDS:
             raise InvalidInput("interval", repr(self.interval), f"one of {', '.join(intervals.KINDS)}")
-        validate.count("replicates", self.replicates, least=0)
+        validate.count("replicates", self.replicates, least=1 if self.interval == "block" else 0)
+
+    def in_time(self, log: LogSource, block: Block | None) -> tuple[Wanted, TimeCells | None]:
+        """The same, with the blocks of a block bootstrap, and the cells of time that they are made of."""
+        if self.interval != "block":
+            if block is not None:
+                raise InvalidInput("block", block, 'interval="block" as well')
+            return self, None
+        times = TimeCells.of(log)
+        length = None if block is None else times.length(block)
+        return replace(self, block=length, shortest=times.shortest()), times
+
+    def length(self, moments: Moments, contrast: Contrast) -> int:
+        """The length of the blocks for a contrast, in cells."""
+        return self.block or math.ceil(max(self.shortest, moments.dependence(contrast)))
 
 
 @dataclass(frozen=True)
@@ -93,39 +113,76 @@ def unknown_spread(moments: Moments, contrast: Contrast, weights: Sequence[int] 
     return None
 
 
-def error_of(moments: Moments, contrast: Contrast, weights: Sequence[int] = ()) -> float:
-    """The standard error; infinite where rows say nothing about it."""
-    return math.inf if unknown_spread(moments, contrast, weights) else moments.standard_error(contrast)
+def error_of(moments: Moments, contrast: Contrast, wanted: Wanted, weights: Sequence[int] = ()) -> float:
+    """The standard error, that of blocks where rows depend on each other in time; infinite where rows say nothing about it."""
+    if unknown_spread(moments, contrast, weights):
+        return math.inf
+    if moments.cells is None:
+        return moments.standard_error(contrast)
+    drawn = block_replicates(moments, contrast, wanted)
+    return math.inf if drawn is None else float(drawn.std(ddof=1)) if len(drawn) > 1 else math.inf
+
+
+def block_replicates(moments: Moments, contrast: Contrast, wanted: Wanted) -> Array | None:
+    """The contrast on bootstrap samples of blocks of time; None where fewer than two blocks fit."""
+    assert moments.cells is not None
+    length = wanted.length(moments, contrast)
+    if 2 * length > moments.cells.count or moments.cells.blocks(length) < 2:
+        return None
+    return moments.block_replicates(contrast, length, wanted.replicates, wanted.seed)
 
 
 def intervals_of(moments: Moments, read: Readings, wanted: Wanted) -> tuple[list[Interval], list[str]]:
-    """Normal, bootstrap, and, where terms have a known span, Bernstein; and warnings about those that say nothing."""
+    """Normal, bootstrap or block, and, where terms have a known span, Bernstein; and warnings about those that say nothing."""
     level, delta = wanted.level, 1 - wanted.level
-    unknown = [unknown_spread(moments, end, read.weights) for end in (read.low, read.high)]
+    sides = (read.low, read.high)
+    unknown = [unknown_spread(moments, end, read.weights) for end in sides]
     warnings = [f"normal and bootstrap intervals are infinite: {why}" for why in dict.fromkeys(unknown) if why]
 
-    def cut(ends: Sequence[float], kind: str) -> Interval:
+    def around(kind: str, ends: Sequence[float]) -> Interval:
         low, high = (-math.inf if unknown[0] else ends[0]), (math.inf if unknown[1] else ends[1])
         return Interval(low, high, kind, level, read.covers)
 
-    left = intervals.normal(moments.value(read.low), moments.standard_error(read.low), level)[0]
-    right = intervals.normal(moments.value(read.high), moments.standard_error(read.high), level)[1]
-    found = [cut((left, right), "normal")]
-    if wanted.replicates:
-        ends = [
-            math.nan if why else float(np.quantile(moments.replicates(end, wanted.replicates, wanted.seed), share))
-            for why, end, share in zip(unknown, (read.low, read.high), (delta / 2, 1 - delta / 2), strict=True)
+    reaches = [intervals.reach(error_of(moments, end, wanted, read.weights), level) for end in sides]
+    found = [around("normal", (moments.value(read.low) - reaches[0], moments.value(read.high) + reaches[1]))]
+    shares = (delta / 2, 1 - delta / 2)
+    if moments.cells is not None:
+        drawn = [
+            None if why else block_replicates(moments, end, wanted) for why, end in zip(unknown, sides, strict=True)
         ]
-        found.append(cut(ends, "bootstrap"))
-    if read.span is not None and not moments.grouped:
+        ends = [
+            s * math.inf if d is None else float(np.quantile(d, q))
+            for d, q, s in zip(drawn, shares, (-1, 1), strict=True)
+        ]
+        found.append(around("block", ends))
+        if not any(unknown):
+            warnings += _few_blocks(moments.cells.blocks(max(wanted.length(moments, end) for end in sides)), drawn)
+    elif wanted.replicates:
+        found.append(
+            around(
+                "bootstrap",
+                [
+                    math.nan if why else float(np.quantile(moments.replicates(end, wanted.replicates, wanted.seed), q))
+                    for why, end, q in zip(unknown, sides, shares, strict=True)
+                ],
+            )
+        )
+    if read.span is not None and moments.independent:
         width = read.span[1] - read.span[0]
         below, above = (
-            intervals.bernstein_margin(moments.variance(end), moments.rows, width, delta / 2)
-            for end in (read.low, read.high)
+            intervals.bernstein_margin(moments.variance(end), moments.rows, width, delta / 2) for end in sides
         )
         left, right = moments.value(read.low) - below, moments.value(read.high) + above
         found.append(Interval(left, right, "bernstein", level, read.covers))
     return found, warnings
+
+
+def _few_blocks(blocks: int, drawn: Sequence[Array | None]) -> list[str]:
+    if any(one is None for one in drawn):
+        return ["the log is shorter than two blocks: its block intervals are infinite"]
+    if blocks < FEW_BLOCKS:
+        return [f"the log is only {blocks} blocks long: block intervals may be too short"]
+    return []
 
 
 def possible(
