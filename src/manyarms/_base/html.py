@@ -25,6 +25,11 @@ body { font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans
 h1 { font-size: 1.7rem; line-height: 1.25; margin: 0 0 .25rem; }
 h2 { font-size: 1.2rem; margin: 2.5rem 0 .5rem; }
 p.lead { color: #555; margin-top: 0; }
+.card { border: 2px solid; border-radius: .5rem; padding: .7rem 1rem; margin: 1.25rem 0; }
+.card strong { font-size: 1.15rem; text-transform: uppercase; letter-spacing: .03em; }
+.card p { margin: .3rem 0 0; color: #1a1a1a; }
+.card.good { color: #00694d; background: #eaf6f1; } .card.bad { color: #a63d00; background: #fdf1e8; }
+.card.open { color: #555; background: #f5f5f3; }
 p.warning { border-left: 4px solid #D55E00; background: #fdf1e8; padding: .6rem .9rem; }
 table { border-collapse: collapse; width: 100%; font-size: .92rem; }
 th, td { text-align: left; vertical-align: top; padding: .35rem .6rem; border-bottom: 1px solid #ddd; }
@@ -65,6 +70,12 @@ def paragraph(text: str) -> str:
 def warning(text: str) -> str:
     """A paragraph that must not be overlooked."""
     return f'<p class="warning" role="note"><strong>Note.</strong> {escape(text)}</p>'
+
+
+def card(title: str, texts: Sequence[str], tone: str) -> str:
+    """What a reader looks for first; tone: good, bad or open."""
+    lines = "".join(f"<p>{escape(text)}</p>" for text in texts)
+    return f'<div class="card {tone}" role="note"><strong>{escape(title)}</strong>{lines}</div>'
 
 
 def bullets(texts: Sequence[str]) -> str:

@@ -10,10 +10,11 @@ from manyarms.certificates import text
 from manyarms.certificates.certificate import Certificate, Improvement
 from manyarms.certificates.pictures import waterfall
 from manyarms.evaluation.intervals import Interval
-from manyarms.evaluation.page import written
+from manyarms.evaluation.page import verdict_card, written
 from manyarms.evaluation.pictures import whiskers
 from manyarms.evaluation.readings import VALUE
 from manyarms.evaluation.tables import number
+from manyarms.evaluation.verdicts import verdict
 
 
 def write(certificate: Certificate, improvement: Improvement | None, path: Path, name: str = "the policy") -> Path:
@@ -24,7 +25,8 @@ def write(certificate: Certificate, improvement: Improvement | None, path: Path,
 def html(certificate: Certificate, improvement: Improvement | None = None, name: str = "the policy") -> str:
     """The whole document."""
     lead = f"{certificate.rows:,} rows, {certificate.actions:,} actions, delta = {certificate.delta:g}."
-    return report.page(f"Certificate for {name}", lead, *blocks(certificate, improvement))
+    top = [] if improvement is None else [verdict_card(verdict(None, improvement, certificate))]
+    return report.page(f"Certificate for {name}", lead, *top, *blocks(certificate, improvement))
 
 
 def blocks(certificate: Certificate, improvement: Improvement | None = None) -> list[str]:

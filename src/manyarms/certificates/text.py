@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from manyarms.certificates.certificate import Certificate, Ends, Improvement
-from manyarms.evaluation.tables import aligned, finite, number
+from manyarms.evaluation import verdicts
+from manyarms.evaluation.tables import aligned, finite, number, verdict_data
 
 MEANINGS = {
     "contexts": "these contexts for all contexts",
@@ -135,6 +136,7 @@ def as_data(certificate: Certificate, improvement: Improvement | None = None) ->
             "rows_needed": improvement.rows_needed,
             "words": verdict(improvement),
         }
+        found["verdict"] = verdict_data(verdicts.verdict(None, improvement, certificate))
     return found
 
 

@@ -29,7 +29,7 @@ from manyarms.cli._progress import following
 from manyarms.errors import InvalidInput
 from manyarms.evaluation import Difference, Evaluation, difference, evaluate
 from manyarms.evaluation import page as evaluation_page
-from manyarms.evaluation.tables import as_data, number
+from manyarms.evaluation.tables import as_data, finite, number
 from manyarms.learning import Learned, TrainingSettings, learn
 from manyarms.learning.trainable import Learnable
 from manyarms.logs import LoggedData
@@ -167,7 +167,10 @@ def described(outcome: Outcome) -> dict[str, Any]:
         "evaluation": None if outcome.evaluation is None else as_data(outcome.evaluation),
         "gain": None
         if gain is None
-        else {"value": gain.value, "standard_error": gain.standard_error, "low": gain.interval.low, "high": gain.interval.high},
+        else {
+            "value": gain.value, "standard_error": finite(gain.standard_error), "low": finite(gain.interval.low),
+            "high": finite(gain.interval.high),
+        },
         "certificate": None if outcome.certified is None else text.as_data(*outcome.certified),
         "seconds": outcome.seconds,
         "notes": list(outcome.notes),

@@ -13,6 +13,7 @@ from manyarms.certificates import PolicyPrior, page, text
 from manyarms.cli import options
 from manyarms.cli.commands import COMMANDS
 from manyarms.errors import InvalidInput
+from manyarms.evaluation import verdict
 from manyarms.logs import LogSource, collect
 
 
@@ -93,7 +94,7 @@ def certify(
     )  # fmt: skip
     options.write_json(out / "certificate.json", text.as_data(made, gain))
     report = page.write(made, gain, out / "report.html", policy.name or str(policy))
-    options.say(str(made), "", str(gain), f"report: {report}")
+    options.say(str(verdict(None, gain, made)), "", str(made), "", str(gain), f"report: {report}")
 
 
 __all__ = ["certify"]

@@ -126,7 +126,7 @@ def evaluate(
         reward_range=None if low is None or high is None else (low, high), name=policy.name or str(policy),
     )  # fmt: skip
     options.write_json(out / "evaluation.json", as_data(found))
-    options.say(str(found), f"report: {found.report(out / 'report.html')}")
+    options.say(str(found.verdict()), "", str(found), f"report: {found.report(out / 'report.html')}")
 
 
 def _block(text: str) -> Block:

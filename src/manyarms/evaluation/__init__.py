@@ -3,6 +3,7 @@
 evaluation = evaluate(policy, log)           a table of estimates with intervals and warnings
 difference(policy, other, log)               two policies on the same rows
 choose(policies, log)                        the largest lower bound, for all policies at once
+verdict(evaluation)                          ship, do not ship or cannot tell, and why
 tune(policy, log, "es")                      how strongly to correct, by a stated rule
 row_terms(policy, log, estimator)            the numbers that an estimate is the mean of, row by row
 quality(world, policy, logging, ...)         bias, variance and coverage where the truth is known
@@ -20,8 +21,9 @@ from manyarms.evaluation.passes import row_terms
 from manyarms.evaluation.quality import Quality, quality, true_value
 from manyarms.evaluation.results import Estimate, Evaluation
 from manyarms.evaluation.tuning import Tuning, tune
+from manyarms.evaluation.verdicts import Verdict, verdict
 
 __all__ = [
-    "Choice", "Difference", "Estimate", "Evaluation", "Interval", "Quality", "RowTerms", "Tuning", "choose", "difference",
-    "evaluate", "quality", "row_terms", "true_value", "tune",
+    "Choice", "Difference", "Estimate", "Evaluation", "Interval", "Quality", "RowTerms", "Tuning", "Verdict", "choose",
+    "difference", "evaluate", "quality", "row_terms", "true_value", "tune", "verdict",
 ]  # fmt: skip

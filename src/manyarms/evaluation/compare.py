@@ -18,7 +18,7 @@ from manyarms.evaluation import intervals
 from manyarms.evaluation.answers import PolicyOnLog, RowTerms, terms_of
 from manyarms.evaluation.estimate import estimate_of
 from manyarms.evaluation.intervals import Interval
-from manyarms.evaluation.paired import Difference, of_the_log, paired
+from manyarms.evaluation.paired import AGAINST_THE_LOG, Difference, of_the_log, paired
 from manyarms.evaluation.passes import Collected, TermSums, collect, plan, survey
 from manyarms.evaluation.readings import VALUE, Wanted, intervals_of, ls_ends, possible, readings
 from manyarms.evaluation.results import Estimate
@@ -61,7 +61,7 @@ def difference(
         sums.add(both, part)
     ours, limits = readings(todo, 0, sums.where[0]), todo.told.reward_range
     if other is None:
-        note = "the logging policy's value is the mean of the rewards"
+        note = AGAINST_THE_LOG
         theirs = of_the_log(sums.where[1]["values"], limits)
     else:
         note, theirs = todo.note(0), readings(todo, 0, sums.where[1])

@@ -118,6 +118,13 @@ class PolicyOverlap:
             return math.inf
         return math.sqrt(max(0.0, self.squares / n - self.mean_weight**2) / (n - 1))
 
+    @property
+    def off(self) -> int:
+        """1 or -1 where the mean weight is above or below 1 by more than chance explains, else 0."""
+        # equal weights have no error at all, and an average that is 1 up to rounding
+        gap, error = self.mean_weight - 1.0, self.mean_weight_error + ROUNDING
+        return 0 if not abs(gap) > OFF * error else 1 if gap > 0 else -1
+
     def tail(self) -> tuple[Array, Array]:
         """Weights t and the share of rows whose weight is above t, from the smallest t with any change on."""
         above = self.weights[::-1].cumsum()[::-1] / max(1, self.rows)
@@ -150,14 +157,13 @@ class PolicyOverlap:
                 f"the logging policy never plays actions that carry {self.never_played:.1%} of the policy's probability: "
                 "no reweighting can see their rewards"
             )
-        # equal weights have no error at all, and an average that is 1 up to rounding
-        gap, error = self.mean_weight - 1.0, self.mean_weight_error + ROUNDING
-        if gap < -OFF * error and self.never_played is None:
+        gap = self.mean_weight - 1.0
+        if self.off < 0 and self.never_played is None:
             out.append(
                 f"weights average {self.mean_weight:.3g} where 1 is expected: the logging policy seems to leave out actions "
                 f"that carry about {-gap:.0%} of the policy's probability, or propensities are too large"
             )
-        if gap > OFF * error:
+        if self.off > 0:
             out.append(f"weights average {self.mean_weight:.3g} where 1 is expected: propensities seem too small")
         if self.sum > 0 and self.largest / self.sum > DOMINANT:
             out.append(

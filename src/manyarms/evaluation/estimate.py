@@ -20,6 +20,7 @@ from manyarms._base.moments import Moments, Part
 from manyarms.estimators.base import OBJECTIVES, Estimator, Range
 from manyarms.evaluation.diagnostics import DOMINANT, FEW
 from manyarms.evaluation.intervals import Interval
+from manyarms.evaluation.paired import AGAINST_THE_LOG, Difference, of_the_log, paired
 from manyarms.evaluation.passes import Collected, Survey, collect, plan, survey
 from manyarms.evaluation.readings import (
     VALUE,
@@ -79,8 +80,15 @@ def estimate_of(collected: Collected, which: int, wanted: Wanted) -> Estimate:
         warnings.append(f"no {wanted.interval} interval{why}: {_shown(chosen)}")
     return Estimate(
         estimator.name, estimator.label, value, error, chosen, tuple(found), size, estimator.unbiased, tuple(warnings),
-        todo.note(which),
+        todo.note(which), _gain(collected, read, wanted), bool(wrong),
     )  # fmt: skip
+
+
+def _gain(collected: Collected, read: Readings, wanted: Wanted) -> Difference:
+    """An estimate less the mean reward of the log, which comes last among the sums."""
+    limits = collected.plan.told.reward_range
+    theirs = of_the_log(collected.sums.where[-1]["values"], limits)
+    return paired(collected.sums.moments, read, theirs, wanted, limits, AGAINST_THE_LOG)
 
 
 def _shown(interval: Interval) -> str:
@@ -149,7 +157,9 @@ def evaluate(
     mine = collected[0]
     estimates = tuple(estimate_of(mine, i, wanted) for i in range(len(todo.estimators)))
     logged = _logged(rewards, wanted)
-    warnings = training_rows_warnings(policy, log)
+    learned_here = training_rows_warnings(policy, log)
+    notes.append(_independence(known, times is not None))
+    warnings = learned_here
     warnings += tuple(mine.overlap.warnings()) if mine.overlap is not None else ()
     return Evaluation(
         name or repr(policy),
@@ -161,6 +171,21 @@ def evaluate(
         mine.overlap,
         warnings,
         tuple(notes),
+        None if known.groups is None else known.groups.distinct,
+        bool(learned_here),
+    )
+
+
+def _independence(known: Survey, blocks: bool) -> str:
+    """What rows are taken to be."""
+    if blocks:
+        return "rows may depend on rows near in time: intervals and standard errors come from blocks of time"
+    if known.groups is not None:
+        about = "" if known.groups.exact else "about "
+        return f"{about}{known.groups.distinct:,} groups of rows are taken to be independent of each other"
+    return (
+        "rows are taken to be independent: where several come from one user or session, name the column of groups (--group on "
+        'the command line); where rows depend on rows near in time, interval="block" (--interval block)'
     )
 
 

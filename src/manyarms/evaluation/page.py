@@ -9,6 +9,7 @@ from manyarms._base.files import write_text_atomically
 from manyarms.evaluation import pictures
 from manyarms.evaluation.results import Estimate, Evaluation
 from manyarms.evaluation.tables import number, shared_warnings, tail_words
+from manyarms.evaluation.verdicts import DO_NOT_SHIP, SHIP, Verdict
 
 COLUMNS = ("estimator", "value", "std. error", "low", "high", "interval", "is for", "effective rows")
 
@@ -28,8 +29,16 @@ def written(document: str, path: Path) -> Path:
 
 def html(evaluation: Evaluation) -> str:
     """The whole document."""
-    lead = f"{evaluation.rows:,} rows, {evaluation.actions:,} actions; intervals at {evaluation.level:.4g}."
-    return report.page(f"Off-policy evaluation of {evaluation.policy}", lead, *blocks(evaluation))
+    grouped = "" if evaluation.groups is None else f" in {evaluation.groups:,} groups"
+    lead = f"{evaluation.rows:,} rows{grouped}, {evaluation.actions:,} actions; intervals at {evaluation.level:.4g}."
+    top = verdict_card(evaluation.verdict())
+    return report.page(f"Off-policy evaluation of {evaluation.policy}", lead, top, *blocks(evaluation))
+
+
+def verdict_card(found: Verdict) -> str:
+    """A verdict, why, and what would be needed."""
+    tone = {SHIP: "good", DO_NOT_SHIP: "bad"}.get(found.verdict, "open")
+    return report.card(found.verdict, [found.reason, *(f"Needed: {text}." for text in found.needed)], tone)
 
 
 def blocks(evaluation: Evaluation) -> list[str]:
@@ -123,4 +132,4 @@ def _overlap(evaluation: Evaluation) -> list[str]:
     ]  # fmt: skip
 
 
-__all__ = ["blocks", "html", "write", "written"]
+__all__ = ["blocks", "html", "verdict_card", "write", "written"]

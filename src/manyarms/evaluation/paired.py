@@ -10,6 +10,8 @@ from manyarms.estimators.base import Range
 from manyarms.evaluation.intervals import Interval
 from manyarms.evaluation.readings import VALUE, Readings, Wanted, contradictions, error_of, intervals_of, possible
 
+AGAINST_THE_LOG = "the logging policy's value is the mean of the rewards"
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -81,4 +83,4 @@ def _minus_spans(left: Range | None, right: Range | None) -> Range | None:
     return None if left is None or right is None else (left[0] - right[1], left[1] - right[0])
 
 
-__all__ = ["Difference", "of_the_log", "paired"]
+__all__ = ["AGAINST_THE_LOG", "Difference", "of_the_log", "paired"]

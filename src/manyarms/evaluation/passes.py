@@ -18,6 +18,8 @@ from manyarms.evaluation.answers import Assumptions, PolicyOnLog, RowTerms, term
 from manyarms.evaluation.diagnostics import PolicyOverlap
 from manyarms.evaluation.time_blocks import TimeCells
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
+from manyarms.logs.hashes import mixed, text_hashes
+from manyarms.logs.inspection.sketches import Duplicates
 from manyarms.policies.base import Policy
 from manyarms.rewards.base import RewardModel
 from manyarms.weights import NoCorrection
@@ -34,6 +36,7 @@ class Survey:
     high: float
     first: LoggedData  # a few rows, to see which columns there are
     outside: int | None = None  # the first row whose reward lies outside [0, 1]
+    groups: Duplicates | None = None  # the groups that came, where rows have one
 
     @property
     def unit_rewards(self) -> bool:
@@ -53,19 +56,32 @@ class Survey:
 def survey(log: LogSource) -> Survey:
     """Rows and rewards counted: at once for a log in memory, by one pass over a source."""
     if isinstance(log, LoggedData):
-        return Survey(len(log), float(log.rewards.min()), float(log.rewards.max()), log, _outside(log.rewards))
+        ends = float(log.rewards.min()), float(log.rewards.max())
+        return Survey(len(log), *ends, log, _outside(log.rewards), _seen_groups(None, log))
     if not hasattr(log, "chunks"):
         raise InvalidInput("log", validate.describe(log), "LoggedData, or a source of rounds in chunks")
     rows, low, high, first = 0, np.inf, -np.inf, None
     outside: int | None = None
+    groups: Duplicates | None = None
     for part in log.chunks():
+        groups = _seen_groups(groups, part)
         first = part.rows(slice(0, 1)) if first is None else first
         if outside is None and (here := _outside(part.rewards)) is not None:
             outside = rows + here
         rows, low, high = rows + len(part), min(low, part.rewards.min()), max(high, part.rewards.max())
     if first is None:
         raise InvalidInput("log", "no rows", "at least one")
-    return Survey(rows, float(low), float(high), first, outside)
+    return Survey(rows, float(low), float(high), first, outside, groups)
+
+
+def _seen_groups(known: Duplicates | None, log: LoggedData) -> Duplicates | None:
+    """The groups of more rows, counted by their hashes."""
+    if log.groups is None:
+        return known
+    known = Duplicates() if known is None else known
+    names = log.groups
+    known.see(text_hashes(names) if names.dtype.kind == "U" else mixed(names.astype(np.uint64)), np.arange(len(names)))
+    return known
 
 
 def _outside(rewards: Array) -> int | None:
@@ -215,7 +231,7 @@ class Collected:
         """More rows."""
         log = on.log
         terms = [terms_of(one, on) for one in self.plan.estimators]
-        self.sums.add(terms, log)
+        self.sums.add([*terms, RowTerms(log.rewards)], log)  # the log's own rewards last, to be compared with
         self.largest = np.maximum(self.largest, [0.0 if t.weights is None else float(t.weights.max()) for t in terms])
         if log.propensities is None or all(one.weights is None for one in terms):
             return

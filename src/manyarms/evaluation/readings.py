@@ -104,7 +104,9 @@ def unknown_spread(moments: Moments, contrast: Contrast, weights: Sequence[int] 
     unit = "group" if moments.grouped else "row"
     if moments.units < 2:
         return f"a single {unit} has no spread"
-    if any(0 < moments.effective_units(column) < 2 for column in weights):
+    if not all(moments.effective_units(column) > 0 for column in weights):
+        return "no row has any weight"
+    if any(moments.effective_units(column) < 2 for column in weights):
         return f"one {unit} carries practically all weight (fewer than two effective {unit}s)"
     if not math.isfinite(moments.standard_error(contrast)):
         return "weights are too large to be squared"

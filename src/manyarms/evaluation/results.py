@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyarms.errors import InvalidInput
 from manyarms.evaluation.diagnostics import PolicyOverlap
 from manyarms.evaluation.intervals import Interval
+from manyarms.evaluation.paired import Difference
+
+if TYPE_CHECKING:
+    from manyarms.evaluation.verdicts import Verdict
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,11 @@ class Estimate:
     unbiased: bool
     warnings: tuple[str, ...]
     note: str
+    gain: Difference | None = None
+    """The value less that of the logging policy, paired row by row."""
+
+    contradicted: bool = False
+    """Whether an interval was left out because it lies where no value can be."""
 
     @property
     def kind(self) -> str:
@@ -57,6 +67,11 @@ class Evaluation:
     overlap: PolicyOverlap | None
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
+    groups: int | None = None
+    """How many groups the rows come in, about so where there are more than a million; None where rows are on their own."""
+
+    on_training_rows: bool = False
+    """Whether the policy was learned from rows of this log, as far as that is known."""
 
     def __getitem__(self, name: str) -> Estimate:
         for estimate in self.estimates:
@@ -68,6 +83,12 @@ class Evaluation:
         from manyarms.evaluation.tables import as_text
 
         return as_text(self)
+
+    def verdict(self, estimator: str | None = None) -> Verdict:
+        """Ship, do not ship or cannot tell (see `manyarms.evaluation.verdict`)."""
+        from manyarms.evaluation.verdicts import verdict
+
+        return verdict(self, estimator=estimator)
 
     def report(self, path: str | Path) -> Path:
         """Write an HTML page with the table and pictures; its path."""

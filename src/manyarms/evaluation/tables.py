@@ -9,6 +9,7 @@ from typing import Any
 
 from manyarms.evaluation.diagnostics import PolicyOverlap
 from manyarms.evaluation.results import Estimate, Evaluation
+from manyarms.evaluation.verdicts import Verdict
 
 HEAD = ("estimator", "value", "error", "interval", "eff. n")
 LEGEND = "error: standard error; eff. n: the effective sample size"
@@ -37,8 +38,9 @@ def as_text(evaluation: Evaluation) -> str:
     """A table in plain text, with what to beware of under it."""
     usual = Counter(estimate.kind for estimate in evaluation.estimates).most_common(1)[0][0]
     rows = [cells(estimate, usual) for estimate in (evaluation.logged, *evaluation.estimates)]
+    grouped = "" if evaluation.groups is None else f" in {evaluation.groups:,} groups"
     lines = [
-        f"{evaluation.policy}: {evaluation.rows:,} rows, {evaluation.actions:,} actions; "
+        f"{evaluation.policy}: {evaluation.rows:,} rows{grouped}, {evaluation.actions:,} actions; "
         f"intervals are {usual}, at {evaluation.level:.4g}",
         *aligned([HEAD, *rows]),
     ]
@@ -84,7 +86,9 @@ def as_data(evaluation: Evaluation) -> dict[str, Any]:
     """What JSON can hold, every interval among it."""
     return {
         "policy": evaluation.policy,
+        "verdict": verdict_data(evaluation.verdict()),
         "rows": evaluation.rows,
+        "groups": evaluation.groups,
         "actions": evaluation.actions,
         "level": evaluation.level,
         "logged": _estimate(evaluation.logged),
@@ -93,6 +97,15 @@ def as_data(evaluation: Evaluation) -> dict[str, Any]:
         "warnings": list(evaluation.warnings),
         "notes": list(evaluation.notes),
     }
+
+
+def verdict_data(found: Verdict) -> dict[str, Any]:
+    """A verdict for JSON."""
+    numbers = {name: finite(getattr(found, name)) for name in ("gain", "low", "high", "level")}
+    return {
+        "verdict": found.verdict, "reason": found.reason, "needed": list(found.needed), **numbers, "source": found.source,
+        "rows": found.rows, "rows_needed": found.rows_needed,
+    }  # fmt: skip
 
 
 def _weights(overlap: PolicyOverlap) -> dict[str, Any]:
@@ -123,6 +136,14 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
             }
             for one in estimate.intervals
         ],
+        "gain": None
+        if estimate.gain is None
+        else {
+            "value": estimate.gain.value,
+            "low": finite(estimate.gain.interval.low),
+            "high": finite(estimate.gain.interval.high),
+            "kind": estimate.gain.interval.kind,
+        },
         "warnings": list(estimate.warnings),
         "note": estimate.note,
     }
@@ -133,4 +154,15 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-__all__ = ["HEAD", "aligned", "as_data", "as_text", "cells", "finite", "number", "shared_warnings", "tail_words"]
+__all__ = [
+    "HEAD",
+    "aligned",
+    "as_data",
+    "as_text",
+    "cells",
+    "finite",
+    "number",
+    "shared_warnings",
+    "tail_words",
+    "verdict_data",
+]
