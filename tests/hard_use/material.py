@@ -63,6 +63,10 @@ class Material:
         return self.make("LoggedData", self.X, self.ids, self.rewards, K, np.full(N, 1 / K), logging=uniform)
 
     @cached_property
+    def evaluated(self) -> Any:
+        return self.make("evaluate", self.softmax, self.log)
+
+    @cached_property
     def summary(self) -> Any:
         return self.make("summarise", self.gaussian, self.log_of_policy, [self.make("ClipPropensities", 0.1)])
 
@@ -241,6 +245,7 @@ RULES: list[Rule] = [
     ("learn.validation", "", lambda m: 0.0, h.numbers),
     ("certify.bound", "", lambda m: "ls", h.words),
     ("evaluate.estimators|quality.estimators", "", lambda m: ["snips"], h.things),
+    ("verdict.evaluation", "", lambda m: m.evaluated, h.things),
     ("estimate_propensities.replace", "", lambda m: True, h.flags),
     ("LoggedData.column_names", "", lambda m: None, h.things),
     ("rows.index", "", lambda m: slice(0, 5), h.ids),
@@ -349,9 +354,8 @@ FREE_TEXT = {"Columns"}
 NOT_CALLED = {
     r"TorchEncoder|gradient_gap|log_probability|SampledSoftmax|TopProposal": "takes PyTorch's own objects",
     r"(^|\.)(Batch|Request|Answers|FiniteProblem|Epoch|Moment|Summary|Averages|Ends|Budget)(\.|$)": "made by the library alone",
-    r"(^|\.)(Estimate|Value|Improvement|Certificate|TableLog|TableEncoder|EpsilonMixture|Projection|restore_belief)(\.|$)": (
-        "made by the library alone"
-    ),
+    r"(^|\.)(Estimate|Evaluation|Verdict|Value|Improvement|Certificate)(\.|$)": "made by the library alone",
+    r"(^|\.)(TableLog|TableEncoder|EpsilonMixture|Projection|restore_belief)(\.|$)": ("made by the library alone"),
     r"MovieLens|[Ii]mage|[Ii]nteraction|[Oo]pen_?[Bb]andit|dsjson|[Rr]atings|worlds\.datasets|from_features": "reads data sets",
     r"^checks\.": "checks that take what they check",
 }

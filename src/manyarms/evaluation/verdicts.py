@@ -16,8 +16,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from manyarms._base import validate
 from manyarms.errors import LIKELY_REASONS, InvalidInput
 from manyarms.evaluation.diagnostics import DOMINANT, FEW, PolicyOverlap
 from manyarms.evaluation.paired import Difference
@@ -35,6 +36,7 @@ BOUNDS = ("bernstein", "ls")  # intervals that hold for any number of rows and a
 OVERLAP = "a policy nearer to the logging policy, or a log that explores more"
 
 
+@runtime_checkable
 class Certified(Protocol):
     """An improvement that was certified, or not (`manyarms.certificates.Improvement`)."""
 
@@ -54,6 +56,7 @@ class Certified(Protocol):
     def certified(self) -> bool: ...
 
 
+@runtime_checkable
 class Bounded(Protocol):
     """A certificate (`manyarms.certificates.Certificate`)."""
 
@@ -108,6 +111,11 @@ def verdict(
     estimator: whose difference to the logging policy decides, by name; by default snips, sndr, dr or ips, the first that the
     evaluation has, or else the first estimate whose interval is for the policy's value.
     """
+    if not isinstance(evaluation, Evaluation | None):
+        raise InvalidInput("evaluation", validate.describe(evaluation), "an evaluation, from manyarms.evaluate")
+    for name, given, kind in (("improvement", improvement, Certified), ("certificate", certificate, Bounded)):
+        if given is not None and (isinstance(given, type) or not isinstance(given, kind)):
+            raise InvalidInput(name, validate.describe(given), "one returned by manyarms.certificates")
     if evaluation is None:
         if improvement is None:
             raise InvalidInput("evaluation", "nothing", "an evaluation, or a certified improvement")
