@@ -101,6 +101,11 @@ def test_a_policy_that_plays_nothing_that_was_logged():
     assert_nothing_is_certain(evaluate(FixedPolicy([0.0, 1.0]), log, ["ips", "snips"]), names=("ips", "snips"))
 
 
+def test_one_replicate_has_no_width(problem, rng):
+    found = evaluate(problem.policy, problem.log(100, rng), ["snips"], replicates=1)["snips"].by("bootstrap")
+    assert found.low == -math.inf and found.high == math.inf
+
+
 def test_large_rewards_with_a_small_spread_are_not_called_constant():
     rng = np.random.default_rng(3)
     log = flat_log(rng.integers(2, size=800), 1e6 + rng.standard_normal(800), np.full(800, 0.5))

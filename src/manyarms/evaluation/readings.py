@@ -36,7 +36,6 @@ from manyarms.logs.data import LogSource
 VALUE = "the policy's value"
 OWN_MEAN = "the estimator's mean, its bias left out"
 FEW_BLOCKS = 20
-BESIDE = 1e-9  # of the range of values: what lies further outside than this, lies outside
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,8 @@ def intervals_of(moments: Moments, read: Readings, wanted: Wanted) -> tuple[list
 
     def around(kind: str, ends: Sequence[float]) -> Interval:
         low, high = (-math.inf if unknown[0] else ends[0]), (math.inf if unknown[1] else ends[1])
-        return Interval(low, high, kind, level, read.covers)
+        met = low == high  # as the quantiles of a single replicate do: they say nothing
+        return Interval(-math.inf if met else low, math.inf if met else high, kind, level, read.covers)
 
     reaches = [intervals.reach(error_of(moments, end, wanted, read.weights), level) for end in sides]
     found = [around("normal", (moments.value(read.low) - reaches[0], moments.value(read.high) + reaches[1]))]
@@ -192,15 +192,13 @@ def possible(
 ) -> tuple[list[Interval], list[Interval]]:
     """The intervals that leave room for a value within limits, and those that contradict it; `cut`: kinds cut to the limits."""
     low, high = limits
-    slack = BESIDE * (high - low)
     kept, wrong = [], []
     for one in found:
-        if one.low > one.high or one.low > high + slack or one.high < low - slack:
+        inside = replace(one, low=max(one.low, low), high=min(one.high, high))
+        if one.low > one.high or inside.low > inside.high or (one.kind in cut and inside.low == inside.high):
             wrong.append(one)
-        elif one.kind in cut:
-            kept.append(replace(one, low=min(max(one.low, low), high), high=max(min(one.high, high), low)))
         else:
-            kept.append(one)
+            kept.append(inside if one.kind in cut else one)
     return kept, wrong
 
 

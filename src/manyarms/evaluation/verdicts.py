@@ -187,9 +187,12 @@ def _estimated(evaluation: Evaluation, estimate: Estimate, gain: Difference) -> 
     numbers = f"{gain.value:+.4g} per round, [{low:.4g}, {high:.4g}] at {gain.interval.level:.4g} ({source})"
     rest = (gain.value, low, high, gain.interval.level, source, rows)
     if evaluation.on_training_rows:
-        need = "rows that the policy was not learned from (log.split before learning), or a certificate with a prior"
+        need = (
+            "rows that the policy was not learned from (log.split before learning; event ids in logs tell rows apart for sure)",
+            "or a certificate with a prior",
+        )
         reason = "The policy was learned from these rows: estimates on them are too good, and no interval holds."
-        return Verdict(CANNOT_TELL, reason, (need,), *rest)
+        return Verdict(CANNOT_TELL, reason, need, *rest)
     wrong = list(_contradictions(evaluation))
     if wrong:
         return Verdict(CANNOT_TELL, wrong[0], (f"a look at what is assumed: {LIKELY_REASONS}",), *rest)
