@@ -23,7 +23,7 @@ def write(certificate: Certificate, improvement: Improvement | None, path: Path,
 
 def html(certificate: Certificate, improvement: Improvement | None = None, name: str = "the policy") -> str:
     """The whole document."""
-    lead = f"{certificate.rows:,} rows, {certificate.actions:,} actions, delta = {certificate.delta:g}."
+    lead = f"{certificate.rows:,} {certificate.unit}s, {certificate.actions:,} actions, delta = {certificate.delta:g}."
     return report.page(f"Certificate for {name}", lead, *blocks(certificate, improvement))
 
 
