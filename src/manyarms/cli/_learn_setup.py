@@ -17,7 +17,7 @@ from manyarms._base import validate
 from manyarms._base.storage import load
 from manyarms._base.typing import AnyArray, Ints
 from manyarms.agents.agent import Agent
-from manyarms.bounds import BOUNDS, Bound, Grid
+from manyarms.bounds import BOUNDS, Grid
 from manyarms.bounds.concentration import confidence
 from manyarms.certificates import Certificate, Improvement, PolicyPrior, certify_with_improvement
 from manyarms.cli._learn_inputs import Inputs
@@ -164,11 +164,6 @@ USUAL: dict[str, Callable[[int], float]] = {
 """What a parameter is on n rows where none is given and batches do not adapt it."""
 
 
-def parameter_of(bound: type[Bound]) -> str | None:
-    """The parameter of its correction that learning by a bound takes, where an option stands for it."""
-    return next((name for name in USUAL if any(field == f"{name}s" for field, _ in bound.grid)), None)
-
-
 def pessimism_lines() -> dict[str, str]:
     """By what a policy can be learned with a certificate, and what it is in a line."""
     usable = {
@@ -213,7 +208,10 @@ class Pessimism:
     @property
     def parameter(self) -> str | None:
         """The parameter of the correction, where an option stands for it."""
-        return "alpha" if self.kind == HEURISTIC else parameter_of(BOUNDS[self.kind])
+        if self.kind == HEURISTIC:
+            return "alpha"
+        searched = [field for field, _ in BOUNDS[self.kind].grid]
+        return next((name for name in USUAL if f"{name}s" in searched), None)
 
     @property
     def needs_logging(self) -> bool:
