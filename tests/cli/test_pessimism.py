@@ -130,7 +130,7 @@ def test_an_encoding_that_the_rows_suggested_is_told(files: dict[str, Path], tmp
     log = read_parquet(files["rest"])
     assert log.propensities is not None
     rows = zip(log.actions.tolist(), log.rewards, log.propensities.tolist(), strict=True)
-    lines = [f"{'ab'[a % 2]},{a},{r:g},{p!r}" for a, r, p in rows]
+    lines = [f"{'ab'[i % 2]},{a},{r:g},{p!r}" for i, (a, r, p) in enumerate(rows)]
     (tmp_path / "rounds.csv").write_text("\n".join(["place,action,reward,propensity", *lines[:1000]]) + "\n")
     (tmp_path / "later.csv").write_text("\n".join(["place,action,reward,propensity", *lines[1000:]]) + "\n")
     context = ("--context", "place", "--pessimism", "ls", *QUICK)
