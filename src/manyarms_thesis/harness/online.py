@@ -28,6 +28,13 @@ def online_regret(run: Run) -> Columns:
     return columns_of(simulate(world, agent, run.rounds), agent)
 
 
+def online_regret_of_action_contexts(run: Run) -> Columns:
+    """The same where every action has a context of its own in every round."""
+    world = run.draw_problem()
+    agent = run.method(world=world, rounds=run.rounds, seed=run.method_seed)
+    return columns_of(simulate(world, agent, run.rounds, action_contexts=True), agent)
+
+
 def columns_of(run: OnlineRun, agent: Any) -> dict[str, Any]:
     """A simulated run as columns of the results."""
     return {
@@ -85,5 +92,5 @@ def glmucb(*, world: World, rounds: int, seed: int) -> Any:
 
 __all__ = [
     "LOGISTIC", "columns_of", "glmts", "glmucb", "hierts", "likelihood_of", "linear_noise", "lints", "linucb", "online_regret",
-    "ucbglm",
+    "online_regret_of_action_contexts", "ucbglm",
 ]  # fmt: skip
