@@ -111,8 +111,12 @@ def test_an_agent_that_knows_the_truth_has_no_regret_in_either_scheme() -> None:
 
 
 def test_too_many_candidates_and_worlds_without_any_are_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"number: .*at most 12"):
+    with pytest.raises(InvalidInput, match=r"candidates: .*at most 12"):
         offered(True, 13)
+    with pytest.raises(InvalidInput, match=r"number: .*at most 12"):
+        a_world().candidates(13)
+    with pytest.raises(InvalidInput, match="action_contexts"):
+        offered("yes", None)  # type: ignore[arg-type]
 
     class Bare:
         def contexts(self, n: int) -> np.ndarray:

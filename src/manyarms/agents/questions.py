@@ -87,11 +87,9 @@ def _contexts_of_actions(value: Any, dim: int) -> Array | list[Array]:
 
 
 def _is_list_of_lists(value: Any) -> bool:
-    return _is_list(value) and len(value) > 0 and _is_list(value[0])
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
+    if not (isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim)):
+        return False
+    return len(value) > 0 and np.iterable(value[0]) and not isinstance(value[0], str | bytes)
 
 
 def _is_ragged(value: Any) -> bool:

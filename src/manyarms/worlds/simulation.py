@@ -94,6 +94,12 @@ def simulate(
     (np.int64(50), (50,))
     """
     validate.count("rounds", rounds)
+    needs = {"world": (world, ("contexts", "reward", "regret")), "agent": (agent, ("decide", "observe"))}
+    for name, (thing, methods) in needs.items():
+        if not all(callable(getattr(thing, method, None)) for method in methods):
+            raise InvalidInput(name, validate.describe(thing), "something with the methods " + ", ".join(methods))
+    if not isinstance(action_contexts, bool):
+        raise InvalidInput("action_contexts", validate.describe(action_contexts), "True or False")
     marks = checkpoints_of(rounds) if checkpoints is None else np.asarray(checkpoints, dtype=np.int64)
     play = _Clocked(world, agent)
     cumulative, total = np.empty(rounds), 0.0
@@ -138,6 +144,8 @@ def _offered(world: Simulator, play: _Clocked, rounds: int, action_contexts: boo
     """Regret of each round where actions have contexts of their own, or only some of them are on offer."""
     if not isinstance(world, OfferingSimulator):
         raise InvalidInput("world", validate.describe(world), "one with `actions`, `candidates` and `mean_reward`")
+    if candidates is not None and validate.count("candidates", candidates) > world.actions:
+        raise InvalidInput("candidates", candidates, f"at most {world.actions}, the number of actions")
     lost, ids, options = np.empty(rounds), np.arange(world.actions), dict[str, Any]()
     for t in range(rounds):
         if candidates is not None:
