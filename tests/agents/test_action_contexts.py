@@ -37,7 +37,7 @@ def learned(case: Case, actions: tuple[int, ...] = PLAYED, rows: Rows | None = N
 
 def decided(agent: Agent, contexts: Array, n: int = DRAWS, **options: Any) -> Ints:
     """Many decisions with the same contexts."""
-    return np.asarray(agent.decide(action_contexts=np.broadcast_to(contexts, (n, *contexts.shape)), **options))
+    return np.asarray(agent.decide(action_contexts=np.tile(contexts, (n, 1, 1)), **options))
 
 
 def moments(agent: Agent, contexts: Array, ids: Ints | None = None) -> tuple[Array, Array]:
@@ -71,6 +71,18 @@ def test_pieces_of_actions_change_nothing(n: int, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(leaves_module, "FULL_AT_A_TIME", 3 * D * (D + n))
     pieces = view.played_moments(X, offer, spread=True)
     np.testing.assert_allclose(pieces, whole, atol=1e-12)
+
+
+@pytest.mark.parametrize("mixing", ["identity", "weights"])
+def test_a_matrix_repeated_is_as_good_as_its_copies(mixing: str) -> None:
+    """Contexts that are one matrix seen n times (as propensities ask) give the very draws of n copies."""
+    agent, _ = learned(random_case(2, mixing, actions=K))
+    view, X, offer = view_of(agent.belief, np.broadcast_to(Z, (6, K, D)), None, None)
+    for spread in (False, True):
+        seen, copied = (view.played_moments(contexts, offer, spread=spread) for contexts in (X, X.copy()))
+        np.testing.assert_allclose(seen, copied, atol=1e-12)
+    seen, copied = (view.draw_scores(contexts, offer, np.random.default_rng(0))[0] for contexts in (X, X.copy()))
+    np.testing.assert_allclose(seen, copied, atol=1e-12)
 
 
 def test_glm_moments_are_those_of_the_gaussians_behind_them() -> None:

@@ -261,7 +261,10 @@ class Leaves:
         n, m, d = Z.shape
         mean, variance = np.empty((n, m)), np.empty((n, m))
         slots = self.catalogue.slots(ids)
-        step = max(1, FULL_AT_A_TIME // (d * (d + n)))
+        same = n > 1 and Z.strides[0] == 0  # one matrix of contexts, repeated: all but the root's part is computed once
+        if same:
+            Z = Z[:1]
+        step = max(1, FULL_AT_A_TIME // (d * (d + len(Z))))
         for start in range(0, m, step):
             some = slice(start, start + step)
             z, here, played = Z[:, some], ids[some], slots[some] >= 0
@@ -284,9 +287,10 @@ class Leaves:
                 precision = self.precision if self.shared else self.prior_precision(here[played])
                 u[:, played] = _times(precision, Sz[:, played])
             for i in range(n):
-                mean[i, some] += np.einsum("ad,ad->a", u[i], centre(i, here))
+                ui = u[0 if same else i]
+                mean[i, some] += np.einsum("ad,ad->a", ui, centre(i, here))
                 if factor is not None:
-                    pulled = self.mixing.lift_all(here, u[i]) @ factor
+                    pulled = self.mixing.lift_all(here, ui) @ factor
                     variance[i, some] += np.einsum("ap,ap->a", pulled, pulled)
         return mean, variance
 

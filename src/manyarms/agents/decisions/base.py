@@ -113,7 +113,9 @@ class Decision(ABC):
             return Propensity(0.0, 0.0, exact=True)
         share = 1.0 if place.played else 1.0 / float(offer.counts[place.position])
         first, inside = np.empty(draws), np.empty(draws)
-        for i, pick in enumerate(self.pick(belief, np.broadcast_to(x, (draws, *x.shape)), offer, k, rng)):
+        # matrices (a context for each action) are not copied: what does not change from draw to draw is then computed once
+        X = np.repeat(x[None], draws, axis=0) if x.ndim == 1 else np.broadcast_to(x, (draws, *x.shape))
+        for i, pick in enumerate(self.pick(belief, X, offer, k, rng)):
             hits = (pick.played == place.played) & (pick.places == place.position)
             first[i], inside[i] = share * hits[0], share * hits.sum()
         # draws that all agree do not make the estimate certain: its error is at least that of one draw among them
@@ -141,7 +143,7 @@ def in_chunks(X: Array, played: int) -> Iterator[Array]:
     """Contexts in chunks, so that they and their scores of the played actions fit into memory."""
     size = max(1, SCORES_AT_A_TIME // max(1, played, math.prod(X.shape[1:])))
     for start in range(0, len(X), size):
-        yield np.ascontiguousarray(X[start : start + size])
+        yield X[start : start + size]
 
 
 __all__ = ["DECISIONS", "Decision", "Pick", "Propensity", "in_chunks", "restore_decision"]
