@@ -238,6 +238,13 @@ def test_batches_are_their_contexts_one_by_one(decision: ma.agents.Decision) -> 
     alone = [agent.decide(action_contexts=z, candidates=ids) for z, ids in zip(some, table, strict=True)]
     assert np.asarray(agent.decide(action_contexts=some, candidates=table)).tolist() == alone
     assert np.asarray(agent.decide(action_contexts=list(some), candidates=table.tolist())).tolist() == alone
+    assert np.asarray(agent.decide(action_contexts=some.astype(object), candidates=table)).tolist() == alone
+    objects = np.empty(len(ragged), dtype=object)
+    objects[:] = ragged
+    assert np.array_equal(
+        np.asarray(agent.decide(action_contexts=objects, candidates=lists)),
+        np.asarray(agent.decide(action_contexts=ragged, candidates=lists)),
+    )
 
 
 def test_the_contexts_of_a_batch_have_draws_of_their_own() -> None:

@@ -94,9 +94,10 @@ def _is_list_of_lists(value: Any) -> bool:
 
 def _is_ragged(value: Any) -> bool:
     try:
-        return bool(np.asarray(value).dtype == object)
+        array = np.asarray(value)
     except ValueError:  # numpy's word for lists of different lengths
         return True
+    return bool(array.dtype == object and array.ndim == 1)  # a list of arrays in numpy's clothes
 
 
 __all__ = ["Question", "questions"]
