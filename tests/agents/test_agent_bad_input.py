@@ -89,7 +89,7 @@ CALLS: dict[str, tuple[Callable[[], Agent], Callable[[Agent], object], str, str]
     "decide: strings": (linear, lambda a: a.decide(["a", "b"]), "x", "'a', 'b'"),
     "decide: numbers as strings": (linear, lambda a: a.decide(["1", "2"]), "x", "'1', '2'"),
     "decide: complex": (linear, lambda a: a.decide(np.array([1j, 0])), "x", "complex"),
-    "decide: nothing": (linear, lambda a: a.decide(None), "x", "nan"),  # type: ignore[arg-type]
+    "decide: nothing": (linear, lambda a: a.decide(None), "x", "None"),
     "decide: ragged": (linear, lambda a: a.decide([[1.0, 2.0], [1.0]]), "x", "1.0"),
     # k, candidates, exclude
     "decide: k too large": (linear, lambda a: a.decide(X, k=6), "k", "6"),

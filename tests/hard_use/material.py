@@ -245,7 +245,7 @@ RULES: list[Rule] = [
     ("LoggedData.column_names", "", lambda m: None, h.things),
     ("rows.index", "", lambda m: slice(0, 5), h.ids),
     ("split.fraction", "", lambda m: 0.5, h.numbers),
-    ("add_actions.number", "", lambda m: 2, h.integers),
+    ("add_actions.number|candidates.number", "", lambda m: 2, h.integers),
     ("retire.actions", "", lambda m: [3], h.ids),
     ("decide.x|observe.x|propensity.x", "", lambda m: m.x, h.arrays),
     # priors

@@ -73,6 +73,10 @@ class Belief:
         """One context or a batch, checked: (X with a leading axis, whether it was one)."""
         return check_contexts(x, (self.dim,))
 
+    def observed_contexts(self, x: npt.ArrayLike, action: object) -> tuple[Array, bool]:
+        """Contexts in which actions were taken, checked, as `contexts` does: with contexts per action, that of the one taken."""
+        return self.contexts(x)
+
     @property
     def known(self) -> Array | None:
         """The root where it is known."""
@@ -161,12 +165,7 @@ class Belief:
         M = self.root.draw(rng, len(X))
         if not len(offer.ids_of_slots()):
             return np.empty((len(X), 0)), M
-        mean, variance = self.played_scores(X, M, offer)
-        scores = rng.standard_normal(mean.shape)
-        np.maximum(variance, 0.0, out=variance)
-        scores *= np.sqrt(variance, out=variance)
-        scores += mean
-        return scores, M
+        return noisy(*self.played_scores(X, M, offer), rng), M
 
     def best_unplayed(
         self, x: Array, root: Array, offer: Offer, floor: float, k: int, rng: np.random.Generator
@@ -195,13 +194,25 @@ class Belief:
         factor = self.root.factor() if spread and not self.root.known else None
         return self.unplayed.moments(x, self.root.mean(), factor, offer)
 
+    def draw_listed(self, Z: Array, ids: Ints, rng: np.random.Generator) -> Array:
+        """A draw of the posterior for each of Z (n, m, d): scores z_a^T theta_a (n, m) of the listed actions, played or not."""
+        M = self.root.draw(rng, len(Z))
+        moments = self.leaves.listed_scores(Z, ids, self.known, lambda i, some: self.leaves.mixing.apply(some, M[i]))
+        return noisy(*moments, rng)
+
+    def listed_moments(self, Z: Array, ids: Ints, *, spread: bool) -> tuple[Array, Array]:
+        """Marginal mean and, if `spread`, variance (n, m) of z_a^T theta_a for the listed actions, played or not."""
+        mean, factor = self.root.mean(), self.root.factor() if spread and not self.root.known else None
+        mixing = self.leaves.mixing
+        return self.leaves.listed_scores(Z, ids, self.known, lambda _, some: mixing.apply(some, mean), factor)
+
     def action_posterior(self, ids: Ints) -> tuple[Array, Array]:
         """Marginal posteriors of single actions: means (n, d) and covariances (n, d, d), root integrated out.
 
         With P = S_a Sigma_a^-1 W_a:  mean c_a + P m,  covariance S_a + P Cov(m) P^T.
         """
         leaves = self.leaves
-        slots = np.array([leaves.catalogue.slot_of.get(a, -1) for a in ids.tolist()], dtype=np.int64)
+        slots = leaves.catalogue.slots(ids)
         played = slots >= 0
         S = leaves.prior_covariance(ids).copy()
         S[played] = leaves.packing.unpack(leaves.S.rows[slots[played]])
@@ -287,6 +298,15 @@ def restore_belief(spec: dict[str, Any], arrays: dict[str, AnyArray]) -> Belief:
     return BELIEFS[spec["kind"]].restored(spec, arrays)
 
 
+def noisy(mean: Array, variance: Array, rng: np.random.Generator) -> Array:
+    """Independent draws of N(mean, variance), elementwise; `variance` is used up."""
+    scores = rng.standard_normal(mean.shape)
+    np.maximum(variance, 0.0, out=variance)
+    scores *= np.sqrt(variance, out=variance)
+    scores += mean
+    return scores
+
+
 def check_contexts(x: npt.ArrayLike, shape: tuple[int, ...]) -> tuple[Array, bool]:
     """Contexts of the given shape, one or a batch of them."""
     X = validate.as_floats("x", x)
@@ -298,4 +318,4 @@ def check_contexts(x: npt.ArrayLike, shape: tuple[int, ...]) -> tuple[Array, boo
     return X, False
 
 
-__all__ = ["BELIEFS", "Belief", "Rounds", "check_contexts", "restore_belief", "restored_parts"]
+__all__ = ["BELIEFS", "Belief", "Rounds", "check_contexts", "noisy", "restore_belief", "restored_parts"]

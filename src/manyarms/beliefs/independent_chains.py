@@ -20,7 +20,7 @@ from scipy.special import ndtr
 from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.beliefs.actions.catalogue import Offer
-from manyarms.beliefs.belief import BELIEFS, Belief, Rounds, restored_parts
+from manyarms.beliefs.belief import BELIEFS, Belief, Rounds, noisy, restored_parts
 from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.leaves import Leaves
 from manyarms.beliefs.likelihoods.base import Likelihood
@@ -147,6 +147,34 @@ class IndependentChains(Belief):
     def unplayed_moments(self, x: Array, offer: Offer, *, spread: bool) -> tuple[Array, Array]:
         self._refuse(spread)
         return np.full(len(offer.counts), float(self._centres().mean(axis=0) @ x)), np.zeros(len(offer.counts))
+
+    def draw_listed(self, Z: Array, ids: Ints, rng: np.random.Generator) -> Array:
+        """Played actions draw from their chains, the others from the prior; each context has draws of its own."""
+
+        def centres(_: int, some: Ints) -> Array:
+            slots, out = self.catalogue.slots(some), np.empty((len(some), self.dim))
+            played = slots >= 0
+            if played.any():
+                out[played] = self.chain.down(self._conditionals(slots[played]), rng, int(played.sum()))
+            if not played.all():
+                out[~played] = self.chain.prior.draw_centres(rng, int((~played).sum()))
+            return out
+
+        return noisy(*self.leaves.listed_scores(Z, ids, None, centres), rng)
+
+    def listed_moments(self, Z: Array, ids: Ints, *, spread: bool) -> tuple[Array, Array]:
+        """Means as `played_moments` and `unplayed_moments` have them."""
+        self._refuse(spread)
+
+        def centres(_: int, some: Ints) -> Array:
+            slots = self.catalogue.slots(some)
+            out = np.repeat(self._centres().mean(axis=0)[None], len(some), axis=0)
+            if (slots >= 0).any():
+                path = self.chain.path(self._conditionals(slots[slots >= 0]))
+                out[slots >= 0] = self.chain.prior.links[0](path[0])
+            return out
+
+        return self.leaves.listed_scores(Z, ids, None, centres)
 
     def _refuse(self, spread: bool) -> None:
         if spread:

@@ -26,11 +26,16 @@ def online_regret(run: Run) -> Columns:
     return play(run)[1]
 
 
-def play(run: Run, **more: Any) -> tuple[Any, dict[str, Any]]:
+def online_regret_of_action_contexts(run: Run) -> Columns:
+    """The same where every action has a context of its own in every round."""
+    return play(run, action_contexts=True)[1]
+
+
+def play(run: Run, *, action_contexts: bool = False, **more: Any) -> tuple[Any, dict[str, Any]]:
     """The world of a run, and the columns of its agent's regret there; the agent is told `more` besides."""
     world = run.draw_problem()
     agent = run.method(world=world, rounds=run.rounds, seed=run.method_seed, **more)
-    played = simulate(world, agent, run.rounds)
+    played = simulate(world, agent, run.rounds, action_contexts=action_contexts)
     return world, {
         "round": played.rounds,
         "regret": played.regret,
@@ -85,6 +90,6 @@ def glmucb(*, world: World, rounds: int, seed: int) -> Any:
 
 
 __all__ = [
-    "LOGISTIC", "glmts", "glmucb", "hierts", "likelihood_of", "linear_noise", "lints", "linucb", "online_regret", "play",
-    "ucbglm",
+    "LOGISTIC", "glmts", "glmucb", "hierts", "likelihood_of", "linear_noise", "lints", "linucb", "online_regret",
+    "online_regret_of_action_contexts", "play", "ucbglm",
 ]  # fmt: skip

@@ -16,6 +16,7 @@ from manyarms.priors.diffusion import DiffusionPrior
 from manyarms.worlds import synthetic_chain
 from manyarms_thesis.catalogue import Experiment, catalogue, find
 from manyarms_thesis.dts import pretrained as pretraining
+from manyarms_thesis.dts.action_contexts import ACTION_CONTEXTS
 from manyarms_thesis.dts.agents import dts, hierts_of_top, misspecify
 from manyarms_thesis.dts.bound import bounded_world
 from manyarms_thesis.dts.chains import CHAINS
@@ -35,6 +36,7 @@ TINY = {"epochs": 3, "hidden": 8}
 SIZES: Mapping[str, Mapping[str, Any]] = {
     "dts-synthetic": {"rounds": 6, "runs": 2, "scaled_runs": 2, "K": [5], "shapes": [[5, 2]]},
     "dts-actions": {"rounds": 6, "runs": 2, "d": 3, "L": 2, "K": [4, 9]},
+    "dts-action-contexts": {"rounds": 6, "runs": 2, "shapes": [[4, 3, 2], [5, 4, 2]]},
     "dts-scaling": {
         "rounds": 6, "runs": 2, "base": {"K": 4, "d": 3, "L": 2}, "K": [4, 6], "d": [3, 4], "L": [2, 3],
     },
@@ -116,6 +118,10 @@ def test_a_tiny_run_from_end_to_end(experiment: Experiment, tmp_path: Path) -> N
     page = experiment_page(tiny(experiment), results, claims, figures, {"scale": "smoke"})
     assert html.escape(experiment.title) in page
     results.write(tmp_path / "results.parquet")
+    if experiment is ACTION_CONTEXTS:
+        lines = (tmp_path / "table.md").read_text().splitlines()
+        assert len(lines) == 2 + len(results.panels)
+        assert all(line.count("|") == 6 for line in lines)
     if experiment is POSTERIOR:
         lines = (tmp_path / "table.md").read_text().splitlines()
         assert len(lines) == 2 + len(results.panels) * len(MARKS) * 4
@@ -258,7 +264,10 @@ def made_up(experiment: Experiment, ours: float, theirs: float) -> Results:
     return Results(experiment.name, "smoke", cells, rows)
 
 
-@pytest.mark.parametrize("name", ["dts-synthetic", "dts-actions", "dts-misspecified", "dts-swissroll", "dts-movielens"])
+@pytest.mark.parametrize(
+    "name",
+    ["dts-synthetic", "dts-actions", "dts-action-contexts", "dts-misspecified", "dts-swissroll", "dts-movielens"],
+)
 def test_claims_follow_the_regret(name: str) -> None:
     experiment = find(name)
     words = ("outperforms", "lower regret than", "remains superior")
