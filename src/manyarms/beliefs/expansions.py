@@ -3,9 +3,9 @@
     prior    N(W_a E[m], Sigma_a + W_a Cov(m) W_a^T), with the moments of the root before any evidence
     cavity   the same with the root as it is now, less what this action itself told it
 
-A leaf told the root D = Sigma_a^-1 S_a G_a and e = Sigma_a^-1 S_a B_a about W_a m (leaves.py). If W_a m ~ N(n, V) now, then
-without that message it has the covariance V' = (V^-1 - D)^-1 and the mean n + V' (D n - e). With V = A A^T,
-V' = A (I - A^T D A)^-1 A^T, where nothing is inverted that may be singular.
+A leaf told the root D = Sigma_a^-1 - Sigma_a^-1 S_a Sigma_a^-1 and e = Sigma_a^-1 S_a B_a about W_a m (leaves.py). If
+W_a m ~ N(n, V) now, then without that message it has the covariance V' = (V^-1 - D)^-1 and the mean n + V' (D n - e). With
+V = A A^T, V' = A (I - A^T D A)^-1 A^T, where nothing is inverted that may be singular.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def prior(leaves: Leaves, slots: Ints, mean: Array, factor: Array) -> tuple[Arra
 def cavity(leaves: Leaves, slots: Ints, mean: Array, factor: Array) -> tuple[Array, Array]:
     """The same for a root of this mean and factor after all evidence, that of the slot itself taken back."""
     ids = leaves.catalogue.played.rows[slots]
-    pull = leaves.prior_precision(ids) @ leaves.packing.unpack(leaves.S.rows[slots])
-    D = pull @ leaves.packing.unpack(leaves.G.rows[slots])
-    e = np.einsum("nij,nj->ni", leaves.prior_precision(ids), leaves.c.rows[slots])
+    own = leaves.prior_precision(ids)
+    D = own - own @ leaves.packing.unpack(leaves.S.rows[slots]) @ own
+    e = np.einsum("nij,nj->ni", own, leaves.c.rows[slots])
     values, vectors = np.linalg.eigh(_spread(leaves, ids, factor))
     A = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     told = np.swapaxes(A, 1, 2) @ (D + np.swapaxes(D, 1, 2)) @ A / 2
