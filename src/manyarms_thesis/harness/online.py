@@ -75,9 +75,11 @@ def glmts(*, world: World, rounds: int, seed: int, expansion: str = THESIS_EXPAN
     return agents.GLMTS(world.action_prior(), Logistic(expansion=expansion), seed=seed)
 
 
-def ucbglm(*, world: World, rounds: int, seed: int, expansion: str = THESIS_EXPANSION) -> Any:
-    """UCB-GLM of Li et al."""
-    return agents.UCBGLM(world.action_prior(), Logistic(expansion=expansion), horizon=rounds, seed=seed)
+def ucbglm(
+    *, world: World, rounds: int, seed: int, expansion: str = THESIS_EXPANSION, width: float | None = None
+) -> Any:
+    """UCB-GLM of Li et al., with their width for the horizon or another."""
+    return agents.UCBGLM(world.action_prior(), Logistic(expansion=expansion), horizon=rounds, width=width, seed=seed)
 
 
 def glmucb(*, world: World, rounds: int, seed: int, expansion: str = THESIS_EXPANSION) -> Any:
