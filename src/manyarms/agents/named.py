@@ -110,7 +110,7 @@ def LinTS(prior: ParameterPrior, likelihood: Likelihood = Linear(), *, seed: See
 
 
 def GLMTS(prior: ParameterPrior, likelihood: Likelihood = Logistic(), *, seed: Seed = None) -> Agent:
-    """Thompson sampling with independent actions and a generalised linear reward (Laplace approximation)."""
+    """Thompson sampling with independent actions and a generalised linear reward: the textbook's Laplace approximation."""
     return Agent(independent_belief_of(prior, likelihood), Thompson(), seed, "GLM-TS")
 
 
@@ -154,7 +154,11 @@ def UCBGLM(
     width: float | None = None,
     seed: Seed = None,
 ) -> Agent:
-    """Optimism with a generalised linear reward, on the scale of x^T theta (after Li et al., 2017)."""
+    """Optimism with a generalised linear reward, on the scale of x^T theta (after Li et al., 2017).
+
+    Mean and spread are those of the posterior, by default the Laplace approximation at its mode; Logistic(expansion="mle") is
+    nearer to the paper, which takes the maximum likelihood.
+    """
     belief = independent_belief_of(prior, likelihood)
     return Agent(belief, UCB(_glm_width(belief.dim, horizon) if width is None else width), seed, "UCB-GLM")
 
@@ -167,7 +171,7 @@ def GLMUCB(
     width: float | None = None,
     seed: Seed = None,
 ) -> Agent:
-    """Optimism with a generalised linear reward, on the scale of rewards (after Filippi et al., 2010)."""
+    """Optimism with a generalised linear reward, on the scale of rewards (after Filippi et al., 2010); see UCBGLM."""
     belief = independent_belief_of(prior, likelihood)
     return Agent(
         belief, UCB(_glm_width(belief.dim, horizon) if width is None else width, on_mean=True), seed, "GLM-UCB"

@@ -29,6 +29,7 @@ from manyarms.beliefs.mixing import IdentityMixing
 from manyarms.beliefs.roots import KnownRoot
 from manyarms.errors import InvalidInput
 from manyarms.priors.diffusion import DiffusionPrior
+from manyarms.priors.gaussian import ActionPrior
 
 BANK = 8192
 POSTERIOR_DRAWS = 4096
@@ -63,6 +64,7 @@ class IndependentChains(Belief):
         self._factor, self._pull = GrowableArray((L, d, d)), GrowableArray((d, d))
         self._bank_size = bank
         self._bank: Array | None = None
+        self._marginal: ActionPrior | None = None
 
     # ---- learning -----------------------------------------------------------------------------------------------------
 
@@ -78,6 +80,15 @@ class IndependentChains(Belief):
         added = self.leaves.counts.rows.copy()
         added[: len(before)] -= before
         self._update_chains(np.flatnonzero(added))
+
+    def _without_own_rows(self, slots: Ints) -> tuple[Array, Array]:
+        """The marginal prior, the same for all: nothing is shared, so that a cavity is no more than that."""
+        if self._marginal is None:
+            self._marginal = self.chain.prior.marginal(POSTERIOR_DRAWS)
+        mean, covariance = self._marginal.mean, self._marginal.covariance
+        return np.broadcast_to(mean, (len(slots), *mean.shape)), np.broadcast_to(
+            covariance, (len(slots), *covariance.shape)
+        )
 
     def _update_chains(self, slots: Ints) -> None:
         leaves = self.leaves

@@ -10,7 +10,7 @@ from manyarms.agents import named as agents
 from manyarms.errors import InvalidInput
 from manyarms.priors.diffusion import DiffusionPrior
 from manyarms_thesis.harness import online
-from manyarms_thesis.harness.online import LOGISTIC, likelihood_of, linear_noise
+from manyarms_thesis.harness.online import LOGISTIC, THESIS_EXPANSION, likelihood_of, linear_noise
 from manyarms_thesis.harness.spec import Call
 
 JACOBIAN = "dTS-NL, jacobian"
@@ -23,6 +23,7 @@ def dts(
     rounds: int,
     seed: int,
     likelihood: str = "linear",
+    expansion: str = THESIS_EXPANSION,
     approximation: str = "thesis",
     misspecified: float | None = None,
 ) -> Any:
@@ -30,7 +31,7 @@ def dts(
     prior = world.prior()
     if misspecified is not None:
         prior = misspecify(prior, misspecified, seed)
-    return agents.dTS(prior, likelihood_of(world, likelihood), approximation=approximation, seed=seed)
+    return agents.dTS(prior, likelihood_of(world, likelihood, expansion), approximation=approximation, seed=seed)
 
 
 def hierts_of_top(*, world: Any, rounds: int, seed: int) -> Any:

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "extending" / "experiment.py"
 ALL = pytest.mark.parametrize("experiment", catalogue().values(), ids=lambda e: e.name)
 NAMES = {
-    "mets": "synthetic grid structure actions movielens misspecified uncertain bound",
+    "mets": "synthetic grid structure actions movielens misspecified uncertain bound glm",
     "dts": "synthetic actions scaling misspecified swissroll movielens posterior images bound chains action-contexts",
     "sdm": "synthetic actions movielens likelihood prior pessimism bound",
     "ope": "obd",
