@@ -69,9 +69,10 @@ def test_linear_chains_equal_joint_conditioning(seed: int, L: int, rows: int) ->
     d, K = prior.dim, prior.actions
     X, A, R = rng.uniform(-1, 1, (rows, d)), rng.integers(K, size=rows), rng.standard_normal(rows)
     mean, covariance = joint_posterior(prior, X, A, R, 0.6)
-    belief = ma.beliefs.belief_of(prior, ma.Linear(0.6))
+    belief, moments = (ma.beliefs.belief_of(prior, ma.Linear(0.6), approximation=r) for r in ("thesis", "moments"))
     for x, a, r in zip(X, A, R, strict=True):
-        belief.observe(x[None], np.array([a]), np.array([r]))
+        for each in (belief, moments):
+            each.observe(x[None], np.array([a]), np.array([r]))
     # the recursion: conditionals psi_l | psi_(l+1) put together again give every latent's posterior
     chain = belief.root.chain
     layers = chain.up(belief.root._precision[None], belief.root._information[None])
@@ -85,11 +86,12 @@ def test_linear_chains_equal_joint_conditioning(seed: int, L: int, rows: int) ->
             now_cov = step @ now_cov @ step.T + layers.factor[0, level - 1] @ layers.factor[0, level - 1].T
         np.testing.assert_allclose(now_mean, mean[here], atol=1e-8 * max(1, np.abs(mean).max()))
         np.testing.assert_allclose(now_cov, covariance[here, here], atol=1e-8 * scale)
-    ours, spread = belief.action_posterior(np.arange(K))
-    for a in range(K):
-        here = slice((L + a) * d, (L + a + 1) * d)
-        np.testing.assert_allclose(ours[a], mean[here], atol=1e-8 * max(1, np.abs(mean).max()))
-        np.testing.assert_allclose(spread[a], covariance[here, here], atol=1e-8 * scale)
+    for each in (belief, moments):
+        ours, spread = each.action_posterior(np.arange(K))
+        for a in range(K):
+            here = slice((L + a) * d, (L + a + 1) * d)
+            np.testing.assert_allclose(ours[a], mean[here], atol=1e-8 * max(1, np.abs(mean).max()))
+            np.testing.assert_allclose(spread[a], covariance[here, here], atol=1e-8 * scale)
 
 
 @pytest.mark.parametrize("keep", [1, 2, 3])

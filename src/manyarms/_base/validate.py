@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -77,6 +78,13 @@ def count(name: str, value: int, least: int = 1) -> int:
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
         raise InvalidInput(name, describe(value), f"an integer of at least {least}")
     return int(value)
+
+
+def one_of(name: str, value: object, choices: Sequence[str]) -> str:
+    """One of some words."""
+    if not isinstance(value, str) or value not in choices:
+        raise InvalidInput(name, describe(value), "one of " + ", ".join(map(repr, choices)))
+    return value
 
 
 def covariance(name: str, value: npt.ArrayLike, dim: int | None = None) -> Array:

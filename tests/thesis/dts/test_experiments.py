@@ -147,7 +147,7 @@ def test_the_agents_of_the_thesis() -> None:
     }
     assert by_kind["linear", "linear"] == {"dTS-LL", "LinTS", "LinUCB", "HierTS"}
     assert by_kind["linear", "logistic"] == {"dTS-LN", "dTS-LL", "GLM-TS", "UCB-GLM"}
-    assert by_kind["network", "linear"] == {"dTS-NL", "dTS-NL, jacobian", "LinTS", "LinUCB"}
+    assert by_kind["network", "linear"] == {"dTS-NL", "dTS-NL, jacobian", "dTS-NL, moments", "LinTS", "LinUCB"}
     assert by_kind["network", "logistic"] == {"dTS-NN", "dTS-NL", "GLM-TS", "UCB-GLM"}
 
 
