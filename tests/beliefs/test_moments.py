@@ -46,6 +46,8 @@ def test_every_rule_is_asked_for_by_name_and_moments_are_the_default_of_a_shared
             root = make(approximation=rule).root
             assert isinstance(root, ChainRoot) and root.chain.rule == rule
     assert belief_of(own, ma.Linear(), approximation="moments").root.known  # LinTS, see below
+    for rule, kind in ((None, "particles"), ("particles", "particles"), ("thesis", "independent-chains")):
+        assert ma.dTS(own, approximation=rule).belief.kind == kind
     for prior in (
         shared,
         own,
@@ -124,7 +126,7 @@ def test_without_data_other_links_have_their_own_mean_and_covariance() -> None:
     np.testing.assert_array_equal(prior.centre_moments(50, 7)[1], prior.centre_moments(50, 7)[1])
 
 
-def truth(prior: DiffusionPrior, G: np.ndarray, b: np.ndarray, n: int = 200_000) -> np.ndarray:
+def truth(prior: DiffusionPrior, G: np.ndarray, b: np.ndarray, n: int = 50_000) -> np.ndarray:
     """Posterior mean of f_1(psi_1) by importance sampling, from the evidence that the leaves pass to any root."""
     centres = prior.draw_centres(np.random.default_rng(11), n)
     logs = centres @ b - 0.5 * np.einsum("nd,de,ne->n", centres, G, centres)
@@ -135,7 +137,7 @@ def truth(prior: DiffusionPrior, G: np.ndarray, b: np.ndarray, n: int = 200_000)
 def test_moments_are_nearer_to_the_true_posterior_than_the_rules_that_climb_the_chain() -> None:
     """Worlds as the thesis prints them; one row for each of four actions. Seen: 0.35 on average, against 1.47 and 1.56."""
     errors: dict[str, list[float]] = {}
-    for seed in range(20):
+    for seed in range(12):
         rng = np.random.default_rng(seed)
         prior = bent_chain(rng)
         theta = prior.draw(rng)
@@ -167,7 +169,7 @@ def test_chains_of_their_own_by_moments_are_LinTS(likelihood: ma.beliefs.Likelih
     assert [ours.decide(x) for x in X] == [theirs.decide(x) for x in X]
 
 
-@pytest.mark.parametrize("rule", [None, "moments", "thesis", "jacobian"])
+@pytest.mark.parametrize("rule", [None, "moments", "thesis", "jacobian"])  # particles: test_particles.py
 @pytest.mark.parametrize("shared", [True, False])
 def test_saved_agents_decide_as_before(rule: str | None, shared: bool, tmp_path: Path) -> None:
     rng = np.random.default_rng(7)

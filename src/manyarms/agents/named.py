@@ -66,9 +66,10 @@ def dTS(
 
     prior: links and covariances, with one chain shared by all actions or one per action (`DiffusionPrior`).
     Linear links give the exact posterior. For others `approximation` says how evidence about the actions becomes evidence about
-    what they share: "moments" (a Gaussian with the mean and covariance of the end of the chain; the default for a shared chain),
-    "thesis" (the links are left out on the way up; the default for one chain per action) or "jacobian" (they are linearised).
-    docs/methods.md says which one when. One chain per action by "moments" is LinTS.
+    the chain: "moments" (the end of the chain is a Gaussian with its mean and covariance; the default for a shared chain),
+    "particles" (it is a cloud of draws; the default for one chain per action, and only there), "thesis" (links are left out on
+    the way up) or "jacobian" (they are linearised). docs/methods.md says which one when. One chain per action by "moments" is
+    LinTS.
     """
     if not isinstance(prior, DiffusionPrior):
         raise InvalidInput("prior", validate.describe(prior), "a DiffusionPrior")

@@ -9,8 +9,8 @@
 | TwoLevelPrior     | Gaussian                       | W            | action_covariance |
 | DiffusionPrior    | Gaussian by moments, or chain  | I            | Sigma_1           |
 
-A diffusion with one chain per action has no root but as many chains as actions (independent_chains.py); where these are Gaussian,
-with linear links or by moments, it is an ActionPrior.
+A diffusion with one chain per action has no root: actions are draws of a cloud (particles.py) or have a chain each
+(independent_chains.py). Where they are Gaussian, with linear links or by moments, it is an ActionPrior.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from manyarms.beliefs.leaves import Leaves
 from manyarms.beliefs.likelihoods.base import Likelihood
 from manyarms.beliefs.messages import RULES
 from manyarms.beliefs.mixing import CommonMixing, IdentityMixing, Mixing, MixingMatrices, MixingWeights
+from manyarms.beliefs.particles import ParticleBelief
 from manyarms.beliefs.roots import FactoredRoot, GaussianRoot, KnownRoot, Root
 from manyarms.errors import InvalidInput
 from manyarms.priors.base import ParameterPrior
@@ -34,7 +35,7 @@ from manyarms.priors.diffusion import DiffusionPrior, TwoLevelPrior
 from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior, MixedEffectPrior
 from manyarms.priors.latent import LatentPrior
 
-APPROXIMATIONS = ("moments", *RULES)
+APPROXIMATIONS = ("moments", *RULES, "particles")
 LEAST_VARIANCE = 1e-8  # of a root by moments, beside the largest variance of an action
 
 
@@ -50,13 +51,16 @@ def belief_of(
     factored: of mixed effects, False for the exact posterior of the effects, True or "mean-field" for independent effects with
     the exact mean, "blockwise" for the cheap version that drops all cross terms (`FactoredRoot`).
     approximation: of diffusions with links that are not linear; with linear ones every rule is the exact posterior. "moments",
-    the default for a shared chain: a Gaussian root with the mean and covariance of f_1(psi_1). "thesis", the default for one
-    chain per action, or "jacobian": evidence goes up the chain (beliefs/messages.py). One chain per action by "moments" is LinTS.
+    the default for a shared chain: a Gaussian root with the mean and covariance of f_1(psi_1). "particles", the default for one
+    chain per action: a cloud of draws (beliefs/particles.py). "thesis" or "jacobian": evidence goes up the chain
+    (beliefs/messages.py). One chain per action by "moments" is LinTS.
     """
     rule = _rule(approximation, prior)
     if isinstance(prior, DiffusionPrior) and not prior.shared:
         if rule == "moments" or prior.matrices is not None:
             return independent_belief_of(prior, likelihood)
+        if rule == "particles":
+            return ParticleBelief.of_prior(prior, likelihood)
         return IndependentChains(prior, likelihood, rule)
     root, mixing, covariance = _parts(prior, factored, rule)
     return Belief(root, Leaves(mixing, covariance, prior.actions), likelihood)
@@ -100,7 +104,7 @@ def _rule(approximation: str | None, prior: ParameterPrior | None) -> str:
     """The rule that is asked for, or the default of this prior."""
     if approximation is not None:
         return validate.one_of("approximation", approximation, APPROXIMATIONS)
-    return "thesis" if isinstance(prior, DiffusionPrior) and not prior.shared else "moments"
+    return "particles" if isinstance(prior, DiffusionPrior) and not prior.shared else "moments"
 
 
 def _root_by_moments(prior: DiffusionPrior) -> GaussianRoot:
@@ -140,6 +144,10 @@ def _parts(prior: ParameterPrior, factored: bool | str, rule: str) -> tuple[Root
             root = GaussianRoot(np.zeros(len(prior.covariance)), prior.covariance)
             return root, CommonMixing(prior.matrix), prior.action_covariance
         case DiffusionPrior():
+            if rule == "particles":
+                raise InvalidInput(
+                    "approximation", "'particles' for a chain that actions share", "one chain per action (shared=False)"
+                )
             root = _root_by_moments(prior) if rule == "moments" else ChainRoot(prior, rule)
             return root, IdentityMixing(), prior.covariances[0]
     kinds = "ActionPrior, HierarchicalPrior, MixedEffectPrior, LatentPrior, TwoLevelPrior or DiffusionPrior"
