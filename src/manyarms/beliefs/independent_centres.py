@@ -15,13 +15,16 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from manyarms._base import validate
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.beliefs.actions.catalogue import Offer
 from manyarms.beliefs.belief import Belief, Rounds
 from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.leaves import Leaves
 from manyarms.beliefs.likelihoods.base import Likelihood
+from manyarms.beliefs.mixing import IdentityMixing
 from manyarms.beliefs.roots import KnownRoot
+from manyarms.errors import InvalidInput
 
 
 class _NoRoot(KnownRoot):
@@ -124,9 +127,16 @@ class IndependentCentres(Belief):
         return super().nbytes + sum(table.nbytes for table in self._tables.values())
 
 
+def identical_leaves(leaves: object) -> Leaves:
+    """Leaves whose actions differ in nothing before they are played, or an error."""
+    if not isinstance(leaves, Leaves) or not isinstance(leaves.mixing, IdentityMixing) or not leaves.shared:
+        raise InvalidInput("leaves", validate.describe(leaves), "Leaves(IdentityMixing(), one covariance, K)")
+    return leaves
+
+
 def largest(scores: Array, k: int) -> Array:
     """The k largest scores, or all where there are no more."""
     return scores if len(scores) <= k else -np.partition(-scores, k - 1)[:k]
 
 
-__all__ = ["IndependentCentres", "largest"]
+__all__ = ["IndependentCentres", "identical_leaves", "largest"]

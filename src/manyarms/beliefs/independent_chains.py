@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from manyarms._base import validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.beliefs.actions.catalogue import Offer
 from manyarms.beliefs.belief import BELIEFS, restored_parts
 from manyarms.beliefs.growable import GrowableArray
-from manyarms.beliefs.independent_centres import IndependentCentres, largest
+from manyarms.beliefs.independent_centres import IndependentCentres, identical_leaves, largest
 from manyarms.beliefs.leaves import Leaves
 from manyarms.beliefs.likelihoods.base import Likelihood
 from manyarms.beliefs.messages import Chain, ChainConditionals
@@ -39,7 +40,13 @@ class IndependentChains(IndependentCentres):
     def __init__(
         self, prior: DiffusionPrior, likelihood: Likelihood, rule: str = "thesis", leaves: Leaves | None = None
     ) -> None:
-        leaves = Leaves(IdentityMixing(), prior.covariances[0], prior.actions) if leaves is None else leaves
+        if not isinstance(prior, DiffusionPrior):
+            raise InvalidInput("prior", validate.describe(prior), "a DiffusionPrior")
+        leaves = (
+            Leaves(IdentityMixing(), prior.covariances[0], prior.actions)
+            if leaves is None
+            else identical_leaves(leaves)
+        )
         L, d = prior.depth, prior.dim
         shapes = {"towards": (L, d, d), "offset": (L, d), "factor": (L, d, d)}
         super().__init__(leaves, likelihood, {name: GrowableArray(shape) for name, shape in shapes.items()})

@@ -28,7 +28,7 @@ from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.beliefs.actions.catalogue import Offer
 from manyarms.beliefs.belief import BELIEFS, restored_parts
 from manyarms.beliefs.growable import GrowableArray
-from manyarms.beliefs.independent_centres import IndependentCentres
+from manyarms.beliefs.independent_centres import IndependentCentres, identical_leaves
 from manyarms.beliefs.leaves import Leaves
 from manyarms.beliefs.likelihoods.base import Likelihood
 from manyarms.beliefs.mixing import IdentityMixing
@@ -45,10 +45,8 @@ class ParticleBelief(IndependentCentres):
 
     def __init__(self, centres: Array, leaves: Leaves, likelihood: Likelihood) -> None:
         """`leaves`: Leaves(IdentityMixing(), Sigma_1, K)."""
+        pack = identical_leaves(leaves).packing
         self.centres = validate.as_array("centres", centres, (None, leaves.dim)).copy()
-        if not isinstance(leaves.mixing, IdentityMixing) or not leaves.shared:
-            raise InvalidInput("leaves", "actions that differ", "Leaves(IdentityMixing(), one covariance, K)")
-        pack = leaves.packing
         tables = {
             "shares": GrowableArray((len(self.centres),), np.float32),  # cumulative weights: 1 at the end
             "mean": GrowableArray((leaves.dim,)),
@@ -63,6 +61,8 @@ class ParticleBelief(IndependentCentres):
         cls, prior: DiffusionPrior, likelihood: Likelihood, particles: int = PARTICLES, seed: int = 0
     ) -> ParticleBelief:
         """The belief of a diffusion prior, one chain per action, by that many draws."""
+        if not isinstance(prior, DiffusionPrior):
+            raise InvalidInput("prior", validate.describe(prior), "a DiffusionPrior")
         particles = validate.count("particles", particles, least=2)
         centres, reach = joined(prior.draw_centres(validate.seeded(seed), particles))
         return cls(centres, Leaves(IdentityMixing(), prior.covariances[0] + reach, prior.actions), likelihood)
