@@ -447,7 +447,22 @@ def test_a_batch_has_no_propensity_and_own_chains_no_variance() -> None:
     agent = learned(CASES["meTS"]())[0]
     with pytest.raises(ma.errors.InvalidInput, match=r"^action_contexts: .*single"):
         agent.propensity(None, 0, action_contexts=np.stack([Z, Z]))
-    prior = ma.DiffusionPrior(K, D, [ma.priors.LinearLink(np.eye(D))], [0.5, 0.8], False)
-    chains = Agent(ma.beliefs.belief_of(prior, ma.Linear()), ma.agents.UCB(1.0), 0)
+    prior = ma.DiffusionPrior(K, D, [np.tanh], [0.5, 0.8], False)
+    chains = Agent(ma.beliefs.belief_of(prior, ma.Linear(), approximation="thesis"), ma.agents.UCB(1.0), 0)
     with pytest.raises(ma.errors.InvalidInput, match=r"^decision"):
         chains.decide(action_contexts=Z)
+
+
+def test_particles_have_moments_for_listed_actions(rng):
+    """Means and variances as the exact posteriors of single actions say, played or not; UCB decides by them."""
+    prior = ma.DiffusionPrior(5, 2, [np.tanh], [0.3, 1.0], shared=False)
+    agent = ma.dTS(prior, approximation="particles", seed=0)
+    agent.observe(rng.uniform(-1, 1, (6, 2)), [0, 0, 2, 2, 2, 0], rng.standard_normal(6))
+    Z, ids = rng.uniform(-1, 1, (3, 4, 2)), np.array([3, 0, 2, 4])
+    mean, variance = agent.belief.listed_moments(Z, ids, spread=True)
+    theta, covariance = agent.belief.action_posterior(ids)
+    np.testing.assert_allclose(mean, np.einsum("nad,ad->na", Z, theta), atol=1e-10)
+    np.testing.assert_allclose(variance, np.einsum("nad,ade,nae->na", Z, covariance, Z), rtol=1e-9)
+    ucb = ma.Agent(agent.belief, ma.agents.UCB(1.0), seed=0)
+    best = ids[np.argmax(mean + np.sqrt(variance), axis=1)]
+    np.testing.assert_array_equal(ucb.decide(action_contexts=Z, candidates=ids), best)

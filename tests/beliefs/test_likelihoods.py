@@ -84,7 +84,7 @@ def test_a_wrong_derivative_is_caught(binomial: type[GeneralisedLinear]) -> None
 
     with pytest.raises(checks.CheckFailed, match="the slope agrees with finite differences"):
         checks.check_likelihood(Wrong(), [0.0, 1.0, 3.0])
-    with pytest.raises(checks.CheckFailed, match="an impossible reward is refused"):
+    with pytest.raises(checks.CheckFailed, match=r"an impossible reward, .*, is refused"):
         checks.check_likelihood(ma.Linear(), [0.0], [3.0])
 
 

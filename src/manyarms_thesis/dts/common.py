@@ -31,7 +31,7 @@ REMARKS = [
     "LinTS, LinUCB, GLM-TS and UCB-GLM have the marginal prior of an action, from 100,000 draws where links are not linear. "
     "HierTS is the thesis's HierTS-1 (all latents but the uppermost integrated out); it needs linear links and rewards. In "
     "logistic worlds dTS-LL and dTS-NL take sigma = 1 for their noise. “dTS-NL, jacobian” carries evidence up through linearised "
-    "links, where the thesis's rule leaves the links out.",
+    "links, where the thesis's rule leaves the links out; “dTS-NL, moments” has a Gaussian with the moments of the chain's end.",
 ]
 
 

@@ -20,7 +20,7 @@ EXAMPLE = ROOT / "examples" / "extending" / "experiment.py"
 ALL = pytest.mark.parametrize("experiment", catalogue().values(), ids=lambda e: e.name)
 NAMES = {
     "mets": "synthetic grid structure actions movielens misspecified uncertain bound glm",
-    "dts": "synthetic actions scaling misspecified swissroll movielens posterior images bound chains action-contexts",
+    "dts": "synthetic actions scaling misspecified swissroll movielens posterior images bound chains action-contexts rules",
     "sdm": "synthetic actions movielens likelihood prior pessimism bound",
     "ope": "obd",
     "pwll": "landscape plateau maxima convergence optimisation support potec mse seeds noise log small clusters logging "
