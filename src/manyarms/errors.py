@@ -11,6 +11,12 @@ ManyArmsError                 everything below; a ValueError
 
 from __future__ import annotations
 
+LIKELY_REASONS = (
+    "the policy was learned from these rows; propensities that are not those of the logging policy; rewards outside their range; "
+    "rows that are not independent (sessions, repeated events)"
+)
+"""Why bounds contradict each other, or what is known beforehand."""
+
 
 class ManyArmsError(ValueError):
     """Base of every error that this package raises on purpose."""
@@ -35,9 +41,8 @@ class Contradiction(ManyArmsError):
 
     def __init__(self, came: str, delta: float) -> None:
         super().__init__(
-            f"{came}: this cannot be, so that nothing is certified. Likely reasons: the policy was learned from these rows; "
-            "propensities that are not those of the logging policy; rewards outside their range; rows that are not independent "
-            f"(sessions, repeated events). If none of these, chance: probability at most {delta:g}"
+            f"{came}: this cannot be, so that nothing is certified. Likely reasons: {LIKELY_REASONS}. If none of these, chance: "
+            f"probability at most {delta:g}"
         )
 
 

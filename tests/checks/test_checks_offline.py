@@ -33,7 +33,9 @@ def of_name(name):
     return make
 
 
-@pytest.mark.parametrize("name", [*names(), "sn-cips:0.2", "sn-harmonic:0.3", "dr:0.3", "switch-dr:1.2", "switch:1.2"])
+@pytest.mark.parametrize(
+    "name", [*names(), "sn-cips:0.2", "sn-harmonic:0.3", "dr:0.3", "sndr:0.3", "switch-dr:1.2", "switch:1.2"]
+)
 def test_every_objective_and_estimator(name):
     made = of_name(name)(checks.a_problem())
     (checks.check_estimator if isinstance(made, Estimator) else checks.check_objective)(of_name(name))

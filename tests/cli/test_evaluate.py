@@ -209,3 +209,18 @@ def test_help_teaches() -> None:
         "cips:0.01",
     ):
         assert word in text
+
+
+def test_blocks_of_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Timestamps are found by name or named; a block is a number of rows or a time."""
+    cells = [[*row, f"2026-01-{1 + i // 24:02d}T{i % 24:02d}:00:00"] for i, row in enumerate(rows(240))]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join([f"{HEADER},timestamp", *(",".join(row) for row in cells)]) + "\n")
+    found = []
+    for more in (("--block", "24"), ("--block", "1d"), ()):
+        result = invoke("evaluate", "uniform", path, "--interval", "block", *more, "--out", tmp_path / "out")
+        assert result.exit_code == 0 and "intervals are block" in result.output, result.output
+        kinds = json.loads((tmp_path / "out" / "evaluation.json").read_text())["estimates"][0]["intervals"]
+        found.append(next(one for one in kinds if one["kind"] == "block"))
+    assert found[0]["low"] == pytest.approx(found[1]["low"], abs=0.02)
+    assert "--block" in refused(capsys, "evaluate", "uniform", path, "--interval", "block", "--block", "soon")

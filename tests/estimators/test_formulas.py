@@ -23,6 +23,7 @@ from manyarms.estimators import (
     MIPS,
     PC,
     PWLL,
+    SNDR,
     SNIPS,
     Distance,
     ESBeta,
@@ -127,6 +128,14 @@ FORMULAS = {
     "dr, smoothed": (
         lambda c: DR(c.model, correction=ExponentialAlpha(0.5)),
         lambda c: (c.p / c.p0**0.5 * c.left + c.expected).mean(),
+    ),
+    "sndr": (
+        lambda c: SNDR(c.model),
+        lambda c: (c.p / c.p0 * c.left).sum() / (c.p / c.p0).sum() + c.expected.mean(),
+    ),
+    "sndr, clipped": (
+        lambda c: SNDR(c.model, tau=0.1),
+        lambda c: np.average(c.left, weights=c.p / np.maximum(c.p0, 0.1)) + c.expected.mean(),
     ),
     "mips": (lambda c: MIPS(c.labels), lambda c: (c.group / c.group0 * c.r).mean()),
     "mips, texts": (lambda c: MIPS([f"c{l}" for l in c.labels]), lambda c: (c.group / c.group0 * c.r).mean()),

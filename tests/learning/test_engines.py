@@ -20,6 +20,7 @@ from manyarms.estimators import (
     LS,
     MIPS,
     PC,
+    SNDR,
     SNIPS,
     Distance,
     ESBeta,
@@ -87,7 +88,7 @@ def a_log(seed=1) -> LoggedData:
 
 OBJECTIVES = [
     LPI(), cLPI(0.1), ESLPI(0.7), RegKL(0.5), RegKLLinear(0.5), IPS(), cIPS(0.2), ES(0.6), ESBeta(0.5), IX(0.1),
-    SNIPS(), LS(0.2), LS(0.2, linear=False), DM(LinearRewards()), DR(LinearRewards()), DR(Bent()), MIPS(LABELS),
+    SNIPS(), LS(0.2), LS(0.2, linear=False), DM(LinearRewards()), DR(LinearRewards()), DR(Bent()), SNDR(Bent()), MIPS(LABELS),
     OffCEM(LABELS, LinearRewards()), PC(BETA, k=4), SampleVariance(cIPS(0.1), 0.3),
 ]  # fmt: skip
 POLICIES = {

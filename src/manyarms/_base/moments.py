@@ -14,10 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manyarms._base.cells import CellSums
 from manyarms._base.typing import AnyArray, Array, Bools, Ints
 
 UNITS = 16_384
 DRAWN = 1 << 20  # bootstrap counts held at a time
+EXACT, CANCELLED = 1e-13, 1e-7  # relative to means and to spreads: some hundred roundings, and the root of so many
 
 
 class RunningMoments:
@@ -53,10 +55,11 @@ class RunningMoments:
             centred = np.where(missing, 0.0, values - mean)
         gap, total = mean - self.mean, np.maximum(self.count + count, 1)
         between = self.count * count / total
-        if self._covariance:
-            self.scatter = self.scatter + centred.T @ centred + np.outer(gap, gap) * between
-        else:
-            self.scatter = self.scatter + (centred**2).sum(axis=0) + gap**2 * between
+        with np.errstate(over="ignore", invalid="ignore"):  # squares beyond all numbers are infinite, and read as such
+            if self._covariance:
+                self.scatter = self.scatter + centred.T @ centred + np.outer(gap, gap) * between
+            else:
+                self.scatter = self.scatter + (centred**2).sum(axis=0) + gap**2 * between
         self.mean = self.mean + gap * (count / total)
         self.count = self.count + count
         there: Bools | bool = True if missing is None else ~missing
@@ -90,17 +93,21 @@ Contrast = Sequence[Part]
 class Moments:
     """Accumulates rows of C columns."""
 
-    def __init__(self, columns: int) -> None:
+    def __init__(self, columns: int, cells: int = 0) -> None:
+        """cells: of time, into which rows are summed as well; 0 for none."""
         self.rows = 0
         self.grouped = False
+        self.cells = CellSums(cells, columns) if cells else None
         self._running = RunningMoments(columns, covariance=True)
         self._unit_sums = np.zeros((UNITS, columns))
         self._unit_rows = np.zeros(UNITS)
         self._replicates: dict[tuple[int, int], Array] = {}
 
-    def add(self, columns: Array, groups: AnyArray | None = None) -> None:
-        """Add rows (n, C), with the group of each row where rows of a group may depend on each other."""
+    def add(self, columns: Array, groups: AnyArray | None = None, cell: Ints | None = None) -> None:
+        """Add rows (n, C), with the group of each row where rows of a group may depend on each other, and its cell of time."""
         self._running.add(columns)
+        if self.cells is not None and cell is not None:
+            self.cells.add(columns, cell)
         if groups is None:
             unit = (self.rows + np.arange(len(columns))) % UNITS
         else:
@@ -112,6 +119,11 @@ class Moments:
         self.rows += len(columns)
 
     @property
+    def independent(self) -> bool:
+        """Whether rows are taken to be independent."""
+        return not self.grouped and self.cells is None
+
+    @property
     def units(self) -> int:
         """The number of units in use."""
         return int((self._unit_rows > 0).sum())
@@ -121,18 +133,57 @@ class Moments:
         return float(_values(self._running.mean[None], contrast)[0])
 
     def variance(self, contrast: Contrast) -> float:
-        """The sample variance of a row's influence on the contrast: of the terms themselves, for a plain mean."""
+        """The sample variance of a row's influence on the contrast: of the terms themselves, for a plain mean.
+
+        Infinite where it is unknown: one row alone, or squares beyond all numbers.
+        """
         slope = self._slope(contrast)
-        return max(0.0, float(slope @ self._running.variance @ slope))
+        used = np.flatnonzero(slope)  # what does not count must not overflow either
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = float(slope[used] @ self._running.variance[np.ix_(used, used)] @ slope[used])
+        return max(found, 0.0) if self.rows > 1 and np.isfinite(found) else np.inf
 
     def standard_error(self, contrast: Contrast) -> float:
-        """By the delta method; from units where rows come in groups."""
+        """By the delta method; from units where rows come in groups. Infinite where fewer than two units are there."""
         if not self.grouped:
             return float(np.sqrt(self.variance(contrast) / self.rows))
-        used = self._unit_rows > 0
-        influence = (self._unit_sums[used] - self._unit_rows[used, None] * self._running.mean) @ self._slope(contrast)
-        units = len(influence)
-        return float(np.sqrt((influence**2).sum() * units / max(1, units - 1)) / self.rows)
+        if self.units < 2:
+            return np.inf
+        used, slope = self._unit_rows > 0, self._slope(contrast)
+        with np.errstate(over="ignore", invalid="ignore"):
+            influence = (self._unit_sums[used] - self._unit_rows[used, None] * self._running.mean) @ slope
+            found = float(np.sqrt((influence**2).sum() * len(influence) / (len(influence) - 1)) / self.rows)
+        return found if np.isfinite(found) else np.inf
+
+    def constant(self, contrast: Contrast) -> bool:
+        """Whether rows differ in their influence by no more than rounding: their spread then says nothing about other rows.
+
+        A column's own spread is exact up to rounding of its mean; one that is left of several columns is a difference of
+        squares, and known up to the root of the rounding error.
+        """
+        slope = np.abs(self._slope(contrast))
+        used = np.flatnonzero(slope)
+        spreads = np.sqrt(np.diag(self._running.variance)[used])
+        rounding = EXACT * float(slope[used] @ np.abs(self._running.mean[used]))
+        rounding += CANCELLED * float(slope[used] @ spreads) if len(used) > 1 else 0.0
+        return not self.standard_error(contrast) * np.sqrt(self.rows) > rounding
+
+    def effective_rows(self, column: int) -> float:
+        """(sum)^2 / sum of squares of a column of weights (Kish): how many rows of equal weight would say as much."""
+        mean = float(self._running.mean[column])
+        if not mean > 0:
+            return 0.0
+        spread = np.sqrt(self._running.scatter[column, column] / self.rows) / mean
+        with np.errstate(over="ignore"):
+            return max(1.0, float(self.rows / (1.0 + spread**2)))
+
+    def effective_units(self, column: int) -> float:
+        """The same of groups, where rows come in them."""
+        sums = self._unit_sums[:, column]
+        if not self.grouped or not sums.max() > 0:
+            return self.effective_rows(column)
+        shares = sums / sums.max()
+        return float(shares.sum() ** 2 / (shares**2).sum())
 
     def replicates(self, contrast: Contrast, count: int, seed: int) -> Array:
         """The contrast on `count` bootstrap samples of the units: each unit as often as a Poisson(1) variable says.
@@ -151,6 +202,16 @@ class Moments:
             drawn = sums[:, -1] > 0  # a sample without any row says nothing; with more than a few rows there is none
             self._replicates[count, seed] = sums[drawn, :-1] / sums[drawn, -1:]
         return _values(self._replicates[count, seed], contrast)
+
+    def block_replicates(self, contrast: Contrast, length: int, count: int, seed: int) -> Array:
+        """The contrast on bootstrap samples of blocks of `length` cells of time."""
+        assert self.cells is not None
+        return _values(self.cells.means(length, count, seed), contrast)
+
+    def dependence(self, contrast: Contrast) -> float:
+        """How long blocks should be for a contrast, in cells."""
+        assert self.cells is not None
+        return self.cells.dependence(self._running.mean, self._slope(contrast))
 
     def _slope(self, contrast: Contrast) -> Array:
         """The derivative of the contrast by the columns' means."""

@@ -9,10 +9,10 @@ from manyarms._base import html as report
 from manyarms.certificates import text
 from manyarms.certificates.certificate import Certificate, Improvement
 from manyarms.certificates.pictures import waterfall
-from manyarms.evaluation.estimate import VALUE
 from manyarms.evaluation.intervals import Interval
 from manyarms.evaluation.page import written
 from manyarms.evaluation.pictures import whiskers
+from manyarms.evaluation.readings import VALUE
 from manyarms.evaluation.tables import number
 
 

@@ -311,6 +311,7 @@ def evaluation_averages_the_terms(estimator: Estimator, problem: OfflineProblem)
     if estimator.self_normalised:
         require(terms.weights is not None, "self-normalised estimators have weights")
         value = float(terms.values.sum() / np.asarray(terms.weights).sum())
+        value += 0.0 if terms.baseline is None else float(terms.baseline.mean())
     for chunk in (ROUNDS, 37):
         found = evaluate(problem.policy, problem.log, [estimator], replicates=0, chunk=chunk).estimates[0]
         _same(np.array(found.value), np.array(value), "evaluate averages the terms")
@@ -323,6 +324,9 @@ def the_mean_is_as_promised(estimator: Estimator, problem: OfflineProblem) -> No
     mean = float(terms.values.mean())
     if estimator.unbiased:
         _same(np.array(mean), np.array(truth), "unbiased: the mean of the terms is the value")
+    if estimator.consistent:  # on a log in which everything happens as often as it should
+        estimate = evaluate(problem.policy, problem.log, [estimator], replicates=0).estimates[0].value
+        _same(np.array(estimate), np.array(truth), "consistent: without chance the estimate is the value")
     if estimator.never_above:
         require(mean <= truth + ROUNDING, "never_above: the mean is at most the value", (mean, truth))
     if terms.low is not None and terms.high is not None:

@@ -6,6 +6,8 @@ POLICY is a folder: a policy that was saved, or an agent whose decision does not
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -17,12 +19,15 @@ from manyarms.agents.agent import Agent
 from manyarms.cli import options
 from manyarms.cli.commands import COMMANDS
 from manyarms.errors import InvalidInput
+from manyarms.evaluation.intervals import KINDS
 from manyarms.evaluation.tables import as_data
+from manyarms.evaluation.time_blocks import Block
 from manyarms.logs import open_log
 from manyarms.policies import Policy, UniformPolicy
 from manyarms.rewards.bayesian import BeliefModel
 
 UNIFORM = "uniform"
+UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}  # seconds
 
 
 @COMMANDS.register("evaluate")
@@ -40,6 +45,10 @@ def evaluate(
     propensity: options.Propensity = None,
     context: options.Context = None,
     group: options.Group = None,
+    timestamp: Annotated[
+        str | None,
+        typer.Option(help="Column with the timestamp, for --interval block.", show_default="guessed by name"),
+    ] = None,
     drop_missing: options.DropMissing = False,
     out: Annotated[Path, typer.Option(help="Folder for report.html and evaluation.json.")] = Path("out/evaluate"),
     estimators: Annotated[
@@ -55,7 +64,14 @@ def evaluate(
         typer.Option(help="A folder with a saved agent, whose belief is the reward model of dm, dr, switch-dr."),
     ] = None,
     level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
-    interval: Annotated[str, typer.Option(help="Interval to report: normal, bootstrap, bernstein or ls.")] = "normal",
+    interval: Annotated[str, typer.Option(help=f"Interval to report: {', '.join(KINDS)}.")] = "normal",
+    block: Annotated[
+        str | None,
+        typer.Option(
+            help="For --interval block: how long blocks of time are, as a number of rows or a time (90min, 6h, 1d).",
+            show_default="as the autocorrelation asks",
+        ),
+    ] = None,
     low: Annotated[float | None, typer.Option(help="Smallest possible reward; with --high.", show_default="0")] = None,
     high: Annotated[float | None, typer.Option(help="Largest possible reward; with --low.", show_default="1")] = None,
     floor: Annotated[
@@ -79,6 +95,8 @@ def evaluate(
 
       manyarms evaluate policy/ rounds.parquet --estimators snips,cips:0.01,ls --interval ls
 
+      manyarms evaluate policy/ rounds.parquet --interval block --block 1d    rows depend on rows near in time
+
       manyarms evaluate policy/ rounds.parquet --model agent/ --estimators snips,dm,dr
 
     [bold]How to save a policy[/bold] in Python
@@ -91,7 +109,9 @@ def evaluate(
     """
     if (low is None) != (high is None):
         raise InvalidInput("--low, --high", "one of them", "both, or neither")
-    columns = options.columns_of(context, action=action, reward=reward, propensity=propensity, group=group)
+    columns = options.columns_of(
+        context, action=action, reward=reward, propensity=propensity, group=group, timestamp=timestamp
+    )
     judged: Policy
     if str(policy) == UNIFORM and not policy.exists():
         source = open_log(log, columns, drop_missing=drop_missing, spool=True)
@@ -101,11 +121,22 @@ def evaluate(
         source, judged = saved.open_log(log, columns, drop_missing=drop_missing), saved.policy
     found = evaluation.evaluate(
         judged, source, options.listed(estimators), level=level, interval=interval, propensity_floor=floor, seed=seed,
+        block=None if block is None else _block(block),
         model=None if model is None else BeliefModel(load(model, Agent).belief),
         reward_range=None if low is None or high is None else (low, high), name=policy.name or str(policy),
     )  # fmt: skip
     options.write_json(out / "evaluation.json", as_data(found))
     options.say(str(found), f"report: {found.report(out / 'report.html')}")
+
+
+def _block(text: str) -> Block:
+    """A number of rows, or a time."""
+    if text.strip().isdigit():
+        return int(text)
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|min|h|d|w)\s*", text)
+    if found is None:
+        raise InvalidInput("--block", repr(text), "a number of rows, or a time such as 90min, 6h or 1d")
+    return timedelta(seconds=float(found[1]) * UNITS[found[2]])
 
 
 __all__ = ["evaluate"]

@@ -302,6 +302,10 @@ class Estimator(RowObjective):
         """(b,): the importance weights that the terms used; None where there are none."""
         return None
 
+    def baseline(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor | None:
+        """(b,): what is added to a self-normalised ratio, as a plain mean; None where there is nothing."""
+        return None
+
     def span(self, rewards: Range | None, floor: float) -> Range | None:
         """Numbers between which all terms lie, if such are known, for rewards in a range and propensities of at least `floor`."""
         return None

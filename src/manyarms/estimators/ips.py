@@ -32,6 +32,7 @@ from manyarms.weights import (
     NoCorrection,
 )
 
+CONSISTENT = "consistent, biased by about 1/n, where the logging policy plays whatever the policy plays"
 COVERED = "unbiased where the logging policy plays whatever the policy plays"
 
 
@@ -175,7 +176,7 @@ class IPS(CorrectedEstimator):
         self.unbiased, self.consistent = none and plain, none and not plain
         self.never_above, self.log_smoothing = correction.never_above and plain, correction.log_smoothing
         if self.consistent:
-            self.note = "consistent, biased by about 1/n, where the logging policy plays whatever the policy plays"
+            self.note = CONSISTENT
         elif self.self_normalised:
             self.note = "biased: tends to a mean over what the correction keeps"
         elif self.unit_rewards and self.never_above:
@@ -268,4 +269,4 @@ class SNIPS(IPS):
         super().__init__(correction, self_normalised=True)
 
 
-__all__ = ["COVERED", "ES", "IPS", "IX", "LS", "SNIPS", "CorrectedEstimator", "ESBeta", "cIPS"]
+__all__ = ["CONSISTENT", "COVERED", "ES", "IPS", "IX", "LS", "SNIPS", "CorrectedEstimator", "ESBeta", "cIPS"]

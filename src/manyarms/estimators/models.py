@@ -1,7 +1,8 @@
-"""Estimators with a reward model: the direct method, doubly robust estimation, and SWITCH.
+"""Estimators with a reward model: the direct method, doubly robust estimation, self-normalised or not, and SWITCH.
 
 DM         1/n sum_i E_pi[r_hat(X_i, A)]                                          (thesis, Section 5.1)
 DR         1/n sum_i w_hat (R_i - r_hat(X_i, A_i)) + E_pi[r_hat(X_i, A)]          (thesis, Section 7.1.1)
+SNDR       sum_i w_hat (R_i - r_hat(X_i, A_i)) / sum_i w_hat + 1/n sum_i E_pi[r_hat(X_i, A)]
 SWITCH     1/n sum_i w R_i 1(w <= t) + E_pi[r_hat 1(w > t)]                       (Wang, Agarwal and Dudik, 2017)
 SwitchDR   1/n sum_i w (R_i - r_hat) 1(w <= t) + E_pi[r_hat]
 """
@@ -15,10 +16,11 @@ from typing import ClassVar, Self
 import numpy as np
 
 from manyarms._base import validate
+from manyarms._base.arrays import softmax
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
-from manyarms.estimators.base import OBJECTIVES, Answers, Estimator, Range, Request, Tensor, weighted_span
-from manyarms.estimators.ips import COVERED, CorrectedEstimator
+from manyarms.estimators.base import OBJECTIVES, Answers, Batch, Estimator, Range, Request, Tensor, weighted_span
+from manyarms.estimators.ips import CONSISTENT, COVERED, CorrectedEstimator
 from manyarms.estimators.logging_policy import CellFunction, Cells, logged_propensities
 from manyarms.estimators.oracles import FiniteProblem, greedy, predictions
 from manyarms.estimators.predictions import bounds_of, checked_model, residual_range, residuals
@@ -110,6 +112,56 @@ class DR(CorrectedEstimator):
         r_hat = predictions(problem, self.model)
         counted = self.correction.effective_policy(np.ones(r_hat.shape), problem.logging)
         return greedy(r_hat + counted * (problem.rewards - r_hat))
+
+
+@OBJECTIVES.register("sndr")
+class SNDR(DR):
+    """Self-normalised doubly robust: the weighted mean of what the model leaves over, plus the model's value.
+
+    sum w_hat (R - r_hat) / sum w_hat is a mean with weights that sum to 1: it stays within the range of the residuals, whatever
+    the weights, where DR's may leave it (Thomas and Brunskill, 2016, call the step-wise form weighted doubly robust). Consistent
+    without a correction; in learning the ratio is that of a batch, as for SNIPS.
+    """
+
+    summary: ClassVar[str] = "self-normalised doubly robust: as dr, with weights that sum to 1"
+    by_default: ClassVar[bool] = False
+    self_normalised: bool = True
+
+    def __init__(self, model: RewardModel, tau: float = 0.0, *, correction: Correction | None = None) -> None:
+        super().__init__(model, tau, correction=correction)
+        self.unbiased, self.consistent = False, self.correction.is_none
+        self.note = "biased: tends to a mean of the model's errors over what the correction keeps"
+        if self.consistent:
+            self.note = f"{CONSISTENT}, and the model was fitted on other rows"
+
+    @property
+    def label(self) -> str:
+        return self.name if self.consistent else f"{self.name}, {self.correction.label}"
+
+    def terms(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
+        return self.corrected(answers, columns["propensity"], columns["residual"])
+
+    def baseline(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor | None:
+        return answers.expectation
+
+    def value(self, answers: Answers, batch: Batch) -> Tensor:
+        assert answers.expectation is not None
+        shares = softmax(self.correction.log_weight(answers.log_pi[:, 0], batch.columns["propensity"]))
+        return (shares * batch.columns["residual"]).sum() + answers.expectation.sum() / batch.size
+
+    def factor_range(self, rewards: Range | None) -> Range | None:
+        return None  # what is weighted depends on all rows: no term has a range of its own
+
+    def bias_sums(self) -> dict[Hashable, CellFunction]:
+        return {}
+
+    def oracle(self, problem: FiniteProblem) -> Array:
+        """That of DR, where pi0 plays every action and nothing is corrected."""
+        if not self.consistent:
+            raise InvalidInput("correction", self.correction.name, "one whose best policy has a closed form")
+        if not problem.logging.min() > 0:
+            raise InvalidInput("problem.logging", "actions that are never played", "every action's probability above 0")
+        return super().oracle(problem)
 
 
 @OBJECTIVES.register("switch")
@@ -212,4 +264,4 @@ def _predicted_up_to(threshold: float, model: RewardModel, cells: Cells) -> Arra
     return cells.pi * (cells.pi <= threshold * cells.pi0) * cells.predicted(model)
 
 
-__all__ = ["DM", "DR", "SWITCH", "SwitchDR"]
+__all__ = ["DM", "DR", "SNDR", "SWITCH", "SwitchDR"]

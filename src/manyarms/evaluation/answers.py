@@ -56,6 +56,9 @@ class RowTerms:
     complement: Array | None = None
     """The terms of one minus the rewards, in units of [0, 1], for the bound of logarithmic smoothing from above."""
 
+    baseline: Array | None = None
+    """What is added to the ratio of a self-normalised estimator, as a plain mean: a model's value."""
+
 
 class PolicyOnLog:
     """A policy on a part of a log. What several estimators ask is computed once."""
@@ -129,13 +132,24 @@ def terms_of(estimator: Estimator, on: PolicyOnLog) -> RowTerms:
     bias = on.told.bias and rewards is not None and bool(estimator.bias_sums())
     columns: Mapping[str, Any] = request.columns
     answers = on.answers(request, estimator.name, bias=bias)
+    weights = _finite_weights(estimator, answers, columns)
     values = estimator.terms(answers, columns)
     bracket = estimator.bracket(values, answers, rewards) if bias and rewards is not None else None
     low, high = (None, None) if bracket is None else (offset + width * end for end in bracket)
     complement = None
     if estimator.log_smoothing > 0:
         complement = estimator.terms(answers, {**columns, "reward": 1.0 - columns["reward"]})
-    return RowTerms(offset + width * values, estimator.weights(answers, columns), low, high, complement)
+    return RowTerms(offset + width * values, weights, low, high, complement, estimator.baseline(answers, columns))
+
+
+def _finite_weights(estimator: Estimator, answers: Answers, columns: Mapping[str, Any]) -> Array | None:
+    """The weights that an estimator used, all of them numbers."""
+    with np.errstate(over="ignore"):
+        weights: Array | None = estimator.weights(answers, columns)
+    if weights is not None and not np.isfinite(weights).all():
+        least = float(np.min(columns["propensity"]))
+        raise InvalidInput("log", f"a propensity of {least:.3g}", "propensities whose inverses are finite numbers")
+    return weights
 
 
 def _in_parts(estimator: Estimator, on: PolicyOnLog) -> RowTerms:

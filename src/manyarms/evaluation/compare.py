@@ -6,42 +6,27 @@ among many policies by their estimates picks luck; a choice by lower bounds that
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from manyarms._base import validate
-from manyarms._base.moments import Contrast, Part
+from manyarms._base.moments import Part
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Estimator, Range
 from manyarms.evaluation import intervals
 from manyarms.evaluation.answers import PolicyOnLog, RowTerms, terms_of
-from manyarms.evaluation.estimate import VALUE, Readings, Wanted, estimate_of, intervals_of, ls_ends, readings
+from manyarms.evaluation.estimate import estimate_of
 from manyarms.evaluation.intervals import Interval
+from manyarms.evaluation.paired import Difference, of_the_log, paired
 from manyarms.evaluation.passes import Collected, TermSums, collect, plan, survey
+from manyarms.evaluation.readings import VALUE, Wanted, intervals_of, ls_ends, possible, readings
 from manyarms.evaluation.results import Estimate
+from manyarms.evaluation.time_blocks import Block
 from manyarms.logs.data import CHUNK, LogSource
 from manyarms.policies.base import Policy
 
 KINDS = ("ls", "bernstein", "normal", "bootstrap")
-
-
-@dataclass(frozen=True)
-class Difference:
-    """The value of one policy less that of another, on the same log."""
-
-    value: float
-    standard_error: float
-    interval: Interval
-    intervals: tuple[Interval, ...]
-    correlation: float
-    """Of the two policies' terms: the nearer to 1, the more the pairing has won."""
-
-    note: str
-
-    @property
-    def significant(self) -> bool:
-        """Whether the interval leaves out 0."""
-        return not self.interval.low <= 0 <= self.interval.high
 
 
 def difference(
@@ -58,55 +43,29 @@ def difference(
     replicates: int = 1000,
     seed: int = 0,
     chunk: int = CHUNK,
+    block: Block | None = None,
 ) -> Difference:
     """V(policy) - V(other) with a paired interval; `other` None stands for the logging policy (the rewards as they are)."""
-    wanted = Wanted(level, interval, replicates, seed)
+    wanted, times = Wanted(level, interval, replicates, seed).in_time(log, block)
     known = survey(log)
-    todo = plan(known, [estimator], reward_range=reward_range, propensity_floor=propensity_floor, bias=bias)
-    mine, sums = todo.estimators[0], TermSums()
+    todo = plan(
+        known, [estimator], reward_range=reward_range, propensity_floor=propensity_floor, bias=bias, times=times
+    )
+    mine, sums = todo.estimators[0], TermSums(todo)
     for part in log.chunks(chunk):
         both = [terms_of(mine, PolicyOnLog(policy, part, [mine], todo.told))]
         if other is None:
             both.append(RowTerms(part.rewards))
         else:
             both.append(terms_of(mine, PolicyOnLog(other, part, [mine], todo.told)))
-        sums.add(both, part.groups)
-    moments, ours = sums.moments, readings(todo, 0, sums.where[0])
-    if other is None:  # the rewards themselves: unbiased terms in the rewards' own range
-        middle = (Part(sums.where[1]["values"]),)
-        theirs = Readings(middle, middle, middle, todo.told.reward_range, VALUE)
+        sums.add(both, part)
+    ours, limits = readings(todo, 0, sums.where[0]), todo.told.reward_range
+    if other is None:
+        note = "the logging policy's value is the mean of the rewards"
+        theirs = of_the_log(sums.where[1]["values"], limits)
     else:
-        theirs = readings(todo, 0, sums.where[1])
-    read = Readings(
-        middle=_minus(ours.middle, theirs.middle),
-        low=_minus(ours.low, theirs.high),
-        high=_minus(ours.high, theirs.low),
-        span=_minus_spans(ours.span, theirs.span),
-        covers=_covers(ours, theirs),
-    )
-    found = intervals_of(moments, read, wanted)
-    chosen = next((one for one in found if one.kind == interval), found[0])
-    error = moments.standard_error(read.middle)
-    own, other_error = moments.standard_error(ours.middle), moments.standard_error(theirs.middle)
-    alike = (own**2 + other_error**2 - error**2) / (2 * own * other_error) if own * other_error > 0 else 0.0
-    note = "the logging policy's value is the mean of the rewards" if other is None else todo.note(0)
-    if chosen.kind != interval:
-        note += f"; there is no {interval} interval, the {chosen.kind} one is shown"
-    return Difference(moments.value(read.middle), error, chosen, tuple(found), alike, note)
-
-
-def _covers(ours: Readings, theirs: Readings) -> str:
-    if ours.covers.startswith(VALUE) and theirs.covers.startswith(VALUE):
-        return "the difference of the policies' values" + ours.covers.removeprefix(VALUE)
-    return "the difference of the estimators' means, which their biases keep from that of the values"
-
-
-def _minus(left: Contrast, right: Contrast) -> Contrast:
-    return (*left, *(Part(part.column, part.over, -part.sign) for part in right))
-
-
-def _minus_spans(left: Range | None, right: Range | None) -> Range | None:
-    return None if left is None or right is None else (left[0] - right[1], left[1] - right[0])
+        note, theirs = todo.note(0), readings(todo, 0, sums.where[1])
+    return paired(sums.moments, ours, theirs, wanted, limits, note)
 
 
 @dataclass(frozen=True)
@@ -179,6 +138,8 @@ def choose(
     note = f"{len(named)} bounds at {1 - each:.4g} each: together at {1 - delta:.4g}"
     if kind in ("normal", "bootstrap"):
         note += ", for many rows and weights without a heavy tail"
+    if best.lower == -math.inf:
+        note += "; no bound says anything, and the first policy stands for all (see the warnings of the estimates)"
     return Choice(best.name, best.lower, candidates, kind, delta, rewards.value((Part(0),)), note)
 
 
@@ -191,7 +152,9 @@ def _lower(collected: Collected, kind: str, delta: float, wanted: Wanted) -> flo
     if kind == "ls":
         if "complement" not in where:
             raise InvalidInput("estimator", name, "logarithmic smoothing with a parameter above 0, for kind ls")
-        return ls_ends(collected, 0, delta)[0]
+        ends = Interval(*ls_ends(collected, 0, delta), kind, 1 - 2 * delta, VALUE)
+        assert collected.plan.told.reward_range is not None  # `plan` has refused rewards without a range
+        return ends.low if possible([ends], collected.plan.told.reward_range)[0] else -math.inf
     read = readings(collected.plan, 0, where)
     least = collected.plan.told.reward_range
     pessimistic = estimator.never_above and least is not None and least[0] >= 0
@@ -200,7 +163,7 @@ def _lower(collected: Collected, kind: str, delta: float, wanted: Wanted) -> flo
             "estimator", name, "one whose mean is at most the value (ips, ips-min, cips, es, ix, shrinkage, ls with rewards "
             "of at least 0), or bias terms: this one may lie above",
         )  # fmt: skip
-    found = next((one for one in intervals_of(moments, read, wanted) if one.kind == kind), None)
+    found = next((one for one in intervals_of(moments, read, wanted)[0] if one.kind == kind), None)
     if found is None:
         need = "a known bound on the weights and on the rewards" if kind == "bernstein" else "replicates above 0"
         raise InvalidInput("kind", kind, f"{need}: {name} on this log has none")

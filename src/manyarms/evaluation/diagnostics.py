@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from manyarms._base.typing import Array, Ints
+from manyarms.weights.tails import LargestWeights, largest_reliable_k
 
 EDGES = np.arange(-12.0, 12.01, 0.1)  # of log10
 DOMINANT = 0.1  # a row with more than this share of all weight is worth a warning
@@ -23,6 +24,8 @@ OFF = 4.0  # standard errors by which the mean weight may miss 1
 
 def effective_sample_size(total: float, squares: float) -> float:
     """(sum of weights)^2 / sum of squared weights (Kish): how many rows of equal weight would say as much."""
+    if not math.isfinite(squares):  # a weight above 1e154, beside which no other counts
+        return 1.0
     return total * total / squares if squares > 0 else 0.0
 
 
@@ -46,6 +49,9 @@ class PolicyOverlap:
     squares: float = 0.0
     largest: float = 0.0
     largest_row: int = -1
+    upper: LargestWeights = field(default_factory=LargestWeights)
+    """The largest weights, whose tail says whether averages of them can be trusted."""
+
     never_played: float | None = None
     """The share of the policy's probability on actions that the logging policy never plays, where that is known."""
 
@@ -70,8 +76,10 @@ class PolicyOverlap:
             self.largest, self.largest_row = float(w.max()), self.rows + int(w.argmax())
         for histogram, values in ((self.tiny, pi0), (self.ours, pi[pi > 0]), (self.weights, w[w > 0])):
             histogram += np.bincount(np.searchsorted(EDGES, np.log10(values)), minlength=len(EDGES) + 1)
+        self.upper.add(w)
         self.sum += float(w.sum())
-        self.squares += float((w * w).sum())
+        with np.errstate(over="ignore"):  # infinite, and read as such
+            self.squares += float((w * w).sum())
         if never_played is not None:
             before = (self.never_played or 0.0) * self.rows
             self.never_played = (before + float(never_played.sum())) / (self.rows + len(w))
@@ -83,6 +91,21 @@ class PolicyOverlap:
         return effective_sample_size(self.sum, self.squares)
 
     @property
+    def pareto_k(self) -> float | None:
+        """The shape of the weights' tail (see `manyarms.weights.tails`); None where too few weights differ."""
+        return self.upper.pareto_k()
+
+    @property
+    def largest_reliable_k(self) -> float:
+        """Up to which k so many rows can be trusted: min(1 - 1 / log10(n), 0.7)."""
+        return largest_reliable_k(self.rows)
+
+    @property
+    def heavy_tailed(self) -> bool:
+        """Whether the tail of the weights is too heavy for so many rows."""
+        return self.pareto_k is not None and self.pareto_k > self.largest_reliable_k
+
+    @property
     def mean_weight(self) -> float:
         """Near 1 where the logging policy plays whatever the policy plays and propensities are right."""
         return self.sum / max(1, self.rows)
@@ -91,6 +114,8 @@ class PolicyOverlap:
     def mean_weight_error(self) -> float:
         """Its standard error."""
         n = max(2, self.rows)
+        if not math.isfinite(self.squares):
+            return math.inf
         return math.sqrt(max(0.0, self.squares / n - self.mean_weight**2) / (n - 1))
 
     def tail(self) -> tuple[Array, Array]:
@@ -144,6 +169,12 @@ class PolicyOverlap:
             out.append(
                 f"the weights leave as much information as {size:,.0f} rows of {self.rows:,}: prefer a correction, or a "
                 "policy nearer to the logging policy"
+            )
+        if self.heavy_tailed:
+            out.append(
+                f"the tail of the weights has Pareto k = {self.pareto_k:.2f}, above {self.largest_reliable_k:.2f} = "
+                f"min(1 - 1/log10(n), 0.7): estimates from plain weights (ips, snips, dr) are unreliable, and their standard "
+                "errors too small; prefer a correction, or a policy nearer to the logging policy"
             )
         limit = 1.0 / max(1, self.rows)
         if self.smallest < limit:

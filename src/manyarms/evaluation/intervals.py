@@ -2,6 +2,7 @@
 
     normal       value -+ z se                                   for many rows and weights without a heavy tail
     bootstrap    quantiles of resampled means                    the same, and follows a skew
+    block        quantiles of means of resampled blocks of time   the same, and rows may depend on rows near in time
     bernstein    Maurer and Pontil (2009)                        any n, for terms with a known span
     ls           logarithmic smoothing                           any n and any weights, for rewards in [0, 1]
 
@@ -19,7 +20,7 @@ from statistics import NormalDist
 
 from manyarms.bounds.concentration import bernstein_margin, confidence, from_products
 
-KINDS = ("normal", "bootstrap", "bernstein", "ls")
+KINDS = ("normal", "bootstrap", "block", "bernstein", "ls")
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,13 @@ class Interval:
 
 def normal(value: float, standard_error: float, level: float) -> tuple[float, float]:
     """value -+ z se."""
-    reach = NormalDist().inv_cdf((1 + level) / 2) * standard_error
-    return value - reach, value + reach
+    far = reach(standard_error, level)
+    return value - far, value + far
+
+
+def reach(standard_error: float, level: float) -> float:
+    """z se."""
+    return NormalDist().inv_cdf((1 + level) / 2) * standard_error
 
 
 def ls_lower(estimate: float, smoothing: float, rows: int, delta: float) -> float:
@@ -56,5 +62,5 @@ def ls_lower(estimate: float, smoothing: float, rows: int, delta: float) -> floa
 
 
 __all__ = [
-    "KINDS", "Interval", "bernstein_margin", "confidence", "ls_lower", "normal",
+    "KINDS", "Interval", "bernstein_margin", "confidence", "ls_lower", "normal", "reach",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from manyarms._base import html as report
 from manyarms._base.files import write_text_atomically
 from manyarms.evaluation import pictures
 from manyarms.evaluation.results import Estimate, Evaluation
-from manyarms.evaluation.tables import number, shared_warnings
+from manyarms.evaluation.tables import number, shared_warnings, tail_words
 
 COLUMNS = ("estimator", "value", "std. error", "low", "high", "interval", "is for", "effective rows")
 
@@ -95,6 +95,7 @@ def _overlap(evaluation: Evaluation) -> list[str]:
         "effective sample size of the plain weights": f"{overlap.effective_sample_size:,.0f} of {overlap.rows:,} rows",
         "mean weight (1 is expected)": f"{overlap.mean_weight:.4g}, standard error {overlap.mean_weight_error:.2g}",
         "largest weight": f"{overlap.largest:.4g}, at row {overlap.largest_row:,}",
+        "Pareto k of the weights' tail": tail_words(overlap),
         "smallest propensity": f"{overlap.smallest:.3g}, at row {overlap.smallest_row:,}",
         "rows whose action the policy never plays": f"{overlap.zero:,}",
     }

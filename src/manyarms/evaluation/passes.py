@@ -9,13 +9,14 @@ import numpy as np
 
 from manyarms._base import validate
 from manyarms._base.moments import Moments
-from manyarms._base.typing import AnyArray, Array
+from manyarms._base.typing import Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Estimator, Range
 from manyarms.estimators.logging_policy import full_propensities, lost
 from manyarms.estimators.naming import as_estimator
 from manyarms.evaluation.answers import Assumptions, PolicyOnLog, RowTerms, terms_of
 from manyarms.evaluation.diagnostics import PolicyOverlap
+from manyarms.evaluation.time_blocks import TimeCells
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
 from manyarms.policies.base import Policy
 from manyarms.rewards.base import RewardModel
@@ -79,6 +80,16 @@ class Plan:
 
     estimators: tuple[Estimator, ...]
     told: Assumptions
+    times: TimeCells | None = None  # where rows may depend on each other in time
+
+    @property
+    def cells(self) -> int:
+        """Of time; 0 where it does not matter."""
+        return 0 if self.times is None else self.times.cells
+
+    def cell_of(self, log: LoggedData) -> Ints | None:
+        """The cell of each row, where time matters."""
+        return None if self.times is None else self.times.of_rows(log)
 
     def span(self, which: int, *, with_bias: bool = False) -> Range | None:
         """Numbers between which the terms of an estimator lie, if such are known; with_bias: those of its bias terms."""
@@ -106,6 +117,7 @@ def plan(
     propensity_floor: float | None = None,
     bias: bool | None = None,
     model: RewardModel | None = None,
+    times: TimeCells | None = None,
 ) -> Plan:
     """Estimators with parameters for this log, and what they are told.
 
@@ -127,7 +139,7 @@ def plan(
             "rewards", f"rewards from {known.low:g} to {known.high:g}, the first outside [0, 1] at row {known.outside}",
             f"rewards in [0, 1] for {unit}, or reward_range=(low, high), the range that they can have",
         )  # fmt: skip
-    return Plan(resolved, Assumptions(limits, floor, known.bias_is_cheap if bias is None else bias))
+    return Plan(resolved, Assumptions(limits, floor, known.bias_is_cheap if bias is None else bias), times)
 
 
 def _checked_range(known: Survey, given: Range | None) -> Range | None:
@@ -162,8 +174,9 @@ def row_terms(
 class TermSums:
     """Moments of the terms of several estimators, side by side; `where` says in which columns each lies."""
 
-    def __init__(self) -> None:
+    def __init__(self, plan: Plan) -> None:
         self.where: list[dict[str, int]] = []
+        self._plan = plan
         self._moments: Moments | None = None
 
     @property
@@ -173,30 +186,28 @@ class TermSums:
             raise InvalidInput("log", "no rows", "at least one")
         return self._moments
 
-    def add(self, terms: Sequence[RowTerms], groups: AnyArray | None) -> None:
-        """More rows."""
+    def add(self, terms: Sequence[RowTerms], log: LoggedData) -> None:
+        """More rows, those of a log."""
         columns = [_columns_of(one) for one in terms]
         if self._moments is None:
             width = 0
             for some in columns:
                 self.where.append({name: width + i for i, name in enumerate(some)})
                 width += len(some)
-            self._moments = Moments(width)
-        self._moments.add(np.column_stack([column for some in columns for column in some.values()]), groups)
+            self._moments = Moments(width, self._plan.cells)
+        table = np.column_stack([column for some in columns for column in some.values()])
+        self._moments.add(table, log.groups, self._plan.cell_of(log))
 
 
 def _columns_of(terms: RowTerms) -> dict[str, Array]:
-    found = {name: column for name, column in vars(terms).items() if column is not None}
-    if terms.weights is not None:
-        found["squares"] = terms.weights**2
-    return found
+    return {name: column for name, column in vars(terms).items() if column is not None}
 
 
 class Collected:
     """One policy's terms over a whole log, summed."""
 
     def __init__(self, plan: Plan) -> None:
-        self.plan, self.sums = plan, TermSums()
+        self.plan, self.sums = plan, TermSums(plan)
         self.largest = np.zeros(len(plan.estimators))  # the largest weight of each estimator
         self.overlap: PolicyOverlap | None = None
 
@@ -204,7 +215,7 @@ class Collected:
         """More rows."""
         log = on.log
         terms = [terms_of(one, on) for one in self.plan.estimators]
-        self.sums.add(terms, log.groups)
+        self.sums.add(terms, log)
         self.largest = np.maximum(self.largest, [0.0 if t.weights is None else float(t.weights.max()) for t in terms])
         if log.propensities is None or all(one.weights is None for one in terms):
             return
@@ -218,9 +229,9 @@ def collect(
     policies: Sequence[Policy], log: LogSource, todo: Plan, *, chunk: int = CHUNK
 ) -> tuple[list[Collected], Moments]:
     """One pass over a log for several policies; the moments of the rewards themselves come beside."""
-    collected, rewards = [Collected(todo) for _ in policies], Moments(1)
+    collected, rewards = [Collected(todo) for _ in policies], Moments(1, todo.cells)
     for part in log.chunks(chunk):
-        rewards.add(part.rewards[:, None], part.groups)
+        rewards.add(part.rewards[:, None], part.groups, todo.cell_of(part))
         for policy, mine in zip(policies, collected, strict=True):
             mine.add(PolicyOnLog(policy, part, todo.estimators, todo.told))
     return collected, rewards

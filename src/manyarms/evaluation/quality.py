@@ -126,10 +126,11 @@ def _summary(estimates: Sequence[Estimate], truth: float) -> Quality:
     values = np.array([one.value for one in estimates])
     mean, variance, runs = float(values.mean()), float(values.var(ddof=1)), len(values)
     coverage = []
-    for i, first in enumerate(estimates[0].intervals):
-        found = [one.intervals[i] for one in estimates]
-        held, own = (float(np.mean([value in one for one in found])) for value in (truth, mean))
-        coverage.append(Coverage(first.kind, held, own, float(np.mean([one.high - one.low for one in found]))))
+    for kind in dict.fromkeys(interval.kind for one in estimates for interval in one.intervals):
+        found = [interval for one in estimates if (interval := one.by(kind)) is not None]
+        # one that was left out as a contradiction did not hold anything
+        held, own = (sum(value in one for one in found) / runs for value in (truth, mean))
+        coverage.append(Coverage(kind, held, own, float(np.mean([one.high - one.low for one in found]))))
     return Quality(
         estimates[0].name,
         estimates[0].label,

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from manyarms.evaluation.diagnostics import PolicyOverlap
 from manyarms.evaluation.results import Estimate, Evaluation
 
 HEAD = ("estimator", "value", "error", "interval", "eff. n")
@@ -44,10 +45,24 @@ def as_text(evaluation: Evaluation) -> str:
     if any(" *" in row[3] for row in rows):
         lines.append("* an interval for the estimator's mean; its bias is not in it")
     lines.append(LEGEND)
+    overlap = evaluation.overlap
+    if overlap is not None and overlap.zero < overlap.rows:
+        lines.append(f"weights: as much information as {_rows(overlap)}; Pareto k {tail_words(overlap)}")
     lines += [f"warning: {text}" for text in evaluation.warnings]
     lines += [f"warning, {', '.join(names)}: {text}" for text, names in shared_warnings(evaluation).items()]
     lines += [f"note: {text}" for text in evaluation.notes]
     return "\n".join(lines)
+
+
+def tail_words(overlap: PolicyOverlap) -> str:
+    """The shape of the weights' tail, and what so many rows can bear."""
+    if overlap.pareto_k is None:
+        return "unknown: too few weights differ for a tail"
+    return f"{overlap.pareto_k:.2f}, reliable up to {overlap.largest_reliable_k:.2f}"
+
+
+def _rows(overlap: PolicyOverlap) -> str:
+    return f"{overlap.effective_sample_size:,.0f} of {overlap.rows:,} rows"
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -59,7 +74,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 def shared_warnings(evaluation: Evaluation) -> dict[str, list[str]]:
     """The estimators' own warnings, each with the names of those that it is about."""
     found: dict[str, list[str]] = {}
-    for estimate in evaluation.estimates:
+    for estimate in (evaluation.logged, *evaluation.estimates):
         for text in estimate.warnings:
             found.setdefault(text, []).append(estimate.name)
     return found
@@ -74,8 +89,19 @@ def as_data(evaluation: Evaluation) -> dict[str, Any]:
         "level": evaluation.level,
         "logged": _estimate(evaluation.logged),
         "estimates": [_estimate(estimate) for estimate in evaluation.estimates],
+        "weights": None if evaluation.overlap is None else _weights(evaluation.overlap),
         "warnings": list(evaluation.warnings),
         "notes": list(evaluation.notes),
+    }
+
+
+def _weights(overlap: PolicyOverlap) -> dict[str, Any]:
+    return {
+        "effective_sample_size": overlap.effective_sample_size,
+        "mean": overlap.mean_weight,
+        "largest": overlap.largest,
+        "pareto_k": overlap.pareto_k,
+        "largest_reliable_k": finite(overlap.largest_reliable_k),
     }
 
 
@@ -84,7 +110,7 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
         "name": estimate.name,
         "label": estimate.label,
         "value": estimate.value,
-        "standard_error": estimate.standard_error,
+        "standard_error": finite(estimate.standard_error),
         "unbiased": estimate.unbiased,
         "effective_sample_size": estimate.effective_sample_size,
         "intervals": [
@@ -107,4 +133,4 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-__all__ = ["HEAD", "aligned", "as_data", "as_text", "cells", "finite", "number", "shared_warnings"]
+__all__ = ["HEAD", "aligned", "as_data", "as_text", "cells", "finite", "number", "shared_warnings", "tail_words"]

@@ -18,6 +18,7 @@ choice. Choose on one part of a log and evaluate on the other (log.split), above
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -118,7 +119,7 @@ def tune(
     if rule == "slope":
         picked = _slope(trials, width)
     else:
-        picked = int(np.argmin([t.bias_bound**2 + t.standard_error**2 for t in trials]))
+        picked = int(np.argmin([math.hypot(t.bias_bound, t.standard_error) for t in trials]))
     source = "pi0 of all actions" if told.bias else "the mean of |w - w_hat|, since pi0 of all actions is unknown"
     note = f"rule {rule}, {len(trials)} values of {kind.parameter}; bias bounds from {source}"
     return Tuning(corrections[order[picked]], trials[picked].parameter, rule, tuple(trials), note)
