@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,8 +130,8 @@ def test_an_encoding_that_the_rows_suggested_is_told(files: dict[str, Path], tmp
     """Categories of the log itself are no part of what the divergence measures; those saved with a prior came before."""
     log = read_parquet(files["rest"])
     assert log.propensities is not None
-    rows = zip(log.actions.tolist(), log.rewards, log.propensities.tolist(), strict=True)
-    lines = [f"{'ab'[a % 2]},{a},{r:g},{p!r}" for a, r, p in rows]
+    rows = zip(log.contexts[:, 0], log.actions.tolist(), log.rewards, log.propensities.tolist(), strict=True)
+    lines = [f"{'ab'[int(x > 0)]},{a},{r:g},{p!r}" for x, a, r, p in rows]
     (tmp_path / "rounds.csv").write_text("\n".join(["place,action,reward,propensity", *lines[:1000]]) + "\n")
     (tmp_path / "later.csv").write_text("\n".join(["place,action,reward,propensity", *lines[1000:]]) + "\n")
     context = ("--context", "place", "--pessimism", "ls", *QUICK)
@@ -151,6 +152,27 @@ def test_rows_can_be_held_out_as_well(files: dict[str, Path], tmp_path: Path) ->
     assert result.exit_code == 0, (result.output, result.exception)
     told = json.loads((tmp_path / "learning.json").read_text())
     assert told["certificate"]["rows"] == told["rows"]["learned from"] == 2160 and told["evaluation"] is not None
+
+
+@pytest.mark.parametrize("kind", ["es", "sakhi-2", HEURISTIC])
+def test_a_file_that_lists_pi0_needs_no_logging_policy(kind: str, files: dict[str, Path], tmp_path: Path) -> None:
+    """The same policy, and the same certificate, as with the policy that wrote the file."""
+    log = read_parquet(files["rest"])
+    every = np.tile(np.arange(K), (len(log), 1))
+    listed = ma.load(files["old"]).probabilities_of_many(log.contexts, every)
+    to_parquet(replace(log, support=every, support_probabilities=listed), tmp_path / "listed.parquet")
+    found = []
+    for name, where in (
+        ("told", (files["rest"], "--logging", files["old"])),
+        ("listed", (tmp_path / "listed.parquet",)),
+    ):
+        result = invoke("learn", *where, "--pessimism", kind, "--out", tmp_path / name, *QUICK)
+        assert result.exit_code == 0, (result.output, result.exception)
+        found.append(json.loads((tmp_path / name / "certificate.json").read_text()))
+    told, ours = found
+    assert [one["bound"] for one in ours["candidates"]] == [one["bound"] for one in told["candidates"]]
+    assert ours["lower"] == pytest.approx(told["lower"], abs=1e-4)  # single precision in another order
+    np.testing.assert_allclose(ma.load(tmp_path / "listed").actions, ma.load(tmp_path / "told").actions, atol=1e-3)
 
 
 def test_refusals_come_before_learning(

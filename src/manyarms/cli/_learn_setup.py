@@ -242,10 +242,11 @@ class Pessimism:
         if log.groups is not None and not self.independent:
             expected = "independent rows for a certificate; --independent treats rows of the same group as independent"
             raise InvalidInput("LOG", "rows in groups", expected)
-        if self.needs_logging and (full_propensities(log) is None or not isinstance(log.logging, Policy)):
+        if self.needs_logging and full_propensities(log) is None:
             raise InvalidInput(
-                "--logging", "none", f"a folder with the policy that wrote the log: --pessimism {self.kind} needs its "
-                f"probabilities of all actions, for bias and variance; {', '.join(_without_logging())} do not need it",
+                "--logging", "none", f"a folder with the policy that wrote the log, or columns support and support_probabilities "
+                f"that list all it could play: --pessimism {self.kind} needs its probabilities of all actions, for bias and "
+                f"variance; {', '.join(_without_logging())} do not need it",
             )  # fmt: skip
 
         if not inputs.fits_encoder_to(log):

@@ -185,7 +185,10 @@ class Batch:
     """How many rows the batch has, active or not."""
 
     logging: Tensor | None = None
-    """(b, K): pi0(a|x_i) of all actions, for requests with `all_actions`."""
+    """(b, K): pi0(a|x_i) of all actions, for requests with `all_actions`; or (b, k) of those in `logging_ids`."""
+
+    logging_ids: Tensor | None = None
+    """(b, k): the only actions that the logging policy may have played, where the log lists them."""
 
     x: Tensor = None  # (b, d) contexts
     h: Tensor = None  # (b, l) features, over the temperature

@@ -35,6 +35,7 @@ from manyarms.bounds.summary import expected_square, logged_terms, overshoot, un
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Answers, Batch, Objective, Request, Tensor
 from manyarms.estimators.ips import IPS
+from manyarms.estimators.logging_policy import require_full_propensities
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy
 from manyarms.weights import Correction, ExponentialAlpha
@@ -68,8 +69,8 @@ class _Pessimistic(Objective):
         rows.active, rows.rising = None, False  # bias and variance count in every row
         rows.columns = {**rows.columns, "rounds": np.full(len(log), float(len(log)))}
         if self.needs_logging_policy:
-            log.require("logging", purpose=self.label)
-            if not isinstance(log.logging, Policy):
+            known = require_full_propensities(log, self.label)
+            if known.listed is None and not isinstance(log.logging, Policy):
                 raise InvalidInput("log.logging", validate.describe(log.logging), f"a policy, for {self.label}")
         rows.all_actions = self.needs_logging_policy
         return rows
@@ -210,7 +211,8 @@ def batch_summary(
     """What bounds read of a batch, for all rows of the log: averages that can be differentiated.
 
     mixture: of deterministic rules that the policy draws from; otherwise of the policies of single draws of the parameters,
-    averaged, or of the policy itself where there are none.
+    averaged, or of the policy itself where there are none. Where the log lists what may have been played, sums over actions are
+    over those, and of all that the policy plays beside them nothing is counted: it is undershoot.
     """
     rewards, p0 = batch.columns["reward"], batch.columns["propensity"]
     rows = int(batch.columns["rounds"][0]) if len(batch.columns["rounds"]) else 1
@@ -219,6 +221,10 @@ def batch_summary(
     pi0: Tensor = batch.logging
     if not mixture and answers.draws is not None:
         own, pi = answers.own_draws, answers.draws
+    never: Tensor = 0.0  # (S, b): pi's mass on what is not listed
+    if all_actions and batch.logging_ids is not None:
+        listed = pi.gather(-1, batch.logging_ids.expand(len(pi), -1, -1))
+        never, pi = pi.sum(-1) - listed.sum(-1), listed
 
     def mean(values: Tensor) -> Tensor:
         """Over rows of the batch and over draws, of what is summed over actions or stands alone, (S, b)."""
@@ -233,7 +239,7 @@ def batch_summary(
             averages[one] = replace(
                 averages[one],
                 expected_square=mean(expected_square(one, pi, pi0, mixture=mixture).sum(-1)),
-                undershoot=mean(undershoot(one, pi, pi0).sum(-1)),
+                undershoot=mean(undershoot(one, pi, pi0).sum(-1) + never),
                 overshoot=0.0 if one.never_above else mean(overshoot(one, pi, pi0).sum(-1)),
             )
     return Summary(rows, 0.0, averages, mixture)
