@@ -333,7 +333,6 @@ QUICK: dict[str, Any] = {
 }  # fmt: skip
 AMOUNTS = {
     *QUICK,
-    "negatives",
     "iterations",
     "steps",
     "samples",

@@ -60,7 +60,7 @@ class Choices:
     """
 
     objective: str = "clpi"
-    parameters: dict[str, float | int] = field(default_factory=dict)
+    parameters: dict[str, float | int | str] = field(default_factory=dict)
     parametrisation: str = "heavy"
     support: str = "all"
     clusters: int = 2000

@@ -178,8 +178,8 @@ class TrainingRun:
         if callable(self.asked.ids):
             ids = torch.cat([ids, self._tensor(self.asked.ids(index))], dim=1)
         if self.asked.negatives:
-            extra = self._tensor(rng.integers(0, self.log.action_count, (len(index), self.asked.negatives)))
-            ids = torch.cat([ids, extra], dim=1)
+            extra = self.asked.drawn(index, self.log.action_count, rng)
+            ids = torch.cat([ids, self._tensor(extra)], dim=1)
         batch = Batch({name: column[rows] for name, column in self.columns.items()}, size, x=x, h=h, ids=ids)
         if self.logging is not None:
             batch.logging_ids, batch.logging = self.logging(rows, x)
