@@ -85,7 +85,7 @@ def test_a_policy_comes_with_its_certificate(files: dict[str, Path], tmp_path: P
     assert later.exit_code == 0, later.output
 
 
-@pytest.mark.parametrize("kind", list(pessimism_lines()))
+@pytest.mark.parametrize("kind", [kind for kind in pessimism_lines() if Pessimism(kind).certifies])
 def test_every_kind_declares_its_bounds(kind: str, files: dict[str, Path], tmp_path: Path) -> None:
     logging = ("--logging", files["old"]) if Pessimism(kind).needs_logging else ()
     result = invoke("learn", files["rest"], "--pessimism", kind, "--out", tmp_path, *logging, *QUICK)
@@ -96,6 +96,38 @@ def test_every_kind_declares_its_bounds(kind: str, files: dict[str, Path], tmp_p
     prior = ma.load(tmp_path / "prior")
     assert isinstance(prior, GaussianPolicy) and not np.any(prior.actions) and prior.sigma == 1.0
     assert saved["kl"] == pytest.approx(ma.load(tmp_path).kl(0.0, 1.0), rel=1e-6)
+
+
+def test_the_heuristic_of_the_authors_has_no_certificate_and_says_so(
+    files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not even one that lies there from before; `certify` makes one of the policy, and refuses the heuristic by its name."""
+    out = tmp_path / "policy"
+    learning = ("learn", files["rest"], "--logging", files["old"], "--out", out, *QUICK)
+    assert invoke(*learning, "--pessimism", "es").exit_code == 0 and (out / "certificate.json").exists()
+    result = invoke(*learning, "--pessimism", "es-authors", "--alpha", 0.9)
+    assert result.exit_code == 0, (result.output, result.exception)
+    assert "there is no certificate" in result.output and "es-authors on es (alpha=0.9)" in result.output
+    assert not (out / "certificate.json").exists()
+    told = json.loads((out / "learning.json").read_text())
+    assert told["certificate"] is None and any("no bound" in note for note in told["notes"])
+    assert "there is no certificate" in html.unescape((out / "report.html").read_text())
+    certifying = (
+        "certify",
+        out,
+        files["rest"],
+        "--prior",
+        out / "prior",
+        "--logging",
+        files["old"],
+        "--out",
+        tmp_path / "c",
+    )
+    made = invoke(*certifying)
+    assert made.exit_code == 0, (made.output, made.exception)
+    with pytest.raises(SystemExit) as ended:
+        cli.main([str(one) for one in (*certifying, "--bound", "es-authors")])
+    assert ended.value.code == 2 and "'es-authors'" in capsys.readouterr().err
 
 
 def test_any_registered_bound_can_be_learned_by(files: dict[str, Path], tmp_path: Path) -> None:

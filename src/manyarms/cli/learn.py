@@ -46,7 +46,7 @@ checkpoint is removed at the end.
 
 [bold]With a certificate[/bold]: --pessimism learns a randomised policy by maximising a lower bound on its value, and writes
 OUT/certificate.json: bounds on its value that hold with probability 1 - delta, the cost of each term, and whether the improvement
-over the logging policy is certified. The prior must not depend on the rows of LOG.
+over the logging policy is certified. The prior must not depend on the rows of LOG. es-authors alone comes without one.
 
 {bounds}
 
@@ -106,7 +106,9 @@ def learn(
         float | None,
         typer.Option(help="Clipping threshold of propensities, for clpi, cips, dr, clip, london, sakhi-1, sakhi-2."),
     ] = None,
-    alpha: Annotated[float | None, typer.Option(help="Exponent of propensities, for es, es-lpi, heuristic.")] = None,
+    alpha: Annotated[
+        float | None, typer.Option(help="Exponent of propensities, for es, es-lpi, heuristic, es-authors.")
+    ] = None,
     beta: Annotated[
         float | None,
         typer.Option(help="Temperature of regkl (at least 0.1) and regkl-lin; exponent of weights, for es-beta."),

@@ -32,6 +32,7 @@ from manyarms._base.arrays import as_float
 from manyarms.bounds import BOUNDS, Averages, Bound, Grid, LogSmoothingBound, Statistic, Summary, Unified
 from manyarms.bounds.concentration import confidence
 from manyarms.bounds.summary import expected_square, logged_terms, overshoot, undershoot
+from manyarms.bounds.unified import AUTHORS
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Answers, Batch, Objective, Request, Tensor
 from manyarms.estimators.ips import IPS
@@ -40,6 +41,7 @@ from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy
 from manyarms.weights import Correction, ExponentialAlpha
 
+BY_AUTHORS = "authors"
 ALPHAS = tuple(float(a) for a in np.linspace(0.05, 1.0, 20))  # what an adaptive alpha is chosen from
 
 
@@ -87,17 +89,25 @@ class PACBayes(_Pessimistic):
     value: the estimate inside: ES(alpha) (alpha a number, or "adaptive"), cIPS(tau), IX(gamma), IPS(), any other in the general
     form; LS for the bound "ls". delta: one minus the confidence. bound: a name of `manyarms.bounds.BOUNDS`, or a bound that is
     about the estimate; by default the unified one, and "ls" for LS. "general" is the unified one by draws of the parameters.
-    lam: lambda; the best one for the batch unless given.
+    lam: lambda; the best one for the batch unless given. "authors" is 2 sqrt(kl2 Var / n), by which the authors' code learns
+    (`Unified.authors_lambda`): a named heuristic, "es-authors", which learns well where KL would cost too much, and yields no
+    certificate.
     """
 
     name: ClassVar[str] = "pac-bayes"
 
     def __init__(
-        self, value: IPS, delta: float = 0.05, bound: str | Bound | None = None, lam: float | None = None
+        self, value: IPS, delta: float = 0.05, bound: str | Bound | None = None, lam: float | str | None = None
     ) -> None:
         super().__init__(value)
         self.delta = confidence("delta", delta)
-        self.bound = _bound(self.correction, bound, None if lam is None else validate.positive("lam", lam))
+        self.certifies = not isinstance(lam, str)
+        if isinstance(lam, str) and lam != BY_AUTHORS:
+            raise InvalidInput("lam", repr(lam), f"a number above 0, None, or {BY_AUTHORS!r}")
+        number = None if lam is None or isinstance(lam, str) else validate.positive("lam", lam)
+        self.bound = _bound(self.correction, bound, number)
+        if not (self.certifies or (isinstance(self.bound, Unified) and self.bound.is_open)):
+            raise InvalidInput("lam", repr(lam), "a number: this lambda is for the unified bound of es, clip, ix, ips")
         if self.adaptive and not isinstance(self.bound, Unified):
             raise InvalidInput("bound", repr(self.bound.name), "'es' or 'general', for an adaptive alpha")
         if self.bound.for_fixed_only:
@@ -118,7 +128,9 @@ class PACBayes(_Pessimistic):
 
     @property
     def label(self) -> str:
-        return f"{self.bound.name} bound of {self.inner.label}"
+        return (
+            f"{self.bound.name} bound of {self.inner.label}" if self.certifies else f"{AUTHORS} on {self.inner.label}"
+        )
 
     @property
     def needs_logging_policy(self) -> bool:
@@ -136,7 +148,10 @@ class PACBayes(_Pessimistic):
                 "policy", "a policy without a distribution of parameters", "a GaussianPolicy or MixedLogitPolicy"
             )
         bound = self._adapted(answers, batch) if self.adaptive else self.bound
-        return bound.objective(self._summary(bound, answers, batch), answers.divergence, self.delta)
+        summary, kl = self._summary(bound, answers, batch), answers.divergence
+        if not self.certifies and isinstance(bound, Unified):
+            bound = replace(bound, lam=bound.authors_lambda(summary, kl, self.delta))
+        return bound.objective(summary, kl, self.delta)
 
     def _adapted(self, answers: Answers, batch: Batch) -> Bound:
         """With alpha* of the thesis, Sections 8.3.4 and 8.4 on the batch: the least B + sqrt(2 kl2 Var / n)."""
@@ -245,4 +260,4 @@ def batch_summary(
     return Summary(rows, 0.0, averages, mixture)
 
 
-__all__ = ["ALPHAS", "Heuristic", "PACBayes", "batch_summary"]
+__all__ = ["ALPHAS", "BY_AUTHORS", "Heuristic", "PACBayes", "batch_summary"]
