@@ -335,7 +335,6 @@ QUICK: dict[str, Any] = {
 }  # fmt: skip
 AMOUNTS = {
     *QUICK,
-    "negatives",
     "iterations",
     "steps",
     "samples",
