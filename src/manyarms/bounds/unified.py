@@ -89,8 +89,8 @@ class Unified(OfCorrection):
         """2 sqrt(kl2 Var_n / n), which the authors' code learns by: sqrt(2) Var_n times lambda*, and not differentiated.
 
         It follows from the rows, so that the formula bounds nothing at it; nor is it near the best: the divergence costs less by
-        that factor, the variance more. Learning by it goes further from the prior, to better policies, while what is maximised
-        falls below 0, where every value lies (docs/safe-to-ship.md). Hence a heuristic with a name of its own, `AUTHORS`.
+        that factor, the variance more. Learning by it goes further from the prior, often to better policies, while what is
+        maximised falls below 0, the least that any value can be (docs/safe-to-ship.md). Hence a heuristic with a name, `AUTHORS`.
         """
         spent = as_float(divergence(kl)) + math.log(1 / Budget(delta).rest)
         variance = max(as_float(summary.of(self.correction).second_moment), 1e-30)
