@@ -25,7 +25,7 @@ from functools import partial
 import numpy as np
 from _peers import PEERS, CarefulNumPy, EinsumNumPy, Textbook
 from _report import Figures, as_json, first_line, report
-from _timing import Learner, Play, alternate, floor_of_scoring, label, milliseconds, over, summary
+from _timing import Learner, Play, alternate, clock, floor_of_scoring, label, milliseconds, over, summary
 
 import manyarms as ma
 from manyarms._base.typing import Array, Ints
@@ -48,6 +48,8 @@ class Sizes:
     turns: int = 15
     batch: int = 40  # our rounds in a turn
     peer_turns: int = 3
+    listed: int = 500  # candidates with a context of their own
+    listed_dim: int = 16
 
 
 # ---- worlds and agents ------------------------------------------------------------------------------------------------
@@ -200,6 +202,33 @@ def run_many_effects(sizes: Sizes) -> Figures:
     }
 
 
+def run_action_contexts(sizes: Sizes) -> Figures:
+    """A context for each of some hundred candidates of a large catalogue, half of them played: a decision by HierTS."""
+    number, d = sizes.listed, sizes.listed_dim
+    name = f"action_contexts_{number}"
+    rng = np.random.default_rng(0)
+    prior = ma.HierarchicalPrior(sizes.large, np.zeros(d), np.eye(d), np.eye(d))
+    agent = ma.HierTS(prior, seed=0)
+    ids = rng.choice(sizes.large, size=2 * number, replace=False)
+    agent.observe(rng.uniform(-1, 1, (number, d)), ids[:number], rng.standard_normal(number))
+    candidates = [ids[number // 2 : number // 2 + number], ids[number:], ids[:number]]  # half, none, all of them played
+    contexts = rng.uniform(-1, 1, (sizes.batch, number, d))
+
+    def decisions(some: Ints) -> float:
+        start = clock()
+        for Z in contexts:
+            agent.decide(action_contexts=Z, candidates=some)
+        return (clock() - start) / len(contexts)
+
+    times = alternate(sizes.turns, *(partial(decisions, some) for some in candidates))
+    print("  " + summary((f"{number} candidates, half played", "none played", "all played"), times))
+    return {
+        f"{name}_ms": milliseconds(times, 0),
+        f"{name}_unplayed_ms": milliseconds(times, 1),
+        f"{name}_played_ms": milliseconds(times, 2),
+    }
+
+
 def run_textbook(sizes: Sizes) -> Figures:
     """Textbook LinTS, K inversions and K draws a round, by a loop and in batched calls."""
     small = label(sizes.small)
@@ -305,6 +334,7 @@ PARTS: dict[str, Callable[[Sizes], Figures]] = {
     "mets": run_mets,
     "mets-many-effects": run_many_effects,
     "mets-onehot": run_onehot,
+    "action-contexts": run_action_contexts,
     "state": run_state,
     "textbook": run_textbook,
     "numpy": run_numpy,

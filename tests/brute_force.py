@@ -112,10 +112,10 @@ class Joint:
         return changed
 
     def scores(self, x: Array) -> tuple[Array, Array]:
-        """Mean (K,) and covariance (K, K) of the scores x^T theta_a."""
+        """Mean (K,) and covariance (K, K) of the scores x^T theta_a; x may be (K, d), a context for each action."""
         pick = np.zeros((self.actions, len(self.mean)))
-        for a in range(self.actions):
-            pick[a, self._of(a)] = x
+        for a, z in enumerate(np.broadcast_to(x, (self.actions, self.dim))):
+            pick[a, self._of(a)] = z
         return pick @ self.mean, pick @ self.covariance @ pick.T
 
     def thompson(self, x: Array, draws: int, rng: np.random.Generator, among: Ints | None = None, k: int = 1) -> Ints:
@@ -123,7 +123,7 @@ class Joint:
         values, vectors = np.linalg.eigh(self.covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         drawn = self.mean + rng.standard_normal((draws, len(self.mean))) @ root.T
-        scores = drawn[:, self.root_dim :].reshape(draws, self.actions, self.dim) @ x
+        scores = (drawn[:, self.root_dim :].reshape(draws, self.actions, self.dim) * x).sum(axis=2)
         if among is None:
             among = np.arange(self.actions)
         return np.asarray(among[np.argsort(-scores[:, among], axis=1)[:, :k]], dtype=np.int64)

@@ -89,7 +89,7 @@ CALLS: dict[str, tuple[Callable[[], Agent], Callable[[Agent], object], str, str]
     "decide: strings": (linear, lambda a: a.decide(["a", "b"]), "x", "'a', 'b'"),
     "decide: numbers as strings": (linear, lambda a: a.decide(["1", "2"]), "x", "'1', '2'"),
     "decide: complex": (linear, lambda a: a.decide(np.array([1j, 0])), "x", "complex"),
-    "decide: nothing": (linear, lambda a: a.decide(None), "x", "nan"),  # type: ignore[arg-type]
+    "decide: nothing": (linear, lambda a: a.decide(None), "x", "None"),
     "decide: ragged": (linear, lambda a: a.decide([[1.0, 2.0], [1.0]]), "x", "1.0"),
     # k, candidates, exclude
     "decide: k too large": (linear, lambda a: a.decide(X, k=6), "k", "6"),
@@ -250,8 +250,11 @@ PRIORS: dict[str, tuple[Callable[[], object], str, str]] = {
     "NaN noise": (lambda: ma.Linear(NAN), "noise", "nan"),
     "noise without a square": (lambda: ma.Linear(1e-200), "noise", "1e-200"),
     "noise of words": (lambda: ma.Linear("loud"), "noise", "loud"),  # type: ignore[arg-type]
-    "negative ridge": (lambda: ma.Logistic(-1.0), "ridge", "-1"),
-    "no ridge": (lambda: ma.beliefs.Poisson(0.0), "ridge", "0"),
+    "negative ridge": (lambda: ma.Logistic(-1.0, "mle"), "ridge", "-1"),
+    "no ridge": (lambda: ma.beliefs.Poisson(0.0, "mle"), "ridge", "0"),
+    "a ridge where the prior takes its place": (lambda: ma.Logistic(0.1), "ridge", "0.1"),
+    "an unknown expansion": (lambda: ma.Logistic(expansion="median"), "expansion", "median"),
+    "no expansion": (lambda: ma.Logistic(expansion=None), "expansion", "None"),  # type: ignore[arg-type]
     "epsilon above one": (lambda: ma.agents.EpsilonGreedy(1.5), "epsilon", "1.5"),
     "negative width": (lambda: ma.agents.UCB(-1.0), "width", "-1"),
     "NaN width": (lambda: ma.agents.Pessimistic(NAN), "width", "nan"),

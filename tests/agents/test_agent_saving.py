@@ -55,6 +55,8 @@ AGENTS: dict[str, Callable[[], Agent]] = {
     "meTS, mean-field": lambda: ma.meTS(mixed(), factored=True, seed=1),
     "meTS, blockwise": lambda: ma.meTS(mixed(), factored="blockwise", seed=1),
     "meTS-GLM": lambda: ma.meTS(mixed(), ma.Logistic(), seed=1),
+    "meTS-GLM, cavity": lambda: ma.meTS(mixed(), ma.Logistic(expansion="cavity"), seed=1),
+    "meTS-GLM, the thesis's rule": lambda: ma.meTS(mixed(), ma.Logistic(expansion="mle"), seed=1),
     "meTS-GLM, mean-field": lambda: ma.meTS(mixed(), ma.Logistic(), factored=True, seed=1),
     "meTS-GLM, blockwise": lambda: ma.meTS(mixed(), ma.beliefs.Poisson(), factored="blockwise", seed=1),
     "greedy": lambda: ma.agents.GreedyAgent(mixed(), seed=1),

@@ -69,6 +69,7 @@ def test_few_files_from_the_call_to_the_arithmetic(name: str) -> None:
     calls: dict[str, Callable[[], object]] = {
         "decide": lambda: agent.decide(x),
         "decide k": lambda: agent.decide(x, k=3, exclude=[1]),
+        "decide by contexts of actions": lambda: agent.decide(action_contexts=X, candidates=np.arange(80)),
         "observe": lambda: agent.observe(x, 3, 1.0),
         "observe a batch": lambda: agent.observe(X, actions, rewards),
     }

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from scipy.special import ndtr
+from scipy.special import log_ndtr
 
 import manyarms as ma
 from manyarms import checks
-from manyarms.beliefs.independent_chains import largest_of_mixture
 from manyarms.beliefs.messages import Chain
 from manyarms.errors import InvalidInput
 
@@ -69,9 +68,10 @@ def test_linear_chains_equal_joint_conditioning(seed: int, L: int, rows: int) ->
     d, K = prior.dim, prior.actions
     X, A, R = rng.uniform(-1, 1, (rows, d)), rng.integers(K, size=rows), rng.standard_normal(rows)
     mean, covariance = joint_posterior(prior, X, A, R, 0.6)
-    belief = ma.beliefs.belief_of(prior, ma.Linear(0.6))
+    belief, moments = (ma.beliefs.belief_of(prior, ma.Linear(0.6), approximation=r) for r in ("thesis", "moments"))
     for x, a, r in zip(X, A, R, strict=True):
-        belief.observe(x[None], np.array([a]), np.array([r]))
+        for each in (belief, moments):
+            each.observe(x[None], np.array([a]), np.array([r]))
     # the recursion: conditionals psi_l | psi_(l+1) put together again give every latent's posterior
     chain = belief.root.chain
     layers = chain.up(belief.root._precision[None], belief.root._information[None])
@@ -85,11 +85,12 @@ def test_linear_chains_equal_joint_conditioning(seed: int, L: int, rows: int) ->
             now_cov = step @ now_cov @ step.T + layers.factor[0, level - 1] @ layers.factor[0, level - 1].T
         np.testing.assert_allclose(now_mean, mean[here], atol=1e-8 * max(1, np.abs(mean).max()))
         np.testing.assert_allclose(now_cov, covariance[here, here], atol=1e-8 * scale)
-    ours, spread = belief.action_posterior(np.arange(K))
-    for a in range(K):
-        here = slice((L + a) * d, (L + a + 1) * d)
-        np.testing.assert_allclose(ours[a], mean[here], atol=1e-8 * max(1, np.abs(mean).max()))
-        np.testing.assert_allclose(spread[a], covariance[here, here], atol=1e-8 * scale)
+    for each in (belief, moments):
+        ours, spread = each.action_posterior(np.arange(K))
+        for a in range(K):
+            here = slice((L + a) * d, (L + a + 1) * d)
+            np.testing.assert_allclose(ours[a], mean[here], atol=1e-8 * max(1, np.abs(mean).max()))
+            np.testing.assert_allclose(spread[a], covariance[here, here], atol=1e-8 * scale)
 
 
 @pytest.mark.parametrize("keep", [1, 2, 3])
@@ -180,30 +181,40 @@ def test_own_chains_with_linear_links_are_independent_gaussians() -> None:
     assert stats.chi2_contingency(table + 1).pvalue > 1e-6
 
 
-def test_many_unplayed_own_chains_have_the_law_of_drawing_them_all() -> None:
-    """The bank's shortcut against drawing every chain: the winning score has the same distribution."""
+def best_unplayed(belief: ma.beliefs.Belief, x: np.ndarray, rng: np.random.Generator, times: int) -> np.ndarray:
+    offer = belief.catalogue.offer()
+    draws = belief.root.draw(rng, times)
+    return np.array([belief.best_unplayed(x, m, offer, -np.inf, 1, rng)[0][0] for m in draws])
+
+
+def test_the_best_of_many_unplayed_own_chains_has_the_law_of_the_prior() -> None:
+    """20,000 actions and a small Sigma_1: the tail that only fresh draws of the chain have.
+
+    A bank of 8,192 draws once stood in for them: the largest score then lies at the top of the bank (p = 8e-16).
+    """
     rng = np.random.default_rng(6)
-    prior = random_chain(rng, K=400, linear=False, shared=False)
+    links = [ma.priors.NetworkLink.random(2, 8, rng, scaled=True) for _ in range(2)]
+    prior = ma.DiffusionPrior(20_000, 2, links, [1e-4, 1.0, 1.0], shared=False)
+    x = np.array([0.8, -0.6])
+    ours = best_unplayed(ma.beliefs.belief_of(prior, ma.Linear(), approximation="thesis"), x, rng, 150)
+    fresh = np.random.default_rng(7)
+    sd = np.sqrt(x @ prior.covariances[0] @ x)
+    wanted = [(prior.draw_centres(fresh, 20_000) @ x + sd * fresh.standard_normal(20_000)).max() for _ in range(150)]
+    assert stats.ks_2samp(ours, wanted).pvalue > 1e-6
+    bank = prior.draw_centres(np.random.default_rng(0), 8_192) @ x
+    banked = [(bank[fresh.integers(8_192, size=20_000)] + sd * fresh.standard_normal(20_000)).max() for _ in range(150)]
+    assert stats.ks_2samp(banked, wanted).pvalue < 1e-9  # the test would catch it
+
+
+@pytest.mark.parametrize("actions", [20_000, 10**9])
+def test_the_best_of_many_unplayed_linear_chains_is_one_order_statistic(actions: int) -> None:
+    """With linear links x^T theta ~ N(0, s^2) whatever the chain: P(largest <= t) = Phi(t / s)^K."""
+    rng = np.random.default_rng(8)
+    prior = random_chain(rng, K=5, shared=False).with_actions(actions)
     x = rng.uniform(-1, 1, 3)
-    drawn = ma.beliefs.belief_of(prior, ma.Linear())
-    banked = ma.beliefs.IndependentChains(prior, ma.Linear(), bank=300)
-    banked._bank = prior.draw_centres(np.random.default_rng(1), 40_000)  # a bank so large that it is the prior
-    offer, none = drawn.catalogue.offer(), np.zeros(1)
-    a = [drawn.best_unplayed(x, none, offer, -np.inf, 1, rng)[0][0] for _ in range(800)]
-    b = [banked.best_unplayed(x, none, banked.catalogue.offer(), -np.inf, 1, rng)[0][0] for _ in range(800)]
-    assert stats.ks_2samp(a, b).pvalue > 1e-6
-
-
-@pytest.mark.parametrize(("count", "k"), [(1, 1), (7, 3), (1000, 2), (10**9, 3)])
-def test_largest_of_a_mixture(count: int, k: int) -> None:
-    """Ordered, and the largest has distribution function F(t)^count."""
-    rng = np.random.default_rng(9)
-    means, sd = rng.standard_normal(50), 0.4
-    draws = np.array([largest_of_mixture(means, sd, count, k, rng) for _ in range(400)])
-    assert (np.diff(draws, axis=1) <= 0).all() and np.isfinite(draws).all()
-    tail = ndtr(-(draws[:, 0, None] - means) / sd).mean(axis=1)
-    uniform = np.exp(count * np.log1p(-np.minimum(tail, 1 - 1e-16)))
-    assert stats.kstest(uniform, "uniform").pvalue > 1e-6
+    draws = best_unplayed(ma.dTS(prior).belief, x, rng, 1_000)
+    s = np.sqrt(x @ prior.marginal().covariance @ x)
+    assert stats.kstest(np.exp(actions * log_ndtr(draws / s)), "uniform").pvalue > 1e-6
 
 
 def test_joint_belief_is_one_linear_regression() -> None:

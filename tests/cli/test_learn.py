@@ -284,3 +284,25 @@ def test_help_lists_every_objective() -> None:
     words = ("potec", "--tau", "--actions", "--parametrisation", "--support", "--patience", "checkpoint")
     for word in (*names(learnable=True), *words):
         assert word in text
+
+
+def test_negatives_come_from_where_they_are_told(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the supports that the file lists, or from the policy that wrote it; another policy than with uniform ones."""
+    found = {}
+    for source, more in (("uniform", ()), ("logging", ("--logging", folder / "old"))):
+        out = tmp_path / source
+        words = ("--objective", "bpr", "--negatives", 2, "--negatives-from", source, "--out", out, *more, *QUICK)
+        result = invoke("learn", folder / "rounds.parquet", *words)
+        assert result.exit_code == 0, (result.output, result.exception)
+        assert "count=2" in (objective := json.loads((out / "learning.json").read_text())["objective"])
+        assert ("against the logging policy" in objective) == (source == "logging")
+        found[source] = ma.load(out).actions
+    assert np.abs(found["uniform"] - found["logging"]).max() > 0.01
+    learn = ("learn", folder / "rounds.csv", "--action", "item", "--reward", "click", "--out", tmp_path / "no")
+    assert "--negatives-from" in refused(capsys, *learn, "--negatives-from", "logging")  # clpi has none
+    assert "--negatives" in refused(capsys, *learn, "--pessimism", "ls", "--negatives", 2)
+    bpr = (*learn, "--objective", "bpr", "--context", "x_", "--propensity", "propensity")
+    assert "uniform, logging" in refused(capsys, *bpr, "--negatives-from", "popular")
+    assert "logged actions only" in refused(capsys, *bpr, "--negatives-from", "logging")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ def test_a_policy_comes_with_its_certificate(files: dict[str, Path], tmp_path: P
     assert later.exit_code == 0, later.output
 
 
-@pytest.mark.parametrize("kind", list(pessimism_lines()))
+@pytest.mark.parametrize("kind", [kind for kind in pessimism_lines() if Pessimism(kind).certifies])
 def test_every_kind_declares_its_bounds(kind: str, files: dict[str, Path], tmp_path: Path) -> None:
     logging = ("--logging", files["old"]) if Pessimism(kind).needs_logging else ()
     result = invoke("learn", files["rest"], "--pessimism", kind, "--out", tmp_path, *logging, *QUICK)
@@ -95,6 +96,38 @@ def test_every_kind_declares_its_bounds(kind: str, files: dict[str, Path], tmp_p
     prior = ma.load(tmp_path / "prior")
     assert isinstance(prior, GaussianPolicy) and not np.any(prior.actions) and prior.sigma == 1.0
     assert saved["kl"] == pytest.approx(ma.load(tmp_path).kl(0.0, 1.0), rel=1e-6)
+
+
+def test_the_heuristic_of_the_authors_has_no_certificate_and_says_so(
+    files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not even one that lies there from before; `certify` makes one of the policy, and refuses the heuristic by its name."""
+    out = tmp_path / "policy"
+    learning = ("learn", files["rest"], "--logging", files["old"], "--out", out, *QUICK)
+    assert invoke(*learning, "--pessimism", "es").exit_code == 0 and (out / "certificate.json").exists()
+    result = invoke(*learning, "--pessimism", "es-authors", "--alpha", 0.9)
+    assert result.exit_code == 0, (result.output, result.exception)
+    assert "there is no certificate" in result.output and "es-authors on es (alpha=0.9)" in result.output
+    assert not (out / "certificate.json").exists()
+    told = json.loads((out / "learning.json").read_text())
+    assert told["certificate"] is None and any("no bound" in note for note in told["notes"])
+    assert "there is no certificate" in html.unescape((out / "report.html").read_text())
+    certifying = (
+        "certify",
+        out,
+        files["rest"],
+        "--prior",
+        out / "prior",
+        "--logging",
+        files["old"],
+        "--out",
+        tmp_path / "c",
+    )
+    made = invoke(*certifying)
+    assert made.exit_code == 0, (made.output, made.exception)
+    with pytest.raises(SystemExit) as ended:
+        cli.main([str(one) for one in (*certifying, "--bound", "es-authors")])
+    assert ended.value.code == 2 and "'es-authors'" in capsys.readouterr().err
 
 
 def test_any_registered_bound_can_be_learned_by(files: dict[str, Path], tmp_path: Path) -> None:
@@ -129,8 +162,8 @@ def test_an_encoding_that_the_rows_suggested_is_told(files: dict[str, Path], tmp
     """Categories of the log itself are no part of what the divergence measures; those saved with a prior came before."""
     log = read_parquet(files["rest"])
     assert log.propensities is not None
-    rows = zip(log.actions.tolist(), log.rewards, log.propensities.tolist(), strict=True)
-    lines = [f"{'ab'[a % 2]},{a},{r:g},{p!r}" for a, r, p in rows]
+    rows = zip(log.contexts[:, 0], log.actions.tolist(), log.rewards, log.propensities.tolist(), strict=True)
+    lines = [f"{'ab'[int(x > 0)]},{a},{r:g},{p!r}" for x, a, r, p in rows]
     (tmp_path / "rounds.csv").write_text("\n".join(["place,action,reward,propensity", *lines[:1000]]) + "\n")
     (tmp_path / "later.csv").write_text("\n".join(["place,action,reward,propensity", *lines[1000:]]) + "\n")
     context = ("--context", "place", "--pessimism", "ls", *QUICK)
@@ -151,6 +184,27 @@ def test_rows_can_be_held_out_as_well(files: dict[str, Path], tmp_path: Path) ->
     assert result.exit_code == 0, (result.output, result.exception)
     told = json.loads((tmp_path / "learning.json").read_text())
     assert told["certificate"]["rows"] == told["rows"]["learned from"] == 2160 and told["evaluation"] is not None
+
+
+@pytest.mark.parametrize("kind", ["es", "sakhi-2", HEURISTIC])
+def test_a_file_that_lists_pi0_needs_no_logging_policy(kind: str, files: dict[str, Path], tmp_path: Path) -> None:
+    """The same policy, and the same certificate, as with the policy that wrote the file."""
+    log = read_parquet(files["rest"])
+    every = np.tile(np.arange(K), (len(log), 1))
+    listed = ma.load(files["old"]).probabilities_of_many(log.contexts, every)
+    to_parquet(replace(log, support=every, support_probabilities=listed), tmp_path / "listed.parquet")
+    found = []
+    for name, where in (
+        ("told", (files["rest"], "--logging", files["old"])),
+        ("listed", (tmp_path / "listed.parquet",)),
+    ):
+        result = invoke("learn", *where, "--pessimism", kind, "--out", tmp_path / name, *QUICK)
+        assert result.exit_code == 0, (result.output, result.exception)
+        found.append(json.loads((tmp_path / name / "certificate.json").read_text()))
+    told, ours = found
+    assert [one["bound"] for one in ours["candidates"]] == [one["bound"] for one in told["candidates"]]
+    assert ours["lower"] == pytest.approx(told["lower"], abs=1e-4)  # single precision in another order
+    np.testing.assert_allclose(ma.load(tmp_path / "listed").actions, ma.load(tmp_path / "told").actions, atol=1e-3)
 
 
 def test_refusals_come_before_learning(

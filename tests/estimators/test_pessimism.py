@@ -99,6 +99,30 @@ def test_the_best_lambda_is_the_best(made) -> None:
     assert max(found) == pytest.approx(best, abs=1e-4)
 
 
+@pytest.mark.parametrize("estimate", [ES(0.7), cIPS(0.1), IX(0.1)], ids=lambda e: e.name)
+def test_the_lambda_of_the_authors_by_hand(made, estimate) -> None:
+    """V_hat - c - B - kl2 / (n l) - l/2 Var at l = 2 sqrt(kl2 Var / n), which is sqrt(2) Var times lambda*; a constant."""
+    *_, terms, batch = made
+    pi = terms.probabilities.requires_grad_()
+    terms.log_probability = pi.gather(1, torch.tensor(made[2])[:, None]).log()
+    terms.divergence = torch.tensor(2.5, dtype=torch.float64, requires_grad=True)
+    objective = PACBayes(estimate, DELTA, lam="authors")
+    found = objective.value(terms, batch)
+    value, bias, variance = (one.detach() for one in moments(estimate.correction, terms, batch))
+    kl2 = 2.5 + math.log(4 / DELTA)
+    lam, best = 2 * math.sqrt(kl2 * float(variance) / N), math.sqrt(2 * kl2 / (N * float(variance)))
+    assert lam == pytest.approx(math.sqrt(2) * float(variance) * best)
+    fixed = PACBayes(estimate, DELTA, lam=lam)
+    contexts = math.sqrt((2.5 + math.log(4 * math.sqrt(N) / DELTA)) / (2 * N))
+    by_hand = float(value) - contexts - float(bias) - kl2 / (N * lam) - lam / 2 * float(variance)
+    assert float(found.detach()) == pytest.approx(by_hand, rel=1e-10)
+    assert float(found.detach()) <= float(PACBayes(estimate, DELTA).value(terms, batch).detach())
+    leaves = [pi, terms.divergence]
+    for ours, theirs in zip(torch.autograd.grad(found, leaves, retain_graph=True),
+                            torch.autograd.grad(fixed.value(terms, batch), leaves), strict=True):  # fmt: skip
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-10)
+
+
 def test_adaptive_alpha_is_the_best_of_its_grid(made) -> None:
     *_, terms, batch = made
     adaptive = PACBayes(ES("adaptive"), DELTA)
@@ -251,6 +275,10 @@ def test_bad_input() -> None:
         (lambda: PACBayes(IX(0.1), bound="ls"), "LS"),
         (lambda: PACBayes(SNIPS()), "IPS family"),
         (lambda: PACBayes(IPS("es")), "alpha, a number"),
+        (lambda: PACBayes(ES(0.5), lam="best"), "'authors'"),
+        (lambda: PACBayes(LS(0.1), lam="authors"), "unified bound"),
+        (lambda: PACBayes(cIPS(0.1), bound="sakhi-2", lam="authors"), "unified bound"),
+        (lambda: PACBayes(ES(0.5), bound=Unified(ExponentialAlpha(0.5), 0.1), lam="authors"), "unified bound"),
         (lambda: ES("often"), "adaptive"),
         (lambda: ES("adaptive").prepare(a_log()), "PACBayes"),
         (lambda: Heuristic(ES(0.5), variance=-1.0), "variance"),

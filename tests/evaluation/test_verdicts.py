@@ -30,7 +30,14 @@ def flat_log(n, rng, *, propensities=None, means=(0.3, 0.6), **fields):
 
 def improvement(lower, rows_needed=900):
     return SimpleNamespace(
-        lower=lower, estimate=0.1, logged=0.4, delta=0.05, rows=500, rows_needed=rows_needed, certified=lower > 0
+        lower=lower,
+        estimate=0.1,
+        logged=0.4,
+        delta=0.05,
+        rows=500,
+        rows_needed=rows_needed,
+        certified=lower > 0,
+        unit="row",
     )
 
 
@@ -120,7 +127,7 @@ def test_what_is_certified_decides_on_shipping(rng):
     assert verdict(bad, improvement(-0.02)).verdict == "do not ship"
     trained = replace(good, on_training_rows=True)
     assert verdict(trained, improvement(0.02)).verdict == "ship"  # a certificate with a prior has paid for it
-    below = SimpleNamespace(upper=0.2, largest_reward=1.0, two_sided=True)
+    below = SimpleNamespace(upper=0.2, largest_reward=1.0, two_sided=True, unit="row")
     assert verdict(None, improvement(-0.3), below).verdict == "do not ship"
     below.two_sided = False
     assert verdict(None, improvement(-0.3), below).verdict == "cannot tell"

@@ -189,7 +189,9 @@ RULES: list[Rule] = [
     ("Leaves.mixing", "", lambda m: m.make("MixingWeights", m.mixing), h.things),
     ("Belief.root|JointBelief.root", "", lambda m: m.make("GaussianRoot", np.zeros(D), np.eye(D)), h.things),
     ("JointBelief.leaves", "", lambda m: m.leaves_of(1), h.things),
-    ("Belief.leaves", "", lambda m: m.leaves_of(K), h.things),
+    ("Belief.leaves|ParticleBelief.leaves", "", lambda m: m.leaves_of(K), h.things),
+    ("ParticleBelief.centres", "", lambda m: m.X, h.arrays),
+    ("of_prior.particles", "", lambda m: 50, h.amounts),
     ("SupervisedWorld.X|SupervisedWorld.X_test", "", lambda m: m.X, h.arrays),
     ("SupervisedWorld.y|SupervisedWorld.y_test", "", lambda m: np.arange(N) % 4, h.labels),
     ("Layers.weights", "", lambda m: [np.eye(D)], h.things),
@@ -250,7 +252,7 @@ RULES: list[Rule] = [
     ("LoggedData.column_names", "", lambda m: None, h.things),
     ("rows.index", "", lambda m: slice(0, 5), h.ids),
     ("split.fraction", "", lambda m: 0.5, h.numbers),
-    ("add_actions.number", "", lambda m: 2, h.integers),
+    ("add_actions.number|candidates.number", "", lambda m: 2, h.integers),
     ("retire.actions", "", lambda m: [3], h.ids),
     ("decide.x|observe.x|propensity.x", "", lambda m: m.x, h.arrays),
     # priors
@@ -280,7 +282,7 @@ RULES: list[Rule] = [
     ("actions", r"Ints", lambda m: m.ids, h.labels),
     ("actions", r"Array", lambda m: m.catalogue, h.arrays),
     ("actions|action_count|K", r"int", lambda m: K, h.integers),
-    ("action|a", r"int", lambda m: 3, h.integers),
+    ("action|a", r"int|Chosen", lambda m: 3, h.integers),
     ("ids", r"Iterable\[str\]", lambda m: ["a", "b"], h.things),
     ("ids", r"Ints|Array", lambda m: np.arange(4), h.ids),
     ("hidden", r"int", lambda m: 4, h.integers),
@@ -338,7 +340,6 @@ QUICK: dict[str, Any] = {
 }  # fmt: skip
 AMOUNTS = {
     *QUICK,
-    "negatives",
     "iterations",
     "steps",
     "samples",

@@ -133,6 +133,25 @@ def _add_methods(material: Material, found: Targets) -> None:
                 arguments = _fitted(thing, name, arguments)
                 changes = name in CHANGING
                 found.calls.append(Target(full, method, arguments, maker=maker, stateful=stateful, changes=changes))
+                for label, varied in _with_action_contexts(thing, arguments).items():
+                    full = f"{owner}({label}).{name}"
+                    found.calls.append(Target(full, method, varied, maker=maker, stateful=stateful, changes=changes))
+
+
+def _with_action_contexts(thing: Any, arguments: dict[str, Argument]) -> dict[str, dict[str, Argument]]:
+    """The same call with a context for each action, and with a ragged batch of them where a batch is taken."""
+    if "action_contexts" not in arguments:
+        return {}
+    catalogue = thing.belief.catalogue
+    Z = np.linspace(-1, 1, catalogue.size * thing.belief.dim).reshape(catalogue.size, thing.belief.dim) + 0.1
+    one = {**arguments, "x": Argument(None, hostile.arrays), "action_contexts": Argument(Z, hostile.arrays)}
+    if "action" in arguments:  # asks about one decision
+        return {"action contexts": one}
+    lists = {
+        "candidates": Argument([[0, 1], np.array([4, 2, 3])], hostile.things),
+        "action_contexts": Argument([Z[:2], Z[:3].tolist()], hostile.things),
+    }
+    return {"action contexts": one, "ragged action contexts": {**one, **lists}}
 
 
 def _with(target: Target, **changes: Any) -> Any:

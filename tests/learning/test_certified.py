@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from manyarms.certificates import PolicyPrior, certify
 from manyarms.errors import InvalidInput
 from manyarms.estimators import ES, IPS, PACBayes, cIPS
 from manyarms.learning import TorchEncoder, learn
@@ -88,3 +89,19 @@ def test_an_encoder_that_does_not_learn_stays_what_it_is(kind) -> None:
         assert all(torch.equal(before[name], after[name]) for name in before)
     else:
         assert result.policy.encoder is encoder
+
+
+def test_the_heuristic_of_the_authors_yields_no_certificate() -> None:
+    """The policy is worth one by the bounds there are; the heuristic is refused wherever one is asked for by it."""
+    log, start = a_log(500, 0), GaussianPolicy(np.zeros((K, D)))
+    objective = PACBayes(ES(0.9), lam="authors")
+    result = learn(log, start, objective, epochs=1, learning_rate=0.05, device="cpu")
+    assert result.certificate is None and "no certificate" in " ".join(result.notes)
+    assert "es-authors" in result.objective and "bound of" not in result.objective
+    prior = PolicyPrior.of(start)
+    assert certify(result.policy, log, prior=prior).lower >= 0
+    for declared in ("es-authors", objective, ("ls", "es-authors")):
+        with pytest.raises(InvalidInput, match="'es-authors'"):
+            certify(result.policy, log, prior=prior, bound=declared)
+    same = learn(log, start, PACBayes(ES(0.9)), epochs=1, learning_rate=0.05, device="cpu")
+    assert same.certificate is not None and not same.notes

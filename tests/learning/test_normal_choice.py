@@ -8,9 +8,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from manyarms.estimators import IPS
 from manyarms.learning import normal_choice
+from manyarms.learning.loop import TrainingRun
 from manyarms.learning.normal_choice import choice_probabilities, mixed_logit, monte_carlo_choice
+from manyarms.learning.settings import TrainingSettings
+from manyarms.logs.data import LoggedData
 from manyarms.policies import normal_choice as in_numpy
+from manyarms.policies.randomised import GaussianPolicy
 
 DOUBLE = torch.float64
 
@@ -25,8 +30,10 @@ def scores(rows, actions, seed=0, spread=1.5, dtype=DOUBLE):
 @given(st.integers(1, 6), st.integers(2, 60), st.sampled_from([0.0, 0.5, 4.0, 50.0]), st.sampled_from([32, 64, 80]))
 def test_the_same_numbers_as_in_numpy(rows, actions, spread, nodes):
     z = scores(rows, actions, spread=spread)
-    found = choice_probabilities(z, nodes).numpy()
-    np.testing.assert_allclose(found, in_numpy.choice_probabilities(z.numpy(), nodes), atol=1e-13)
+    gaps = z.numpy().max(axis=1, keepdims=True) - z.numpy()
+    at, width = in_numpy.midpoints(*in_numpy.ends(in_numpy.gap_counts(gaps)), nodes)
+    plain = in_numpy.masses(at, in_numpy.log_products(at, gaps) + np.log(width)[:, None], gaps)
+    np.testing.assert_allclose(choice_probabilities(z, nodes).numpy(), plain, atol=1e-13)
 
 
 @pytest.mark.parametrize("nodes", [32, 64])
@@ -184,3 +191,22 @@ def test_only_the_gradients_that_are_asked_for():
     z = scores(4, 6).requires_grad_()
     mixed_logit(z, torch.ones(4, dtype=DOUBLE), scores(5, 6)).square().sum().backward()
     assert z.grad is not None and torch.isfinite(z.grad).all()
+
+
+@pytest.mark.parametrize("nodes", [32, 48, 64, 96])
+def test_learning_takes_the_nodes_of_its_policy(nodes):
+    """What an objective sees in training is the policy that is learned, to the last node; the result keeps their number."""
+    K = 2_000
+    start, X, every = np.zeros((K, 1)), np.ones((2, 1)), np.tile(np.arange(K), (2, 1))
+    start[0] = 4.0  # one action ahead of many, where few nodes are off by 1e-6
+    log = LoggedData(X, [0, 1], [1.0, 1.0], K, [0.5, 0.5])
+    policy = GaussianPolicy(start, nodes=nodes)
+    run = TrainingRun(log, policy, IPS(), TrainingSettings(precision="fp64"), torch.device("cpu"))
+    batch = run._batch(np.arange(2), 2, 0, np.random.default_rng(0))
+    found = run.trainable.engine.forward(batch, run.request).probabilities.detach().numpy()
+    np.testing.assert_allclose(found, policy.probabilities_of_many(X, every), atol=1e-11)
+    assert run.trainable.policy().nodes == nodes
+    if nodes == 32:
+        assert np.abs(found - GaussianPolicy(start).probabilities_of_many(X, every)).max() > 1e-8
+    marks = {run.checkpoints(GaussianPolicy(start, nodes=n), "folder", 60.0).mark for n in (32, 48, 64)}
+    assert len(marks) == 3  # a run is not resumed with other nodes

@@ -14,7 +14,10 @@ import pytest
 import manyarms as ma
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-OURS = ["lints", "hierts", "mets", "mets-many-effects", "mets-onehot", "state", "textbook", "numpy", "allplayed"]
+OURS = [
+    *("lints", "hierts", "mets", "mets-many-effects", "mets-onehot", "action-contexts"),
+    *("state", "textbook", "numpy", "allplayed"),
+]
 MODULES = {"mabwiser": "mabwiser", "contextualbandits": "contextualbandits", "vw": "vowpalwabbit"}
 
 
@@ -28,7 +31,18 @@ def online(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def tiny(online: ModuleType) -> object:
     # the large catalogue has to be larger than what is drawn unit by unit, so that blocks are built and opened
     return online.Sizes(
-        small=200, large=5_000, peers=300, dim=3, effects=2, rounds=12, played=8, turns=2, batch=4, peer_turns=1
+        small=200,
+        large=5_000,
+        peers=300,
+        dim=3,
+        effects=2,
+        rounds=12,
+        played=8,
+        turns=2,
+        batch=4,
+        peer_turns=1,
+        listed=20,
+        listed_dim=3,
     )
 
 

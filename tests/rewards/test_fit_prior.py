@@ -206,18 +206,20 @@ def test_logistic_rewards_by_laplace() -> None:
     assert check is not None and check.worst < 4.5 and len(check.levels) == 10 and check.spread is None
 
 
-def test_the_laplace_evidence_is_the_integral_of_the_gaussian_that_stands_for_the_likelihood() -> None:
-    """One action, one dimension: sum over a grid of exp(l(mu) - G (theta - mu)^2 / 2) times the prior."""
+@pytest.mark.parametrize("rows", [2, 60])
+def test_the_laplace_evidence_is_the_integral_of_the_gaussian_that_stands_for_the_likelihood(rows: int) -> None:
+    """One action, d = 1: sum over a grid of the expansion, exp(l(p) + l'(p) (t - p) - G (t - p)^2 / 2), times the prior."""
     rng = np.random.default_rng(2)
-    X, r = rng.standard_normal((60, 1)), rng.integers(2, size=60).astype(float)
+    X, r = rng.standard_normal((rows, 1)), rng.integers(2, size=rows).astype(float)
     prior = ma.ActionPrior(2, np.array([0.3]), np.array([[1.0]]))
     belief = belief_of(prior, ma.Logistic())
-    data = statistics([(X, np.zeros(60, dtype=np.int64), r)], belief)
+    data = statistics([(X, np.zeros(rows, dtype=np.int64), r)], belief)
     value, _ = Evidence(data, belief_of(prior, ma.Logistic()))(1.0, 0.7)
-    G, mode = float(data.G[0, 0]), float(data.B[0, 0] / data.G[0, 0])
+    G, p = float(data.G[0, 0]), float(belief.arrays()["glm.modes"][0, 0])
     grid = np.linspace(-20, 20, 400_001)
-    top = float(r @ (X[:, 0] * mode) - np.logaddexp(0, X[:, 0] * mode).sum())
-    log_terms = top - 0.5 * G * (grid - mode) ** 2 - (grid - 0.3) ** 2 / 1.4 - 0.5 * math.log(2 * math.pi * 0.7)
+    slope = float((r - 1 / (1 + np.exp(-X[:, 0] * p))) @ X[:, 0])
+    log_terms = float(r @ (X[:, 0] * p) - np.logaddexp(0, X[:, 0] * p).sum()) + slope * (grid - p)
+    log_terms = log_terms - 0.5 * G * (grid - p) ** 2 - (grid - 0.3) ** 2 / 1.4 - 0.5 * math.log(2 * math.pi * 0.7)
     assert value == pytest.approx(math.log(np.exp(log_terms).sum() * (grid[1] - grid[0])), rel=1e-8)
 
 

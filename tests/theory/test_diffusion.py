@@ -202,6 +202,10 @@ def test_lints_bounds() -> None:
     # of order (dK)^(3/2), up to logarithms
     assert 500 < many / few < 2_000
     assert few > bayes.total
+    assert lints_frequentist_bound(1, 2, 3, 1.0, 0.1) == lints_frequentist_bound(1, 2, 3, 1.0, 0.1, delta=1.0)
+    for delta in (1.5, 4.5, 0.0, -0.1, math.nan):
+        with pytest.raises(InvalidInput, match="delta"):
+            lints_frequentist_bound(1_000, 20, 3, 1.0, 0.1, delta=delta)
 
 
 def test_effective_actions_is_the_rate_written_differently() -> None:

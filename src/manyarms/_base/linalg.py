@@ -58,6 +58,15 @@ def inverse(matrices: Array) -> Array:
     return (result + np.swapaxes(result, -1, -2)) / 2
 
 
+def raised(matrix: Array, least: float) -> Array:
+    """A symmetric matrix with the eigenvalues below `least` raised to it; the same matrix where there is none."""
+    values, vectors = np.linalg.eigh(matrix)
+    if values[0] >= least:
+        return matrix
+    out = (vectors * np.maximum(values, least)) @ vectors.T
+    return cast(Array, (out + out.T) / 2)
+
+
 def shrink(C: Array, G: Array, b: Array) -> tuple[Array, Array]:
     """S = (Sigma^-1 + G)^-1 and S b, for Sigma = C C^T (n, d, d), positive semi-definite G and vectors b (n, d).
 

@@ -88,10 +88,11 @@ def count(name: str, value: int, least: int = 1) -> int:
     return int(value)
 
 
-def one_of(name: str, value: str, options: Sequence[str]) -> None:
+def one_of(name: str, value: object, options: Sequence[str]) -> str:
     """One of some words."""
-    if value not in options:
+    if not isinstance(value, str) or value not in options:
         raise InvalidInput(name, describe(value), "one of " + ", ".join(options))
+    return value
 
 
 def covariance(name: str, value: npt.ArrayLike, dim: int | None = None) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from manyarms._base import storage, validate
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.agents.decisions import Decision, Greedy, Propensity, restore_decision
+from manyarms.agents.questions import questions
 from manyarms.beliefs import Belief, restore_belief
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LogSource
@@ -45,63 +47,67 @@ class Agent:
 
     def decide(
         self,
-        x: npt.ArrayLike,
+        x: npt.ArrayLike | None = None,
         *,
-        candidates: npt.ArrayLike | None = None,
+        candidates: npt.ArrayLike | Sequence[npt.ArrayLike] | None = None,
         exclude: npt.ArrayLike | None = None,
         k: int | None = None,
+        action_contexts: npt.ArrayLike | Sequence[npt.ArrayLike] | None = None,
         rng: Seed = None,
     ) -> int | Ints:
         """The action to take in context x, or the best k of them, best first.
 
         x: one context (d,), or a batch (n, d), each with a draw of its own. candidates: only these; exclude: not these.
         Returns an int, or arrays of shape (k,), (n,) or (n, k). rng: a generator or seed to use in place of the agent's own.
+
+        action_contexts: a context for each action in place of one for all, (m, d), so that action a scores z_a^T theta_a. Row i
+        belongs to candidates[i]; without candidates there is a row for every action, by id (those of retired ones are not
+        looked at). A batch is (n, m, d) with candidates that all contexts share, or with a list of n lists of candidates; these
+        may differ in length, with a list of n arrays (m_i, d). x is not needed then: if given it must have as many contexts,
+        and the scores do not depend on it. Learn with `observe(z_a, a, r)`. Cost O(m d^2), whatever the catalogue's size.
         """
-        X, single = self.belief.contexts(x)
-        offer = self.belief.catalogue.offer(candidates, exclude)
-        number = 1 if k is None else validate.count("k", k)
-        if number > offer.total:
-            raise InvalidInput("k", number, f"at most {offer.total}, the number of actions offered")
+        asked, single, number = questions(self.belief, x, candidates, exclude, action_contexts, k)
         generator = self.rng if rng is None else validate.seeded(rng)
-        picks = self.decision.pick(self.belief, X, offer, number, generator)
-        if single and k is None:
-            return int(picks[0].actions(offer, generator)[0])
-        ids = np.array([pick.actions(offer, generator) for pick in picks])
+        chosen: list[Ints] = []
+        for belief, X, offer in asked:
+            picks = self.decision.pick(belief, X, offer, number, generator)
+            if single and k is None:
+                return int(picks[0].actions(offer, generator)[0])
+            chosen += [pick.actions(offer, generator) for pick in picks]
+        ids = np.array(chosen)
         if k is None:
             ids = ids[:, 0]
         return cast(Ints, ids[0]) if single else ids
 
     def propensity(
         self,
-        x: npt.ArrayLike,
+        x: npt.ArrayLike | None,
         action: int,
         *,
         candidates: npt.ArrayLike | None = None,
         exclude: npt.ArrayLike | None = None,
         k: int = 1,
         draws: int = 1000,
+        action_contexts: npt.ArrayLike | None = None,
         rng: Seed = None,
     ) -> Propensity:
-        """How likely `decide` is to choose `action` in context x under the same filters.
+        """How likely `decide` is to choose `action` in context x (or with `action_contexts`) under the same filters.
 
         Exact for decisions that do not draw, for epsilon-greedy and uniform; a Monte-Carlo estimate over `draws` decisions for
         Thompson sampling, and it says so (`exact`, `draws`, `standard_error`). An action that the filters leave out has 0.
         The estimate uses a generator of its own unless one is given: asking does not change the agent's next decision.
         """
-        X, single = self.belief.contexts(x)
+        asked, single, number = questions(self.belief, x, candidates, exclude, action_contexts, k)
+        belief, X, offer = asked[0]
         if not single:
-            raise InvalidInput("x", f"{len(X)} contexts", "one context")
-        catalogue = self.belief.catalogue
-        action = catalogue.check_one("action", action)
-        offer = catalogue.offer(candidates, exclude)
-        number, draws = validate.count("k", k), validate.count("draws", draws)
-        if number > offer.total:
-            raise InvalidInput("k", number, f"at most {offer.total}, the number of actions offered")
+            name = "x" if action_contexts is None else "action_contexts"
+            raise InvalidInput(name, f"a batch of {sum(len(q.X) for q in asked)}", "a single context")
+        action, draws = self.belief.catalogue.check_one("action", action), validate.count("draws", draws)
         if rng is None:
             # seeded by a copy of the agent's stream: neither a part of it nor a repetition of what comes next
             rng = np.random.default_rng(copy.deepcopy(self.rng).integers(1 << 63, size=2))
         generator = validate.seeded(rng)
-        return self.decision.propensity(self.belief, X[0], action, offer, number, draws, generator)
+        return self.decision.propensity(belief, X[0], action, offer, number, draws, generator)
 
     # ---- learning -----------------------------------------------------------------------------------------------------
 
@@ -111,7 +117,7 @@ class Agent:
         A batch gives the same belief as its rows one by one, in any order.
         """
         catalogue, likelihood = self.belief.catalogue, self.belief.likelihood
-        X, single = self.belief.contexts(x)
+        X, single = self.belief.observed_contexts(x, action)
         if single:
             ids = np.array([catalogue.check_one("action", action)])
             rewards = validate.as_array("reward", reward, ())[None]

@@ -7,7 +7,7 @@
 | GLMUCB            | known               | -            | logistic   | UCB on rewards  |
 | HierTS            | Gaussian            | I            | any        | Thompson        |
 | meTS              | Gaussian (factored) | b_a^T kron I | any        | Thompson        |
-| dTS               | diffusion chain     | I            | any        | Thompson        |
+| dTS               | Gaussian, or chain  | I            | any        | Thompson        |
 | jointTS           | any                 | one leaf     | any        | Thompson        |
 """
 
@@ -59,14 +59,17 @@ def dTS(
     prior: DiffusionPrior,
     likelihood: Likelihood = Linear(),
     *,
-    approximation: str = "thesis",
+    approximation: str | None = None,
     seed: Seed = None,
 ) -> Agent:
     """Diffusion Thompson sampling: the actions hang on a chain of latents (thesis, Chapter 4).
 
     prior: links and covariances, with one chain shared by all actions or one per action (`DiffusionPrior`).
-    Linear links give the exact posterior. For others `approximation` is "thesis", which leaves the links out on the way up,
-    or "jacobian", which linearises them (beliefs/messages.py; docs/diffusion.md compares the two).
+    Linear links give the exact posterior. For others `approximation` says how evidence about the actions becomes evidence about
+    the chain: "moments" (the end of the chain is a Gaussian with its mean and covariance; the default for a shared chain),
+    "particles" (it is a cloud of draws; the default for one chain per action, and only there), "thesis" (links are left out on
+    the way up) or "jacobian" (they are linearised). docs/methods.md says which one when. One chain per action by "moments" is
+    LinTS.
     """
     if not isinstance(prior, DiffusionPrior):
         raise InvalidInput("prior", validate.describe(prior), "a DiffusionPrior")
@@ -82,13 +85,14 @@ def jointTS(
     *,
     feature_map: FeatureMap | None = None,
     context_shape: tuple[int, ...] | None = None,
-    approximation: str = "thesis",
+    approximation: str | None = None,
     seed: Seed = None,
 ) -> Agent:
     """Thompson sampling with one parameter for all actions and features phi(x, a) (thesis, Section 4.2.2).
 
     A context is the (K, d) matrix of the actions' features, or of `context_shape` where a `feature_map` turns it into one.
-    The prior is that of the one parameter: a diffusion gives dTS's joint variant, the others LinTS and HierTS.
+    The prior is that of the one parameter: a diffusion gives dTS's joint variant, the others LinTS and HierTS. approximation: as
+    for `dTS` with a shared chain; by "moments", the default, the one parameter has a Gaussian prior.
     """
     belief = joint_belief_of(
         prior, actions, likelihood, feature_map=feature_map, context_shape=context_shape, approximation=approximation
@@ -110,7 +114,7 @@ def LinTS(prior: ParameterPrior, likelihood: Likelihood = Linear(), *, seed: See
 
 
 def GLMTS(prior: ParameterPrior, likelihood: Likelihood = Logistic(), *, seed: Seed = None) -> Agent:
-    """Thompson sampling with independent actions and a generalised linear reward (Laplace approximation)."""
+    """Thompson sampling with independent actions and a generalised linear reward: the textbook's Laplace approximation."""
     return Agent(independent_belief_of(prior, likelihood), Thompson(), seed, "GLM-TS")
 
 
@@ -154,7 +158,11 @@ def UCBGLM(
     width: float | None = None,
     seed: Seed = None,
 ) -> Agent:
-    """Optimism with a generalised linear reward, on the scale of x^T theta (after Li et al., 2017)."""
+    """Optimism with a generalised linear reward, on the scale of x^T theta (after Li et al., 2017).
+
+    Mean and spread are those of the posterior, by default the Laplace approximation at its mode; Logistic(expansion="mle") is
+    nearer to the paper, which takes the maximum likelihood.
+    """
     belief = independent_belief_of(prior, likelihood)
     return Agent(belief, UCB(_glm_width(belief.dim, horizon) if width is None else width), seed, "UCB-GLM")
 
@@ -167,7 +175,7 @@ def GLMUCB(
     width: float | None = None,
     seed: Seed = None,
 ) -> Agent:
-    """Optimism with a generalised linear reward, on the scale of rewards (after Filippi et al., 2010)."""
+    """Optimism with a generalised linear reward, on the scale of rewards (after Filippi et al., 2010); see UCBGLM."""
     belief = independent_belief_of(prior, likelihood)
     return Agent(
         belief, UCB(_glm_width(belief.dim, horizon) if width is None else width, on_mean=True), seed, "GLM-UCB"

@@ -8,6 +8,7 @@ from manyarms.beliefs.joint import JointBelief
 from manyarms.beliefs.leaves import Leaves
 from manyarms.beliefs.likelihoods import LIKELIHOODS, GeneralisedLinear, Likelihood, Linear, Logistic, Poisson
 from manyarms.beliefs.mixing import MIXINGS, CommonMixing, IdentityMixing, Mixing, MixingMatrices, MixingWeights
+from manyarms.beliefs.particles import ParticleBelief
 from manyarms.beliefs.roots import ROOTS, FactoredRoot, GaussianRoot, KnownRoot, Root
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "Mixing",
     "MixingMatrices",
     "MixingWeights",
+    "ParticleBelief",
     "Poisson",
     "Root",
     "belief_of",

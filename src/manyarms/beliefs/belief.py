@@ -7,7 +7,7 @@ It learns rows, and answers what decisions ask: conditional scores given a draw 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,11 +17,12 @@ from manyarms._base import linalg, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms.beliefs import expansions
 from manyarms.beliefs.actions.catalogue import Catalogue, Offer
 from manyarms.beliefs.actions.unplayed_scores import UnplayedScores
 from manyarms.beliefs.growable import GrowableArray
-from manyarms.beliefs.leaves import Leaves
-from manyarms.beliefs.likelihoods.base import LIKELIHOODS, Likelihood, restore_likelihood
+from manyarms.beliefs.leaves import FULL_AT_A_TIME, Leaves
+from manyarms.beliefs.likelihoods.base import LIKELIHOODS, Gaussian, Likelihood, restore_likelihood
 from manyarms.beliefs.roots import Root, restore_root
 from manyarms.beliefs.sums import PRODUCTS_AT_A_TIME, Sums
 from manyarms.errors import InvalidInput
@@ -53,6 +54,7 @@ class Belief:
         # a leaf whose likelihood is not exact is refitted from its own rows: (X, r) by slot
         self._rows: list[tuple[GrowableArray, GrowableArray]] = []
         self._modes = GrowableArray((leaves.dim,))  # where its last fit ended, the next one's warm start
+        self._root_prior: tuple[Array, Array] | None = None  # mean and factor of the root before any evidence
 
     @property
     def kind(self) -> str:
@@ -72,6 +74,10 @@ class Belief:
     def contexts(self, x: npt.ArrayLike) -> tuple[Array, bool]:
         """One context or a batch, checked: (X with a leading axis, whether it was one)."""
         return check_contexts(x, (self.dim,))
+
+    def observed_contexts(self, x: npt.ArrayLike, action: object) -> tuple[Array, bool]:
+        """Contexts in which actions were taken, checked, as `contexts` does: with contexts per action, that of the one taken."""
+        return self.contexts(x)
 
     @property
     def known(self) -> Array | None:
@@ -139,15 +145,36 @@ class Belief:
         return slots
 
     def _refit(self, slots: Ints) -> None:
-        """G and B = G mu of the Gaussian approximation, from all rows of each of these slots."""
+        """G and B of the Gaussian that stands for the likelihood of all rows of an action, for each of these slots."""
         pack = self.leaves.packing
         G, B = np.empty((len(slots), pack.size)), np.empty((len(slots), self.dim))
-        for i, slot in enumerate(slots.tolist()):
+        for i, (slot, around) in enumerate(zip(slots.tolist(), self._around(slots), strict=True)):
             contexts, seen = self._rows[slot]
-            mode, curvature = self.likelihood.fit(contexts.rows, seen.rows, self._modes.rows[slot].copy())
-            self._modes.rows[slot] = mode
-            G[i], B[i] = pack.pack(curvature), curvature @ mode
+            found = self.likelihood.fit(contexts.rows, seen.rows, self._modes.rows[slot].copy(), around)
+            self._modes.rows[slot] = found.point
+            G[i], B[i] = pack.pack(found.G), found.B
         self._replace(slots, G, B)
+
+    def _around(self, slots: Ints) -> Iterator[Gaussian | None]:
+        """The Gaussian around which the likelihood of each slot is expanded; None where the likelihood brings its own."""
+        if self.likelihood.expansion == "mle":
+            yield from [None] * len(slots)
+            return
+        step = max(1, FULL_AT_A_TIME // (self.dim * max(self.dim, self.leaves.root_dim)))
+        for start in range(0, len(slots), step):
+            means, covariances = self._without_own_rows(slots[start : start + step])
+            yield from map(Gaussian, means, linalg.inverse(covariances))
+
+    def _without_own_rows(self, slots: Ints) -> tuple[Array, Array]:
+        """Means and covariances of theta_a without its own rows: before any evidence or, for cavities, by what is known now."""
+        root = self.root
+        if root.known:
+            return expansions.prior(self.leaves, slots, root.mean(), root.factor())
+        if self.likelihood.expansion == "cavity":
+            return expansions.cavity(self.leaves, slots, root.mean(), root.factor())
+        if self._root_prior is None:  # the first rows: the root has learned nothing yet
+            self._root_prior = root.mean().copy(), root.factor().copy()
+        return expansions.prior(self.leaves, slots, *self._root_prior)
 
     def _replace(self, slots: Ints, G: Array, B: Array) -> None:
         change = self.leaves.replace(slots, G, B, self.known)
@@ -161,12 +188,7 @@ class Belief:
         M = self.root.draw(rng, len(X))
         if not len(offer.ids_of_slots()):
             return np.empty((len(X), 0)), M
-        mean, variance = self.played_scores(X, M, offer)
-        scores = rng.standard_normal(mean.shape)
-        np.maximum(variance, 0.0, out=variance)
-        scores *= np.sqrt(variance, out=variance)
-        scores += mean
-        return scores, M
+        return noisy(*self.played_scores(X, M, offer), rng), M
 
     def best_unplayed(
         self, x: Array, root: Array, offer: Offer, floor: float, k: int, rng: np.random.Generator
@@ -195,13 +217,25 @@ class Belief:
         factor = self.root.factor() if spread and not self.root.known else None
         return self.unplayed.moments(x, self.root.mean(), factor, offer)
 
+    def draw_listed(self, Z: Array, ids: Ints, rng: np.random.Generator) -> Array:
+        """A draw of the posterior for each of Z (n, m, d): scores z_a^T theta_a (n, m) of the listed actions, played or not."""
+        M = self.root.draw(rng, len(Z))
+        moments = self.leaves.listed_scores(Z, ids, self.known, lambda i, some: self.leaves.mixing.apply(some, M[i]))
+        return noisy(*moments, rng)
+
+    def listed_moments(self, Z: Array, ids: Ints, *, spread: bool) -> tuple[Array, Array]:
+        """Marginal mean and, if `spread`, variance (n, m) of z_a^T theta_a for the listed actions, played or not."""
+        mean, factor = self.root.mean(), self.root.factor() if spread and not self.root.known else None
+        mixing = self.leaves.mixing
+        return self.leaves.listed_scores(Z, ids, self.known, lambda _, some: mixing.apply(some, mean), factor)
+
     def action_posterior(self, ids: Ints) -> tuple[Array, Array]:
         """Marginal posteriors of single actions: means (n, d) and covariances (n, d, d), root integrated out.
 
         With P = S_a Sigma_a^-1 W_a:  mean c_a + P m,  covariance S_a + P Cov(m) P^T.
         """
         leaves = self.leaves
-        slots = np.array([leaves.catalogue.slot_of.get(a, -1) for a in ids.tolist()], dtype=np.int64)
+        slots = leaves.catalogue.slots(ids)
         played = slots >= 0
         S = leaves.prior_covariance(ids).copy()
         S[played] = leaves.packing.unpack(leaves.S.rows[slots[played]])
@@ -245,6 +279,8 @@ class Belief:
     def arrays(self) -> dict[str, AnyArray]:
         """Its whole state."""
         out = prefixed("root.", self.root.arrays()) | prefixed("leaves.", self.leaves.arrays())
+        if self._root_prior is not None:
+            out["glm.root_mean"], out["glm.root_factor"] = self._root_prior
         if not self.likelihood.exact:
             out["glm.modes"] = self._modes.rows
             out["glm.lengths"] = np.array([len(r) for _, r in self._rows], dtype=np.int64)
@@ -264,6 +300,8 @@ class Belief:
         if self.likelihood.exact or not len(arrays["glm.lengths"]):
             return
         self._modes.extend(arrays["glm.modes"])
+        if "glm.root_mean" in arrays:
+            self._root_prior = arrays["glm.root_mean"], arrays["glm.root_factor"]
         cuts = np.cumsum(arrays["glm.lengths"])[:-1]
         pieces = zip(np.split(arrays["glm.X"], cuts), np.split(arrays["glm.r"], cuts), strict=True)
         self._rows = [(GrowableArray.of(x), GrowableArray.of(r)) for x, r in pieces]
@@ -272,7 +310,9 @@ class Belief:
     def nbytes(self) -> int:
         """Bytes of everything it holds, derived tables included."""
         rows = sum(x.nbytes + r.nbytes for x, r in self._rows)
-        root = sum(array.nbytes for array in self.root.arrays().values())
+        root = sum(array.nbytes for array in self.root.arrays().values()) + sum(
+            a.nbytes for a in self._root_prior or ()
+        )
         return self.leaves.nbytes + self.unplayed.nbytes + root + rows
 
 
@@ -287,6 +327,15 @@ def restore_belief(spec: dict[str, Any], arrays: dict[str, AnyArray]) -> Belief:
     return BELIEFS[spec["kind"]].restored(spec, arrays)
 
 
+def noisy(mean: Array, variance: Array, rng: np.random.Generator) -> Array:
+    """Independent draws of N(mean, variance), elementwise; `variance` is used up."""
+    scores = rng.standard_normal(mean.shape)
+    np.maximum(variance, 0.0, out=variance)
+    scores *= np.sqrt(variance, out=variance)
+    scores += mean
+    return scores
+
+
 def check_contexts(x: npt.ArrayLike, shape: tuple[int, ...]) -> tuple[Array, bool]:
     """Contexts of the given shape, one or a batch of them."""
     X = validate.as_floats("x", x)
@@ -298,4 +347,4 @@ def check_contexts(x: npt.ArrayLike, shape: tuple[int, ...]) -> tuple[Array, boo
     return X, False
 
 
-__all__ = ["BELIEFS", "Belief", "Rounds", "check_contexts", "restore_belief", "restored_parts"]
+__all__ = ["BELIEFS", "Belief", "Rounds", "check_contexts", "noisy", "restore_belief", "restored_parts"]

@@ -7,14 +7,17 @@
 | MixedEffectPrior  | Gaussian, or factored          | b_a^T kron I | action_covariance |
 | LatentPrior       | Gaussian                       | any          | action_covariance |
 | TwoLevelPrior     | Gaussian                       | W            | action_covariance |
-| DiffusionPrior    | a chain, shared or one each    | I            | Sigma_1           |
+| DiffusionPrior    | Gaussian by moments, or chain  | I            | Sigma_1           |
+
+A diffusion with one chain per action has no root: actions are draws of a cloud (particles.py) or have a chain each
+(independent_chains.py). Where they are Gaussian, with linear links or by moments, it is an ActionPrior.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from manyarms._base import validate
+from manyarms._base import linalg, validate
 from manyarms._base.typing import Array
 from manyarms.beliefs.belief import Belief
 from manyarms.beliefs.chain_root import ChainRoot
@@ -22,7 +25,9 @@ from manyarms.beliefs.independent_chains import IndependentChains
 from manyarms.beliefs.joint import FeatureMap, JointBelief
 from manyarms.beliefs.leaves import Leaves
 from manyarms.beliefs.likelihoods.base import Likelihood
+from manyarms.beliefs.messages import RULES
 from manyarms.beliefs.mixing import CommonMixing, IdentityMixing, Mixing, MixingMatrices, MixingWeights
+from manyarms.beliefs.particles import ParticleBelief
 from manyarms.beliefs.roots import FactoredRoot, GaussianRoot, KnownRoot, Root
 from manyarms.errors import InvalidInput
 from manyarms.priors.base import ParameterPrior
@@ -30,23 +35,34 @@ from manyarms.priors.diffusion import DiffusionPrior, TwoLevelPrior
 from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior, MixedEffectPrior
 from manyarms.priors.latent import LatentPrior
 
+APPROXIMATIONS = ("moments", *RULES, "particles")
+LEAST_VARIANCE = 1e-8  # of a root by moments, beside the largest variance of an action
+
 
 def belief_of(
     prior: ParameterPrior,
     likelihood: Likelihood,
     *,
     factored: bool | str = False,
-    approximation: str = "thesis",
+    approximation: str | None = None,
 ) -> Belief:
     """The belief that a prior and a likelihood make.
 
     factored: of mixed effects, False for the exact posterior of the effects, True or "mean-field" for independent effects with
     the exact mean, "blockwise" for the cheap version that drops all cross terms (`FactoredRoot`).
-    approximation: of diffusions with links that are not linear, "thesis" or "jacobian" (beliefs/messages.py).
+    approximation: of diffusions with links that are not linear; with linear ones every rule is the exact posterior. "moments",
+    the default for a shared chain: a Gaussian root with the mean and covariance of f_1(psi_1). "particles", the default for one
+    chain per action: a cloud of draws (beliefs/particles.py). "thesis" or "jacobian": evidence goes up the chain
+    (beliefs/messages.py). One chain per action by "moments" is LinTS.
     """
+    rule = _rule(approximation, prior)
     if isinstance(prior, DiffusionPrior) and not prior.shared:
-        return IndependentChains(prior, likelihood, approximation)
-    root, mixing, covariance = _parts(prior, factored, approximation)
+        if rule == "moments" or prior.matrices is not None:
+            return independent_belief_of(prior, likelihood)
+        if rule == "particles":
+            return ParticleBelief.of_prior(prior, likelihood)
+        return IndependentChains(prior, likelihood, rule)
+    root, mixing, covariance = _parts(prior, factored, rule)
     return Belief(root, Leaves(mixing, covariance, prior.actions), likelihood)
 
 
@@ -65,10 +81,13 @@ def joint_belief_of(
     *,
     feature_map: FeatureMap | None = None,
     context_shape: tuple[int, ...] | None = None,
-    approximation: str = "thesis",
+    approximation: str | None = None,
 ) -> JointBelief:
-    """The belief about one parameter that all actions share; `prior` is that of the one parameter."""
-    root, mixing, covariance = _parts(prior, False, approximation)
+    """The belief about one parameter that all actions share; `prior` is that of the one parameter.
+
+    approximation: as in `belief_of`; of the one chain there is, "moments" by default.
+    """
+    root, mixing, covariance = _parts(prior, False, _rule(approximation, None))
     if covariance.ndim != 2:
         raise InvalidInput("prior", "one covariance per action", "the prior of a single parameter")
     return JointBelief(root, Leaves(mixing, covariance, 1), likelihood, actions, feature_map, context_shape)
@@ -81,7 +100,26 @@ def marginal_of(prior: ParameterPrior) -> ActionPrior:
     return prior.marginal()
 
 
-def _parts(prior: ParameterPrior, factored: bool | str, approximation: str) -> tuple[Root, Mixing, Array]:
+def _rule(approximation: str | None, prior: ParameterPrior | None) -> str:
+    """The rule that is asked for, or the default of this prior."""
+    if approximation is not None:
+        return validate.one_of("approximation", approximation, APPROXIMATIONS)
+    return "particles" if isinstance(prior, DiffusionPrior) and not prior.shared else "moments"
+
+
+def _root_by_moments(prior: DiffusionPrior) -> GaussianRoot:
+    """f_1(psi_1) as a Gaussian with its mean and covariance: exact where links are linear.
+
+    The covariance may be singular, and a root needs its inverse. So no variance of the root is below 1e-8 of the largest
+    variance v of an action: without data a score x^T theta is too wide by at most 1e-8 v |x|^2 (its standard deviation by a ten
+    thousandth of the largest), and a common direction that the links rule out opens only to evidence of a precision near 1e8 / v.
+    """
+    mean, covariance = prior.centre_moments()
+    largest = float(np.linalg.eigvalsh(covariance + prior.covariances[0])[-1])
+    return GaussianRoot(mean, linalg.raised(covariance, LEAST_VARIANCE * largest))
+
+
+def _parts(prior: ParameterPrior, factored: bool | str, rule: str) -> tuple[Root, Mixing, Array]:
     """The root, W_a and Sigma_a of a prior."""
     if factored and not isinstance(prior, MixedEffectPrior):
         raise InvalidInput("factored", repr(factored), "False: only the effects of a MixedEffectPrior can be factored")
@@ -96,8 +134,8 @@ def _parts(prior: ParameterPrior, factored: bool | str, approximation: str) -> t
             mean, covariance = prior.effect_mean.ravel(), prior.effect_covariance
             root: Root = GaussianRoot(mean, covariance)
             if factored:
-                rule = "mean-field" if factored is True else str(factored)
-                root = FactoredRoot(mean, covariance, prior.effects, rule)
+                how = "mean-field" if factored is True else str(factored)
+                root = FactoredRoot(mean, covariance, prior.effects, how)
             return root, MixingWeights(prior.weights), prior.action_covariance
         case LatentPrior():
             root = GaussianRoot(prior.mean, prior.covariance)
@@ -106,7 +144,12 @@ def _parts(prior: ParameterPrior, factored: bool | str, approximation: str) -> t
             root = GaussianRoot(np.zeros(len(prior.covariance)), prior.covariance)
             return root, CommonMixing(prior.matrix), prior.action_covariance
         case DiffusionPrior():
-            return ChainRoot(prior, approximation), IdentityMixing(), prior.covariances[0]
+            if rule == "particles":
+                raise InvalidInput(
+                    "approximation", "'particles' for a chain that actions share", "one chain per action (shared=False)"
+                )
+            root = _root_by_moments(prior) if rule == "moments" else ChainRoot(prior, rule)
+            return root, IdentityMixing(), prior.covariances[0]
     kinds = "ActionPrior, HierarchicalPrior, MixedEffectPrior, LatentPrior, TwoLevelPrior or DiffusionPrior"
     raise InvalidInput("prior", validate.describe(prior), f"a prior of the actions' parameters: {kinds}")
 

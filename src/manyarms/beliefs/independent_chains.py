@@ -1,156 +1,113 @@
 """One diffusion chain per action: what a prior pre-trained on single actions' parameters says.
 
-The leaves are the same as ever; above each played one stands a chain of its own, whose evidence is that leaf's,
-
-    G = Sigma_1^-1 S_a G_a,    B = Sigma_1^-1 c_a        (leaves.py, messages.py)
-
-Actions that nobody has played are independent draws of the same diffusion, so that only their number m matters. Up to `bank`
-of them draw their chains afresh. More than that share a bank of draws of f_1(psi_1), made once: x^T theta is then a mixture of
-as many Gaussians, and its largest of m draws is found by inverting the distribution function (noise.py), whatever m is.
+The centre of each action is the end f_1(psi_1) of a chain of its own, and the evidence about it climbs that chain by the
+rules of messages.py. Unplayed actions are independent draws of the same diffusion. All of them are drawn afresh in every
+decision, in blocks: their largest score has the law of the prior whatever K is, and costs what K chains cost. A fixed set of
+N draws in their place is cheap and wrong: where the largest of m scores reaches a tail of y/m, the set's own tail is y (1 +
+e) / m with e of variance m / (y N), which moves its distribution function exp(-y) by about 0.43 sqrt(m/N). `ParticleBelief`
+makes such a set its prior, and says so. (Links that are all linear need none of this: independent Gaussian actions,
+`belief_of`.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
 
+from manyarms._base import validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.beliefs.actions.catalogue import Offer
-from manyarms.beliefs.belief import BELIEFS, Belief, Rounds, restored_parts
+from manyarms.beliefs.belief import BELIEFS, restored_parts
 from manyarms.beliefs.growable import GrowableArray
+from manyarms.beliefs.independent_centres import IndependentCentres, identical_leaves, largest
 from manyarms.beliefs.leaves import Leaves
 from manyarms.beliefs.likelihoods.base import Likelihood
 from manyarms.beliefs.messages import Chain, ChainConditionals
 from manyarms.beliefs.mixing import IdentityMixing
-from manyarms.beliefs.roots import KnownRoot
 from manyarms.errors import InvalidInput
 from manyarms.priors.diffusion import DiffusionPrior
 
-BANK = 8192
+CHAINS_AT_A_TIME = 1 << 15
 POSTERIOR_DRAWS = 4096
 
 
-class _NoRoot(KnownRoot):
-    """Nothing is shared: evidence goes to the chain of the action itself."""
-
-    known = False
-
-    def gaussian_prior(self) -> None:
-        return None
-
-
 @BELIEFS.register("independent-chains")
-class IndependentChains(Belief):
-    """A belief whose actions have independent diffusion priors."""
+class IndependentChains(IndependentCentres):
+    """A belief whose actions have independent diffusion priors, by a rule for evidence on its way up ("thesis", "jacobian")."""
 
     def __init__(
-        self,
-        prior: DiffusionPrior,
-        likelihood: Likelihood,
-        rule: str = "thesis",
-        bank: int = BANK,
-        leaves: Leaves | None = None,
+        self, prior: DiffusionPrior, likelihood: Likelihood, rule: str = "thesis", leaves: Leaves | None = None
     ) -> None:
-        leaves = Leaves(IdentityMixing(), prior.covariances[0], prior.actions) if leaves is None else leaves
-        super().__init__(_NoRoot(np.zeros(prior.dim)), leaves, likelihood)
-        self.chain = Chain(prior, rule)
+        if not isinstance(prior, DiffusionPrior):
+            raise InvalidInput("prior", validate.describe(prior), "a DiffusionPrior")
+        leaves = (
+            Leaves(IdentityMixing(), prior.covariances[0], prior.actions)
+            if leaves is None
+            else identical_leaves(leaves)
+        )
         L, d = prior.depth, prior.dim
-        self._towards, self._offset = GrowableArray((L, d, d)), GrowableArray((L, d))
-        self._factor, self._pull = GrowableArray((L, d, d)), GrowableArray((d, d))
-        self._bank_size = bank
-        self._bank: Array | None = None
+        shapes = {"towards": (L, d, d), "offset": (L, d), "factor": (L, d, d)}
+        super().__init__(leaves, likelihood, {name: GrowableArray(shape) for name, shape in shapes.items()})
+        self.chain = Chain(prior, rule)
+        self._moments: tuple[Array, Array] | None = None
 
-    # ---- learning -----------------------------------------------------------------------------------------------------
+    def _learn_centres(self, slots: Ints, G: Array, B: Array) -> None:
+        found = self.chain.up(G, B)
+        for name, table in self._tables.items():
+            table.rows[slots] = getattr(found, name)
 
-    def observe(self, X: Array, actions: Ints, rewards: Array) -> None:
-        """Learn checked rows; the chains of the actions touched are updated."""
-        super().observe(X, actions, rewards)
-        self._update_chains(np.array([self.catalogue.slot_of[a] for a in np.unique(actions).tolist()]))
+    def _conditionals(self, slots: Ints) -> ChainConditionals:
+        return ChainConditionals(**{name: table.rows[slots] for name, table in self._tables.items()})
 
-    def fold(self, chunks: Iterable[Rounds]) -> None:
-        """Learn checked rows that come in chunks; the chains of the actions touched are updated."""
-        before = self.leaves.counts.rows.copy()
-        super().fold(chunks)
-        added = self.leaves.counts.rows.copy()
-        added[: len(before)] -= before
-        self._update_chains(np.flatnonzero(added))
+    def _draw_centres(self, slots: Ints, rng: np.random.Generator) -> Array:
+        return self.chain.down(self._conditionals(slots), rng, len(slots))
 
-    def _update_chains(self, slots: Ints) -> None:
-        leaves = self.leaves
-        while len(self._offset) < len(leaves.counts):
-            for table in self._tables().values():
-                table.append(0.0)
-        for start in range(0, len(slots), leaves.chunk):
-            some = slots[start : start + leaves.chunk]
-            pull = leaves.precision @ leaves.packing.unpack(leaves.S.rows[some])
-            G = pull @ leaves.packing.unpack(leaves.G.rows[some])
-            conditionals = self.chain.up((G + np.swapaxes(G, 1, 2)) / 2, leaves.c.rows[some] @ leaves.precision)
-            self._pull.rows[some] = pull
-            self._towards.rows[some], self._offset.rows[some] = conditionals.towards, conditionals.offset
-            self._factor.rows[some] = conditionals.factor
+    def _draw_prior_centres(self, n: int, rng: np.random.Generator) -> Array:
+        return self.chain.prior.draw_centres(rng, n)
 
-    def _conditionals(self, slots: Ints | None) -> ChainConditionals:
-        some = slice(None) if slots is None else slots
-        return ChainConditionals(self._towards.rows[some], self._offset.rows[some], self._factor.rows[some])
+    def _centre_moments(self) -> tuple[Array, Array]:
+        if self._moments is None:
+            self._moments = self.chain.prior.centre_moments()
+        return self._moments
 
-    # ---- what decisions ask -------------------------------------------------------------------------------------------
+    def _mean_centres(self, slots: Ints) -> Array:
+        """f_1 at the end of the chain of conditional means."""
+        if not len(slots):
+            return np.empty((0, self.dim))
+        return self.chain.prior.links[0](self.chain.path(self._conditionals(slots))[0])
 
-    def draw_scores(self, X: Array, offer: Offer, rng: np.random.Generator) -> tuple[Array, Array]:
-        nothing = np.zeros((len(X), 1))
-        number = len(offer.ids_of_slots())
-        if not number:
-            return np.empty((len(X), 0)), nothing
-        conditionals = self._conditionals(offer.slots)
-        mean, variance = self.leaves.scores(X, None, offer.slots)
-        pull = self._pull.rows if offer.slots is None else self._pull.rows[offer.slots]
-        for i, x in enumerate(X):
-            centres = self.chain.down(conditionals, rng, number)
-            mean[i] += np.einsum("ad,ad->a", pull @ x, centres)
-        return mean + np.sqrt(np.maximum(variance, 0.0)) * rng.standard_normal(mean.shape), nothing
-
-    def best_unplayed(
-        self, x: Array, root: Array, offer: Offer, floor: float, k: int, rng: np.random.Generator
-    ) -> tuple[Array, Ints]:
-        left, sd = offer.fresh, float(np.sqrt(x @ self.leaves.covariance @ x))
-        if not left:
-            return np.empty(0), np.empty(0, dtype=np.int64)
-        if left <= self._bank_size:
-            scores = self.chain.prior.draw_centres(rng, left) @ x
-            scores += sd * rng.standard_normal(left)
-        else:
-            scores = largest_of_mixture(self._centres() @ x, sd, left, k, rng)
-        scores = scores[scores > floor]
-        if len(scores) > k:
-            scores = -np.partition(-scores, k - 1)[:k]
-        return scores, np.zeros(len(scores), dtype=np.int64)  # all unplayed actions are one unit
-
-    def _centres(self) -> Array:
-        if self._bank is None:
-            self._bank = self.chain.prior.draw_centres(np.random.default_rng(0), self._bank_size)
-        return self._bank
+    def _draw_best_unplayed(self, x: Array, sd: float, count: int, k: int, rng: np.random.Generator) -> Array:
+        best = np.empty(0)
+        for start in range(0, count, CHAINS_AT_A_TIME):
+            some = min(CHAINS_AT_A_TIME, count - start)
+            scores = self.chain.prior.draw_centres(rng, some) @ x + sd * rng.standard_normal(some)
+            best = largest(np.concatenate([best, scores]), k)
+        return best
 
     def played_moments(self, X: Array, offer: Offer, *, spread: bool) -> tuple[Array, Array]:
         """Means along the chains of conditional means; variances are not to be had in closed form."""
         self._refuse(spread)
         mean, variance = self.leaves.scores(X, None, offer.slots)
-        conditionals = self._conditionals(offer.slots)
-        if len(conditionals.offset):
-            centres = self.chain.prior.links[0](self.chain.path(conditionals)[0])
-            pull = self._pull.rows if offer.slots is None else self._pull.rows[offer.slots]
-            mean += np.einsum("aij,nj,ai->na", pull, X, centres)
+        slots = self._slots(offer)
+        centres = self._mean_centres(slots)
+        for i, x in enumerate(X):
+            mean[i] += np.einsum("ad,ad->a", self.leaves.pulled(x, slots), centres)
         return mean, variance
 
     def unplayed_moments(self, x: Array, offer: Offer, *, spread: bool) -> tuple[Array, Array]:
         self._refuse(spread)
-        return np.full(len(offer.counts), float(self._centres().mean(axis=0) @ x)), np.zeros(len(offer.counts))
+        return np.full(len(offer.counts), float(self._centre_moments()[0] @ x)), np.zeros(len(offer.counts))
+
+    def listed_moments(self, Z: Array, ids: Ints, *, spread: bool) -> tuple[Array, Array]:
+        self._refuse(spread)
+        return super().listed_moments(Z, ids, spread=spread)
 
     def _refuse(self, spread: bool) -> None:
         if spread:
-            raise InvalidInput("decision", "one that needs variances", "Thompson or greedy, for one chain per action")
+            expected = "Thompson or greedy, for this rule; approximation='particles' or 'moments' has variances"
+            raise InvalidInput("decision", "one that needs variances", expected)
 
     def action_posterior(self, ids: Ints) -> tuple[Array, Array]:
         """Moments of draws m with a fixed seed: with P = S_a Sigma_1^-1, mean c_a + P E[m], covariance S_a + P Cov(m) P^T."""
@@ -162,81 +119,31 @@ class IndependentChains(Belief):
                 pull, own, c = np.eye(self.dim), leaves.covariance, np.zeros(self.dim)
                 centres = self.chain.prior.draw_centres(rng, POSTERIOR_DRAWS)
             else:
-                pull, c = self._pull.rows[slot], leaves.c.rows[slot]
-                own = leaves.packing.unpack(leaves.S.rows[slot])
+                own, c = leaves.packing.unpack(leaves.S.rows[slot]), leaves.c.rows[slot]
+                pull = leaves.precision @ own
                 centres = self.chain.down(self._conditionals(np.array([slot])), rng, POSTERIOR_DRAWS)
             moved = centres @ pull
             mean[i] = c + moved.mean(axis=0)
             covariance[i] = own + np.cov(moved.T).reshape(self.dim, self.dim)
         return mean, covariance
 
-    # ---- state --------------------------------------------------------------------------------------------------------
+    # ---- state
 
     def spec(self) -> dict[str, Any]:
-        chain = {"rule": self.chain.rule, "links": self.chain.prior.link_kinds, "bank": self._bank_size}
+        chain = {"rule": self.chain.rule, "links": self.chain.prior.link_kinds}
         return {"kind": self.kind, "chain": chain, **self._parts_spec()}
 
     def arrays(self) -> dict[str, AnyArray]:
-        own = {name: table.rows for name, table in self._tables().items()}
-        return {**super().arrays(), **prefixed("chain.", self.chain.prior.arrays() | own)}
-
-    def _tables(self) -> dict[str, GrowableArray]:
-        return {"towards": self._towards, "offset": self._offset, "factor": self._factor, "pull": self._pull}
+        return {**super().arrays(), **prefixed("chain.", self.chain.prior.arrays() | self._table_arrays())}
 
     @classmethod
     def restored(cls, spec: dict[str, Any], arrays: dict[str, AnyArray]) -> IndependentChains:
         leaves, likelihood = restored_parts(spec, arrays)
         options, parts = spec["chain"], under("chain.", arrays)
         prior = DiffusionPrior.restored(options["links"], parts, leaves.catalogue.size, shared=False)
-        belief = cls(prior, likelihood, options["rule"], options["bank"], leaves)
-        belief._restore_rows(arrays)
-        for name, table in belief._tables().items():
-            table.extend(parts[name])
+        belief = cls(prior, likelihood, options["rule"], leaves)
+        belief._restore(arrays, parts)
         return belief
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of everything it holds."""
-        return (
-            super().nbytes
-            + sum(t.nbytes for t in self._tables().values())
-            + (0 if self._bank is None else self._bank.nbytes)
-        )
 
-
-def largest_of_mixture(means: Array, sd: float, count: int, k: int, rng: np.random.Generator) -> Array:
-    """The k largest of `count` independent draws from the equal mixture of N(means_i, sd^2), k <= count.
-
-    With tail(t) = mean of 1 - Phi((t - means_i) / sd), the j-th largest solves tail(t) = -expm1(log_cdf_j), where
-    log_cdf_j = log_cdf_(j-1) - E / (count - j + 1) (noise.py). Newton on the logarithm of the tail, inside a bracket.
-    """
-    out, log_cdf = np.empty(k), 0.0
-    high = float(means.max()) + 40.0 * sd
-    for j in range(k):
-        log_cdf -= float(rng.standard_exponential()) / (count - j)
-        target = -np.expm1(log_cdf)
-        low = float(means.min()) - 40.0 * sd
-        t = out[j - 1] if j else float(means.max())
-        for _ in range(200):
-            z = (t - means) / sd
-            tail = float(ndtr(-z).mean())
-            if abs(tail - target) <= 1e-12 * target:
-                break
-            if tail > target:
-                low = max(low, t)
-            else:
-                high = min(high, t)
-            density = float(np.exp(-0.5 * z * z).mean()) / (sd * np.sqrt(2 * np.pi))
-            step = tail * np.log(tail / target) / density if tail > 0 and density > 0 else np.inf
-            new = t + step
-            if not low < new < high:
-                new = (low + high) / 2
-            if new == t:
-                break
-            t = new
-        out[j] = t
-        high = t
-    return out
-
-
-__all__ = ["IndependentChains", "largest_of_mixture"]
+__all__ = ["IndependentChains"]

@@ -61,6 +61,13 @@ class JointBelief(Belief):
     def contexts(self, x: npt.ArrayLike) -> tuple[Array, bool]:
         return check_contexts(x, self.context_shape)
 
+    def observed_contexts(self, x: npt.ArrayLike, action: object) -> tuple[Array, bool]:
+        """Contexts as ever, or only the features phi(x, a) of the actions taken: (d,), or (n, d) for n actions."""
+        X, one = validate.as_floats("x", x), isinstance(action, int | np.integer)
+        if self.feature_map is None and X.ndim == (1 if one else 2):
+            return check_contexts(X, (self.dim,))
+        return self.contexts(X)
+
     def features(self, x: Array) -> Array:
         """phi(x, a) for all actions, (K, d)."""
         if self.feature_map is None:
@@ -79,7 +86,9 @@ class JointBelief(Belief):
 
     def _of_parameter(self, X: Array, actions: Ints, rewards: Array) -> Rounds:
         """Rows of the one parameter: the features of the actions taken."""
-        phi = np.stack([self.features(x)[a] for x, a in zip(X, actions.tolist(), strict=True)])
+        phi = X
+        if X.shape[1:] == self.context_shape:
+            phi = np.stack([self.features(x)[a] for x, a in zip(X, actions.tolist(), strict=True)])
         return phi, np.zeros(len(phi), dtype=np.int64), rewards
 
     # ---- what decisions ask -------------------------------------------------------------------------------------------
@@ -99,19 +108,25 @@ class JointBelief(Belief):
         return mean, cast(Array, np.linalg.cholesky(S))
 
     def draw_scores(self, X: Array, offer: Offer, rng: np.random.Generator) -> tuple[Array, Array]:
-        M = self.root.draw(rng, len(X))
-        mean, factor = self._parameter(M)
-        theta = mean + rng.standard_normal(mean.shape) @ factor.T
-        scores = np.stack([self.features(x) @ t for x, t in zip(X, theta, strict=True)])
-        return (scores if offer.slots is None else scores[:, offer.slots]), M
+        return self.draw_listed(self._offered(X, offer), offer.ids_of_slots(), rng), np.empty((len(X), 0))
 
     def played_moments(self, X: Array, offer: Offer, *, spread: bool) -> tuple[Array, Array]:
+        return self.listed_moments(self._offered(X, offer), offer.ids_of_slots(), spread=spread)
+
+    def _offered(self, X: Array, offer: Offer) -> Array:
+        """Features (n, m, d) of the actions offered."""
+        phi = X if self.feature_map is None else np.stack([self.features(x) for x in X])
+        return phi if offer.slots is None else phi[:, offer.slots]
+
+    def draw_listed(self, Z: Array, ids: Ints, rng: np.random.Generator) -> Array:
+        mean, factor = self._parameter(self.root.draw(rng, len(Z)))
+        theta = mean + rng.standard_normal(mean.shape) @ factor.T
+        return cast(Array, np.matmul(Z, theta[:, :, None])[:, :, 0])
+
+    def listed_moments(self, Z: Array, ids: Ints, *, spread: bool) -> tuple[Array, Array]:
         mean, covariance = self.action_posterior(np.zeros(1, dtype=np.int64))
-        phi = np.stack([self.features(x) for x in X])
-        if offer.slots is not None:
-            phi = phi[:, offer.slots]
-        variance = np.einsum("nkd,de,nke->nk", phi, covariance[0], phi) if spread else np.zeros(phi.shape[:2])
-        return phi @ mean[0], variance
+        variance = np.einsum("nkd,nkd->nk", Z @ covariance[0], Z) if spread else np.zeros(Z.shape[:2])
+        return Z @ mean[0], variance
 
     def unplayed_moments(self, x: Array, offer: Offer, *, spread: bool) -> tuple[Array, Array]:
         return np.zeros(len(offer.counts)), np.zeros(len(offer.counts))

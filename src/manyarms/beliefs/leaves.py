@@ -16,6 +16,7 @@ u = W_a^T Sigma_a^-1 s. Nothing is inverted and no other action is touched.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Self, cast
 
 import numpy as np
@@ -241,6 +242,58 @@ class Leaves:
             out[some] = self.mixing.lift_all(ids[some], v)
         return out
 
+    def listed_scores(
+        self,
+        Z: Array,
+        ids: Ints,
+        known: Array | None,
+        centre: Callable[[int, Ints], Array],
+        factor: Array | None = None,
+    ) -> tuple[Array, Array]:
+        """Mean and variance (n, m) of z_a^T theta_a for listed actions, played or not, each with its own context Z (n, m, d).
+
+            mean z_a^T c_a + u_a^T w_a,    variance z_a^T S_a z_a + |F^T W_a^T u_a|^2,    u_a = Sigma_a^-1 S_a z_a
+
+        centre(i, ids) gives w_a = W_a m of the i-th context, (len(ids), d). `known`: the root where it is known, c_a being
+        the whole mean then. `factor` F of the root's covariance, where it is to be integrated out. Where nobody has
+        played a, S_a = Sigma_a, c_a = 0 and u_a = z_a.
+        """
+        n, m, d = Z.shape
+        mean, variance = np.empty((n, m)), np.empty((n, m))
+        slots = self.catalogue.slots(ids)
+        same = n > 1 and Z.strides[0] == 0  # one matrix of contexts, repeated: all but the root's part is computed once
+        if same:
+            Z = Z[:1]
+        step = max(1, FULL_AT_A_TIME // (d * (d + len(Z))))
+        for start in range(0, m, step):
+            some = slice(start, start + step)
+            z, here, played = Z[:, some], ids[some], slots[some] >= 0
+            where = slots[some][played]
+            if self.shared:
+                Sz = z @ self.covariance
+                Sz[:, played] = _times(self.packing.unpack(self.S.rows[where]), z[:, played])
+            else:
+                S = self.covariances.rows[here]
+                S[played] = self.S.rows[where]
+                Sz = _times(self.packing.unpack(S), z)
+            c = np.zeros((len(here), d)) if known is None else self.mixing.apply(here, known).copy()
+            c[played] = self.c.rows[where]
+            mean[:, some] = np.einsum("nad,ad->na", z, c)
+            variance[:, some] = np.einsum("nad,nad->na", z, Sz)
+            if known is not None:
+                continue
+            u = z.copy()
+            if len(where):
+                precision = self.precision if self.shared else self.prior_precision(here[played])
+                u[:, played] = _times(precision, Sz[:, played])
+            for i in range(n):
+                ui = u[0 if same else i]
+                mean[i, some] += np.einsum("ad,ad->a", ui, centre(i, here))
+                if factor is not None:
+                    pulled = self.mixing.lift_all(here, ui) @ factor
+                    variance[i, some] += np.einsum("ap,ap->a", pulled, pulled)
+        return mean, variance
+
     # ---- state --------------------------------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, AnyArray]:
@@ -297,6 +350,13 @@ class Leaves:
         prior = 0 if self.mixing.features is None else self.mixing.features.nbytes
         prior += self.covariance.nbytes if self.shared else self.covariances.nbytes
         return sum(t.nbytes for t in tables) + prior + self.catalogue.units.nbytes + 100 * len(self.catalogue.slot_of)
+
+
+def _times(matrices: Array, z: Array) -> Array:
+    """(n, m, d): A_a z_na for symmetric A, one (d, d) or one for each action (m, d, d)."""
+    if matrices.ndim == 2:
+        return z @ matrices
+    return cast(Array, np.matmul(matrices, np.ascontiguousarray(z.transpose(1, 2, 0))).transpose(2, 0, 1))
 
 
 __all__ = ["Leaves"]

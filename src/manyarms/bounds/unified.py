@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
-from manyarms._base.arrays import clip, sqrt
+from manyarms._base.arrays import as_float, clip, sqrt
 from manyarms._base.text import labelled
 from manyarms.bounds.base import BOUNDS, Bound, Budget, OfCorrection, Side, divergence, fixed_lambda, positive_or_open
 from manyarms.bounds.concentration import over_contexts
@@ -17,6 +17,9 @@ from manyarms.bounds.grid import Grid
 from manyarms.bounds.summary import Summary, sums_over_actions
 from manyarms.errors import InvalidInput
 from manyarms.weights import ClipPropensities, ExponentialAlpha, Harmonic, ImplicitExploration, NoCorrection
+
+AUTHORS = "es-authors"
+"""What learning at `Unified.authors_lambda` goes by: an objective that no certificate can be made of."""
 
 Own = TypeVar("Own", bound="Unified")
 
@@ -81,6 +84,17 @@ class Unified(OfCorrection):
         averages, budget = summary.of(self.correction), Budget(delta)
         lam = self._best_lambda(summary, kl, budget) if self.lam is None else self.lam
         return sum(self._costs(summary, kl, budget, averages.bias + averages.overshoot, lam).values())
+
+    def authors_lambda(self, summary: Summary, kl: float, delta: float) -> float:
+        """2 sqrt(kl2 Var_n / n), which the authors' code learns by: sqrt(2) Var_n times lambda*, and not differentiated.
+
+        It follows from the rows, so that the formula bounds nothing at it; nor is it near the best: the divergence costs less by
+        that factor, the variance more. Learning by it goes further from the prior, often to better policies, while what is
+        maximised falls below 0, the least that any value can be (docs/safe-to-ship.md). Hence a heuristic with a name, `AUTHORS`.
+        """
+        spent = as_float(divergence(kl)) + math.log(1 / Budget(delta).rest)
+        variance = max(as_float(summary.of(self.correction).second_moment), 1e-30)
+        return 2 * math.sqrt(spent * variance / summary.rows)
 
     def _best_lambda(self, summary: Summary, kl: float, budget: Budget) -> float:
         """lambda* = sqrt(2 kl2 / (n Var_n)), which minimises the width on the rows themselves (thesis, Section 8.3.4)."""
@@ -148,5 +162,5 @@ class GeneralBound(Unified):
 
 
 __all__ = [
-    "ClippingBound", "ExponentialSmoothingBound", "GeneralBound", "IPSBound", "Unified", "UnifiedIXBound",
+    "AUTHORS", "ClippingBound", "ExponentialSmoothingBound", "GeneralBound", "IPSBound", "Unified", "UnifiedIXBound",
 ]  # fmt: skip

@@ -65,6 +65,12 @@ class Certificate:
 
     candidates: tuple[Ends, ...]
     notes: tuple[str, ...]
+    unit: str = "row"
+    """What the value is per, and what `rows` counts: a row, or a group of rows (`manyarms.certificates.groups`)."""
+
+    per_row: tuple[float, float] | None = None
+    """Where rows come in groups: ends for the value per row, a statement of its own at the same delta."""
+
     token: InitVar[object] = field(default=None, kw_only=True)
 
     def __post_init__(self, token: object) -> None:
@@ -114,6 +120,7 @@ class Improvement:
     """How many rows with the same averages would certify any improvement at all; None where no number would."""
 
     notes: tuple[str, ...]
+    unit: str = "row"
     token: InitVar[object] = field(default=None, kw_only=True)
 
     def __post_init__(self, token: object) -> None:

@@ -17,14 +17,17 @@ The log is read once, for a certificate and an improvement together (`certify_wi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from manyarms._base import validate
-from manyarms.bounds import BOUNDS, Bound, Budget, Gain, Grid, Side, Summary
+from manyarms._base.typing import Array
+from manyarms.bounds import BOUNDS, Bound, Budget, Gain, Grid, LogSmoothingBound, Side, Summary
 from manyarms.bounds.concentration import confidence
 from manyarms.bounds.grid import BELOW_ONE
 from manyarms.certificates.certificate import TOKEN, Certificate, Ends, Improvement
 from manyarms.certificates.families import Declared, Family, families_of, grid_values
+from manyarms.certificates.groups import size_limits
 from manyarms.certificates.prior import PolicyPrior, Randomised
 from manyarms.certificates.reading import Reading, Summaries
 from manyarms.certificates.sample_size import rows_needed
@@ -51,6 +54,7 @@ def certify(
     largest_reward: float = 1.0,
     two_sided: bool = True,
     learned_from: LogSource | RowSketch | None = None,
+    largest_group: int | None = None,
     independent: bool = False,
     draws: int = DRAWS,
     seed: int = SEED,
@@ -63,10 +67,12 @@ def certify(
     `manyarms.bounds.BOUNDS`, bounds, corrections or estimators of the IPS family, decided on before the log is looked at; by
     default exponential smoothing and logarithmic smoothing, or the latter alone where pi0 of all actions is not known.
     largest_reward: the largest that there can be; the smallest is 0. two_sided=False spends all of delta on the lower end.
-    independent: rows that come in groups are refused unless they are independent all the same. draws, seed: of the Monte Carlo
+    largest_group: for rows that come in groups, the most rows that one can have; the certificate is then for the value per group,
+    and of the number of groups (`manyarms.certificates.groups`). independent: rows of a group are independent all the same.
+    draws, seed: of the Monte Carlo
     for mixed-logit policies, drawn anew for the certificate.
     """
-    case = _Case(policy, log, prior, delta, largest_reward, learned_from, independent, draws, seed)
+    case = _Case(policy, log, prior, delta, largest_reward, learned_from, largest_group, independent, draws, seed)
     read = case.read(case.declared(bound), grid or Grid(), gain=False)
     return case.certificate(read, two_sided)
 
@@ -80,6 +86,7 @@ def improvement(
     grid: Grid | None = None,
     largest_reward: float = 1.0,
     learned_from: LogSource | RowSketch | None = None,
+    largest_group: int | None = None,
     independent: bool = False,
     draws: int = DRAWS,
     seed: int = SEED,
@@ -88,7 +95,7 @@ def improvement(
 
     A statement of its own: it and a certificate hold with probability 1 - delta each, not together.
     """
-    case = _Case(policy, log, prior, delta, largest_reward, learned_from, independent, draws, seed)
+    case = _Case(policy, log, prior, delta, largest_reward, learned_from, largest_group, independent, draws, seed)
     return case.improvement(case.read((), grid or Grid(), gain=True))
 
 
@@ -103,12 +110,13 @@ def certify_with_improvement(
     largest_reward: float = 1.0,
     two_sided: bool = True,
     learned_from: LogSource | RowSketch | None = None,
+    largest_group: int | None = None,
     independent: bool = False,
     draws: int = DRAWS,
     seed: int = SEED,
 ) -> tuple[Certificate, Improvement]:
     """`certify` and `improvement`, each with its own delta, from one reading of the log."""
-    case = _Case(policy, log, prior, delta, largest_reward, learned_from, independent, draws, seed)
+    case = _Case(policy, log, prior, delta, largest_reward, learned_from, largest_group, independent, draws, seed)
     read = case.read(case.declared(bound), grid or Grid(), gain=True)
     return case.certificate(read, two_sided), case.improvement(read)
 
@@ -130,6 +138,7 @@ class _Case:
         delta: float,
         largest_reward: float,
         learned_from: LogSource | RowSketch | None,
+        largest_group: int | None,
         independent: bool,
         draws: int,
         seed: int,
@@ -138,12 +147,13 @@ class _Case:
         self.largest_reward = validate.positive("largest_reward", largest_reward)
         self.reading = Reading(log)
         first = self.reading.first
-        if first.groups is not None and not independent:
-            raise InvalidInput(
-                "log", "rows in groups", "independent rows: a certificate is for those (independent=True, on the command line "
-                "--independent, if rows of the same group are independent)",
-            )  # fmt: skip
         self.notes = list(first.notes)
+        self.largest_group = (
+            None if first.groups is None or independent else self._require_groups(policy, prior, largest_group)
+        )
+        if self.largest_group is None:
+            said = "rows are taken to be independent" + ("" if first.groups is None else ", also those of one group")
+            self.notes.append(f"{said}: rounds of the same user or session are not")
         if first.propensities_are_estimates:
             self.notes.append(
                 "propensities are estimates, and the certificate takes them for exact: it holds only as far as they do"
@@ -185,6 +195,33 @@ class _Case:
             )
         self.policy, self.seed = policy, seed
 
+    def _require_groups(self, policy: Policy, prior: PolicyPrior | None, largest_group: int | None) -> int:
+        """What groups need: a limit of their size, and a policy with exact probabilities that was fixed before."""
+        if largest_group is None:
+            raise InvalidInput(
+                "largest_group", "None, and rows in groups", "the most rows that a group can have, known beforehand "
+                "(--largest-group on the command line); or independent=True (--independent) if rows of one group are independent",
+            )  # fmt: skip
+        if prior is not None or isinstance(policy, MixedLogitPolicy):
+            came = "a mixed-logit policy" if prior is None else "a prior"
+            raise InvalidInput(
+                "policy" if prior is None else "prior", f"{came}, with rows in groups",
+                "a policy with exact probabilities that was not learned from these groups (log.split keeps groups together)",
+            )  # fmt: skip
+        most = validate.count("largest_group", largest_group)
+        self.notes.append(f"groups of at most {most:,} rows are independent of each other, their rows need not be")
+        return most
+
+    @property
+    def unit(self) -> str:
+        """What the value is per."""
+        return "row" if self.largest_group is None else "group"
+
+    @property
+    def top(self) -> float:
+        """The largest reward of a unit."""
+        return self.largest_reward * (self.largest_group or 1)
+
     @property
     def all_notes(self) -> tuple[str, ...]:
         """What the statements rest on; what the rows themselves say is known when they have been read."""
@@ -201,6 +238,8 @@ class _Case:
             if isinstance(bound, Sequence) and not bound:
                 raise InvalidInput("bound", "none", f"one or more of {', '.join(BOUNDS)}")
             return bound
+        if self.largest_group is not None:
+            return ("ls",)
         return ("es", "ls") if full_propensities(self.reading.first) is not None else ("ls",)
 
     def read(self, declared: Declared | Sequence[Declared], grid: Grid, *, gain: bool) -> _Read:
@@ -211,21 +250,33 @@ class _Case:
 
         for family in families(2):
             self._require_fit(family)
-        summaries = self.reading.summaries(
-            self.policy,
-            lambda rows: (
-                [one for family in families(rows) for one in family.bounds],
-                gains(grid, rows) if gain else [],
-            ),
-            self.largest_reward,
-            self.seed,
-        )
+
+        def bounds(rows: int) -> tuple[list[Bound], list[Bound]]:
+            return [one for family in families(rows) for one in family.bounds], gains(grid, rows) if gain else []
+
+        sizes = None
+        if self.largest_group is None:
+            summaries = self.reading.summaries(self.policy, bounds, self.largest_reward, self.seed)
+        else:
+            summaries, sizes = self.reading.grouped(self.policy, bounds, self.largest_reward, self.largest_group)
         rows = summaries.rows
-        return _Read(families(rows), gains(grid, rows), summaries, grid_values(families(rows), grid, rows))
+        return _Read(families(rows), gains(grid, rows), summaries, grid_values(families(rows), grid, rows), sizes)
 
     def certificate(self, read: _Read, two_sided: bool) -> Certificate:
-        """The best ends of all families, each with its share of delta."""
-        share = (self.delta - self.simulation) / len(read.families)
+        """The best ends of all families, each with its share of delta; where rows come in groups, also the value per row."""
+        made = self._certificate(read, two_sided, self.delta)
+        if read.sizes is None:
+            return made
+        half = self._certificate(read, two_sided, self.delta / 2)
+        low, high = size_limits(read.sizes, self.delta / 2, two_sided=two_sided)
+        top = self.largest_reward * float(self.largest_group or 1)
+        upper = min(1.0, half.upper / top / low) if low > 0 else 1.0
+        return replace(
+            made, per_row=(half.lower / top / high * self.largest_reward, upper * self.largest_reward), token=TOKEN
+        )
+
+    def _certificate(self, read: _Read, two_sided: bool, delta: float) -> Certificate:
+        share = (delta - self.simulation) / len(read.families)
         moved = read.summaries.with_margins(self.simulation)
         candidates = []
         for family in read.families:
@@ -237,19 +288,19 @@ class _Case:
             if two_sided:
                 upper = min((one.upper(above, self.kl, budget) for one in family.bounds), key=lambda side: side.end)
             candidates.append(self._ends(family, chosen, lower, upper, read.summaries.of_value[drawn]))
-        best, top = max(candidates, key=lambda ends: ends.lower), self.largest_reward
+        best, top = max(candidates, key=lambda ends: ends.lower), self.top
         upper_end = min(top, *(one.upper for one in candidates))
         if best.lower > upper_end or upper_end < 0:
             raise Contradiction(f"a value of at least {best.lower:.6g} and of at most {upper_end:.6g}", self.delta)
         return Certificate(
             max(0.0, best.lower), upper_end, best.value, best.terms,
-            best.label, self.delta, read.grid, self.kl, read.summaries.rows, self.policy.action_count,
-            read.summaries.logged * top, top, two_sided, self.learned, tuple(candidates), self.all_notes, token=TOKEN,
+            best.label, delta, read.grid, self.kl, read.summaries.rows, self.policy.action_count,
+            read.summaries.logged * top, top, two_sided, self.learned, tuple(candidates), self.all_notes, self.unit, token=TOKEN,
         )  # fmt: skip
 
     def improvement(self, read: _Read) -> Improvement:
         """The best lower end of the gain, with all of delta."""
-        summary, spent, top = read.summaries.of_gain, self.delta - self.simulation, self.largest_reward
+        summary, spent, top = read.summaries.of_gain, self.delta - self.simulation, self.top
         below, _ = summary.with_margins(self.delta * MONTE_CARLO)
         chosen, side = _best(read.gains, below, self.kl, Budget(spent, 1, len(read.gains)))
         if side.end > 1:
@@ -257,12 +308,14 @@ class _Case:
         needed = rows_needed(below, self.kl, 0.0, spent, read.gains)
         return Improvement(
             side.end * top, side.start * top, summary.logged * top, self.delta, chosen.settings["smoothing"],
-            summary.rows, needed, self.all_notes, token=TOKEN,
+            summary.rows, needed, self.all_notes, self.unit, token=TOKEN,
         )  # fmt: skip
 
     def _require_fit(self, family: Family) -> None:
         """Refuse a bound that does not hold for this policy, or cannot be had from this log, with the reason."""
         for one in family.bounds:
+            if self.largest_group is not None and not isinstance(one, LogSmoothingBound):
+                raise InvalidInput("bound", repr(family.name), "'ls', where rows come in groups")
             if one.needs_logging_policy:
                 purpose = f"the bound {family.name!r} (its bias and variance sum over all actions; ls, london, sakhi-1 do not)"
                 require_full_propensities(self.reading.first, purpose)
@@ -280,7 +333,7 @@ class _Case:
 
     def _ends(self, family: Family, bound: Bound, lower: Side, upper: Side | None, summary: Summary) -> Ends:
         """Ends in the rewards' units; what the policy's own inexactness costs is whatever the other terms leave."""
-        top = self.largest_reward
+        top = self.top
         exact = bound.lower(summary, self.kl, Budget(0.5)).start  # where the bound starts does not depend on the budget
         terms = {key: top * cost for key, cost in lower.costs.items()}
         if not summary.is_exact:
@@ -297,6 +350,7 @@ class _Read(NamedTuple):
     gains: list[Bound]
     summaries: Summaries
     grid: dict[str, tuple[float, ...]]
+    sizes: Array | None  # of the groups, in units of the largest possible
 
 
 def _best(bounds: Sequence[Bound], summary: Summary, kl: float, budget: Budget) -> tuple[Bound, Side]:

@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from manyarms._base import validate
 from manyarms.bounds import BOUNDS, Bound, Grid, LogSmoothingBound, Unified
+from manyarms.bounds.unified import AUTHORS
 from manyarms.errors import InvalidInput
 from manyarms.weights import Correction
 
@@ -60,6 +61,9 @@ def grid_values(families: Sequence[Family], grid: Grid, rows: int) -> dict[str, 
 
 
 def _family(one: Declared, grid: Grid, rows: int) -> Family:
+    if one == AUTHORS if isinstance(one, str) else not getattr(one, "certifies", True):
+        expected = "a bound, such as 'es': this is a heuristic to learn by, whose lambda follows from the rows"
+        raise InvalidInput("bound", repr(AUTHORS), expected)
     if isinstance(one, str):
         kind = BOUNDS[one]
         bounds = kind.over(grid, rows)

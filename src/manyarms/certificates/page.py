@@ -24,7 +24,7 @@ def write(certificate: Certificate, improvement: Improvement | None, path: Path,
 
 def html(certificate: Certificate, improvement: Improvement | None = None, name: str = "the policy") -> str:
     """The whole document."""
-    lead = f"{certificate.rows:,} rows, {certificate.actions:,} actions, delta = {certificate.delta:g}."
+    lead = f"{certificate.rows:,} {certificate.unit}s, {certificate.actions:,} actions, delta = {certificate.delta:g}."
     top = [] if improvement is None else [verdict_card(verdict(None, improvement, certificate))]
     return report.page(f"Certificate for {name}", lead, *top, *blocks(certificate, improvement))
 

@@ -15,6 +15,7 @@ from itertools import chain
 from manyarms._base import validate
 from manyarms._base.typing import Array
 from manyarms.bounds import Bound, Statistic, Summary
+from manyarms.certificates.groups import GroupSums
 from manyarms.certificates.prior import Randomised
 from manyarms.certificates.summarise import Collector, DrawnCollector, log_rows
 from manyarms.errors import InvalidInput
@@ -79,6 +80,18 @@ class Reading:
             for collector in plan.collectors:
                 collector.add(part, p, rewards)
         return plan.read()
+
+    def grouped(
+        self, policy: Policy, declared: Declared, largest_reward: float, largest_group: int
+    ) -> tuple[Summaries, Array]:
+        """The same with groups in place of rows, and the groups' sizes."""
+        sums = GroupSums(policy, largest_group)
+        for part, p, rewards in log_rows(policy, self._all(), largest_reward):
+            sums.add(part, p, rewards)
+        sizes = sums.sizes
+        value, gain = (statistics_of(bounds) for bounds in declared(len(sizes)))
+        whole = sums.summary([*value, *gain])
+        return Summaries({False: whole.only(value)}, whole.only(gain), whole.rows, whole.logged, simulated=False), sizes
 
     def _deferred(self, policy: Policy, declared: Declared, largest_reward: float) -> Summaries:
         kept: list[tuple[Array, Array, Array]] = []

@@ -25,10 +25,17 @@ MEANINGS = {
 def claim(certificate: Certificate) -> str:
     """What is certified, in one sentence."""
     sure = f"{1 - certificate.delta:.4g}"
-    low, high = number(certificate.lower), number(certificate.upper)
+    value = "the policy's value" + ("" if certificate.unit == "row" else f" per {certificate.unit}")
+    text = f"With probability at least {sure} {value} is {_range(certificate, certificate.lower, certificate.upper)}."
+    if certificate.per_row is None:
+        return text
+    return f"{text} With the same probability its value per row is {_range(certificate, *certificate.per_row)}."
+
+
+def _range(certificate: Certificate, lower: float, upper: float) -> str:
     if not certificate.two_sided:
-        return f"With probability at least {sure} the policy's value is at least {low}."
-    return f"With probability at least {sure} the policy's value is between {low} and {high}."
+        return f"at least {number(lower)}"
+    return f"between {number(lower)} and {number(upper)}"
 
 
 def emptiness(certificate: Certificate) -> str | None:
@@ -51,15 +58,16 @@ def verdict(improvement: Improvement) -> str:
     if improvement.certified:
         return (
             f"The improvement is certified: with probability at least {sure} the policy earns at least "
-            f"{number(improvement.lower)} more per round than the logging policy, which earned {number(improvement.logged)}."
+            f"{number(improvement.lower)} more per {improvement.unit} than the logging policy, which earned "
+            f"{number(improvement.logged)}."
         )
     text = (
-        f"The improvement is not certified: the estimate is {improvement.estimate:+.4g} per round, and the bound leaves room for "
-        f"{number(-improvement.lower)} less than the logging policy, which earned {number(improvement.logged)}."
+        f"The improvement is not certified: the estimate is {improvement.estimate:+.4g} per {improvement.unit}, and the bound "
+        f"leaves room for {number(-improvement.lower)} less than the logging policy, which earned {number(improvement.logged)}."
     )
     if improvement.rows_needed is None:
-        return f"{text} No number of rows like these would certify one."
-    return f"{text} About {improvement.rows_needed:,} rows like these would, where there are {improvement.rows:,}."
+        return f"{text} No number of {improvement.unit}s like these would certify one."
+    return f"{text} About {improvement.rows_needed:,} {improvement.unit}s like these would, where there are {improvement.rows:,}."
 
 
 def table(certificate: Certificate) -> list[tuple[str, str, str, str]]:
@@ -86,7 +94,7 @@ def as_text(certificate: Certificate) -> str:
     """For the terminal."""
     kind = f"KL to the prior {number(certificate.kl)}" if certificate.learned else "a policy fixed beforehand"
     lines = [
-        f"{certificate.rows:,} rows, {certificate.actions:,} actions, delta = {certificate.delta:g}; {kind}",
+        f"{certificate.rows:,} {certificate.unit}s, {certificate.actions:,} actions, delta = {certificate.delta:g}; {kind}",
         claim(certificate),
         *(text for text in [emptiness(certificate)] if text is not None),
         "",
@@ -115,6 +123,8 @@ def as_data(certificate: Certificate, improvement: Improvement | None = None) ->
         "vacuous": certificate.vacuous,
         "kl": finite(certificate.kl),
         "rows": certificate.rows,
+        "unit": certificate.unit,
+        "per_row": None if certificate.per_row is None else list(certificate.per_row),
         "actions": certificate.actions,
         "logged": certificate.logged,
         "largest_reward": certificate.largest_reward,

@@ -51,6 +51,25 @@ def filters_are_honoured(make: MakeAgent) -> None:
         _teach(agent, 10)
 
 
+def actions_may_have_contexts_of_their_own(make: MakeAgent) -> None:
+    """action_contexts= has the promised shapes, binds to its candidates and leaves the belief as it was."""
+    agent, some = make(0), np.array([3, 0, 2])
+    Z = np.random.default_rng(42).uniform(-1, 1, (5, 3, agent.belief.dim))
+    _teach(agent, 12)
+    with _unchanged(agent, "deciding with a context for each action"):
+        one = agent.decide(action_contexts=Z[0], candidates=some)
+        require(isinstance(one, int) and one in some, "decide(action_contexts=Z) is the id of a candidate", one)
+        batch = np.asarray(agent.decide(action_contexts=Z, candidates=some, exclude=[3], k=2))
+        require(batch.shape == (5, 2) and bool(np.isin(batch, [0, 2]).all()), "a batch is (n, k) of candidates", batch)
+        lists = [some, some[:2]]
+        ragged = np.asarray(agent.decide(action_contexts=[Z[0], Z[1, :2]], candidates=lists))
+        right = all(a in ids for a, ids in zip(ragged.tolist(), lists, strict=True))
+        require(ragged.shape == (2,) and right, "each context has candidates of its own", ragged)
+        options = {"action_contexts": Z[0], "candidates": some}
+        total = sum(agent.propensity(None, int(a), draws=50, rng=7, **options).value for a in some)
+        require(abs(total - 1.0) < 1e-9, "propensities sum to one", total)
+
+
 def same_seed_same_decisions(make: MakeAgent) -> None:
     """A seed fixes the decisions; an explicit generator leaves the agent's own untouched."""
     first, second = make(3), make(3)
@@ -139,6 +158,10 @@ def bad_input_is_refused(make: MakeAgent) -> None:
         ("candidates that are not numbers", lambda: agent.decide(x, candidates=["a"])),
         ("everything excluded", lambda: agent.decide(x, candidates=[1], exclude=[1])),
         ("k of zero", lambda: agent.decide(x, k=0)),
+        (
+            "contexts of another number of actions",
+            lambda: agent.decide(action_contexts=np.zeros((1, d)), candidates=[0, 1]),
+        ),
         ("more places than actions", lambda: agent.decide(x, candidates=[0, 1], k=3)),
         ("NaN as reward", lambda: agent.observe(x, 1, float("nan"))),
         ("rewards of another number", lambda: agent.observe(np.stack([x, x]), [0, 1], [1.0])),
@@ -167,6 +190,7 @@ def propensities_are_probabilities(make: MakeAgent) -> None:
 AGENT_CHECKS: tuple[Callable[[MakeAgent], None], ...] = (
     decisions_have_the_promised_shape,
     filters_are_honoured,
+    actions_may_have_contexts_of_their_own,
     same_seed_same_decisions,
     deciding_changes_nothing,
     a_batch_is_its_rows,

@@ -1,4 +1,4 @@
-"""What every likelihood must satisfy: mean and slope are derivatives of the potential, and the fit is a maximum."""
+"""What every likelihood must satisfy: mean and slope are derivatives of the potential, and the fit expands it at a mode."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base.typing import Array
-from manyarms.beliefs.likelihoods import Likelihood, restore_likelihood
+from manyarms.beliefs.likelihoods import Gaussian, Likelihood, restore_likelihood
 from manyarms.checks.base import refused, require, require_close
 
 SCORES = np.linspace(-4.0, 4.0, 81)
@@ -48,15 +48,24 @@ def means_can_be_rewards(likelihood: Likelihood, rewards: Array) -> None:
         require(bool(np.isin(rewards, (0.0, 1.0)).all()), "binary rewards are 0 or 1", rewards)
 
 
-def the_fit_is_a_maximum(likelihood: Likelihood, rewards: Array) -> None:
-    """At the fitted mu the gradient of the (ridged) log-likelihood is 0, and G is its curvature without the ridge."""
+def the_fit_is_an_expansion(likelihood: Likelihood, rewards: Array) -> None:
+    """The point is the mode that `expansion` names, and G and B are the log-likelihood's derivatives there."""
     rng = np.random.default_rng(3)
     X, r = rng.uniform(-1, 1, (40, 2)), rng.choice(rewards, 40)
-    mu, G = likelihood.fit(X, r, np.zeros(2))
+    around = Gaussian(np.array([0.5, -0.3]), np.array([[2.0, 0.5], [0.5, 1.0]]))
+    point, G, B = likelihood.fit(X, r, np.zeros(2), around)
     dispersion = 1.0 if likelihood.noise_variance is None else likelihood.noise_variance
-    gradient = (r - likelihood.mean(X @ mu)) @ X / dispersion - getattr(likelihood, "ridge", 0.0) * mu
-    require(float(np.abs(gradient).max()) < 1e-3, "the gradient at the fit is 0", gradient)
-    require_close(G, (X * likelihood.slope(X @ mu)[:, None]).T @ X / dispersion, "the precision", 1e-8, "the curvature")
+    gradient = (r - likelihood.mean(X @ point)) @ X / dispersion
+    require_close(
+        G, (X * likelihood.slope(X @ point)[:, None]).T @ X / dispersion, "the precision", 1e-8, "the curvature"
+    )
+    if likelihood.expansion == "mle":
+        pull, wanted = getattr(likelihood, "ridge", 0.0) * point, G @ point
+    else:
+        pull, wanted = around.precision @ (point - around.mean), G @ point + gradient
+    require_close(B, wanted, "B", 1e-8, "the expansion")
+    if not likelihood.exact:  # an exact likelihood is the same Gaussian at every point
+        require(float(np.abs(gradient - pull).max()) < 1e-3, "the gradient at the mode is 0", gradient - pull)
 
 
 def predictive_means_average(likelihood: Likelihood, rewards: Array) -> None:
@@ -79,7 +88,7 @@ def it_is_restored_by_name(likelihood: Likelihood, rewards: Array) -> None:
 LIKELIHOOD_CHECKS: tuple[Callable[[Likelihood, Array], None], ...] = (
     derivatives_are_right,
     means_can_be_rewards,
-    the_fit_is_a_maximum,
+    the_fit_is_an_expansion,
     predictive_means_average,
     it_is_restored_by_name,
 )

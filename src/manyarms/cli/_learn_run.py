@@ -35,7 +35,7 @@ from manyarms.learning.trainable import Learnable
 from manyarms.logs import LoggedData
 from manyarms.logs.schema import ACTIONS, ENCODER
 
-CHECKPOINT, PRIOR = "checkpoint", "prior"
+CHECKPOINT, PRIOR, CERTIFICATE = "checkpoint", "prior", "certificate.json"
 USUAL_SHARE = 0.1
 JUDGE = "snips"
 
@@ -121,12 +121,16 @@ def run(
         gain = difference(learned.policy, None, parts.judged, seed=choices.seed)
     certified = None
     if pessimism is not None and prior is not None:
-        certified = pessimism.certified(learned.policy, parts.train, prior)
         start.save(folder / PRIOR, log)  # for `manyarms certify OUT LOG --prior OUT/prior`
-        options.write_json(folder / "certificate.json", text.as_data(*certified))
+        if pessimism.certifies:
+            certified = pessimism.certified(learned.policy, parts.train, prior)
+            options.write_json(folder / CERTIFICATE, text.as_data(*certified))
+    if certified is None:
+        (folder / CERTIFICATE).unlink(missing_ok=True)  # of another policy that was here before
     learned.policy.save(folder, log)
     took = time.monotonic() - started
-    outcome = Outcome(str(inputs.log), folder, learned, parts, evaluation, gain, took, log.notes, certified)
+    notes = (*log.notes, *learned.notes)
+    outcome = Outcome(str(inputs.log), folder, learned, parts, evaluation, gain, took, notes, certified)
     options.write_json(folder / "learning.json", described(outcome))
     write_text_atomically(outcome.page, html(outcome))
     if not keep_checkpoint:  # only now: killed any earlier, the same command finds its way back
@@ -233,9 +237,9 @@ def summary(outcome: Outcome) -> dict[str, str]:
 
 
 def warnings(outcome: Outcome) -> list[str]:
-    """What must not be overlooked about the estimate."""
+    """What must not be overlooked about the objective and the estimate."""
     found = outcome.evaluation
-    return [] if found is None else [*found.warnings, *found[JUDGE].warnings]
+    return [*outcome.learned.notes, *([] if found is None else [*found.warnings, *found[JUDGE].warnings])]
 
 
 def _interval(value: float, low: float, high: float) -> str:

@@ -17,8 +17,9 @@ from manyarms._base import validate
 from manyarms._base.storage import load
 from manyarms._base.typing import AnyArray, Ints
 from manyarms.agents.agent import Agent
-from manyarms.bounds import BOUNDS, Bound, Grid
+from manyarms.bounds import BOUNDS, Grid
 from manyarms.bounds.concentration import confidence
+from manyarms.bounds.unified import AUTHORS
 from manyarms.certificates import Certificate, Improvement, PolicyPrior, certify_with_improvement
 from manyarms.cli._learn_inputs import Inputs
 from manyarms.cli.options import one_of
@@ -27,6 +28,7 @@ from manyarms.estimators import ES, Heuristic, Objective, PACBayes, named
 from manyarms.estimators.logging_policy import full_propensities
 from manyarms.estimators.naming import parameters_of
 from manyarms.estimators.neighbours import cluster_actions
+from manyarms.estimators.pessimism import BY_AUTHORS
 from manyarms.logs import Embeddings, LoggedData
 from manyarms.logs.row_sketch import require_other_rows
 from manyarms.policies import (
@@ -60,7 +62,7 @@ class Choices:
     """
 
     objective: str = "clpi"
-    parameters: dict[str, float | int] = field(default_factory=dict)
+    parameters: dict[str, float | int | str] = field(default_factory=dict)
     parametrisation: str = "heavy"
     support: str = "all"
     clusters: int = 2000
@@ -154,7 +156,10 @@ def _needed(embeddings: Embeddings | None, purpose: str) -> Embeddings:
 
 
 HEURISTIC = "heuristic"
-HEURISTIC_LINE = "exponential smoothing less distance, variance and bias: no bound, needs --logging"
+NO_BOUNDS = {
+    HEURISTIC: "exponential smoothing less distance, variance and bias: no bound, needs --logging",
+    AUTHORS: "es at the lambda of its authors' code: learns well, no bound and NO CERTIFICATE, needs --logging",
+}
 USUAL: dict[str, Callable[[int], float]] = {
     "alpha": lambda rows: 1 - rows**-0.25,
     "tau": lambda rows: float(rows**-0.25),
@@ -164,17 +169,12 @@ USUAL: dict[str, Callable[[int], float]] = {
 """What a parameter is on n rows where none is given and batches do not adapt it."""
 
 
-def parameter_of(bound: type[Bound]) -> str | None:
-    """The parameter of its correction that learning by a bound takes, where an option stands for it."""
-    return next((name for name in USUAL if any(field == f"{name}s" for field, _ in bound.grid)), None)
-
-
 def pessimism_lines() -> dict[str, str]:
     """By what a policy can be learned with a certificate, and what it is in a line."""
     usable = {
         name: kind for name, kind in BOUNDS.items() if not (kind.for_fixed_only or kind.of_gain or kind.over_draws)
     }
-    return {name: kind.description for name, kind in usable.items()} | {HEURISTIC: HEURISTIC_LINE}
+    return {name: kind.description for name, kind in usable.items()} | NO_BOUNDS
 
 
 def _without_logging() -> list[str]:
@@ -198,9 +198,9 @@ class Pessimism:
 
     def __post_init__(self) -> None:
         known = pessimism_lines()
-        if self.kind not in BOUNDS and self.kind != HEURISTIC:
+        if self.kind not in BOUNDS and self.kind not in NO_BOUNDS:
             one_of("--pessimism", self.kind, tuple(known))
-        object.__setattr__(self, "kind", HEURISTIC if self.kind == HEURISTIC else BOUNDS[self.kind].name)
+        object.__setattr__(self, "kind", self.kind if self.kind in NO_BOUNDS else BOUNDS[self.kind].name)
         one_of("--pessimism", self.kind, tuple(known))
         one_of("--family", self.family, tuple(FAMILIES))
         confidence("--delta", self.delta)
@@ -213,18 +213,27 @@ class Pessimism:
     @property
     def parameter(self) -> str | None:
         """The parameter of the correction, where an option stands for it."""
-        return "alpha" if self.kind == HEURISTIC else parameter_of(BOUNDS[self.kind])
+        if self.kind in NO_BOUNDS:
+            return "alpha"
+        searched = [field for field, _ in BOUNDS[self.kind].grid]
+        return next((name for name in USUAL if f"{name}s" in searched), None)
 
     @property
     def needs_logging(self) -> bool:
         """Whether pi0 of all actions is needed."""
-        return self.kind == HEURISTIC or BOUNDS[self.kind].needs_logging_policy
+        return self.kind in NO_BOUNDS or BOUNDS[self.kind].needs_logging_policy
+
+    @property
+    def certifies(self) -> bool:
+        """Whether the policy comes with a certificate."""
+        return self.kind != AUTHORS
 
     def objective(self, rows: int) -> Objective:
         """What is maximised; a parameter that was not given follows from the number of rows, or from batches."""
         given = self.parameters.get(self.parameter or "")
-        if self.kind == HEURISTIC:
-            return Heuristic(ES(USUAL["alpha"](rows) if given is None else float(given)))
+        if self.kind in NO_BOUNDS:
+            estimate = ES(USUAL["alpha"](rows) if given is None else float(given))
+            return Heuristic(estimate) if self.kind == HEURISTIC else PACBayes(estimate, self.delta, lam=BY_AUTHORS)
         if self.kind == "es" and given is None:
             return PACBayes(ES("adaptive"), self.delta)
         usual = USUAL.get(self.parameter or "")
@@ -242,10 +251,11 @@ class Pessimism:
         if log.groups is not None and not self.independent:
             expected = "independent rows for a certificate; --independent treats rows of the same group as independent"
             raise InvalidInput("LOG", "rows in groups", expected)
-        if self.needs_logging and (full_propensities(log) is None or not isinstance(log.logging, Policy)):
+        if self.needs_logging and full_propensities(log) is None:
             raise InvalidInput(
-                "--logging", "none", f"a folder with the policy that wrote the log: --pessimism {self.kind} needs its "
-                f"probabilities of all actions, for bias and variance; {', '.join(_without_logging())} do not need it",
+                "--logging", "none", f"a folder with the policy that wrote the log, or columns support and support_probabilities "
+                f"that list all it could play: --pessimism {self.kind} needs its probabilities of all actions, for bias and "
+                f"variance; {', '.join(_without_logging())} do not need it",
             )  # fmt: skip
 
         if not inputs.fits_encoder_to(log):

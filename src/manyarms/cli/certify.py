@@ -47,6 +47,13 @@ def certify(
     lower_only: Annotated[
         bool, typer.Option("--lower-only", help="One-sided: spend all of delta on the lower bound.")
     ] = False,
+    largest_group: Annotated[
+        int | None,
+        typer.Option(
+            help="With --group: the most rows that a group can have. Bounds the value per group, and that per row.",
+            show_default="none",
+        ),
+    ] = None,
     independent: Annotated[
         bool, typer.Option("--independent", help="Treat rows of the same group as independent.")
     ] = False,
@@ -90,7 +97,7 @@ def certify(
         around = PolicyPrior.of(options.SavedPolicy.load(prior).policy, learned_from)
     made, gain = certificates.certify_with_improvement(
         saved.policy, source, prior=around, delta=delta, bound=options.listed(bound), largest_reward=high,
-        two_sided=not lower_only, independent=independent,
+        two_sided=not lower_only, largest_group=largest_group, independent=independent,
     )  # fmt: skip
     options.write_json(out / "certificate.json", text.as_data(made, gain))
     report = page.write(made, gain, out / "report.html", policy.name or str(policy))

@@ -13,6 +13,7 @@ from manyarms.cli._learn_inputs import Inputs
 from manyarms.cli._learn_setup import POTEC, Choices, Pessimism, pessimism_lines
 from manyarms.cli.commands import COMMANDS
 from manyarms.errors import InvalidInput
+from manyarms.estimators.naming import parameters_of
 from manyarms.logs import read_embeddings
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ checkpoint is removed at the end.
 
 [bold]With a certificate[/bold]: --pessimism learns a randomised policy by maximising a lower bound on its value, and writes
 OUT/certificate.json: bounds on its value that hold with probability 1 - delta, the cost of each term, and whether the improvement
-over the logging policy is certified. The prior must not depend on the rows of LOG.
+over the logging policy is certified. The prior must not depend on the rows of LOG. es-authors alone comes without one.
 
 {bounds}
 
@@ -105,7 +106,9 @@ def learn(
         float | None,
         typer.Option(help="Clipping threshold of propensities, for clpi, cips, dr, clip, london, sakhi-1, sakhi-2."),
     ] = None,
-    alpha: Annotated[float | None, typer.Option(help="Exponent of propensities, for es, es-lpi, heuristic.")] = None,
+    alpha: Annotated[
+        float | None, typer.Option(help="Exponent of propensities, for es, es-lpi, heuristic, es-authors.")
+    ] = None,
     beta: Annotated[
         float | None,
         typer.Option(help="Temperature of regkl (at least 0.1) and regkl-lin; exponent of weights, for es-beta."),
@@ -113,6 +116,14 @@ def learn(
     gamma: Annotated[float | None, typer.Option(help="Constant added to propensities, for ix.")] = None,
     smoothing: Annotated[float | None, typer.Option(help="Parameter of logarithmic smoothing, for ls.")] = None,
     negatives: Annotated[int | None, typer.Option(help="Negative samples per row, for bpr.")] = None,
+    negatives_from: Annotated[
+        str | None,
+        typer.Option(
+            help="For bpr: uniform, all actions alike; logging, by --logging or the supports that LOG lists: learns what earns, "
+            "and not what was shown.",
+            show_default="uniform",
+        ),
+    ] = None,
     clusters: Annotated[
         int, typer.Option(help="Number of clusters of the embeddings, for mips, offcem, potec.")
     ] = 2000,
@@ -162,10 +173,13 @@ def learn(
     from manyarms.cli import _learn_run
     from manyarms.learning import TrainingSettings
 
-    given = {
-        "tau": tau, "alpha": alpha, "beta": beta, "gamma": gamma, "smoothing": smoothing, "negatives": negatives,
-    }  # fmt: skip
-    parameters = {name: value for name, value in given.items() if value is not None}
+    given = {"tau": tau, "alpha": alpha, "beta": beta, "gamma": gamma, "smoothing": smoothing}
+    parameters: dict[str, float | int] = {name: value for name, value in given.items() if value is not None}
+    pairs: dict[str, int | str | None] = {"--negatives": negatives, "--negatives-from": negatives_from}
+    learned_by = pessimism or objective or options.USUAL_OBJECTIVE
+    if pessimism is not None or "negatives" not in parameters_of(learned_by):
+        there = {name: value is not None for name, value in pairs.items()}
+        _refuse(there, f"given for {learned_by}", "none: it belongs to bpr")
     careful = None
     if pessimism is None:
         only = {"--prior": prior is not None, "--prior-log": prior_log is not None, "--independent": independent}
@@ -179,9 +193,12 @@ def learn(
         expected = "one of the two: a bound is for policies with a parameter vector for every action"
         _refuse(never, "both this and --pessimism", expected)
         careful = Pessimism(pessimism, delta, family, parameters, independent)
+    of_pairs = {
+        name: value for name, value in (("count", negatives), ("negatives", negatives_from)) if value is not None
+    }
     choices = Choices(
-        objective or options.USUAL_OBJECTIVE, {} if careful is not None else parameters, parametrisation, support, clusters,
-        neighbours, model, seed,
+        objective or options.USUAL_OBJECTIVE, {} if careful is not None else parameters | of_pairs, parametrisation, support,
+        clusters, neighbours, model, seed,
     )  # fmt: skip
     inputs = Inputs(
         log, options.columns_of(context, action=action, reward=reward, propensity=propensity, group=group), drop_missing,

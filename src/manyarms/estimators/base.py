@@ -15,6 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -36,6 +37,9 @@ IdsOf = Callable[[Ints], Ints]
 
 ColumnOf = Callable[[Ints], Array]
 """Numbers (b,) of the rows `index` (b,), where they cost much and may not be needed at all rows."""
+
+Draw = Callable[[Ints, int, np.random.Generator], Ints]
+"""Random ids (b, m) of the rows `index` (b,), m of each."""
 
 LogColumns = Mapping[str, AnyArray | ColumnOf]
 """Numbers of every row by name: rewards, propensities, weights, ..."""
@@ -154,7 +158,10 @@ class Request:
     """More probability for a listed action never lowers the objective: engines may then do without signs."""
 
     negatives: int = 0
-    """The number of uniform random ids that are appended as last columns of ids, fresh for every batch."""
+    """The number of random ids that are appended as last columns of ids, fresh for every batch."""
+
+    draw: Draw | None = None
+    """Who draws those; uniformly from all actions unless given."""
 
     def computed(self, rows: int) -> Request:
         """The same with every column as an array (n,): functions are asked at the active rows, and are 1 elsewhere."""
@@ -173,7 +180,18 @@ class Request:
         columns = {name: column(index) if callable(column) else column[index] for name, column in self.columns.items()}
         ids = self.ids(index) if callable(self.ids) else None if self.ids is None else self.ids[index]
         wanted = None if self.wanted is None else self.wanted[index]
-        return replace(self, columns=columns, ids=ids, wanted=wanted, active=None)
+        draw = None if self.draw is None else partial(_draw_of, self.draw, index)
+        return replace(self, columns=columns, ids=ids, wanted=wanted, draw=draw, active=None)
+
+    def drawn(self, index: Ints, actions: int, rng: np.random.Generator) -> Ints:
+        """(b, negatives): random ids of the rows `index`."""
+        if self.draw is None:
+            return rng.integers(0, actions, (len(index), self.negatives))
+        return self.draw(index, self.negatives, rng)
+
+
+def _draw_of(draw: Draw, rows: Ints, index: Ints, count: int, rng: np.random.Generator) -> Ints:
+    return draw(rows[index], count, rng)
 
 
 @dataclass
@@ -185,7 +203,10 @@ class Batch:
     """How many rows the batch has, active or not."""
 
     logging: Tensor | None = None
-    """(b, K): pi0(a|x_i) of all actions, for requests with `all_actions`."""
+    """(b, K): pi0(a|x_i) of all actions, for requests with `all_actions`; or (b, k) of those in `logging_ids`."""
+
+    logging_ids: Tensor | None = None
+    """(b, k): the only actions that the logging policy may have played, where the log lists them."""
 
     x: Tensor = None  # (b, d) contexts
     h: Tensor = None  # (b, l) features, over the temperature
@@ -345,6 +366,6 @@ def weighted_span(bound: float | None, factor: Range | None, baseline: Range | N
 
 
 __all__ = [
-    "OBJECTIVES", "Answers", "Batch", "ColumnOf", "Estimator", "FiniteProblem", "IdsOf", "LogColumns", "ModelValues", "Objective",
-    "Range", "Request", "RowObjective", "Tensor", "some_rows", "weighted_span",
+    "OBJECTIVES", "Answers", "Batch", "ColumnOf", "Draw", "Estimator", "FiniteProblem", "IdsOf", "LogColumns", "ModelValues",
+    "Objective", "Range", "Request", "RowObjective", "Tensor", "some_rows", "weighted_span",
 ]  # fmt: skip

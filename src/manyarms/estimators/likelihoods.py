@@ -7,7 +7,7 @@
     ES-LPI       g = r / p0^alpha                                   exponential smoothing's weight (thesis, Section 7.2)
     RegKL        g = exp(r / beta)                                  (thesis, Section 7.2)
     RegKL-LIN    exp(r / beta) pi(A|X), the log left out            to see what the log does
-    BPR          r log sigmoid(s(A) - s(a-)), a- at random          an approximate PWLL (thesis, Section 7.2)
+    BPR          r log sigmoid(s(A) - s(a-)), a- at random          an approximate PWLL (thesis, Section 7.2); a- may be of pi0
 
 The best policy of U_g has pi(a|x) in proportion to pi0(a|x) E[g(R, pi0(a|x)) | x, a] (thesis, Appendix D.1.2).
 """
@@ -25,7 +25,7 @@ from manyarms._base.arrays import logaddexp
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import OBJECTIVES, Answers, Request, RowObjective, Tensor, some_rows
-from manyarms.estimators.logging_policy import logged_propensities
+from manyarms.estimators.logging_policy import logged_propensities, require_full_propensities
 from manyarms.estimators.oracles import FiniteProblem, greedy, proportional
 from manyarms.logs.data import LoggedData
 from manyarms.weights import ClipPropensities, Correction, ExponentialAlpha
@@ -34,6 +34,7 @@ Weight = Callable[[Array, Array], Array]
 """g: rewards (n,) and propensities (n,) to weights (n,) of at least 0."""
 
 LEAST_BETA = 0.1
+NEGATIVES = ("uniform", "logging")
 
 
 class WeightedLikelihood(RowObjective):
@@ -187,24 +188,53 @@ class RegKLLinear(RegKL):
 
 @OBJECTIVES.register("bpr")
 class BPR(RowObjective):
-    """Bayesian personalised ranking: R log sigmoid(s(A) - s(a-)), averaged over uniform random actions a-.
+    """Bayesian personalised ranking: R log sigmoid(s(A) - s(a-)), averaged over random actions a-, the negatives.
 
-    It needs scores of 1 + negatives actions a row and no normaliser. Rewards must be at least 0.
+    It needs scores of 1 + count actions a row and no normaliser. Rewards must be at least 0. count: of negatives a row.
+    negatives: where they come from, "uniform" (all actions alike) or "logging" (pi0 at the row's own context).
+
+    What is learned depends on the negatives' law q(a|x). The positives, weighted by R, have the law p(a|x) in proportion to
+    pi0(a|x) r(x, a). Of two actions a and b the objective's mean is, up to one factor,
+
+        p(a) q(b) log sigmoid(s(a) - s(b)) + p(b) q(a) log sigmoid(s(b) - s(a)),
+
+    and the sum is over all pairs. A log sigmoid(d) + B log sigmoid(-d) is largest where d = log(A / B), that is
+
+        s(a) - s(b) = log(p(a) / q(a)) - log(p(b) / q(b)),
+
+    which s = log(p / q) + const(x) does for all pairs at once. Uniform negatives thus learn log(pi0 r), which mixes what earns
+    with what used to be shown; negatives from pi0 learn log r, as in counterfactual sample identification. They need pi0: the
+    policy itself, which is asked at every batch, or a log that lists all it could play, which is cheaper. Of actions that pi0
+    never plays nothing is learned then, and their scores stay where they began.
     """
 
     summary: ClassVar[str] = "ranks what was rewarded above random actions; needs no propensities and no normaliser"
-    parameter: ClassVar[str | None] = "negatives"
+    parameter: ClassVar[str | None] = "count"
 
-    def __init__(self, negatives: int = 1) -> None:
-        self.negatives = validate.count("negatives", negatives)
+    def __init__(self, count: int = 1, negatives: str = "uniform") -> None:
+        self.count = validate.count("count", count)
+        if not isinstance(negatives, str) or negatives not in NEGATIVES:
+            expected = f"one of {', '.join(NEGATIVES)} (how many they are is count)"
+            raise InvalidInput("negatives", validate.describe(negatives), expected)
+        self.negatives = negatives
 
     @property
     def settings(self) -> dict[str, float]:
-        return {"negatives": self.negatives}
+        return {"count": self.count}
+
+    @property
+    def label(self) -> str:
+        return super().label + (" against the logging policy" if self.negatives == "logging" else "")
 
     def prepare(self, log: LoggedData) -> Request:
         same = LPI().prepare(log)  # the same weights
-        return Request(same.columns, active=same.active, raw_scores=True, negatives=self.negatives)
+        draw = require_full_propensities(log, self.label).sample if self.negatives == "logging" else None
+        return Request(same.columns, active=same.active, raw_scores=True, negatives=self.count, draw=draw)
+
+    def oracle(self, problem: FiniteProblem) -> Array:
+        """The softmax of the best scores: in proportion to pi0 r, or to r where pi0 plays."""
+        q = problem.logging if self.negatives == "logging" else np.ones_like(problem.logging)
+        return proportional(np.divide(problem.logging * problem.rewards, q, out=np.zeros_like(q), where=q > 0))
 
     def terms(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
         assert answers.scores is not None
@@ -218,6 +248,7 @@ __all__ = [
     "ESLPI",
     "LEAST_BETA",
     "LPI",
+    "NEGATIVES",
     "PWLL",
     "CorrectedLPI",
     "RegKL",

@@ -18,7 +18,7 @@ from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.bounds.summary import overshoot, undershoot
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LoggedData
-from manyarms.policies.base import Policy, action_blocks, row_blocks
+from manyarms.policies.base import Policy, action_blocks, first_above, row_blocks
 from manyarms.policies.support import SupportRows
 from manyarms.rewards.base import RewardModel
 from manyarms.weights import Correction
@@ -85,6 +85,10 @@ def cell_overshoot(correction: Correction, cells: Cells) -> Array:
 class FullPropensities(Protocol):
     """pi0 of every action at every context of a log."""
 
+    @property
+    def listed(self) -> tuple[Ints, Array] | None:
+        """All that may be played and how likely it was, (n, m) each, where the log lists it; None where a policy tells."""
+
     def group_mass(self, labels: AnyArray, wanted: AnyArray) -> Array:
         """The sum of pi0(a|x_i) over the actions with labels[a] == wanted[i], (n,)."""
 
@@ -94,8 +98,13 @@ class FullPropensities(Protocol):
     def sums(self, policy: Policy, functions: list[CellFunction]) -> Array:
         """(n, F): the sum over the actions with pi0 > 0 of each function."""
 
+    def sample(self, index: Ints, count: int, rng: np.random.Generator) -> Ints:
+        """(len(index), count): independent draws from pi0(.|x_i) for the rows `index`."""
+
 
 class _FromPolicy:
+    listed = None
+
     def __init__(self, X: Array, logging: Policy) -> None:
         self._X, self._logging = X, logging
 
@@ -120,6 +129,9 @@ class _FromPolicy:
                     out[part, f] += (function(cells) * played).sum(axis=1)
         return out
 
+    def sample(self, index: Ints, count: int, rng: np.random.Generator) -> Ints:
+        return self._logging.sample(np.repeat(self._X[index], count, axis=0), rng).reshape(len(index), count)
+
 
 def _block(X: Array, ids: Ints, model: RewardModel) -> Array:
     return model.block(X, ids)
@@ -132,6 +144,10 @@ def _pairs(X: Array, ids: Ints, model: RewardModel) -> Array:
 class _FromSupport:
     def __init__(self, X: Array, ids: Ints, probabilities: Array, actions: int) -> None:
         self._X, self._ids, self._probabilities, self._actions = X, ids, probabilities, actions
+
+    @property
+    def listed(self) -> tuple[Ints, Array]:
+        return self._ids, self._probabilities
 
     def group_mass(self, labels: AnyArray, wanted: AnyArray) -> Array:
         return cast(Array, ((labels[self._ids] == wanted[:, None]) * self._probabilities).sum(axis=1))
@@ -150,6 +166,12 @@ class _FromSupport:
             for f, function in enumerate(functions):
                 out[part, f] = (function(cells) * played).sum(axis=1)
         return out
+
+    def sample(self, index: Ints, count: int, rng: np.random.Generator) -> Ints:
+        ids, p = self._ids[index], self._probabilities[index]
+        upto, row = p.cumsum(axis=1), np.arange(len(ids))
+        drawn = [ids[row, first_above(upto, rng.random(len(ids)) * upto[:, -1], p)] for _ in range(count)]
+        return np.stack(drawn, axis=1)
 
 
 def logged_propensities(log: LoggedData, purpose: str) -> Array:

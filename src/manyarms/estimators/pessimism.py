@@ -32,13 +32,16 @@ from manyarms._base.arrays import as_float
 from manyarms.bounds import BOUNDS, Averages, Bound, Grid, LogSmoothingBound, Statistic, Summary, Unified
 from manyarms.bounds.concentration import confidence
 from manyarms.bounds.summary import expected_square, logged_terms, overshoot, undershoot
+from manyarms.bounds.unified import AUTHORS
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Answers, Batch, Objective, Request, Tensor
 from manyarms.estimators.ips import IPS
+from manyarms.estimators.logging_policy import require_full_propensities
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy
 from manyarms.weights import Correction, ExponentialAlpha
 
+BY_AUTHORS = "authors"
 ALPHAS = tuple(float(a) for a in np.linspace(0.05, 1.0, 20))  # what an adaptive alpha is chosen from
 
 
@@ -68,8 +71,8 @@ class _Pessimistic(Objective):
         rows.active, rows.rising = None, False  # bias and variance count in every row
         rows.columns = {**rows.columns, "rounds": np.full(len(log), float(len(log)))}
         if self.needs_logging_policy:
-            log.require("logging", purpose=self.label)
-            if not isinstance(log.logging, Policy):
+            known = require_full_propensities(log, self.label)
+            if known.listed is None and not isinstance(log.logging, Policy):
                 raise InvalidInput("log.logging", validate.describe(log.logging), f"a policy, for {self.label}")
         rows.all_actions = self.needs_logging_policy
         return rows
@@ -86,17 +89,25 @@ class PACBayes(_Pessimistic):
     value: the estimate inside: ES(alpha) (alpha a number, or "adaptive"), cIPS(tau), IX(gamma), IPS(), any other in the general
     form; LS for the bound "ls". delta: one minus the confidence. bound: a name of `manyarms.bounds.BOUNDS`, or a bound that is
     about the estimate; by default the unified one, and "ls" for LS. "general" is the unified one by draws of the parameters.
-    lam: lambda; the best one for the batch unless given.
+    lam: lambda; the best one for the batch unless given. "authors" is 2 sqrt(kl2 Var / n), by which the authors' code learns
+    (`Unified.authors_lambda`): a named heuristic, "es-authors", which learns well where KL would cost too much, and yields no
+    certificate.
     """
 
     name: ClassVar[str] = "pac-bayes"
 
     def __init__(
-        self, value: IPS, delta: float = 0.05, bound: str | Bound | None = None, lam: float | None = None
+        self, value: IPS, delta: float = 0.05, bound: str | Bound | None = None, lam: float | str | None = None
     ) -> None:
         super().__init__(value)
         self.delta = confidence("delta", delta)
-        self.bound = _bound(self.correction, bound, None if lam is None else validate.positive("lam", lam))
+        self.certifies = not isinstance(lam, str)
+        if isinstance(lam, str) and lam != BY_AUTHORS:
+            raise InvalidInput("lam", repr(lam), f"a number above 0, None, or {BY_AUTHORS!r}")
+        number = None if lam is None or isinstance(lam, str) else validate.positive("lam", lam)
+        self.bound = _bound(self.correction, bound, number)
+        if not (self.certifies or (isinstance(self.bound, Unified) and self.bound.is_open)):
+            raise InvalidInput("lam", repr(lam), "a number: this lambda is for the unified bound of es, clip, ix, ips")
         if self.adaptive and not isinstance(self.bound, Unified):
             raise InvalidInput("bound", repr(self.bound.name), "'es' or 'general', for an adaptive alpha")
         if self.bound.for_fixed_only:
@@ -117,7 +128,9 @@ class PACBayes(_Pessimistic):
 
     @property
     def label(self) -> str:
-        return f"{self.bound.name} bound of {self.inner.label}"
+        return (
+            f"{self.bound.name} bound of {self.inner.label}" if self.certifies else f"{AUTHORS} on {self.inner.label}"
+        )
 
     @property
     def needs_logging_policy(self) -> bool:
@@ -135,7 +148,10 @@ class PACBayes(_Pessimistic):
                 "policy", "a policy without a distribution of parameters", "a GaussianPolicy or MixedLogitPolicy"
             )
         bound = self._adapted(answers, batch) if self.adaptive else self.bound
-        return bound.objective(self._summary(bound, answers, batch), answers.divergence, self.delta)
+        summary, kl = self._summary(bound, answers, batch), answers.divergence
+        if not self.certifies and isinstance(bound, Unified):
+            bound = replace(bound, lam=bound.authors_lambda(summary, kl, self.delta))
+        return bound.objective(summary, kl, self.delta)
 
     def _adapted(self, answers: Answers, batch: Batch) -> Bound:
         """With alpha* of the thesis, Sections 8.3.4 and 8.4 on the batch: the least B + sqrt(2 kl2 Var / n)."""
@@ -210,7 +226,8 @@ def batch_summary(
     """What bounds read of a batch, for all rows of the log: averages that can be differentiated.
 
     mixture: of deterministic rules that the policy draws from; otherwise of the policies of single draws of the parameters,
-    averaged, or of the policy itself where there are none.
+    averaged, or of the policy itself where there are none. Where the log lists what may have been played, sums over actions are
+    over those, and of all that the policy plays beside them nothing is counted: it is undershoot.
     """
     rewards, p0 = batch.columns["reward"], batch.columns["propensity"]
     rows = int(batch.columns["rounds"][0]) if len(batch.columns["rounds"]) else 1
@@ -219,6 +236,10 @@ def batch_summary(
     pi0: Tensor = batch.logging
     if not mixture and answers.draws is not None:
         own, pi = answers.own_draws, answers.draws
+    never: Tensor = 0.0  # (S, b): pi's mass on what is not listed
+    if all_actions and batch.logging_ids is not None:
+        listed = pi.gather(-1, batch.logging_ids.expand(len(pi), -1, -1))
+        never, pi = pi.sum(-1) - listed.sum(-1), listed
 
     def mean(values: Tensor) -> Tensor:
         """Over rows of the batch and over draws, of what is summed over actions or stands alone, (S, b)."""
@@ -233,10 +254,10 @@ def batch_summary(
             averages[one] = replace(
                 averages[one],
                 expected_square=mean(expected_square(one, pi, pi0, mixture=mixture).sum(-1)),
-                undershoot=mean(undershoot(one, pi, pi0).sum(-1)),
+                undershoot=mean(undershoot(one, pi, pi0).sum(-1) + never),
                 overshoot=0.0 if one.never_above else mean(overshoot(one, pi, pi0).sum(-1)),
             )
     return Summary(rows, 0.0, averages, mixture)
 
 
-__all__ = ["ALPHAS", "Heuristic", "PACBayes", "batch_summary"]
+__all__ = ["ALPHAS", "BY_AUTHORS", "Heuristic", "PACBayes", "batch_summary"]

@@ -54,6 +54,8 @@ class Certified(Protocol):
     def rows_needed(self) -> int | None: ...
     @property
     def certified(self) -> bool: ...
+    @property
+    def unit(self) -> str: ...
 
 
 @runtime_checkable
@@ -66,6 +68,8 @@ class Bounded(Protocol):
     def largest_reward(self) -> float: ...
     @property
     def two_sided(self) -> bool: ...
+    @property
+    def unit(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ class Verdict:
     """What would be needed to tell, where it cannot."""
 
     gain: float
-    """The policy's value less the logging policy's, per row; `low` and `high` are the ends of its interval."""
+    """The policy's value less the logging policy's, per row (or what a certificate counts by), between `low` and `high`."""
 
     low: float
     high: float
@@ -150,12 +154,12 @@ def _judged(evaluation: Evaluation, name: str | None) -> tuple[Estimate, Differe
 
 
 def _certified(improvement: Certified, certificate: Bounded | None) -> Verdict:
-    sure = 1 - improvement.delta
+    sure, unit = 1 - improvement.delta, improvement.unit
     most = math.inf if certificate is None else _largest_gain(improvement, certificate)
     rest = (improvement.estimate, improvement.lower, most, sure, "a certificate", improvement.rows)
     if improvement.certified:
         reason = (
-            f"With probability at least {sure:.4g} the policy earns at least {improvement.lower:.4g} more per round than the "
+            f"With probability at least {sure:.4g} the policy earns at least {improvement.lower:.4g} more per {unit} than the "
             f"logging policy, which earned {improvement.logged:.4g}."
         )
         return Verdict(SHIP, reason, (), *rest)
@@ -164,18 +168,18 @@ def _certified(improvement: Certified, certificate: Bounded | None) -> Verdict:
         reason = f"With probability at least {both:.4g} the policy earns less than the logging policy, by at least {-most:.4g}."
         return Verdict(DO_NOT_SHIP, reason, (), *rest)
     reason = (
-        f"No improvement is certified: the estimate is {improvement.estimate:+.4g} per round, and the bound leaves room for "
-        f"{-improvement.lower:.4g} less than the logging policy, which earned {improvement.logged:.4g}."
+        f"No improvement is certified: the estimate is {improvement.estimate:+.4g} per {unit}, and the bound leaves room "
+        f"for {-improvement.lower:.4g} less than the logging policy, which earned {improvement.logged:.4g}."
     )
-    needed = ("another policy: no number of rows like these would certify this one",)
+    needed = (f"another policy: no number of {unit}s like these would certify this one",)
     if improvement.rows_needed is not None:
-        needed = (f"about {improvement.rows_needed:,} rows like these, where there are {improvement.rows:,}",)
+        needed = (f"about {improvement.rows_needed:,} {unit}s like these, where there are {improvement.rows:,}",)
     return Verdict(CANNOT_TELL, reason, needed, *rest, improvement.rows_needed)
 
 
 def _largest_gain(improvement: Certified, certificate: Bounded) -> float:
     """What the upper end leaves of a gain: the logging policy's value is at least its mean less Hoeffding's margin."""
-    if not certificate.two_sided or getattr(certificate, "unit", "row") != "row":
+    if not certificate.two_sided or certificate.unit != "row":
         return math.inf
     margin = certificate.largest_reward * math.sqrt(math.log(1 / improvement.delta) / (2 * improvement.rows))
     return certificate.upper - (improvement.logged - margin)

@@ -24,6 +24,7 @@ from manyarms.learning.results import Epoch
 from manyarms.learning.settings import TrainingSettings
 from manyarms.learning.trainable import EncoderInTraining, Learnable, Trainable, as_arrays
 from manyarms.logs.data import LoggedData
+from manyarms.policies.randomised import GaussianPolicy
 from manyarms.policies.two_stage import TwoStagePolicy
 
 KIND = "learning"
@@ -122,6 +123,7 @@ def fingerprint(
     start = policy.clusters if isinstance(policy, TwoStagePolicy) else policy.actions
     parts: list[AnyArray | None] = [log.contexts, log.actions, log.rewards, log.propensities, log.support]
     parts += [log.support_probabilities, np.asarray(getattr(policy, "sigma", 0.0)), start, request.labels]
+    parts += [np.asarray(policy.nodes)] if isinstance(policy, GaussianPolicy) else []
     parts += [policy.labels, policy.model] if isinstance(policy, TwoStagePolicy) else []
     parts += [column for _, column in sorted(request.columns.items()) if not callable(column)]
     if request.model is not None:

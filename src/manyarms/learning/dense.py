@@ -40,9 +40,11 @@ class DenseActions(Engine):
         log_sigma: ParameterTable | None = None,
         learns_sigma: bool = True,
         draws: int | None = None,
+        nodes: int = 64,
     ) -> None:
         super().__init__(table, learns_table)
-        self.family, self.draws, self.log_sigma, self.learns_sigma = family, draws, log_sigma, learns_sigma
+        self.family, self.log_sigma, self.learns_sigma = family, log_sigma, learns_sigma
+        self.draws, self.nodes = draws, nodes  # of simulation where there are draws, else of quadrature
         self.prior_mean, self.prior_log_sigma = table.beta.clone(), 0.0
         if log_sigma is not None:
             self.extra["log_sigma"], self.prior_log_sigma = log_sigma, float(log_sigma.beta)
@@ -87,7 +89,7 @@ class DenseActions(Engine):
             raise InvalidInput("policy", "a Gaussian policy", "a MixedLogitPolicy, for the general form of the bound")
         z = scores / spread.clamp(min=torch.finfo(spread.dtype).tiny)[:, None]
         if self.draws is None:
-            return choice_probabilities(z), None
+            return choice_probabilities(z, self.nodes), None
         return monte_carlo_choice(z, torch.randn(self.draws, generator=generator).to(z)), None
 
     def _divergence(self) -> Tensor | None:

@@ -25,6 +25,11 @@ from manyarms.policies.base import Policy
 if TYPE_CHECKING:
     from manyarms.learning.sampled import Sampler
 
+NO_CERTIFICATE = (
+    "{} is a heuristic and no bound: its value says nothing of the policy, and there is no certificate. The policy itself can be "
+    "certified with the prior that learning started from"
+)
+
 
 def learn(
     log: LoggedData,
@@ -100,6 +105,8 @@ def learn(
     if policy.training_rows is not None:
         rows.include(policy.training_rows)
     result.policy.training_rows = rows
+    if isinstance(objective, PACBayes) and not objective.certifies:
+        return replace(result, notes=(NO_CERTIFICATE.format(objective.label),))
     if prior is None or not certified:
         return result
     delta = objective.delta if isinstance(objective, PACBayes) else 0.05

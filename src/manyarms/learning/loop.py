@@ -178,10 +178,11 @@ class TrainingRun:
         if callable(self.asked.ids):
             ids = torch.cat([ids, self._tensor(self.asked.ids(index))], dim=1)
         if self.asked.negatives:
-            extra = self._tensor(rng.integers(0, self.log.action_count, (len(index), self.asked.negatives)))
-            ids = torch.cat([ids, extra], dim=1)
+            extra = self.asked.drawn(index, self.log.action_count, rng)
+            ids = torch.cat([ids, self._tensor(extra)], dim=1)
         batch = Batch({name: column[rows] for name, column in self.columns.items()}, size, x=x, h=h, ids=ids)
-        batch.logging = None if self.logging is None else self.logging(x)
+        if self.logging is not None:
+            batch.logging_ids, batch.logging = self.logging(rows, x)
         batch.wanted = None if self.wanted is None else self.wanted[rows]
         batch.seed = seed_of(rng)
         if self.lists is not None:

@@ -50,6 +50,7 @@ class Learned:
     objective: str
     settings: dict[str, Any] = field(default_factory=dict)
     certificate: Certificate | None = None  # of policies learned by a PACBayes objective
+    notes: tuple[str, ...] = ()  # what to know of the result
 
 
 __all__ = ["Epoch", "Learned", "Moment"]

@@ -190,6 +190,7 @@ class Trainable:
                 log_sigma=log_sigma,
                 learns_sigma=settings.learn_sigma,
                 draws=settings.draws,
+                **({"nodes": policy.nodes} if isinstance(policy, GaussianPolicy) else {}),
             )
         if self.all_actions and isinstance(policy, SoftmaxPolicy):
             return DenseActions(table, "softmax", learns_table)

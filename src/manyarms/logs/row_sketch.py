@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import bdtrc
 
 from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Ints
@@ -220,7 +220,7 @@ def _resemblance(mine: _Smallest, theirs: _Smallest, kind: str) -> Overlap | Non
         return None
     p = n / (n + m)
     chance = float(np.mean(1.0 - p ** total[several] - (1.0 - p) ** total[several]))
-    excess = 3.0 * math.sqrt(n + m) * float(binom.sf(int(both.sum()) - 1, int(several.sum()), chance))
+    excess = 3.0 * math.sqrt(n + m) * float(bdtrc(int(both.sum()) - 1, int(several.sum()), chance))  # as many, or more
     if excess >= ALPHA:
         return None
     shares = counts[:, both].sum(axis=1) / np.array([n, m])

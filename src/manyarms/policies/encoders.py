@@ -79,10 +79,8 @@ def float_array(name: str, value: npt.ArrayLike, shape: tuple[int | None, ...]) 
     step = max(1, CHECKED // max(1, given[:1].size))
     # in parts: float64 copies of large tables would be the largest arrays of all
     for start in range(0, max(1, len(given)), step):
-        part = given[start : start + step]
-        if not np.isfinite(part).all():
-            row = start + int(np.flatnonzero(~np.isfinite(part).reshape(len(part), -1).all(axis=1))[0])
-            raise InvalidInput(name, f"a number that is not finite in row {row}", "an array of finite numbers")
+        if not np.isfinite(given[start : start + step]).all():
+            validate.as_floats(name, given)  # which says where
     validate.as_array(name, np.broadcast_to(np.float64(0), given.shape), shape)
     return given
 

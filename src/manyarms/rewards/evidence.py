@@ -20,8 +20,8 @@ q_i = M_i P^-1 M_i^T + u_i^2 the derivatives are
     d/ds1  - d'/(2 s1) + [tr(Sigma^-1 P^-1) + (m_hat - mu)^T Sigma^-1 (m_hat - mu)] / (2 s1^2)
 
 One evaluation costs one product of all M with themselves. A known root (independent actions) has u_i = (U^T C^-1 mu_a)_i and
-q_i = u_i^2, and its part is sum [u b/D - l u^2/(2 D)]. For a GLM, G and B = G mu_hat are those of the Gaussian that stands
-for an action's likelihood, t is 1, and the first line is the log-likelihood at mu_hat less mu_hat^T G mu_hat / 2.
+q_i = u_i^2, and its part is sum [u b/D - l u^2/(2 D)]. For a GLM, G and B are those of the Gaussian that stands for
+an action's likelihood, expanded at p (likelihoods/base.py), t is 1, and the first line is l(p) - B^T p + p^T G p / 2.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def statistics(chunks: Iterable[Rounds], belief: Belief) -> Statistics:
     state = belief.arrays()
     G, B, modes = state["leaves.G"].copy(), state["leaves.B"].copy(), state["glm.modes"]
     score = np.einsum("nd,nd->n", state["glm.X"], np.repeat(modes, state["glm.lengths"], axis=0))
-    constant = float(state["glm.r"] @ score - likelihood.potential(score).sum() - 0.5 * np.vdot(modes, B))
+    quadratic = np.vdot(belief.leaves.packing.bilinear(modes, modes), G)
+    constant = float(state["glm.r"] @ score - likelihood.potential(score).sum() - np.vdot(modes, B) + 0.5 * quadratic)
     return Statistics(state["leaves.played"].copy(), G, B, 0, 0.0, constant)
 
 

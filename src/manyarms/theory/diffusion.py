@@ -207,7 +207,7 @@ def lints_frequentist_bound(
     T, K, d = (validate.count(name, value) for name, value in (("T", T), ("K", K), ("d", d)))
     sigma, ridge = validate.positive("sigma", sigma), validate.positive("ridge", ridge)
     norm = math.sqrt(validate.positive("kappa_x", kappa_x)) * validate.positive("radius", radius)
-    delta = 1.0 / T if delta is None else validate.positive("delta", delta)
+    delta = failure_share(delta, T)
     n, e = d * K, delta / (4 * T)
     beta = sigma * math.sqrt(n * math.log1p(T / ridge) + 2 * math.log(1 / e)) + math.sqrt(ridge) * norm
     gamma = beta * math.sqrt(CONCENTRATION * n * math.log(CONCENTRATION * n / e))

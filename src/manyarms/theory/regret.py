@@ -32,6 +32,8 @@ from manyarms._base import validate
 from manyarms.errors import InvalidInput
 from manyarms.priors.gaussian import MixedEffectPrior
 
+MOST_ROUNDS = 1e300
+
 
 @dataclass(frozen=True)
 class RegretBound:
@@ -147,6 +149,8 @@ def _bound(
 
 def failure_share(delta: float | None, T: int) -> float:
     """delta, 1 / T unless it is given."""
+    if T > MOST_ROUNDS:
+        raise InvalidInput("T", "a number of more than 300 digits", "a number of rounds that has a reciprocal")
     delta = 1.0 / T if delta is None else validate.positive("delta", delta)
     if delta > 1:
         raise InvalidInput("delta", delta, "a number above 0 and at most 1")

@@ -233,6 +233,12 @@ class World(KnownMeans):
         """The next n contexts of the world's own stream, (n, d)."""
         return self.source.draw(validate.count("n", n, least=0), self._context_rng)
 
+    def candidates(self, number: int) -> Ints:
+        """The ids of `number` different actions, any alike, from the stream of contexts: what a round offers, (number,)."""
+        if validate.count("number", number) > self.actions:
+            raise InvalidInput("number", number, f"at most {self.actions}, the number of actions")
+        return self._context_rng.choice(self.actions, size=number, replace=False, shuffle=False)
+
     def optimal(self, contexts: npt.ArrayLike) -> tuple[Ints, Array]:
         """The best action of each row of `contexts` (n, d), and its expected reward; of ties, any."""
         ids, scores = self._best(self._rows(contexts))

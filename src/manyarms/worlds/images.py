@@ -243,10 +243,8 @@ def _with_constant(pictures: npt.NDArray[np.uint8], centre: Array, axes: Array) 
     return out
 
 
-@lru_cache(maxsize=4)
-def _prepare(pictures: image_files.LabelledImages, dim: int) -> _Prepared:
-    # `pictures` is itself shared, so that a process prepares each setting once
-    return _Prepared(pictures, dim)
+# pictures are themselves shared, so that a process prepares each setting once
+_prepare = lru_cache(maxsize=4)(_Prepared)
 
 
 def _part(labels: Ints, percent: float, rng: np.random.Generator) -> Bools:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
 from manyarms._base.typing import Array, Ints
+from manyarms.errors import InvalidInput
 
 CHUNK = 1_000
 
@@ -26,8 +27,20 @@ class Simulator(Protocol):
     def regret(self, X: Array, A: Ints) -> Array: ...
 
 
+@runtime_checkable
+class OfferingSimulator(Simulator, Protocol):
+    """What it needs of a world where actions have contexts of their own, or only some of them are on offer."""
+
+    @property
+    def actions(self) -> int: ...
+
+    def candidates(self, number: int) -> Ints: ...
+
+    def mean_reward(self, x: Array, a: Any) -> Any: ...
+
+
 class Actor(Protocol):
-    """What a simulation needs of an agent."""
+    """What a simulation needs of an agent; with `candidates` or `action_contexts`, that it takes arguments of these names."""
 
     def decide(self, x: Array) -> Any: ...
 
@@ -59,6 +72,8 @@ def simulate(
     rounds: int,
     checkpoints: npt.ArrayLike | None = None,
     *,
+    action_contexts: bool = False,
+    candidates: int | None = None,
     progress: Callable[[int, float], None] | None = None,
     chunk: int = CHUNK,
 ) -> OnlineRun:
@@ -69,6 +84,9 @@ def simulate(
     with the true theta, so without the noise of realised rewards. Regret is worked out after each chunk of contexts
     and never inside the agent's own time. `progress` is called after each chunk with the rounds done and the regret.
 
+    action_contexts: every action has a context Z_ta of its own in every round, drawn as the shared X_t would be.
+    candidates: in every round only so many actions, drawn uniformly, are on offer; the maximum is over them.
+
     >>> import manyarms as ma
     >>> world = ma.worlds.MixedEffect(actions=20, effects=2, dim=3, seed=0)
     >>> run = ma.worlds.simulate(world, ma.meTS(world.prior(), seed=0), rounds=50)
@@ -76,27 +94,74 @@ def simulate(
     (np.int64(50), (50,))
     """
     validate.count("rounds", rounds)
+    needs = {"world": (world, ("contexts", "reward", "regret")), "agent": (agent, ("decide", "observe"))}
+    for name, (thing, methods) in needs.items():
+        if not all(callable(getattr(thing, method, None)) for method in methods):
+            raise InvalidInput(name, validate.describe(thing), "something with the methods " + ", ".join(methods))
+    if not isinstance(action_contexts, bool):
+        raise InvalidInput("action_contexts", validate.describe(action_contexts), "True or False")
     marks = checkpoints_of(rounds) if checkpoints is None else np.asarray(checkpoints, dtype=np.int64)
-    cumulative = np.empty(rounds)
-    total, seconds, clock = 0.0, 0.0, time.perf_counter
+    play = _Clocked(world, agent)
+    cumulative, total = np.empty(rounds), 0.0
     for first in range(0, rounds, chunk):
-        contexts = world.contexts(min(chunk, rounds - first))
-        chosen = np.empty(len(contexts), dtype=np.int64)
-        for i, x in enumerate(contexts):
-            start = clock()
-            a = agent.decide(x)
-            decided = clock()
-            r = world.reward(x, a)
-            rewarded = clock()
-            agent.observe(x, a, r)
-            seconds += clock() - rewarded + decided - start
-            chosen[i] = a
-        regret = np.cumsum(world.regret(contexts, chosen))
-        cumulative[first : first + len(contexts)] = total + regret
+        number = min(chunk, rounds - first)
+        if action_contexts or candidates is not None:
+            regret = np.cumsum(_offered(world, play, number, action_contexts, candidates))
+        else:
+            contexts = world.contexts(number)
+            chosen = np.array([play.observe(x, play.decide(x)) for x in contexts], dtype=np.int64)
+            regret = np.cumsum(world.regret(contexts, chosen))
+        cumulative[first : first + number] = total + regret
         total += float(regret[-1])
         if progress is not None:
-            progress(first + len(contexts), total)
-    return OnlineRun(marks, cumulative[marks - 1], seconds)
+            progress(first + number, total)
+    return OnlineRun(marks, cumulative[marks - 1], play.seconds)
+
+
+class _Clocked:
+    """Rounds of an agent in a world, and how long its part of them took."""
+
+    def __init__(self, world: Simulator, agent: Any) -> None:
+        self.world, self.agent, self.seconds = world, agent, 0.0
+
+    def decide(self, *asked: Any, **options: Any) -> int:
+        """What the agent chooses."""
+        start = time.perf_counter()
+        a = self.agent.decide(*asked, **options)
+        self.seconds += time.perf_counter() - start
+        return int(a)
+
+    def observe(self, x: Array, a: int) -> int:
+        """The agent sees what comes of its choice, which is returned."""
+        r = self.world.reward(x, a)
+        start = time.perf_counter()
+        self.agent.observe(x, a, r)
+        self.seconds += time.perf_counter() - start
+        return a
+
+
+def _offered(world: Simulator, play: _Clocked, rounds: int, action_contexts: bool, candidates: int | None) -> Array:
+    """Regret of each round where actions have contexts of their own, or only some of them are on offer."""
+    if not isinstance(world, OfferingSimulator):
+        raise InvalidInput("world", validate.describe(world), "one with `actions`, `candidates` and `mean_reward`")
+    if candidates is not None and validate.count("candidates", candidates) > world.actions:
+        raise InvalidInput("candidates", candidates, f"at most {world.actions}, the number of actions")
+    lost, ids, options = np.empty(rounds), np.arange(world.actions), dict[str, Any]()
+    for t in range(rounds):
+        if candidates is not None:
+            ids = options["candidates"] = np.sort(world.candidates(candidates))
+        if action_contexts:
+            Z = world.contexts(len(ids))
+            a = play.decide(action_contexts=Z, **options)
+        else:
+            x = world.contexts(1)[0]
+            a = play.decide(x, **options)
+            Z = np.broadcast_to(x, (len(ids), len(x)))
+        place = np.searchsorted(ids, a)
+        play.observe(Z[place], a)
+        means = world.mean_reward(Z, ids)
+        lost[t] = means.max() - means[place]
+    return lost
 
 
 __all__ = ["OnlineRun", "checkpoints_of", "simulate"]

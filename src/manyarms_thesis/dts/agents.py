@@ -10,10 +10,10 @@ from manyarms.agents import named as agents
 from manyarms.errors import InvalidInput
 from manyarms.priors.diffusion import DiffusionPrior
 from manyarms_thesis.harness import online
-from manyarms_thesis.harness.online import LOGISTIC, likelihood_of, linear_noise
+from manyarms_thesis.harness.online import LOGISTIC, THESIS_EXPANSION, likelihood_of, linear_noise
 from manyarms_thesis.harness.spec import Call
 
-JACOBIAN = "dTS-NL, jacobian"
+JACOBIAN, MOMENTS = "dTS-NL, jacobian", "dTS-NL, moments"
 BASELINES = ("LinTS", "LinUCB", "HierTS", "GLM-TS", "UCB-GLM")
 
 
@@ -23,14 +23,15 @@ def dts(
     rounds: int,
     seed: int,
     likelihood: str = "linear",
+    expansion: str = THESIS_EXPANSION,
     approximation: str = "thesis",
     misspecified: float | None = None,
 ) -> Any:
-    """dTS with the world's own diffusion prior, or with one that is wrong by a level."""
+    """dTS with the world's own diffusion prior, or with one that is wrong by a level, by the thesis's rule or another one."""
     prior = world.prior()
     if misspecified is not None:
         prior = misspecify(prior, misspecified, seed)
-    return agents.dTS(prior, likelihood_of(world, likelihood), approximation=approximation, seed=seed)
+    return agents.dTS(prior, likelihood_of(world, likelihood, expansion), approximation=approximation, seed=seed)
 
 
 def hierts_of_top(*, world: Any, rounds: int, seed: int) -> Any:
@@ -64,8 +65,8 @@ def agents_of(links: str, reward: str) -> dict[str, Call]:
     """The agents of the thesis's comparison.
 
     dTS-dr: d the links, r the rewards it takes for true, each L(inear) or N(on-linear). Where rewards are logistic the variant
-    with linear rewards stands beside the right one. Where links are not linear, and rewards are, so does the other rule for
-    evidence on its way up (beliefs/messages.py), which the thesis does not have.
+    with linear rewards stands beside the right one. Where links are not linear, and rewards are, so do the other rules for
+    evidence (beliefs/from_prior.py), which the thesis does not have.
     """
     d = "L" if links == "linear" else "N"
     if reward == "logistic":
@@ -74,7 +75,8 @@ def agents_of(links: str, reward: str) -> dict[str, Call]:
     found = {f"dTS-{d}L": Call(dts), "LinTS": Call(online.lints), "LinUCB": Call(online.linucb)}
     if links == "linear":
         return {**found, "HierTS": Call(hierts_of_top)}
-    return {**found, JACOBIAN: Call(dts, {"approximation": "jacobian"})}
+    others = {JACOBIAN: "jacobian", MOMENTS: "moments"}
+    return {**found, **{name: Call(dts, {"approximation": rule}) for name, rule in others.items()}}
 
 
-__all__ = ["BASELINES", "JACOBIAN", "agents_of", "dts", "hierts_of_top", "misspecify"]
+__all__ = ["BASELINES", "JACOBIAN", "MOMENTS", "agents_of", "dts", "hierts_of_top", "misspecify"]

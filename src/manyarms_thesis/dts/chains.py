@@ -21,19 +21,20 @@ from manyarms_thesis.harness.figures import regret_curves
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell
 
-# narrow: the schedule's Sigma_1; wide: that of the estimates; J: the rule with Jacobians
+# narrow: the schedule's Sigma_1; wide: that of the estimates; J: the rule with Jacobians; M: that of moments
 OWN, NARROW, WIDE = "own", "shared, narrow", "shared, wide"
-OWN_JACOBIAN, WIDE_JACOBIAN = f"{OWN}, J", f"{WIDE}, J"
+OWN_JACOBIAN, WIDE_JACOBIAN, WIDE_MOMENTS = f"{OWN}, J", f"{WIDE}, J", f"{WIDE}, M"
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
     OWN: {},
     OWN_JACOBIAN: {"approximation": "jacobian"},
     NARROW: {"shared": True, "first": "schedule"},
     WIDE: {"shared": True, "first": "spread"},
     WIDE_JACOBIAN: {"shared": True, "first": "spread", "approximation": "jacobian"},
+    WIDE_MOMENTS: {"shared": True, "first": "spread", "approximation": "moments"},
 }
 LOOKS = {
     OWN: (PALETTE[0], "-"), OWN_JACOBIAN: (PALETTE[0], "--"), NARROW: (PALETTE[3], "-."), WIDE: (PALETTE[2], "-"),
-    WIDE_JACOBIAN: (PALETTE[2], "--"),
+    WIDE_JACOBIAN: (PALETTE[2], "--"), WIDE_MOMENTS: (PALETTE[2], ":"),
 }  # fmt: skip
 ROLL, MOVIES = "Swiss roll", "MovieLens"
 
@@ -98,7 +99,7 @@ CHAINS = DTS.experiment(
         "The thesis makes no such comparison: its statements about pre-trained priors are put to each reading of its model. "
         "“own” has one chain per action; of a shared chain Σ₁ is “narrow”, that of the schedule (what the diffusion says of one "
         "action), or “wide”, the estimates' covariance (manyarms.priors.pretraining). “J” carries evidence up through "
-        "linearised links (beliefs/messages.py).",
+        "linearised links (beliefs/messages.py), “M” has a Gaussian with the moments of the chain's end.",
     ],
     warnings=movielens.warnings,
 )  # fmt: skip

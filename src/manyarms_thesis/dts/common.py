@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from manyarms_thesis.dts.agents import agents_of
 from manyarms_thesis.harness.experiments import Chapter, Sizes
 from manyarms_thesis.harness.figures import draw_grid
 from manyarms_thesis.harness.online import online_regret
-from manyarms_thesis.harness.spec import Call, Cell
+from manyarms_thesis.harness.spec import Call, Cell, Task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +31,7 @@ REMARKS = [
     "LinTS, LinUCB, GLM-TS and UCB-GLM have the marginal prior of an action, from 100,000 draws where links are not linear. "
     "HierTS is the thesis's HierTS-1 (all latents but the uppermost integrated out); it needs linear links and rewards. In "
     "logistic worlds dTS-LL and dTS-NL take sigma = 1 for their noise. “dTS-NL, jacobian” carries evidence up through linearised "
-    "links, where the thesis's rule leaves the links out.",
+    "links, where the thesis's rule leaves the links out; “dTS-NL, moments” has a Gaussian with the moments of the chain's end.",
 ]
 
 
@@ -55,15 +55,17 @@ def synthetic_cell(
     reward: str = "linear",
     agents: Mapping[str, Call] | None = None,
     name: str | None = None,
+    task: Task = online_regret,
+    more: Mapping[str, Any] | None = None,
 ) -> Cell:
-    """A panel of the synthetic world; the agents of the thesis's comparison unless others are given."""
-    parameters = {"links": links, "scaled": scaled, "reward": reward, "K": K, "d": d, "L": L}
+    """A panel of the synthetic world; the agents of the thesis's comparison unless others are given. `more` parameters."""
+    parameters = {"links": links, "scaled": scaled, "reward": reward, "K": K, "d": d, "L": L, **(more or {})}
     world = {"actions": K, "dim": d, "depth": L, "links": links, "scaled": scaled, "reward": reward}
     what = f"{'linear' if links == 'linear' else 'non-linear'} links{', scaled' if scaled else ''}"
     panel = name or f"{what}, {reward} rewards, K={K:,}, d={d}, L={L}"
     methods = agents_of(links, reward) if agents is None else agents
     problem = Call(diffusion_world, world)
-    return Cell(panel, parameters, problem, methods, sizes["rounds"], sizes["runs"], online_regret)
+    return Cell(panel, parameters, problem, methods, sizes["rounds"], sizes["runs"], task)
 
 
 def clouds(groups: Mapping[str, Mapping[str, Array]], folder: Path, name: str, title: str, *, columns: int = 3) -> Path:

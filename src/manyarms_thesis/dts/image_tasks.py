@@ -66,8 +66,9 @@ def image_lints(*, world: Images, rounds: int, seed: int, preparation: int) -> A
 
 def _joint(prior: Any, world: Images, seed: int) -> Any:
     return agents.jointTS(
-        prior, world.actions, Linear(world.noise), feature_map=world.features, context_shape=(world.actions,), seed=seed
-    )
+        prior, world.actions, Linear(world.noise), feature_map=world.features, context_shape=(world.actions,),
+        approximation="thesis", seed=seed,
+    )  # fmt: skip
 
 
 __all__ = ["image_dts", "image_estimates", "image_hierts", "image_lints", "image_task", "source"]

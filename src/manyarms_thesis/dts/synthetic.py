@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from manyarms_thesis.dts.agents import BASELINES, JACOBIAN
+from manyarms_thesis.dts.agents import BASELINES, JACOBIAN, MOMENTS
 from manyarms_thesis.dts.common import DTS, REMARKS, synthetic_cell
 from manyarms_thesis.harness.claims import Claim, lower_regret, outperforms
 from manyarms_thesis.harness.experiments import Sizes
@@ -27,7 +27,8 @@ def _cells(sizes: Sizes) -> list[Cell]:
 
 def _claims(results: Results) -> Iterator[Claim]:
     for panel in results.panels:
-        right, *others = [agent for agent in results.methods(panel) if agent.startswith("dTS") and agent != JACOBIAN]
+        own = [agent for agent in results.methods(panel) if agent.startswith("dTS")]
+        right, *others = [agent for agent in own if agent not in (JACOBIAN, MOMENTS)]
         baselines = [agent for agent in results.methods(panel) if agent in BASELINES]
         yield outperforms(results, panel, right, baselines, f"{right} outperforms the baselines", "1631")
         for wrong in others:

@@ -18,6 +18,8 @@ from manyarms_thesis.harness.spec import Columns, Run
 
 # in logistic worlds the linear agents keep the noise of the linear ones, sigma = 1
 LINEAR_NOISE_IN_LOGISTIC_WORLDS = 1.0
+# the thesis expands a logistic likelihood at its maximum (Section 3.2.3); the library's default is a mode
+THESIS_EXPANSION = "mle"
 LOGISTIC: Mapping[str, Any] = {"likelihood": "logistic"}
 
 
@@ -26,11 +28,16 @@ def online_regret(run: Run) -> Columns:
     return play(run)[1]
 
 
-def play(run: Run, **more: Any) -> tuple[Any, dict[str, Any]]:
+def online_regret_of_action_contexts(run: Run) -> Columns:
+    """The same where every action has a context of its own in every round."""
+    return play(run, action_contexts=True)[1]
+
+
+def play(run: Run, *, action_contexts: bool = False, **more: Any) -> tuple[Any, dict[str, Any]]:
     """The world of a run, and the columns of its agent's regret there; the agent is told `more` besides."""
     world = run.draw_problem()
     agent = run.method(world=world, rounds=run.rounds, seed=run.method_seed, **more)
-    played = simulate(world, agent, run.rounds)
+    played = simulate(world, agent, run.rounds, action_contexts=action_contexts)
     return world, {
         "round": played.rounds,
         "regret": played.regret,
@@ -46,11 +53,11 @@ def linear_noise(world: Any) -> Linear:
     return Linear(world.noise if world.likelihood == "linear" else LINEAR_NOISE_IN_LOGISTIC_WORLDS)
 
 
-def likelihood_of(world: Any, name: str) -> Linear | Logistic:
+def likelihood_of(world: Any, name: str, expansion: str = THESIS_EXPANSION) -> Linear | Logistic:
     """The likelihood that an agent takes for true."""
     if name not in ("linear", "logistic"):
         raise InvalidInput("likelihood", repr(name), "'linear' or 'logistic'")
-    return linear_noise(world) if name == "linear" else Logistic()
+    return linear_noise(world) if name == "linear" else Logistic(expansion=expansion)
 
 
 def lints(*, world: World, rounds: int, seed: int) -> Any:
@@ -69,22 +76,24 @@ def linucb(*, world: Any, rounds: int, seed: int) -> Any:
     return agents.LinUCB(world.action_prior(), linear_noise(world), horizon=rounds, context_norm=widest, seed=seed)
 
 
-def glmts(*, world: World, rounds: int, seed: int) -> Any:
+def glmts(*, world: World, rounds: int, seed: int, expansion: str = THESIS_EXPANSION) -> Any:
     """Thompson sampling with logistic rewards, every action alone."""
-    return agents.GLMTS(world.action_prior(), Logistic(), seed=seed)
+    return agents.GLMTS(world.action_prior(), Logistic(expansion=expansion), seed=seed)
 
 
-def ucbglm(*, world: World, rounds: int, seed: int) -> Any:
-    """UCB-GLM of Li et al."""
-    return agents.UCBGLM(world.action_prior(), Logistic(), horizon=rounds, seed=seed)
+def ucbglm(
+    *, world: World, rounds: int, seed: int, expansion: str = THESIS_EXPANSION, width: float | None = None
+) -> Any:
+    """UCB-GLM of Li et al., with their width for the horizon or another."""
+    return agents.UCBGLM(world.action_prior(), Logistic(expansion=expansion), horizon=rounds, width=width, seed=seed)
 
 
-def glmucb(*, world: World, rounds: int, seed: int) -> Any:
+def glmucb(*, world: World, rounds: int, seed: int, expansion: str = THESIS_EXPANSION) -> Any:
     """GLM-UCB of Filippi et al."""
-    return agents.GLMUCB(world.action_prior(), Logistic(), horizon=rounds, seed=seed)
+    return agents.GLMUCB(world.action_prior(), Logistic(expansion=expansion), horizon=rounds, seed=seed)
 
 
 __all__ = [
-    "LOGISTIC", "glmts", "glmucb", "hierts", "likelihood_of", "linear_noise", "lints", "linucb", "online_regret", "play",
-    "ucbglm",
+    "LOGISTIC", "THESIS_EXPANSION", "glmts", "glmucb", "hierts", "likelihood_of", "linear_noise", "lints", "linucb",
+    "online_regret", "online_regret_of_action_contexts", "play", "ucbglm",
 ]  # fmt: skip

@@ -9,13 +9,21 @@ import numpy as np
 from manyarms.agents import named as agents
 from manyarms.priors.gaussian import MixedEffectPrior
 from manyarms_thesis.harness import online
-from manyarms_thesis.harness.online import LOGISTIC, likelihood_of, linear_noise
+from manyarms_thesis.harness.online import LOGISTIC, THESIS_EXPANSION, likelihood_of, linear_noise
 from manyarms_thesis.harness.spec import Call
 
 
-def mets(*, world: Any, rounds: int, seed: int, likelihood: str = "linear", factored: str | bool = False) -> Any:
+def mets(
+    *,
+    world: Any,
+    rounds: int,
+    seed: int,
+    likelihood: str = "linear",
+    expansion: str = THESIS_EXPANSION,
+    factored: str | bool = False,
+) -> Any:
     """meTS with the world's own prior."""
-    return agents.meTS(world.prior(), likelihood_of(world, likelihood), factored=factored, seed=seed)
+    return agents.meTS(world.prior(), likelihood_of(world, likelihood, expansion), factored=factored, seed=seed)
 
 
 def misspecified_mets(*, world: Any, rounds: int, seed: int) -> Any:

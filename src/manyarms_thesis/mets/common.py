@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from manyarms.worlds import MixedEffect
@@ -29,7 +29,7 @@ def mixed_effect_world(*, seed: int, **parameters: Any) -> MixedEffect:
 
 def synthetic_cell(
     sizes: Sizes,
-    agents: Sequence[str],
+    agents: Sequence[str] | Mapping[str, Call],
     K: int,
     L: int = 3,
     d: int = 2,
@@ -40,7 +40,7 @@ def synthetic_cell(
     name: str | None = None,
     task: Task = online_regret,
 ) -> Cell:
-    """A panel of the mixed-effect world."""
+    """A panel of the mixed-effect world; agents by the thesis's names, or made to order."""
     parameters = {
         "reward": reward, "K": K, "L": L, "d": d,
         "effect_variance": effect_variance, "action_variance": action_variance,
@@ -50,7 +50,7 @@ def synthetic_cell(
         "effect_scale": effect_variance, "action_scale": action_variance,
     }  # fmt: skip
     panel = name or f"{reward}, K={K:,}, L={L}, d={d}"
-    methods = {agent: AGENTS[agent] for agent in agents}
+    methods = agents if isinstance(agents, Mapping) else {agent: AGENTS[agent] for agent in agents}
     return Cell(panel, parameters, Call(mixed_effect_world, world), methods, sizes["rounds"], sizes["runs"], task)
 
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.beliefs import Logistic
 from manyarms.errors import InvalidInput
 from manyarms.estimators import DR, MIPS, PC, SNIPS, Objective, cIPS
 from manyarms.estimators.neighbours import cluster_actions
@@ -32,7 +31,7 @@ from manyarms.rewards import (
 from manyarms.worlds import World, log_from, skewed_policy
 from manyarms.worlds.latent import Latent
 from manyarms_thesis.harness.movielens import movielens_world
-from manyarms_thesis.harness.online import linear_noise
+from manyarms_thesis.harness.online import likelihood_of, linear_noise
 from manyarms_thesis.harness.spec import Call, Columns, Run
 
 EVALUATED = 10_000  # fresh contexts on which a policy is valued
@@ -103,7 +102,7 @@ def learn_sdm(
     """sDM; pessimistic with the thesis's width for a delta, or with a width given; with a wrong prior for an error."""
     # errors of all sizes are the same draws, shifted: what differs between them is then their size
     prior = problem.prior if error is None else misspecified(problem.prior, error, parts, problem.seed)
-    model = sdm(log, prior, Logistic() if likelihood == "logistic" else linear_noise(problem.world))
+    model = sdm(log, prior, likelihood_of(problem.world, likelihood))
     if delta is None and width is None:
         return model
     wide = width if width is not None else pessimism_width(model.dim, float(delta or 0.0))

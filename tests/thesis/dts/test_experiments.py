@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import manyarms as ma
 from manyarms.errors import InvalidInput
 from manyarms.priors.diffusion import DiffusionPrior
 from manyarms.worlds import synthetic_chain
 from manyarms_thesis.catalogue import Experiment, catalogue, find
 from manyarms_thesis.dts import pretrained as pretraining
+from manyarms_thesis.dts.action_contexts import ACTION_CONTEXTS
 from manyarms_thesis.dts.agents import dts, hierts_of_top, misspecify
 from manyarms_thesis.dts.bound import bounded_world
 from manyarms_thesis.dts.chains import CHAINS
@@ -23,6 +25,7 @@ from manyarms_thesis.dts.common import diffusion_world
 from manyarms_thesis.dts.posterior import POSTERIOR
 from manyarms_thesis.dts.posterior_claims import MARKS
 from manyarms_thesis.dts.pretrained import pretrained, pretrained_dts, swiss_world
+from manyarms_thesis.dts.rules import RULES
 from manyarms_thesis.harness.claims import ratio
 from manyarms_thesis.harness.pages import experiment_page
 from manyarms_thesis.harness.results import Results
@@ -35,6 +38,7 @@ TINY = {"epochs": 3, "hidden": 8}
 SIZES: Mapping[str, Mapping[str, Any]] = {
     "dts-synthetic": {"rounds": 6, "runs": 2, "scaled_runs": 2, "K": [5], "shapes": [[5, 2]]},
     "dts-actions": {"rounds": 6, "runs": 2, "d": 3, "L": 2, "K": [4, 9]},
+    "dts-action-contexts": {"rounds": 6, "runs": 2, "shapes": [[4, 3, 2], [5, 4, 2]]},
     "dts-scaling": {
         "rounds": 6, "runs": 2, "base": {"K": 4, "d": 3, "L": 2}, "K": [4, 6], "d": [3, 4], "L": [2, 3],
     },
@@ -56,6 +60,10 @@ SIZES: Mapping[str, Mapping[str, Any]] = {
     },
     "dts-chains": {
         "rounds": 6, "runs": 2, "K": [5], "n": 20, "d": 2, "depth": 3, "preparations": 1, "training": TINY,
+    },
+    "dts-rules": {
+        "shared": [[5, 3, 2, 12, 2], [9, 3, 2, 6, 2]], "offered": 3, "own": [5, 6, 2], "noise": [1.0, 0.3], "n": 20,
+        "depth": 3, "preparations": 1, "training": TINY,
     },
     "dts-images": {
         "rounds": 6, "runs": 2, "data": ["mnist"], "truth": ["labels", "model"], "percent": [5, 50], "K": 4, "d": 5,
@@ -116,10 +124,18 @@ def test_a_tiny_run_from_end_to_end(experiment: Experiment, tmp_path: Path) -> N
     page = experiment_page(tiny(experiment), results, claims, figures, {"scale": "smoke"})
     assert html.escape(experiment.title) in page
     results.write(tmp_path / "results.parquet")
+    if experiment is ACTION_CONTEXTS:
+        lines = (tmp_path / "table.md").read_text().splitlines()
+        assert len(lines) == 2 + len(results.panels)
+        assert all(line.count("|") == 6 for line in lines)
     if experiment is POSTERIOR:
         lines = (tmp_path / "table.md").read_text().splitlines()
         assert len(lines) == 2 + len(results.panels) * len(MARKS) * 4
         assert all(line.count("|") == 8 for line in lines)
+    if experiment is RULES:
+        lines = (tmp_path / "table.md").read_text().splitlines()
+        assert len(lines) == 2 + sum(len(results.methods(panel)) for panel in results.panels)
+        assert sum("moments, 3 actions" in line for line in lines) == 1  # only where rounds are few
 
 
 def test_sizes_of_the_thesis() -> None:
@@ -147,7 +163,7 @@ def test_the_agents_of_the_thesis() -> None:
     }
     assert by_kind["linear", "linear"] == {"dTS-LL", "LinTS", "LinUCB", "HierTS"}
     assert by_kind["linear", "logistic"] == {"dTS-LN", "dTS-LL", "GLM-TS", "UCB-GLM"}
-    assert by_kind["network", "linear"] == {"dTS-NL", "dTS-NL, jacobian", "LinTS", "LinUCB"}
+    assert by_kind["network", "linear"] == {"dTS-NL", "dTS-NL, jacobian", "dTS-NL, moments", "LinTS", "LinUCB"}
     assert by_kind["network", "logistic"] == {"dTS-NN", "dTS-NL", "GLM-TS", "UCB-GLM"}
 
 
@@ -188,6 +204,21 @@ def test_bounded_worlds_fulfil_the_assumptions() -> None:
         assert np.linalg.norm(W, 2) == pytest.approx(1.0)
         assert int(np.any(W != 0, axis=0).sum()) == columns
     np.testing.assert_array_equal(prior.covariances[:, 0, 0], [0.5, 1.0, 2.0])
+
+
+@pytest.mark.parametrize("rule", ["moments", "particles"])
+def test_scores_of_own_contexts_are_one_draw(rule: str) -> None:
+    """Each action's score has its own posterior's mean and variance in its own context, played or not."""
+    rng = np.random.default_rng(0)
+    prior = DiffusionPrior(4, 2, [np.tanh], [0.3, 1.0], shared=False)
+    agent = ma.dTS(prior, approximation=rule, seed=0)
+    agent.observe(rng.uniform(-1, 1, (6, 2)), [0, 0, 2, 2, 2, 0], rng.standard_normal(6))
+    Z = rng.uniform(-1, 1, (4, 2))
+    draws = agent.belief.draw_listed(np.broadcast_to(Z, (3_000, 4, 2)), np.arange(4), rng)
+    mean, covariance = agent.belief.action_posterior(np.arange(4))
+    variance = np.einsum("ad,ade,ae->a", Z, covariance, Z)
+    assert (np.abs(draws.mean(axis=0) - np.einsum("ad,ad->a", Z, mean)) < 6 * np.sqrt(variance / 3_000)).all()
+    assert (np.abs(draws.var(axis=0) / variance - 1) < 6 * np.sqrt(3 / 3_000)).all()
 
 
 # ---- pre-training once
@@ -258,7 +289,10 @@ def made_up(experiment: Experiment, ours: float, theirs: float) -> Results:
     return Results(experiment.name, "smoke", cells, rows)
 
 
-@pytest.mark.parametrize("name", ["dts-synthetic", "dts-actions", "dts-misspecified", "dts-swissroll", "dts-movielens"])
+@pytest.mark.parametrize(
+    "name",
+    ["dts-synthetic", "dts-actions", "dts-action-contexts", "dts-misspecified", "dts-swissroll", "dts-movielens"],
+)
 def test_claims_follow_the_regret(name: str) -> None:
     experiment = find(name)
     words = ("outperforms", "lower regret than", "remains superior")

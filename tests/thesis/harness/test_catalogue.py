@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "extending" / "experiment.py"
 ALL = pytest.mark.parametrize("experiment", catalogue().values(), ids=lambda e: e.name)
 NAMES = {
-    "mets": "synthetic grid structure actions movielens misspecified uncertain bound",
-    "dts": "synthetic actions scaling misspecified swissroll movielens posterior images bound chains",
+    "mets": "synthetic grid structure actions movielens misspecified uncertain bound glm",
+    "dts": "synthetic actions scaling misspecified swissroll movielens posterior images bound chains action-contexts rules",
     "sdm": "synthetic actions movielens likelihood prior pessimism bound",
     "ope": "obd",
     "pwll": "landscape plateau maxima convergence optimisation support potec mse seeds noise log small clusters logging "

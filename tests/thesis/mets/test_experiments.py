@@ -1,4 +1,4 @@
-"""The eight experiments of the meTS chapter: their sizes, claims and figures, on made-up regrets."""
+"""The experiments of the meTS chapter: their sizes, claims and figures, on made-up regrets."""
 
 from __future__ import annotations
 

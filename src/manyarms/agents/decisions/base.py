@@ -14,6 +14,7 @@ A new decision is a frozen dataclass in a file of its own that derives from `Dec
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -94,7 +95,7 @@ class Decision(ABC):
 
     @abstractmethod
     def pick(self, belief: Belief, X: Array, offer: Offer, k: int, rng: np.random.Generator) -> list[Pick]:
-        """k places for each context of X (n, d)."""
+        """k places for each context of X (n, d); where each action has a context of its own, X is (n, m, d)."""
 
     def propensity(
         self, belief: Belief, x: Array, action: int, offer: Offer, k: int, draws: int, rng: np.random.Generator
@@ -112,7 +113,9 @@ class Decision(ABC):
             return Propensity(0.0, 0.0, exact=True)
         share = 1.0 if place.played else 1.0 / float(offer.counts[place.position])
         first, inside = np.empty(draws), np.empty(draws)
-        for i, pick in enumerate(self.pick(belief, np.repeat(x[None], draws, axis=0), offer, k, rng)):
+        # matrices (a context for each action) are not copied: what does not change from draw to draw is then computed once
+        X = np.repeat(x[None], draws, axis=0) if x.ndim == 1 else np.broadcast_to(x, (draws, *x.shape))
+        for i, pick in enumerate(self.pick(belief, X, offer, k, rng)):
             hits = (pick.played == place.played) & (pick.places == place.position)
             first[i], inside[i] = share * hits[0], share * hits.sum()
         # draws that all agree do not make the estimate certain: its error is at least that of one draw among them
@@ -137,8 +140,8 @@ def restore_decision(spec: Mapping[str, Any]) -> Decision:
 
 
 def in_chunks(X: Array, played: int) -> Iterator[Array]:
-    """Contexts in chunks, so that their scores of the played actions fit into memory."""
-    size = max(1, SCORES_AT_A_TIME // max(1, played))
+    """Contexts in chunks, so that they and their scores of the played actions fit into memory."""
+    size = max(1, SCORES_AT_A_TIME // max(1, played, math.prod(X.shape[1:])))
     for start in range(0, len(X), size):
         yield X[start : start + size]
 

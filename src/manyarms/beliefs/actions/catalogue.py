@@ -113,6 +113,11 @@ def _integers(name: str, ids: npt.ArrayLike) -> Ints:
     return array.astype(np.int64, copy=False)
 
 
+def _refuse_empty(total: int) -> None:
+    if total == 0:
+        raise InvalidInput("candidates", "an empty set", "at least one action that is neither retired nor excluded")
+
+
 class Catalogue:
     """The actions of a belief."""
 
@@ -172,7 +177,7 @@ class Catalogue:
 
     def play_all(self, ids: Ints) -> tuple[Ints, Ints]:
         """Slots of distinct actions that are being observed, and those among them that are new, in the order of their slots."""
-        slots = np.fromiter((self.slot_of.get(a, -1) for a in ids.tolist()), np.int64, len(ids))
+        slots = self.slots(ids)
         new = ids[slots < 0]
         first, units = len(self.played), self.units
         if units.unit_of is None and not units.single:  # every action is a unit of its own: taken without a search
@@ -218,9 +223,28 @@ class Catalogue:
             offer = self._without(self._excluded(exclude))
         else:
             offer = Offer(self, None, self._barred, None, self.units.counts, self.alive)
-        if offer.total == 0:
-            raise InvalidInput("candidates", "an empty set", "at least one action that is neither retired nor excluded")
+        _refuse_empty(offer.total)
         return offer
+
+    def listed(
+        self, candidates: npt.ArrayLike | None = None, exclude: npt.ArrayLike | None = None
+    ) -> tuple[Ints, Ints, int]:
+        """What may be chosen, one by one: ids, their places in `candidates`, and how many places there are.
+
+        Without candidates every action of the catalogue has its id as its place, retired ones too, which are never offered.
+        """
+        if candidates is not None:
+            ids = self.check("candidates", candidates, unique=True)
+            keep = np.ones(len(ids), dtype=bool)
+        else:
+            ids = np.arange(self.size)
+            keep = np.ones(self.size, dtype=bool)
+            keep[np.fromiter(self.retired, np.int64, len(self.retired))] = False
+        if exclude is not None:
+            keep &= ~np.isin(ids, self._excluded(exclude))
+        rows = np.flatnonzero(keep)
+        _refuse_empty(len(rows))
+        return ids[rows], rows, len(ids)
 
     def _excluded(self, exclude: npt.ArrayLike) -> Ints:
         """Ids to leave out; one that is retired already, or comes twice, does no harm."""
@@ -232,9 +256,13 @@ class Catalogue:
             array = array[~np.isin(array, np.fromiter(self.retired, np.int64, len(self.retired)))]
         return array
 
+    def slots(self, ids: Ints) -> Ints:
+        """The slot of each action, -1 where nobody has played it."""
+        return np.fromiter((self.slot_of.get(a, -1) for a in ids.tolist()), np.int64, len(ids))
+
     def _split(self, ids: Ints) -> tuple[Ints, Ints]:
         """Slots of the played ones, and the ids of the others."""
-        slots = np.fromiter((self.slot_of.get(a, -1) for a in ids.tolist()), np.int64, len(ids))
+        slots = self.slots(ids)
         return slots[slots >= 0], ids[slots < 0]
 
     def _of_candidates(self, ids: Ints) -> Offer:

@@ -10,7 +10,7 @@ import numpy as np
 
 from manyarms._base import validate
 from manyarms._base.typing import Array
-from manyarms.beliefs.likelihoods.base import LIKELIHOODS, Likelihood
+from manyarms.beliefs.likelihoods.base import LIKELIHOODS, Expansion, Gaussian, Likelihood
 from manyarms.errors import InvalidInput
 
 
@@ -43,9 +43,10 @@ class Linear(Likelihood):
     def check(self, rewards: Array) -> None:
         """Any finite number is a reward."""
 
-    def fit(self, X: Array, r: Array, start: Array) -> tuple[Array, Array]:
-        """Least squares, exactly: the shortest mu where rows leave it open, and G = sum x x^T / noise^2."""
-        return cast(Array, np.linalg.lstsq(X, r, rcond=None)[0]), X.T @ X / self.noise_variance
+    def fit(self, X: Array, r: Array, start: Array, around: Gaussian | None = None) -> Expansion:
+        """Exactly, wherever it is expanded: here at least squares (the shortest where rows leave it open)."""
+        point = cast(Array, np.linalg.lstsq(X, r, rcond=None)[0])
+        return Expansion(point, X.T @ X / self.noise_variance, r @ X / self.noise_variance)
 
     def predictive_mean(self, mean: Array, variance: Array) -> Array:
         return mean

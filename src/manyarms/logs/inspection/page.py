@@ -30,7 +30,7 @@ def page(found: Inspection) -> str:
         blocks += [report.heading("Propensities"), report.facts(numbers(found.propensities))]
         blocks.append(_bars(found.propensities.histogram, "propensity"))
     if found.overlap is not None:
-        blocks += [report.heading("LogOverlap"), report.facts(overlap(found))]
+        blocks += [report.heading("Overlap"), report.facts(overlap(found))]
     blocks += [report.heading("Actions"), _actions(found)]
     if found.missing:
         rows = [(m.column, f"{m.count:,}", f"{m.share:.2%}", str(m.first_row)) for m in found.missing]

@@ -1,0 +1,23 @@
+"""docs/pictures/dts_rules.svg from a run of dts-rules, with coordinates of one decimal: smaller, and nobody sees it.
+
+.venv/bin/manyarms reproduce dts-rules --out out/dts-rules
+.venv/bin/python docs/pictures/make_dts_rules.py out/dts-rules/figures/own.svg
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+
+def main() -> None:
+    """Shorten the paths and write the picture beside this file."""
+    text = Path(sys.argv[1]).read_text(encoding="utf-8")
+    short = re.sub(r'(?<= d=")[^"]+', lambda path: re.sub(r"(\.\d)\d+", r"\1", path.group()), text)
+    short = re.sub(r"\n\s+", "\n", short)
+    Path(__file__).with_name("dts_rules.svg").write_text(short, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

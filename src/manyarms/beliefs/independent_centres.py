@@ -1,0 +1,185 @@
+"""Actions with centres of their own: theta_a | m_a ~ N(m_a, Sigma_1), the centres independent draws of one law.
+
+The leaves are the same as ever. What a leaf would tell a root, it tells its own centre,
+
+    precision  Sigma_1^-1 - Sigma_1^-1 S_a Sigma_1^-1 = Sigma_1^-1 S_a G_a,    information  Sigma_1^-1 c_a        (leaves.py)
+
+and given the centre theta_a ~ N(c_a + S_a Sigma_1^-1 m_a, S_a). Actions that nobody has played are interchangeable, one unit.
+Kinds of this belief differ in the law of the centres and in its posterior: `IndependentChains`, `ParticleBelief`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+
+import numpy as np
+
+from manyarms._base import validate
+from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms.beliefs.actions.catalogue import Offer
+from manyarms.beliefs.belief import Belief, Rounds, noisy
+from manyarms.beliefs.growable import GrowableArray
+from manyarms.beliefs.leaves import Leaves
+from manyarms.beliefs.likelihoods.base import Likelihood
+from manyarms.beliefs.mixing import IdentityMixing
+from manyarms.beliefs.roots import KnownRoot
+from manyarms.errors import InvalidInput
+
+
+class _NoRoot(KnownRoot):
+    """Nothing is shared: evidence goes to the centre of the action itself."""
+
+    known = False
+
+    def gaussian_prior(self) -> None:
+        return None
+
+
+class IndependentCentres(Belief):
+    """What both kinds share: rows go to leaves, evidence to the centres of the actions touched, draws of centres into scores."""
+
+    def __init__(self, leaves: Leaves, likelihood: Likelihood, tables: dict[str, GrowableArray]) -> None:
+        """`tables`: what is known of the centres of the played actions, by slot."""
+        super().__init__(_NoRoot(np.zeros(leaves.dim)), leaves, likelihood)
+        self._tables = tables
+
+    # ---- what a kind must say
+
+    @abstractmethod
+    def _learn_centres(self, slots: Ints, G: Array, B: Array) -> None:
+        """Write the tables of these slots anew, from the evidence (n, d, d), (n, d) about their centres."""
+
+    @abstractmethod
+    def _draw_centres(self, slots: Ints, rng: np.random.Generator) -> Array:
+        """(n, d): a draw of the centre of each of these slots from its posterior."""
+
+    @abstractmethod
+    def _mean_centres(self, slots: Ints) -> Array:
+        """(n, d): the centres' posterior means, or what stands for them."""
+
+    @abstractmethod
+    def _draw_prior_centres(self, n: int, rng: np.random.Generator) -> Array:
+        """(n, d): draws of the centres of unplayed actions."""
+
+    @abstractmethod
+    def _centre_moments(self) -> tuple[Array, Array]:
+        """Mean (d,) and covariance (d, d) of a centre before any evidence."""
+
+    @abstractmethod
+    def _draw_best_unplayed(self, x: Array, sd: float, count: int, k: int, rng: np.random.Generator) -> Array:
+        """At least the min(k, count) largest of `count` independent scores x^T m + sd z of unplayed actions."""
+
+    # ---- learning
+
+    def observe(self, X: Array, actions: Ints, rewards: Array) -> None:
+        """Learn checked rows; the centres of the actions touched are updated."""
+        super().observe(X, actions, rewards)
+        self._update(np.array([self.catalogue.slot_of[a] for a in np.unique(actions).tolist()]))
+
+    def fold(self, chunks: Iterable[Rounds]) -> None:
+        """Learn checked rows that come in chunks; the centres of the actions touched are updated."""
+        before = self.leaves.counts.rows.copy()
+        super().fold(chunks)
+        added = self.leaves.counts.rows.copy()
+        added[: len(before)] -= before
+        self._update(np.flatnonzero(added))
+
+    def _update(self, slots: Ints) -> None:
+        leaves = self.leaves
+        for table in self._tables.values():
+            new = len(leaves.counts) - len(table)
+            if new:
+                table.extend(np.zeros((new, *table.rows.shape[1:]), dtype=table.rows.dtype))
+        for start in range(0, len(slots), leaves.chunk):
+            some = slots[start : start + leaves.chunk]
+            G = (
+                leaves.precision
+                @ leaves.packing.unpack(leaves.S.rows[some])
+                @ leaves.packing.unpack(leaves.G.rows[some])
+            )
+            self._learn_centres(some, (G + np.swapaxes(G, 1, 2)) / 2, leaves.c.rows[some] @ leaves.precision)
+
+    # ---- what decisions ask
+
+    def _slots(self, offer: Offer) -> Ints:
+        return np.arange(len(self.leaves.counts)) if offer.slots is None else offer.slots
+
+    def draw_scores(self, X: Array, offer: Offer, rng: np.random.Generator) -> tuple[Array, Array]:
+        nothing, slots = np.zeros((len(X), 1)), self._slots(offer)
+        if not len(slots):
+            return np.empty((len(X), 0)), nothing
+        mean, variance = self.leaves.scores(X, None, offer.slots)
+        for i, x in enumerate(X):
+            mean[i] += np.einsum("ad,ad->a", self.leaves.pulled(x, slots), self._draw_centres(slots, rng))
+        return noisy(mean, variance, rng), nothing
+
+    def best_unplayed(
+        self, x: Array, root: Array, offer: Offer, floor: float, k: int, rng: np.random.Generator
+    ) -> tuple[Array, Ints]:
+        count, sd = offer.fresh, float(np.sqrt(x @ self.leaves.covariance @ x))
+        scores = self._draw_best_unplayed(x, sd, count, min(k, count), rng) if count else np.empty(0)
+        scores = largest(scores[scores > floor], k)
+        return scores, np.zeros(len(scores), dtype=np.int64)  # all unplayed actions are one unit
+
+    def draw_listed(self, Z: Array, ids: Ints, rng: np.random.Generator) -> Array:
+        """Played actions draw their centres from the posterior, the others from the prior; each context has draws of its own."""
+
+        def centres(_: int, some: Ints) -> Array:
+            slots, out = self.catalogue.slots(some), np.empty((len(some), self.dim))
+            played = slots >= 0
+            if played.any():
+                out[played] = self._draw_centres(slots[played], rng)
+            if not played.all():
+                out[~played] = self._draw_prior_centres(int((~played).sum()), rng)
+            return out
+
+        return noisy(*self.leaves.listed_scores(Z, ids, None, centres), rng)
+
+    def listed_moments(self, Z: Array, ids: Ints, *, spread: bool) -> tuple[Array, Array]:
+        """Means as `played_moments` and `unplayed_moments` have them; variances given the centres."""
+
+        def centres(_: int, some: Ints) -> Array:
+            slots = self.catalogue.slots(some)
+            out = np.tile(self._centre_moments()[0], (len(some), 1))
+            out[slots >= 0] = self._mean_centres(slots[slots >= 0])
+            return out
+
+        return self.leaves.listed_scores(Z, ids, None, centres)
+
+    def _without_own_rows(self, slots: Ints) -> tuple[Array, Array]:
+        """The marginal prior, the same for all: nothing is shared, so that a cavity is no more than that."""
+        mean, covariance = self._centre_moments()
+        shape = (len(slots), self.dim)
+        return np.broadcast_to(mean, shape), np.broadcast_to(covariance + self.leaves.covariance, (*shape, self.dim))
+
+    # ---- state
+
+    def _table_arrays(self) -> dict[str, AnyArray]:
+        return {name: table.rows for name, table in self._tables.items()}
+
+    def _restore(self, arrays: dict[str, AnyArray], tables: dict[str, AnyArray]) -> None:
+        """Take over the rows of a likelihood that keeps them, and the tables."""
+        self._restore_rows(arrays)
+        for name, table in self._tables.items():
+            table.extend(tables[name])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of everything it holds."""
+        return super().nbytes + sum(table.nbytes for table in self._tables.values())
+
+
+def identical_leaves(leaves: object) -> Leaves:
+    """Leaves whose actions differ in nothing before they are played, or an error."""
+    if not isinstance(leaves, Leaves) or not isinstance(leaves.mixing, IdentityMixing) or not leaves.shared:
+        raise InvalidInput("leaves", validate.describe(leaves), "Leaves(IdentityMixing(), one covariance, K)")
+    return leaves
+
+
+def largest(scores: Array, k: int) -> Array:
+    """The k largest scores, or all where there are no more."""
+    return scores if len(scores) <= k else -np.partition(-scores, k - 1)[:k]
+
+
+__all__ = ["IndependentCentres", "identical_leaves", "largest"]

@@ -1,0 +1,204 @@
+"""Which rule for evidence about a diffusion, and when: the table of docs/methods.md.
+
+The thesis passes evidence up a chain as if its links were the identity (Appendix B.2). Here its rule meets the others of
+`manyarms.beliefs.belief_of` where one chain is shared by all actions, and where each action has its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manyarms._base.files import write_text_atomically
+from manyarms._base.html import PALETTE
+from manyarms._base.typing import Array
+from manyarms.agents import Agent
+from manyarms_thesis.dts.agents import dts
+from manyarms_thesis.dts.common import DTS, diffusion_world
+from manyarms_thesis.dts.pretrained import DEPTH, prepared_lints, pretrained_dts, swiss_world
+from manyarms_thesis.harness.claims import Claim, lower_regret, measured, ratio
+from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.figures import regret_curves
+from manyarms_thesis.harness.online import lints, play
+from manyarms_thesis.harness.results import Results
+from manyarms_thesis.harness.spec import Call, Cell, Columns, Run
+
+LINTS, THESIS, JACOBIAN, MOMENTS, PARTICLES = "LinTS", "thesis", "jacobian", "moments", "particles"
+LOOKS = {
+    LINTS: (PALETTE[1], "-"), THESIS: (PALETTE[0], "-"), JACOBIAN: (PALETTE[3], "--"), MOMENTS: (PALETTE[2], "-"),
+    PARTICLES: (PALETTE[2], "-"),
+}  # fmt: skip
+
+
+def some(offered: int) -> str:
+    """The method that is offered a few of the actions only."""
+    return f"{MOMENTS}, {offered} actions"
+
+
+@dataclass(frozen=True, eq=False)
+class AmongSome:
+    """An agent that chooses among the first few actions, which are as good as any others before anything is known."""
+
+    agent: Agent
+    offered: int
+
+    def decide(self, x: Array) -> int:
+        """Its choice."""
+        return int(self.agent.decide(x, candidates=np.arange(self.offered)))
+
+    def observe(self, x: Array, action: int, reward: float) -> None:
+        """Learn a row."""
+        self.agent.observe(x, action, reward)
+
+    @property
+    def played(self) -> int:
+        """How many different actions it has played."""
+        return self.agent.played
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its belief."""
+        return self.agent.nbytes
+
+
+def dts_among_some(*, world: Any, rounds: int, seed: int, offered: int) -> Any:
+    """dTS by moments, offered a few of the actions only."""
+    return AmongSome(dts(world=world, rounds=rounds, seed=seed, approximation=MOMENTS), min(offered, world.actions))
+
+
+def rule_regret(run: Run, **told: Any) -> Columns:
+    """One run: the regret curve, and the share of rounds that played a new action."""
+    columns = play(run, **told)[1]
+    return {**columns, "new_share": columns["played"] / run.rounds}
+
+
+def own_chains_regret(run: Run) -> Columns:
+    """The same with a prior that is prepared for the run."""
+    return rule_regret(run, preparation=run.problem_seed)
+
+
+def own_chains_regret_by_action_contexts(run: Run) -> Columns:
+    """The same where every action has a context of its own, drawn anew in every round."""
+    return rule_regret(run, preparation=run.problem_seed, action_contexts=True)
+
+
+def _cells(sizes: Sizes) -> list[Cell]:
+    return [*_shared_cells(sizes), *_own_cells(sizes)]
+
+
+def _shared_cells(sizes: Sizes) -> list[Cell]:
+    cells = []
+    for K, d, L, rounds, runs in sizes["shared"]:
+        agents = {LINTS: Call(lints)}
+        agents |= {rule: Call(dts, {"approximation": rule}) for rule in (THESIS, JACOBIAN, MOMENTS)}
+        if rounds < 2 * K:
+            agents[some(sizes["offered"])] = Call(dts_among_some, {"offered": sizes["offered"]})
+        told = {"actions": K, "dim": d, "depth": L, "links": "network", "scaled": False, "reward": "linear"}
+        parameters = {"chain": "shared", "K": K, "d": d, "L": L, "noise": 1.0, "contexts": "one"}
+        panel = f"shared chain, K={K:,}, d={d}, L={L}, {rounds:,} rounds"
+        cells.append(Cell(panel, parameters, Call(diffusion_world, told), agents, rounds, runs, rule_regret))
+    return cells
+
+
+def _own_cells(sizes: Sizes) -> list[Cell]:
+    K, rounds, runs = sizes["own"]
+    prior = {"data": "swiss-roll", "size": sizes["n"], "depth": sizes["depth"], **sizes.get("training", {})}
+    told = {"prior": prior, "preparations": sizes["preparations"]}
+    rules = {rule: Call(pretrained_dts, {**told, "approximation": rule}) for rule in (THESIS, PARTICLES)}
+    cells = []
+    for contexts, task in (("one", own_chains_regret), ("one per action", own_chains_regret_by_action_contexts)):
+        agents = {LINTS: Call(prepared_lints), **rules}
+        for noise in sizes["noise"]:
+            parameters = {"chain": "own", "K": K, "d": 2, "L": sizes["depth"], "noise": noise, "contexts": contexts}
+            panel = f"own chains, Swiss roll, K={K}, σ={noise:g}, {contexts} context, {rounds:,} rounds".replace(
+                "one per action context", "a context per action"
+            )
+            world = Call(swiss_world, {"actions": K, "noise": noise})
+            cells.append(Cell(panel, parameters, world, agents, rounds, runs, task))
+    return cells
+
+
+def _claims(results: Results) -> list[Claim]:
+    found = []
+    for panel in results.where(chain="shared"):
+        for ours, theirs, statement in (
+            (THESIS, LINTS, "Leaving the links out on the way up performs well: lower regret than LinTS"),
+            (MOMENTS, THESIS, "A Gaussian with the moments of the chain's end has lower regret than the thesis's rule"),
+            (MOMENTS, LINTS, "A Gaussian with the moments of the chain's end has lower regret than LinTS"),
+        ):
+            found.append(lower_regret(results, panel, ours, theirs, statement, "3553-3556"))
+    for panel in results.where(chain="own"):
+        statement = "With one chain per action, by particles, dTS has lower regret than LinTS"
+        found.append(lower_regret(results, panel, PARTICLES, LINTS, statement, "1688-1692"))
+    return found
+
+
+def table(results: Results) -> str:
+    """Rule by regret, time and exploration, as Markdown."""
+    lines = [
+        "| world | rule | final regret | LinTS's over it | ms a round | rounds with a new action |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+    ]
+    for panel in results.panels:
+        for method in results.methods(panel):
+            regret, over = measured(results.final(panel, method)), ratio(results, panel, method, LINTS)
+            spent, new = (
+                float(results.final(panel, method, column).mean()) for column in ("milliseconds_a_round", "new_share")
+            )
+            figures = f"{regret.mean:,.0f} ± {regret.standard_error:,.0f} | {over.mean:.2f} ± {over.standard_error:.2f}"
+            lines.append(f"| {panel} | {method} | {figures} | {spent:.2f} | {100 * new:.1f} % |")
+    return "\n".join(lines) + "\n"
+
+
+def _figures(results: Results, folder: Path) -> list[Path]:
+    write_text_atomically(folder.parent / "table.md", table(results))
+    drawings = (("shared", "one chain for all actions", 3), ("own", "one chain per action", 2))
+    return [
+        regret_curves(
+            results, results.where(chain=name), folder, name, f"Regret by rule, {words}", columns=n, looks=LOOKS
+        )
+        for name, words, n in drawings
+    ]
+
+
+RULES = DTS.experiment(
+    "dts-rules",
+    order=12,
+    title="Which rule for evidence about a diffusion, and when",
+    thesis_lines="1286-1300, 3539-3566",
+    scales={
+        # shared: K, d, L, rounds, runs; own: K, rounds, runs
+        "smoke": {
+            "shared": [[20, 5, 2, 50, 2], [200, 5, 2, 50, 2]], "offered": 10, "own": [12, 40, 2], "noise": [1.0, 0.3],
+            "n": 200, "depth": 5, "preparations": 1, "training": {"epochs": 100},
+        },
+        "quick": {
+            "shared": [[100, 5, 2, 2_000, 6], [100, 20, 4, 2_000, 4], [2_000, 5, 2, 3_000, 4]], "offered": 100,
+            "own": [100, 1_000, 6], "noise": [1.0, 0.3], "n": 10_000, "depth": DEPTH, "preparations": 1,
+        },
+        "paper": {
+            "shared": [[100, 5, 2, 5_000, 16], [100, 20, 4, 5_000, 16], [10_000, 5, 2, 5_000, 16]], "offered": 100,
+            "own": [100, 5_000, 16], "noise": [1.0, 0.3], "n": 10_000, "depth": DEPTH, "preparations": 4,
+        },
+    },
+    build=_cells,
+    claims=_claims,
+    figures=_figures,
+    numbers={
+        "regret": "final regret", "milliseconds_a_round": "ms a round", "new_share": "share of rounds with a new action",
+        "agent_bytes": "agent, MB",
+    },
+    remarks=[
+        "“thesis” leaves the links out on the way up, “jacobian” linearises them (beliefs/messages.py); “moments” has a Gaussian "
+        "with the mean and covariance of the chain's end, “particles” a cloud of its draws (beliefs/particles.py). One chain per "
+        "action by moments is LinTS. “moments, 100 actions” is offered that many of the actions, in every round the same.",
+        "Shared chains: non-linear links as printed (Section 4.4.1), the world drawn from the prior that the agents have. Own "
+        "chains: a Swiss roll, with a prior pre-trained on other points of it; LinTS has the roll's exact moments.",
+        "The table is written as table.md beside the page.",
+    ],
+)  # fmt: skip
+
+__all__ = ["RULES", "AmongSome", "table"]
