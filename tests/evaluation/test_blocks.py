@@ -145,7 +145,7 @@ def test_what_is_refused_and_what_is_warned_of(rng):
     with pytest.raises(InvalidInput, match="timestamps"):
         evaluate(POLICY, bare, ["snips"], interval="block")
     times = log.timestamps.copy()
-    times[3] = np.datetime64("NaT")
+    times[3] = np.datetime64("NaT", "us")
     with pytest.raises(InvalidInput, match="timestamp"):
         evaluate(POLICY, LoggedData(log.contexts, log.actions, log.rewards, 2, log.propensities, timestamps=times),
                  ["snips"], interval="block")  # fmt: skip

@@ -26,7 +26,7 @@ from manyarms.cli import options
 from manyarms.cli._learn_inputs import Inputs
 from manyarms.cli._learn_setup import Choices, Pessimism
 from manyarms.cli._progress import following
-from manyarms.errors import InvalidInput
+from manyarms.errors import Contradiction, InvalidInput
 from manyarms.evaluation import Difference, Evaluation, difference, evaluate
 from manyarms.evaluation import page as evaluation_page
 from manyarms.evaluation.tables import as_data, finite, number
@@ -123,8 +123,11 @@ def run(
     if pessimism is not None and prior is not None:
         start.save(folder / PRIOR, log)  # for `manyarms certify OUT LOG --prior OUT/prior`
         if pessimism.certifies:
-            certified = pessimism.certified(learned.policy, parts.train, prior)
-            options.write_json(folder / CERTIFICATE, text.as_data(*certified))
+            try:
+                certified = pessimism.certified(learned.policy, parts.train, prior)
+                options.write_json(folder / CERTIFICATE, text.as_data(*certified))
+            except Contradiction as error:  # what was learned is not lost with its certificate
+                learned = replace(learned, notes=(*learned.notes, f"no certificate: {error}"))
     if certified is None:
         (folder / CERTIFICATE).unlink(missing_ok=True)  # of another policy that was here before
     learned.policy.save(folder, log)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from manyarms._base import validate
 from manyarms.certificates import PolicyPrior, certify
-from manyarms.errors import InvalidInput, MissingExtra
+from manyarms.errors import Contradiction, InvalidInput, MissingExtra
 from manyarms.estimators.base import Objective
 from manyarms.estimators.pessimism import PACBayes
 from manyarms.learning.results import Learnable, Learned, Moment
@@ -100,8 +100,10 @@ def learn(
         raise MissingExtra("torch", "torch", "learning policies from logs") from error
     run = TrainingRun(log, policy, objective, settings, device)
     result = run.go(held, score, run.checkpoints(policy, folder, checkpoint_seconds), progress)
-    # rows that decided when to stop were learned from, too
-    rows = RowSketch.of(log) if held is None else RowSketch.of(log, held)
+    chose = held is not None and settings.patience is not None and score is None
+    rows = RowSketch.of(
+        log, *([held] if held is not None and chose else [])
+    )  # rows that chose the epoch were learned from, too
     if policy.training_rows is not None:
         rows.include(policy.training_rows)
     result.policy.training_rows = rows
@@ -111,7 +113,10 @@ def learn(
         return result
     delta = objective.delta if isinstance(objective, PACBayes) else 0.05
     prior = replace(prior, encoder=result.policy.encoder)  # the start's, in whatever form: it was not learned
-    return replace(result, certificate=certify(result.policy, log, prior=prior, delta=delta))
+    try:
+        return replace(result, certificate=certify(result.policy, log, prior=prior, delta=delta))
+    except Contradiction as error:  # what was learned is not lost with its certificate
+        return replace(result, notes=(f"no certificate: {error}",))
 
 
 def _prior(

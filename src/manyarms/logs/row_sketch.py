@@ -32,6 +32,7 @@ from typing import Self
 import numpy as np
 from scipy.special import bdtrc
 
+from manyarms._base import validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Ints
 from manyarms.errors import InvalidInput
@@ -99,6 +100,8 @@ class RowSketch:
         """The sketch of all rows of some logs."""
         sketch = cls()
         for log in logs:
+            if not hasattr(log, "chunks"):
+                raise InvalidInput("learned_from", validate.describe(log), "a log, or the sketch of one (RowSketch)")
             for part in log.chunks(CHUNK):
                 sketch.add(part)
             sketch.end_of_log()

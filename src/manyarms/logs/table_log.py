@@ -69,6 +69,8 @@ class TableLog:
         self._own_ids = stated.catalogue_ids
         if catalogue is None and stated.catalogue_ids is not None:
             catalogue = Actions(stated.catalogue_ids)
+        if not isinstance(encoder, TableEncoder | Encoding | None):
+            raise InvalidInput("encoder", describe(encoder), "a TableEncoder, an Encoding or None")
         if catalogue is not None and catalogue != "build" and not isinstance(catalogue, Actions):
             raise InvalidInput("catalogue", describe(catalogue), 'Actions, "build" or None')
         if catalogue is None and self.kinds[self.columns.action].name == "text":

@@ -249,7 +249,7 @@ def _from_objects(name: str, array: AnyArray, missing: Bools | None) -> Column:
         filled = [0 if m else v for v, m in zip(array, gone, strict=True)]
         return number_column(np.array(filled, dtype=np.int64 if integral else np.float64), gone)
     if wanted == "times":
-        stamps = [np.datetime64("NaT") if m else utc(v) for v, m in zip(array, gone, strict=True)]
+        stamps = [np.datetime64("NaT", "us") if m else utc(v) for v, m in zip(array, gone, strict=True)]
         return _times(np.array(stamps, dtype="datetime64[us]"), gone)
     return _vectors(name, array, gone)
 
@@ -352,7 +352,7 @@ def as_times(name: str, column: Column, where: Where) -> AnyArray:
         return column.values
     if column.categories is not None:
         stamps = np.empty(len(column.categories) + 1, dtype="datetime64[us]")
-        stamps[-1] = np.datetime64("NaT")
+        stamps[-1] = np.datetime64("NaT", "us")
         for code, text in enumerate(column.categories.tolist()):
             try:
                 stamps[code] = utc(datetime.datetime.fromisoformat(text))
@@ -366,7 +366,7 @@ def as_times(name: str, column: Column, where: Where) -> AnyArray:
     with np.errstate(invalid="ignore"):
         micros = np.where(np.abs(values) > MOST_SECONDS, values * 1e3, values * 1e6)
     micros = np.where(column.absent | ~(np.abs(micros) < 2**62), np.nan, micros)
-    result: AnyArray = np.full(len(micros), np.datetime64("NaT"), dtype="datetime64[us]")
+    result: AnyArray = np.full(len(micros), np.datetime64("NaT", "us"), dtype="datetime64[us]")
     good = np.isfinite(micros)
     result[good] = micros[good].astype(np.int64).astype("datetime64[us]")
     return result
