@@ -11,10 +11,20 @@ import sys
 from pathlib import Path
 
 
+def shortened(path: str) -> str:
+    """Coordinates of one decimal, and no letter for a line after a line."""
+    out, before = [], ""
+    for step in re.sub(r"(\.\d)\d+", r"\1", path).replace(".0 ", " ").splitlines():
+        letter = step.strip()[:1]
+        out.append(step.strip()[2:] if letter == "L" and before in "ML" else step.strip())
+        before = letter
+    return " ".join(out)
+
+
 def main() -> None:
     """Shorten the paths and write the picture beside this file."""
     text = Path(sys.argv[1]).read_text(encoding="utf-8")
-    short = re.sub(r'(?<= d=")[^"]+', lambda path: re.sub(r"(\.\d)\d+", r"\1", path.group()), text)
+    short = re.sub(r'(?<= d=")[^"]+', lambda path: shortened(path.group()), text)
     short = re.sub(r"\n\s+", "\n", short)
     Path(__file__).with_name("dts_rules.svg").write_text(short, encoding="utf-8")
 

@@ -204,7 +204,7 @@ def refuse(argument: str, overlap: Overlap | None) -> None:
     """Refuse rows that are certainly shared."""
     if overlap is not None and overlap.certain:
         raise InvalidInput(
-            argument, f"training on a log that shares rows with this one: {overlap}",
+            argument, f"what was learned from a log that shares rows with this one ({overlap})",
             "other rows than those learned from, as log.split gives them before learning; what was learned from these very rows "
             "can be certified with the prior that learning started from (prior=, on the command line --prior)",
         )  # fmt: skip
