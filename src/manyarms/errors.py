@@ -5,7 +5,7 @@ ManyArmsError                 everything below; a ValueError
 │   └── UnknownAction         an action id that does not exist, is retired, or comes twice
 ├── Contradiction             bounds that cannot all be true: an assumption does not hold, or chance of at most delta
 ├── DataError                 a data file is missing, unreadable, truncated or of another format
-├── StorageError              a saved agent cannot be read: damaged, incomplete, or of an unknown version
+├── StorageError              what was saved cannot be read: damaged, incomplete, or of an unknown version
 └── MissingExtra              an optional dependency is absent; the message says what to install
 """
 

@@ -303,3 +303,25 @@ def test_ends_that_cross_are_no_interval(world, rng):
         certify(SoftmaxPolicy(world.start), wrong, bound="ls")
     with pytest.raises(Contradiction, match="gain of at least"):
         improvement(SoftmaxPolicy(world.start), replace(wrong, propensities=log.propensities / 5000))
+
+
+def test_contradictions_show_where_one_end_was_asked_for(world, rng):
+    """Propensities that are too small make every policy look better: one-sided statements must not hide it."""
+    log = world.log(3000, rng)
+    small = replace(log, propensities=log.propensities * 0.6, logging=None)
+    policy = SoftmaxPolicy(world.start)
+    for statement in (
+        lambda: certify(policy, small, bound="ls", two_sided=False),
+        lambda: improvement(policy, small),
+    ):
+        with pytest.raises(Contradiction, match=r"at least .* at most"):
+            statement()
+    assert improvement(policy, replace(log, logging=None)).lower < 0.2
+
+
+def test_both_what_the_policy_carries_and_what_is_said_are_checked(world, rng):
+    log, other = world.log(100, rng), world.log(100, rng)
+    policy = SoftmaxPolicy(world.start)
+    policy.training_rows = RowSketch.of(log)
+    with pytest.raises(InvalidInput, match=r"^policy"):
+        certify(policy, log, bound="ls", learned_from=other)

@@ -128,3 +128,20 @@ def test_limits_of_sizes():
     low, high = size_limits(sizes, 0.05, two_sided=True)
     assert 0.47 < low < 0.5 < high < 0.53
     assert size_limits(sizes[:1], 0.05, two_sided=True) == (0.0, 1.0)
+
+
+def test_a_limit_of_groups_needs_groups(rng):
+    log = a_log(30, rng)
+    with pytest.raises(InvalidInput, match=r"largest_group: .*--group.* a log without groups"):
+        certify(POLICY, replace(log, groups=None), largest_group=MOST)
+    with pytest.raises(InvalidInput, match=r"largest_group: .*independent=True"):
+        certify(POLICY, log, largest_group=MOST, independent=True)
+
+
+def test_users_in_common_are_refused_unless_rows_are_independent(rng):
+    log = a_log(60, rng)
+    half = np.arange(len(log)) % 2 == 0
+    train, rest = log.rows(half), log.rows(~half)
+    with pytest.raises(InvalidInput, match=r"learned_from: .*log\.split.*users"):
+        certify(POLICY, rest, largest_group=MOST, learned_from=train)
+    assert certify(POLICY, rest, independent=True, bound="ls", learned_from=train).unit == "row"

@@ -127,7 +127,7 @@ def test_what_is_certified_decides_on_shipping(rng):
     assert verdict(bad, improvement(-0.02)).verdict == "do not ship"
     trained = replace(good, on_training_rows=True)
     assert verdict(trained, improvement(0.02)).verdict == "ship"  # a certificate with a prior has paid for it
-    below = SimpleNamespace(upper=0.2, largest_reward=1.0, two_sided=True, unit="row")
+    below = SimpleNamespace(upper=0.2, largest_reward=1.0, two_sided=True, unit="row", delta=0.05)
     assert verdict(None, improvement(-0.3), below).verdict == "do not ship"
     below.two_sided = False
     assert verdict(None, improvement(-0.3), below).verdict == "cannot tell"

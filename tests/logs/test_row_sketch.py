@@ -34,7 +34,7 @@ def test_parts_of_one_log_are_told_apart_by_their_places(discrete):
     assert overlap(rest.rows(slice(0, 9)), train) is None
     found = overlap(log, train)
     assert found.certain and found.share == pytest.approx(0.7)
-    twice = concatenate([log, log])  # rows that come again are told apart by their places, too
+    twice = copied(log, np.tile(np.arange(400), 2))  # rows that come again are told apart by their places, too
     assert overlap(twice.rows(slice(0, 400)), twice.rows(slice(400, 800))) is None
     assert overlap(train.rows(slice(10, 20)), train).share == 1
     assert overlap(log.with_unit_rewards(-1, 3), train.with_unit_rewards(-1, 3)).share == pytest.approx(0.7)
@@ -75,7 +75,7 @@ def test_event_ids_and_groups_decide_where_both_logs_have_them():
     users = np.arange(200) // 4
     assert overlap(a_log(200, 6, groups=users + 49), a_log(200, 7, groups=users)).share == pytest.approx(1 / 50)
     with pytest.raises(
-        InvalidInput, match=r"argument: .*other rows.*shares rows .* 1.0% of its rows, known by their event ids"
+        InvalidInput, match=r"argument: .*other rows.*shares rows .*1.0% of its rows, known by their event ids"
     ):
         require_other_rows("argument", first, other)
 
@@ -117,3 +117,40 @@ def test_the_chance_of_resemblance_is_a_bound():
         one, other = (LoggedData(x[:, None].astype(float), np.zeros(rows, int), np.zeros(rows), 2) for x in draw)
         if not np.array_equal(*draw):
             assert overlap(one, other) is None
+
+
+def test_a_log_joined_from_several_knows_their_rows():
+    days = [a_log(300, seed, discrete=True) for seed in (10, 11, 12)]
+    joined = concatenate(days[:2])
+    train, rest = joined.split(0.5)
+    for day in days[:2]:
+        assert overlap(day, joined).certain
+        assert overlap(copied(day), train).certain  # read again
+        assert overlap(day, rest).certain
+    assert overlap(days[2], joined) is None and overlap(rest, train) is None
+    mine = [positions for fingerprint, positions in train.lineage() if fingerprint == days[1].fingerprint]
+    np.testing.assert_array_equal(np.sort(mine[0]), np.sort(train.positions[train.positions >= 300] - 300))
+
+
+@pytest.mark.parametrize("unit", ["s", "ns"])
+def test_times_in_another_unit_are_the_same_times(unit):
+    times = np.datetime64("2026-01-01", "s") + np.arange(100)
+    log = a_log(100, 13)
+    one, other = (
+        LoggedData(
+            log.contexts[part], log.actions[part], log.rewards[part], 4, timestamps=times[part].astype(f"M8[{u}]")
+        )
+        for part, u in ((slice(0, 100), "us"), (slice(0, 60), unit))
+    )
+    assert overlap(one, other).certain
+
+
+def test_marks_that_some_rows_lack_do_not_decide():
+    names = np.array([f"e{i}" for i in range(100)])
+    named, plain = a_log(100, 14, event_ids=names), a_log(100, 15)
+    sketch = RowSketch.of(named, plain)
+    found = RowSketch.of(LoggedData(plain.contexts, plain.actions, plain.rewards, 4, event_ids=names)).overlap(sketch)
+    assert found is not None and found.certain
+    empty = RowSketch()
+    empty.include(RowSketch.of(named))
+    assert empty.rows == 100 and RowSketch.of(named).overlap(empty).certain

@@ -104,5 +104,9 @@ class Gain(LogSmoothingBound):
     def upper(self, summary: Summary, kl: float, budget: Budget) -> Side:
         return Side(math.inf, summary.of(self.statistics[0]).value, {})
 
+    def opposite(self, summary: Summary, kl: float, budget: Budget) -> float:
+        """A lower end for V(pi0) - V(pi), from (w - 1)(1 - R): with propensities that are right it cannot contradict `lower`."""
+        return self._side(summary.of(self.statistics[0]).complement, summary.rows, kl, budget.each).end
+
 
 __all__ = ["Gain", "GainTerms", "LogSmoothingBound"]

@@ -121,7 +121,7 @@ def certify_with_improvement(
     return case.certificate(read, two_sided), case.improvement(read)
 
 
-def gains(grid: Grid, rows: int) -> list[Bound]:
+def gains(grid: Grid, rows: int) -> list[Gain]:
     """The bounds of the gain over a grid's smoothings below 1."""
     smoothings = [one for one in grid.resolved(rows).values("smoothings") if one < 1] or [BELOW_ONE]
     return [Gain(one) for one in smoothings]
@@ -145,9 +145,13 @@ class _Case:
     ) -> None:
         self.delta = confidence("delta", delta)
         self.largest_reward = validate.positive("largest_reward", largest_reward)
-        self.reading = Reading(log)
+        self.reading = Reading(log, by_group=not independent)
         first = self.reading.first
         self.notes = list(first.notes)
+        if largest_group is not None and (first.groups is None or independent):
+            came = "a log without groups" if first.groups is None else "independent=True"
+            expected = "a log with groups (--group on the command line) whose rows need not be independent"
+            raise InvalidInput("largest_group", f"{largest_group}, and {came}", expected)
         self.largest_group = (
             None if first.groups is None or independent else self._require_groups(policy, prior, largest_group)
         )
@@ -175,10 +179,10 @@ class _Case:
             carried = getattr(policy, "training_rows", None)
             if learned_from is not None:
                 self.reading.refuse_rows_of("learned_from", learned_from)
-            elif carried is not None:
+            if carried is not None:
                 self.reading.refuse_rows_of("policy", carried)
             self.notes.append(
-                "holds for a policy that was fixed before these rows were seen; a learned one needs a prior"
+                "holds for a policy that was fixed before these rows were seen; one learned from them would need a prior"
             )
         self.simulated = isinstance(policy, MixedLogitPolicy)
         if isinstance(policy, MixedLogitPolicy):
@@ -223,11 +227,6 @@ class _Case:
         return self.largest_reward * (self.largest_group or 1)
 
     @property
-    def all_notes(self) -> tuple[str, ...]:
-        """What the statements rest on; what the rows themselves say is known when they have been read."""
-        return (*self.notes, *self.reading.notes)
-
-    @property
     def simulation(self) -> float:
         """The part of delta that Monte Carlo takes."""
         return self.delta * MONTE_CARLO if self.simulated else 0.0
@@ -252,7 +251,7 @@ class _Case:
             self._require_fit(family)
 
         def bounds(rows: int) -> tuple[list[Bound], list[Bound]]:
-            return [one for family in families(rows) for one in family.bounds], gains(grid, rows) if gain else []
+            return [one for family in families(rows) for one in family.bounds], [*gains(grid, rows)] if gain else []
 
         sizes = None
         if self.largest_group is None:
@@ -271,31 +270,32 @@ class _Case:
         low, high = size_limits(read.sizes, self.delta / 2, two_sided=two_sided)
         top = self.largest_reward * float(self.largest_group or 1)
         upper = min(1.0, half.upper / top / low) if low > 0 else 1.0
-        return replace(
-            made, per_row=(half.lower / top / high * self.largest_reward, upper * self.largest_reward), token=TOKEN
-        )
+        lower = half.lower / top / high
+        if lower > upper:
+            raise Contradiction(f"a value per row of at least {lower:.6g} and of at most {upper:.6g}", self.delta)
+        return replace(made, per_row=(lower * self.largest_reward, upper * self.largest_reward), token=TOKEN)
 
     def _certificate(self, read: _Read, two_sided: bool, delta: float) -> Certificate:
         share = (delta - self.simulation) / len(read.families)
         moved = read.summaries.with_margins(self.simulation)
-        candidates = []
+        candidates, limit = [], self.top
         for family in read.families:
             drawn = read.summaries.is_drawn(family.bounds[0])
             below, above = moved[drawn]
             budget = Budget(share, 2 if two_sided else 1, family.points)
             chosen, lower = _best(family.bounds, below, self.kl, budget)
-            upper = None
-            if two_sided:
-                upper = min((one.upper(above, self.kl, budget) for one in family.bounds), key=lambda side: side.end)
-            candidates.append(self._ends(family, chosen, lower, upper, read.summaries.of_value[drawn]))
+            upper = min((one.upper(above, self.kl, budget) for one in family.bounds), key=lambda side: side.end)
+            limit = min(limit, self.top * upper.end)
+            own = read.summaries.of_value[drawn]
+            candidates.append(self._ends(family, chosen, lower, upper if two_sided else None, own))
         best, top = max(candidates, key=lambda ends: ends.lower), self.top
+        if best.lower > limit or limit < 0:  # also where nobody asked for the upper end: it is no claim, but a check
+            raise Contradiction(f"a value of at least {best.lower:.6g} and of at most {limit:.6g}", self.delta)
         upper_end = min(top, *(one.upper for one in candidates))
-        if best.lower > upper_end or upper_end < 0:
-            raise Contradiction(f"a value of at least {best.lower:.6g} and of at most {upper_end:.6g}", self.delta)
         return Certificate(
             max(0.0, best.lower), upper_end, best.value, best.terms,
-            best.label, delta, read.grid, self.kl, read.summaries.rows, self.policy.action_count,
-            read.summaries.logged * top, top, two_sided, self.learned, tuple(candidates), self.all_notes, self.unit, token=TOKEN,
+            best.label, delta, read.grid, self.kl, read.summaries.rows, self.policy.action_count, read.summaries.logged * top,
+            top, two_sided, self.learned, tuple(candidates), tuple(self.notes), self.unit, token=TOKEN,
         )  # fmt: skip
 
     def improvement(self, read: _Read) -> Improvement:
@@ -303,12 +303,14 @@ class _Case:
         summary, spent, top = read.summaries.of_gain, self.delta - self.simulation, self.top
         below, _ = summary.with_margins(self.delta * MONTE_CARLO)
         chosen, side = _best(read.gains, below, self.kl, Budget(spent, 1, len(read.gains)))
-        if side.end > 1:
-            raise Contradiction(f"a gain of at least {side.end * top:.6g} with rewards of at most {top:g}", self.delta)
+        loss = max(one.opposite(below, self.kl, Budget(spent, 1, len(read.gains))) for one in read.gains)
+        if side.end > min(1.0, -loss):
+            came = f"a gain of at least {side.end * top:.6g} and of at most {-loss * top:.6g}"
+            raise Contradiction(came, self.delta)
         needed = rows_needed(below, self.kl, 0.0, spent, read.gains)
         return Improvement(
             side.end * top, side.start * top, summary.logged * top, self.delta, chosen.settings["smoothing"],
-            summary.rows, needed, self.all_notes, self.unit, token=TOKEN,
+            summary.rows, needed, tuple(self.notes), self.unit, token=TOKEN,
         )  # fmt: skip
 
     def _require_fit(self, family: Family) -> None:
@@ -347,7 +349,7 @@ class _Read(NamedTuple):
     """What was declared, for the number of rows that there are, and the summaries of it."""
 
     families: list[Family]
-    gains: list[Bound]
+    gains: list[Gain]
     summaries: Summaries
     grid: dict[str, tuple[float, ...]]
     sizes: Array | None  # of the groups, in units of the largest possible

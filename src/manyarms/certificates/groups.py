@@ -66,9 +66,9 @@ class GroupSums:
         one = np.ones(len(Z))
         averages = {}
         for statistic in statistics:
-            gain = isinstance(statistic, GainTerms)
-            value = statistic.terms(one + Z - R if gain else Z, one, one)
-            averages[statistic] = Averages(float(value.mean()), float(statistic.terms(C, one, one).mean()), 0.0)
+            terms = (one + Z - R, one + C - (1 - R)) if isinstance(statistic, GainTerms) else (Z, C)
+            value, other = (float(statistic.terms(term, one, one).mean()) for term in terms)
+            averages[statistic] = Averages(value, other, 0.0)
         return Summary(len(Z), float(R.mean()), averages, mixture=False, actions=self.policy.action_count)
 
 

@@ -54,18 +54,18 @@ class Summaries:
 class Reading:
     """The rows of a log, from the first on."""
 
-    def __init__(self, log: LogSource) -> None:
+    def __init__(self, log: LogSource, *, by_group: bool = True) -> None:
         if not hasattr(log, "chunks"):
             raise InvalidInput("log", validate.describe(log), "LoggedData, or a source of rounds in chunks")
         self.log = log
         self._parts = log.chunks(CHUNK)
         self.first = next(self._parts)
-        self.notes: list[str] = []
-        self._used: tuple[str, RowSketch] | None = None
+        self._by_group = by_group  # whether rows of one group depend on each other
+        self._used: list[tuple[str, RowSketch]] = []
 
     def refuse_rows_of(self, argument: str, learned_from: LogSource | RowSketch) -> None:
         """When all rows have come, they are refused if `learned_from` has some of them."""
-        self._used = argument, sketch_of(learned_from)
+        self._used.append((argument, sketch_of(learned_from)))
 
     def summaries(self, policy: Policy, declared: Declared, largest_reward: float, seed: int) -> Summaries:
         """All rows, for all bounds that were declared."""
@@ -105,17 +105,12 @@ class Reading:
     def _all(self) -> Iterator[LoggedData]:
         sketch = RowSketch()
         for part in chain([self.first], self._parts):
-            if self._used is not None:
+            if self._used:
                 sketch.add(part)
             yield part
         sketch.end_of_log()
-        overlap = None if self._used is None else sketch.overlap(self._used[1])
-        if self._used is None or overlap is None:
-            return
-        refuse(self._used[0], overlap)
-        self.notes.append(
-            f"the log looks like the one learned from more than chance explains: {overlap}; event ids would tell"
-        )
+        for argument, used in self._used:
+            refuse(argument, sketch.overlap(used, by_group=self._by_group))
 
 
 class _Plan:

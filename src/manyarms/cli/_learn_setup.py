@@ -249,7 +249,10 @@ class Pessimism:
         log.require("propensities", purpose="a certificate")
         log.require("unit_rewards", purpose="a certificate")
         if log.groups is not None and not self.independent:
-            expected = "independent rows for a certificate; --independent treats rows of the same group as independent"
+            expected = (
+                "independent rows for a certificate: learn without --pessimism and use manyarms certify --largest-group on other "
+                "groups, or --independent where rows of a group are independent"
+            )
             raise InvalidInput("LOG", "rows in groups", expected)
         if self.needs_logging and full_propensities(log) is None:
             raise InvalidInput(

@@ -62,6 +62,7 @@ def certify(
     propensity: options.Propensity = None,
     context: options.Context = None,
     group: options.Group = None,
+    event_id: options.EventId = None,
     drop_missing: options.DropMissing = False,
     out: Annotated[Path, typer.Option(help="Folder for report.html and certificate.json.")] = Path("out/certify"),
 ) -> None:
@@ -83,7 +84,9 @@ def certify(
     """
     if prior is None and prior_log is not None:
         raise InvalidInput("--prior-log", str(prior_log), "--prior as well, the policy that was learned from it")
-    columns = options.columns_of(context, action=action, reward=reward, propensity=propensity, group=group)
+    columns = options.columns_of(
+        context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id
+    )
     saved = options.SavedPolicy.load(policy)
     source: LogSource = saved.open_log(log, columns, drop_missing=drop_missing)
     if logging is not None:

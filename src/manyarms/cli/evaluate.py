@@ -45,6 +45,7 @@ def evaluate(
     propensity: options.Propensity = None,
     context: options.Context = None,
     group: options.Group = None,
+    event_id: options.EventId = None,
     timestamp: Annotated[
         str | None,
         typer.Option(help="Column with the timestamp, for --interval block.", show_default="guessed by name"),
@@ -61,7 +62,9 @@ def evaluate(
     ] = None,
     model: Annotated[
         Path | None,
-        typer.Option(help="A folder with a saved agent, whose belief is the reward model of dm, dr, switch-dr."),
+        typer.Option(
+            help="A folder with a saved agent, whose belief is the reward model of dm, dr, sndr, switch and the like."
+        ),
     ] = None,
     level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
     interval: Annotated[str, typer.Option(help=f"Interval to report: {', '.join(KINDS)}.")] = "normal",
@@ -110,7 +113,13 @@ def evaluate(
     if (low is None) != (high is None):
         raise InvalidInput("--low, --high", "one of them", "both, or neither")
     columns = options.columns_of(
-        context, action=action, reward=reward, propensity=propensity, group=group, timestamp=timestamp
+        context,
+        action=action,
+        reward=reward,
+        propensity=propensity,
+        group=group,
+        event_id=event_id,
+        timestamp=timestamp,
     )
     judged: Policy
     if str(policy) == UNIFORM and not policy.exists():

@@ -85,6 +85,7 @@ def learn(
     propensity: options.Propensity = None,
     context: options.Context = None,
     group: options.Group = None,
+    event_id: options.EventId = None,
     drop_missing: options.DropMissing = False,
     actions: Annotated[
         Path | None,
@@ -201,7 +202,9 @@ def learn(
         clusters, neighbours, model, seed,
     )  # fmt: skip
     inputs = Inputs(
-        log, options.columns_of(context, action=action, reward=reward, propensity=propensity, group=group), drop_missing,
+        log,
+        options.columns_of(context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id),
+        drop_missing,
         None if actions is None else read_embeddings(actions, "--actions"), logging, prior, prior_log,
     )  # fmt: skip
     settings = TrainingSettings(

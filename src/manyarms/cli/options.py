@@ -91,6 +91,9 @@ Context = Annotated[
     list[str] | None,
     typer.Option(help="A context column, or a common prefix of several; repeatable.", show_default="guessed by name"),
 ]
+EventId = Annotated[
+    str | None, typer.Option(help="Column with the event id, which tells rows apart.", show_default="guessed by name")
+]
 Group = Annotated[str | None, typer.Option(help="Column with the group (e.g. a user).", show_default="guessed by name")]
 DropMissing = Annotated[
     bool, typer.Option("--drop-missing", help="Drop rows without an action, a reward or a propensity.")

@@ -113,8 +113,8 @@ class PolicyOverlap:
     @property
     def mean_weight_error(self) -> float:
         """Its standard error."""
-        n = max(2, self.rows)
-        if not math.isfinite(self.squares):
+        n = self.rows
+        if n < 2 or not math.isfinite(self.squares):
             return math.inf
         return math.sqrt(max(0.0, self.squares / n - self.mean_weight**2) / (n - 1))
 

@@ -209,6 +209,11 @@ def training_rows_warnings(policy: Policy, log: LogSource) -> tuple[str, ...]:
     overlap = None if rows is None else RowSketch.of(log).overlap(rows)
     if overlap is None:
         return ()
+    if overlap.kind == "groups":
+        return (
+            f"THE POLICY WAS LEARNED FROM GROUPS (USERS, SESSIONS) OF THIS LOG ({overlap}): rows of one group depend on each "
+            "other, and no interval holds; evaluate on other groups (log.split keeps them apart)",
+        )
     if overlap.certain:
         return (
             f"THE POLICY WAS LEARNED FROM THIS LOG ({overlap}): estimates are too good, and no interval holds; evaluate on "

@@ -70,6 +70,8 @@ class Bounded(Protocol):
     def two_sided(self) -> bool: ...
     @property
     def unit(self) -> str: ...
+    @property
+    def delta(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ def _certified(improvement: Certified, certificate: Bounded | None) -> Verdict:
         )
         return Verdict(SHIP, reason, (), *rest)
     if most < 0:
-        both = 1 - 2 * improvement.delta  # two statements of 1 - delta each
+        both = 1 - improvement.delta - (0.0 if certificate is None else certificate.delta)  # two statements together
         reason = f"With probability at least {both:.4g} the policy earns less than the logging policy, by at least {-most:.4g}."
         return Verdict(DO_NOT_SHIP, reason, (), *rest)
     reason = (
@@ -195,7 +197,10 @@ def _estimated(evaluation: Evaluation, estimate: Estimate, gain: Difference) -> 
             "rows that the policy was not learned from (log.split before learning; event ids in logs tell rows apart for sure)",
             "or a certificate with a prior",
         )
-        reason = "The policy was learned from these rows: estimates on them are too good, and no interval holds."
+        reason = (
+            "The policy was learned from these rows, or from rows that depend on them or look like them: estimates are too good, "
+            "and no interval holds."
+        )
         return Verdict(CANNOT_TELL, reason, need, *rest)
     wrong = list(_contradictions(evaluation))
     if wrong:
@@ -204,6 +209,8 @@ def _estimated(evaluation: Evaluation, estimate: Estimate, gain: Difference) -> 
         reason = f"The interval of {estimate.label} leaves its bias out: {numbers}."
         return Verdict(CANNOT_TELL, reason, ("snips or dr, or pi0 of all actions in the log",), *rest)
     doubts = list(_doubts(evaluation, estimate, gain))
+    if high < 0 and evaluation.overlap is not None and any(_doubts_about_weights(evaluation.overlap)):
+        return Verdict(CANNOT_TELL, f"It looks worse, {numbers}, but {doubts[0][0]}.", (doubts[0][1],), *rest)
     if high < 0:
         also = f" (with doubts: {doubts[0][0]})" if doubts else ""
         return Verdict(DO_NOT_SHIP, f"The policy earns less than the logging policy: {numbers}{also}.", (), *rest)

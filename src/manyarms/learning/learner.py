@@ -91,7 +91,7 @@ def learn(
         raise InvalidInput("patience", settings.patience, "validation= or score= as well, to compare epochs by")
     if held is not None:
         held.require("propensities", purpose="a validation of the learned policy")
-    prior = _prior(objective, policy, log, settings, prior_learned_from)
+    prior = _prior(objective, policy, log, settings, prior_learned_from, certified)
     try:
         from manyarms.learning.loop import TrainingRun
     except ModuleNotFoundError as error:
@@ -120,11 +120,21 @@ def learn(
 
 
 def _prior(
-    objective: Objective, policy: Learnable, log: LoggedData, settings: TrainingSettings, learned_from: LogSource | None
+    objective: Objective,
+    policy: Learnable,
+    log: LoggedData,
+    settings: TrainingSettings,
+    learned_from: LogSource | None,
+    certified: bool,
 ) -> PolicyPrior | None:
     """The distribution that a PACBayes objective measures its distance from, once it is known to have seen other rows."""
     if not isinstance(objective, PACBayes):
         return None
+    if certified and objective.certifies and log.groups is not None:
+        raise InvalidInput(
+            "log", "rows in groups", "independent rows for a certificate; certified=False learns without one, and "
+            "certify(policy, other_log, largest_group=) certifies on other groups",
+        )  # fmt: skip
     if settings.train in ("encoder", "both") or (policy.encoder is not None and settings.train is None):
         raise InvalidInput(
             "train", repr(settings.train), "'actions': a bound does not count what an encoder learns from the log"

@@ -75,6 +75,7 @@ class LoggedData:
     encoder                             how contexts were made from columns, to be applied to new ones
     notes                               what was done to the log on its way here, in plain words
     origin, positions (n,)              the log that this is a part of, and where its rounds are there; None for a whole log
+    sources                             of a log joined from several: their fingerprints, and where its rounds are there
     """
 
     contexts: Array
@@ -94,6 +95,7 @@ class LoggedData:
     notes: tuple[str, ...] = ()
     origin: LoggedData | None = None
     positions: Ints | None = None
+    sources: tuple[tuple[int, Ints], ...] = ()
     first_row: InitVar[int | Ints] = 0  # for messages: the number of the first row in its file, or of each row
     column_names: InitVar[Mapping[str, str] | None] = None  # for messages: what the file calls the fields
 
@@ -200,6 +202,17 @@ class LoggedData:
         parts = self.chunks()
         hashes = (row_hashes(part.contexts, part.actions, part.rewards) for part in parts)
         return sum(sequence_hash(some, i * CHUNK) for i, some in enumerate(hashes)) % 2**64
+
+    def lineage(self) -> list[tuple[int, Ints]]:
+        """By what rounds are known: the fingerprint of a log and places there, for all of them; then source by source."""
+        whole = self if self.origin is None else self.origin
+        places = np.arange(len(self)) if self.positions is None else self.positions
+        found, first = [(whole.fingerprint, places)], 0
+        for fingerprint, there in whole.sources:
+            inside = places[(places >= first) & (places < first + len(there))] - first
+            found.append((fingerprint, there[inside]))
+            first += len(there)
+        return found
 
     def rows(self, index: slice | npt.ArrayLike) -> LoggedData:
         """The rounds of a slice, of a mask, or of integers, in that order; slices copy nothing."""
@@ -339,8 +352,8 @@ _ADVICE = {
 }
 
 
-def concatenate(logs: Iterable[LoggedData]) -> LoggedData:
-    """One log of several with the same actions and fields, in order; notes are kept once each."""
+def concatenate(logs: Iterable[LoggedData], *, chunks: bool = False) -> LoggedData:
+    """One log of several with the same actions and fields, in order; notes are kept once each. chunks: those of one log."""
     parts: Sequence[LoggedData] = list(logs)
     if not parts:
         raise InvalidInput("logs", "none", "at least one log")
@@ -366,6 +379,8 @@ def concatenate(logs: Iterable[LoggedData]) -> LoggedData:
     joined._set("origin", first.origin if of_one_log else None)
     places = [part.positions for part in parts if part.positions is not None]
     joined._set("positions", np.concatenate(places) if of_one_log else None)
+    remembered = not of_one_log and len(parts) > 1 and not chunks
+    joined._set("sources", tuple(part.lineage()[0] for part in parts) if remembered else first.sources)
     for name, value in (changes | {"propensities_are_estimates": estimates, "notes": notes}).items():
         joined._set(name, value)
     return joined
@@ -380,7 +395,7 @@ def written_columns(log: LoggedData) -> dict[str, AnyArray]:
 
 def collect(source: LogSource, rows: int = CHUNK) -> LoggedData:
     """All rounds of a source in memory."""
-    return source if isinstance(source, LoggedData) else concatenate(source.chunks(rows))
+    return source if isinstance(source, LoggedData) else concatenate(source.chunks(rows), chunks=True)
 
 
 __all__ = ["CHUNK", "LogSource", "LoggedData", "LoggingPolicy", "collect", "concatenate", "written_columns"]

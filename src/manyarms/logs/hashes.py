@@ -38,8 +38,8 @@ def text_hashes(texts: AnyArray) -> UInts:
 
 def bits_of(numbers: AnyArray) -> UInts:
     """Numbers or times as 64 bits each; -0.0 is 0.0."""
-    if numbers.dtype.kind in "Mm":
-        return np.ascontiguousarray(numbers.astype(np.int64)).view(np.uint64)
+    if numbers.dtype.kind in "Mm":  # in one unit, whatever a file or a frame keeps them in
+        return np.ascontiguousarray(numbers.astype(f"{numbers.dtype.kind}8[us]").astype(np.int64)).view(np.uint64)
     return np.ascontiguousarray(numbers.astype(np.float64) + 0.0).view(np.uint64)
 
 

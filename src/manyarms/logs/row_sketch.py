@@ -19,7 +19,8 @@ least twice, and X the number of these that are in both logs,
     P(X >= x) <= 3 sqrt(n + m) P(Binomial(D, mean of q_c) >= x)
 
 (Hoeffding, 1956, for independent labels; the factor pays for their number being n). Where this is below ALPHA, the logs resemble
-each other more than chance allows; where moreover nearly all rows of one are in the other, they are taken for the same rows.
+each other more than chance allows, and certificates refuse; where moreover nearly all rows of one are in the other, they are
+taken for the same rows.
 """
 
 from __future__ import annotations
@@ -90,6 +91,7 @@ class RowSketch:
 
     def __init__(self) -> None:
         self.rows = 0
+        self._rows_of: dict[str, int] = {}  # how many rows have a mark of a kind
         self._logs: set[int] = set()  # fingerprints of the logs that the rows belong to
         self._kinds: dict[str, _Smallest] = {}
         self._stream = 0  # rows of a log that is no part of another, whose fingerprint is known at its end
@@ -121,8 +123,9 @@ class RowSketch:
             self._fingerprint += sequence_hash(contents, self._stream)
             self._stream += len(part)
         else:
-            self._see("positions", _position_marks(part.origin.fingerprint, part.positions))
-            self._logs.add(part.origin.fingerprint)
+            for fingerprint, places in part.lineage():
+                self._see("positions", _position_marks(fingerprint, places))
+                self._logs.add(fingerprint)
         self.rows += len(part)
 
     def end_of_log(self) -> None:
@@ -136,22 +139,31 @@ class RowSketch:
 
     def include(self, other: RowSketch) -> None:
         """All rows of another sketch as well. What one of them does not know of its rows, both together do not know."""
-        for kind in set(self._kinds) - set(other._kinds):
-            del self._kinds[kind]
-        for kind, mine in self._kinds.items():
-            mine.add(other._kinds[kind].marks, other._kinds[kind].times, dropped=other._kinds[kind].dropped)
+        for kind, theirs in other._known.items():
+            self._see(kind, theirs.marks, other.rows, theirs.times, dropped=theirs.dropped)
         self.rows += other.rows
         self._logs |= other._logs
 
-    def _see(self, kind: str, marks: UInts) -> None:
-        self._kinds.setdefault(kind, _Smallest()).add(marks)
+    def _see(
+        self, kind: str, marks: UInts, rows: int | None = None, times: Ints | None = None, *, dropped: bool = False
+    ) -> None:
+        self._kinds.setdefault(kind, _Smallest()).add(marks, times, dropped=dropped)
+        self._rows_of[kind] = self._rows_of.get(kind, 0) + (len(marks) if rows is None else rows)
 
-    def overlap(self, other: RowSketch) -> Overlap | None:
-        """What of this log's rows the other log has; None where nothing says that they have rows in common."""
-        for kind in KINDS:
-            if kind not in self._kinds or kind not in other._kinds:
+    @property
+    def _known(self) -> dict[str, _Smallest]:
+        """The kinds of marks that all rows have: what some rows lack cannot tell that rows are others."""
+        return {kind: one for kind, one in self._kinds.items() if self._rows_of[kind] >= self.rows}
+
+    def overlap(self, other: RowSketch, *, by_group: bool = True) -> Overlap | None:
+        """What of this log's rows the other log has; None where nothing says that they have rows in common.
+
+        by_group: rows of one group depend on each other, so that a group in common counts as rows in common.
+        """
+        for kind in KINDS if by_group else KINDS[1:]:
+            if kind not in self._known or kind not in other._known:
                 continue
-            mine, theirs = self._kinds[kind], other._kinds[kind]
+            mine, theirs = self._known[kind], other._known[kind]
             end = min((one.marks[-1] for one in (mine, theirs) if one.dropped), default=None)
             mine, theirs = mine.up_to(end), theirs.up_to(end)
             if "contents" in kind:
@@ -171,7 +183,7 @@ class RowSketch:
         out: dict[str, AnyArray] = {
             "rows": np.array(self.rows), "logs": np.array(sorted(self._logs), dtype=np.uint64)
         }  # fmt: skip
-        for kind, one in self._kinds.items():
+        for kind, one in self._known.items():
             counted = one.times.astype(np.uint32) if "contents" in kind else np.empty(0, dtype=np.uint32)
             own: dict[str, AnyArray] = {"marks": one.marks, "times": counted, "dropped": np.array(one.dropped)}
             out |= prefixed(f"{kind}.", own)
@@ -187,6 +199,7 @@ class RowSketch:
             if own:
                 times = own["times"].astype(np.int64) if len(own["times"]) else np.ones(len(own["marks"]), np.int64)
                 sketch._kinds[kind] = _Smallest(own["marks"], times, bool(own["dropped"]))
+                sketch._rows_of[kind] = sketch.rows
         return sketch
 
 
@@ -201,13 +214,24 @@ def sketch_of(log: LogSource | RowSketch) -> RowSketch:
 
 
 def refuse(argument: str, overlap: Overlap | None) -> None:
-    """Refuse rows that are certainly shared."""
-    if overlap is not None and overlap.certain:
+    """Refuse rows that are shared, or look alike more than chance explains."""
+    if overlap is None:
+        return
+    if overlap.kind == "groups":
         raise InvalidInput(
-            argument, f"what was learned from a log that shares rows with this one ({overlap})",
-            "other rows than those learned from, as log.split gives them before learning; what was learned from these very rows "
-            "can be certified with the prior that learning started from (prior=, on the command line --prior)",
+            argument, f"what was learned from groups (users, sessions) that this log has as well ({overlap})",
+            "other groups than those learned from: log.split keeps the rows of a group together",
         )  # fmt: skip
+    if "contents" in overlap.kind and not overlap.certain:
+        raise InvalidInput(
+            argument, f"what was learned from a log that looks like this one more than chance explains ({overlap})",
+            "other rows than those learned from; where they are, event ids or times in both logs tell rows apart",
+        )  # fmt: skip
+    raise InvalidInput(
+        argument, f"what was learned from a log that shares rows with this one ({overlap})",
+        "other rows than those learned from, as log.split gives them before learning; a randomised policy that was learned from "
+        "these very rows can be certified with the prior that learning started from (prior=, on the command line --prior)",
+    )  # fmt: skip
 
 
 def _resemblance(mine: _Smallest, theirs: _Smallest, kind: str) -> Overlap | None:
@@ -230,8 +254,7 @@ def _resemblance(mine: _Smallest, theirs: _Smallest, kind: str) -> Overlap | Non
     return Overlap(float(shares[0]), kind, certain=bool(shares.max() >= NEARLY_ALL))
 
 
-def _position_marks(fingerprint: int, positions: Ints | None) -> UInts:
-    assert positions is not None  # a part of a log knows its places there
+def _position_marks(fingerprint: int, positions: Ints) -> UInts:
     with np.errstate(over="ignore"):
         return mixed(np.uint64(fingerprint % 2**64) + mixed(positions.astype(np.uint64) + STEP))
 

@@ -121,7 +121,7 @@ class TableLog:
 
     def collect(self) -> LoggedData:
         """All rounds in memory."""
-        log = concatenate(self.chunks())
+        log = concatenate(self.chunks(), chunks=True)
         total = self.source.row_count
         if self.drop_missing and total is not None and total > len(log):
             return log.with_notes(f"{total - len(log):,} rows with missing entries were left out")
