@@ -52,6 +52,7 @@ ROOM = 8 << 30  # bytes that a call may take
 ANY_LENGTH = {
     "LoggedData", "FixedPolicy", "UniformPolicy", "DeterministicPolicy", "FunctionPolicy", "PC", "cluster_actions",
     "mixture", "Neighbours", "Pool", "labels", "isotropic", "from_data", "learned", "grid",
+    "Grid", "TopSoftmaxPolicy",
 }  # fmt: skip
 # label of the hostile value: callables and parameters where it looks meaningless and is legal
 LEGAL = {

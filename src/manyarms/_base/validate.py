@@ -88,6 +88,13 @@ def count(name: str, value: int, least: int = 1) -> int:
     return int(value)
 
 
+def flag(name: str, value: object) -> bool:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidInput(name, describe(value), "True or False")
+    return bool(value)
+
+
 def one_of(name: str, value: object, options: Sequence[str]) -> str:
     """One of some words."""
     if not isinstance(value, str) or value not in options:

@@ -230,7 +230,7 @@ class FromBelow(Bound):
 
 def divergence(kl: float) -> float:
     """A divergence: at least 0, perhaps infinite. Tensors, which learning computes, are taken as they are."""
-    if isinstance(kl, (int, float)) and not kl >= 0:
+    if isinstance(kl, complex) or (isinstance(kl, (int, float)) and not kl >= 0):
         raise InvalidInput("kl", kl, "a divergence of at least 0")
     return kl
 

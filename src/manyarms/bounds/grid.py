@@ -36,7 +36,9 @@ class Grid:
             given = getattr(self, name)
             if given is None:
                 continue
-            values = tuple(dict.fromkeys(check(name, float(value)) for value in given))
+            values = tuple(
+                dict.fromkeys(check(name, value) for value in validate.as_array(name, given, (None,)).tolist())
+            )
             if not values:
                 raise InvalidInput(name, "none", "at least one")
             object.__setattr__(self, name, values)

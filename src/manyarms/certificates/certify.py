@@ -73,6 +73,7 @@ def certify(
     for mixed-logit policies, drawn anew for the certificate.
     """
     case = _Case(policy, log, prior, delta, largest_reward, learned_from, largest_group, independent, draws, seed)
+    two_sided = validate.flag("two_sided", two_sided)
     read = case.read(case.declared(bound), grid or Grid(), gain=False)
     return case.certificate(read, two_sided)
 
@@ -117,6 +118,7 @@ def certify_with_improvement(
 ) -> tuple[Certificate, Improvement]:
     """`certify` and `improvement`, each with its own delta, from one reading of the log."""
     case = _Case(policy, log, prior, delta, largest_reward, learned_from, largest_group, independent, draws, seed)
+    two_sided = validate.flag("two_sided", two_sided)
     read = case.read(case.declared(bound), grid or Grid(), gain=True)
     return case.certificate(read, two_sided), case.improvement(read)
 
@@ -143,7 +145,7 @@ class _Case:
         draws: int,
         seed: int,
     ) -> None:
-        self.delta = confidence("delta", delta)
+        self.delta, independent = confidence("delta", delta), validate.flag("independent", independent)
         self.largest_reward = validate.positive("largest_reward", largest_reward)
         self.reading = Reading(log, by_group=not independent)
         first = self.reading.first

@@ -355,6 +355,7 @@ _ADVICE = {
 def concatenate(logs: Iterable[LoggedData], *, chunks: bool = False) -> LoggedData:
     """One log of several with the same actions and fields, in order; notes are kept once each. chunks: those of one log."""
     parts: Sequence[LoggedData] = list(logs)
+    chunks = validate.flag("chunks", chunks)
     if not parts:
         raise InvalidInput("logs", "none", "at least one log")
     first = parts[0]

@@ -73,7 +73,7 @@ def estimate_propensities(
         raise InvalidInput("method", validate.describe(method), "one of " + ", ".join(get_args(Method)))
     if log.propensities is not None and not replace:
         raise InvalidInput("log", "a log that has propensities", "replace=True to estimate them anew")
-    validate.count("folds", folds, least=2)
+    folds = validate.count("folds", folds, least=2)
     labels = _labels(log, by)
     _refuse_hopeless(log, labels)
     strength = validate.not_negative(

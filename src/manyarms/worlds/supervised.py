@@ -269,7 +269,12 @@ def shrunk(pictures: npt.NDArray[np.uint8], factor: int, channels: int = 1) -> A
 
 
 def _pair(x_name: str, X: npt.ArrayLike, y_name: str, y: npt.ArrayLike) -> tuple[AnyArray, AnyArray]:
-    features, labels = np.asarray(X), np.asarray(y)
+    try:
+        features, labels = np.asarray(X), np.asarray(y)
+    except ValueError as error:  # lists of different lengths
+        raise InvalidInput(
+            f"{x_name}, {y_name}", "rows of different lengths", "numbers, rows by columns, and labels"
+        ) from error
     if features.dtype.kind not in "fiub" or features.ndim != 2 or not features.size:
         raise InvalidInput(x_name, f"an array of {features.dtype}, shape {features.shape}", "numbers, rows by columns")
     if labels.shape != (len(features),) or labels.dtype.kind not in "iubU":
