@@ -146,7 +146,7 @@ def test_every_kind_of_part_has_a_short_example() -> None:
 @pytest.mark.parametrize("part", JOBS)
 def test_a_part_of_ones_own_works_wherever_such_parts_are_used(part: str) -> None:
     run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", SET_UP + JOBS[part], str(FOLDER)],
+        [sys.executable, "-W", "error", "-W", "ignore::ImportWarning", "-c", SET_UP + JOBS[part], str(FOLDER)],
         capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr[-3000:]
