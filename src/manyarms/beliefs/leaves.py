@@ -65,7 +65,7 @@ class Leaves:
         self.S = GrowableArray((self.packing.size,), by_column=True)
         self.c = GrowableArray((self.dim,), by_column=True)
         self.played_weights: GrowableArray | None = None  # b_a of the played actions, by slot
-        if mixing.sums_effects and mixing.features is not None:
+        if mixing.features is not None and mixing.effects(np.zeros((1, self.root_dim))) is not None:
             self.played_weights = GrowableArray((int(mixing.features.shape[1]),), by_column=True)
 
     # ---- priors of single actions -------------------------------------------------------------------------------------
@@ -201,11 +201,12 @@ class Leaves:
         quadratic = self.packing.bilinear(X, X)
         if M is None:
             return mean, quadratic @ S.T
-        if not self.shared or not self.mixing.sums_effects:
+        effects = self.mixing.effects(M) if self.shared else None
+        if effects is None:
             return self._scores_one_by_one(X, M, slots, mean, quadratic @ S.T)
         # sum_l b_al x^T S_a Sigma^-1 psi_l: with the effects' coefficients stacked under those of the variance, one product
         # with the table of S_a gives everything
-        psi = self.mixing.effects(M) @ self.precision
+        psi = effects @ self.precision
         coefficients = np.concatenate([quadratic[:, None], self.packing.bilinear(X[:, None, :], psi)], axis=1)
         table = (coefficients.reshape(-1, self.packing.size) @ S.T).reshape(n, -1, len(c))
         if self.played_weights is None:

@@ -13,7 +13,7 @@ of them and bounding whole blocks of them need to be written only once.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Self, cast
+from typing import Self, cast
 
 import numpy as np
 
@@ -26,9 +26,6 @@ from manyarms.errors import InvalidInput
 
 class Mixing(ABC):
     """What leaves need to know about W_a."""
-
-    sums_effects: ClassVar[bool] = False
-    """W_a m is a weighted sum of `effects(m)`: with the features of a as weights, or the one effect itself without features."""
 
     @property
     def kind(self) -> str:
@@ -48,9 +45,12 @@ class Mixing(ABC):
     def coefficients(self, X: Array, M: Array) -> Array:
         """(n, f): the unplayed score means are features @ coefficients."""
 
-    def effects(self, M: Array) -> Array:
-        """(n, L, d): what the actions' features weigh, W_a m = sum_l features_al effects_l; L = 1 without features."""
-        raise NotImplementedError("a general W_a is no weighted sum of effects")
+    def effects(self, M: Array) -> Array | None:
+        """(n, L, d): what the actions' features weigh, W_a m = sum_l features_al effects_l; L = 1 without features.
+
+        None where W_a m is no such sum.
+        """
+        return None
 
     @abstractmethod
     def apply(self, ids: Ints, m: Array) -> Array:
@@ -97,8 +97,6 @@ MIXINGS: Registry[type[Mixing]] = Registry("mixing", package="manyarms.beliefs",
 @MIXINGS.register("identity")
 class IdentityMixing(Mixing):
     """W_a = I: every action hangs on the root itself."""
-
-    sums_effects = True
 
     @property
     def features(self) -> Array | None:
@@ -202,8 +200,6 @@ class _FeatureMixing(Mixing):
 @MIXINGS.register("weights")
 class MixingWeights(_FeatureMixing):
     """W_a = b_a^T kron I: a weighted sum of L effects of dimension d."""
-
-    sums_effects = True
 
     def __init__(self, weights: Array) -> None:
         super().__init__(validate.as_array("weights", weights, (None, None)))
