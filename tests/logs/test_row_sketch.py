@@ -154,3 +154,12 @@ def test_marks_that_some_rows_lack_do_not_decide():
     empty = RowSketch()
     empty.include(RowSketch.of(named))
     assert empty.rows == 100 and RowSketch.of(named).overlap(empty).certain
+
+
+def test_a_sketch_with_every_kind_of_marks_is_below_a_megabyte():
+    n = 40_000
+    times = np.datetime64("2026-01-01", "us") + np.arange(n)
+    log = a_log(n, 16, event_ids=np.arange(n).astype(str), groups=np.arange(n), timestamps=times)
+    sketch = RowSketch.of(log.rows(slice(0, n)))
+    assert all(f"{kind}.marks" in sketch.arrays() for kind in row_sketch.KINDS)
+    assert sum(array.nbytes for array in sketch.arrays().values()) < 1_000_000
