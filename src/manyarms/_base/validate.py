@@ -2,35 +2,51 @@
 
 from __future__ import annotations
 
+import decimal
 import math
 import numbers
 from collections.abc import Sequence
+from typing import TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from manyarms._base.typing import Array
-from manyarms.errors import InvalidInput
+from manyarms._base import memory
+from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms.errors import InvalidInput, UnknownAction
+
+Kind = TypeVar("Kind")
 
 LARGEST = 1e100  # products of a few such numbers are still finite
+SMALLEST = 1e-100  # and so are their quotients
+SMALL = 1 << 26  # bytes that every machine has
+MOST = 2**62  # of anything that is counted: sums of a few such numbers are still 64-bit integers
 
 
 def describe(value: object) -> str:
     """A short account of a wrong value for an error message, never a whole array."""
+    if isinstance(value, np.ma.MaskedArray):
+        return f"a masked array of shape {value.shape} and type {value.dtype}"
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape} and type {value.dtype}"
-    text = repr(value)
+    if isinstance(value, int) and value.bit_length() > 256:
+        return f"an integer of {value.bit_length():,} bits"
+    try:
+        text = repr(value)
+    except Exception:  # somebody else's __repr__, or a list with an integer of more digits than Python prints
+        text = f"an object of type {type(value).__name__}"
+    text = text.encode("utf-8", "backslashreplace").decode("utf-8")  # a lone surrogate could not be printed
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def as_floats(name: str, value: npt.ArrayLike, expected: str = "an array of finite numbers") -> Array:
-    """`value` as a float64 array of finite numbers, none so large that its square might overflow."""
+    """`value` as a float64 array of finite numbers, none so large that its square might overflow.
+
+    Not a copy where it is one already: what is kept for longer than a call goes through `owned`.
+    """
     try:
-        array = np.asarray(value)
-        if array.dtype.kind in "cSUmM":  # numpy would drop imaginary parts and read numbers from strings
-            raise TypeError(f"{array.dtype} is no type of real numbers")
-        array = array.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
+        array = _real_numbers(value)
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(name, describe(value), expected) from error
     if not np.vdot(array, array) < LARGEST**2:  # one cheap pass in the usual case
         wrong = ~(np.abs(array) < LARGEST)
@@ -38,6 +54,58 @@ def as_floats(name: str, value: npt.ArrayLike, expected: str = "an array of fini
             where = tuple(int(i) for i in np.argwhere(wrong)[0])
             raise InvalidInput(name, f"{array[where]} at position {where}", f"{expected} below {LARGEST:g} in size")
     return array
+
+
+def _real_numbers(value: npt.ArrayLike) -> Array:
+    """Any form of real numbers as float64; an error for what NumPy would turn into numbers although it is something else."""
+    if type(value) is np.ndarray and value.dtype == np.float64:
+        return value
+    if np.ma.is_masked(value):
+        raise TypeError("entries that are masked have no value")
+    array = np.asarray(value)
+    if array.dtype.kind == "O":
+        for item in array.flat:
+            if not isinstance(item, numbers.Real | decimal.Decimal):
+                raise TypeError(f"{type(item).__name__} is no type of real numbers")
+    elif (
+        array.dtype.kind not in "fiub"
+    ):  # numpy would drop imaginary parts, and read numbers from strings, dates and records
+        raise TypeError(f"{array.dtype} is no type of real numbers")
+    return array.astype(np.float64, copy=False)
+
+
+def owned(array: AnyArray) -> AnyArray:
+    """The array as its owner keeps it: read-only, and nobody else's. Copied, unless it is like that already."""
+    if type(array) is np.ndarray and not array.flags.writeable and array.base is None:
+        return array
+    copy = np.array(array)
+    copy.flags.writeable = False
+    return copy
+
+
+def integers(name: str, value: npt.ArrayLike, ndim: int = 1, expected: str = "") -> Ints:
+    """`value` as an int64 array with so many axes; an empty list may have any type. No floats, no text, no masked entries."""
+    try:
+        if np.ma.is_masked(value):
+            raise ValueError("entries that are masked have no value")
+        array = np.asarray(value)
+        fits = array.ndim == ndim and (not array.size or array.dtype.kind in "iu")
+        fits = fits and not (array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max)
+    except (TypeError, ValueError, OverflowError):  # lists of different lengths are a ValueError
+        fits = False
+    if not fits:
+        wanted = expected or ("a list of integers" if ndim == 1 else f"an array of integers with {ndim} axes")
+        raise InvalidInput(name, describe(value), wanted)
+    return array.astype(np.int64, copy=False)
+
+
+def action_ids(name: str, value: npt.ArrayLike, actions: int, ndim: int = 1) -> Ints:
+    """Ids of actions, integers from 0 to actions - 1."""
+    ids = integers(name, value, ndim, "a list of integers, ids of actions" if ndim == 1 else "")
+    if ids.size and (ids.min() < 0 or ids.max() >= actions):
+        bad = ids[(ids < 0) | (ids >= actions)].flat[0]
+        raise UnknownAction(name, f"action {bad}", f"ids from 0 to {actions - 1}")
+    return ids
 
 
 def as_array(name: str, value: npt.ArrayLike, shape: tuple[int | None, ...]) -> Array:
@@ -60,32 +128,76 @@ def rows(name: str, value: npt.ArrayLike, dim: int | None, what: str = "an array
     return array
 
 
-def positive(name: str, value: float) -> float:
-    """A finite number above zero."""
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not math.isfinite(value) or value <= 0:
-        raise InvalidInput(name, describe(value), "a finite number above 0")
-    return float(value)
+def number(
+    name: str,
+    value: object,
+    *,
+    least: float = -LARGEST,
+    most: float = LARGEST,
+    above: float | None = None,
+    below: float | None = None,
+) -> float:
+    """A finite number in [least, most]; above or below a number, where that end does not count."""
+    fits = isinstance(value, numbers.Real | decimal.Decimal) and not isinstance(value, bool | np.bool_)
+    if fits:
+        try:
+            found = float(cast(float, value))
+        except (OverflowError, ValueError):  # an integer of 400 digits, a signalling NaN
+            fits = False
+        else:
+            fits = math.isfinite(found) and least <= found <= most
+            fits = fits and (above is None or found > above) and (below is None or found < below)
+    if not fits:
+        raise InvalidInput(name, describe(value), f"a finite number{_between(least, most, above, below)}")
+    return found
 
 
-def not_negative(name: str, value: float) -> float:
+def _between(least: float, most: float, above: float | None, below: float | None) -> str:
+    """The range of a number in words."""
+    low = f"above {above:g}" if above is not None else "" if least == -LARGEST else f"of at least {least:g}"
+    high = f"below {below:g}" if below is not None else "" if most == LARGEST else f"at most {most:g}"
+    if above is None and below is None and low and high:
+        return f" between {least:g} and {most:g}"
+    ends = " and ".join(end for end in (low, high) if end)
+    return f" {ends}" if ends else f" below {LARGEST:g} in size"
+
+
+def positive(name: str, value: object) -> float:
+    """A finite number above zero, not so small or so large that its square or its inverse has no meaning."""
+    found = number(name, value, above=0)
+    if found < SMALLEST:
+        raise InvalidInput(name, describe(value), f"a finite number of at least {SMALLEST:g}")
+    return found
+
+
+def not_negative(name: str, value: object) -> float:
     """A finite number of at least zero."""
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not math.isfinite(value) or value < 0:
-        raise InvalidInput(name, describe(value), "a finite number of at least 0")
-    return float(value)
+    return number(name, value, least=0)
 
 
-def probability(name: str, value: float) -> float:
+def probability(name: str, value: object) -> float:
     """A number in [0, 1]."""
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 <= value <= 1:
-        raise InvalidInput(name, describe(value), "a number between 0 and 1")
-    return float(value)
+    return number(name, value, least=0, most=1)
 
 
-def count(name: str, value: int, least: int = 1) -> int:
-    """An integer of at least `least`."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
-        raise InvalidInput(name, describe(value), f"an integer of at least {least}")
+def count(name: str, value: object, least: int = 1, most: int = MOST) -> int:
+    """An integer of at least `least` and at most `most`; what it returns is a Python integer, which does not overflow."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or not least <= int(value) <= most:
+        ends = f"of at least {least}" if most == MOST else f"from {least} to {most}"
+        raise InvalidInput(name, describe(value), f"an integer {ends}")
     return int(value)
+
+
+def room(name: str, number: int, bytes_each: float, what: str = "of them") -> int:
+    """A number of things that fit into the memory there is, at so many bytes each; asked before anything is allocated."""
+    if number * bytes_each > SMALL:  # finding out how much there is takes longer than most allocations
+        free = memory.available()
+        if number * bytes_each > free:
+            most = int(free / bytes_each)
+            raise InvalidInput(
+                name, describe(number), f"at most {most:,} {what}: there is memory for {free / 2**30:.1f} GiB"
+            )
+    return number
 
 
 def flag(name: str, value: object) -> bool:
@@ -139,10 +251,24 @@ def action_covariance(name: str, value: npt.ArrayLike, dim: int, actions: int) -
     return array
 
 
-def seeded(seed: int | np.random.Generator | None) -> np.random.Generator:
+def seeded(seed: int | np.random.Generator | None, name: str = "seed") -> np.random.Generator:
     """A generator from a seed, a generator, or fresh entropy."""
     if isinstance(seed, np.random.Generator):
         return seed
     if seed is not None and (not isinstance(seed, numbers.Integral) or isinstance(seed, bool) or seed < 0):
-        raise InvalidInput("seed", describe(seed), "an integer of at least 0, a numpy Generator, or None")
-    return np.random.default_rng(seed)
+        raise InvalidInput(name, describe(seed), "an integer of at least 0, a numpy Generator, or None")
+    return np.random.default_rng(None if seed is None else int(seed))
+
+
+def seed(value: object, name: str = "seed") -> int:
+    """An integer seed, where a generator would not do: the same result must come again."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or not 0 <= int(value) < 2**128:
+        raise InvalidInput(name, describe(value), "an integer of at least 0 and below 2**128")
+    return int(value)
+
+
+def instance(name: str, value: object, kind: type[Kind], expected: str) -> Kind:
+    """An object of a class, such as a prior or a log; `expected` says in words what it may be."""
+    if not isinstance(value, kind):
+        raise InvalidInput(name, describe(value), expected)
+    return value
