@@ -20,7 +20,7 @@ Kind = TypeVar("Kind")
 LARGEST = 1e100  # products of a few such numbers are still finite
 SMALLEST = 1e-100  # and so are their quotients
 SMALL = 1 << 26  # bytes that every machine has
-MOST = 2**62  # of anything that is counted: sums of a few such numbers are still 64-bit integers
+MOST = 2**63 - 1  # of anything that is counted: what a 64-bit integer holds
 
 
 def describe(value: object) -> str:
@@ -183,7 +183,9 @@ def probability(name: str, value: object) -> float:
 def count(name: str, value: object, least: int = 1, most: int = MOST) -> int:
     """An integer of at least `least` and at most `most`; what it returns is a Python integer, which does not overflow."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or not least <= int(value) <= most:
-        ends = f"of at least {least}" if most == MOST else f"from {least} to {most}"
+        ends = f"of at least {least}" if most == MOST else f"from {least} to {most:,}"
+        if most == MOST and isinstance(value, numbers.Integral) and int(value) > MOST:
+            ends += ", and below 2**63"
         raise InvalidInput(name, describe(value), f"an integer {ends}")
     return int(value)
 

@@ -54,7 +54,7 @@ class Wanted:
         if self.interval not in intervals.KINDS:
             raise InvalidInput("interval", repr(self.interval), f"one of {', '.join(intervals.KINDS)}")
         validate.count("replicates", self.replicates, least=1 if self.interval == "block" else 0)
-        validate.count("seed", self.seed, least=0)
+        validate.seed(self.seed)
 
     def in_time(self, log: LogSource, block: Block | None) -> tuple[Wanted, TimeCells | None]:
         """The same, with the blocks of a block bootstrap, and the cells of time that they are made of."""

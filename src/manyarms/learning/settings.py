@@ -54,7 +54,7 @@ class TrainingSettings:
         validate.count("batch", self.batch)
         validate.positive("learning_rate", self.learning_rate)
         validate.not_negative("l2", self.l2)
-        validate.count("seed", self.seed, least=0)
+        validate.seed(self.seed)
         if self.draws is not None:
             validate.count("draws", self.draws)
         if self.patience is not None:

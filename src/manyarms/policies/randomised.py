@@ -229,7 +229,7 @@ class MixedLogitPolicy(_RandomisedPolicy):
     ) -> None:
         super().__init__(actions, sigma, encoder)
         self.draws = validate.count("draws", draws, 2)
-        self.seed = validate.count("seed", seed, 0)
+        self.seed = validate.seed(seed)
         # what no probability's standard error exceeds, since probabilities lie in [0, 1]
         self.largest_error = 0.5 / math.sqrt(self.draws)
         self._noise = Noise(self.action_count, self.draws, self.seed)

@@ -203,7 +203,7 @@ def pretrain(
     """
     started = time.perf_counter()
     data = _estimates(parameters)
-    depth, seed = validate.count("depth", depth), validate.count("seed", seed, least=0)
+    depth, seed = validate.count("depth", depth), validate.seed(seed)
     betas = noise_schedule(schedule, depth)
     widths = _widths(hidden)
     step_variances = _variances(variances, betas)

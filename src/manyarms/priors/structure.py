@@ -102,7 +102,7 @@ def _fit(
         covariance_type=covariance,
         reg_covar=floor,
         max_iter=500,
-        random_state=validate.count("seed", seed, 0),
+        random_state=validate.seed(seed),
     )
     with warnings.catch_warnings():
         # a mixture that still creeps after 500 steps is as good a proxy structure as one that has stopped
@@ -171,7 +171,7 @@ def factorise(
     seen = sparse.csr_array((np.ones(len(values)), (who, what)), shape=size)
     total = sparse.csr_array((values, (who, what)), shape=size)
     seen_by_item, total_by_item = seen.T.tocsr(), total.T.tocsr()
-    rng = np.random.default_rng(validate.count("seed", seed, 0))
+    rng = np.random.default_rng(validate.seed(seed))
     item_vectors = rng.standard_normal((size[1], dim)) / np.sqrt(dim)
     for _ in range(sweeps):
         user_vectors = _least_squares(seen, total, item_vectors, ridge)

@@ -121,7 +121,7 @@ def streams(seed: WorldSeed) -> tuple[np.random.Generator, np.random.Generator, 
         # spawning changes a SeedSequence: work on an equal one, so that the caller's can be used again
         root = np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key, pool_size=seed.pool_size)
     else:
-        root = np.random.SeedSequence(None if seed is None else validate.count("seed", seed, least=0))
+        root = np.random.SeedSequence(None if seed is None else validate.seed(seed))
     itself, contexts, rewards = (np.random.default_rng(child) for child in root.spawn(3))
     return itself, contexts, rewards
 

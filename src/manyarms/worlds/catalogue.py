@@ -75,9 +75,7 @@ class CatalogueWorld:
         self.k0 = min(validate.count("k0", k0), self.actions)
         self.temperature = validate.positive("temperature", temperature)
         self.segments = None if segments is None else validate.count("segments", segments)
-        *seeds, self._segment_seed, self._test_seed = np.random.SeedSequence(
-            validate.count("seed", seed, least=0)
-        ).spawn(5)
+        *seeds, self._segment_seed, self._test_seed = np.random.SeedSequence(validate.seed(seed)).spawn(5)
         itself, blur, calibration = (np.random.default_rng(child) for child in seeds)
         self._test = validate.count("test", test, least=2)
         self._kinds = itself.standard_normal((validate.count("kinds", kinds), dim - 1))
@@ -139,7 +137,7 @@ class CatalogueWorld:
 
         support: whether the log keeps the k0 actions of every round with their probabilities (16 k0 bytes a round).
         """
-        rng = np.random.default_rng(validate.count("seed", seed, least=0))
+        rng = np.random.default_rng(validate.seed(seed))
         X = self.contexts(rounds, rng)
         ids, probabilities = support_of(self.logging, X)
         every = np.arange(len(X))

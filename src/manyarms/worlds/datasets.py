@@ -131,7 +131,7 @@ def write_made_up_movielens(
     """
     users, movies = validate.count("users", users), validate.count("movies", movies)
     share = validate.probability("share", share)
-    rng = np.random.default_rng(validate.count("seed", seed, least=0))
+    rng = np.random.default_rng(validate.seed(seed))
     centres = rng.normal(scale=0.8, size=(5, 3))
     movie_vectors = centres[rng.integers(5, size=movies)] + rng.normal(scale=0.3, size=(movies, 3))
     user_vectors = rng.normal(size=(users, 3))

@@ -74,7 +74,7 @@ def synthetic_chain(
     deep the chain is. As printed they grow with depth and width, and saturate a logistic reward.
     """
     dim, depth = validate.count("dim", dim), validate.count("depth", depth)
-    rng = np.random.default_rng(validate.count("seed", seed, least=0))
+    rng = np.random.default_rng(validate.seed(seed))
     drawn: list[Link]
     if links == "linear":
         if hidden is not None:

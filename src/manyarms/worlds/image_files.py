@@ -145,7 +145,7 @@ def write_made_up_images(
     validate.one_of("name", name, get_args(ImageSet))
     classes, each = validate.count("classes", classes, 2), validate.count("each", each, 2)
     side = validate.count("side", side)
-    rng = np.random.default_rng(validate.count("seed", seed, least=0))
+    rng = np.random.default_rng(validate.seed(seed))
     channels = (3,) if name == "cifar100" else ()
     patterns = _smooth(rng.normal(size=(classes, side, side, *channels)))
     note = f"Made-up pictures (seed {seed}), in the format of {name}; not {name}.\n"

@@ -89,7 +89,7 @@ class InteractionWorld:
             validate.count("min_items", min_items, least=2),
             None if users is None else validate.count("users", users, least=3),
             None if items is None else validate.count("items", items, least=2),
-            validate.count("seed", seed, least=0),
+            validate.seed(seed),
         )
         self.actions, self.dim = self.halves.vectors.shape  # K, the number of items, and the length of a context
         self.scale = float(np.sqrt(self.actions / dim)) if scale is None else validate.positive("scale", scale)
@@ -128,7 +128,7 @@ class InteractionWorld:
         rounds: one for each user in turn unless given; else this many with users drawn at random. support: whether the log
         keeps the k0 actions of every round with their probabilities (16 k0 bytes a round).
         """
-        rng = np.random.default_rng(validate.count("seed", seed, least=0))
+        rng = np.random.default_rng(validate.seed(seed))
         contexts, rows = self.contexts(part), self._rows(part)
         users = (
             np.arange(len(rows)) if rounds is None else rng.integers(len(rows), size=validate.count("rounds", rounds))

@@ -88,8 +88,7 @@ class SupervisedWorld:
     ) -> None:
         self.fit, self.provenance = fit or Fit(), provenance
         trained, tested, split, order = (
-            np.random.default_rng(child)
-            for child in np.random.SeedSequence(validate.count("seed", seed, least=0)).spawn(4)
+            np.random.default_rng(child) for child in np.random.SeedSequence(validate.seed(seed)).spawn(4)
         )
         train_features, train_labels = _some("X", X, "y", y, rows, trained)
         test_features, test_labels = _some("X_test", X_test, "y_test", y_test, test_rows, tested)
@@ -154,9 +153,7 @@ class SupervisedWorld:
         if not 0 < test_share < 1:
             raise InvalidInput("test_share", test_share, "a number above 0 and below 1")
         features, labels = _pair("X", X, "y", y)
-        order = np.random.default_rng([validate.count("seed", options.get("seed", 0), least=0), 1]).permutation(
-            len(labels)
-        )
+        order = np.random.default_rng([validate.seed(options.get("seed", 0)), 1]).permutation(len(labels))
         cut = max(1, round(test_share * len(labels)))
         if cut >= len(labels):
             raise InvalidInput("X", f"{len(labels)} rows", "enough for training and testing")
@@ -202,7 +199,7 @@ class SupervisedWorld:
         with rows drawn independently, as from a population that consists of them: then value(policy, "logged") is the truth
         that bounds speak of.
         """
-        rng = np.random.default_rng(validate.count("seed", seed, least=0))
+        rng = np.random.default_rng(validate.seed(seed))
         X, y = self._rows["logged"]
         drawn = None if rows is None else rng.integers(len(y), size=validate.count("rows", rows))
         contexts, targets = (X, y) if drawn is None else (X[drawn], y[drawn])

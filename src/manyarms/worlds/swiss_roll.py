@@ -39,7 +39,7 @@ class SwissRoll(World):
 
     def sample(self, n: int, seed: int = 0) -> Array:
         """(n, 2) fresh points of the same roll, independent of the world's actions: offline estimates to pre-train on."""
-        rng = np.random.default_rng([validate.count("seed", seed, least=0), 0x5011])
+        rng = np.random.default_rng([validate.seed(seed), 0x5011])
         return swiss_roll(validate.count("n", n), rng, self.thickness)
 
     def prior(self) -> NoReturn:

@@ -67,7 +67,7 @@ def run(
     console = console or Console(stderr=True)
     folder = Path(folder)
     count = validate.count("workers", workers_wanted if workers_wanted is not None else cores())
-    seed = validate.count("seed", seed, least=0)
+    seed = validate.seed(seed)
     cells = experiment.cells(scale)
     require_extras()
     started = time.monotonic()

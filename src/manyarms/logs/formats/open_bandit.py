@@ -169,7 +169,7 @@ def write_made_up_open_bandit(
     the propensities that they play with. Hashes stand for user and item features.
     """
     rows, items = validate.count("rows", rows), validate.count("items", items, least=2)
-    rng = np.random.default_rng(validate.count("seed", seed, least=0))
+    rng = np.random.default_rng(validate.seed(seed))
     quality = rng.normal(size=items)
     taste = rng.normal(scale=0.5, size=(2, items))
     target = Path(folder)

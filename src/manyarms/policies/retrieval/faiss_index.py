@@ -50,7 +50,7 @@ class FaissIndex(OfActions):
         if self.longer < 1:
             raise InvalidInput("longer", longer, "at least 1: as many as are asked for")
         self._index = faiss.IndexIVFFlat(faiss.IndexFlatL2(dim + 1), dim + 1, self.lists, faiss.METRIC_L2)
-        self._index.cp.seed = validate.count("seed", seed, least=0)
+        self._index.cp.seed = validate.seed(seed)
         self._index.cp.min_points_per_centroid = 1
         self._index.cp.max_points_per_centroid = 64  # more points change the cells little and take most of the time
         rows = _augmented(self.actions)
