@@ -63,6 +63,13 @@ def common() -> Agent:
     return agent
 
 
+def apart() -> Agent:
+    agent = ma.LinTS(ma.ActionPrior(K, np.zeros(D), np.stack([EYE] * K)), seed=0)
+    agent.observe(X, 1, 3.0)
+    agent.retire(5)
+    return agent
+
+
 def fingerprint(agent: Agent) -> dict[str, object]:
     """Everything that an agent knows."""
     catalogue = agent.belief.leaves.catalogue
@@ -122,14 +129,18 @@ CALLS: dict[str, tuple[Callable[[], Agent], Callable[[Agent], object], str, str]
     "observe: wrong length": (linear, lambda a: a.observe([1.0], 0, 1.0), "x", r"shape \(1,\)"),
     "observe: unknown action": (linear, lambda a: a.observe(X, 6, 1.0), "action", "action 6"),
     "observe: negative action": (linear, lambda a: a.observe(X, -1, 1.0), "action", "action -1"),
-    "observe: retired action": (linear, lambda a: a.observe(X, 5, 1.0), "action", "action 5.*retired"),
     "observe: action not whole": (linear, lambda a: a.observe(X, 1.0, 1.0), "action", "1.0"),
     "observe: NaN reward": (linear, lambda a: a.observe(X, 1, NAN), "reward", "nan"),
     "observe: infinite reward": (linear, lambda a: a.observe(X, 1, INF), "reward", "inf"),
     "observe: two rewards": (linear, lambda a: a.observe(X, 1, [1.0, 2.0]), "reward", r"shape \(2,\)"),
     "observe: reward of words": (linear, lambda a: a.observe(X, 1, "good"), "reward", "good"),
     "observe: batch, an unknown action": (linear, lambda a: a.observe([X, X], [0, 7], [1, 1]), "action", "action 7"),
-    "observe: batch, a retired action": (linear, lambda a: a.observe([X, X], [0, 5], [1, 1]), "action", "action 5"),
+    "observe: batch, an unknown action beside a retired one": (
+        linear,
+        lambda a: a.observe([X, X, X], [0, 5, 6], [1, 1, 1]),
+        "action",
+        "action 6",
+    ),
     "observe: batch, too few actions": (linear, lambda a: a.observe([X, X], [0], [1, 1]), "action", "1 actions"),
     "observe: batch, one action": (linear, lambda a: a.observe([X, X], 0, [1, 1]), "action", "0"),
     "observe: batch, too few rewards": (linear, lambda a: a.observe([X, X], [0, 1], [1]), "reward", r"shape \(1,\)"),
@@ -150,6 +161,15 @@ CALLS: dict[str, tuple[Callable[[], Agent], Callable[[Agent], object], str, str]
     "retire: again": (linear, lambda a: a.retire([0, 5]), "actions", "action 5.*retired"),
     "retire: twice": (linear, lambda a: a.retire([0, 1, 0]), "actions", "action 0 more than once"),
     "retire: words": (linear, lambda a: a.retire("all"), "actions", "all"),
+    "retire: one that is masked": (linear, lambda a: a.retire(np.ma.array([0, 1], mask=[0, 1])), "actions", "masked"),
+    "reinstate: unknown": (linear, lambda a: a.reinstate([5, 6]), "actions", "action 6"),
+    "reinstate: not retired": (linear, lambda a: a.reinstate([5, 0]), "actions", "action 0.*not retired"),
+    "reinstate: twice": (linear, lambda a: a.reinstate([5, 5]), "actions", "action 5 more than once"),
+    "reinstate: words": (linear, lambda a: a.reinstate("all"), "actions", "all"),
+    "add: more than can be counted": (common, lambda a: a.add_actions(2**63), "number", str(2**63)),
+    "add: more than ids can count": (common, lambda a: a.add_actions(2**63 - 3), "number", str(2**63 - 3)),
+    "add: more than there is memory for": (common, lambda a: a.add_actions(2**60), "number", str(2**60)),
+    "add: so many own covariances": (apart, lambda a: a.add_actions(2**60, covariance=EYE), "number", str(2**60)),
     "add: no weights": (linear, lambda a: a.add_actions(2), "weights", "None"),
     "add: too many weights": (linear, lambda a: a.add_actions(weights=[[1.0, 2.0, 3.0]]), "weights", r"\(1, 3\)"),
     "add: NaN weights": (linear, lambda a: a.add_actions(weights=[[1.0, NAN]]), "weights", "nan"),
@@ -199,7 +219,7 @@ def test_unknown_actions_have_an_error_of_their_own() -> None:
     agent = linear()
     for call in (
         lambda: agent.observe(X, 6, 1.0),
-        lambda: agent.observe(X, 5, 1.0),
+        lambda: agent.reinstate(0),
         lambda: agent.decide(X, candidates=[0, 0]),
         lambda: agent.decide(X, exclude=[8]),
         lambda: agent.retire(5),

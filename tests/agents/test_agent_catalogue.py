@@ -66,6 +66,52 @@ def test_what_a_retired_action_taught_stays() -> None:
             assert (mean == other_mean).all() and (covariance == other).all()
 
 
+@pytest.mark.parametrize("batch", [False, True])
+def test_late_rewards_teach_and_leave_their_actions_retired(batch: bool) -> None:
+    """Of an action that had been played and of one that had not: as if they had come before it was retired."""
+    contexts, ids, rewards = np.stack([X, -X, X]), [3, 2, 0], [1.0, 0.0, 1.0]
+    for agent, other in zip(agents(5), agents(5), strict=True):
+        for one in (agent, other):
+            one.observe([X, X], [1, 3], [1.0, 0.0])
+        agent.retire([3, 2])
+        for one in (agent, other):
+            if batch:
+                one.observe(contexts, ids, rewards)
+            else:
+                for x, action, reward in zip(contexts, ids, rewards, strict=True):
+                    one.observe(x, action, reward)
+        other.retire([3, 2])
+        assert (agent.actions, agent.played) == (other.actions, other.played) == (3, 4)
+        for action in range(5):  # of retired ones, too
+            for have, want in zip(agent.posterior(action), other.posterior(action), strict=True):
+                assert (have == want).all()
+        assert set(np.asarray(agent.decide(np.tile(X, (50, 1)))).tolist()) <= {0, 1, 4}
+        agent.reinstate([2])
+        assert sorted(np.asarray(agent.decide(X, k=4)).tolist()) == [0, 1, 2, 4]
+
+
+def test_reinstated_actions_are_as_if_they_had_never_been_away() -> None:
+    for agent, other in zip(agents(6), agents(6), strict=True):
+        for one in (agent, other):
+            one.observe([X, X, -X], [1, 3, 1], [1.0, 0.0, 1.0])
+        agent.retire([3, 0, 5])
+        agent.decide(np.tile(X, (5, 1)), rng=1)
+        agent.reinstate(0)
+        agent.reinstate([5, 3])
+        assert agent.actions == 6
+        batch = np.tile(X, (40, 1))
+        assert (np.asarray(agent.decide(batch, k=3)) == np.asarray(other.decide(batch, k=3))).all()
+
+
+def test_nothing_is_held_for_a_billion_actions_that_are_alike() -> None:
+    for agent in of_alike(10**9):
+        agent.retire(agent.decide(X))
+        agent.retire([0, 10**9 - 1])
+        agent.reinstate(0)
+        assert agent.add_actions(3).tolist() == [10**9, 10**9 + 1, 10**9 + 2]
+        assert agent.actions == 10**9 + 1 and agent.nbytes < 10_000
+
+
 def test_new_actions_start_from_what_is_known_by_then() -> None:
     """A new action is not at its prior where it shares a root: it is where a founding one with the same row would be."""
     rng = np.random.default_rng(1)
@@ -90,8 +136,8 @@ def test_everything_retired() -> None:
 
 
 @pytest.mark.parametrize("number", [1, 2_000])
-def test_many_additions_end_in_a_regrouping(number: int) -> None:
-    """One by one or all at once, past the point where latecomers are sorted in among the others."""
+def test_many_additions(number: int) -> None:
+    """One by one or all at once."""
     for agent in agents(50):
         for _ in range(2_000 // number):
             add(agent, number)

@@ -16,7 +16,7 @@ from brute_force import MIXINGS, random_case, random_rows
 from manyarms._base import storage
 from manyarms._base.typing import AnyArray, Array
 from manyarms.agents.agent import Agent
-from manyarms.beliefs.actions import blocks, search, units
+from manyarms.beliefs.actions import blocks, search
 
 K, L, D = 12, 3, 2
 RNG = np.random.default_rng(0)
@@ -94,6 +94,19 @@ def add(agent: Agent, number: int) -> None:
     agent.add_actions(number, weights=weights, covariance=covariance)
 
 
+def add_others(agent: Agent, number: int) -> None:
+    """New actions with rows that nobody had, one of them twice."""
+    leaves, rng = agent.belief.leaves, np.random.default_rng(agent.belief.catalogue.size)
+    covariance = None if leaves.shared else np.stack([1.5 * np.eye(D)] * number)
+    weights = None
+    if leaves.mixing.features is not None:
+        weights = rng.uniform(-1, 1, (number, leaves.mixing.features.shape[1]))
+        weights[-1] = weights[0]
+        if isinstance(leaves.mixing, ma.beliefs.MixingMatrices):
+            weights = weights.reshape(number, D, -1)
+    agent.add_actions(number, weights=weights, covariance=covariance)
+
+
 def life(agent: Agent) -> Iterator[str]:
     """The points at which it is saved."""
     yield "new"
@@ -111,6 +124,15 @@ def life(agent: Agent) -> Iterator[str]:
     add(agent, 3)
     agent.retire([K + 1, K])
     yield "more additions, and latecomers retired"
+    learn(agent, 6, 2, [3, K + 1], batch=True)
+    yield "late rewards"
+    agent.reinstate([3, 7, K + 1])
+    add_others(agent, 4)
+    agent.retire([10, K + 6])
+    yield "reinstated, and new kinds of actions"
+    agent.reinstate([10, K + 6])
+    agent.decide([0.3, 0.4])
+    add_others(agent, 3)
     learn(agent, 5, 30, [K + 2, 0, 5], batch=True)
     yield "the end"
 
@@ -138,11 +160,10 @@ def assert_same_state(first: Agent, second: Agent) -> None:
 def test_the_next_decisions_are_the_same(
     make: Callable[[], Agent], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Loaded, and copied; through the search of few units and of many, with and without a regrouping."""
+    """Loaded, and copied; through the search of few units and of many, with blocks that have been split."""
     for few in (4096, 2):
         monkeypatch.setattr(search, "FEW", few)
         monkeypatch.setattr(blocks, "BLOCK", 3)
-        monkeypatch.setattr(units, "LATECOMERS", 3)
         agent = make()
         for point in life(agent):
             agent.save(tmp_path / "saved")

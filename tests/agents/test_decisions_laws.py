@@ -16,7 +16,7 @@ import manyarms as ma
 from brute_force import Case, Joint, covariance_of_root, random_case, random_rows, same_law
 from manyarms._base.typing import Ints
 from manyarms.agents.agent import Agent
-from manyarms.beliefs.actions import blocks, search, units
+from manyarms.beliefs.actions import blocks, search
 
 K, D = 8, 2
 X = np.array([0.8, -0.5])
@@ -150,12 +150,10 @@ def test_after_retirements(name: str, path: str) -> None:
     assert set(np.asarray(agent.decide(np.tile(X, (20, 1)))).tolist()) == {5}
 
 
-@pytest.mark.parametrize("regroup", [False, True])
+@pytest.mark.parametrize("looked", [False, True])
 @pytest.mark.parametrize("name", NAMES)
-def test_after_adding_actions(name: str, regroup: bool, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three latecomers, as units of their own and after all are grouped anew; some of them played."""
-    if regroup:
-        monkeypatch.setattr(units, "LATECOMERS", 2)
+def test_after_adding_actions(name: str, looked: bool, path: str) -> None:
+    """Three latecomers, before and after the search has made its tables; some of them played."""
     whole = CASES[name]()
     leaves = whole.belief.leaves
     features, prior = leaves.mixing.features, leaves.prior_covariance(np.arange(K))
@@ -172,7 +170,8 @@ def test_after_adding_actions(name: str, regroup: bool, path: str, monkeypatch: 
     agent = Agent(belief, ma.Thompson(), 7)
     early = random_rows(3, 6, D, np.array([1, 4]))
     agent.observe(*early)
-    agent.decide(X)  # the search makes its tables
+    if looked:
+        agent.decide(X)  # the search makes its tables
     late = None if features is None else features[first:]
     if late is not None and isinstance(leaves.mixing, ma.beliefs.MixingMatrices):
         late = late.reshape(K - first, D, -1)
@@ -189,46 +188,50 @@ def test_after_adding_actions(name: str, regroup: bool, path: str, monkeypatch: 
     assert_same_law(agent, joint, 2, some, candidates=some)
 
 
-def test_a_regrouping_leaves_no_table_of_the_old_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many units, then few after equal latecomers were merged, then many again: blocks must be made for the new units."""
-    monkeypatch.setattr(search, "FEW", 6)
+def test_latecomers_join_their_kind_or_make_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few units, then more than are drawn directly: equal rows join at once, others go into the blocks."""
+    monkeypatch.setattr(search, "FEW", 5)
     monkeypatch.setattr(blocks, "BLOCK", 2)
-    monkeypatch.setattr(units, "LATECOMERS", 3)
     rng = np.random.default_rng(0)
-    rows = rng.uniform(-2, 2, (6, 2))
+    rows = rng.uniform(-2, 2, (7, 2))
     prior = ma.MixedEffectPrior(rows[:5], rng.standard_normal((2, D)), 0.3 * np.eye(4), 0.2 * np.eye(D))
     agent = ma.meTS(prior, seed=0)
-    agent.add_actions(weights=rows[[0, 1]])
-    agent.decide(X)  # seven units: blocks
-    agent.add_actions(weights=rows[[2, 3]])  # too many latecomers: grouped anew, five units for nine actions
-    assert len(agent.belief.leaves.catalogue.units.counts) == 5
-    agent.decide(X)  # direct
-    agent.add_actions(weights=rows[[5, 5]])  # seven units: blocks again
     agent.decide(X)
-    weights = agent.belief.leaves.mixing.features
-    assert weights is not None
-    W = np.stack([np.kron(row, np.eye(D)) for row in weights])
-    joint = Joint.prior(
-        prior.effect_mean.ravel(), prior.effect_covariance, W, np.broadcast_to(prior.action_covariance, (11, D, D))
-    )
+    for late, kinds in (([0, 1], 5), ([2, 3], 5), ([5, 5], 6), ([6, 5], 7)):
+        agent.add_actions(weights=rows[late])
+        assert len(agent.belief.leaves.catalogue.units.counts) == kinds
+        weights = agent.belief.leaves.mixing.features
+        assert weights is not None
+        W = np.stack([np.kron(row, np.eye(D)) for row in weights])
+        own = np.broadcast_to(prior.action_covariance, (len(W), D, D))
+        assert_same_law(agent, Joint.prior(prior.effect_mean.ravel(), prior.effect_covariance, W, own), 2)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "LinTS, own covariances", "LinTS, own means"])
+def test_a_churned_catalogue_decides_as_one_that_was_made_of_what_is_left(name: str, path: str) -> None:
+    """Retired and reinstated, played or not, with late rewards: the law is that of the actions alive and of all that was taught."""
+    whole = CASES[name]()
+    agent, joint = learned(whole)
+    rng = np.random.default_rng(1)
+    alive = np.ones(K, dtype=bool)
+    for step in range(60):
+        action = int(rng.integers(K))
+        if alive[action] and alive.sum() > 2:
+            agent.retire(action)
+            alive[action] = False
+        elif not alive[action]:
+            agent.reinstate(action)
+            alive[action] = True
+        if step in (20, 40):  # late rewards of whatever is retired then, played before or not
+            late = random_rows(step, 3, D, np.flatnonzero(~alive)[:2])
+            agent.observe(*late)
+            joint = joint.given(late, whole.noise)
+            assert agent.actions == alive.sum()
+        if step % 15 == 0:
+            agent.decide(X)
+    assert_same_law(agent, joint, 2, np.flatnonzero(alive))
+    agent.reinstate(np.flatnonzero(~alive))
     assert_same_law(agent, joint, 2)
-
-
-def test_a_regrouping_leaves_no_rows_of_the_old_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Five units before and five after, but not the same ones: a latecomer has joined its kind, and another has come."""
-    monkeypatch.setattr(units, "LATECOMERS", 2)
-    rng = np.random.default_rng(0)
-    rows = rng.uniform(-2, 2, (5, 2))
-    prior = ma.MixedEffectPrior(rows[:3], rng.standard_normal((2, D)), 0.3 * np.eye(4), 0.2 * np.eye(D))
-    agent = ma.meTS(prior, seed=0)
-    agent.add_actions(weights=rows[[0, 3]])
-    agent.decide(X)
-    assert len(agent.belief.leaves.catalogue.units.counts) == 5
-    agent.add_actions(weights=rows[4])
-    assert len(agent.belief.leaves.catalogue.units.counts) == 5
-    W = np.stack([np.kron(row, np.eye(D)) for row in rows[[0, 1, 2, 0, 3, 4]]])
-    own = np.broadcast_to(prior.action_covariance, (6, D, D))
-    assert_same_law(agent, Joint.prior(prior.effect_mean.ravel(), prior.effect_covariance, W, own), 2)
 
 
 @pytest.mark.parametrize("actions", [3_000, 9_000])

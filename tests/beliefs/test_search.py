@@ -37,10 +37,16 @@ def by_scan_of_own_sds(features: Array, counts: Ints) -> Find:
 
 
 def by_blocks(features: Array, counts: Ints) -> Find:
-    built = Blocks(features)
-    sizes = np.add.reduceat(counts[built.order].astype(np.float64), built.starts)
-    alone = bool((counts <= 1).all())
-    return lambda floor, k, rng: search.open_blocks(built, C, SD, counts, sizes, alone, floor, k, rng)
+    built = Blocks(features, counts, counts > 1)
+    return lambda floor, k, rng: search.open_blocks(built, C, SD, counts, built.sizes.rows, floor, k, rng)
+
+
+def by_grown_blocks(features: Array, counts: Ints) -> Find:
+    """Two founders, and all others came later."""
+    built = Blocks(features[:2], counts[:2], counts[:2] > 1)
+    for unit in range(2, len(counts)):
+        built.insert(features[unit], counts, counts > 1)
+    return lambda floor, k, rng: search.open_blocks(built, C, SD, counts, built.sizes.rows, floor, k, rng)
 
 
 def every_score(features: Array, counts: Ints, k: int, rng: np.random.Generator) -> Found:
@@ -69,7 +75,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("counts", COUNTS.values(), ids=COUNTS.keys())
-@pytest.mark.parametrize("by", [by_groups, by_scan, by_scan_of_own_sds, by_blocks])
+@pytest.mark.parametrize("by", [by_groups, by_scan, by_scan_of_own_sds, by_blocks, by_grown_blocks])
 @pytest.mark.parametrize("k", [1, 4])
 def test_the_best_have_the_law_of_scoring_everyone(by: Search, counts: Ints, k: int, rng: np.random.Generator) -> None:
     k = min(k, int(counts.sum()))
@@ -90,7 +96,7 @@ def test_the_best_have_the_law_of_scoring_everyone(by: Search, counts: Ints, k: 
 
 
 @pytest.mark.usefixtures("small_pieces")
-@pytest.mark.parametrize("by", [by_groups, by_scan, by_blocks])
+@pytest.mark.parametrize("by", [by_groups, by_scan, by_blocks, by_grown_blocks])
 @pytest.mark.parametrize("k", [1, 2])
 def test_a_floor_hides_only_what_lies_below_it(by: Search, k: int, rng: np.random.Generator) -> None:
     """The winner, or that nobody reaches the floor, has the same law as without one."""
@@ -117,7 +123,8 @@ def test_the_search_in_blocks_leaves_most_of_them_closed(
     """Otherwise it would be exact and useless. Wide features, small noise: a handful of 200 blocks is opened."""
     features = rng.standard_normal((20_000, 3))
     monkeypatch.setattr(blocks, "BLOCK", 100)
-    built = Blocks(features)
+    counts = np.ones(20_000, dtype=np.int64)
+    built = Blocks(features, counts, counts > 1)
     opened = []
     original = search._open
 
@@ -126,9 +133,8 @@ def test_the_search_in_blocks_leaves_most_of_them_closed(
         return original(*arguments)
 
     monkeypatch.setattr(search, "_open", counting)
-    sizes = (built.stops - built.starts).astype(np.float64)
     for _ in range(20):
-        search.open_blocks(built, C, 0.3, np.ones(20_000, dtype=np.int64), sizes, True, -np.inf, 1, rng)
+        search.open_blocks(built, C, 0.3, counts, built.sizes.rows, -np.inf, 1, rng)
     assert len(opened) / 20 < 0.1 * len(built)
 
 
@@ -138,21 +144,27 @@ def test_blocks_hold_every_unit_once_and_bound_its_mean(seed: int, rows: int, si
     features = rng.standard_normal((rows, width)) * 10.0 ** rng.integers(-8, 9, width)
     if seed % 3 == 0:
         features[:, 0] = 1.0
+    counts = rng.integers(0, 3, rows)
+    founders = rows if size == 1 else int(rng.integers(1, rows + 1))  # the others come later
     before = blocks.BLOCK
     blocks.BLOCK = size
     try:
-        built = Blocks(features)
+        built = Blocks(features[:founders], counts[:founders], counts[:founders] > 1)
+        for unit in range(founders, rows):
+            built.insert(features[unit], counts, counts > 1)
     finally:
         blocks.BLOCK = before
-    assert sorted(built.order.tolist()) == list(range(rows))
-    assert built.starts[0] == 0 and built.stops[-1] == rows and (built.starts[1:] == built.stops[:-1]).all()
-    assert (built.stops - built.starts).max() <= size
-    assert (built.place_of[built.order] == np.arange(rows)).all()
+    lengths = built.lengths.rows
+    inside = [built.units.rows[j, :length] for j, length in enumerate(lengths.tolist())]
+    assert sorted(np.concatenate(inside).tolist()) == list(range(rows))
+    assert lengths.max() <= size and lengths.min() >= 1
     c = rng.standard_normal(width)
     bounds = built.bounds(c)
-    for j, (start, stop) in enumerate(zip(built.starts, built.stops, strict=True)):
-        members = built.order[start:stop]
+    for j, members in enumerate(inside):
+        assert (built.block_of.rows[members] == j).all()
         assert (built.members[j] == features[members].T).all()
+        assert built.sizes.rows[j] == counts[members].sum()
+        assert built.alone.rows[j] == (counts[members] <= 1).all()
         assert (c @ built.members[j] <= bounds[j]).all()
         assert (features[members] @ c <= bounds[j]).all()
 

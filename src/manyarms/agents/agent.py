@@ -114,15 +114,16 @@ class Agent:
     def observe(self, x: npt.ArrayLike, action: int | npt.ArrayLike, reward: float | npt.ArrayLike) -> None:
         """Learn what came of it: one row, or a batch of contexts (n, d), actions (n,) and rewards (n,).
 
-        A batch gives the same belief as its rows one by one, in any order.
+        A batch gives the same belief as its rows one by one, in any order. A late reward of an action that has been retired
+        since is learned like any other, and the action stays retired; an unknown id refuses the whole call.
         """
         catalogue, likelihood = self.belief.catalogue, self.belief.likelihood
         X, single = self.belief.observed_contexts(x, action)
         if single:
-            ids = np.array([catalogue.check_one("action", action)])
+            ids = np.array([catalogue.check_one("action", action, retired=True)])
             rewards = validate.as_array("reward", reward, ())[None]
         else:
-            ids = catalogue.check("action", cast(npt.ArrayLike, action), unique=False)
+            ids = catalogue.check("action", cast(npt.ArrayLike, action), unique=False, retired=True)
             if len(ids) != len(X):
                 raise InvalidInput("action", f"{len(ids)} actions", f"{len(X)}, one for each context")
             rewards = validate.as_array("reward", reward, (len(X),))
@@ -130,8 +131,8 @@ class Agent:
         self.belief.observe(X, ids, rewards)
 
     def posterior(self, action: int) -> tuple[Array, Array]:
-        """Mean (d,) and covariance (d, d) of an action's parameter, the root integrated out."""
-        ids = np.array([self.belief.catalogue.check_one("action", action)])
+        """Mean (d,) and covariance (d, d) of an action's parameter, the root integrated out; of a retired one, too."""
+        ids = np.array([self.belief.catalogue.check_one("action", action, retired=True)])
         mean, covariance = self.belief.action_posterior(ids)
         return mean[0], covariance[0]
 
@@ -163,11 +164,20 @@ class Agent:
         return self.belief.add_actions(weights, number, given)
 
     def retire(self, actions: int | npt.ArrayLike) -> None:
-        """Never choose these again. What they taught stays; their ids are not used again."""
+        """Do not choose these any more, until they are reinstated. What they taught stays, and so do their ids.
+
+        Rewards that come late are still learned: give them to `observe`. Like adding and reinstating, it costs microseconds an action,
+        whatever the catalogue's size.
+        """
         catalogue = self.belief.catalogue
         listed = [actions] if np.isscalar(actions) else actions
-        ids = catalogue.check("actions", cast(npt.ArrayLike, listed), unique=True)
-        catalogue.retire(ids)
+        catalogue.retire(catalogue.check("actions", cast(npt.ArrayLike, listed), unique=True))
+
+    def reinstate(self, actions: int | npt.ArrayLike) -> None:
+        """Choose these again, which were retired: with all that is known of them, as if they had never been away."""
+        catalogue = self.belief.catalogue
+        listed = [actions] if np.isscalar(actions) else actions
+        catalogue.reinstate(catalogue.check_retired("actions", cast(npt.ArrayLike, listed)))
 
     # ---- keeping ------------------------------------------------------------------------------------------------------
 

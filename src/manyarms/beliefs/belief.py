@@ -258,12 +258,14 @@ class Belief:
 
     def add_actions(self, weights: object, number: int | None, covariance: Array | None) -> Ints:
         """New actions at their prior; nothing else is touched."""
-        rows, number = self.leaves.mixing.check_rows(weights, number)
-        packed = self.leaves.check_new_covariance(covariance, number)
-        self.leaves.mixing.add(rows, number)
+        leaves = self.leaves
+        rows, number = leaves.mixing.check_rows(weights, number)
+        leaves.catalogue.check_new(number, 0 if leaves.shared else 8 * (leaves.packing.size + leaves.dim**2))
+        packed = leaves.check_new_covariance(covariance, number)
+        leaves.mixing.add(rows, number)
         if packed is not None:
-            self.leaves.covariances.extend(packed)
-        return self.leaves.catalogue.add(number, self.leaves.mixing.features)
+            leaves.covariances.extend(packed)
+        return leaves.catalogue.add(number, leaves.mixing.features)
 
     # ---- state --------------------------------------------------------------------------------------------------------
 

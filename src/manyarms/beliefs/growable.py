@@ -58,12 +58,22 @@ class GrowableArray:
         self.rows = self._view(0, self._length)
 
     def _view(self, start: int, stop: int) -> npt.NDArray[Any]:
-        return self._data[..., start:stop].T if self._axis else self._data[start:stop]
+        return self._view_of(self._data, start, stop)
+
+    def _view_of(self, data: npt.NDArray[Any], start: int, stop: int) -> npt.NDArray[Any]:
+        return data[..., start:stop].T if self._axis else data[start:stop]
 
     def _make_room(self, more: int) -> None:
         need, room = self._length + more, self._data.shape[self._axis]
         if need <= room:
             return
+        old = self._view(0, self._length)
+        self._data = self._larger(need)
+        self._view(0, self._length)[:] = old
+
+    def _larger(self, need: int) -> npt.NDArray[Any]:
+        """Room for more rows than there is now."""
+        room = self._data.shape[self._axis]
         bytes_held = self._data.itemsize * self._length * max(1, math.prod(self._data.shape) // max(1, room))
         # small tables double; large ones grow by a quarter, so that at most a fifth of them lies unused
         growth = 2.0 if bytes_held < 1 << 24 else 1.25
@@ -72,10 +82,58 @@ class GrowableArray:
             room += -room % 8 + 8  # columns that lie a power of two apart would share the same lines of the cache
         shape = list(self._data.shape)
         shape[self._axis] = room
-        old, self._data = self._view(0, self._length), np.empty(shape, dtype=self._data.dtype)
-        self._view(0, self._length)[:] = old
+        return np.empty(shape, dtype=self._data.dtype)
 
     @property
     def nbytes(self) -> int:
         """Bytes held, unused room included."""
         return int(self._data.nbytes)
+
+
+class SteadyArray(GrowableArray):
+    """A growable array for rows that never change once they are there, and that no single append makes wait.
+
+    A table of a million rows is not copied at once when its room is at an end: while the last sixteenth of the room fills, each
+    append takes a few of the old rows along to the larger room, about sixteen for each new one.
+    """
+
+    SPARE = 16
+
+    def __init__(
+        self, row_shape: tuple[int, ...], dtype: npt.DTypeLike = np.float64, *, by_column: bool = False
+    ) -> None:
+        super().__init__(row_shape, dtype, by_column=by_column)
+        self._next: npt.NDArray[Any] | None = None
+        self._moved = 0  # rows that are in the larger room, too
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SteadyArray:
+        twin = super().__deepcopy__(memo)
+        assert isinstance(twin, SteadyArray)
+        twin._next = None if self._next is None else self._next.copy(order="K")
+        return twin
+
+    def _make_room(self, more: int) -> None:
+        left = self._data.shape[self._axis] - self._length
+        if more > left and self._next is None:  # the first rows, or very many at once
+            super()._make_room(more + (self._length + more) // self.SPARE)
+            return
+        if self._next is None and left - more < self._length // self.SPARE:
+            self._next, self._moved = self._larger(self._data.shape[self._axis] + more + 1), 0
+        if self._next is None:
+            return
+        if more < left:
+            self._move(self._moved - (self._moved - self._length) * more // left)
+            return
+        self._move(self._length)
+        self._data, self._next = self._next, None
+        self._make_room(more)
+
+    def _move(self, stop: int) -> None:
+        assert self._next is not None
+        self._view_of(self._next, self._moved, stop)[:] = self._view(self._moved, stop)
+        self._moved = stop
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, unused room included."""
+        return super().nbytes + (0 if self._next is None else int(self._next.nbytes))

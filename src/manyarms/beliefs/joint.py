@@ -16,6 +16,7 @@ import numpy.typing as npt
 from manyarms._base import validate
 from manyarms._base.nested import under
 from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms.beliefs.actions.all_played import AllPlayed
 from manyarms.beliefs.actions.catalogue import Catalogue, Offer
 from manyarms.beliefs.belief import BELIEFS, Belief, Rounds, check_contexts, restored_parts
 from manyarms.beliefs.leaves import Leaves
@@ -47,10 +48,9 @@ class JointBelief(Belief):
             raise InvalidInput("leaves", f"{leaves.catalogue.size} parameters", "the leaves of a single parameter")
         if (feature_map is None) != (context_shape is None):
             raise InvalidInput("context_shape", context_shape, "a shape together with a feature map, or neither")
-        # every action is known through its features, so that none waits to be played: all have slots from the start
-        self._all = Catalogue(validate.count("actions", actions), None, distinct=False)
-        for action in range(actions):
-            self._all.play(action)
+        actions = validate.count("actions", actions)
+        validate.room("actions", actions, 8 * (self.dim + 2), "actions: a context is a row of features for each")
+        self._all = AllPlayed(actions)  # every action is known through its features, so that none waits to be played
         self.feature_map = feature_map
         self.context_shape = context_shape or (actions, self.dim)
 
@@ -156,15 +156,14 @@ class JointBelief(Belief):
         return {**super().spec(), "actions": self._all.size}
 
     def arrays(self) -> dict[str, AnyArray]:
-        retired = np.fromiter(self._all.retired, np.int64, len(self._all.retired))
-        return {**super().arrays(), "retired": retired}
+        return {**super().arrays(), "retired": self._all.retired_ids()}
 
     @classmethod
     def restored(cls, spec: dict[str, Any], arrays: dict[str, AnyArray]) -> JointBelief:
         root = restore_root(spec["root"], under("root.", arrays))
         belief = cls(root, *restored_parts(spec, arrays), spec["actions"])
         belief._restore_rows(arrays)
-        belief.catalogue.retire(arrays["retired"])
+        belief.catalogue.retire(belief.catalogue.check("retired", arrays["retired"], unique=True))
         return belief
 
 

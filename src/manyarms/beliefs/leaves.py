@@ -25,7 +25,7 @@ from manyarms._base import linalg, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.beliefs.actions.catalogue import Catalogue
-from manyarms.beliefs.growable import GrowableArray
+from manyarms.beliefs.growable import GrowableArray, SteadyArray
 from manyarms.beliefs.mixing import MIXINGS, Mixing
 from manyarms.errors import InvalidInput
 
@@ -49,15 +49,16 @@ class Leaves:
             if source is None:
                 raise InvalidInput("actions", "None", "the number of actions, which nothing else determines")
             actions = len(source)
-        self.catalogue = Catalogue(actions, mixing.features, distinct=not self.shared)
+        actions = validate.count("actions", actions)
         for name, table in (("weights", mixing.features), ("covariance", None if self.shared else covariance)):
             if table is not None and len(table) != actions:
                 raise InvalidInput(name, f"{len(table)} rows", f"one for each of the {actions} actions")
+        self.catalogue = Catalogue(actions, mixing.features, distinct=not self.shared)
         if self.shared:
             self.covariance = covariance
             self.precision = linalg.inverse(covariance)
         else:
-            self.covariances = GrowableArray((self.packing.size,), by_column=True)
+            self.covariances = SteadyArray((self.packing.size,), by_column=True)
             self.covariances.extend(self.packing.pack(covariance))
         self.counts = GrowableArray((), np.int64)
         self.G = GrowableArray((self.packing.size,))
@@ -302,8 +303,8 @@ class Leaves:
         catalogue = self.catalogue
         out: dict[str, AnyArray] = {
             "played": catalogue.played.rows,
-            "retired": np.fromiter(catalogue.retired, np.int64, len(catalogue.retired)),
-            "sizes": np.array([catalogue.units.grouped, catalogue.size, int(self.shared)]),
+            "retired": catalogue.retired_ids(),
+            "sizes": np.array([catalogue.units.founders, catalogue.size, int(self.shared)]),
             "counts": self.counts.rows,
             "G": self.G.rows,
             "B": self.B.rows,
@@ -317,22 +318,22 @@ class Leaves:
     @classmethod
     def restored(cls, mixing_kind: str, arrays: dict[str, AnyArray], dim: int) -> Self:
         """The leaves that `arrays()` describes."""
-        grouped, size, shared = (int(v) for v in arrays["sizes"])
+        founders, size, shared = (int(v) for v in arrays["sizes"])
         parts = under("mixing.", arrays)
         features = parts.pop("features", None)
         if features is not None:
-            parts["features"] = features[:grouped]  # the others come later, as they did before
+            parts["features"] = features[:founders]  # the others come later, as they did before
         mixing = MIXINGS[mixing_kind].restored(parts, dim)
         covariance = arrays["covariance"]
-        leaves = cls(mixing, covariance if shared else linalg.packing(dim).unpack(covariance[:grouped]), grouped)
-        if size > grouped:
-            mixing.add(None if features is None else features[grouped:], size - grouped)
+        leaves = cls(mixing, covariance if shared else linalg.packing(dim).unpack(covariance[:founders]), founders)
+        catalogue = leaves.catalogue
+        if size > founders:
+            mixing.add(None if features is None else features[founders:], size - founders)
             if not shared:
-                leaves.covariances.extend(covariance[grouped:])
-            leaves.catalogue.add(size - grouped, mixing.features)
-        for action in arrays["played"].tolist():
-            leaves.catalogue.play(action)
-        leaves.catalogue.retire(arrays["retired"])
+                leaves.covariances.extend(covariance[founders:])
+            catalogue.add(size - founders, mixing.features)
+        catalogue.play_all(catalogue.check("played", arrays["played"], unique=True))
+        catalogue.retire(catalogue.check("retired", arrays["retired"], unique=True))
         for name in ("counts", "G", "B", "S", "c"):
             if len(arrays[name]) != len(arrays["played"]):
                 raise InvalidInput(

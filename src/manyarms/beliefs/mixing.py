@@ -20,7 +20,7 @@ import numpy as np
 from manyarms._base import validate
 from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.beliefs.growable import GrowableArray
+from manyarms.beliefs.growable import SteadyArray
 from manyarms.errors import InvalidInput
 
 
@@ -178,7 +178,7 @@ class _FeatureMixing(Mixing):
     """The features of a catalogue as a table that new actions extend."""
 
     def __init__(self, features: Array) -> None:
-        self._table = GrowableArray.of(features)
+        self._table = SteadyArray.of(features)
 
     @property
     def features(self) -> Array:

@@ -124,7 +124,7 @@ def saving_keeps_the_next_decision(make: MakeAgent) -> None:
 
 
 def retired_actions_stay_away(make: MakeAgent) -> None:
-    """A retired action is never chosen, cannot be observed, and costs the rest nothing."""
+    """A retired action is not chosen until it is reinstated, and costs the rest nothing; a late reward of it still teaches."""
     agent = make(0)
     _teach(agent, 20)
     before = agent.actions
@@ -133,10 +133,14 @@ def retired_actions_stay_away(make: MakeAgent) -> None:
     require(not np.isin(np.asarray(agent.decide(_contexts(agent, 50))), [1, 2]).any(), "retired actions are not chosen")
     for call in (
         lambda: agent.decide(_contexts(agent, 1)[0], candidates=[1, 3]),
-        lambda: agent.observe(_contexts(agent, 1)[0], 2, 1.0),
         lambda: agent.retire([1]),
+        lambda: agent.reinstate([3]),
     ):
-        _refused(agent, call, "a retired action")
+        _refused(agent, call, "a retired action, or one that is not")
+    agent.observe(_contexts(agent, 1)[0], 2, 1.0)
+    require(agent.actions == before - 2, "a late reward leaves its action retired", agent.actions)
+    agent.reinstate([1, 2])
+    require(agent.actions == before, "reinstated actions are back", agent.actions)
 
 
 def bad_input_is_refused(make: MakeAgent) -> None:

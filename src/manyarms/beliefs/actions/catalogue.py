@@ -7,6 +7,7 @@ Actions are the integers 0 .. K-1; new ones continue the count and no number is 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -14,7 +15,8 @@ import numpy.typing as npt
 
 from manyarms._base import linalg, validate
 from manyarms._base.typing import Array, Ints
-from manyarms.beliefs.actions.units import Units, skip
+from manyarms.beliefs.actions.sorted_integers import skip
+from manyarms.beliefs.actions.units import Units
 from manyarms.beliefs.growable import GrowableArray
 from manyarms.errors import InvalidInput, UnknownAction
 
@@ -78,19 +80,19 @@ class Offer:
     def _only_members(self, places: Ints) -> Ints:
         units = places if self.units is None else self.units[places]
         table = self.catalogue.units
-        if table.unit_of is None and not table.single and not self.listed:
+        if table.alone and not self.listed:
             return table.represent[units]  # every unit is one action
         return np.array([self.member(place, 0) for place in places.tolist()], dtype=np.int64)
 
     def place_of(self, action: int) -> Place | None:
         """The place of an action, or of its unit where nobody has played it; None if it is not offered."""
-        slot = self.catalogue.slot_of.get(action)
-        if slot is not None:
+        slot = self.catalogue.slot(action)
+        if slot >= 0:
             if self.slots is None:
                 return None if slot in self.barred else Place(True, slot)
             where = np.flatnonzero(self.slots == slot)
             return Place(True, int(where[0])) if len(where) else None
-        unit = int(self.catalogue.units.unit(np.array([action]))[0])
+        unit = self.catalogue.units.unit_of(action)
         if self.units is not None:
             where = np.flatnonzero(self.units == unit)
             if not len(where) or action not in self.listed[unit]:
@@ -100,17 +102,6 @@ class Offer:
             return None
         rank = self.catalogue.units.rank(action, unit)
         return None if rank in self.withheld.get(unit, ()) else Place(False, unit)
-
-
-def _integers(name: str, ids: npt.ArrayLike) -> Ints:
-    """A list of ids as an array; an empty one may have any type."""
-    try:
-        array = np.asarray(ids)
-    except ValueError:  # lists of different lengths
-        array = np.empty((0, 0))
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InvalidInput(name, validate.describe(ids), "a one-dimensional list of integers, ids of actions")
-    return array.astype(np.int64, copy=False)
 
 
 def _refuse_empty(total: int) -> None:
@@ -123,30 +114,37 @@ class Catalogue:
 
     def __init__(self, actions: int, features: Array | None, distinct: bool) -> None:
         self.size = validate.count("actions", actions)
-        self.distinct = distinct
         self.units = Units(self.size, features, distinct)
         self.played = GrowableArray((), np.int64)
         self.slot_of: dict[int, int] = {}
-        self.retired: dict[int, None] = {}  # in order of retirement
-        self._barred: Ints = np.empty(0, dtype=np.int64)  # slots of played actions that were retired
+        self.retired: set[int] = set()
+        self._gone = bytearray()  # by slot: 1 where it is retired
+        self._barred: Ints | None = None  # the slots of retired actions; made anew where a decision asks after a change
+
+    @property
+    def distinct(self) -> bool:
+        """Every action has a prior covariance of its own."""
+        return self.units.distinct
 
     @property
     def alive(self) -> int:
         """Actions that are not retired."""
         return self.size - len(self.retired)
 
-    def check(self, name: str, ids: npt.ArrayLike, *, unique: bool) -> Ints:
-        """Ids as an array; refuses what is unknown, retired, or (where it must not be) given twice."""
-        array = _integers(name, ids)
-        if not array.size:
-            return array
-        if array.min() < 0 or array.max() >= self.size:
-            bad = array[(array < 0) | (array >= self.size)][0]
-            raise UnknownAction(name, f"action {bad}", f"ids from 0 to {self.size - 1}")
-        if self.retired:
-            gone = np.isin(array, np.fromiter(self.retired, np.int64, len(self.retired)))
-            if gone.any():
-                raise UnknownAction(name, f"action {array[gone][0]}, which is retired", "actions that are not retired")
+    @property
+    def barred(self) -> Ints:
+        """Slots of the played actions that are retired, ascending."""
+        barred = self._barred
+        if barred is None:
+            barred = self._barred = np.flatnonzero(np.frombuffer(self._gone, dtype=np.uint8))
+        return barred
+
+    def check(self, name: str, ids: npt.ArrayLike, *, unique: bool, retired: bool = False) -> Ints:
+        """Ids as an array; refuses what is unknown, retired (unless that is allowed), or given twice (where it must not be)."""
+        array = validate.action_ids(name, ids, self.size)
+        if not retired and self.retired and not self.retired.isdisjoint(array.tolist()):
+            gone = next(a for a in array.tolist() if a in self.retired)
+            raise UnknownAction(name, f"action {gone}, which is retired", "actions that are not retired")
         if unique and len(array) > 1:
             ordered = np.sort(array)
             twice = ordered[1:][ordered[1:] == ordered[:-1]]
@@ -154,15 +152,30 @@ class Catalogue:
                 raise UnknownAction(name, f"action {twice[0]} more than once", "every action at most once")
         return array
 
-    def check_one(self, name: str, action: object) -> int:
-        """One id that exists and is not retired."""
+    def check_retired(self, name: str, ids: npt.ArrayLike) -> Ints:
+        """Ids of retired actions as an array, each at most once."""
+        array = self.check(name, ids, unique=True, retired=True)
+        if not self.retired.issuperset(array.tolist()):
+            other = next(a for a in array.tolist() if a not in self.retired)
+            raise UnknownAction(name, f"action {other}, which is not retired", "actions that are retired")
+        return array
+
+    def check_one(self, name: str, action: object, *, retired: bool = False) -> int:
+        """One id that exists and is not retired, unless that is allowed."""
         if not isinstance(action, int | np.integer) or isinstance(action, bool):
             raise InvalidInput(name, validate.describe(action), "an integer, the id of an action")
         if not 0 <= action < self.size:
-            raise UnknownAction(name, f"action {action}", f"an id from 0 to {self.size - 1}")
-        if action in self.retired:
+            raise UnknownAction(name, f"action {validate.describe(action)}", f"an id from 0 to {self.size - 1}")
+        if not retired and action in self.retired:
             raise UnknownAction(name, f"action {action}, which is retired", "an action that is not retired")
         return int(action)
+
+    def check_new(self, number: int, bytes_each: float) -> None:
+        """Refuses more new actions than ids can count, or than there is memory for: at so many bytes each, and their ids."""
+        validate.count("number", number, most=validate.MOST - self.size)
+        validate.room("number", number, bytes_each + 8, "new actions")
+
+    # ---- what happens to actions --------------------------------------------------------------------------------------
 
     def play(self, action: int) -> tuple[int, bool]:
         """Slot of an action that is being observed, and whether it is new."""
@@ -172,20 +185,23 @@ class Catalogue:
         slot = len(self.played)
         self.slot_of[action] = slot
         self.played.append(action)
-        self.units.take(action)
+        if action in self.retired:  # a late reward: it is learned, and the action is not offered again
+            self._gone.append(1)
+            self._barred = None
+        else:  # one that is retired was taken then
+            self._gone.append(0)
+            self.units.take(action)
         return slot, True
 
     def play_all(self, ids: Ints) -> tuple[Ints, Ints]:
         """Slots of distinct actions that are being observed, and those among them that are new, in the order of their slots."""
         slots = self.slots(ids)
-        new = ids[slots < 0]
-        first, units = len(self.played), self.units
-        if units.unit_of is None and not units.single:  # every action is a unit of its own: taken without a search
+        new, first = ids[slots < 0], len(self.played)
+        if self.retired.isdisjoint(new.tolist()):
             self.slot_of.update(zip(new.tolist(), range(first, first + len(new)), strict=True))
             self.played.extend(new)
-            taken = units.unit(new)
-            units.counts[taken] -= 1
-            units.log.extend(taken.tolist())
+            self._gone.extend(bytes(len(new)))
+            self.units.take_all(new)
         else:
             for action in new.tolist():
                 self.play(action)
@@ -196,21 +212,34 @@ class Catalogue:
         """New actions (their features are already in the table); returns their ids."""
         ids = np.arange(self.size, self.size + number)
         self.size += number
-        if not self.units.add(number):
-            self.units = Units(self.size, features, self.distinct)
-            for action in (*self.played.rows.tolist(), *(a for a in self.retired if a not in self.slot_of)):
-                self.units.take(action)
+        self.units.add(number, features)
         return ids
 
     def retire(self, ids: Ints) -> None:
-        """Never offer these again; what they have taught stays."""
-        for action in ids.tolist():
-            self.retired[action] = None
-            slot = self.slot_of.get(action)
-            if slot is None:
-                self.units.take(action)
-            else:
-                self._barred = np.append(self._barred, slot)
+        """Do not offer these any more; what they have taught stays."""
+        self.retired.update(ids.tolist())
+        self.units.take_all(self._bar(ids, 1))
+
+    def reinstate(self, ids: Ints) -> None:
+        """Offer these again, which were retired."""
+        self.retired.difference_update(ids.tolist())
+        for action in self._bar(ids, 0).tolist():
+            self.units.give_back(action)
+
+    def _bar(self, ids: Ints, gone: int) -> Ints:
+        """Note of the played ones whether they are retired; the others."""
+        slots, fresh = self._split(ids)
+        for slot in slots.tolist():
+            self._gone[slot] = gone
+        if len(slots):
+            self._barred = None
+        return fresh
+
+    def retired_ids(self) -> Ints:
+        """The retired actions, ascending."""
+        return np.sort(np.fromiter(self.retired, np.int64, len(self.retired)))
+
+    # ---- what may be chosen -------------------------------------------------------------------------------------------
 
     def offer(self, candidates: npt.ArrayLike | None = None, exclude: npt.ArrayLike | None = None) -> Offer:
         """What may be chosen, checked; raises if nothing is left."""
@@ -222,7 +251,7 @@ class Catalogue:
         elif exclude is not None:
             offer = self._without(self._excluded(exclude))
         else:
-            offer = Offer(self, None, self._barred, None, self.units.counts, self.alive)
+            offer = Offer(self, None, self.barred, None, self.units.counts, self.alive)
         _refuse_empty(offer.total)
         return offer
 
@@ -239,7 +268,7 @@ class Catalogue:
         else:
             ids = np.arange(self.size)
             keep = np.ones(self.size, dtype=bool)
-            keep[np.fromiter(self.retired, np.int64, len(self.retired))] = False
+            keep[self.retired_ids()] = False
         if exclude is not None:
             keep &= ~np.isin(ids, self._excluded(exclude))
         rows = np.flatnonzero(keep)
@@ -248,17 +277,18 @@ class Catalogue:
 
     def _excluded(self, exclude: npt.ArrayLike) -> Ints:
         """Ids to leave out; one that is retired already, or comes twice, does no harm."""
-        array = np.unique(_integers("exclude", exclude))
-        if array.size and (array[0] < 0 or array[-1] >= self.size):
-            bad = array[0] if array[0] < 0 else array[-1]
-            raise UnknownAction("exclude", f"action {bad}", f"ids from 0 to {self.size - 1}")
-        if self.retired and array.size:
-            array = array[~np.isin(array, np.fromiter(self.retired, np.int64, len(self.retired)))]
+        array = np.unique(validate.action_ids("exclude", exclude, self.size))
+        if self.retired and not self.retired.isdisjoint(array.tolist()):
+            array = np.array([a for a in array.tolist() if a not in self.retired], dtype=np.int64)
         return array
+
+    def slot(self, action: int) -> int:
+        """The slot of an action, -1 where nobody has played it."""
+        return self.slot_of.get(action, -1)
 
     def slots(self, ids: Ints) -> Ints:
         """The slot of each action, -1 where nobody has played it."""
-        return np.fromiter((self.slot_of.get(a, -1) for a in ids.tolist()), np.int64, len(ids))
+        return np.fromiter(map(self.slot_of.get, ids.tolist(), repeat(-1)), np.int64, len(ids))
 
     def _split(self, ids: Ints) -> tuple[Ints, Ints]:
         """Slots of the played ones, and the ids of the others."""
@@ -281,7 +311,7 @@ class Catalogue:
 
     def _without(self, ids: Ints) -> Offer:
         slots, fresh = self._split(ids)
-        barred = np.union1d(self._barred, slots)
+        barred = np.union1d(self.barred, slots)
         counts, withheld = self.units.counts, dict[int, list[int]]()
         if len(fresh):
             counts = counts.copy()

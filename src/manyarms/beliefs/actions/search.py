@@ -144,7 +144,6 @@ def open_blocks(
     sd: float,
     counts: Ints,
     sizes: Array,
-    alone: bool,
     floor: float,
     k: int,
     rng: np.random.Generator,
@@ -153,7 +152,6 @@ def open_blocks(
 
     They are opened in waves of 1, 2, 4, ... blocks: the first one or two usually raise the floor above most of the rest,
     and where many must be opened after all, work on whole waves costs less than block by block.
-    `alone`: no unit has more than one member.
     """
     live = np.flatnonzero(sizes > 0)
     log_cdf = log_cdf_of_largest(sizes[live], 0.0, rng)
@@ -169,9 +167,7 @@ def open_blocks(
         some = some[upper[some] > floor]
         if not len(some):
             break
-        found, owners = _open(
-            blocks, live[some], c, sd, counts, sizes, alone, largest[some], log_cdf[some], floor, k, rng
-        )
+        found, owners = _open(blocks, live[some], c, sd, counts, sizes, largest[some], log_cdf[some], floor, k, rng)
         if len(found):
             scores, units = np.concatenate([scores, found]), np.concatenate([units, owners])
             scores, units, floor = _best(scores, units, k, floor)
@@ -185,7 +181,6 @@ def _open(
     sd: float,
     counts: Ints,
     sizes: Array,
-    alone: bool,
     largest: Array,
     log_cdf: Array,
     floor: float,
@@ -194,35 +189,33 @@ def _open(
 ) -> Found:
     """Draws inside some blocks, given the largest noise of each and its log Phi."""
     mean = np.concatenate([c @ blocks.members[b] for b in which.tolist()])
-    starts = blocks.starts[which]
-    lengths = blocks.stops[which] - starts
+    lengths = blocks.lengths.rows[which]
     ends = np.cumsum(lengths)
     can_win = np.flatnonzero(mean > np.repeat(floor - sd * largest, lengths))
     if not len(can_win):  # the boxes promised more than their members hold
         return _nothing()
     block = np.searchsorted(ends, can_win, side="right")
-    place = can_win + (starts - (ends - lengths))[block]
-    units = blocks.order[place]
+    place = can_win - (ends - lengths)[block]
+    units = blocks.units.rows[which[block], place]
     mean = mean[can_win]
     # a block's largest noise belongs to a member chosen uniformly among *all* its members, those that cannot win included
-    mine = place == _owners(blocks, which, counts, sizes, alone, rng)[block]
+    mine = place == _owners(blocks, which, lengths, counts, sizes, rng)[block]
     score, winners = successors(mean, sd, counts[units] - mine, log_cdf[block], floor, k, rng)
     return np.append(score, mean[mine] + sd * largest[block[mine]]), np.append(units[winners], units[mine])
 
 
-def _owners(blocks: Blocks, which: Ints, counts: Ints, sizes: Array, alone: bool, rng: np.random.Generator) -> Ints:
+def _owners(blocks: Blocks, which: Ints, lengths: Ints, counts: Ints, sizes: Array, rng: np.random.Generator) -> Ints:
     """A place in each block, with probability proportional to the members left there."""
-    starts = blocks.starts[which]
-    lengths = blocks.stops[which] - starts
-    if alone and (2 * sizes[which] >= lengths).all():  # most places have their one member: draw until one has
-        owner = starts + rng.integers(lengths)
-        while (gone := counts[blocks.order[owner]] == 0).any():
-            owner[gone] = starts[gone] + rng.integers(lengths[gone])
-        return owner
-    owner = np.empty(len(which), dtype=np.int64)
-    for i, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
-        ends = np.cumsum(counts[blocks.order[start : start + length]])
-        owner[i] = start + np.searchsorted(ends, rng.integers(ends[-1]), side="right")
+    table = blocks.units.rows
+    simple = blocks.alone.rows[which] & (2 * sizes[which] >= lengths)
+    owner = np.zeros(len(which), dtype=np.int64)
+    todo = np.flatnonzero(simple)
+    while len(todo):  # most places have their one member: draw until one has
+        owner[todo] = rng.integers(lengths[todo])
+        todo = todo[counts[table[which[todo], owner[todo]]] == 0]
+    for i in np.flatnonzero(~simple).tolist():
+        ends = np.cumsum(counts[table[which[i], : lengths[i]]])
+        owner[i] = np.searchsorted(ends, rng.integers(ends[-1]), side="right")
     return owner
 
 
