@@ -19,6 +19,8 @@ GOALS: dict[str, tuple[bool, float]] = {
     "mets_1e6_ms": (True, 2.0),
     "mets_l20_1e6_over_floor": (True, 1.3),
     "mets_onehot_1e6_over_1e4": (True, 1.5),
+    "churn_1e6_us": (True, 100.0),
+    "churn_1e6_worst_ms": (True, 50.0),
     "textbook_1e4_over_ours": (False, 1000.0),
     "mabwiser_1e5_over_ours": (False, 1000.0),
     "contextualbandits_1e5_over_ours": (False, 1000.0),

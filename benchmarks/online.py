@@ -23,6 +23,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from _churn import agents as churning_agents
+from _churn import churn
 from _peers import PEERS, CarefulNumPy, EinsumNumPy, Textbook
 from _report import Figures, as_json, first_line, report
 from _timing import Learner, Play, alternate, clock, floor_of_scoring, label, milliseconds, over, summary
@@ -50,6 +52,7 @@ class Sizes:
     peer_turns: int = 3
     listed: int = 500  # candidates with a context of their own
     listed_dim: int = 16
+    churn: int = 100_000  # actions that are added, retired or reinstated
 
 
 # ---- worlds and agents ------------------------------------------------------------------------------------------------
@@ -229,6 +232,25 @@ def run_action_contexts(sizes: Sizes) -> Figures:
     }
 
 
+def run_churn(sizes: Sizes) -> Figures:
+    """Actions added, retired and reinstated at the large catalogue: the mean cost of one change, and the longest."""
+    large, figures = label(sizes.large), Figures()
+    everything = []
+    for name, make in churning_agents(sizes.large, sizes.effects, sizes.dim).items():
+        spent, decided = churn(*make(), sizes.churn)
+        everything.append(spent)
+        figures[f"churn_{name}_{large}_us"] = 1e6 * float(spent.mean())
+        figures[f"churn_{name}_{large}_worst_ms"] = 1e3 * float(spent.max())
+        figures[f"churn_{name}_{large}_decision_ms"] = 1e3 * float(np.median(decided))
+        print(f"  {name}: {1e6 * spent.mean():.3g} us a change, the longest {1e3 * spent.max():.3g} ms")
+    spent = np.concatenate(everything)
+    head: Figures = {
+        f"churn_{large}_us": 1e6 * float(spent.mean()),
+        f"churn_{large}_worst_ms": 1e3 * float(spent.max()),
+    }
+    return {**head, **figures}
+
+
 def run_textbook(sizes: Sizes) -> Figures:
     """Textbook LinTS, K inversions and K draws a round, by a loop and in batched calls."""
     small = label(sizes.small)
@@ -335,6 +357,7 @@ PARTS: dict[str, Callable[[Sizes], Figures]] = {
     "mets-many-effects": run_many_effects,
     "mets-onehot": run_onehot,
     "action-contexts": run_action_contexts,
+    "churn": run_churn,
     "state": run_state,
     "textbook": run_textbook,
     "numpy": run_numpy,
@@ -358,7 +381,7 @@ def main(arguments: Sequence[str] | None = None, sizes: Sizes | None = None) -> 
         return
     sizes = sizes or Sizes()
     if options.quick:
-        sizes = replace(sizes, turns=max(1, sizes.turns // 3))
+        sizes = replace(sizes, turns=max(1, sizes.turns // 3), churn=max(1, sizes.churn // 5))
     names = options.only or [name for name in PARTS if not (options.quick and name in PEERS)]
     print(as_json(report({name: partial(PARTS[name], sizes) for name in names}, titles)))
 

@@ -209,7 +209,7 @@ def test_latecomers_join_their_kind_or_make_a_new_one(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("name", [*NAMES, "LinTS, own covariances", "LinTS, own means"])
 def test_a_churned_catalogue_decides_as_one_that_was_made_of_what_is_left(name: str, path: str) -> None:
-    """Retired and reinstated, played or not, with late rewards: the law is that of the actions alive and of all that was taught."""
+    """Retired and reinstated, played or not, with late rewards: the law is that of the actions alive and of all rewards."""
     whole = CASES[name]()
     agent, joint = learned(whole)
     rng = np.random.default_rng(1)

@@ -32,7 +32,7 @@ PROTOCOL_METHODS = {
 }
 # methods that refuse every call: their class says why
 REFUSING = {"agents.jointTS().add_actions", "policies.DeterministicPolicy.save", "policies.FunctionPolicy.save"}
-CHANGING = {"observe", "add_actions", "retire"}
+CHANGING = {"observe", "add_actions", "retire", "reinstate"}
 
 
 @dataclass
@@ -132,7 +132,8 @@ def _add_methods(material: Material, found: Targets) -> None:
             elif arguments:
                 arguments = _fitted(thing, name, arguments)
                 changes = name in CHANGING
-                found.calls.append(Target(full, method, arguments, maker=maker, stateful=stateful, changes=changes))
+                make = _with_retired(maker) if name == "reinstate" else maker
+                found.calls.append(Target(full, method, arguments, maker=make, stateful=stateful, changes=changes))
                 for label, varied in _with_action_contexts(thing, arguments).items():
                     full = f"{owner}({label}).{name}"
                     found.calls.append(Target(full, method, varied, maker=maker, stateful=stateful, changes=changes))
@@ -152,6 +153,17 @@ def _with_action_contexts(thing: Any, arguments: dict[str, Argument]) -> dict[st
         "action_contexts": Argument([Z[:2], Z[:3].tolist()], hostile.things),
     }
     return {"action contexts": one, "ragged action contexts": {**one, **lists}}
+
+
+def _with_retired(maker: Callable[[], Any]) -> Callable[[], Any]:
+    """The same agent with actions that can be reinstated."""
+
+    def make() -> Any:
+        agent = maker()
+        agent.retire([1, 2])
+        return agent
+
+    return make
 
 
 def _with(target: Target, **changes: Any) -> Any:
@@ -180,7 +192,7 @@ def _fitted(thing: Any, method: str, arguments: dict[str, Argument]) -> dict[str
         out |= {name: Argument(np.arange(4), hostile.ids) for name in ("actions", "ids") if name in out}
     if "X" in out and hasattr(thing, "probabilities_of"):
         out["X"] = Argument(np.stack([context_of(thing)] * 4), hostile.arrays)
-    if method == "retire":
+    if method in ("retire", "reinstate"):
         out["actions"] = Argument([1], hostile.ids)
     if method == "add_actions":
         mixing = getattr(getattr(getattr(thing, "belief", None), "leaves", None), "mixing", None)

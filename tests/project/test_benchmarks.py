@@ -15,7 +15,7 @@ import manyarms as ma
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 OURS = [
-    *("lints", "hierts", "mets", "mets-many-effects", "mets-onehot", "action-contexts"),
+    *("lints", "hierts", "mets", "mets-many-effects", "mets-onehot", "action-contexts", "churn"),
     *("state", "textbook", "numpy", "allplayed"),
 ]
 MODULES = {"mabwiser": "mabwiser", "contextualbandits": "contextualbandits", "vw": "vowpalwabbit"}
@@ -43,6 +43,7 @@ def tiny(online: ModuleType) -> object:
         peer_turns=1,
         listed=20,
         listed_dim=3,
+        churn=40,
     )
 
 

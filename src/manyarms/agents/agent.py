@@ -166,8 +166,8 @@ class Agent:
     def retire(self, actions: int | npt.ArrayLike) -> None:
         """Do not choose these any more, until they are reinstated. What they taught stays, and so do their ids.
 
-        Rewards that come late are still learned: give them to `observe`. Like adding and reinstating, it costs microseconds an action,
-        whatever the catalogue's size.
+        Rewards that come late are still learned: give them to `observe`. Like adding and reinstating, it costs microseconds an
+        action, whatever the catalogue's size.
         """
         catalogue = self.belief.catalogue
         listed = [actions] if np.isscalar(actions) else actions

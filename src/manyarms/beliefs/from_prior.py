@@ -131,11 +131,14 @@ def _parts(prior: ParameterPrior, factored: bool | str, rule: str) -> tuple[Root
         case HierarchicalPrior():
             return GaussianRoot(prior.mean, prior.covariance), IdentityMixing(), prior.action_covariance
         case MixedEffectPrior():
-            mean, covariance = prior.effect_mean.ravel(), prior.effect_covariance
-            root: Root = GaussianRoot(mean, covariance)
+            mean = prior.effect_mean.ravel()
+            covariance = prior.effect_covariance if prior.effect_blocks is None else prior.effect_blocks
+            root: Root
             if factored:
                 how = "mean-field" if factored is True else str(factored)
                 root = FactoredRoot(mean, covariance, prior.effects, how)
+            else:
+                root = GaussianRoot(mean, covariance)
             return root, MixingWeights(prior.weights), prior.action_covariance
         case LatentPrior():
             root = GaussianRoot(prior.mean, prior.covariance)

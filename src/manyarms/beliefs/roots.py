@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from manyarms._base import linalg, validate
+from manyarms._base import block_diagonal, linalg, validate
 from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput
@@ -125,12 +125,14 @@ class GaussianRoot(Root):
     """
 
     def __init__(self, mean: Array, covariance: Array) -> None:
+        """`covariance` (p, p), or (L, p / L, p / L) of independent parts, which are then inverted and factorised one by one."""
         self._prior_mean = validate.as_array("mean", mean, (None,)).copy()
         self.dim = len(self._prior_mean)
-        self._prior_covariance = validate.one_covariance("covariance", covariance, self.dim)
-        self._precision = linalg.inverse(self._prior_covariance)
+        parts = _parts_of("covariance", covariance, self.dim)
+        self._prior_covariance = block_diagonal.dense(parts)
+        self._precision = block_diagonal.dense(linalg.inverse(parts))
         self._information = self._precision @ self._prior_mean
-        self._factor = cast(Array, np.linalg.cholesky(self._prior_covariance))
+        self._factor = block_diagonal.dense(cast(Array, np.linalg.cholesky(parts)))
         self._mean = self._prior_mean.copy()
         self._stale = False
 
@@ -204,23 +206,25 @@ class FactoredRoot(Root):
     """
 
     def __init__(self, mean: Array, covariance: Array, effects: int, rule: str = "mean-field") -> None:
+        """`covariance` (L d, L d), or (L, d, d) of effects that are independent to begin with."""
         if rule not in ("mean-field", "blockwise"):
             raise InvalidInput("factored", repr(rule), "'mean-field' or 'blockwise'")
         self.rule = rule
-        exact = GaussianRoot(mean, covariance)
-        self.exact = exact if rule == "mean-field" else None
-        self.dim = exact.dim
+        mean = validate.as_array("mean", mean, (None,))
+        self.dim = len(mean)
         self.effects = validate.count("effects", effects)
         if self.dim % self.effects:
             raise InvalidInput("effects", effects, f"a divisor of the root's length {self.dim}")
         self.block = self.dim // self.effects
-        self._precision = self._blocks(exact.precision())
-        self._information = np.einsum("lij,lj->li", self._precision, exact.mean().reshape(self.effects, self.block))
+        self.exact: GaussianRoot | None = None
+        if rule == "blockwise" and np.shape(covariance) == (self.effects, self.block, self.block):
+            self._precision = linalg.inverse(_parts_of("covariance", covariance, self.dim))
+        else:
+            exact = GaussianRoot(mean, covariance)
+            self.exact = exact if rule == "mean-field" else None
+            self._precision = block_diagonal.diagonal_blocks(exact.precision(), self.effects)
+        self._information = np.einsum("lij,lj->li", self._precision, mean.reshape(self.effects, self.block))
         self._cached: tuple[Array, Array] | None = None
-
-    def _blocks(self, matrix: Array) -> Array:
-        four = matrix.reshape(self.effects, self.block, self.effects, self.block)
-        return cast(Array, np.einsum("lilj->lij", four).copy())
 
     def observe(self, u: Array, variance: float, value: float) -> None:
         parts = u.reshape(self.effects, self.block)
@@ -232,7 +236,7 @@ class FactoredRoot(Root):
         self._cached = None
 
     def learn(self, precision: Array, information: Array) -> None:
-        self._precision += self._blocks(precision)
+        self._precision += block_diagonal.diagonal_blocks(precision, self.effects)
         if self.exact is not None:
             self.exact.learn(precision, information)
         else:
@@ -259,10 +263,7 @@ class FactoredRoot(Root):
         return self._posterior()[0].ravel()
 
     def factor(self) -> Array:
-        full = np.zeros((self.effects, self.block, self.effects, self.block))
-        which = np.arange(self.effects)
-        full[which, :, which, :] = self._posterior()[1]
-        return full.reshape(self.dim, self.dim)
+        return block_diagonal.dense(self._posterior()[1])
 
     def options(self) -> dict[str, Any]:
         return {"effects": self.effects, "rule": self.rule}
@@ -278,9 +279,21 @@ class FactoredRoot(Root):
             root = cls(arrays["prior_mean"], arrays["prior_covariance"], **options)
             root.exact = GaussianRoot.restored({}, arrays)
         else:  # its prior has been folded into its blocks: any prior of the right size will do
-            root = cls(np.zeros(information.size), np.eye(information.size), **options)
+            root = cls(
+                np.zeros(information.size), np.broadcast_to(np.eye(precision.shape[-1]), precision.shape), **options
+            )
         root._precision, root._information = precision, information
         return root
+
+
+def _parts_of(name: str, covariance: Array, dim: int) -> Array:
+    """Covariances of a root's independent parts, checked: one of them where it is not given in parts."""
+    array = validate.as_floats(name, covariance)
+    if array.ndim != 3:
+        return validate.one_covariance(name, array, dim)[None]
+    if len(array) * array.shape[1] != dim:
+        raise InvalidInput(name, f"shape {array.shape}", f"parts of a root of length {dim}")
+    return validate.covariance(name, array)
 
 
 __all__ = ["ROOTS", "FactoredRoot", "GaussianRoot", "KnownRoot", "Root", "restore_root"]

@@ -7,12 +7,13 @@ A prior only describes; `manyarms.beliefs.belief_of` turns it into a belief. All
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from manyarms._base import validate
+from manyarms._base import block_diagonal, validate
 from manyarms._base.typing import Array
+from manyarms.errors import InvalidInput
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,32 +73,41 @@ class HierarchicalPrior:
         return ActionPrior(self.actions, self.mean, self.covariance + self.action_covariance)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class MixedEffectPrior:
     """Actions that mix L shared effects with known weights b_a (thesis, Section 3.1.1):
 
         Psi = (psi_1, ..., psi_L) ~ N(effect_mean, effect_covariance)
         theta_a | Psi ~ N(sum_l b_al psi_l, action_covariance)
 
-    weights (K, L), effect_mean (L, d), effect_covariance (L d, L d) with the effects one after the other,
-    action_covariance (d, d), or (K, d, d) for one per action.
+    weights (K, L), effect_mean (L, d), effect_covariance (L d, L d) with the effects one after the other, or (L, d, d) for
+    independent effects, action_covariance (d, d), or (K, d, d) for one per action.
+
+    Where effects are independent only their own covariances are held, `effect_blocks` (L, d, d), which is otherwise None; the
+    whole matrix `effect_covariance` is made for whoever asks for it.
     """
 
     weights: Array
     effect_mean: Array
-    effect_covariance: Array
+    effect_blocks: Array | None
     action_covariance: Array
+    _whole: Array = field(repr=False)
 
-    def __post_init__(self) -> None:
-        weights = validate.as_array("weights", self.weights, (None, None))
-        mean = validate.as_array("effect_mean", self.effect_mean, (weights.shape[1], None))
+    def __init__(self, weights: Array, effect_mean: Array, effect_covariance: Array, action_covariance: Array) -> None:
+        weights = validate.as_array("weights", weights, (None, None))
+        mean = validate.as_array("effect_mean", effect_mean, (weights.shape[1], None))
         effects, dim = mean.shape
-        object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "effect_mean", mean)
-        shared = validate.one_covariance("effect_covariance", self.effect_covariance, effects * dim)
-        object.__setattr__(self, "effect_covariance", shared)
-        own = validate.action_covariance("action_covariance", self.action_covariance, dim, len(weights))
-        object.__setattr__(self, "action_covariance", own)
+        blocks, whole = _of_effects(effect_covariance, effects, dim)
+        own = validate.action_covariance("action_covariance", action_covariance, dim, len(weights))
+        parts = {
+            "weights": weights,
+            "effect_mean": mean,
+            "effect_blocks": blocks,
+            "action_covariance": own,
+            "_whole": whole,
+        }
+        for name, part in parts.items():
+            object.__setattr__(self, name, None if part is None else validate.owned(part))
 
     @classmethod
     def isotropic(
@@ -109,9 +119,18 @@ class MixedEffectPrior:
         """
         weights = validate.as_array("weights", weights, (None, None))
         L, d = weights.shape[1], validate.count("dim", dim)
-        effects = np.eye(L * d) * validate.positive("effect_variance", effect_variance)
-        own = np.eye(d) * validate.positive("action_variance", action_variance)
+        validate.room(
+            "dim", d, 8.0 * d * 4 * (L + 2), "dimensions"
+        )  # a block for each effect, and what checking them takes
+        eye = np.eye(d)
+        effects = np.tile(eye * validate.positive("effect_variance", effect_variance), (L, 1, 1))
+        own = eye * validate.positive("action_variance", action_variance)
         return cls(weights, np.zeros((L, d)), effects, own)
+
+    @property
+    def effect_covariance(self) -> Array:
+        """(L d, L d): the covariance of all effects, one after the other."""
+        return self._whole if self.effect_blocks is None else block_diagonal.dense(self.effect_blocks)
 
     @property
     def actions(self) -> int:
@@ -135,9 +154,12 @@ class MixedEffectPrior:
         the prior of the thesis's LinTS and GLM-TS.
         """
         effects, dim = self.effect_mean.shape
-        blocks = self.effect_covariance.reshape(effects, dim, effects, dim).transpose(0, 2, 1, 3)
-        pairs = (self.weights[:, :, None] * self.weights[:, None, :]).reshape(self.actions, effects * effects)
-        spread = (pairs @ blocks.reshape(effects * effects, dim * dim)).reshape(self.actions, dim, dim)
+        if self.effect_blocks is not None:
+            spread = (self.weights**2 @ self.effect_blocks.reshape(effects, dim * dim)).reshape(self.actions, dim, dim)
+        else:
+            blocks = self.effect_covariance.reshape(effects, dim, effects, dim).transpose(0, 2, 1, 3)
+            pairs = (self.weights[:, :, None] * self.weights[:, None, :]).reshape(self.actions, effects * effects)
+            spread = (pairs @ blocks.reshape(effects * effects, dim * dim)).reshape(self.actions, dim, dim)
         # a mean that is zero for all is better said once
         mean = self.weights @ self.effect_mean if self.effect_mean.any() else self.effect_mean[0]
         return ActionPrior(self.actions, mean, spread + self.action_covariance)
@@ -145,9 +167,8 @@ class MixedEffectPrior:
     def single_effect(self) -> HierarchicalPrior:
         """One shared mean in place of the effects, with the first effect's prior: the thesis's HierTS (Section 3.4.1)."""
         d = self.dim
-        return HierarchicalPrior(
-            self.actions, self.effect_mean[0], self.effect_covariance[:d, :d], self.action_covariance
-        )
+        first = self.effect_covariance[:d, :d] if self.effect_blocks is None else self.effect_blocks[0]
+        return HierarchicalPrior(self.actions, self.effect_mean[0], first, self.action_covariance)
 
     def scaled(
         self,
@@ -158,13 +179,27 @@ class MixedEffectPrior:
         action_covariance: float = 1.0,
     ) -> MixedEffectPrior:
         """The same prior with its parts multiplied by constants: misspecification on purpose (thesis, Appendix A.4.3)."""
-        return replace(
-            self,
+        effects = self.effect_covariance if self.effect_blocks is None else self.effect_blocks
+        return MixedEffectPrior(
             weights=weights * self.weights,
             effect_mean=effect_mean * self.effect_mean,
-            effect_covariance=effect_covariance * self.effect_covariance,
+            effect_covariance=effect_covariance * effects,
             action_covariance=action_covariance * self.action_covariance,
         )
+
+
+def _of_effects(value: Array, effects: int, dim: int) -> tuple[Array | None, Array | None]:
+    """What is given as the effects' covariance, checked: their blocks if they are independent, otherwise the whole matrix."""
+    name, size = "effect_covariance", effects * dim
+    array = validate.as_floats(name, value)
+    if array.ndim == 2 and array.shape == (size, size):
+        found = block_diagonal.blocks_of(array, effects)
+        if found is None:
+            return None, validate.one_covariance(name, array, size)
+        array = found
+    if array.ndim == 3 and array.shape != (effects, dim, dim):
+        raise InvalidInput(name, f"shape {array.shape}", f"a matrix of {size} x {size}, or {effects} of {dim} x {dim}")
+    return validate.covariance(name, array, dim if array.ndim == 3 else size), None
 
 
 __all__ = ["ActionPrior", "HierarchicalPrior", "MixedEffectPrior"]

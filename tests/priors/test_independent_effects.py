@@ -1,0 +1,129 @@
+"""Effects that are independent are held as blocks: the same prior, and the same beliefs, as with the whole matrix."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import manyarms as ma
+from manyarms._base import block_diagonal
+from manyarms._base.typing import Array
+from manyarms.beliefs.roots import FactoredRoot, GaussianRoot
+
+K, L, D = 7, 3, 2
+
+
+def covariances(rng: np.random.Generator, number: int, size: int) -> Array:
+    half = rng.standard_normal((number, size, size))
+    return half @ np.swapaxes(half, 1, 2) + np.eye(size)
+
+
+@pytest.fixture
+def blocks(rng: np.random.Generator) -> Array:
+    return covariances(rng, L, D)
+
+
+@pytest.fixture
+def weights(rng: np.random.Generator) -> Array:
+    return rng.standard_normal((K, L))
+
+
+def whole(blocks: Array) -> Array:
+    """Written out, block by block."""
+    out = np.zeros((len(blocks) * D, len(blocks) * D))
+    for i, block in enumerate(blocks):
+        out[i * D : (i + 1) * D, i * D : (i + 1) * D] = block
+    return out
+
+
+def test_blocks_and_the_matrix_that_they_make(blocks: Array, rng: np.random.Generator) -> None:
+    matrix = whole(blocks)
+    assert (block_diagonal.dense(blocks) == matrix).all()
+    assert (block_diagonal.diagonal_blocks(matrix, L) == blocks).all()
+    found = block_diagonal.blocks_of(matrix, L)
+    assert found is not None and (found == blocks).all()
+    matrix[0, -1] = 1e-300
+    assert block_diagonal.blocks_of(matrix, L) is None
+
+
+@pytest.mark.parametrize("given", ["blocks", "matrix"])
+def test_a_prior_of_independent_effects_holds_blocks(given: str, blocks: Array, weights: Array) -> None:
+    covariance = blocks if given == "blocks" else whole(blocks)
+    prior = ma.MixedEffectPrior(weights, np.ones((L, D)), covariance, np.eye(D))
+    assert prior.effect_blocks is not None
+    assert_allclose(prior.effect_blocks, blocks, rtol=1e-15)
+    assert_allclose(prior.effect_covariance, whole(blocks), rtol=1e-15)
+    assert_allclose(prior.single_effect().covariance, blocks[0], rtol=1e-15)
+    twice = prior.scaled(effect_covariance=2.0)
+    assert twice.effect_blocks is not None
+    assert_allclose(twice.effect_covariance, 2 * whole(blocks), rtol=1e-15)
+    marginal = prior.marginal()
+    for b, mean, spread in zip(weights, marginal.mean, marginal.covariance, strict=True):
+        W = np.kron(b, np.eye(D))
+        assert_allclose(mean, W @ np.ones(L * D), rtol=1e-12)
+        assert_allclose(spread, W @ whole(blocks) @ W.T + np.eye(D), rtol=1e-12)
+    wanted = whole(blocks)
+    covariance[...] = 5.0  # the prior has its own
+    assert_allclose(prior.effect_covariance, wanted, rtol=1e-15)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        prior.weights = weights  # type: ignore[misc]
+
+
+def test_effects_that_hang_together_stay_one_matrix(weights: Array, rng: np.random.Generator) -> None:
+    covariance = covariances(rng, 1, L * D)[0]
+    prior = ma.MixedEffectPrior(weights, np.zeros((L, D)), covariance, np.eye(D))
+    assert prior.effect_blocks is None
+    assert_allclose(prior.effect_covariance, covariance, rtol=1e-15)
+    assert_allclose(prior.scaled(effect_covariance=3.0).effect_covariance, 3 * covariance, rtol=1e-15)
+    assert_allclose(prior.single_effect().covariance, covariance[:D, :D], rtol=1e-15)
+    W = np.kron(weights[2], np.eye(D))
+    assert_allclose(prior.marginal().covariance[2], W @ covariance @ W.T + np.eye(D), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "wrong", [np.ones((L, D, D)), np.eye(L * D + 1), np.stack([np.eye(D)] * (L + 1)), -np.eye(L * D), np.ones(4)]
+)
+def test_what_is_no_covariance_of_the_effects_is_refused(wrong: Array, weights: Array) -> None:
+    with pytest.raises(ma.errors.InvalidInput, match="effect_covariance"):
+        ma.MixedEffectPrior(weights, np.zeros((L, D)), wrong, np.eye(D))
+
+
+def test_a_root_of_parts_is_the_root_of_their_matrix(blocks: Array, rng: np.random.Generator) -> None:
+    mean = rng.standard_normal(L * D)
+    ours, plain = GaussianRoot(mean, blocks), GaussianRoot(mean, whole(blocks))
+    for name, array in plain.arrays().items():
+        assert_allclose(ours.arrays()[name], array, rtol=1e-12, atol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize("rule", ["mean-field", "blockwise"])
+def test_factored_roots_of_parts(rule: str, blocks: Array, rng: np.random.Generator) -> None:
+    mean = rng.standard_normal(L * D)
+    ours, plain = FactoredRoot(mean, blocks, L, rule), FactoredRoot(mean, whole(blocks), L, rule)
+    for _ in range(5):
+        u, value = rng.standard_normal(L * D), float(rng.standard_normal())
+        for root in (ours, plain):
+            root.observe(u, 0.7, value)
+    assert_allclose(ours.mean(), plain.mean(), rtol=1e-12)
+    assert_allclose(ours.factor(), plain.factor(), rtol=1e-12, atol=1e-14)
+    again = FactoredRoot.restored(ours.options(), ours.arrays())
+    assert (again.mean() == ours.mean()).all() and (again.factor() == ours.factor()).all()
+
+
+def test_blockwise_effects_never_make_the_whole_matrix(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    """Two thousand numbers in the effects: neither the prior, nor the agent, nor its decisions and rows need their square."""
+
+    def refuse(blocks: Array) -> Array:
+        raise AssertionError("the whole matrix was made")
+
+    monkeypatch.setattr(block_diagonal, "dense", refuse)
+    prior = ma.MixedEffectPrior.isotropic(rng.standard_normal((30, 200)), 10)
+    agent = ma.meTS(prior, factored="blockwise", seed=0)
+    x = rng.uniform(-1, 1, 10)
+    agent.observe(x, agent.decide(x), 1.0)
+    agent.decide(x)
+    assert agent.nbytes < 2**21
