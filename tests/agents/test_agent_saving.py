@@ -177,6 +177,29 @@ def test_the_next_decisions_are_the_same(
             assert_same_state(loaded, twin)
 
 
+def test_in_the_middle_of_a_churn(tmp_path: Path) -> None:
+    """At the sizes that the constants are made for: blocks that have grown and split before and after they were saved."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((9_000, 2))
+    agent = ma.meTS(ma.MixedEffectPrior.isotropic(rows[:5_000], D), seed=0)
+    X = rng.uniform(-1, 1, (20, D))
+    agent.decide(X)
+    agent.retire(rng.permutation(5_000)[:1_000])
+    for start in range(5_000, 9_000, 1_000):
+        gone = agent.belief.catalogue.retired_ids()
+        agent.add_actions(weights=rows[start : start + 1_000])
+        agent.add_actions(weights=rows[rng.integers(start, size=100)])
+        agent.reinstate(gone[::3])
+        agent.retire(np.arange(start, start + 300))
+        agent.observe(X, np.asarray(agent.decide(X)), rng.standard_normal(20))
+        agent.save(tmp_path)
+        loaded = ma.load(tmp_path)
+        assert_same_state(agent, loaded)
+        wanted = np.asarray(agent.copy().decide(X, k=3))
+        assert (np.asarray(loaded.decide(X, k=3)) == wanted).all()
+        agent = loaded if start == 6_000 else agent
+
+
 @pytest.mark.parametrize("played", [3, 97, 700])
 def test_scores_are_the_same_to_the_last_bit_however_tables_have_grown(played: int, tmp_path: Path) -> None:
     """A loaded table has other room to grow than one that grew row by row; products with it must not show that."""

@@ -234,13 +234,16 @@ def test_a_churned_catalogue_decides_as_one_that_was_made_of_what_is_left(name: 
     assert_same_law(agent, joint, 2)
 
 
-@pytest.mark.parametrize("actions", [3_000, 9_000])
-def test_thousands_of_distinct_actions(actions: int) -> None:
+@pytest.mark.parametrize(("actions", "founders"), [(3_000, 3_000), (9_000, 9_000), (9_000, 2_000)])
+def test_thousands_of_distinct_actions(actions: int, founders: int) -> None:
     """At the sizes that the constants are made for, below and above where blocks begin: where the winner's weights lie."""
     rng = np.random.default_rng(2)
     b = rng.standard_normal((actions, 2))
-    prior = ma.MixedEffectPrior(b, rng.standard_normal((2, D)), 0.2 * np.eye(4), 0.5 * np.eye(D))
+    prior = ma.MixedEffectPrior(b[:founders], rng.standard_normal((2, D)), 0.2 * np.eye(4), 0.5 * np.eye(D))
     agent = ma.meTS(prior, ma.Linear(0.5), seed=0)
+    for start in range(founders, actions, 3_500):  # the blocks are made after the first of them have come
+        agent.add_actions(weights=b[start : start + 3_500])
+        agent.decide(X)
     played = np.argsort(-b @ (prior.effect_mean @ X))[: 2 * FEWER : 40]  # some of the likely winners
     agent.observe(rng.uniform(-1, 1, (len(played), D)), played, rng.standard_normal(len(played)))
     agent.retire(np.setdiff1d(np.arange(0, actions, 3), played))

@@ -231,3 +231,4 @@ def test_a_catalogue_in_which_everybody_has_a_slot() -> None:
     assert sorted(offered(catalogue.offer())) == [0, 2, 3, 4, 5]
     assert sorted(offered(catalogue.offer(candidates=[5, 4]))) == [4, 5]
     assert catalogue.alive == 5 and catalogue.offer().fresh == 0
+    assert not catalogue.slot_of  # no table of a million slots where a slot is an id

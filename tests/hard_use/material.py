@@ -253,7 +253,7 @@ RULES: list[Rule] = [
     ("rows.index", "", lambda m: slice(0, 5), h.ids),
     ("split.fraction", "", lambda m: 0.5, h.numbers),
     ("add_actions.number|candidates.number", "", lambda m: 2, h.integers),
-    ("retire.actions", "", lambda m: [3], h.ids),
+    ("retire.actions|reinstate.actions", "", lambda m: [3], h.ids),
     ("decide.x|observe.x|propensity.x", "", lambda m: m.x, h.arrays),
     # priors
     ("prior|structure", r"^MixedEffectPrior$|Structure$", lambda m: m.mixed, h.things),

@@ -132,8 +132,11 @@ def _add_methods(material: Material, found: Targets) -> None:
             elif arguments:
                 arguments = _fitted(thing, name, arguments)
                 changes = name in CHANGING
-                make = _with_retired(maker) if name == "reinstate" else maker
-                found.calls.append(Target(full, method, arguments, maker=make, stateful=stateful, changes=changes))
+                if name == "reinstate":  # of an agent of its own, some of whose actions are retired
+                    own = f"{owner}(retired).{name}"
+                    found.calls.append(Target(own, method, arguments, _with_retired(maker), stateful, changes))
+                    continue
+                found.calls.append(Target(full, method, arguments, maker=maker, stateful=stateful, changes=changes))
                 for label, varied in _with_action_contexts(thing, arguments).items():
                     full = f"{owner}({label}).{name}"
                     found.calls.append(Target(full, method, varied, maker=maker, stateful=stateful, changes=changes))

@@ -48,6 +48,11 @@ class JointBelief(Belief):
             raise InvalidInput("leaves", f"{leaves.catalogue.size} parameters", "the leaves of a single parameter")
         if (feature_map is None) != (context_shape is None):
             raise InvalidInput("context_shape", context_shape, "a shape together with a feature map, or neither")
+        if feature_map is not None and not callable(feature_map):
+            raise InvalidInput("feature_map", validate.describe(feature_map), "a function of a context")
+        if context_shape is not None:
+            lengths = validate.integers("context_shape", context_shape, 1, "a tuple of lengths, the shape of a context")
+            context_shape = tuple(validate.count("context_shape", length) for length in lengths.tolist())
         actions = validate.count("actions", actions)
         validate.room("actions", actions, 8 * (self.dim + 2), "actions: a context is a row of features for each")
         self._all = AllPlayed(actions)  # every action is known through its features, so that none waits to be played
