@@ -17,17 +17,15 @@ from manyarms._base import linalg, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.beliefs import expansions
+from manyarms.beliefs import expansions, folding
 from manyarms.beliefs.actions.catalogue import Catalogue, Offer
 from manyarms.beliefs.actions.unplayed_scores import UnplayedScores
+from manyarms.beliefs.folding import Rounds
 from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.leaves import FULL_AT_A_TIME, Leaves
 from manyarms.beliefs.likelihoods.base import LIKELIHOODS, Gaussian, Likelihood, restore_likelihood
 from manyarms.beliefs.roots import Root, restore_root
-from manyarms.beliefs.sums import PRODUCTS_AT_A_TIME, Sums
 from manyarms.errors import InvalidInput
-
-Rounds = tuple[Array, Ints, Array]  # contexts (n, d), actions (n,), rewards (n,)
 
 BELIEFS: Registry[type[Belief]] = Registry("belief", package="manyarms.beliefs", group="manyarms.beliefs")
 
@@ -98,7 +96,7 @@ class Belief:
                 if seen is not None:
                     self.root.observe(*seen)
         else:
-            self._fold_sums([(X, actions, rewards)], noise_variance)
+            folding.fold(self.root, self.leaves, [(X, actions, rewards)], noise_variance)
 
     def fold(self, chunks: Iterable[Rounds]) -> None:
         """Learn checked rows that come in chunks (X, actions, rewards), as `observe` of all of them at once would.
@@ -112,21 +110,7 @@ class Belief:
             touched = [self._append(*rows) for rows in chunks]
             self._refit(np.unique(np.concatenate(touched)) if touched else np.empty(0, dtype=np.int64))
         else:
-            self._fold_sums(chunks, noise_variance)
-
-    def _fold_sums(self, chunks: Iterable[Rounds], noise_variance: float) -> None:
-        """Linear rows: sums of x x^T and r x by action, then one update of each action touched."""
-        sums = Sums(self.dim)
-        for X, actions, rewards in chunks:
-            sums.add(X, actions, rewards, PRODUCTS_AT_A_TIME)
-        slots = self.leaves.slots(sums.ids, self.known)
-        self.leaves.counts.rows[slots] += sums.counts
-        for start in range(0, len(slots), self.leaves.chunk):
-            some = slice(start, start + self.leaves.chunk)
-            where = slots[some]
-            G = sums.G[some] / noise_variance + self.leaves.G.rows[where]
-            B = sums.B[some] / noise_variance + self.leaves.B.rows[where]
-            self._replace(where, G, B)
+            folding.fold(self.root, self.leaves, chunks, noise_variance)
 
     def _append(self, X: Array, actions: Ints, rewards: Array) -> Ints:
         """Append rows to those of their actions; the slots touched."""
@@ -177,7 +161,8 @@ class Belief:
         return expansions.prior(self.leaves, slots, *self._root_prior)
 
     def _replace(self, slots: Ints, G: Array, B: Array) -> None:
-        change = self.leaves.replace(slots, G, B, self.known)
+        spread = self.root.size() * self.leaves.mixing.largest_size(self.dim)
+        change = self.leaves.replace(slots, G, B, self.known, spread)
         if change is not None:
             self.root.learn(*change)
 
@@ -245,8 +230,8 @@ class Belief:
             return mean, S
         mean = np.zeros((len(ids), self.dim))
         mean[played] = leaves.c.rows[slots[played]]
-        towards = S @ leaves.prior_precision(ids)  # identity up to rounding where nothing was played
-        towards[~played] = np.eye(self.dim)
+        towards = np.broadcast_to(np.eye(self.dim), S.shape).copy()
+        towards[played] = leaves.pulls(slots[played])
         mean += np.einsum("nij,nj->ni", towards, leaves.mixing.apply(ids, self.root.mean()))
         factor = self.root.factor()
         pulled = np.stack(

@@ -120,7 +120,7 @@ class IndependentChains(IndependentCentres):
                 centres = self.chain.prior.draw_centres(rng, POSTERIOR_DRAWS)
             else:
                 own, c = leaves.packing.unpack(leaves.S.rows[slot]), leaves.c.rows[slot]
-                pull = leaves.precision @ own
+                pull = leaves.pulls(np.array([slot]))[0].T
                 centres = self.chain.down(self._conditionals(np.array([slot])), rng, POSTERIOR_DRAWS)
             moved = centres @ pull
             mean[i] = c + moved.mean(axis=0)

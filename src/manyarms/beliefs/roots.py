@@ -4,7 +4,10 @@ A root takes evidence from below and gives draws, a mean and a covariance. Evide
 
 - a row: "u^T m was seen as `value`, with `variance`". For linear rewards one observation (x, a, r) is exactly this, with
   u = W_a^T Sigma_a^-1 S_a x, value = r - x^T c_a and variance = sigma^2 + x^T S_a x (see leaves.py), a rank-one change;
-- a block: changes of the precision and of the information vector, for batches and for refitted GLM leaves.
+- a block: changes of the precision and of the information vector, for batches and for refitted GLM leaves; or, where the squares
+  in a precision would lose digits, many rows at once (folding.py).
+
+What is computed when somebody asks is computed aside and then kept in one assignment: readers in several threads may ask at once.
 """
 
 from __future__ import annotations
@@ -18,6 +21,9 @@ from manyarms._base import linalg, validate
 from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput
+
+
+ROWS_AT_A_TIME = 1 << 20  # numbers in rows that are folded into a root at once
 
 
 class Root(ABC):
@@ -40,6 +46,15 @@ class Root(ABC):
     @abstractmethod
     def learn(self, precision: Array, information: Array) -> None:
         """Learn from a block."""
+
+    def learn_rows(self, rows: Array, values: Array) -> None:
+        """Learn that rows (n, p) times m were seen as values (n,), each with variance 1."""
+        self.learn(rows.T @ rows, values @ rows)
+
+    def size(self) -> float:
+        """A bound on the prior variance of m in any direction, not below it and not far above."""
+        factor = self.factor()
+        return float(np.vdot(factor, factor))
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, n: int) -> Array:
@@ -102,6 +117,9 @@ class KnownRoot(Root):
     def mean(self) -> Array:
         return self._mean
 
+    def size(self) -> float:
+        return 0.0
+
     def factor(self) -> Array:
         return np.zeros((self.dim, self.dim))
 
@@ -120,60 +138,78 @@ class KnownRoot(Root):
 class GaussianRoot(Root):
     """m ~ N(mean, covariance), updated exactly (thesis, proposition at Section 3.2.2).
 
-    State: precision and information (additive, so that evidence can be exchanged), and beside them the mean and a square
-    root S of the covariance, which rows update in place in O(p^2); a block only marks them to be factorised at the next use.
+    State: mean and a square root F of the covariance, which rows update in place in O(p^2); and beside them the precision and
+    information of blocks that came since, so that changes of either sign may come (a GLM's leaf that is fitted again). What is known
+    now, (F^-T F^-1 + E)^-1 = F (I + F^T E F)^-1 F^T, is made at the next use; the next row takes it over.
     """
 
     def __init__(self, mean: Array, covariance: Array) -> None:
         self._prior_mean = validate.as_array("mean", mean, (None,)).copy()
         self.dim = len(self._prior_mean)
         self._prior_covariance = validate.one_covariance("covariance", covariance, self.dim)
-        self._precision = linalg.inverse(self._prior_covariance)
-        self._information = self._precision @ self._prior_mean
         self._factor = cast(Array, np.linalg.cholesky(self._prior_covariance))
         self._mean = self._prior_mean.copy()
-        self._stale = False
+        self._forget_blocks()
+
+    def _forget_blocks(self) -> None:
+        self._precision, self._information = np.zeros((self.dim, self.dim)), np.zeros(self.dim)
+        self._blocks = False
+        self._now: tuple[Array, Array] | None = None
 
     def observe(self, u: Array, variance: float, value: float) -> None:
-        self._refresh()
+        self._take_over()
         linalg.condition_factor(self._factor, self._mean, u, variance, value)
-        scaled = u / variance
-        self._precision += np.outer(scaled, u)
-        scaled *= value
-        self._information += scaled
 
     def learn(self, precision: Array, information: Array) -> None:
         self._precision += precision
         self._information += information
-        self._stale = True
+        self._blocks, self._now = True, None
 
-    def _refresh(self) -> None:
-        if self._stale:
-            self._factor = linalg.factor_from_precision(self._precision)
-            self._mean = self._factor @ (self._information @ self._factor)
-            self._stale = False
+    def learn_rows(self, rows: Array, values: Array) -> None:
+        self._take_over()
+        step = max(self.dim, ROWS_AT_A_TIME // self.dim)
+        for start in range(0, len(rows), step):
+            some = slice(start, start + step)
+            self._mean, self._factor = linalg.condition_on_rows(self._factor, self._mean, rows[some], values[some])
+
+    def _take_over(self) -> None:
+        if self._blocks:
+            self._mean, self._factor = self._posterior()
+            self._forget_blocks()
+
+    def _posterior(self) -> tuple[Array, Array]:
+        """Mean and factor, now."""
+        if not self._blocks:
+            return self._mean, self._factor
+        now = self._now
+        if now is None:
+            factor = linalg.evidence_factor(self._factor, self._precision)
+            told = self._information - self._precision @ self._mean
+            now = self._now = self._mean + factor @ (told @ factor), factor
+        return now
+
+    def size(self) -> float:
+        return float(np.abs(self._prior_covariance).sum(axis=1).max())
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
-        self._refresh()
-        return self._mean + rng.standard_normal((n, self.dim)) @ self._factor.T
+        mean, factor = self._posterior()
+        return mean + rng.standard_normal((n, self.dim)) @ factor.T
 
     def mean(self) -> Array:
-        self._refresh()
-        return self._mean
+        return self._posterior()[0]
 
     def factor(self) -> Array:
-        self._refresh()
-        return self._factor
+        return self._posterior()[1]
 
     def precision(self) -> Array:
         """Posterior precision."""
-        return self._precision
+        half = np.linalg.inv(self.factor())
+        return cast(Array, half.T @ half)
 
     def gaussian_prior(self) -> tuple[Array, Array] | None:
         return self._prior_mean, self._prior_covariance
 
     def arrays(self) -> dict[str, AnyArray]:
-        self._refresh()
         return {
             "prior_mean": self._prior_mean,
             "prior_covariance": self._prior_covariance,
@@ -188,6 +224,7 @@ class GaussianRoot(Root):
         root = cls(arrays["prior_mean"], arrays["prior_covariance"])
         root._precision, root._information = arrays["precision"], arrays["information"]
         root._factor, root._mean = arrays["factor"], arrays["mean"]
+        root._blocks = bool(root._precision.any() or root._information.any())
         return root
 
 
