@@ -11,6 +11,7 @@ from scipy.linalg import solve_triangular
 from manyarms._base.typing import AnyArray, Array, Ints
 
 GATHERED = 1 << 22  # numbers in a block of gathered rows
+MUCH = 64.0  # times as large, and no matter
 ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
 
@@ -102,7 +103,7 @@ def sandwich(A: Array, middle: Array) -> Array:
         result = middle * np.multiply.outer(diagonal, diagonal)
     else:
         result = A @ middle @ np.swapaxes(A, -1, -2)
-    return cast(Array, (result + np.swapaxes(result, -1, -2)) / 2)
+    return (result + np.swapaxes(result, -1, -2)) / 2
 
 
 def condition(covariance: Array, x: Array, noise_variance: float) -> tuple[Array, Array, float]:
@@ -159,15 +160,15 @@ class Conditioned(NamedTuple):
 def condition_on_rows(factor: Array, mean: Array, rows: Array, values: Array) -> tuple[Array, Array]:
     """(mean, factor) of N(mean, F F^T) given that rows (n, p) times m were seen as values (n,), each with variance 1.
 
-    With R the triangle of the stacked matrix [I; rows F], the new factor is F R^-1, and the mean moves by F times the least-squares
-    solution of it: no sum of squares is ever formed, so that what is lost is a rounding of the rows, not of their squares.
+    With R the triangle of the stacked matrix [I; rows F], the new factor is F R^-1, and the mean moves by F times its
+    least-squares solution: no square is ever summed, so that what is lost is a rounding of the rows, not of their squares.
     """
     p = len(mean)
     stacked = np.zeros((p + len(rows), p + 1))
     stacked[:p, :p] = np.eye(p)
     stacked[p:, :p] = rows @ factor
     stacked[p:, p] = values - rows @ mean
-    triangle = np.linalg.qr(stacked, mode="r")
+    triangle = cast(Array, np.linalg.qr(stacked, mode="r"))
     new = np.ascontiguousarray(solve_triangular(triangle[:p, :p], factor.T, trans="T", check_finite=False).T)
     return mean + new @ triangle[:p, p], new
 
@@ -237,9 +238,10 @@ def triangles(rows: Array, labels: Ints, number: int, start: Array | None = None
 
 
 def evidence_factor(factor: Array, precision: Array) -> Array:
-    """T with T T^T = (Sigma^-1 + E)^-1 for Sigma = F F^T and positive semi-definite E, one matrix or a stack: F (I + F^T E F)^-1/2.
+    """T with T T^T = (Sigma^-1 + E)^-1 for Sigma = F F^T and positive semi-definite E, one matrix or a stack.
 
-    The matrix in the middle has no eigenvalue below 1; where rounding in a huge E says otherwise, they are put there.
+    T = F (I + F^T E F)^-1/2. The matrix in the middle has no eigenvalue below 1; where rounding in a huge E says otherwise,
+    they are put there.
     """
     Ft = np.swapaxes(factor, -1, -2)
     middle = Ft @ precision @ factor
@@ -250,6 +252,34 @@ def evidence_factor(factor: Array, precision: Array) -> Array:
         values, vectors = np.linalg.eigh(middle)
         return cast(Array, (factor @ vectors) / np.sqrt(1.0 + np.maximum(values, 0.0))[..., None, :])
     return cast(Array, np.swapaxes(np.linalg.solve(lower, Ft), -1, -2))
+
+
+def told(own: Array, G: Array, B: Array, S: Array, c: Array) -> tuple[Array, Array]:
+    """What theta ~ N(m, Sigma) with evidence (G, B) tells about m: a precision (n, d, d) and an information vector (n, d).
+
+    With own = Sigma^-1 (1 or n, d, d), S = (own + G)^-1 and c = S B: own - own S own = G - G S G, and own c = B - G c, in the
+    form that cancels less. The first loses roundings of Sigma^-1, the second roundings of G: whichever is smaller, or
+    not much larger where one form serves all.
+    """
+    sizes, own_sizes = np.trace(G, axis1=1, axis2=2), np.trace(own, axis1=1, axis2=2)
+    if (sizes <= MUCH * own_sizes).all():
+        D, e = G - G @ S @ G, B - np.einsum("nij,nj->ni", G, c)
+    elif (own_sizes <= MUCH * sizes).all():
+        D, e = own - own @ S @ own, np.einsum("nij,nj->ni", np.broadcast_to(own, S.shape), c)
+    else:
+        D, e, few = np.empty_like(S), np.empty_like(c), sizes <= own_sizes
+        for some in (few, ~few):
+            D[some], e[some] = told(own if len(own) == 1 else own[some], G[some], B[some], S[some], c[some])
+        return D, e
+    return (D + np.swapaxes(D, 1, 2)) / 2, e
+
+
+def pulls(own: Array, G: Array, S: Array) -> Array:
+    """(n, d, d): S Sigma^-1 = I - S G, how the mean of theta moves with m (see `told`), in the form that cancels less."""
+    out = S @ own
+    few = np.trace(G, axis1=1, axis2=2) <= np.trace(own, axis1=1, axis2=2)
+    out[few] = np.eye(S.shape[-1]) - S[few] @ G[few]
+    return out
 
 
 def factor_from_precision(precision: Array) -> Array:

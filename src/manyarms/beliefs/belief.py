@@ -17,7 +17,7 @@ from manyarms._base import linalg, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.beliefs import expansions, folding
+from manyarms.beliefs import expansions, folding, limits
 from manyarms.beliefs.actions.catalogue import Catalogue, Offer
 from manyarms.beliefs.actions.unplayed_scores import UnplayedScores
 from manyarms.beliefs.folding import Rounds
@@ -45,6 +45,7 @@ class Belief:
         if not isinstance(likelihood, Likelihood):
             names = ", ".join(part.__name__ for part in LIKELIHOODS.values())
             raise InvalidInput("likelihood", validate.describe(likelihood), f"a likelihood ({names})")
+        limits.check_noise(root, leaves, likelihood.noise_variance)
         self.root = root
         self.leaves = leaves
         self.likelihood = likelihood
@@ -87,6 +88,7 @@ class Belief:
     def observe(self, X: Array, actions: Ints, rewards: Array) -> None:
         """Learn checked rows: contexts (n, d), actions (n,), rewards (n,)."""
         noise_variance = self.likelihood.noise_variance
+        limits.check_contexts(self.root, self.leaves, X, noise_variance)
         if noise_variance is None:
             self._refit(self._append(X, actions, rewards))
         # a row costs a few d^2, folding an action a few d^3: with one row, or few rows of long contexts, rows are cheaper
@@ -106,11 +108,17 @@ class Belief:
         the end.
         """
         noise_variance = self.likelihood.noise_variance
-        if noise_variance is None:
-            touched = [self._append(*rows) for rows in chunks]
+        chunks = self._within_limits(chunks)
+        if noise_variance is None:  # all chunks are here before anything changes
+            touched = [self._append(*rows) for rows in list(chunks)]
             self._refit(np.unique(np.concatenate(touched)) if touched else np.empty(0, dtype=np.int64))
         else:
             folding.fold(self.root, self.leaves, chunks, noise_variance)
+
+    def _within_limits(self, chunks: Iterable[Rounds]) -> Iterator[Rounds]:
+        for rows in chunks:
+            limits.check_contexts(self.root, self.leaves, rows[0], self.likelihood.noise_variance)
+            yield rows
 
     def _append(self, X: Array, actions: Ints, rewards: Array) -> Ints:
         """Append rows to those of their actions; the slots touched."""
@@ -161,8 +169,7 @@ class Belief:
         return expansions.prior(self.leaves, slots, *self._root_prior)
 
     def _replace(self, slots: Ints, G: Array, B: Array) -> None:
-        spread = self.root.size() * self.leaves.mixing.largest_size(self.dim)
-        change = self.leaves.replace(slots, G, B, self.known, spread)
+        change = self.leaves.replace(slots, G, B, self.known, limits.spread(self.root, self.leaves))
         if change is not None:
             self.root.learn(*change)
 
@@ -245,6 +252,7 @@ class Belief:
         """New actions at their prior; nothing else is touched."""
         rows, number = self.leaves.mixing.check_rows(weights, number)
         packed = self.leaves.check_new_covariance(covariance, number)
+        limits.check_new_actions(self.root, self.leaves, rows, packed, self.likelihood.noise_variance)
         self.leaves.mixing.add(rows, number)
         if packed is not None:
             self.leaves.covariances.extend(packed)

@@ -1,13 +1,13 @@
 """Linear rows of many actions, learned in one step: by sums where sums suffice, by triangles where they would lose digits.
 
-Sums of x x^T are what a log folds into fastest, and squares are what rounding hurts most. With v_a a bound on the prior variance of
-theta_a, in any direction and the root's share with it, the energy of an action is
+Sums of x x^T are what a log folds into fastest, and squares are what rounding hurts most. With v_a a bound on the prior variance
+of theta_a, in any direction and the root's share with it, the energy of an action is
 
     v_a sum x^T x / noise^2,
 
-how much more its rows may tell than the prior does. A sum keeps the prior's part to about energy x 2e-16. Rows that would bring their
-action's energy above `MOST` are gathered by QR instead (`linalg.triangles`), d of them being as good as all, and what they tell goes on
-to the leaf and to the root as rows: nothing is squared, and what is lost is the root of it.
+how much more its rows may tell than the prior does. A sum keeps the prior's part to about energy x 2e-16. Rows that would bring
+their action's energy above `MOST` are gathered by QR instead (`linalg.triangles`), d of them being as good as all, and what they
+tell goes on to the leaf and to the root as rows: nothing is squared, and what is lost is the root of it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 
 from manyarms._base import linalg
 from manyarms._base.typing import Array, Ints
+from manyarms.beliefs import limits
 from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.leaves import Leaves
 from manyarms.beliefs.roots import Root
@@ -50,7 +51,7 @@ class Triangles:
         self._tables.rows[places] = linalg.triangles(rows, labels, len(touched), self._tables.rows[places])
 
     def rows(self, places: Ints, G: Array, B: Array) -> tuple[Array, Array]:
-        """(n, d, d), (n, d): rows and values that stand for those of these places, and for sums G (n, d, d), B (n, d) beside them."""
+        """Rows (n, d, d) and values (n, d) that stand for those of these places and for sums G (n, d, d), B (n, d) beside them."""
         tables = self._tables.rows[places]
         summed = np.flatnonzero(np.trace(G, axis1=1, axis2=2) > 0)
         if len(summed):
@@ -84,7 +85,7 @@ def _beyond(
     root: Root, leaves: Leaves, light: Sums, X: Array, touched: Ints, labels: Ints, noise_variance: float
 ) -> Flags:
     """(n,): which of the actions touched would have too much energy for sums."""
-    squares = np.bincount(labels, np.einsum("nd,nd->n", X, X), len(touched))
+    squares: Array = np.bincount(labels, np.einsum("nd,nd->n", X, X), len(touched)).astype(np.float64)
     if len(light):
         squares += light.squares(touched)
     energy = squares / noise_variance
@@ -92,23 +93,23 @@ def _beyond(
         slots = leaves.catalogue.slots(touched)
         played = slots >= 0
         energy[played] += leaves.packing.trace(leaves.G.rows[slots[played]])
-    size = leaves.prior_sizes(touched)
-    root_size = 0.0 if root.known else root.size()
-    beyond: Flags = energy * (size + root_size * leaves.mixing.largest_size(leaves.dim)) > MOST
+    beyond: Flags = energy * (leaves.largest_prior_size() + limits.spread(root, leaves)) > MOST
     some = np.flatnonzero(beyond)
-    if len(some) and not root.known:  # look closer
-        sizes = leaves.prior_sizes(touched[some]) + root_size * leaves.mixing.sizes(touched[some], leaves.dim)
+    if len(some):  # look closer
+        sizes = leaves.prior_sizes(touched[some])
+        if not root.known:
+            sizes = sizes + root.size() * leaves.mixing.sizes(touched[some], leaves.dim)
         beyond[some] = energy[some] * sizes > MOST
     return beyond
 
 
 def _fold_sums(
-    root: Root, leaves: Leaves, light: Sums, chosen: Array, known: Array | None, noise_variance: float
+    root: Root, leaves: Leaves, light: Sums, chosen: Flags, known: Array | None, noise_variance: float
 ) -> None:
     places = np.flatnonzero(chosen)
     slots = leaves.slots(light.ids[places], known)
     everything = len(places) == len(light)
-    spread = root.size() * leaves.mixing.largest_size(leaves.dim)
+    spread = limits.spread(root, leaves)
     leaves.counts.rows[slots] += light.counts[places]
     for start in range(0, len(slots), leaves.chunk):
         where = slots[start : start + leaves.chunk]

@@ -14,8 +14,8 @@ and, since r | m ~ N(x^T c_a + s^T Sigma_a^-1 W_a m, v), the root sees u^T m = r
 u = W_a^T Sigma_a^-1 s. Nothing is inverted and no other action is touched.
 
 Two things would cost digits, and both are seen coming. A row whose noise is far below the prior's spread (`SHARP`) makes S_a so
-narrow in one direction that a table of S_a cannot hold it beside the others: such slots keep a square root of S_a, which does. And
-where Sigma_a is nearly singular (`STEEP`), Sigma_a^-1 S_a is computed as I - G_a S_a while G_a is the smaller of the two.
+narrow in one direction that a table of S_a cannot hold it beside the others: such slots keep a square root of S_a, which does.
+And where Sigma_a is nearly singular (`STEEP`), Sigma_a^-1 S_a is computed as I - G_a S_a while G_a is the smaller of the two.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from manyarms.errors import InvalidInput
 SHARP = 1e8  # the square of the factor by which a row may narrow a direction before a square root is kept
 STEEP = 1e6  # condition number of Sigma_a from which its inverse is avoided
 PLAIN = 1e6  # how many times the variances of a root may be those of a leaf before differences of S_a would lose digits
-MUCH = 64.0
 FULL_AT_A_TIME = 1 << 21  # numbers in full d x d matrices that are alive at once
 
 
@@ -68,6 +67,7 @@ class Leaves:
         else:
             self.steep = True  # actions may differ: asked for each
             self.covariances = GrowableArray((self.packing.size,), by_column=True)
+            self._largest_prior = 0, 0.0  # how many actions were looked at, and the largest trace among them
             self.covariances.extend(self.packing.pack(covariance))
         self.counts = GrowableArray((), np.int64)
         self.G = GrowableArray((self.packing.size,))
@@ -96,6 +96,16 @@ class Leaves:
         if self.shared:
             return np.array([float(self.covariance.trace())])
         return self.packing.trace(self.covariances.rows[ids])
+
+    def largest_prior_size(self) -> float:
+        """The largest trace of Sigma_a, of all actions."""
+        if self.shared:
+            return float(self.covariance.trace())
+        seen, largest = self._largest_prior
+        if seen < len(self.covariances):
+            largest = max(largest, float(self.packing.trace(self.covariances.rows[seen:]).max()))
+            self._largest_prior = len(self.covariances), largest
+        return largest
 
     def prior_precision(self, ids: Ints) -> Array:
         """(n, d, d) Sigma_a^-1."""
@@ -217,7 +227,7 @@ class Leaves:
                 precision_change += precision
                 information_change += information
             else:
-                D, e = self._told(ids, full, B[some], S, mean)
+                D, e = linalg.told(self._own(ids), full, B[some], S, mean)
                 before = np.flatnonzero(self.packing.trace(self.G.rows[where]) > 0)
                 if len(before):
                     old_D, old_e = self.told(where[before])
@@ -269,12 +279,7 @@ class Leaves:
     def pulls(self, slots: Ints) -> Array:
         """(n, d, d): S_a Sigma_a^-1, how the mean of theta_a moves with W_a m."""
         S, own = self.packing.unpack(self.S.rows[slots]), self._own(self.catalogue.played.rows[slots])
-        out = S @ own
-        if self.steep:
-            G = self.packing.unpack(self.G.rows[slots])
-            few = _smaller(G, own)
-            out[few] = np.eye(self.dim) - S[few] @ G[few]
-        return out
+        return linalg.pulls(own, self.packing.unpack(self.G.rows[slots]), S) if self.steep else S @ own
 
     def towards(self, slots: Ints, Sx: Array, x: Array) -> Array:
         """(n, d): Sigma_a^-1 S_a x, how scores move with W_a m, for contexts x (n, d) and Sx = S_a x."""
@@ -282,7 +287,7 @@ class Leaves:
             return Sx @ self.precision
         own, G = self._own(self.catalogue.played.rows[slots]), self.packing.unpack(self.G.rows[slots])
         out = np.einsum("nij,nj->ni", np.broadcast_to(own, G.shape), Sx)
-        few = _smaller(G, own)
+        few = np.trace(G, axis1=1, axis2=2) <= np.trace(own, axis1=1, axis2=2)
         out[few] = x[few] - np.einsum("nij,nj->ni", G[few], Sx[few])
         return cast(Array, out)
 
@@ -294,26 +299,7 @@ class Leaves:
         """What these slots tell about W_a m: precisions (n, d, d) and information (n, d)."""
         unpack = self.packing.unpack
         ids, G, S = self.catalogue.played.rows[slots], self.G.rows[slots], self.S.rows[slots]
-        return self._told(ids, unpack(G), self.B.rows[slots], unpack(S), self.c.rows[slots])
-
-    def _told(self, ids: Ints, G: Array, B: Array, S: Array, c: Array) -> tuple[Array, Array]:
-        """Sigma^-1 - Sigma^-1 S Sigma^-1 = G - G S G, and Sigma^-1 S B = B - G S B, in the form that cancels less.
-
-        The first loses roundings of Sigma^-1, the second roundings of G: whichever is smaller, or not much larger where
-        one form serves all.
-        """
-        own = self._own(ids)
-        sizes, own_size = np.trace(G, axis1=1, axis2=2), np.trace(own, axis1=1, axis2=2)
-        if (sizes <= MUCH * own_size).all():
-            D, e = G - G @ S @ G, B - np.einsum("nij,nj->ni", G, c)
-        elif (own_size <= MUCH * sizes).all():
-            D, e = own - own @ S @ own, np.einsum("nij,nj->ni", np.broadcast_to(own, S.shape), c)
-        else:
-            D, e, few = np.empty_like(S), np.empty_like(c), sizes <= own_size
-            for some in (few, ~few):
-                D[some], e[some] = self._told(ids[some], G[some], B[some], S[some], c[some])
-            return D, e
-        return (D + np.swapaxes(D, 1, 2)) / 2, e
+        return linalg.told(self._own(ids), unpack(G), self.B.rows[slots], unpack(S), self.c.rows[slots])
 
     # ---- scores -------------------------------------------------------------------------------------------------------
 
@@ -480,15 +466,13 @@ class Leaves:
         prior = 0 if self.mixing.features is None else self.mixing.features.nbytes
         prior += self.covariance.nbytes if self.shared else self.covariances.nbytes
         kept = sum(factor.nbytes for factor in self.factors.values())
-        return sum(t.nbytes for t in tables) + kept + prior + self.catalogue.units.nbytes + 100 * len(self.catalogue.slot_of)
-
-
-def _smaller(G: Array, own: Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """(n,): where G_a has the smaller trace of the two."""
-    return cast(
-        "np.ndarray[tuple[int], np.dtype[np.bool_]]",
-        np.trace(G, axis1=1, axis2=2) <= np.trace(own, axis1=1, axis2=2),
-    )
+        return (
+            sum(t.nbytes for t in tables)
+            + kept
+            + prior
+            + self.catalogue.units.nbytes
+            + 100 * len(self.catalogue.slot_of)
+        )
 
 
 def _times(matrices: Array, z: Array) -> Array:

@@ -22,7 +22,6 @@ from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput
 
-
 ROWS_AT_A_TIME = 1 << 20  # numbers in rows that are folded into a root at once
 
 
@@ -139,8 +138,8 @@ class GaussianRoot(Root):
     """m ~ N(mean, covariance), updated exactly (thesis, proposition at Section 3.2.2).
 
     State: mean and a square root F of the covariance, which rows update in place in O(p^2); and beside them the precision and
-    information of blocks that came since, so that changes of either sign may come (a GLM's leaf that is fitted again). What is known
-    now, (F^-T F^-1 + E)^-1 = F (I + F^T E F)^-1 F^T, is made at the next use; the next row takes it over.
+    information of blocks that came since, so that changes of either sign may come (a GLM's leaf that is fitted again). What is
+    known now, (F^-T F^-1 + E)^-1 = F (I + F^T E F)^-1 F^T, is made at the next use; the next row takes it over.
     """
 
     def __init__(self, mean: Array, covariance: Array) -> None:
@@ -251,9 +250,12 @@ class FactoredRoot(Root):
         if self.dim % self.effects:
             raise InvalidInput("effects", effects, f"a divisor of the root's length {self.dim}")
         self.block = self.dim // self.effects
-        self._precision = self._blocks(exact.precision())
-        self._information = np.einsum("lij,lj->li", self._precision, exact.mean().reshape(self.effects, self.block))
-        self._cached: tuple[Array, Array] | None = None
+        # the prior of each effect given the others, and what came since: precision and information, block by block
+        self._prior_mean = exact.mean().reshape(self.effects, self.block)
+        self._prior_factor = linalg.factor_from_precision(self._blocks(exact.precision()))
+        self._precision = np.zeros((self.effects, self.block, self.block))
+        self._information = np.zeros((self.effects, self.block))
+        self._now: tuple[Array, Array] | None = None
 
     def _blocks(self, matrix: Array) -> Array:
         four = matrix.reshape(self.effects, self.block, self.effects, self.block)
@@ -266,7 +268,7 @@ class FactoredRoot(Root):
             self.exact.observe(u, variance, value)
         else:
             self._information += parts * (value / variance)
-        self._cached = None
+        self._now = None
 
     def learn(self, precision: Array, information: Array) -> None:
         self._precision += self._blocks(precision)
@@ -274,18 +276,34 @@ class FactoredRoot(Root):
             self.exact.learn(precision, information)
         else:
             self._information += information.reshape(self.effects, self.block)
-        self._cached = None
+        self._now = None
+
+    def learn_rows(self, rows: Array, values: Array) -> None:
+        parts = rows.reshape(len(rows), self.effects, self.block)
+        self._precision += np.einsum("nli,nlj->lij", parts, parts)
+        if self.exact is not None:
+            self.exact.learn_rows(rows, values)
+        else:
+            self._information += np.einsum("nli,n->li", parts, values)
+        self._now = None
+
+    def size(self) -> float:
+        if self.exact is not None:
+            return self.exact.size()
+        return float(np.einsum("lij,lij->l", self._prior_factor, self._prior_factor).max())
 
     def _posterior(self) -> tuple[Array, Array]:
         """(L, d) means and (L, d, d) factors of the effects."""
-        if self._cached is None:
-            factor = linalg.factor_from_precision(self._precision)
+        now = self._now
+        if now is None:
+            factor = linalg.evidence_factor(self._prior_factor, self._precision)
             if self.exact is not None:
                 mean = self.exact.mean().reshape(self.effects, self.block)
             else:
-                mean = np.einsum("lij,lkj,lk->li", factor, factor, self._information)
-            self._cached = (mean, factor)
-        return self._cached
+                told = self._information - np.einsum("lij,lj->li", self._precision, self._prior_mean)
+                mean = self._prior_mean + np.einsum("lij,lkj,lk->li", factor, factor, told)
+            now = self._now = mean, factor
+        return now
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
         mean, factor = self._posterior()
@@ -305,18 +323,24 @@ class FactoredRoot(Root):
         return {"effects": self.effects, "rule": self.rule}
 
     def arrays(self) -> dict[str, AnyArray]:
-        own: dict[str, AnyArray] = {"block_precision": self._precision, "block_information": self._information}
+        own: dict[str, AnyArray] = {
+            "block_precision": self._precision,
+            "block_information": self._information,
+            "block_prior_mean": self._prior_mean,
+            "block_prior_factor": self._prior_factor,
+        }
         return own if self.exact is None else {**own, **self.exact.arrays()}
 
     @classmethod
     def restored(cls, options: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
-        precision, information = arrays["block_precision"], arrays["block_information"]
         if options["rule"] == "mean-field":
             root = cls(arrays["prior_mean"], arrays["prior_covariance"], **options)
             root.exact = GaussianRoot.restored({}, arrays)
-        else:  # its prior has been folded into its blocks: any prior of the right size will do
-            root = cls(np.zeros(information.size), np.eye(information.size), **options)
-        root._precision, root._information = precision, information
+        else:  # its prior lies in its blocks: any prior of the right size will do
+            size = arrays["block_information"].size
+            root = cls(np.zeros(size), np.eye(size), **options)
+        root._precision, root._information = arrays["block_precision"], arrays["block_information"]
+        root._prior_mean, root._prior_factor = arrays["block_prior_mean"], arrays["block_prior_factor"]
         return root
 
 
