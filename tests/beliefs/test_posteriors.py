@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-import manyarms.beliefs.belief as module
+import manyarms.beliefs.folding as module
 from brute_force import MIXINGS, Case, Joint, Rows, covariance_of_root, random_case, random_rows
 from manyarms._base.typing import Array
 from manyarms.beliefs import Belief, FactoredRoot, GaussianRoot, Leaves, MixingMatrices, MixingWeights

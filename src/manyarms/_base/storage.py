@@ -38,7 +38,7 @@ from manyarms.errors import InvalidInput, StorageError
 JSON = Any  # None, bool, int, finite float, str, and lists and string-keyed dictionaries of these; checked by `save`
 
 FORMAT = "manyarms"
-VERSION = 2
+VERSION = 3
 MANIFEST = "manifest.json"
 
 Loader = Callable[[dict[str, JSON], dict[str, AnyArray]], object]

@@ -19,6 +19,7 @@ Kind = TypeVar("Kind")
 
 LARGEST = 1e100  # products of a few such numbers are still finite
 SMALLEST = 1e-100  # and so are their quotients
+LEAST_LEFT = 1e-14  # of a variance, once the other components are known: two digits above the rounding of the whole
 SMALL = 1 << 26  # bytes that every machine has
 MOST = 2**63 - 1  # of anything that is counted: what a 64-bit integer holds
 
@@ -227,13 +228,30 @@ def covariance(name: str, value: npt.ArrayLike, dim: int | None = None) -> Array
     if not (np.abs(array - np.swapaxes(array, -1, -2)) <= 1e-8 * scale).all():
         raise InvalidInput(name, "a matrix that is not symmetric", "a symmetric positive definite matrix")
     array = (array + np.swapaxes(array, -1, -2)) / 2
+    variances = np.diagonal(array, axis1=-2, axis2=-1)
+    if ((variances > 0) & (variances < SMALLEST)).any():
+        smallest = float(variances[variances > 0].min())
+        raise InvalidInput(name, f"a variance of {smallest:.3g}", f"variances of at least {SMALLEST:g}")
     try:
-        np.linalg.cholesky(array)
+        if not (variances > 0).all():
+            raise np.linalg.LinAlgError
+        sd = np.sqrt(variances)
+        factor = np.linalg.cholesky(
+            array / (sd[..., :, None] * sd[..., None, :])
+        )  # of the correlations: scales cost no digits
     except np.linalg.LinAlgError:
         smallest = float(np.linalg.eigvalsh(array).min())
         raise InvalidInput(
             name, f"a matrix with smallest eigenvalue {smallest:.3g}", "a symmetric positive definite matrix"
         ) from None
+    # what is left of a component's variance once those before it are known; doubles hold it to 1e-16 of the whole
+    left = float(np.square(np.diagonal(factor, axis1=-2, axis2=-1)).min())
+    if left < LEAST_LEFT:
+        raise InvalidInput(
+            name,
+            f"a matrix that is singular but for rounding: the other components leave {left:.1g} of a variance",
+            f"a positive definite matrix in which they leave at least {LEAST_LEFT:g} of it",
+        )
     return array
 
 

@@ -17,17 +17,15 @@ from manyarms._base import linalg, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.beliefs import expansions
+from manyarms.beliefs import expansions, folding, limits
 from manyarms.beliefs.actions.catalogue import Catalogue, Offer
 from manyarms.beliefs.actions.unplayed_scores import UnplayedScores
+from manyarms.beliefs.folding import Rounds
 from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.leaves import FULL_AT_A_TIME, Leaves
 from manyarms.beliefs.likelihoods.base import LIKELIHOODS, Gaussian, Likelihood, restore_likelihood
 from manyarms.beliefs.roots import Root, restore_root
-from manyarms.beliefs.sums import PRODUCTS_AT_A_TIME, Sums
 from manyarms.errors import InvalidInput
-
-Rounds = tuple[Array, Ints, Array]  # contexts (n, d), actions (n,), rewards (n,)
 
 BELIEFS: Registry[type[Belief]] = Registry("belief", package="manyarms.beliefs", group="manyarms.beliefs")
 
@@ -47,6 +45,7 @@ class Belief:
         if not isinstance(likelihood, Likelihood):
             names = ", ".join(part.__name__ for part in LIKELIHOODS.values())
             raise InvalidInput("likelihood", validate.describe(likelihood), f"a likelihood ({names})")
+        limits.check_noise(root, leaves, likelihood.noise_variance)
         self.root = root
         self.leaves = leaves
         self.likelihood = likelihood
@@ -89,6 +88,7 @@ class Belief:
     def observe(self, X: Array, actions: Ints, rewards: Array) -> None:
         """Learn checked rows: contexts (n, d), actions (n,), rewards (n,)."""
         noise_variance = self.likelihood.noise_variance
+        limits.check_contexts(self.root, self.leaves, X, noise_variance)
         if noise_variance is None:
             self._refit(self._append(X, actions, rewards))
         # a row costs a few d^2, folding an action a few d^3: with one row, or few rows of long contexts, rows are cheaper
@@ -98,7 +98,7 @@ class Belief:
                 if seen is not None:
                     self.root.observe(*seen)
         else:
-            self._fold_sums([(X, actions, rewards)], noise_variance)
+            folding.fold(self.root, self.leaves, [(X, actions, rewards)], noise_variance)
 
     def fold(self, chunks: Iterable[Rounds]) -> None:
         """Learn checked rows that come in chunks (X, actions, rewards), as `observe` of all of them at once would.
@@ -108,25 +108,17 @@ class Belief:
         the end.
         """
         noise_variance = self.likelihood.noise_variance
-        if noise_variance is None:
-            touched = [self._append(*rows) for rows in chunks]
+        chunks = self._within_limits(chunks)
+        if noise_variance is None:  # all chunks are here before anything changes
+            touched = [self._append(*rows) for rows in list(chunks)]
             self._refit(np.unique(np.concatenate(touched)) if touched else np.empty(0, dtype=np.int64))
         else:
-            self._fold_sums(chunks, noise_variance)
+            folding.fold(self.root, self.leaves, chunks, noise_variance)
 
-    def _fold_sums(self, chunks: Iterable[Rounds], noise_variance: float) -> None:
-        """Linear rows: sums of x x^T and r x by action, then one update of each action touched."""
-        sums = Sums(self.dim)
-        for X, actions, rewards in chunks:
-            sums.add(X, actions, rewards, PRODUCTS_AT_A_TIME)
-        slots = self.leaves.slots(sums.ids, self.known)
-        self.leaves.counts.rows[slots] += sums.counts
-        for start in range(0, len(slots), self.leaves.chunk):
-            some = slice(start, start + self.leaves.chunk)
-            where = slots[some]
-            G = sums.G[some] / noise_variance + self.leaves.G.rows[where]
-            B = sums.B[some] / noise_variance + self.leaves.B.rows[where]
-            self._replace(where, G, B)
+    def _within_limits(self, chunks: Iterable[Rounds]) -> Iterator[Rounds]:
+        for rows in chunks:
+            limits.check_contexts(self.root, self.leaves, rows[0], self.likelihood.noise_variance)
+            yield rows
 
     def _append(self, X: Array, actions: Ints, rewards: Array) -> Ints:
         """Append rows to those of their actions; the slots touched."""
@@ -177,7 +169,7 @@ class Belief:
         return expansions.prior(self.leaves, slots, *self._root_prior)
 
     def _replace(self, slots: Ints, G: Array, B: Array) -> None:
-        change = self.leaves.replace(slots, G, B, self.known)
+        change = self.leaves.replace(slots, G, B, self.known, limits.spread(self.root, self.leaves))
         if change is not None:
             self.root.learn(*change)
 
@@ -245,8 +237,8 @@ class Belief:
             return mean, S
         mean = np.zeros((len(ids), self.dim))
         mean[played] = leaves.c.rows[slots[played]]
-        towards = S @ leaves.prior_precision(ids)  # identity up to rounding where nothing was played
-        towards[~played] = np.eye(self.dim)
+        towards = np.broadcast_to(np.eye(self.dim), S.shape).copy()
+        towards[played] = leaves.pulls(slots[played])
         mean += np.einsum("nij,nj->ni", towards, leaves.mixing.apply(ids, self.root.mean()))
         factor = self.root.factor()
         pulled = np.stack(
@@ -262,6 +254,7 @@ class Belief:
         rows, number = leaves.mixing.check_rows(weights, number)
         leaves.catalogue.check_new(number, 0 if leaves.shared else 8 * (leaves.packing.size + leaves.dim**2))
         packed = leaves.check_new_covariance(covariance, number)
+        limits.check_new_actions(self.root, leaves, rows, packed, self.likelihood.noise_variance)
         leaves.mixing.add(rows, number)
         if packed is not None:
             leaves.covariances.extend(packed)

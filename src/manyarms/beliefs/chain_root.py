@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from manyarms._base import linalg
 from manyarms._base.typing import AnyArray, Array
 from manyarms.beliefs.messages import Chain, ChainConditionals
 from manyarms.beliefs.roots import ROOTS, Root
@@ -31,6 +32,7 @@ class ChainRoot(Root):
         self.dim = prior.dim
         self._precision = np.zeros((self.dim, self.dim))
         self._information = np.zeros(self.dim)
+        self._size: float | None = None  # a number about the prior: made when it is first asked for
         self._forget()
 
     def _forget(self) -> None:
@@ -49,9 +51,10 @@ class ChainRoot(Root):
         self._forget()
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
-        if self._conditionals is None:
-            self._conditionals = self.chain.up(self._precision[None], self._information[None])
-        return self.chain.down(self._conditionals, rng, n)
+        conditionals = self._conditionals
+        if conditionals is None:
+            conditionals = self._conditionals = self.chain.up(self._precision[None], self._information[None])
+        return self.chain.down(conditionals, rng, n)
 
     def mean(self) -> Array:
         return self._both()[0]
@@ -60,9 +63,15 @@ class ChainRoot(Root):
         return self._both()[1]
 
     def _both(self) -> tuple[Array, Array]:
-        if self._moments is None:
-            self._moments = self._exact_moments() if self.chain.exact else self._drawn_moments()
-        return self._moments
+        moments = self._moments
+        if moments is None:
+            moments = self._moments = self._exact_moments() if self.chain.exact else self._drawn_moments()
+        return moments
+
+    def size(self) -> float:
+        if self._size is None:
+            self._size = float(np.trace(self.chain.prior.centre_moments(draws=1000)[1]))
+        return self._size
 
     def _exact_moments(self) -> tuple[Array, Array]:
         """The same posterior by marginalisation: m ~ N(0, Omega), evidence (G, B); Omega may be singular.
@@ -72,8 +81,7 @@ class ChainRoot(Root):
         prior = self.chain.prior
         values, vectors = np.linalg.eigh(prior.marginal().covariance - prior.covariances[0])
         C = vectors * np.sqrt(np.maximum(values, 0.0))
-        lower = np.linalg.cholesky(np.eye(self.dim) + C.T @ self._precision @ C)
-        factor = np.linalg.solve(lower, C.T).T
+        factor = linalg.evidence_factor(C, self._precision)
         return factor @ (factor.T @ self._information), factor
 
     def _drawn_moments(self) -> tuple[Array, Array]:

@@ -29,13 +29,11 @@ def prior(leaves: Leaves, slots: Ints, mean: Array, factor: Array) -> tuple[Arra
 def cavity(leaves: Leaves, slots: Ints, mean: Array, factor: Array) -> tuple[Array, Array]:
     """The same for a root of this mean and factor after all evidence, that of the slot itself taken back."""
     ids = leaves.catalogue.played.rows[slots]
-    own = leaves.prior_precision(ids)
-    D = own - own @ leaves.packing.unpack(leaves.S.rows[slots]) @ own
-    e = np.einsum("nij,nj->ni", own, leaves.c.rows[slots])
+    D, e = leaves.told(slots)
     values, vectors = np.linalg.eigh(_spread(leaves, ids, factor))
     A = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-    told = np.swapaxes(A, 1, 2) @ (D + np.swapaxes(D, 1, 2)) @ A / 2
-    values, vectors = np.linalg.eigh(np.eye(leaves.dim) - told)
+    told = np.swapaxes(A, 1, 2) @ D @ A
+    values, vectors = np.linalg.eigh(np.eye(leaves.dim) - (told + np.swapaxes(told, 1, 2)) / 2)
     left = (A @ vectors) / np.sqrt(np.clip(values, SMALLEST, 1.0))[:, None, :]
     spread = left @ np.swapaxes(left, 1, 2)
     centre = leaves.mixing.apply(ids, mean)

@@ -93,12 +93,7 @@ class IndependentCentres(Belief):
                 table.extend(np.zeros((new, *table.rows.shape[1:]), dtype=table.rows.dtype))
         for start in range(0, len(slots), leaves.chunk):
             some = slots[start : start + leaves.chunk]
-            G = (
-                leaves.precision
-                @ leaves.packing.unpack(leaves.S.rows[some])
-                @ leaves.packing.unpack(leaves.G.rows[some])
-            )
-            self._learn_centres(some, (G + np.swapaxes(G, 1, 2)) / 2, leaves.c.rows[some] @ leaves.precision)
+            self._learn_centres(some, *leaves.told(some))
 
     # ---- what decisions ask
 

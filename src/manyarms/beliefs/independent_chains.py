@@ -68,9 +68,10 @@ class IndependentChains(IndependentCentres):
         return self.chain.prior.draw_centres(rng, n)
 
     def _centre_moments(self) -> tuple[Array, Array]:
-        if self._moments is None:
-            self._moments = self.chain.prior.centre_moments()
-        return self._moments
+        moments = self._moments
+        if moments is None:
+            moments = self._moments = self.chain.prior.centre_moments()
+        return moments
 
     def _mean_centres(self, slots: Ints) -> Array:
         """f_1 at the end of the chain of conditional means."""
@@ -120,7 +121,7 @@ class IndependentChains(IndependentCentres):
                 centres = self.chain.prior.draw_centres(rng, POSTERIOR_DRAWS)
             else:
                 own, c = leaves.packing.unpack(leaves.S.rows[slot]), leaves.c.rows[slot]
-                pull = leaves.precision @ own
+                pull = leaves.pulls(np.array([slot]))[0].T
                 centres = self.chain.down(self._conditionals(np.array([slot])), rng, POSTERIOR_DRAWS)
             moved = centres @ pull
             mean[i] = c + moved.mean(axis=0)

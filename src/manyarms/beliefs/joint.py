@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from manyarms._base import validate
+from manyarms._base import linalg, validate
 from manyarms._base.nested import under
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.beliefs.actions.all_played import AllPlayed
@@ -109,8 +109,13 @@ class JointBelief(Belief):
         if self.root.known:
             mean = np.broadcast_to(c if len(leaves.counts) else leaves.mixing.apply(ids, M[0])[0], (len(M), self.dim))
         else:
-            mean = c + np.stack([leaves.mixing.apply(ids, m)[0] for m in M]) @ leaves.precision @ S
-        return mean, cast(Array, np.linalg.cholesky(S))
+            mean = c + np.stack([leaves.mixing.apply(ids, m)[0] for m in M]) @ self._pull().T
+        return mean, linalg.half(S)
+
+    def _pull(self) -> Array:
+        """(d, d): how the mean of theta moves with W m."""
+        leaves = self.leaves
+        return leaves.pulls(np.zeros(1, dtype=np.int64))[0] if len(leaves.counts) else np.eye(self.dim)
 
     def draw_scores(self, X: Array, offer: Offer, rng: np.random.Generator) -> tuple[Array, Array]:
         return self.draw_listed(self._offered(X, offer), offer.ids_of_slots(), rng), np.empty((len(X), 0))
@@ -143,8 +148,7 @@ class JointBelief(Belief):
         covariance = factor @ factor.T
         if not self.root.known:
             leaves = self.leaves
-            towards = covariance @ leaves.precision
-            pulled = np.stack([leaves.mixing.lift(0, row) for row in towards]) @ self.root.factor()
+            pulled = np.stack([leaves.mixing.lift(0, row) for row in self._pull()]) @ self.root.factor()
             covariance = covariance + pulled @ pulled.T
         return np.repeat(mean, len(ids), axis=0), np.repeat(covariance[None], len(ids), axis=0)
 

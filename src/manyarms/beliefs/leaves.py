@@ -12,6 +12,10 @@ One row (x, r) of a linear reward is a rank-one change: with s = S_a x and v = s
 
 and, since r | m ~ N(x^T c_a + s^T Sigma_a^-1 W_a m, v), the root sees u^T m = r - x^T c_a with variance v, where
 u = W_a^T Sigma_a^-1 s. Nothing is inverted and no other action is touched.
+
+Two things would cost digits, and both are seen coming. A row whose noise is far below the prior's spread (`SHARP`) makes S_a so
+narrow in one direction that a table of S_a cannot hold it beside the others: such slots keep a square root of S_a, which does.
+And where Sigma_a is nearly singular (`STEEP`), Sigma_a^-1 S_a is computed as I - G_a S_a while G_a is the smaller of the two.
 """
 
 from __future__ import annotations
@@ -29,6 +33,9 @@ from manyarms.beliefs.growable import GrowableArray, SteadyArray
 from manyarms.beliefs.mixing import MIXINGS, Mixing
 from manyarms.errors import InvalidInput
 
+SHARP = 1e8  # the square of the factor by which a row may narrow a direction before a square root is kept
+STEEP = 1e6  # condition number of Sigma_a from which its inverse is avoided
+PLAIN = 1e6  # how many times the variances of a root may be those of a leaf before differences of S_a would lose digits
 FULL_AT_A_TIME = 1 << 21  # numbers in full d x d matrices that are alive at once
 
 
@@ -57,14 +64,18 @@ class Leaves:
         if self.shared:
             self.covariance = covariance
             self.precision = linalg.inverse(covariance)
+            self.steep = bool(covariance.trace() * self.precision.trace() > STEEP * self.dim**2)
         else:
+            self.steep = True  # actions may differ: asked for each
             self.covariances = SteadyArray((self.packing.size,), by_column=True)
+            self._largest_prior = 0, 0.0  # how many actions were looked at, and the largest trace among them
             self.covariances.extend(self.packing.pack(covariance))
         self.counts = GrowableArray((), np.int64)
         self.G = GrowableArray((self.packing.size,))
         self.B = GrowableArray((self.dim,))
         self.S = GrowableArray((self.packing.size,), by_column=True)
         self.c = GrowableArray((self.dim,), by_column=True)
+        self.factors: dict[int, Array] = {}  # by slot, square roots of S_a that S_a itself could not hold
         self.played_weights: GrowableArray | None = None  # b_a of the played actions, by slot
         if mixing.features is not None and mixing.effects(np.zeros((1, self.root_dim))) is not None:
             self.played_weights = GrowableArray((int(mixing.features.shape[1]),), by_column=True)
@@ -80,6 +91,22 @@ class Leaves:
     def _prior_factor(self, ids: Ints) -> Array:
         """(d, d) or (n, d, d): lower triangular C_a with C_a C_a^T = Sigma_a."""
         return cast(Array, np.linalg.cholesky(self.covariance if self.shared else self.prior_covariance(ids)))
+
+    def prior_sizes(self, ids: Ints) -> Array:
+        """(n,) or (1,): the traces of Sigma_a."""
+        if self.shared:
+            return np.array([float(self.covariance.trace())])
+        return self.packing.trace(self.covariances.rows[ids])
+
+    def largest_prior_size(self) -> float:
+        """The largest trace of Sigma_a, of all actions."""
+        if self.shared:
+            return float(self.covariance.trace())
+        seen, largest = self._largest_prior
+        if seen < len(self.covariances):
+            largest = max(largest, float(self.packing.trace(self.covariances.rows[seen:]).max()))
+            self._largest_prior = len(self.covariances), largest
+        return largest
 
     def prior_precision(self, ids: Ints) -> Array:
         """(n, d, d) Sigma_a^-1."""
@@ -151,11 +178,22 @@ class Leaves:
         S = self.packing.unpack(self.S.rows[slot])
         c = self.c.rows[slot]
         value = r - float(x @ c)
-        new_S, gain, variance = linalg.condition(S, x, noise_variance)
+        factor = self.factors.get(slot)
+        if factor is None:
+            new_S, gain, variance = linalg.condition(S, x, noise_variance)
+            if variance > SHARP * noise_variance:
+                factor = self._factors(np.array([slot]))[0]
+        if factor is not None:
+            factor, gain, variance = linalg.condition_half(factor, x, noise_variance)
+            self.factors[slot], new_S = factor, factor @ factor.T
         seen = None
         if known is None:
-            precision = self.precision if self.shared else self.prior_precision(np.array([action]))[0]
-            seen = (self.mixing.lift(action, precision @ (gain * variance)), variance, value)
+            Sx = gain * variance
+            if self.steep:
+                towards = self.towards(np.array([slot]), Sx[None], x[None])[0]
+            else:
+                towards = self.precision @ Sx
+            seen = (self.mixing.lift(action, towards), variance, value)
         c += gain * value
         self.S.rows[slot] = self.packing.pack(new_S)
         self.counts.rows[slot] += 1
@@ -163,25 +201,40 @@ class Leaves:
         self.B.rows[slot] += x * (r / noise_variance)
         return seen
 
-    def replace(self, slots: Ints, G: Array, B: Array, known: Array | None) -> tuple[Array, Array] | None:
+    def replace(
+        self, slots: Ints, G: Array, B: Array, known: Array | None, spread: float
+    ) -> tuple[Array, Array] | None:
         """Give these slots new statistics, G packed and B (n, d); returns the change of the root's precision and information.
 
-        The evidence of a leaf about the root is W^T (Sigma^-1 - Sigma^-1 S Sigma^-1) W and W^T Sigma^-1 S B.
+        spread: a bound on the prior variances of W_a m.
         """
         p = self.root_dim
+        # Sigma^-1 (S_old - S) Sigma^-1 is the change and loses roundings of Sigma^-1, which is nothing to most priors
+        plain = self.shared and not self.steep and spread * self.precision.trace() <= PLAIN
         precision_change, information_change = np.zeros((p, p)), np.zeros(p)
         for start in range(0, len(slots), self.chunk):
             some = slice(start, start + self.chunk)
             where, ids = slots[some], self.catalogue.played.rows[slots[some]]
-            prior = self.prior_precision(ids)
-            full = B[some]
-            if known is not None:
-                full = full + np.einsum("nij,nj->ni", prior, self.mixing.apply(ids, known))
-            S, mean = linalg.shrink(self._prior_factor(ids), self.packing.unpack(G[some]), full)
-            if known is None:
-                D = prior @ (self.packing.unpack(self.S.rows[where]) - S) @ prior
-                e = np.einsum("nij,nj->ni", prior, mean - self.c.rows[where])
-                precision, information = self.mixing.gather(ids, (D + np.swapaxes(D, 1, 2)) / 2, e)
+            full, right = self.packing.unpack(G[some]), B[some]
+            centre = None if known is None else self.mixing.apply(ids, known)
+            if centre is not None:  # S (Sigma^-1 m + B) = m + S (B - G m): nothing is inverted
+                right = right - np.einsum("nij,nj->ni", full, centre)
+            S, mean = linalg.shrink(self._prior_factor(ids), full, right)
+            if centre is not None:
+                mean += centre
+            elif plain:
+                D = linalg.sandwich(self.precision, self.packing.unpack(self.S.rows[where]) - S)
+                precision, information = self.mixing.gather(ids, D, (mean - self.c.rows[where]) @ self.precision)
+                precision_change += precision
+                information_change += information
+            else:
+                D, e = linalg.told(self._own(ids), full, B[some], S, mean)
+                before = np.flatnonzero(self.packing.trace(self.G.rows[where]) > 0)
+                if len(before):
+                    old_D, old_e = self.told(where[before])
+                    D[before] -= old_D
+                    e[before] -= old_e
+                precision, information = self.mixing.gather(ids, D, e)
                 precision_change += precision
                 information_change += information
             self.c.rows[where] = mean
@@ -189,6 +242,65 @@ class Leaves:
             self.B.rows[where] = B[some]
             self.S.rows[where] = self.packing.pack(S)
         return None if known is not None else (precision_change, information_change)
+
+    def absorb(self, slots: Ints, rows: Array, values: Array, known: Array | None) -> tuple[Array, Array]:
+        """Learn rows (n, d, d) with values (n, d) and noise of variance 1 on top of what these slots know, by square roots.
+
+        Returns what the root sees: rows (n d, p) and values (n d,), again with variance 1.
+        """
+        ids, c = self.catalogue.played.rows[slots], self.c.rows[slots]
+        found = linalg.condition_on_blocks(self._factors(slots), c, rows, values)
+        lifted = np.empty((0, self.root_dim))
+        if known is None:
+            told = found.told_rows
+            before = np.flatnonzero(self.packing.trace(self.G.rows[slots]) > 0)
+            told[before] = told[before] @ self.pulls(slots[before])  # where nobody had played, c_a is W_a m itself
+            lifted = self.mixing.lift_all(np.repeat(ids, self.dim), told.reshape(-1, self.dim))
+        self.S.rows[slots] = self.packing.pack(found.factor @ np.swapaxes(found.factor, 1, 2))
+        self.c.rows[slots] = found.mean
+        columns = np.swapaxes(rows, 1, 2)
+        self.G.rows[slots] += self.packing.pack(columns @ rows)
+        self.B.rows[slots] += np.einsum("ndk,nk->nd", columns, values)
+        for i, slot in enumerate(slots.tolist()):
+            if slot in self.factors or found.shrunk[i] * SHARP < 1:
+                self.factors[slot] = found.factor[i]
+        return lifted, found.told_values.ravel()
+
+    def _factors(self, slots: Ints) -> Array:
+        """(n, d, d): square roots of S_a."""
+        out = np.empty((len(slots), self.dim, self.dim))
+        fresh = self.packing.trace(self.G.rows[slots]) == 0
+        out[fresh] = self._prior_factor(self.catalogue.played.rows[slots[fresh]])
+        out[~fresh] = linalg.half(self.packing.unpack(self.S.rows[slots[~fresh]]))
+        for i, slot in enumerate(slots.tolist()) if self.factors else ():
+            if slot in self.factors:
+                out[i] = self.factors[slot]
+        return out
+
+    def pulls(self, slots: Ints) -> Array:
+        """(n, d, d): S_a Sigma_a^-1, how the mean of theta_a moves with W_a m."""
+        S, own = self.packing.unpack(self.S.rows[slots]), self._own(self.catalogue.played.rows[slots])
+        return linalg.pulls(own, self.packing.unpack(self.G.rows[slots]), S) if self.steep else S @ own
+
+    def towards(self, slots: Ints, Sx: Array, x: Array) -> Array:
+        """(n, d): Sigma_a^-1 S_a x, how scores move with W_a m, for contexts x (n, d) and Sx = S_a x."""
+        if not self.steep:
+            return Sx @ self.precision
+        own, G = self._own(self.catalogue.played.rows[slots]), self.packing.unpack(self.G.rows[slots])
+        out = np.einsum("nij,nj->ni", np.broadcast_to(own, G.shape), Sx)
+        few = np.trace(G, axis1=1, axis2=2) <= np.trace(own, axis1=1, axis2=2)
+        out[few] = x[few] - np.einsum("nij,nj->ni", G[few], Sx[few])
+        return cast(Array, out)
+
+    def _own(self, ids: Ints) -> Array:
+        """(1, d, d) or (n, d, d): Sigma_a^-1."""
+        return self.precision[None] if self.shared else self.prior_precision(ids)
+
+    def told(self, slots: Ints) -> tuple[Array, Array]:
+        """What these slots tell about W_a m: precisions (n, d, d) and information (n, d)."""
+        unpack = self.packing.unpack
+        ids, G, S = self.catalogue.played.rows[slots], self.G.rows[slots], self.S.rows[slots]
+        return linalg.told(self._own(ids), unpack(G), self.B.rows[slots], unpack(S), self.c.rows[slots])
 
     # ---- scores -------------------------------------------------------------------------------------------------------
 
@@ -202,7 +314,7 @@ class Leaves:
         quadratic = self.packing.bilinear(X, X)
         if M is None:
             return mean, quadratic @ S.T
-        effects = self.mixing.effects(M) if self.shared else None
+        effects = None if self.steep else self.mixing.effects(M)
         if effects is None:
             return self._scores_one_by_one(X, M, slots, mean, quadratic @ S.T)
         # sum_l b_al x^T S_a Sigma^-1 psi_l: with the effects' coefficients stacked under those of the variance, one product
@@ -221,16 +333,13 @@ class Leaves:
         self, X: Array, M: Array, slots: Ints | None, mean: Array, variance: Array
     ) -> tuple[Array, Array]:
         """The general form, x^T S_a Sigma_a^-1 W_a m, in chunks of actions with full matrices."""
-        ids = self.catalogue.played.rows
-        S = self.S.rows
-        if slots is not None:
-            ids, S = ids[slots], S[slots]
+        slots = np.arange(len(self.counts)) if slots is None else slots
+        ids = self.catalogue.played.rows[slots]
         for start in range(0, len(ids), self.chunk):
             some = slice(start, start + self.chunk)
-            full, prior = self.packing.unpack(S[some]), self.prior_precision(ids[some])
+            pulls = np.swapaxes(self.pulls(slots[some]), 1, 2)
             for i, (x, m) in enumerate(zip(X, M, strict=True)):
-                pulled = np.einsum("aij,aj->ai", prior, full @ x)
-                mean[i, some] += np.einsum("ai,ai->a", pulled, self.mixing.apply(ids[some], m))
+                mean[i, some] += np.einsum("ai,ai->a", pulls @ x, self.mixing.apply(ids[some], m))
         return mean, variance
 
     def pulled(self, x: Array, slots: Ints) -> Array:
@@ -240,7 +349,7 @@ class Leaves:
         for start in range(0, len(slots), self.chunk):
             some = slice(start, start + self.chunk)
             v = self.packing.unpack(self.S.rows[slots[some]]) @ x
-            v = np.einsum("aij,aj->ai", self.prior_precision(ids[some]), v)
+            v = self.towards(slots[some], v, np.broadcast_to(x, v.shape))
             out[some] = self.mixing.lift_all(ids[some], v)
         return out
 
@@ -286,8 +395,10 @@ class Leaves:
                 continue
             u = z.copy()
             if len(where):
-                precision = self.precision if self.shared else self.prior_precision(here[played])
-                u[:, played] = _times(precision, Sz[:, played])
+                if self.steep:
+                    u[:, played] = _times(np.swapaxes(self.pulls(where), 1, 2), z[:, played])
+                else:
+                    u[:, played] = Sz[:, played] @ self.precision
             for i in range(n):
                 ui = u[0 if same else i]
                 mean[i, some] += np.einsum("ad,ad->a", ui, centre(i, here))
@@ -312,6 +423,9 @@ class Leaves:
             "S": np.ascontiguousarray(self.S.rows),
             "c": np.ascontiguousarray(self.c.rows),
         }
+        kept = sorted(self.factors)
+        out["factor_slots"] = np.array(kept, dtype=np.int64)
+        out["factors"] = np.array([self.factors[slot] for slot in kept]).reshape(-1, self.dim, self.dim)
         out["covariance"] = self.covariance if self.shared else self.covariances.rows
         return out | prefixed("mixing.", self.mixing.arrays())
 
@@ -340,6 +454,7 @@ class Leaves:
                     name, f"{len(arrays[name])} rows", f"{len(arrays['played'])}, one for each played action"
                 )
             getattr(leaves, name).extend(arrays[name])
+        leaves.factors = dict(zip(arrays["factor_slots"].tolist(), arrays["factors"].copy(), strict=True))
         if leaves.played_weights is not None:
             leaves.played_weights.extend(cast(Array, mixing.features)[arrays["played"]])
         return leaves
@@ -351,13 +466,18 @@ class Leaves:
         tables += [] if self.played_weights is None else [self.played_weights]
         prior = 0 if self.mixing.features is None else self.mixing.features.nbytes
         prior += self.covariance.nbytes if self.shared else self.covariances.nbytes
-        return sum(t.nbytes for t in tables) + prior + self.catalogue.units.nbytes + 100 * len(self.catalogue.slot_of)
+        kept = sum(factor.nbytes for factor in self.factors.values())
+        return (
+            sum(t.nbytes for t in tables)
+            + kept
+            + prior
+            + self.catalogue.units.nbytes
+            + 100 * len(self.catalogue.slot_of)
+        )
 
 
 def _times(matrices: Array, z: Array) -> Array:
-    """(n, m, d): A_a z_na for symmetric A, one (d, d) or one for each action (m, d, d)."""
-    if matrices.ndim == 2:
-        return z @ matrices
+    """(n, m, d): A_a z_na for one matrix for each action (m, d, d)."""
     return cast(Array, np.matmul(matrices, np.ascontiguousarray(z.transpose(1, 2, 0))).transpose(2, 0, 1))
 
 

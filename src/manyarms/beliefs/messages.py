@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manyarms._base import linalg
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 from manyarms.priors.diffusion import DiffusionPrior
@@ -48,7 +49,7 @@ class Chain:
         self.prior = prior
         self.rule = rule
         self.exact = prior.matrices is not None
-        self.precisions = np.linalg.inv(prior.covariances)
+        self.precisions = linalg.inverse(prior.covariances)
         self.factors = np.linalg.cholesky(prior.covariances)
 
     def up(self, G: Array, B: Array) -> ChainConditionals:
@@ -65,20 +66,13 @@ class Chain:
         for level in range(1, L + 1):
             G, B = self._pull_back(level, G, B, points)
             # S = C (I + C^T G C)^-1 C^T with C C^T = Sigma: sound however small or large Sigma is
-            C = self.factors[level]
-            middle = C.T @ G @ C
-            middle = (middle + np.swapaxes(middle, -1, -2)) / 2 + np.eye(d)
-            lower = np.linalg.cholesky(middle)
-            root = np.swapaxes(np.linalg.solve(lower, np.broadcast_to(C.T, lower.shape)), -1, -2)
-            S = root @ np.swapaxes(root, -1, -2)
-            towards = S @ self.precisions[level]
-            conditionals.towards[:, level - 1] = towards
-            conditionals.offset[:, level - 1] = np.einsum("nij,nj->ni", S, B)
+            root = linalg.evidence_factor(self.factors[level], G)
+            S, own = root @ np.swapaxes(root, -1, -2), self.precisions[level][None]
+            offset = np.einsum("nij,nj->ni", S, B)
+            conditionals.towards[:, level - 1] = linalg.pulls(own, G, S)
+            conditionals.offset[:, level - 1] = offset
             conditionals.factor[:, level - 1] = root
-            # Sigma^-1 - Sigma^-1 S Sigma^-1 = (Sigma^-1 S) G, which does not cancel where G is small
-            above = np.swapaxes(towards, -1, -2) @ G
-            G = (above + np.swapaxes(above, -1, -2)) / 2
-            B = np.einsum("nji,nj->ni", towards, B)
+            G, B = linalg.told(own, G, B, S, offset)
         return conditionals
 
     def _pull_back(self, level: int, G: Array, B: Array, points: list[Array] | None) -> tuple[Array, Array]:

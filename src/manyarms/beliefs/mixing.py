@@ -64,6 +64,19 @@ class Mixing(ABC):
     def lift_all(self, ids: Ints, V: Array) -> Array:
         """(n, p): W_a^T v_a, row by row."""
 
+    def sizes(self, ids: Ints, dim: int) -> Array:
+        """(n,): the sum of squares of the entries of W_a."""
+        out = np.zeros(len(ids))
+        for row in np.eye(dim):
+            lifted = self.lift_all(ids, np.broadcast_to(row, (len(ids), dim)))
+            out += np.einsum("ap,ap->a", lifted, lifted)
+        return out
+
+    def largest_size(self, dim: int) -> float:
+        """The largest of the `sizes` of all actions."""
+        features = self.features
+        return float(self.sizes(np.arange(1 if features is None else len(features)), dim).max())
+
     @abstractmethod
     def gather(self, ids: Ints, D: Array, e: Array) -> tuple[Array, Array]:
         """Sums over the ids of W_a^T D_a W_a (p, p) and of W_a^T e_a (p,)."""
@@ -120,6 +133,9 @@ class IdentityMixing(Mixing):
     def lift_all(self, ids: Ints, V: Array) -> Array:
         return V
 
+    def sizes(self, ids: Ints, dim: int) -> Array:
+        return np.full(len(ids), float(dim))
+
     def gather(self, ids: Ints, D: Array, e: Array) -> tuple[Array, Array]:
         return D.sum(axis=0), e.sum(axis=0)
 
@@ -163,6 +179,9 @@ class CommonMixing(IdentityMixing):
     def lift_all(self, ids: Ints, V: Array) -> Array:
         return V @ self.matrix
 
+    def sizes(self, ids: Ints, dim: int) -> Array:
+        return np.full(len(ids), float(np.vdot(self.matrix, self.matrix)))
+
     def gather(self, ids: Ints, D: Array, e: Array) -> tuple[Array, Array]:
         return self.matrix.T @ D.sum(axis=0) @ self.matrix, e.sum(axis=0) @ self.matrix
 
@@ -179,6 +198,14 @@ class _FeatureMixing(Mixing):
 
     def __init__(self, features: Array) -> None:
         self._table = SteadyArray.of(features)
+        self._largest = 0, 0.0  # how many rows were looked at, and the largest sum of squares in one
+
+    def largest_size(self, dim: int) -> float:
+        seen, largest = self._largest
+        if seen < len(self.features):
+            largest = max(largest, float(self.sizes(np.arange(seen, len(self.features)), dim).max()))
+            self._largest = len(self.features), largest
+        return largest
 
     @property
     def features(self) -> Array:
@@ -224,6 +251,10 @@ class MixingWeights(_FeatureMixing):
     def lift_all(self, ids: Ints, V: Array) -> Array:
         b = self.features[ids]
         return (b[:, :, None] * V[:, None, :]).reshape(len(b), -1)
+
+    def sizes(self, ids: Ints, dim: int) -> Array:
+        b = self.features[ids]
+        return dim * cast(Array, np.einsum("al,al->a", b, b))
 
     def gather(self, ids: Ints, D: Array, e: Array) -> tuple[Array, Array]:
         b = self.features[ids]
@@ -279,6 +310,10 @@ class MixingMatrices(_FeatureMixing):
 
     def lift_all(self, ids: Ints, V: Array) -> Array:
         return cast(Array, np.matmul(V[:, None, :], self._of(ids))[:, 0, :])
+
+    def sizes(self, ids: Ints, dim: int) -> Array:
+        W = self.features[ids]
+        return cast(Array, np.einsum("af,af->a", W, W))
 
     def gather(self, ids: Ints, D: Array, e: Array) -> tuple[Array, Array]:
         W = self._of(ids)

@@ -133,7 +133,7 @@ class ParticleBelief(IndependentCentres):
             some = slice(start, start + leaves.chunk)
             slots, u = self.catalogue.slots(ids[some]), Z[:, some].copy()
             played, slots = slots >= 0, slots[slots >= 0]
-            u[:, played] = np.einsum("aij,naj->nai", leaves.precision @ pack.unpack(leaves.S.rows[slots]), u[:, played])
+            u[:, played] = np.einsum("aji,naj->nai", leaves.pulls(slots), u[:, played])
             covariance = np.tile(self._centre_moments()[1], (len(played), 1, 1))
             covariance[played] = pack.unpack(self._tables["spread"].rows[slots])
             variance[:, some] += np.maximum(np.einsum("nai,aij,naj->na", u, covariance, u), 0.0)
@@ -148,7 +148,7 @@ class ParticleBelief(IndependentCentres):
         slots = self.catalogue.slots(ids)
         played, slots = slots >= 0, slots[slots >= 0]
         S = pack.unpack(leaves.S.rows[slots])
-        P = S @ leaves.precision
+        P = leaves.pulls(slots)
         mean[played] = leaves.c.rows[slots] + np.einsum("nij,nj->ni", P, self._tables["mean"].rows[slots])
         covariance[played] = S + P @ pack.unpack(self._tables["spread"].rows[slots]) @ np.swapaxes(P, 1, 2)
         return mean, covariance

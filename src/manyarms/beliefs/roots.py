@@ -4,7 +4,10 @@ A root takes evidence from below and gives draws, a mean and a covariance. Evide
 
 - a row: "u^T m was seen as `value`, with `variance`". For linear rewards one observation (x, a, r) is exactly this, with
   u = W_a^T Sigma_a^-1 S_a x, value = r - x^T c_a and variance = sigma^2 + x^T S_a x (see leaves.py), a rank-one change;
-- a block: changes of the precision and of the information vector, for batches and for refitted GLM leaves.
+- a block: changes of the precision and of the information vector, for batches and for refitted GLM leaves; or, where the squares
+  in a precision would lose digits, many rows at once (folding.py).
+
+What is computed when somebody asks is computed aside and then kept in one assignment: readers in several threads may ask at once.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from manyarms._base import block_diagonal, linalg, validate
 from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput
+
+ROWS_AT_A_TIME = 1 << 20  # numbers in rows that are folded into a root at once
 
 
 class Root(ABC):
@@ -40,6 +45,15 @@ class Root(ABC):
     @abstractmethod
     def learn(self, precision: Array, information: Array) -> None:
         """Learn from a block."""
+
+    def learn_rows(self, rows: Array, values: Array) -> None:
+        """Learn that rows (n, p) times m were seen as values (n,), each with variance 1."""
+        self.learn(rows.T @ rows, values @ rows)
+
+    def size(self) -> float:
+        """A bound on the prior variance of m in any direction, not below it and not far above."""
+        factor = self.factor()
+        return float(np.vdot(factor, factor))
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, n: int) -> Array:
@@ -102,6 +116,9 @@ class KnownRoot(Root):
     def mean(self) -> Array:
         return self._mean
 
+    def size(self) -> float:
+        return 0.0
+
     def factor(self) -> Array:
         return np.zeros((self.dim, self.dim))
 
@@ -120,8 +137,9 @@ class KnownRoot(Root):
 class GaussianRoot(Root):
     """m ~ N(mean, covariance), updated exactly (thesis, proposition at Section 3.2.2).
 
-    State: precision and information (additive, so that evidence can be exchanged), and beside them the mean and a square
-    root S of the covariance, which rows update in place in O(p^2); a block only marks them to be factorised at the next use.
+    State: mean and a square root F of the covariance, which rows update in place in O(p^2); and beside them the precision and
+    information of blocks that came since, so that changes of either sign may come (a GLM's leaf that is fitted again). What is
+    known now, (F^-T F^-1 + E)^-1 = F (I + F^T E F)^-1 F^T, is made at the next use; the next row takes it over.
     """
 
     def __init__(self, mean: Array, covariance: Array) -> None:
@@ -130,52 +148,69 @@ class GaussianRoot(Root):
         self.dim = len(self._prior_mean)
         parts = _parts_of("covariance", covariance, self.dim)
         self._prior_covariance = block_diagonal.dense(parts)
-        self._precision = block_diagonal.dense(linalg.inverse(parts))
-        self._information = self._precision @ self._prior_mean
         self._factor = block_diagonal.dense(cast(Array, np.linalg.cholesky(parts)))
         self._mean = self._prior_mean.copy()
-        self._stale = False
+        self._forget_blocks()
+
+    def _forget_blocks(self) -> None:
+        self._precision, self._information = np.zeros((self.dim, self.dim)), np.zeros(self.dim)
+        self._blocks = False
+        self._now: tuple[Array, Array] | None = None
 
     def observe(self, u: Array, variance: float, value: float) -> None:
-        self._refresh()
+        self._take_over()
         linalg.condition_factor(self._factor, self._mean, u, variance, value)
-        scaled = u / variance
-        self._precision += np.outer(scaled, u)
-        scaled *= value
-        self._information += scaled
 
     def learn(self, precision: Array, information: Array) -> None:
         self._precision += precision
         self._information += information
-        self._stale = True
+        self._blocks, self._now = True, None
 
-    def _refresh(self) -> None:
-        if self._stale:
-            self._factor = linalg.factor_from_precision(self._precision)
-            self._mean = self._factor @ (self._information @ self._factor)
-            self._stale = False
+    def learn_rows(self, rows: Array, values: Array) -> None:
+        self._take_over()
+        step = max(self.dim, ROWS_AT_A_TIME // self.dim)
+        for start in range(0, len(rows), step):
+            some = slice(start, start + step)
+            self._mean, self._factor = linalg.condition_on_rows(self._factor, self._mean, rows[some], values[some])
+
+    def _take_over(self) -> None:
+        if self._blocks:
+            self._mean, self._factor = self._posterior()
+            self._forget_blocks()
+
+    def _posterior(self) -> tuple[Array, Array]:
+        """Mean and factor, now."""
+        if not self._blocks:
+            return self._mean, self._factor
+        now = self._now
+        if now is None:
+            factor = linalg.evidence_factor(self._factor, self._precision)
+            told = self._information - self._precision @ self._mean
+            now = self._now = self._mean + factor @ (told @ factor), factor
+        return now
+
+    def size(self) -> float:
+        return float(np.abs(self._prior_covariance).sum(axis=1).max())
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
-        self._refresh()
-        return self._mean + rng.standard_normal((n, self.dim)) @ self._factor.T
+        mean, factor = self._posterior()
+        return mean + rng.standard_normal((n, self.dim)) @ factor.T
 
     def mean(self) -> Array:
-        self._refresh()
-        return self._mean
+        return self._posterior()[0]
 
     def factor(self) -> Array:
-        self._refresh()
-        return self._factor
+        return self._posterior()[1]
 
     def precision(self) -> Array:
         """Posterior precision."""
-        return self._precision
+        half = np.linalg.inv(self.factor())
+        return cast(Array, half.T @ half)
 
     def gaussian_prior(self) -> tuple[Array, Array] | None:
         return self._prior_mean, self._prior_covariance
 
     def arrays(self) -> dict[str, AnyArray]:
-        self._refresh()
         return {
             "prior_mean": self._prior_mean,
             "prior_covariance": self._prior_covariance,
@@ -190,6 +225,7 @@ class GaussianRoot(Root):
         root = cls(arrays["prior_mean"], arrays["prior_covariance"])
         root._precision, root._information = arrays["precision"], arrays["information"]
         root._factor, root._mean = arrays["factor"], arrays["mean"]
+        root._blocks = bool(root._precision.any() or root._information.any())
         return root
 
 
@@ -216,15 +252,20 @@ class FactoredRoot(Root):
         if self.dim % self.effects:
             raise InvalidInput("effects", effects, f"a divisor of the root's length {self.dim}")
         self.block = self.dim // self.effects
+        # the prior of each effect given the others, and what came since: precision and information, block by block
         self.exact: GaussianRoot | None = None
         if rule == "blockwise" and np.shape(covariance) == (self.effects, self.block, self.block):
-            self._precision = linalg.inverse(_parts_of("covariance", covariance, self.dim))
+            self._prior_mean = mean.reshape(self.effects, self.block).copy()
+            self._prior_factor = cast(Array, np.linalg.cholesky(_parts_of("covariance", covariance, self.dim)))
         else:
             exact = GaussianRoot(mean, covariance)
             self.exact = exact if rule == "mean-field" else None
-            self._precision = block_diagonal.diagonal_blocks(exact.precision(), self.effects)
-        self._information = np.einsum("lij,lj->li", self._precision, mean.reshape(self.effects, self.block))
-        self._cached: tuple[Array, Array] | None = None
+            self._prior_mean = exact.mean().reshape(self.effects, self.block)
+            blocks = block_diagonal.diagonal_blocks(exact.precision(), self.effects)
+            self._prior_factor = linalg.factor_from_precision(blocks)
+        self._precision = np.zeros((self.effects, self.block, self.block))
+        self._information = np.zeros((self.effects, self.block))
+        self._now: tuple[Array, Array] | None = None
 
     def observe(self, u: Array, variance: float, value: float) -> None:
         parts = u.reshape(self.effects, self.block)
@@ -233,7 +274,7 @@ class FactoredRoot(Root):
             self.exact.observe(u, variance, value)
         else:
             self._information += parts * (value / variance)
-        self._cached = None
+        self._now = None
 
     def learn(self, precision: Array, information: Array) -> None:
         self._precision += block_diagonal.diagonal_blocks(precision, self.effects)
@@ -241,18 +282,34 @@ class FactoredRoot(Root):
             self.exact.learn(precision, information)
         else:
             self._information += information.reshape(self.effects, self.block)
-        self._cached = None
+        self._now = None
+
+    def learn_rows(self, rows: Array, values: Array) -> None:
+        parts = rows.reshape(len(rows), self.effects, self.block)
+        self._precision += np.einsum("nli,nlj->lij", parts, parts)
+        if self.exact is not None:
+            self.exact.learn_rows(rows, values)
+        else:
+            self._information += np.einsum("nli,n->li", parts, values)
+        self._now = None
+
+    def size(self) -> float:
+        if self.exact is not None:
+            return self.exact.size()
+        return float(np.einsum("lij,lij->l", self._prior_factor, self._prior_factor).max())
 
     def _posterior(self) -> tuple[Array, Array]:
         """(L, d) means and (L, d, d) factors of the effects."""
-        if self._cached is None:
-            factor = linalg.factor_from_precision(self._precision)
+        now = self._now
+        if now is None:
+            factor = linalg.evidence_factor(self._prior_factor, self._precision)
             if self.exact is not None:
                 mean = self.exact.mean().reshape(self.effects, self.block)
             else:
-                mean = np.einsum("lij,lkj,lk->li", factor, factor, self._information)
-            self._cached = (mean, factor)
-        return self._cached
+                told = self._information - np.einsum("lij,lj->li", self._precision, self._prior_mean)
+                mean = self._prior_mean + np.einsum("lij,lkj,lk->li", factor, factor, told)
+            now = self._now = mean, factor
+        return now
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
         mean, factor = self._posterior()
@@ -269,20 +326,25 @@ class FactoredRoot(Root):
         return {"effects": self.effects, "rule": self.rule}
 
     def arrays(self) -> dict[str, AnyArray]:
-        own: dict[str, AnyArray] = {"block_precision": self._precision, "block_information": self._information}
+        own: dict[str, AnyArray] = {
+            "block_precision": self._precision,
+            "block_information": self._information,
+            "block_prior_mean": self._prior_mean,
+            "block_prior_factor": self._prior_factor,
+        }
         return own if self.exact is None else {**own, **self.exact.arrays()}
 
     @classmethod
     def restored(cls, options: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
-        precision, information = arrays["block_precision"], arrays["block_information"]
         if options["rule"] == "mean-field":
             root = cls(arrays["prior_mean"], arrays["prior_covariance"], **options)
             root.exact = GaussianRoot.restored({}, arrays)
-        else:  # its prior has been folded into its blocks: any prior of the right size will do
-            root = cls(
-                np.zeros(information.size), np.broadcast_to(np.eye(precision.shape[-1]), precision.shape), **options
-            )
-        root._precision, root._information = precision, information
+        else:  # its prior lies in its blocks: any prior of the right size will do
+            blocks = arrays["block_precision"]
+            identity = np.broadcast_to(np.eye(blocks.shape[-1]), blocks.shape)
+            root = cls(np.zeros(arrays["block_information"].size), identity, **options)
+        root._precision, root._information = arrays["block_precision"], arrays["block_information"]
+        root._prior_mean, root._prior_factor = arrays["block_prior_mean"], arrays["block_prior_factor"]
         return root
 
 

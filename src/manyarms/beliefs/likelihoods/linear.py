@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import cast
 
@@ -11,7 +10,6 @@ import numpy as np
 from manyarms._base import validate
 from manyarms._base.typing import Array
 from manyarms.beliefs.likelihoods.base import LIKELIHOODS, Expansion, Gaussian, Likelihood
-from manyarms.errors import InvalidInput
 
 
 @LIKELIHOODS.register("linear")
@@ -22,9 +20,8 @@ class Linear(Likelihood):
     noise: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "noise", validate.positive("noise", self.noise))
-        if not 0 < self.noise_variance < math.inf:
-            raise InvalidInput("noise", self.noise, "a standard deviation whose square is neither 0 nor infinite")
+        # squares, their inverses and products with a prior's variances are then all far from the ends of a double's range
+        object.__setattr__(self, "noise", validate.number("noise", self.noise, least=1e-50, most=1e50))
 
     @property
     def noise_variance(self) -> float:
