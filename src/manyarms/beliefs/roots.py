@@ -153,6 +153,10 @@ class GaussianRoot(Root):
             self._mean = self._factor @ (self._information @ self._factor)
             self._stale = False
 
+    def __getstate__(self) -> dict[str, Any]:
+        self._refresh()  # a copy that is made while others read is whole
+        return dict(self.__dict__)
+
     def draw(self, rng: np.random.Generator, n: int) -> Array:
         self._refresh()
         return self._mean + rng.standard_normal((n, self.dim)) @ self._factor.T

@@ -7,7 +7,7 @@ catalogue by its log of taken units.
 from __future__ import annotations
 
 import math
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -19,18 +19,33 @@ from manyarms.beliefs.actions.units import Units
 from manyarms.beliefs.leaves import Leaves
 
 
+class _UnitBlocks(NamedTuple):
+    """Blocks of the units, the members left in each, and up to where the units' log has been read."""
+
+    units: Units
+    blocks: Blocks
+    block_of: Ints
+    sizes: Array
+    read: int
+
+    def sizes_under(self, offer: Offer) -> Array:
+        if not offer.withheld:
+            return self.sizes
+        sizes = self.sizes.copy()
+        for unit, ranks in offer.withheld.items():
+            if unit < len(self.block_of):
+                sizes[self.block_of[unit]] -= len(ranks)
+        return sizes
+
+
 class UnplayedScores:
     """The scores of a belief's unplayed actions: the best of a draw of them, and their moments."""
 
     def __init__(self, leaves: Leaves) -> None:
         self.leaves = leaves
-        self._units: Units | None = None  # the units that the blocks were made for
-        self._rows_units: Units | None = None  # and those of the rows: a regrouping makes new ones
-        self._rows: Array | None = None
-        self._blocks: Blocks | None = None
-        self._sizes: Array = np.empty(0)
-        self._block_of: Ints = np.empty(0, dtype=np.int64)
-        self._read = 0
+        # replaced whole, since several readers may make them at once
+        self._rows: tuple[Units, Array] | None = None  # a regrouping makes new units
+        self._blocks: _UnitBlocks | None = None
 
     # ---- decisions that draw ------------------------------------------------------------------------------------------
 
@@ -72,9 +87,9 @@ class UnplayedScores:
             places = late[places]
             if len(scores) >= k:
                 floor = max(floor, float(-np.partition(-scores, k - 1)[k - 1]))
-        blocks = self._up_to_date()
-        sizes = self._sizes_under(offer)
-        found, which = search.open_blocks(blocks, c, sd, offer.counts, sizes, units.unit_of is None, floor, k, rng)
+        made = self._up_to_date()
+        sizes = made.sizes_under(offer)
+        found, which = search.open_blocks(made.blocks, c, sd, offer.counts, sizes, units.unit_of is None, floor, k, rng)
         return np.concatenate([scores, found]), np.concatenate([places, which])
 
     def _means(self, c: Array, places: Ints) -> Array:
@@ -84,34 +99,28 @@ class UnplayedScores:
         units = self.leaves.catalogue.units
         if len(units.counts) > search.FEW:
             return self.leaves.mixing.features[units.represent[places]] @ c
-        if self._rows is None or self._rows_units is not units or len(self._rows) != len(units.represent):
-            self._rows_units, self._rows = units, self.leaves.mixing.features[units.represent]
-        rows = self._rows
+        held = self._rows
+        if held is None or held[0] is not units or len(held[1]) != len(units.represent):
+            held = self._rows = units, self.leaves.mixing.features[units.represent]
+        rows = held[1]
         return (rows if len(places) == len(rows) else rows[places]) @ c
 
-    def _up_to_date(self) -> Blocks:
-        units = self.leaves.catalogue.units
-        if self._blocks is None or self._units is not units:
+    def _up_to_date(self) -> _UnitBlocks:
+        units, made = self.leaves.catalogue.units, self._blocks
+        if made is None or made.units is not units:
             features = cast(Array, self.leaves.mixing.features)
-            self._units, self._blocks = units, Blocks(features[units.represent[: units.kinds]])
-            self._block_of = np.searchsorted(self._blocks.stops, self._blocks.place_of, side="right")
+            blocks = Blocks(features[units.represent[: units.kinds]])
+            block_of = np.searchsorted(blocks.stops, blocks.place_of, side="right")
             live = units.counts[: units.kinds]
-            self._sizes = np.add.reduceat(live[self._blocks.order].astype(np.float64), self._blocks.starts)
-            self._read = len(units.log)
-        for unit in units.log[self._read :]:
-            if unit < units.kinds:
-                self._sizes[self._block_of[unit]] -= 1
-        self._read = len(units.log)
-        return self._blocks
-
-    def _sizes_under(self, offer: Offer) -> Array:
-        if not offer.withheld:
-            return self._sizes
-        sizes = self._sizes.copy()
-        for unit, ranks in offer.withheld.items():
-            if unit < len(self._block_of):
-                sizes[self._block_of[unit]] -= len(ranks)
-        return sizes
+            sizes = np.add.reduceat(live[blocks.order].astype(np.float64), blocks.starts)
+            made = self._blocks = _UnitBlocks(units, blocks, block_of, sizes, len(units.log))
+        elif made.read < len(units.log):
+            sizes = made.sizes.copy()
+            for unit in units.log[made.read :]:
+                if unit < units.kinds:
+                    sizes[made.block_of[unit]] -= 1
+            made = self._blocks = _UnitBlocks(units, made.blocks, made.block_of, sizes, len(units.log))
+        return made
 
     # ---- decisions that do not ----------------------------------------------------------------------------------------
 
@@ -133,9 +142,10 @@ class UnplayedScores:
     @property
     def nbytes(self) -> int:
         """Bytes of the derived tables."""
-        rows = 0 if self._rows is None else self._rows.nbytes
-        blocks = 0 if self._blocks is None else self._blocks.nbytes + self._block_of.nbytes
-        return rows + blocks
+        rows, made = self._rows, self._blocks
+        return (0 if rows is None else rows[1].nbytes) + (
+            0 if made is None else made.blocks.nbytes + made.block_of.nbytes
+        )
 
 
 __all__ = ["UnplayedScores"]
