@@ -104,6 +104,7 @@ def test_what_a_twin_learns_later_is_what_was_given() -> None:
     one.leave(held)
     mine.append(2)  # the caller's list changes before the twin has learned it
     learn(one, [3])
+    assert seen(one.belief) == [[1], [3]]
     learn(one, [4])
     assert seen(one.belief) == [[1], [3], [4]]
 
@@ -173,7 +174,7 @@ def test_a_reader_waits_for_a_change_in_place_once_and_never_again() -> None:
     learner.start()
     assert inside.wait(60)
     reader.start()
-    while not one._met:  # the reader has found the learner at work
+    while not one._met and reader.is_alive():  # until the reader has found the learner at work
         reader.join(0.001)
     assert found == []
     go.set()

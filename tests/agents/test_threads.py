@@ -310,3 +310,30 @@ def test_refusals_meanwhile_change_nothing() -> None:
     assert agent.draws == 0
     assert_same_state(agent, replay(AGENTS["meTS"], log, []))
     assert any(operation is _add_actions for operation, _ in log.changes)
+
+
+class Service:
+    """What holds an agent in a program: it has a lock, and so cannot be copied."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def features(self, x: np.ndarray) -> np.ndarray:
+        with self.lock:
+            return np.outer(np.arange(4) - 1.5, x)
+
+    def link(self, psi: np.ndarray) -> np.ndarray:
+        with self.lock:
+            return np.tanh(psi)
+
+
+def test_functions_of_the_caller_are_not_copied() -> None:
+    service = Service()
+    joint = ma.agents.jointTS(COMMON, 4, feature_map=service.features, context_shape=(D,), seed=0)
+    chained = ma.dTS(ma.DiffusionPrior(K, D, [service.link], [0.5, 1.0]), approximation="thesis", seed=0)
+    for agent in (joint, chained):
+        frozen = agent.snapshot()
+        agent.observe(CONTEXTS[0], 1, 1.0)  # on a copy
+        apart = agent.copy()
+        assert (frozen.version, agent.version) == (0, 1)
+        assert apart.decide(CONTEXTS[0]) == agent.decide(CONTEXTS[0])
