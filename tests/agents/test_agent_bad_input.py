@@ -75,7 +75,7 @@ def fingerprint(agent: Agent) -> dict[str, object]:
     catalogue = agent.belief.leaves.catalogue
     return {
         **{name: array.tobytes() for name, array in agent.belief.arrays().items()},
-        "generator": str(agent.rng.bit_generator.state),
+        "draws and version": (agent.key, agent.draws, agent.version),
         "catalogue": (catalogue.size, catalogue.alive, list(catalogue.slot_of), catalogue.units.counts.tobytes()),
         "features": agent.belief.leaves.mixing.features is None or agent.belief.leaves.mixing.features.tobytes(),
     }
@@ -122,7 +122,13 @@ CALLS: dict[str, tuple[Callable[[], Agent], Callable[[Agent], object], str, str]
     "decide: ragged candidates": (linear, lambda a: a.decide(X, candidates=[[0], [1, 2]]), "candidates", "1, 2"),
     "decide: an unknown exclusion": (linear, lambda a: a.decide(X, exclude=[9]), "exclude", "action 9"),
     "decide: exclusions not whole": (linear, lambda a: a.decide(X, exclude=["a"]), "exclude", "'a'"),
-    "decide: a bad seed": (linear, lambda a: a.decide(X, rng=-1), "seed", "-1"),
+    "decide: a bad seed": (linear, lambda a: a.decide(X, rng=-1), "rng", "-1"),
+    "decide: a negative number": (linear, lambda a: a.decide(X, draw=-1), "draw", "-1"),
+    "decide: a number that is none": (linear, lambda a: a.decide(X, draw=1.0), "draw", "1.0"),  # type: ignore[arg-type]
+    "decide: a number beyond all": (linear, lambda a: a.decide(X, draw=2**63), "draw", "9223372036854775808"),
+    "decide: two sources of chance": (linear, lambda a: a.decide(X, draw=1, rng=0), "draw", "1"),
+    "propensity: two sources of chance": (linear, lambda a: a.propensity(X, 1, draw=1, rng=0), "draw", "1"),
+    "propensity: a negative number": (linear, lambda a: a.propensity(X, 1, draw=-1), "draw", "-1"),
     # observing
     "observe: NaN context": (linear, lambda a: a.observe([NAN, 1.0], 0, 1.0), "x", "nan"),
     "observe: beyond any scale": (linear, lambda a: a.observe([1e160, 1.0], 0, 1.0), "x", r"1e\+160"),

@@ -233,7 +233,7 @@ def test_a_copy_is_independent(make: Callable[[], Agent]) -> None:
     add(twin, 2)
     twin.decide(np.ones((5, D)))
     assert_same_state(agent, alone)
-    assert agent.rng.bit_generator.state == alone.rng.bit_generator.state
+    assert (agent.key, agent.draws, agent.version) == (alone.key, alone.draws, alone.version)
     learn(alone, 2, 30, [4, 2, 0, 9], batch=False)
     alone.retire([2, 10])
     add(alone, 2)
@@ -323,6 +323,13 @@ def set_in(path: str, value: object) -> Callable[[Spec, Arrays], None]:
     return change
 
 
+def unset(name: str) -> Callable[[Spec, Arrays], None]:
+    def change(spec: Spec, arrays: Arrays) -> None:
+        del spec[name]
+
+    return change
+
+
 def shortened(name: str) -> Callable[[Spec, Arrays], None]:
     def change(spec: Spec, arrays: Arrays) -> None:
         arrays[name] = arrays[name][:-1]
@@ -338,7 +345,12 @@ INCONSISTENT = {
     "an unknown root": set_in("belief/root/kind", "cubic"),
     "an unknown decision": set_in("decision/kind", "guess"),
     "an option too many": set_in("decision/hue", 3),
-    "an unknown generator": set_in("generator/bit_generator", "seed"),
+    "a key that is too short": set_in("draws/key", "00ff"),
+    "a key that is none": set_in("draws/key", "z" * 32),
+    "a number below all": set_in("draws/next", -1),
+    "a number that is none": set_in("draws/next", 1.5),
+    "a version below all": set_in("version", -1),
+    "no draws": unset("draws"),
     "features of fewer actions": shortened("leaves.mixing.features"),
     "statistics of fewer actions": shortened("leaves.c"),
 }

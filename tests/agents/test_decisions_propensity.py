@@ -209,3 +209,31 @@ def test_a_context_of_zeros_is_uniform() -> None:
     for a in (1, 2):
         found = agent.propensity(np.zeros(2), a, draws=3000)
         assert abs(found.value - 1 / 7) < 4.5 * found.standard_error
+
+
+@pytest.mark.parametrize("shape", [(4, 2), (2,), (1, 4, 2)], ids=["features", "a map of vectors", "a map of matrices"])
+def test_one_parameter_for_all_actions(shape: tuple[int, ...]) -> None:
+    """Contexts that are matrices: phi_a^T theta beats phi_b^T theta with the chance that a normal is above 0."""
+    maps: dict[tuple[int, ...], Any] = {
+        (4, 2): None,
+        (2,): lambda x: np.outer([0.0, 1.0, -1.0, 2.0], x),
+        (1, 4, 2): lambda x: x[0],
+    }
+    options = {} if maps[shape] is None else {"feature_map": maps[shape], "context_shape": shape}
+    prior = ma.HierarchicalPrior(1, np.array([0.3, 0.1]), np.eye(2), 0.5 * np.eye(2))
+    agent = ma.agents.jointTS(prior, 4, ma.Linear(0.5), seed=0, **options)
+    x = np.random.default_rng(4).uniform(-1, 1, shape)
+    phi = x if maps[shape] is None else maps[shape](x)
+    for action in (1, 3, 1):
+        agent.observe(x, action, 0.4)
+    mean, covariance = agent.posterior(0)
+    for a, b in ((0, 1), (3, 2)):
+        apart = phi[a] - phi[b]
+        exact = stats.norm.cdf(apart @ mean / np.sqrt(apart @ covariance @ apart))
+        found = agent.propensity(x, a, candidates=[a, b], draws=4000)
+        assert abs(found.value - exact) < 4.5 * found.standard_error
+        assert agent.propensity(x, a, candidates=[a, b], k=2).inclusion == 1
+        assert agent.propensity(x, a, exclude=[a]).value == 0
+    assert sum(agent.propensity(x, a, draws=500).value for a in range(4)) == pytest.approx(1)
+    with pytest.raises(ma.errors.InvalidInput, match="a batch of 2"):
+        agent.propensity(np.stack([x, x]), 0)

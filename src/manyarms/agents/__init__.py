@@ -1,6 +1,7 @@
-"""Agents: a belief, a decision rule and a stream of random numbers; named combinations of the three."""
+"""Agents: a belief, a decision rule and numbered draws; named combinations of the three."""
 
 from manyarms.agents.agent import Agent
+from manyarms.agents.deciding import Choice, Snapshot
 from manyarms.agents.decisions import UCB, Decision, EpsilonGreedy, Greedy, Pessimistic, Propensity, Thompson, Uniform
 from manyarms.agents.named import (
     GLMTS,
@@ -23,6 +24,7 @@ __all__ = [
     "UCB",
     "UCBGLM",
     "Agent",
+    "Choice",
     "Decision",
     "EpsilonGreedy",
     "EpsilonGreedyAgent",
@@ -33,6 +35,7 @@ __all__ = [
     "LinUCB",
     "Pessimistic",
     "Propensity",
+    "Snapshot",
     "Thompson",
     "Uniform",
     "UniformAgent",

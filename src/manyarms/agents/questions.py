@@ -43,7 +43,9 @@ def questions(
     else:
         X, single = belief.contexts(x)
         asked = [Question(belief, X, belief.catalogue.offer(candidates, exclude))]
-    number = 1 if k is None else validate.count("k", k)
+    if k is None:  # no offer is empty
+        return asked, single, 1
+    number = validate.count("k", k)
     fewest = min(question.offer.total for question in asked)
     if number > fewest:
         raise InvalidInput("k", number, f"at most {fewest}, the number of actions offered")

@@ -7,6 +7,7 @@ gives them all.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
@@ -151,6 +152,12 @@ class JointBelief(Belief):
             pulled = np.stack([leaves.mixing.lift(0, row) for row in self._pull()]) @ self.root.factor()
             covariance = covariance + pulled @ pulled.T
         return np.repeat(mean, len(ids), axis=0), np.repeat(covariance[None], len(ids), axis=0)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> JointBelief:
+        memo[id(self.feature_map)] = self.feature_map  # the caller's: it may belong to what cannot be copied
+        twin = memo[id(self)] = type(self).__new__(type(self))
+        twin.__dict__.update({name: copy.deepcopy(part, memo) for name, part in self.__dict__.items()})
+        return twin
 
     def add_actions(self, weights: object, number: int | None, covariance: Array | None) -> Ints:
         raise InvalidInput("actions", "new ones", "a new agent: the features of a context fix the number of actions")

@@ -192,6 +192,10 @@ class GaussianRoot(Root):
     def size(self) -> float:
         return float(np.abs(self._prior_covariance).sum(axis=1).max())
 
+    def __getstate__(self) -> dict[str, Any]:
+        self._refresh()  # a copy that is made while others read is whole
+        return dict(self.__dict__)
+
     def draw(self, rng: np.random.Generator, n: int) -> Array:
         mean, factor = self._posterior()
         return mean + rng.standard_normal((n, self.dim)) @ factor.T

@@ -149,6 +149,9 @@ class FunctionLink(Link):
         self.function = function
         self._jacobian = jacobian
 
+    def __deepcopy__(self, memo: dict[int, object]) -> FunctionLink:
+        return self  # the functions are the caller's, and may belong to what cannot be copied
+
     def __call__(self, psi: Array) -> Array:
         flat = psi.reshape(-1, psi.shape[-1])
         return _checked(self.function(flat), flat).reshape(psi.shape)

@@ -61,7 +61,9 @@ class Pick:
     def actions(self, offer: Offer, rng: np.random.Generator) -> Ints:
         """The ids of the actions picked, (k,)."""
         played, places = self.played, self.places
-        if self.uniform and len(places) == 1 and not played[0]:
+        if len(places) == 1 and played[0]:
+            return offer.ids_of_slots()[places]
+        if self.uniform and len(places) == 1:
             place, count = int(places[0]), int(offer.counts[places[0]])
             return np.array([offer.member(place, int(rng.integers(count)))])
         ids = np.empty(len(places), dtype=np.int64)

@@ -34,22 +34,28 @@ class Thompson(Decision):
                     picks.append(pick_uniformly(offer, k, rng))
                     continue
                 if k == 1:
-                    floor = float(row.max()) if number else -np.inf
+                    top = int(row.argmax()) if number else -1
+                    floor = float(row[top]) if number else -np.inf
+                    picks.append(_best_one(top, floor, belief.best_unplayed(x, root, offer, floor, 1, rng)))
                 else:
                     floor = float(-np.partition(-row, k - 1)[k - 1]) if number >= k else -np.inf
-                picks.append(_best_of(row, belief.best_unplayed(x, root, offer, floor, k, rng), k))
+                    picks.append(_best_of(row, belief.best_unplayed(x, root, offer, floor, k, rng), k))
         return picks
+
+
+def _best_one(top: int, floor: float, found: tuple[Array, Ints]) -> Pick:
+    """The best played action, which scores `floor`, or the best of what was found among the unplayed, if that is better."""
+    scores, units = found
+    if len(scores):
+        best = int(scores.argmax())
+        if scores[best] > floor or top < 0:
+            return Pick(np.array([False]), units[best : best + 1], uniform=True)
+    return Pick(np.array([True]), np.array([top]), uniform=True)
 
 
 def _best_of(played: Array, found: tuple[Array, Ints], k: int) -> Pick:
     """The best k among the played scores and what was found among the unplayed, best first."""
     scores, units = found
-    if k == 1:
-        top = int(played.argmax()) if len(played) else -1
-        best = int(scores.argmax()) if len(scores) else -1
-        if best >= 0 and (top < 0 or scores[best] > played[top]):
-            return Pick(np.array([False]), units[best : best + 1], uniform=True)
-        return Pick(np.array([True]), np.array([top]), uniform=True)
     allowed = np.flatnonzero(played > -np.inf)
     if len(allowed) > k:
         allowed = allowed[np.argpartition(-played[allowed], k - 1)[:k]]

@@ -1,0 +1,316 @@
+"""What agents and snapshots of them have in common: they decide and answer, and change nothing but the count of decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from manyarms._base import storage, validate
+from manyarms._base.typing import Array, Ints
+from manyarms.agents.decisions import Decision, Greedy, Propensity
+from manyarms.agents.draws import NumberedDraws, Seed
+from manyarms.agents.questions import Question, questions
+from manyarms.agents.shared_belief import FrozenBelief, SharedBelief
+from manyarms.beliefs import Belief
+from manyarms.errors import InvalidInput
+from manyarms.logs.data import LogSource
+from manyarms.logs.schema import Schema
+from manyarms.policies import DeterministicPolicy, EpsilonMixture, Policy, UniformPolicy
+
+
+class Choice(NamedTuple):
+    """A decision, and what makes it again: the draw's number and the version of the agent that made it.
+
+    actions: what `decide` returns. draw: its number, None where the caller brought a generator. version: how many changes the
+    agent had learned.
+    """
+
+    actions: int | Ints
+    draw: int | None
+    version: int
+
+
+class Decider:
+    """A belief that is read, a decision rule and numbered draws. Threads may share it."""
+
+    def __init__(
+        self, belief: SharedBelief | FrozenBelief, decision: Decision, draws: NumberedDraws, name: str
+    ) -> None:
+        self._belief = belief
+        self._draws = draws
+        self.decision = decision
+        self.name = name
+
+    def __repr__(self) -> str:
+        held = self._belief.enter()
+        try:
+            catalogue = held.belief.catalogue
+            return f"<{self.name}: {catalogue.alive:,} actions, {len(catalogue.played):,} played, d={held.belief.dim}>"
+        finally:
+            self._belief.leave(held)
+
+    # ---- deciding -----------------------------------------------------------------------------------------------------
+
+    def decide(
+        self,
+        x: npt.ArrayLike | None = None,
+        *,
+        candidates: npt.ArrayLike | Sequence[npt.ArrayLike] | None = None,
+        exclude: npt.ArrayLike | None = None,
+        k: int | None = None,
+        action_contexts: npt.ArrayLike | Sequence[npt.ArrayLike] | None = None,
+        rng: Seed = None,
+        draw: int | None = None,
+    ) -> int | Ints:
+        """The action to take in context x, or the best k of them, best first.
+
+        x: one context (d,), or a batch (n, d), each with a draw of its own. candidates: only these; exclude: not these.
+        Returns an int, or arrays of shape (k,), (n,) or (n, k).
+
+        Every call takes the next draw number (`draws`), a batch one for all, and its random numbers follow from the seed and that
+        number alone. draw: decide with this number again, which takes none. rng: a generator or seed in place of both.
+
+        action_contexts: a context for each action in place of one for all, (m, d), so that action a scores z_a^T theta_a. Row i
+        belongs to candidates[i]; without candidates there is a row for every action, by id (those of retired ones are not
+        looked at). A batch is (n, m, d) with candidates that all contexts share, or with a list of n lists of candidates; these
+        may differ in length, with a list of n arrays (m_i, d). x is not needed then: if given it must have as many contexts,
+        and the scores do not depend on it. Learn with `observe(z_a, a, r)`. Cost O(m d^2), whatever the catalogue's size.
+        """
+        return self._choose(x, candidates, exclude, k, action_contexts, rng, draw)[0]
+
+    def choose(
+        self,
+        x: npt.ArrayLike | None = None,
+        *,
+        candidates: npt.ArrayLike | Sequence[npt.ArrayLike] | None = None,
+        exclude: npt.ArrayLike | None = None,
+        k: int | None = None,
+        action_contexts: npt.ArrayLike | Sequence[npt.ArrayLike] | None = None,
+        rng: Seed = None,
+        draw: int | None = None,
+    ) -> Choice:
+        """`decide`, with what is needed to make the same decision again: its draw number and the agent's version."""
+        return Choice(*self._choose(x, candidates, exclude, k, action_contexts, rng, draw))
+
+    def _choose(
+        self,
+        x: npt.ArrayLike | None,
+        candidates: npt.ArrayLike | Sequence[npt.ArrayLike] | None,
+        exclude: npt.ArrayLike | None,
+        k: int | None,
+        action_contexts: npt.ArrayLike | Sequence[npt.ArrayLike] | None,
+        rng: Seed,
+        draw: int | None,
+    ) -> tuple[int | Ints, int | None, int]:
+        held = self._belief.enter()
+        try:
+            asked, single, number = questions(held.belief, x, candidates, exclude, action_contexts, k)
+            if rng is not None:
+                _refuse_both(draw)
+                generator = validate.seeded(rng, "rng")
+                return _answer(self.decision, asked, single, number, k, generator), None, held.version
+            if draw is not None:
+                draw = validate.count("draw", draw, least=0)
+            n = self._draws.take() if draw is None else draw
+            stream = self._draws.decision(n)
+            try:
+                return _answer(self.decision, asked, single, number, k, stream.generator), n, held.version
+            except BaseException:
+                if draw is None:
+                    self._draws.give_back(n)  # nothing was decided: nothing has changed
+                raise
+            finally:
+                self._draws.release(stream)
+        finally:
+            self._belief.leave(held)
+
+    def propensity(
+        self,
+        x: npt.ArrayLike | None,
+        action: int,
+        *,
+        candidates: npt.ArrayLike | None = None,
+        exclude: npt.ArrayLike | None = None,
+        k: int = 1,
+        draws: int = 1000,
+        action_contexts: npt.ArrayLike | None = None,
+        rng: Seed = None,
+        draw: int | None = None,
+    ) -> Propensity:
+        """How likely `decide` is to choose `action` in context x (or with `action_contexts`) under the same filters.
+
+        Exact for decisions that do not draw, for epsilon-greedy and uniform; a Monte-Carlo estimate over `draws` decisions for
+        Thompson sampling, and it says so (`exact`, `draws`, `standard_error`). An action that the filters leave out has 0.
+
+        The estimate's random numbers belong to a draw number, as those of decisions do, but are others: asking changes nothing
+        and repeats nothing. draw: the decision's number, by default the next one's. rng: a generator or seed in place of it.
+        """
+        held = self._belief.enter()
+        try:
+            asked, single, number = questions(held.belief, x, candidates, exclude, action_contexts, k)
+            belief, X, offer = asked[0]
+            if not single:
+                name = "x" if action_contexts is None else "action_contexts"
+                raise InvalidInput(name, f"a batch of {sum(len(q.X) for q in asked)}", "a single context")
+            action = held.belief.catalogue.check_one("action", action)
+            draws = validate.count("draws", draws)
+            if rng is not None:
+                _refuse_both(draw)
+                generator = validate.seeded(rng, "rng")
+                return self.decision.propensity(belief, X[0], action, offer, number, draws, generator)
+            n = self._draws.following if draw is None else validate.count("draw", draw, least=0)
+            stream = self._draws.question(n)
+            try:
+                return self.decision.propensity(belief, X[0], action, offer, number, draws, stream.generator)
+            finally:
+                self._draws.release(stream)
+        finally:
+            self._belief.leave(held)
+
+    @property
+    def draws(self) -> int:
+        """The number that the next decision draws with: how many decisions have been numbered."""
+        return self._draws.following
+
+    @property
+    def key(self) -> str:
+        """What its random numbers follow from, together with the number of a draw: 128 bits made of the seed, in hexadecimal."""
+        return self._draws.key.hex()
+
+    # ---- what is known ------------------------------------------------------------------------------------------------
+
+    @property
+    def belief(self) -> Belief:
+        """What it knows now. To look at, or to change by hand, is for one thread: `snapshot()` gives what stays as it is."""
+        return self._belief.belief
+
+    @property
+    def version(self) -> int:
+        """How many changes it has learned: calls of `observe`, `add_actions` and the like."""
+        held = self._belief.enter()
+        version = held.version
+        self._belief.leave(held)
+        return version
+
+    def posterior(self, action: int) -> tuple[Array, Array]:
+        """Mean (d,) and covariance (d, d) of an action's parameter, the root integrated out; of a retired one, too."""
+        held = self._belief.enter()
+        try:
+            ids = np.array([held.belief.catalogue.check_one("action", action, retired=True)])
+            mean, covariance = held.belief.action_posterior(ids)
+            return mean[0], covariance[0]
+        finally:
+            self._belief.leave(held)
+
+    @property
+    def actions(self) -> int:
+        """How many actions there are that are not retired."""
+        held = self._belief.enter()
+        number = held.belief.catalogue.alive
+        self._belief.leave(held)
+        return number
+
+    @property
+    def played(self) -> int:
+        """How many different actions have been observed."""
+        held = self._belief.enter()
+        number = len(held.belief.catalogue.played)
+        self._belief.leave(held)
+        return number
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the belief holds, prior and derived tables included; an agent that threads share holds it twice."""
+        held = self._belief.enter()
+        try:
+            return held.belief.nbytes
+        finally:
+            self._belief.leave(held)
+
+    # ---- keeping ------------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """What it is now: decides and answers, learns nothing, and stays as it is whatever the agent learns.
+
+        Taking one costs next to nothing. As long as it lives, its belief is held beside the agent's: the next change is made on a
+        copy. Its decisions take their numbers from the same count as the agent's, so that no number is used twice.
+        """
+        return Snapshot(self._belief.frozen(), self.decision, self._draws, self.name)
+
+    def save(self, folder: str | Path, log: LogSource | None = None) -> None:
+        """Write the whole agent to a folder; the next decision after `manyarms.load(folder)` is the same to the last bit.
+
+        log: the log that it learned from, whose encoder and action ids are then saved beside it (see `manyarms.logs.Schema`).
+        """
+        held = self._belief.enter()
+        try:
+            spec = {
+                "name": self.name,
+                "belief": held.belief.spec(),
+                "decision": {"kind": self.decision.kind, **self.decision.options()},
+                "draws": self._draws.spec(),
+                "version": held.version,
+            }
+            storage.save(folder, "agent", cast("dict[str, storage.JSON]", spec), held.belief.arrays())
+        finally:
+            self._belief.leave(held)
+        if log is not None:
+            Schema.of(log).save(folder)
+
+    def as_policy(self) -> Policy:
+        """The agent as it is now, as a policy with known probabilities; refused where its decision draws from its belief."""
+        frozen = self.snapshot()
+        catalogue = frozen.belief.catalogue
+        complete = catalogue.alive == catalogue.size
+        kind, options = self.decision.kind, self.decision.options()
+        if not self.decision.draws:
+            return DeterministicPolicy(frozen._certain, catalogue.size)
+        if kind == "uniform" and complete:
+            return UniformPolicy(catalogue.size)
+        if kind == "epsilon-greedy" and complete:
+            greedy = Snapshot(frozen._belief, Greedy(), self._draws, self.name)
+            return EpsilonMixture(DeterministicPolicy(greedy._certain, catalogue.size), float(str(options["epsilon"])))
+        came = f"an agent that decides by {kind}" + ("" if complete else " and has retired actions")
+        raise InvalidInput(
+            "policy", came, "a policy, or an agent that decides greedily, pessimistically, by an index or epsilon-greedily: "
+            "only then are its probabilities known",
+        )  # fmt: skip
+
+    def _certain(self, X: Array) -> int | Ints:
+        """A decision in which nothing is drawn: it needs no number of its own."""
+        return self.decide(X, draw=0)
+
+
+class Snapshot(Decider):
+    """An agent as it was at one moment (`agent.snapshot()`): it decides and answers, and never changes.
+
+    `copy()` of it is an agent that learns from there on.
+    """
+
+
+def _answer(
+    decision: Decision, asked: list[Question], single: bool, number: int, k: int | None, rng: np.random.Generator
+) -> int | Ints:
+    """The actions that a rule picks, in the shape that was asked for."""
+    chosen: list[Ints] = []
+    for belief, X, offer in asked:
+        picks = decision.pick(belief, X, offer, number, rng)
+        if single and k is None:
+            return int(picks[0].actions(offer, rng)[0])
+        chosen += [pick.actions(offer, rng) for pick in picks]
+    ids = np.array(chosen)
+    if k is None:
+        ids = ids[:, 0]
+    return cast(Ints, ids[0]) if single else ids
+
+
+def _refuse_both(draw: int | None) -> None:
+    if draw is not None:
+        raise InvalidInput("draw", validate.describe(draw), "nothing beside `rng`, which replaces numbered draws")
+
+
+__all__ = ["Choice", "Decider", "Snapshot"]
