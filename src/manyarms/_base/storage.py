@@ -43,7 +43,7 @@ from manyarms._base.locks import only_writer
 from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray
 from manyarms._base.validate import describe
-from manyarms.errors import InvalidInput, StorageError
+from manyarms.errors import InvalidInput, ManyArmsError, StorageError
 
 JSON = Any  # None, bool, int, finite float, str, and lists and string-keyed dictionaries of these; checked by `save`
 
@@ -154,7 +154,8 @@ def load(folder: Path | str, expected: type[Any] | None = None) -> Any:
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
         if isinstance(error, StorageError):
             raise StorageError(f"{folder}: {error}") from error
-        raise StorageError(f"{folder}: the saved {kind} is incomplete or inconsistent ({error!r})") from error
+        told = str(error) if isinstance(error, ManyArmsError) else repr(error)
+        raise StorageError(f"{folder}: the saved {kind} is incomplete or inconsistent ({told})") from error
     except MemoryError as error:
         raise StorageError(f"{folder}: there is not enough memory for the saved {kind}") from error
     if expected is not None and not isinstance(found, expected):

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from manyarms._base.typing import AnyArray, Array
+from manyarms.beliefs import saved_state
 from manyarms.beliefs.messages import Chain, ChainConditionals
 from manyarms.beliefs.roots import ROOTS, Root
 from manyarms.priors.diffusion import DiffusionPrior
@@ -91,6 +92,7 @@ class ChainRoot(Root):
     @classmethod
     def restored(cls, options: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
         root = cls(DiffusionPrior.restored(options["links"], arrays, actions=1, shared=True), options["rule"])
+        saved_state.check_evidence(arrays, (root.dim,))
         root._precision, root._information = arrays["precision"], arrays["information"]
         return root
 

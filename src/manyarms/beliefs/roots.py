@@ -17,6 +17,7 @@ import numpy as np
 from manyarms._base import linalg, validate
 from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray, Array
+from manyarms.beliefs import saved_state
 from manyarms.errors import InvalidInput
 
 
@@ -186,6 +187,7 @@ class GaussianRoot(Root):
     @classmethod
     def restored(cls, options: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
         root = cls(arrays["prior_mean"], arrays["prior_covariance"])
+        saved_state.check_gaussian_root(arrays, root.dim)
         root._precision, root._information = arrays["precision"], arrays["information"]
         root._factor, root._mean = arrays["factor"], arrays["mean"]
         return root
@@ -277,7 +279,11 @@ class FactoredRoot(Root):
         if options["rule"] == "mean-field":
             root = cls(arrays["prior_mean"], arrays["prior_covariance"], **options)
             root.exact = GaussianRoot.restored({}, arrays)
+            saved_state.check_evidence(arrays, (root.effects, root.block), "block_")
         else:  # its prior has been folded into its blocks: any prior of the right size will do
+            effects = validate.count("effects", options["effects"])
+            saved_state.check_evidence(arrays, (effects, information.size // effects), "block_")
+            validate.room("effects", information.size**2, 8, "numbers of a root's covariance")
             root = cls(np.zeros(information.size), np.eye(information.size), **options)
         root._precision, root._information = precision, information
         return root
