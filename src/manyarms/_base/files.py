@@ -169,6 +169,17 @@ def _refuse_folder(path: Path) -> None:
 # ---- reading
 
 
+def present(path: Path) -> bool:
+    """Whether there is anything of that name; a StorageError where that cannot be known, which must not pass for an absence."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read: {reason(error)}") from error
+    return True
+
+
 def open_regular(path: Path, *, follow: bool = False) -> BufferedReader:
     """A regular file, open for reading; anything else is an OSError that says what it is. follow: a link may lead to the file.
 
@@ -203,6 +214,6 @@ def _require_regular(found: os.stat_result) -> None:
 
 
 __all__ = [
-    "as_path", "flush_folder", "open_regular", "reason", "rename", "require_file", "require_folder", "require_regular",
+    "as_path", "flush_folder", "open_regular", "present", "reason", "rename", "require_file", "require_folder", "require_regular",
     "write_atomically", "write_bytes_atomically", "write_temporary", "write_text_atomically", "writing",
 ]  # fmt: skip

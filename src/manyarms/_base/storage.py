@@ -252,7 +252,7 @@ def _manifest_of(folder: Path) -> dict[str, Any]:
             size = os.fstat(stream.fileno()).st_size
             content = stream.read(size) if size <= _MOST_OF_A_MANIFEST else b""
     except (FileNotFoundError, NotADirectoryError):
-        if folder.is_dir():
+        if os.path.isdir(folder):
             raise StorageError(f"{path}: missing, so nothing was saved in this folder") from None
         raise StorageError(f"{folder}: no such folder") from None
     except OSError as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from manyarms._base import validate
-from manyarms._base.files import write_atomically
+from manyarms._base.files import require_regular, write_atomically
 from manyarms.errors import DataError, InvalidInput
 from manyarms.logs.arrow import column_of_arrow, kind_of, pyarrow, schema_of, stated_in, table_of_log, unfit
 from manyarms.logs.columns import Columns
@@ -69,8 +69,7 @@ class ParquetTables(LogFormat):
         import pyarrow.parquet as parquet
 
         with reading(self.path):
-            if self.path.is_dir():
-                raise DataError(f"{self.path}: a folder; name one Parquet file")
+            require_regular(self.path)
             try:
                 file = parquet.ParquetFile(self.path, buffer_size=BUFFER, pre_buffer=False)
                 with file:
