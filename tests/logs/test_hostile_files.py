@@ -114,3 +114,16 @@ def test_embeddings_that_lie_about_their_size(tmp_path: Path, monkeypatch: pytes
     np.savez_compressed(tmp_path / "y.npz", embeddings=np.zeros((1 << 15, 8)))
     with pytest.raises(DataError, match=r"y\.npz: unpacks to .* bytes"):
         read_embeddings(tmp_path / "y.npz")
+
+
+def test_a_file_of_more_rows_than_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyarrow")
+    from manyarms.logs.formats import parquet
+
+    many = LoggedData(np.ones((3_000_000, 1)), np.zeros(3_000_000, dtype=int), np.ones(3_000_000), 3)
+    to_parquet(many, tmp_path / "log.parquet", rows_per_group=3_000_000)
+    assert open_log(tmp_path / "log.parquet").action_count == 3
+    monkeypatch.setattr(parquet, "HARMLESS_ROWS", 1 << 20)
+    monkeypatch.setattr(parquet, "MOST_ROWS_A_BYTE", 10)
+    with pytest.raises(DataError, match="states 3,000,000 rows in"):
+        open_log(tmp_path / "log.parquet")

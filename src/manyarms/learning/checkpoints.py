@@ -28,6 +28,10 @@ from manyarms.policies.randomised import GaussianPolicy
 from manyarms.policies.two_stage import TwoStagePolicy
 
 KIND = "learning"
+REMEMBERED = {  # by the optimisers of encoders, for each parameter: numbers as many as it has, or one
+    "Adam": {"step": False, "exp_avg": True, "exp_avg_sq": True},
+    "Adagrad": {"step": False, "sum": True},
+}
 MODEL_ROWS = 4  # rows at which two reward models are told apart
 
 
@@ -181,12 +185,13 @@ def check_saved(trainable: Trainable, spec: dict[str, Any], arrays: dict[str, An
     if trainable.encoding is not None:
         tensors = trainable.encoding.module.state_dict()
         expected |= {f"encoder/{name}": tuple(tensor.shape) for name, tensor in tensors.items()}
-        shapes = [tuple(one.shape) for one in trainable.encoding.module.parameters()]
-        for name in arrays:
-            part, _, rest = name.partition("/")
-            number = rest.partition("/")[0]
-            if part == "optimiser" and number.isdecimal() and int(number) < len(shapes):
-                expected[name] = shapes[int(number)] if arrays[name].ndim else ()
+        kept = REMEMBERED.get(type(trainable.encoding.optimiser).__name__, {})
+        for number, parameter in enumerate(trainable.encoding.module.parameters()):
+            if spec["step"] and any(
+                name.startswith(f"optimiser/{number}/") for name in arrays
+            ):  # it may have no gradient
+                shapes = {key: tuple(parameter.shape) if whole else () for key, whole in kept.items()}
+                expected |= {f"optimiser/{number}/{key}": shape for key, shape in shapes.items()}
     if arrays.keys() != expected.keys():
         odd = sorted(arrays.keys() ^ expected.keys())[0]
         raise StorageError(f"the saved run has the array {odd!r} too many or too few")
