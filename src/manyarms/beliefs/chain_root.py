@@ -92,7 +92,7 @@ class ChainRoot(Root):
     @classmethod
     def restored(cls, options: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
         root = cls(DiffusionPrior.restored(options["links"], arrays, actions=1, shared=True), options["rule"])
-        saved_state.check_evidence(arrays, (root.dim,))
+        saved_state.check_like(root.arrays(), arrays, "precision")
         root._precision, root._information = arrays["precision"], arrays["information"]
         return root
 

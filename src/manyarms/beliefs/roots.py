@@ -187,9 +187,10 @@ class GaussianRoot(Root):
     @classmethod
     def restored(cls, options: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
         root = cls(arrays["prior_mean"], arrays["prior_covariance"])
-        saved_state.check_gaussian_root(arrays, root.dim)
+        saved_state.check_like(root.arrays(), arrays, "precision")
         root._precision, root._information = arrays["precision"], arrays["information"]
         root._factor, root._mean = arrays["factor"], arrays["mean"]
+        saved_state.check_moments(root.mean(), root.factor())
         return root
 
 
@@ -279,13 +280,12 @@ class FactoredRoot(Root):
         if options["rule"] == "mean-field":
             root = cls(arrays["prior_mean"], arrays["prior_covariance"], **options)
             root.exact = GaussianRoot.restored({}, arrays)
-            saved_state.check_evidence(arrays, (root.effects, root.block), "block_")
         else:  # its prior has been folded into its blocks: any prior of the right size will do
-            effects = validate.count("effects", options["effects"])
-            saved_state.check_evidence(arrays, (effects, information.size // effects), "block_")
-            validate.room("effects", information.size**2, 8, "numbers of a root's covariance")
+            validate.room("block_information", information.size**2, 8, "numbers of a covariance")
             root = cls(np.zeros(information.size), np.eye(information.size), **options)
+        saved_state.check_like(root.arrays(), arrays, "block_precision")
         root._precision, root._information = precision, information
+        saved_state.check_moments(root.mean(), root.factor())
         return root
 
 

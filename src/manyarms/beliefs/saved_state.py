@@ -113,17 +113,18 @@ def check_leaves(arrays: Mapping[str, AnyArray], dim: object) -> None:
         packed_semidefinite(name, arrays[name], d)
 
 
-def check_gaussian_root(arrays: Mapping[str, AnyArray], dim: int) -> None:
-    """What a Gaussian root has learned."""
-    for name, shape in (("precision", (dim, dim)), ("information", (dim,)), ("factor", (dim, dim)), ("mean", (dim,))):
-        table(arrays, name, shape)
-    semidefinite("precision", arrays["precision"])
+def check_like(fresh: Mapping[str, AnyArray], arrays: Mapping[str, AnyArray], *definite: str) -> None:
+    """Arrays that take the place of those of a part that has learned nothing; definite: which must be positive semidefinite."""
+    for name, array in fresh.items():
+        table(arrays, name, array.shape, array.dtype)
+    for name in definite:
+        semidefinite(name, arrays[name])
 
 
-def check_evidence(arrays: Mapping[str, AnyArray], shape: tuple[int, ...], prefix: str = "") -> None:
-    """Evidence about a vector (d,), or about several of them (L, d): a precision and an information vector each."""
-    table(arrays, f"{prefix}information", shape)
-    semidefinite(f"{prefix}precision", table(arrays, f"{prefix}precision", (*shape, shape[-1])))
+def check_moments(mean: Array, factor: Array) -> None:
+    """A root's mean and factor of its covariance, as it makes them of its state."""
+    if not (np.isfinite(mean).all() and np.isfinite(factor).all()):
+        raise StorageError("the root has a mean or a covariance that is not finite")
 
 
 def check_rows(arrays: Mapping[str, AnyArray], played: int, dim: int) -> None:
@@ -144,6 +145,6 @@ def check_root_prior(arrays: Mapping[str, AnyArray], dim: int) -> None:
 
 
 __all__ = [
-    "check_evidence", "check_gaussian_root", "check_leaves", "check_root_prior", "check_rows", "counts", "ids",
-    "packed_semidefinite", "semidefinite", "table",
+    "check_leaves", "check_like", "check_moments", "check_root_prior", "check_rows", "counts", "ids", "packed_semidefinite",
+    "semidefinite", "table",
 ]  # fmt: skip
