@@ -5,7 +5,7 @@ ManyArmsError                 everything below; a ValueError
 │   └── UnknownAction         an action id that does not exist, is retired, or comes twice
 ├── Contradiction             bounds that cannot all be true: an assumption does not hold, or chance of at most delta
 ├── DataError                 a data file is missing, unreadable, truncated or of another format
-├── StorageError              what was saved cannot be read: damaged, incomplete, or of an unknown version
+├── StorageError              a file cannot be written, or what was saved not be read: damaged, incomplete, of another version
 └── MissingExtra              an optional dependency is absent; the message says what to install
 """
 
@@ -51,7 +51,7 @@ class DataError(ManyArmsError):
 
 
 class StorageError(ManyArmsError):
-    """What was saved cannot be read back: damaged, incomplete or of an unknown version."""
+    """A file cannot be written, or what was saved cannot be read back: damaged, incomplete or of an unknown version."""
 
 
 class MissingExtra(ManyArmsError, ImportError):

@@ -315,7 +315,7 @@ def test_an_atomic_write_that_fails_leaves_the_old_file(
     write_text_atomically(path, "old")
     with monkeypatch.context() as patch:
         count_steps(patch, fail_at=step, error=OSError(28, "No space left on device"))
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(StorageError, match="No space left"):
             write_text_atomically(path, "new")
     assert path.read_text() == "old"
     assert files(tmp_path) == {"claims.json"}

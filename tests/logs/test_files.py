@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from manyarms.errors import DataError, InvalidInput, MissingExtra, UnknownAction
+from manyarms.errors import DataError, InvalidInput, MissingExtra, StorageError, UnknownAction
 from manyarms.logs import (
     Actions,
     Columns,
@@ -336,7 +336,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path)
     for name, write in (("log.parquet", to_parquet), ("log.csv", to_csv), ("log.csv.gz", to_csv)):
         write(log, tmp_path / name)
         before = (tmp_path / name).read_bytes()
-        with pytest.raises(OSError, match="full"):
+        with pytest.raises(StorageError, match=f"{name}: cannot be written: the disk is full"):
             write(Breaking(), tmp_path / name)
         assert (tmp_path / name).read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log.csv", "log.csv.gz", "log.parquet"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from manyarms._base.files import write_atomically
 from manyarms._base.typing import Array
 from manyarms.errors import MissingExtra
 
@@ -66,10 +67,9 @@ def finish(figure: Figure, axes: Sequence[Axes], folder: Path, name: str, title:
     columns = max(1, min(len(handles), int(figure.get_figwidth() / width)))
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=columns, frameon=False)
     figure.suptitle(title, fontsize=11)
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.svg"
-    figure.savefig(path, metadata={"Date": None})
-    figure.savefig(folder / f"{name}.png")
+    write_atomically(path, lambda stream: figure.savefig(stream, format="svg", metadata={"Date": None}))
+    write_atomically(path.with_suffix(".png"), lambda stream: figure.savefig(stream, format="png"))
     return path
 
 

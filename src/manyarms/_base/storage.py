@@ -5,7 +5,15 @@
 
 The manifest names the arrays file, and the arrays file is named after its content. So a save first puts the new
 arrays beside the old ones and then replaces the manifest in one step: whoever reads, and whatever breaks, finds the
-old save or the new one complete. One writer at a time per folder; any number of readers.
+old save or the new one complete.
+
+Any number of readers, and any number of writers: they take turns (`locks.py`), and the save that ends last is the one that
+stays. A writer that is killed leaves no lock behind, and at most files that the next save clears up. Where the system has no
+locks (Windows, some network file systems) a save deletes only what the manifest before it named, and two writers at the very
+same time may still lose the arrays that both have in common: there, one writer at a time.
+
+Loading trusts nothing. Names in a manifest are looked up in lists; links, pipes and devices are not opened; sizes are checked
+before anything is read (`npz.py`); and a loader checks what the arrays say, since anybody can make checksums that fit.
 
 `load` gives back the object itself, whatever it is: the manifest's kind names its loader, and only registered loaders are
 called. A class that can be saved registers one:
@@ -21,19 +29,21 @@ import hashlib
 import importlib
 import json
 import math
+import os
 import re
-import zipfile
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from manyarms._base import files
+from manyarms._base import files, npz
+from manyarms._base.locks import only_writer
 from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray
 from manyarms._base.validate import describe
-from manyarms.errors import InvalidInput, StorageError
+from manyarms.errors import InvalidInput, ManyArmsError, StorageError
 
 JSON = Any  # None, bool, int, finite float, str, and lists and string-keyed dictionaries of these; checked by `save`
 
@@ -59,45 +69,62 @@ _ARRAYS_FILE = re.compile(r"arrays-[0-9a-f]{16}\.npz")
 _OURS = re.compile(r"arrays-[0-9a-f]{16}\.npz|\.(manifest\.json|arrays\.npz)\.[0-9a-f]{16}\.tmp")
 _ARRAY_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 _MOST_BITS = 14_000  # Python refuses to read decimal numbers of more than 4,300 digits
-_PLAIN_KINDS = "biufcSU"  # booleans, integers, floats, complex numbers, strings of fixed length
+_MOST_OF_A_MANIFEST = 1 << 25  # bytes: the largest ones, of encoders with many categories, have a few millions
+_OLD = 86_400.0  # seconds after which a file that no manifest names was left by a writer that is dead
 
 
-def save(folder: Path | str, kind: str, spec: Mapping[str, JSON], arrays: Mapping[str, AnyArray]) -> None:
+def save(
+    folder: Path | str,
+    kind: str,
+    spec: Mapping[str, JSON],
+    arrays: Mapping[str, AnyArray],
+    beside: Callable[[], object] | None = None,
+) -> None:
     """Write `spec` and `arrays` to `folder`, in place of what was saved there before.
 
     spec holds only what JSON can give back unchanged: None, bool, int (the 128 bits of a generator's state, and far
     more), finite float, str, and lists and dictionaries (with string keys) of these. Arrays may hold NaN, but no
-    Python objects. When this raises, the earlier save is still there (or, if only the last flush failed, the new one).
+    Python objects. beside: writes what belongs to it into folders inside, before another writer gets its turn. When this
+    raises, the earlier save is still there (or, if only the last flush failed, the new one).
     """
-    folder = Path(folder)
+    folder = files.as_path("folder", folder)
     spec = dict(spec)
     _check_spec("spec", spec)
     checked = {name: _check_array(name, array) for name, array in arrays.items()}
-    try:
+    with files.writing(folder):
         if not folder.is_dir():
             folder.mkdir(parents=True, exist_ok=True)
             files.flush_folder(folder.parent)
-        temporary = files.write_temporary(folder, "arrays.npz", lambda stream: _write_npz(stream, checked))
-        digest = _checksum(temporary)
-        arrays_file = f"arrays-{digest[:16]}.npz"
-        files.rename(temporary, folder / arrays_file)
-        manifest = {
-            "format": FORMAT,
-            "version": VERSION,
-            "kind": kind,
-            "library": _library_version(),
-            "spec": spec,
-            "arrays": {
-                "file": arrays_file,
-                "sha256": digest,
-                "names": {name: _describe_array(array) for name, array in checked.items()},
-            },
-        }
-        manifest["sha256"] = _manifest_checksum(manifest)
-        files.write_text_atomically(folder / MANIFEST, json.dumps(manifest, indent=1, allow_nan=False) + "\n")
-    except OSError as error:
-        raise StorageError(f"{folder}: cannot be written: {error}") from error
-    _remove_leftovers(folder, keep=arrays_file)
+        with only_writer(folder) as alone:
+            replaced = _arrays_file_named_in(folder)
+            temporary = files.write_temporary(folder, "arrays.npz", lambda stream: npz.write_npz(stream, checked))
+            try:
+                digest = _checksum(temporary)
+                arrays_file = f"arrays-{digest[:16]}.npz"
+                manifest = {
+                    "format": FORMAT,
+                    "version": VERSION,
+                    "kind": kind,
+                    "library": _library_version(),
+                    "spec": spec,
+                    "arrays": {
+                        "file": arrays_file,
+                        "sha256": digest,
+                        "names": {name: npz.describe_array(array) for name, array in checked.items()},
+                    },
+                }
+                manifest["sha256"] = _manifest_checksum(manifest)
+                text = json.dumps(manifest, indent=1, allow_nan=False) + "\n"
+                if len(text) > _MOST_OF_A_MANIFEST:
+                    raise InvalidInput("spec", f"{len(text):,} bytes as JSON", f"at most {_MOST_OF_A_MANIFEST:,}")
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+            files.rename(temporary, folder / arrays_file)
+            files.write_text_atomically(folder / MANIFEST, text)
+            _remove_leftovers(folder, arrays_file, replaced, alone=alone)
+            if beside is not None:
+                beside()
 
 
 @overload
@@ -113,7 +140,7 @@ def load(folder: Path | str, expected: type[Any] | None = None) -> Any:
 
     expected: the class that it must be of; anything else is refused. Folders of another format version are refused too.
     """
-    folder = Path(folder)
+    folder = files.as_path("folder", folder)
     kind = str(_manifest_of(folder).get("kind"))
     if kind in _MODULES:
         importlib.import_module(_MODULES[kind])
@@ -124,10 +151,13 @@ def load(folder: Path | str, expected: type[Any] | None = None) -> Any:
     spec, arrays = read(folder, kind)
     try:
         found = loader(spec, arrays)
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
         if isinstance(error, StorageError):
             raise StorageError(f"{folder}: {error}") from error
-        raise StorageError(f"{folder}: the saved {kind} is incomplete or inconsistent ({error!r})") from error
+        told = str(error) if isinstance(error, ManyArmsError) else repr(error)
+        raise StorageError(f"{folder}: the saved {kind} is incomplete or inconsistent ({told})") from error
+    except MemoryError as error:
+        raise StorageError(f"{folder}: there is not enough memory for the saved {kind}") from error
     if expected is not None and not isinstance(found, expected):
         raise StorageError(f"{folder}: holds a {type(found).__name__}, expected {expected.__name__}")
     return found
@@ -135,7 +165,7 @@ def load(folder: Path | str, expected: type[Any] | None = None) -> Any:
 
 def read(folder: Path | str, kind: str) -> tuple[dict[str, JSON], dict[str, AnyArray]]:
     """The spec and the arrays of what was saved in `folder` as `kind`; refused unless complete and unchanged."""
-    folder = Path(folder)
+    folder = files.as_path("folder", folder)
     manifest = _manifest_of(folder)
     while True:
         _check_kind(folder / MANIFEST, manifest, kind)
@@ -152,19 +182,24 @@ def read(folder: Path | str, kind: str) -> tuple[dict[str, JSON], dict[str, AnyA
 # ---- writing
 
 
-def _write_npz(stream: BinaryIO, arrays: Mapping[str, AnyArray]) -> None:
-    # not np.savez: it stamps the time of day into the file, and cannot store an array that is called "file"
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
-        for name, array in arrays.items():
-            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
+def _arrays_file_named_in(folder: Path) -> str | None:
+    """The arrays that belong to the save that is about to be replaced; None where there is none that can be read."""
+    try:
+        return str(_manifest_of(folder)["arrays"]["file"])
+    except (StorageError, KeyError, TypeError):
+        return None
 
 
-def _remove_leftovers(folder: Path, keep: str) -> None:
-    """Delete earlier arrays and the temporaries of saves that broke off; the new save is complete without this."""
+def _remove_leftovers(folder: Path, keep: str, replaced: str | None, *, alone: bool) -> None:
+    """Delete the replaced arrays, and what saves that broke off have left; the new save is complete without this.
+
+    alone: other writers are kept out, so that whatever else lies here was left by one that is dead; otherwise what is old was.
+    """
     with contextlib.suppress(OSError):
         for path in list(folder.iterdir()):
-            if path.name != keep and _OURS.fullmatch(path.name):
+            if path.name == keep or not _OURS.fullmatch(path.name):
+                continue
+            if alone or path.name == replaced or time.time() - path.lstat().st_mtime > _OLD:
                 path.unlink(missing_ok=True)
 
 
@@ -192,7 +227,7 @@ def _check_array(name: str, value: AnyArray) -> AnyArray:
     if not isinstance(name, str) or not _ARRAY_NAME.fullmatch(name):
         raise InvalidInput("arrays", f"the name {describe(name)}", "names of letters, digits and _ . - /")
     array: AnyArray = np.asarray(value)
-    if array.dtype.kind not in _PLAIN_KINDS:
+    if array.dtype.kind not in npz.PLAIN_KINDS:
         raise InvalidInput(f"arrays[{name!r}]", f"type {array.dtype}", "numbers, booleans or strings of fixed length")
     return array
 
@@ -212,14 +247,20 @@ def _library_version() -> str:
 def _manifest_of(folder: Path) -> dict[str, Any]:
     """The manifest, of our format and version, and undamaged: version first, since another one may have another layout."""
     path = folder / MANIFEST
-    if not folder.is_dir():
-        raise StorageError(f"{folder}: no such folder")
     try:
-        manifest = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise StorageError(f"{path}: missing, so nothing was saved in this folder") from None
+        with files.open_regular(path) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            content = stream.read(size) if size <= _MOST_OF_A_MANIFEST else b""
+    except (FileNotFoundError, NotADirectoryError):
+        if os.path.isdir(folder):
+            raise StorageError(f"{path}: missing, so nothing was saved in this folder") from None
+        raise StorageError(f"{folder}: no such folder") from None
     except OSError as error:
-        raise StorageError(f"{path}: cannot be read: {error}") from error
+        raise StorageError(f"{path}: cannot be read: {files.reason(error)}") from error
+    if size > _MOST_OF_A_MANIFEST:
+        raise StorageError(f"{path}: {size:,} bytes, more than {_MOST_OF_A_MANIFEST:,}, which no manifest has")
+    try:
+        manifest = json.loads(content, parse_constant=_finite, parse_float=_finite)
     except (ValueError, RecursionError) as error:  # undecodable bytes and broken JSON are both ValueErrors
         raise StorageError(f"{path}: not valid JSON: {error}") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
@@ -252,40 +293,33 @@ def _check_kind(path: Path, manifest: dict[str, Any], kind: str) -> None:
         raise StorageError(f'{path}: incomplete: "spec" or "arrays" is missing or malformed')
 
 
+def _finite(text: str) -> float:
+    """A number of a manifest: what Python reads beyond JSON (NaN, Infinity), and what overflows, is none."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:40]} is not a finite number")
+    return value
+
+
 def _read_arrays(path: Path, expected: dict[str, Any]) -> dict[str, AnyArray]:
     """The arrays of an .npz file, held to the checksum, names, shapes and types that the manifest states."""
     try:
-        with path.open("rb") as stream:  # one open file for both passes: a save in between cannot mix two states
+        with files.open_regular(
+            path
+        ) as stream:  # one open file for both passes: a save in between cannot mix two states
+            size = os.fstat(stream.fileno()).st_size
+            npz.require_room(size)
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
             if digest != expected["sha256"]:
-                raise StorageError(f"{path}: damaged: its checksum does not match {MANIFEST}")
+                raise StorageError(f"damaged: its checksum does not match {MANIFEST}")
             stream.seek(0)
-            arrays = _read_npz(stream)
+            return npz.read_npz(stream, size, expected["names"])
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise StorageError(f"{path}: cannot be read: {error}") from error
-    except (zipfile.BadZipFile, EOFError, KeyError, ValueError, NotImplementedError) as error:
-        if isinstance(error, StorageError):
-            raise
-        raise StorageError(f"{path}: not a readable .npz file: {error}") from error
-    found = {name: _describe_array(array) for name, array in arrays.items()}
-    names: dict[str, Any] = expected["names"]
-    if found.keys() != names.keys():
-        raise StorageError(f"{path}: holds the arrays {sorted(found)}, but {MANIFEST} states {sorted(names)}")
-    for name, what in found.items():
-        if what != names[name]:
-            raise StorageError(f"{path}: the array {name!r} is {what}, but {MANIFEST} states {names[name]}")
-    return arrays
-
-
-def _read_npz(stream: BinaryIO) -> dict[str, AnyArray]:
-    arrays: dict[str, AnyArray] = {}
-    with zipfile.ZipFile(stream) as archive:
-        for member in archive.namelist():
-            with archive.open(member) as data:
-                arrays[member.removesuffix(".npy")] = np.lib.format.read_array(data, allow_pickle=False)
-    return arrays
+        raise StorageError(f"{path}: cannot be read: {files.reason(error)}") from error
+    except StorageError as error:
+        raise StorageError(f"{path}: {error}") from error
 
 
 # ---- random generators
@@ -315,16 +349,24 @@ def restore_generator(state: Mapping[str, JSON]) -> np.random.Generator:
         raise StorageError(
             f"unknown bit generator {describe(state['bit_generator'])}, not {', '.join(_BIT_GENERATORS)}"
         )
+    for place, end in ((state.get("buffer_pos"), _BUFFER_ENDS), (_inside(state).get("pos"), _KEY_ENDS)):
+        # NumPy takes these for places in its own memory, and does not look at them
+        if place is not None and (type(place) is not int or not 0 <= place <= end):
+            raise StorageError(f"a bit generator at position {describe(place)}, expected an integer from 0 to {end}")
     generator = np.random.Generator(kind())
     generator.bit_generator.state = dict(state)
     return generator
 
 
+_BUFFER_ENDS, _KEY_ENDS = 4, 624  # the numbers that Philox and MT19937 have in store
+
+
+def _inside(state: Mapping[str, JSON]) -> dict[str, JSON]:
+    inner = state["state"]
+    return inner if isinstance(inner, dict) else {}
+
+
 # ---- what both sides agree on
-
-
-def _describe_array(array: AnyArray) -> dict[str, Any]:
-    return {"shape": list(array.shape), "dtype": array.dtype.str}
 
 
 def _checksum(path: Path) -> str:

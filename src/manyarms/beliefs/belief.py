@@ -17,7 +17,7 @@ from manyarms._base import linalg, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.beliefs import expansions, folding, limits
+from manyarms.beliefs import expansions, folding, limits, saved_state
 from manyarms.beliefs.actions.catalogue import Catalogue, Offer
 from manyarms.beliefs.actions.unplayed_scores import UnplayedScores
 from manyarms.beliefs.folding import Rounds
@@ -168,6 +168,10 @@ class Belief:
             self._root_prior = root.mean().copy(), root.factor().copy()
         return expansions.prior(self.leaves, slots, *self._root_prior)
 
+    def _remembers_root(self) -> bool:
+        """Whether a likelihood that has seen rows is expanded around the root as it was before them."""
+        return not self.root.known and self.likelihood.expansion not in ("mle", "cavity")
+
     def _replace(self, slots: Ints, G: Array, B: Array) -> None:
         change = self.leaves.replace(slots, G, B, self.known, limits.spread(self.root, self.leaves))
         if change is not None:
@@ -292,10 +296,15 @@ class Belief:
 
     def _restore_rows(self, arrays: dict[str, AnyArray]) -> None:
         """Take over the rows that a likelihood which is not exact keeps."""
-        if self.likelihood.exact or not len(arrays["glm.lengths"]):
+        if self.likelihood.exact:
             return
+        saved_state.check_rows(arrays, len(self.leaves.counts), self.dim)
+        if not len(arrays["glm.lengths"]):
+            return
+        self.likelihood.check(arrays["glm.r"])
         self._modes.extend(arrays["glm.modes"])
-        if "glm.root_mean" in arrays:
+        if self._remembers_root():
+            saved_state.check_root_prior(arrays, self.root.dim)
             self._root_prior = arrays["glm.root_mean"], arrays["glm.root_factor"]
         cuts = np.cumsum(arrays["glm.lengths"])[:-1]
         pieces = zip(np.split(arrays["glm.X"], cuts), np.split(arrays["glm.r"], cuts), strict=True)

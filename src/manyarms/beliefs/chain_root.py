@@ -12,6 +12,7 @@ import numpy as np
 
 from manyarms._base import linalg
 from manyarms._base.typing import AnyArray, Array
+from manyarms.beliefs import saved_state
 from manyarms.beliefs.messages import Chain, ChainConditionals
 from manyarms.beliefs.roots import ROOTS, Root
 from manyarms.priors.diffusion import DiffusionPrior
@@ -99,6 +100,7 @@ class ChainRoot(Root):
     @classmethod
     def restored(cls, options: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
         root = cls(DiffusionPrior.restored(options["links"], arrays, actions=1, shared=True), options["rule"])
+        saved_state.check_like(root.arrays(), arrays, "precision")
         root._precision, root._information = arrays["precision"], arrays["information"]
         return root
 

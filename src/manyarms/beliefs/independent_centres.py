@@ -17,6 +17,7 @@ import numpy as np
 
 from manyarms._base import validate
 from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms.beliefs import saved_state
 from manyarms.beliefs.actions.catalogue import Offer
 from manyarms.beliefs.belief import Belief, Rounds, noisy
 from manyarms.beliefs.growable import GrowableArray
@@ -150,6 +151,9 @@ class IndependentCentres(Belief):
 
     # ---- state
 
+    def _remembers_root(self) -> bool:
+        return False
+
     def _table_arrays(self) -> dict[str, AnyArray]:
         return {name: table.rows for name, table in self._tables.items()}
 
@@ -157,7 +161,8 @@ class IndependentCentres(Belief):
         """Take over the rows of a likelihood that keeps them, and the tables."""
         self._restore_rows(arrays)
         for name, table in self._tables.items():
-            table.extend(tables[name])
+            shape, dtype = (len(self.leaves.counts), *table.rows.shape[1:]), table.rows.dtype
+            table.extend(saved_state.table(tables, name, shape, dtype))
 
     @property
     def nbytes(self) -> int:

@@ -20,6 +20,7 @@ import numpy as np
 from manyarms._base import block_diagonal, linalg, validate
 from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray, Array
+from manyarms.beliefs import saved_state
 from manyarms.errors import InvalidInput
 
 ROWS_AT_A_TIME = 1 << 20  # numbers in rows that are folded into a root at once
@@ -192,10 +193,6 @@ class GaussianRoot(Root):
     def size(self) -> float:
         return float(np.abs(self._prior_covariance).sum(axis=1).max())
 
-    def __getstate__(self) -> dict[str, Any]:
-        self._refresh()  # a copy that is made while others read is whole
-        return dict(self.__dict__)
-
     def draw(self, rng: np.random.Generator, n: int) -> Array:
         mean, factor = self._posterior()
         return mean + rng.standard_normal((n, self.dim)) @ factor.T
@@ -227,9 +224,11 @@ class GaussianRoot(Root):
     @classmethod
     def restored(cls, options: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
         root = cls(arrays["prior_mean"], arrays["prior_covariance"])
+        saved_state.check_like(root.arrays(), arrays, "precision")
         root._precision, root._information = arrays["precision"], arrays["information"]
         root._factor, root._mean = arrays["factor"], arrays["mean"]
         root._blocks = bool(root._precision.any() or root._information.any())
+        saved_state.check_moments(root.mean(), root.factor())
         return root
 
 
@@ -344,11 +343,14 @@ class FactoredRoot(Root):
             root = cls(arrays["prior_mean"], arrays["prior_covariance"], **options)
             root.exact = GaussianRoot.restored({}, arrays)
         else:  # its prior lies in its blocks: any prior of the right size will do
-            blocks = arrays["block_precision"]
-            identity = np.broadcast_to(np.eye(blocks.shape[-1]), blocks.shape)
-            root = cls(np.zeros(arrays["block_information"].size), identity, **options)
+            effects, block = arrays["block_information"].shape
+            saved_state.table(arrays, "block_precision", (effects, block, block))
+            identity = np.broadcast_to(np.eye(block), (effects, block, block))
+            root = cls(np.zeros(effects * block), identity, **options)
+        saved_state.check_like(root.arrays(), arrays, "block_precision")
         root._precision, root._information = arrays["block_precision"], arrays["block_information"]
         root._prior_mean, root._prior_factor = arrays["block_prior_mean"], arrays["block_prior_factor"]
+        saved_state.check_moments(root.mean(), root.factor())
         return root
 
 

@@ -18,7 +18,8 @@ import numpy as np
 from rich.console import Console
 
 from manyarms._base import html as report
-from manyarms._base.files import write_text_atomically
+from manyarms._base.files import require_folder, write_text_atomically, writing
+from manyarms._base.storage import MANIFEST
 from manyarms._base.text import duration
 from manyarms.certificates import Certificate, Improvement, PolicyPrior, text
 from manyarms.certificates import page as certificate_page
@@ -31,11 +32,13 @@ from manyarms.evaluation import Difference, Evaluation, difference, evaluate
 from manyarms.evaluation import page as evaluation_page
 from manyarms.evaluation.tables import as_data, finite, number
 from manyarms.learning import Learned, TrainingSettings, learn
+from manyarms.learning.devices import usable_device
 from manyarms.learning.trainable import Learnable
 from manyarms.logs import LoggedData
 from manyarms.logs.schema import ACTIONS, ENCODER
 
 CHECKPOINT, PRIOR, CERTIFICATE = "checkpoint", "prior", "certificate.json"
+FILES = (MANIFEST, "learning.json", "report.html", CERTIFICATE)
 USUAL_SHARE = 0.1
 JUDGE = "snips"
 
@@ -97,6 +100,8 @@ def run(
     learned from, unless given.
     """
     started = time.monotonic()
+    require_folder("--out", folder, *FILES, folders=(CHECKPOINT, PRIOR, ENCODER, ACTIONS))
+    usable_device(device, "--device")
     log = inputs.read()
     if pessimism is not None:
         log = pessimism.checked(log, inputs)
@@ -129,7 +134,8 @@ def run(
             except Contradiction as error:  # what was learned is not lost with its certificate
                 learned = replace(learned, notes=(*learned.notes, f"no certificate: {error}"))
     if certified is None:
-        (folder / CERTIFICATE).unlink(missing_ok=True)  # of another policy that was here before
+        with writing(folder):
+            (folder / CERTIFICATE).unlink(missing_ok=True)  # of another policy that was here before
     learned.policy.save(folder, log)
     took = time.monotonic() - started
     notes = (*log.notes, *learned.notes)

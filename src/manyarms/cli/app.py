@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from manyarms import __version__
+from manyarms.cli._text import say
 from manyarms.cli.commands import COMMANDS
 from manyarms.errors import ManyArmsError
 
@@ -81,7 +81,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         app(args=arguments, prog_name="manyarms", standalone_mode=True)
     except ManyArmsError as error:
-        Console(stderr=True).print(f"manyarms: {escape(str(error))}", highlight=False, soft_wrap=True)
+        say(Console(stderr=True), f"manyarms: {error}")
         sys.exit(getattr(error, "exit_code", ERROR))
 
 

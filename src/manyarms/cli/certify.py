@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from manyarms import certificates
+from manyarms._base.files import require_folder
 from manyarms.certificates import PolicyPrior, page, text
 from manyarms.cli import options
 from manyarms.cli.commands import COMMANDS
@@ -84,6 +85,7 @@ def certify(
     """
     if prior is None and prior_log is not None:
         raise InvalidInput("--prior-log", str(prior_log), "--prior as well, the policy that was learned from it")
+    require_folder("--out", out, "report.html", "certificate.json")
     columns = options.columns_of(
         context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id
     )

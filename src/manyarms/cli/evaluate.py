@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from manyarms import evaluation
+from manyarms._base.files import require_folder
 from manyarms._base.storage import load
 from manyarms.agents.agent import Agent
 from manyarms.cli import options
@@ -112,6 +113,7 @@ def evaluate(
     """
     if (low is None) != (high is None):
         raise InvalidInput("--low, --high", "one of them", "both, or neither")
+    require_folder("--out", out, "report.html", "evaluation.json")
     columns = options.columns_of(
         context,
         action=action,

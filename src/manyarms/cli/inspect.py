@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
+from manyarms._base.files import require_file
 from manyarms.cli import options
+from manyarms.cli._text import plain
 from manyarms.cli.commands import COMMANDS
 from manyarms.logs import inspection
 from manyarms.logs.inspection import Inspection
@@ -70,8 +72,8 @@ def inspect(
         timestamp=timestamp,
         group=group,
     )
+    target = require_file("--out", out if out is not None else Path("out") / f"inspect-{log.name.split('.')[0]}.html")
     found = inspection.inspect(log, columns, action_count=actions)
-    target = out if out is not None else Path("out") / f"inspect-{log.name.split('.')[0]}.html"
     inspection.write_page(found, target)
     _show(found, Console())
     options.say(f"report: {target}")
@@ -102,7 +104,7 @@ def _show(found: Inspection, console: Console) -> None:
     table.add_column("what to do", overflow="fold")
     for finding in found.findings:
         style = STYLES[finding.level]
-        table.add_row(f"[{style}]{finding.level}[/{style}]", escape(finding.what), escape(finding.advice))
+        table.add_row(Text(finding.level, style), plain(finding.what), plain(finding.advice))
     console.print(table)
 
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from manyarms.cli import options
 from manyarms.cli._learn_inputs import Inputs
 from manyarms.cli._learn_setup import POTEC, Choices, Pessimism, pessimism_lines
+from manyarms.cli._text import say
 from manyarms.cli.commands import COMMANDS
 from manyarms.errors import InvalidInput
 from manyarms.estimators.naming import parameters_of
@@ -221,7 +222,7 @@ def learn(
         certificate, gain = outcome.certified
         options.say(f"\n{certificate}\n\n{verdict(gain)}\n")
     for text in _learn_run.warnings(outcome):
-        console.print(f"beware: {text}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+        say(console, f"beware: {text}", style="yellow")
     options.say(f"policy: {outcome.folder}", f"report: {outcome.page}")
 
 

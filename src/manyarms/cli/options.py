@@ -11,13 +11,14 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from manyarms._base.files import write_text_atomically
 from manyarms._base.storage import load
 from manyarms.agents.agent import Agent
 from manyarms.bounds import BOUNDS
+from manyarms.cli import _text
+from manyarms.cli._text import plain
 from manyarms.errors import InvalidInput, StorageError
 from manyarms.estimators import OBJECTIVES, summaries
 from manyarms.estimators.base import Estimator
@@ -154,19 +155,17 @@ def write_json(path: Path, data: dict[str, Any]) -> None:
 
 def facts_table(title: str, facts: Mapping[str, str]) -> Table:
     """Names and values for a terminal."""
-    table = Table(title=escape(title), title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+    table = Table(title=plain(title), title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in facts.items():
-        table.add_row(escape(name), escape(value))
+        table.add_row(plain(name), plain(value))
     return table
 
 
 def say(*lines: str) -> None:
     """Print lines as they are: nothing in them is markup, and nothing is cut to the terminal's width."""
-    console = Console()
-    for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    _text.say(Console(), *lines)
 
 
 __all__ = [

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
+from manyarms.cli._text import plain, say
 from manyarms.cli.commands import COMMANDS
 from manyarms.cli.experiments import find_experiments
 from manyarms.errors import InvalidInput
@@ -71,7 +71,7 @@ def reproduce(
         experiment, scale, folder, workers_wanted=workers, seed=seed, force=force, console=Console(stderr=True)
     )
     console.print(_verdicts(outcome))
-    console.print(f"report: {outcome.folder / 'report.html'}", highlight=False, soft_wrap=True)
+    say(console, f"report: {outcome.folder / 'report.html'}")
 
 
 def _listing() -> Table:
@@ -94,7 +94,7 @@ def _verdicts(outcome: Any) -> Table:
     for claim in outcome.claims:
         verdict = "[green]yes[/green]" if claim.holds else "[red]no[/red]"
         table.add_row(
-            escape(claim.statement), claim.panel, claim.sections,
+            plain(claim.statement), plain(claim.panel), plain(claim.sections),
             f"{claim.figure:.4g} ± {claim.standard_error:.2g}", verdict,
         )  # fmt: skip
     return table

@@ -7,10 +7,10 @@ import platform
 from importlib import metadata
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from manyarms import __version__
+from manyarms.cli._text import plain
 from manyarms.cli.commands import COMMANDS
 
 # what each optional part of the package needs
@@ -34,9 +34,9 @@ def version() -> None:
         missing = [package for package in packages if _version(package) is None]
         present = ", ".join(f"{package} {_version(package)}" for package in packages if package not in missing)
         hint = f"missing {', '.join(missing)}: pip install 'manyarms[{extra}]'" if missing else ""
-        table.add_row(escape(f"[{extra}]"), escape("; ".join(filter(None, (present, hint)))))
+        table.add_row(plain(f"[{extra}]"), plain("; ".join(filter(None, (present, hint)))))
     data = os.environ.get("MANYARMS_DATA")
-    table.add_row("MANYARMS_DATA", escape(data) if data else "not set (MovieLens experiments use made-up ratings)")
+    table.add_row("MANYARMS_DATA", plain(data) if data else "not set (MovieLens experiments use made-up ratings)")
     Console().print(table)
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manyarms._base import storage
+from manyarms._base import files, storage
 from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray
-from manyarms.errors import InvalidInput
+from manyarms.errors import InvalidInput, StorageError
 from manyarms.estimators.base import Objective, Request
 from manyarms.learning.optimisers import ParameterTable
 from manyarms.learning.results import Epoch
@@ -28,6 +28,10 @@ from manyarms.policies.randomised import GaussianPolicy
 from manyarms.policies.two_stage import TwoStagePolicy
 
 KIND = "learning"
+REMEMBERED = {  # by the optimisers of encoders, for each parameter: numbers as many as it has, or one
+    "Adam": {"step": False, "exp_avg": True, "exp_avg_sq": True},
+    "Adagrad": {"step": False, "sum": True},
+}
 MODEL_ROWS = 4  # rows at which two reward models are told apart
 
 
@@ -48,21 +52,27 @@ class Checkpoints:
     """Saves to a folder now and then, and finds the last state there; without a folder it does nothing."""
 
     def __init__(self, folder: str | Path | None, mark: str, seconds: float) -> None:
-        self.folder = None if folder is None else Path(folder)
+        self.folder = None if folder is None else files.require_folder("folder", folder)
         self.mark, self.seconds = mark, seconds
         self._saved, self._step = time.monotonic(), -1
 
     def resume(self, trainable: Trainable) -> TrainingState:
         """The state in the folder, its parameters put into `trainable`; a new one where there is none."""
-        if self.folder is None or not (self.folder / storage.MANIFEST).exists():
+        if self.folder is None or not files.present(self.folder / storage.MANIFEST):
             return TrainingState()
         spec, arrays = storage.read(self.folder, KIND)
-        if spec["run"] != self.mark:
+        if spec.get("run") != self.mark:
             raise InvalidInput(
                 "folder",
                 f"{self.folder}, a run with another log, policy, objective or setting",
                 "an empty folder, or the same run",
             )
+        try:
+            check_saved(trainable, spec, arrays)
+        except KeyError as error:
+            raise StorageError(f"{self.folder}: the saved run is incomplete: {error} is missing") from error
+        except StorageError as error:
+            raise StorageError(f"{self.folder}: {error}") from error
         _restore(trainable, arrays)
         self._step = spec["step"]
         return TrainingState(
@@ -157,6 +167,42 @@ def _arrays(trainable: Trainable) -> dict[str, AnyArray]:
                 for name, entry in entries.items():
                     arrays[f"optimiser/{number}/{name}"] = torch.as_tensor(entry).cpu().numpy()
     return arrays
+
+
+def check_saved(trainable: Trainable, spec: dict[str, Any], arrays: dict[str, AnyArray]) -> None:
+    """Whether a checkpoint fits what is trained, array by array: PyTorch would stretch a small array to any shape."""
+    line = {one.name for one in fields(Epoch)}
+    told = spec["history"]
+    sound = type(spec["step"]) is int and type(spec["best_epoch"]) is int and type(spec["stopped"]) is bool
+    sound = sound and spec["step"] >= 0 and isinstance(told, list)
+    if not sound or not all(isinstance(one, dict) and one.keys() == line for one in told):
+        raise StorageError("the saved run says nothing that makes sense of its step, its history or its end")
+    expected: dict[str, tuple[int, ...]] = {"total": (), "best_value": (), "table/steps": ()}
+    for prefix, table in _tables(trainable).items():
+        expected |= {f"{prefix}{name}": tuple(shape) for name, shape in table.shapes().items()}
+    if any(name.startswith("best/") for name in arrays):
+        expected |= {f"best/{name}": array.shape for name, array in trainable.parameters().items()}
+    if trainable.encoding is not None:
+        tensors = trainable.encoding.module.state_dict()
+        expected |= {f"encoder/{name}": tuple(tensor.shape) for name, tensor in tensors.items()}
+        kept = REMEMBERED.get(type(trainable.encoding.optimiser).__name__, {})
+        for number, parameter in enumerate(trainable.encoding.module.parameters()):
+            if spec["step"] and any(
+                name.startswith(f"optimiser/{number}/") for name in arrays
+            ):  # it may have no gradient
+                shapes = {key: tuple(parameter.shape) if whole else () for key, whole in kept.items()}
+                expected |= {f"optimiser/{number}/{key}": shape for key, shape in shapes.items()}
+    if arrays.keys() != expected.keys():
+        odd = sorted(arrays.keys() ^ expected.keys())[0]
+        raise StorageError(f"the saved run has the array {odd!r} too many or too few")
+    for name, array in arrays.items():
+        if array.shape != expected[name] or array.dtype.kind not in "fiu":
+            came = f"of shape {array.shape} and type {array.dtype}"
+            raise StorageError(f"{name} is {came}, expected numbers of shape {expected[name]}")
+        if name != "best_value" and not np.isfinite(array).all():
+            raise StorageError(f"{name} has numbers that are not finite")
+    if np.isnan(arrays["best_value"]):
+        raise StorageError("best_value is not a number")
 
 
 def _restore(trainable: Trainable, arrays: dict[str, AnyArray]) -> None:

@@ -114,6 +114,12 @@ class ParameterTable:
         """Everything that a later `restore` needs to go on to the same result."""
         return {"beta": self.beta, **self.moments}
 
+    def shapes(self) -> dict[str, torch.Size]:
+        """What `state` holds after the first step, by shape."""
+        whole = self.beta.shape
+        moments = {"adam": {"first": whole, "second": whole}, "adagrad": {"squares": whole[:1]}}
+        return {"beta": whole} | (moments.get(self.kind, {}) if self._learned else {})
+
     def restore(self, state: dict[str, Tensor], steps: int) -> None:
         """Go on from a saved state."""
         self.beta.copy_(state["beta"])

@@ -95,9 +95,11 @@ class Actions(Sequence[str]):
         """The catalogue that `arrays` came from."""
         try:
             text, ends = arrays["utf8"].tobytes(), arrays["ends"].tolist()
+            if (ends[-1] if ends else 0) != len(text):
+                raise ValueError(f"{len(text)} bytes, but the last id ends at {ends[-1] if ends else 0}")
             starts = [0, *ends[:-1]]
             return cls(text[a:b].decode("utf-8", "surrogatepass") for a, b in zip(starts, ends, strict=True))
-        except (KeyError, ValueError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise StorageError(f"the arrays hold no catalogue of actions: {error}") from error
 
     def save(self, folder: Path | str) -> None:

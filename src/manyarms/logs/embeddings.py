@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from manyarms._base import validate
+from manyarms._base.files import as_path, require_regular
 from manyarms._base.typing import AnyArray
 from manyarms.errors import DataError, InvalidInput
 from manyarms.logs.actions import Actions
 from manyarms.logs.data import CHUNK
-from manyarms.logs.files import reading
+from manyarms.logs.files import HARMLESS, MOST_UNPACKED, reading
 from manyarms.logs.formats.parquet import ParquetTables
 
 IDS = ("id", "ids", "action", "action_id", "item", "item_id", "arm", "arm_id")
@@ -35,7 +36,7 @@ def read_embeddings(path: Path | str, argument: str = "path") -> Embeddings:
     .npy: an array (K, l). .npz: such an array, and one named `ids` beside it if there are any. .parquet: a column of vectors or
     columns of numbers, and a column of ids named id, item, action or the like. argument: what an error message calls the file.
     """
-    path = Path(path)
+    path = as_path(argument, path)
     suffix = path.suffix.lower()
     if suffix not in (".npy", ".npz", ".parquet", ".pq"):
         raise InvalidInput(argument, str(path), "a .npy, .npz or .parquet file")
@@ -51,7 +52,12 @@ def read_embeddings(path: Path | str, argument: str = "path") -> Embeddings:
 def _from_numpy(path: Path, argument: str) -> tuple[AnyArray, list[str] | None]:
     try:
         with reading(path):
-            loaded = np.load(path, allow_pickle=False)
+            require_regular(path)
+            if path.suffix.lower() == ".npz":
+                _refuse_bomb(path)
+            loaded = np.load(
+                path, mmap_mode="r", allow_pickle=False
+            )  # a map cannot be larger than the file, whatever it says
     except (ValueError, zipfile.BadZipFile) as error:
         if isinstance(error, DataError):
             raise
@@ -65,6 +71,14 @@ def _from_numpy(path: Path, argument: str) -> tuple[AnyArray, list[str] | None]:
             raise InvalidInput(argument, f"arrays {', '.join(names) or 'none'} in {path}", "one array named embeddings")
         ids = archive["ids"].astype(np.str_).tolist() if "ids" in archive.files else None
         return archive[named[0]], ids
+
+
+def _refuse_bomb(path: Path) -> None:
+    """Refuse a small file that would unpack to a huge one."""
+    with zipfile.ZipFile(path) as archive:
+        unpacked = sum(member.file_size for member in archive.infolist())
+    if unpacked > HARMLESS and unpacked > MOST_UNPACKED * path.stat().st_size:
+        raise DataError(f"{path}: unpacks to {unpacked:,} bytes, more than {MOST_UNPACKED} times its size")
 
 
 def _from_parquet(path: Path, argument: str) -> tuple[AnyArray, list[str] | None]:

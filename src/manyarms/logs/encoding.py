@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from manyarms._base import storage, validate
 from manyarms._base.moments import RunningMoments
@@ -161,10 +162,12 @@ class TableEncoder:
             for number, told in enumerate(spec["parts"]):
                 name, tells = str(told["column"]), bool(told["tells_missing"])
                 if told["kind"] == "number":
-                    own = [np.asarray(arrays[f"{number}/{a}"], dtype=np.float64) for a in ("mean", "scale", "fill")]
-                    parts.append(NumberPart(name, own[0], own[1], own[2], tells))
+                    own = [arrays[f"{number}/{a}"] for a in ("mean", "scale", "fill")]
+                    parts.append(NumberPart(name, *_checked_numbers(*own), tells))
+                elif told["kind"] == "text":
+                    parts.append(TextPart(name, _checked_categories(told["categories"]), tells))
                 else:
-                    parts.append(TextPart(name, tuple(map(str, told["categories"])), tells))
+                    raise InvalidInput("kind", validate.describe(told["kind"]), "'number' or 'text'")
             return cls(tuple(parts), bool(spec["intercept"]))
         except (KeyError, TypeError, ValueError) as error:
             raise StorageError(f"no encoder can be made of this: {error!r}") from error
@@ -183,6 +186,21 @@ class TableEncoder:
         """Write the encoder to a folder of its own; `manyarms.load` reads it."""
         spec, arrays = self.state()
         storage.save(folder, KIND, spec, arrays)
+
+
+def _checked_numbers(*given: npt.ArrayLike) -> tuple[Array, Array, Array]:
+    """Mean, scale and fill of a saved part: vectors of one length, the scale above 0."""
+    mean, scale, fill = (validate.as_floats("mean, scale, fill", one) for one in given)
+    if mean.ndim != 1 or not mean.shape == scale.shape == fill.shape or not (scale > 0).all():
+        raise InvalidInput("scale", validate.describe(scale), "numbers above 0, as many as there are means and fills")
+    return mean, scale, fill
+
+
+def _checked_categories(given: object) -> tuple[str, ...]:
+    """Categories of a saved part: different texts."""
+    if not isinstance(given, list) or not all(isinstance(one, str) for one in given) or len(set(given)) < len(given):
+        raise InvalidInput("categories", validate.describe(given), "a list of different texts")
+    return tuple(given)
 
 
 @storage.LOADERS.register(KIND)

@@ -193,14 +193,29 @@ class RowSketch:
     def restored(cls, arrays: Mapping[str, AnyArray]) -> Self:
         """The sketch that `arrays()` describes."""
         sketch = cls()
-        sketch.rows, sketch._logs = int(arrays["rows"]), set(arrays["logs"].tolist())
+        sketch.rows = validate.count("training_rows.rows", arrays["rows"].item(), least=0)
+        sketch._logs = set(_checked_marks("logs", arrays["logs"], len(arrays["logs"])).tolist())
         for kind in KINDS:
             own = under(f"{kind}.", dict(arrays))
             if own:
-                times = own["times"].astype(np.int64) if len(own["times"]) else np.ones(len(own["marks"]), np.int64)
-                sketch._kinds[kind] = _Smallest(own["marks"], times, bool(own["dropped"]))
+                marks = _checked_marks(kind, own["marks"])
+                times = own["times"].astype(np.int64) if len(own["times"]) else np.ones(len(marks), np.int64)
+                counted = own["times"].dtype == np.uint32 and times.shape == marks.shape and not (times < 1).any()
+                if not counted or (own["dropped"] and not len(marks)):
+                    raise InvalidInput(
+                        f"training_rows.{kind}", validate.describe(times), "a count for each of its marks"
+                    )
+                sketch._kinds[kind] = _Smallest(marks, times, bool(own["dropped"]))
                 sketch._rows_of[kind] = sketch.rows
         return sketch
+
+
+def _checked_marks(kind: str, marks: AnyArray, most: int = SIZE) -> UInts:
+    """Saved marks: in rising order, no more than a sketch has."""
+    if marks.dtype != np.uint64 or marks.ndim != 1 or len(marks) > most or (marks[1:] <= marks[:-1]).any():
+        came = f"an array of shape {marks.shape} and type {marks.dtype}"
+        raise InvalidInput(f"training_rows.{kind}", came, f"at most {most} different marks in rising order")
+    return marks
 
 
 def require_other_rows(argument: str, learned_from: LogSource | RowSketch, log: LogSource) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from manyarms._base import storage
+from manyarms._base import files, storage
 from manyarms.logs.actions import Actions
 from manyarms.logs.data import LogSource
 from manyarms.logs.encoding import TableEncoder
@@ -35,18 +35,20 @@ class Schema:
 
     def save(self, folder: Path | str) -> None:
         """Write what there is to the folders `encoder` and `actions` inside `folder`."""
+        inside = files.as_path("folder", folder)
         if self.encoder is not None:
-            self.encoder.save(Path(folder) / ENCODER)
+            self.encoder.save(inside / ENCODER)
         if self.catalogue is not None:
-            self.catalogue.save(Path(folder) / ACTIONS)
+            self.catalogue.save(inside / ACTIONS)
 
     @classmethod
     def load(cls, folder: Path | str) -> Schema:
         """What is beside a saved policy or agent; empty where nothing is."""
-        encoder, actions = Path(folder) / ENCODER, Path(folder) / ACTIONS
+        inside = files.as_path("folder", folder)
+        encoder, actions = inside / ENCODER, inside / ACTIONS
         return cls(
-            storage.load(encoder, TableEncoder) if encoder.is_dir() else None,
-            storage.load(actions, Actions) if actions.is_dir() else None,
+            storage.load(encoder, TableEncoder) if files.present(encoder) else None,
+            storage.load(actions, Actions) if files.present(actions) else None,
         )
 
 

@@ -283,9 +283,8 @@ class StreamedPolicy(ABC):
         log: the log that it was learned from, whose encoder and action ids are then saved beside it (see `manyarms.logs.Schema`).
         """
         rows = {} if self.training_rows is None else prefixed("training_rows.", self.training_rows.arrays())
-        storage.save(folder, "policy", self.saved_spec(), self.arrays() | rows)
-        if log is not None:
-            Schema.of(log).save(folder)
+        schema = Schema() if log is None else Schema.of(log)
+        storage.save(folder, "policy", self.saved_spec(), self.arrays() | rows, lambda: schema.save(folder))
 
     # ---- checks at the edge
 

@@ -165,7 +165,30 @@ def _restore(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Pret
     named: dict[str, Any] = {n: arrays[n] for n in TABLES}
     told = {n: spec[n] for n in ("first_covariance", "rows", "seconds")}
     history = History(*arrays["history"].T)
-    return Pretrained(**named, layers=restored_layers(arrays, spec["layers"]), history=history, **told)
+    made = Pretrained(**named, layers=restored_layers(arrays, spec["layers"]), history=history, **told)
+    _check_saved(made)
+    return made
+
+
+def _check_saved(made: Pretrained) -> None:
+    """Whether what was saved is a prior: shapes that belong together, a schedule, a covariance, layers that chain."""
+    d = len(validate.as_array("mean", made.mean, (None,)))
+    validate.as_array("unit", made.unit, (d, d))
+    validate.covariance("unit", made.covariance)
+    L = len(validate.as_array("betas", made.betas, (None,)))
+    validate.as_array("steps", made.steps, (L, len(made.layers[0][1])))
+    validate.as_array("variances", made.variances, (L,))
+    for name, values, most in (("betas", made.betas, 1.0), ("variances", made.variances, np.inf)):
+        if not ((values > 0) & (values < most)).all():
+            raise InvalidInput(
+                name, validate.describe(values), f"numbers above 0{'' if np.isinf(most) else ' and below 1'}"
+            )
+    for matrix, vector in made.layers:
+        validate.as_array("layers", matrix, (None, None))
+        validate.as_array("layers", vector, (None,))
+    validate.count("rows", made.rows)
+    validate.not_negative("seconds", made.seconds)
+    made.prior(1)  # checks links and the rule for the first covariance
 
 
 def pretrain(

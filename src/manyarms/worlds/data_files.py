@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
+from manyarms._base.files import as_path, write_text_atomically
 from manyarms.errors import DataError
 
 VARIABLE = "MANYARMS_DATA"
@@ -30,7 +31,7 @@ def data_folder(name: str, folder: str | Path | None, writer: str | None = None)
 
 def plain_or_gzipped(folder: Path, file: str) -> list[Path]:
     """The file, if it is there: gzipped first."""
-    return [path for path in (folder / f"{file}.gz", folder / file) if path.is_file()][:1]
+    return [path for path in (folder / f"{file}.gz", folder / file) if os.path.isfile(path)][:1]
 
 
 def states_of(paths: Iterable[Path]) -> FileStates:
@@ -74,9 +75,8 @@ def complaint(
 
 def made_up_folder(folder: str | Path, note: str) -> Path:
     """A folder, made where it is missing, with a note that its files are made up."""
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
-    (target / MADE_UP_NOTE).write_text(note)
+    target = as_path("folder", folder)
+    write_text_atomically(target / MADE_UP_NOTE, note)
     return target
 
 

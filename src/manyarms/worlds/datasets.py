@@ -17,6 +17,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from manyarms._base import validate
+from manyarms._base.files import write_bytes_atomically
 from manyarms._base.typing import Array, Ints
 from manyarms.errors import DataError
 from manyarms.worlds import data_files
@@ -145,7 +146,8 @@ def write_made_up_movielens(
     note = f"Made-up ratings (seed {seed}), in the format of MovieLens 1M; not MovieLens.\n"
     target = data_files.made_up_folder(folder, note)
     # without a time stamp in it the file is the same, byte for byte, for the same arguments
-    (target / f"{TABLES['ml-1m'].files[0]}.gz").write_bytes(gzip.compress(lines.encode("ascii"), mtime=0))
+    packed = gzip.compress(lines.encode("ascii"), mtime=0)
+    write_bytes_atomically(target / f"{TABLES['ml-1m'].files[0]}.gz", packed)
     return target
 
 

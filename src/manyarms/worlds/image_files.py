@@ -8,6 +8,7 @@ can work with `write_made_up_images`, which writes the same formats.
 from __future__ import annotations
 
 import gzip
+import os
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
+from manyarms._base.files import write_atomically, write_bytes_atomically
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import DataError
 from manyarms.worlds import data_files
@@ -69,7 +71,7 @@ def _idx_files(name: ImageSet) -> tuple[str, ...]:
 def _find(folder: Path, name: ImageSet) -> list[Path]:
     """The files of a data set, all of them or none."""
     if name == "cifar100":
-        return [folder / file for file in NPZ_FILES if (folder / file).is_file()][:1]
+        return [folder / file for file in NPZ_FILES if os.path.isfile(folder / file)][:1]
     found = [path for file in _idx_files(name) for path in data_files.plain_or_gzipped(folder, file)]
     return found if len(found) == len(_idx_files(name)) else []
 
@@ -158,12 +160,13 @@ def write_made_up_images(
         parts += [np.clip(np.rint(pixels), 0, 255).astype(np.uint8), labels.astype(np.uint8)]
     if name == "cifar100":
         x, y, x_test, y_test = parts
-        np.savez(target / NPZ_FILES[0], x_train=x, y_train=y, x_test=x_test, y_test=y_test)
+        named = {"x_train": x, "y_train": y, "x_test": x_test, "y_test": y_test}
+        write_atomically(target / NPZ_FILES[0], lambda stream: np.savez(stream, **named))  # type: ignore[arg-type]
         return target
     for file, array in zip(_idx_files(name), parts, strict=True):
         header = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, dtype=">u4").tobytes()
         # without a time stamp in it the file is the same, byte for byte, for the same arguments
-        (target / f"{file}.gz").write_bytes(gzip.compress(header + array.tobytes(), mtime=0))
+        write_bytes_atomically(target / f"{file}.gz", gzip.compress(header + array.tobytes(), mtime=0))
     return target
 
 

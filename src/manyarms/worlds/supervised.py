@@ -12,6 +12,7 @@ An action is a label and the reward of playing it is 1 where it is right. With p
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self, TypedDict, Unpack, get_args
@@ -139,7 +140,7 @@ class SupervisedWorld:
     def from_features(cls, path: str | Path, **options: Unpack[WorldOptions]) -> Self:
         """An .npz file with x_train (n, d), y_train (n,), x_test and y_test: features that a network made of pictures."""
         file = Path(path)
-        if not file.is_file():
+        if not os.path.isfile(file):
             raise DataError(f"{file}: no such file")
         X, y, X_test, y_test = read_arrays(file)
         options.setdefault("provenance", f"features of {file.name}")

@@ -18,6 +18,7 @@ import numpy as np
 
 from manyarms import __version__
 from manyarms._base import storage
+from manyarms._base.files import writing
 from manyarms._base.seeds import digest
 from manyarms._base.typing import Array
 from manyarms.agents import named as agents
@@ -99,13 +100,16 @@ def pretrained(data: str, *, size: int, depth: int = DEPTH, seed: int = 0, **det
 @contextmanager
 def _only_one(folder: Path) -> Iterator[None]:
     """Processes that want the same prior enter one by one; a process that dies lets the next one in."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    with writing(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         import fcntl
     except ImportError:  # pragma: no cover - Windows: two may train the same prior, which is only a waste
         yield
         return
-    with (folder.parent / f"{folder.name}.lock").open("w") as lock:
+    with writing(folder):
+        lock = (folder.parent / f"{folder.name}.lock").open("w")
+    with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:
             yield

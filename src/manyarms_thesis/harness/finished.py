@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
-import zipfile
+import os
 from pathlib import Path
 
 import numpy as np
 
-from manyarms._base.files import write_bytes_atomically
+from manyarms._base.files import open_regular, write_bytes_atomically
+from manyarms._base.npz import read_npz
 from manyarms._base.typing import AnyArray
+from manyarms.errors import StorageError
 from manyarms_thesis.harness.results import Outcomes
 from manyarms_thesis.harness.spec import Item
 
@@ -31,15 +33,15 @@ class Finished:
     def read(self, item: Item) -> Outcomes | None:
         """The outcome of a piece of work by run, or None when it is absent, damaged or incomplete."""
         try:
-            with np.load(io.BytesIO(self.path(item).read_bytes()), allow_pickle=False) as stored:
-                entries = {name: stored[name] for name in stored.files}
-        except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
+            with open_regular(self.path(item), follow=True) as stream:
+                entries = read_npz(stream, os.fstat(stream.fileno()).st_size)
+        except (OSError, StorageError):
             return None
-        runs: dict[int, dict[str, AnyArray]] = {}
+        runs: dict[int | str, dict[str, AnyArray]] = {}
         for name, value in entries.items():
             run, _, column = name.partition(SEPARATOR)
-            runs.setdefault(int(run), {})[column] = value
-        return dict(runs) if set(runs) == set(item.runs) else None
+            runs.setdefault(int(run) if run.isdecimal() else run, {})[column] = value
+        return {run: runs[run] for run in item.runs} if set(runs) == set(item.runs) else None
 
     def write(self, item: Item, outcome: Outcomes) -> None:
         """Store the outcome of a piece of work, atomically."""
@@ -49,7 +51,6 @@ class Finished:
         buffer = io.BytesIO()
         # numbers and texts only; NumPy 2.0 would save allow_pickle=False as an array
         np.savez(buffer, **entries)  # type: ignore[arg-type]
-        self.folder.mkdir(parents=True, exist_ok=True)
         write_bytes_atomically(self.path(item), buffer.getvalue())
 
 

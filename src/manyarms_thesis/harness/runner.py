@@ -18,7 +18,7 @@ from rich.console import Console
 
 from manyarms import __version__
 from manyarms._base import validate
-from manyarms._base.files import write_text_atomically
+from manyarms._base.files import require_folder, write_text_atomically
 from manyarms._base.text import duration
 from manyarms.engine import cores, local
 from manyarms.errors import ManyArmsError, MissingExtra
@@ -31,6 +31,9 @@ from manyarms_thesis.harness.progress import tracking
 from manyarms_thesis.harness.results import Outcomes, Results
 from manyarms_thesis.harness.spec import Item, items_of
 from manyarms_thesis.harness.work import execute
+
+FILES = ("results.parquet", "claims.json", "report.html")
+FOLDERS = ("parts", "figures", "cache")
 
 
 class Interrupted(ManyArmsError):
@@ -65,7 +68,7 @@ def run(
     Work that `folder/parts` already holds is not done again, unless `force` says so.
     """
     console = console or Console(stderr=True)
-    folder = Path(folder)
+    folder = require_folder("folder", folder, *FILES, folders=FOLDERS)
     count = validate.count("workers", workers_wanted if workers_wanted is not None else cores())
     seed = validate.seed(seed)
     cells = experiment.cells(scale)
@@ -90,7 +93,7 @@ def run(
         + f"; {rounds:,} rounds to run on {count} worker{'s' if count > 1 else ''}",
     )
     for text in experiment.warnings():
-        console.print(f"NOTE: {text}", style="bold", highlight=False, soft_wrap=True)
+        console.print(f"NOTE: {text}", style="bold", markup=False, highlight=False, soft_wrap=True)
     with _cache_beside(folder):
         if pending:
             _work(experiment, scale, pending, len(cells), count, finished, console, outcomes)
@@ -104,7 +107,7 @@ def run(
 
 
 def _say(console: Console, text: str) -> None:
-    console.print(text, highlight=False, soft_wrap=True)
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager
@@ -152,7 +155,6 @@ def _work(
 def _write(
     experiment: Experiment, results: Results, folder: Path, seed: int, started: float, reused: int, count: int
 ) -> Outcome:
-    folder.mkdir(parents=True, exist_ok=True)
     results.write(folder / "results.parquet")
     claims = experiment.claims(results)
     write_text_atomically(

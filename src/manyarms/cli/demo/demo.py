@@ -11,7 +11,8 @@ from rich.console import Console
 
 from manyarms import __version__
 from manyarms._base import html as report
-from manyarms._base.files import write_text_atomically
+from manyarms._base.files import require_folder, write_text_atomically
+from manyarms.cli._text import say
 from manyarms.cli.demo.catalogue import large_catalogue
 from manyarms.cli.demo.diffusion import diffusion_prior
 from manyarms.cli.demo.learning import offline_learning
@@ -25,6 +26,7 @@ PARTS: tuple[Part, ...] = (large_catalogue, diffusion_prior, offline_learning, s
 def run(out: Path | str, *, seed: int = 0, console: Console | None = None) -> Path:
     """Run all parts; the path of the report."""
     console = console or Console()
+    require_folder("--out", out, "report.html", folders=("figures",))
     started = time.monotonic()
     blocks: list[str] = []
     for part in PARTS:
@@ -38,7 +40,7 @@ def run(out: Path | str, *, seed: int = 0, console: Console | None = None) -> Pa
     path = Path(out) / "report.html"
     lead = "What one run of manyarms demo measured on this machine."
     write_text_atomically(path, report.page("manyarms: a demonstration", lead, *blocks))
-    console.print(f"report: {path}", highlight=False, soft_wrap=True)
+    say(console, f"report: {path}")
     return path
 
 

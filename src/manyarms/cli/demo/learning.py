@@ -13,6 +13,7 @@ from rich.console import Console
 from manyarms._base import html as report
 from manyarms._base.plotting import drawing, finish
 from manyarms._base.typing import Array
+from manyarms.cli._text import say
 from manyarms.cli.demo.parts import left_out, missing_torch, show_table, timed
 from manyarms.engine import cores, local, tell
 from manyarms.estimators import IPS, Objective, cLPI
@@ -89,7 +90,7 @@ def offline_learning(console: Console, seed: int, out: Path, sizes: Sizes = DEFA
         rows = [*(line.cells() for line in lines), ("best item of all", "", _percent(best), "")]
         show_table(console, f"true click rates ± se, {sizes.actions:,} items", COLUMNS, rows)
         picture = _picture(lines, best, out / "figures", sizes)
-        console.print(f"picture: {picture.with_suffix('.png')}", highlight=False, soft_wrap=True)
+        say(console, f"picture: {picture.with_suffix('.png')}")
     return _blocks(rows, picture, sizes)
 
 

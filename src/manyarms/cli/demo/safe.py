@@ -14,6 +14,7 @@ from rich.console import Console
 from manyarms._base import html as report
 from manyarms._base.plotting import drawing, finish
 from manyarms.certificates import Certificate, Improvement, PolicyPrior, certify, improvement
+from manyarms.cli._text import say
 from manyarms.cli.demo.parts import left_out, missing_torch, show_table, timed
 from manyarms.estimators import ES, IPS, Objective, PACBayes, cLPI
 from manyarms.logs import LoggedData
@@ -87,7 +88,7 @@ def safe_to_ship(console: Console, seed: int, out: Path, sizes: Sizes = DEFAULT)
         show_table(console, title, COLUMNS, [line.cells() for line in lines], left=(COLUMNS[1], COLUMNS[-1]))
         console.print(verdict(lines), highlight=False)
         picture = _picture(lines, logged, out / "figures", sizes)
-        console.print(f"picture: {picture.with_suffix('.png')}", highlight=False, soft_wrap=True)
+        say(console, f"picture: {picture.with_suffix('.png')}")
     return _blocks(lines, logged, picture, sizes)
 
 

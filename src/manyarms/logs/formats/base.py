@@ -18,8 +18,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from manyarms._base.files import as_path
 from manyarms._base.registry import Registry
-from manyarms.errors import DataError, InvalidInput
+from manyarms.errors import InvalidInput
+from manyarms.logs.files import require_log_file
 from manyarms.logs.tables import Kind, MemoryTables, Table, TableSource
 
 
@@ -34,7 +36,7 @@ class LogFormat(TableSource):
     rereads = True
 
     def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
+        self.path = as_path("path", path)
         self.name = str(self.path)
 
     @classmethod
@@ -76,9 +78,8 @@ def suffixes() -> tuple[str, ...]:
 
 def tables_in(path: Path | str) -> LogFormat:
     """A log file as tables, by the format that recognises it."""
-    path = Path(path)
-    if not path.exists():
-        raise DataError(f"{path}: no such file")
+    path = as_path("path", path)
+    require_log_file(path)
     for made in FORMATS.values():
         if made.recognises(path):
             return made(path)

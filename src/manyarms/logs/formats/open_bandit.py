@@ -19,6 +19,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from manyarms._base import validate
+from manyarms._base.files import as_path, write_bytes_atomically, write_text_atomically
 from manyarms._base.typing import Array, Ints
 from manyarms.errors import DataError, InvalidInput
 from manyarms.logs.actions import Actions
@@ -124,7 +125,7 @@ def find_open_bandit(policy: str, campaign: str, folder: Path | str | None = Non
     found = []
     for name in (campaign, "item_context"):
         tried = [base / policy / campaign / f"{name}.csv{end}" for end in ("", ".gz")]
-        path = next((path for path in tried if path.is_file()), None)
+        path = next((path for path in tried if os.path.isfile(path)), None)
         if path is None:
             raise DataError(f"{tried[0]}: no such file, plain or gzipped")
         found.append(path)
@@ -172,7 +173,7 @@ def write_made_up_open_bandit(
     rng = np.random.default_rng(validate.seed(seed))
     quality = rng.normal(size=items)
     taste = rng.normal(scale=0.5, size=(2, items))
-    target = Path(folder)
+    target = as_path("folder", folder)
     for policy in get_args(BehaviourPolicy):
         preference = np.zeros((POSITIONS, items)) if policy == "random" else quality * np.array([[0.5], [1.0], [1.5]])
         shares = np.exp(preference) / np.exp(preference).sum(axis=1, keepdims=True)
@@ -193,7 +194,8 @@ def write_made_up_open_bandit(
         catalogue["item_feature_0"] = map(repr, quality.tolist())
         catalogue |= {f"item_feature_{j}": [_hash(j + 3, item % 3) for item in range(items)] for j in range(1, 4)}
         _write(target / policy / "all" / "item_context.csv.gz", catalogue)
-    (target / MADE_UP_NOTE).write_text(f"Made-up rounds (seed {seed}) in the format of the Open Bandit samples.\n")
+    note = f"Made-up rounds (seed {seed}) in the format of the Open Bandit samples.\n"
+    write_text_atomically(target / MADE_UP_NOTE, note)
     return target
 
 
@@ -202,11 +204,10 @@ def _hash(feature: int, value: int) -> str:
 
 
 def _write(path: Path, columns: Mapping[str, Iterable[object]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     text = io.StringIO()
     writer(text, lineterminator="\n").writerows([columns, *zip(*columns.values(), strict=True)])
     # without a time stamp in it the file is the same, byte for byte, for the same arguments
-    path.write_bytes(gzip.compress(text.getvalue().encode("ascii"), mtime=0))
+    write_bytes_atomically(path, gzip.compress(text.getvalue().encode("ascii"), mtime=0))
 
 
 __all__ = [

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from manyarms._base import validate
-from manyarms._base.files import write_atomically
+from manyarms._base.files import require_regular, write_atomically
 from manyarms.errors import DataError, InvalidInput
 from manyarms.logs.arrow import column_of_arrow, kind_of, pyarrow, schema_of, stated_in, table_of_log, unfit
 from manyarms.logs.columns import Columns
@@ -18,6 +18,8 @@ from manyarms.logs.formats.base import FORMATS, LogFormat
 from manyarms.logs.table_log import CatalogueOption, EncoderOption, TableLog
 from manyarms.logs.tables import Kind, Table
 
+HARMLESS_ROWS = 1 << 24  # that any file may have
+MOST_ROWS_A_BYTE = 1000  # where nothing changes from row to row, a few bytes may stand for any number of rows
 BUFFER = 1 << 20  # bytes of a column read at a time, so that one huge row group needs no more memory than a small one
 
 
@@ -32,6 +34,10 @@ class ParquetTables(LogFormat):
         with self._open() as file:
             self._schema, self._metadata = file.schema_arrow, file.metadata
         self.row_count = int(self._metadata.num_rows)
+        if self.row_count > HARMLESS_ROWS and self.row_count > MOST_ROWS_A_BYTE * self.path.stat().st_size:
+            raise DataError(
+                f"{self.path}: states {self.row_count:,} rows in {self.path.stat().st_size:,} bytes, as no log does"
+            )
         self.stated = stated_in(self._schema.metadata, self.name)
 
     def kinds(self) -> dict[str, Kind]:
@@ -69,8 +75,7 @@ class ParquetTables(LogFormat):
         import pyarrow.parquet as parquet
 
         with reading(self.path):
-            if self.path.is_dir():
-                raise DataError(f"{self.path}: a folder; name one Parquet file")
+            require_regular(self.path)
             try:
                 file = parquet.ParquetFile(self.path, buffer_size=BUFFER, pre_buffer=False)
                 with file:
