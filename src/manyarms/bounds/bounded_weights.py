@@ -24,6 +24,7 @@ class BoundedWeights(OfCorrection):
     grid: ClassVar[GridArguments] = (("taus", ClipPropensities),)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         one = self.correction
         if one.bound() is None or not one.never_above or not sums_over_actions(one):
             raise InvalidInput(

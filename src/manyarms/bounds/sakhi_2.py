@@ -39,7 +39,7 @@ class Sakhi2(BoundedWeights):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive_or_open(self.lam)
+        object.__setattr__(self, "lam", positive_or_open(self.lam))
 
     @classmethod
     def over(cls, grid: Grid, rows: int) -> list[Bound]:

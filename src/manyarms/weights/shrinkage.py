@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
-from manyarms._base import validate
 from manyarms._base.typing import Array
 from manyarms.weights.base import CORRECTIONS, Correction, Rule, powers
+from manyarms.weights.parameters import positive_or_infinite
 
 
 @CORRECTIONS.register("shrinkage")
@@ -32,8 +32,7 @@ class Shrinkage(Correction):
     never_above: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.scale != math.inf:
-            validate.positive("scale", self.scale)
+        object.__setattr__(self, "scale", positive_or_infinite("scale", self.scale))
 
     def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
         w = pi / pi0
