@@ -262,7 +262,9 @@ def positive_or_open(lam: float | None) -> float | None:
 
 def require_correction(correction: object) -> Correction:
     """A correction, which a bound is about."""
-    return validate.instance("correction", correction, Correction, "a correction of manyarms.weights")
+    if not isinstance(correction, Correction):
+        raise InvalidInput("correction", validate.describe(correction), "a correction of manyarms.weights")
+    return correction
 
 
 def complement(side: Side) -> Side:
