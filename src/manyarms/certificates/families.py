@@ -39,12 +39,16 @@ class Family:
     """The fields of `Grid` that were looked at."""
 
 
+def listed(declared: Declared | Sequence[Declared]) -> list[Declared]:
+    """One bound, or several, as a list."""
+    return list(declared) if isinstance(declared, Sequence) and not isinstance(declared, str) else [declared]
+
+
 def families_of(declared: Declared | Sequence[Declared], grid: Grid, rows: int) -> list[Family]:
     """The families that were declared, for n rows; bounds of one name that are given one by one are one family."""
-    given = list(declared) if isinstance(declared, Sequence) and not isinstance(declared, str) else [declared]
     grid = grid.resolved(rows)
     found: dict[str, Family] = {}
-    for one in given:
+    for one in listed(declared):
         family = _family(one, grid, rows)
         known = found.get(family.name)
         if known is not None and isinstance(one, Bound):
@@ -84,4 +88,4 @@ def _family(one: Declared, grid: Grid, rows: int) -> Family:
     return Family(correction.name, tuple(Unified(correction, lam) for lam in lambdas), len(lambdas), ("lambdas",))
 
 
-__all__ = ["Declared", "Family", "families_of", "grid_values"]
+__all__ = ["Declared", "Family", "families_of", "grid_values", "listed"]

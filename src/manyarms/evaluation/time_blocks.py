@@ -57,7 +57,7 @@ class TimeCells:
         else:
             share = validate.count("block", block) / self.rows
             if share > 1:
-                raise InvalidInput("block", block, f"at most the log's {self.rows} rows")
+                raise InvalidInput("block", validate.describe(block), f"at most the log's {self.rows} rows")
         return max(1, round(share * self.cells))
 
     def shortest(self) -> float:
