@@ -234,7 +234,8 @@ class FromBelow(Bound):
     def _side(self, estimate: float, rows: int, kl: float, delta: float) -> Side:
         start, without = self.start(estimate), self.end(estimate, rows, 0.0, delta)
         end = self.end(estimate, rows, kl, delta)
-        return Side(end, start, {"divergence": without - end, "confidence": start - without})
+        spent = 0.0 if without == end else without - end  # also where both are infinite
+        return Side(end, start, {"divergence": spent, "confidence": start - without})
 
 
 def divergence(kl: float) -> float:

@@ -76,8 +76,13 @@ class Sakhi2(BoundedWeights):
             "divergence": kl / lam,
             "confidence": math.log(1 / budget.rest) / lam,
             "bias": bias,
-            "variance": lam / summary.rows * curve * known(averages.expected_square),
+            "variance": _product(lam / summary.rows * curve, known(averages.expected_square)),
         }
+
+
+def _product(curve: float, square: float) -> float:
+    """Their product: 0 where no weight is there to vary, also where the curve is beyond all numbers."""
+    return 0.0 if curve == math.inf and square == 0 else curve * square
 
 
 __all__ = ["Sakhi2"]

@@ -79,6 +79,9 @@ def _family(one: Declared, grid: Grid, rows: int) -> Family:
         if one.of_gain:
             raise InvalidInput("bound", one.label, "a bound on the value; `improvement` is about the gain")
         return Family(one.name, (one,), 1)
+    if any(getattr(one, name, False) for name in ("self_normalised", "adaptive", "model")):
+        expected = "an estimator that is the mean of corrected weights times rewards: of others there is no bound here"
+        raise InvalidInput("bound", validate.describe(one), expected)
     correction = one.correction if isinstance(one, Corrected) else one
     if not isinstance(correction, Correction):
         raise InvalidInput("bound", validate.describe(one), f"a bound, a correction, or one of {', '.join(BOUNDS)}")

@@ -44,6 +44,7 @@ from manyarms.policies.simple import UniformPolicy
 from manyarms.policies.softmax import SoftmaxPolicy
 from manyarms.weights import Correction
 
+LEAST = 1e-150  # of a propensity
 AGREE = 1e-3  # a logged propensity and the logging policy's own may differ by this share (files keep a few digits)
 NORM = 8  # the maximum over actions is bounded by this norm, which sums over blocks: too large by K^(1/8) at most
 
@@ -93,6 +94,9 @@ def log_rows(
             logged_propensities(part, "certificates"),
             (part.rewards < 0) | (part.rewards > largest_reward),
         )
+        if propensities.min() < LEAST:
+            came = f"a propensity of {propensities.min():.3g} at row {count + int(np.argmin(propensities))}"
+            raise InvalidInput("log", came, f"propensities of at least {LEAST:g}, whose inverses can be squared")
         if wrong.any():
             row = int(np.argmax(wrong))
             raise InvalidInput(

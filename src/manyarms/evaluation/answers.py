@@ -145,7 +145,7 @@ def terms_of(estimator: Estimator, on: PolicyOnLog) -> RowTerms:
     columns: Mapping[str, Any] = request.columns
     answers = on.answers(request, estimator.name, bias=bias)
     weights = _finite_weights(estimator, answers, columns)
-    values = estimator.terms(answers, columns)
+    values = _finite_terms(estimator, answers, columns)
     bracket = estimator.bracket(values, answers, rewards) if bias and rewards is not None else None
     low, high = (None, None) if bracket is None else (offset + width * end for end in bracket)
     complement = None
@@ -162,6 +162,17 @@ def _finite_weights(estimator: Estimator, answers: Answers, columns: Mapping[str
         least = float(np.min(columns["propensity"]))
         raise InvalidInput("log", f"a propensity of {least:.3g}", "propensities whose inverses are finite numbers")
     return weights
+
+
+def _finite_terms(estimator: Estimator, answers: Answers, columns: Mapping[str, Any]) -> Array:
+    """The terms of an estimator, all of them numbers."""
+    with np.errstate(over="ignore"):
+        values: Array = estimator.terms(answers, columns)
+        finite = np.isfinite(values.sum())
+    if not finite:
+        came = f"terms of {estimator.name} with a sum beyond all numbers"
+        raise InvalidInput("log", came, "rewards, propensities and predictions whose products are finite numbers")
+    return values
 
 
 def _in_parts(estimator: Estimator, on: PolicyOnLog) -> RowTerms:

@@ -91,7 +91,7 @@ def tune(
         if kind.rule is None:
             raise InvalidInput("grid", "nothing", f"parameters to try: {family} has no default grid")
         grid = kind.rule.grid(known.rows)
-    if isinstance(grid, str) or not isinstance(grid, Sequence | np.ndarray) or not len(grid):
+    if isinstance(grid, str) or not isinstance(grid, Sequence | np.ndarray) or np.ndim(grid) != 1 or not len(grid):
         raise InvalidInput("grid", validate.describe(grid), "a list of parameters, at least one")
     corrections = [_made(kind, parameter) for parameter in grid]
     parameters = [float(getattr(one, str(kind.parameter))) for one in corrections]

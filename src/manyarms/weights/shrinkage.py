@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
+import numpy as np
+
 from manyarms._base.typing import Array
 from manyarms.weights.base import CORRECTIONS, Correction, Rule, powers
 from manyarms.weights.parameters import positive_or_infinite
@@ -36,11 +38,13 @@ class Shrinkage(Correction):
 
     def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
         w = pi / pi0
-        return w / (1 + w * (w / self.scale))
+        with np.errstate(over="ignore"):  # a square beyond all numbers shrinks its weight to 0
+            return w / (1 + w * (w / self.scale))
 
     def effective_policy(self, pi: Array, pi0: Array) -> Array:
         w = pi / (pi0 + (pi0 == 0))
-        return cast(Array, pi * (pi0 > 0) / (1 + w * (w / self.scale)))
+        with np.errstate(over="ignore"):
+            return cast(Array, pi * (pi0 > 0) / (1 + w * (w / self.scale)))
 
     def bound(self, pi0_min: float = 0.0) -> float | None:
         turn = math.sqrt(self.scale)  # w_hat rises up to here, to sqrt(l) / 2
