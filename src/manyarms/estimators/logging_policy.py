@@ -203,7 +203,8 @@ def logged_propensities(log: LoggedData, purpose: str) -> Array:
             came = f"a logging policy that never plays the action of row {row}"
             raise InvalidInput("log.logging", came, f"the policy that wrote the log, for {purpose}")
     if pi0.min() < LEAST:
-        raise InvalidInput("log", f"a propensity of {pi0.min():.3g}", f"propensities whose inverses are finite numbers, for {purpose}")
+        came = f"a propensity of {pi0.min():.3g}"
+        raise InvalidInput("log", came, f"propensities whose inverses are finite numbers, for {purpose}")
     return pi0
 
 

@@ -91,7 +91,10 @@ def tune(
         if kind.rule is None:
             raise InvalidInput("grid", "nothing", f"parameters to try: {family} has no default grid")
         grid = kind.rule.grid(known.rows)
-    if isinstance(grid, str) or not isinstance(grid, Sequence | np.ndarray) or np.ndim(grid) != 1 or not len(grid):
+    listed = (
+        grid.ndim == 1 if isinstance(grid, np.ndarray) else isinstance(grid, Sequence) and not isinstance(grid, str)
+    )
+    if not listed or not len(grid):
         raise InvalidInput("grid", validate.describe(grid), "a list of parameters, at least one")
     corrections = [_made(kind, parameter) for parameter in grid]
     parameters = [float(getattr(one, str(kind.parameter))) for one in corrections]
