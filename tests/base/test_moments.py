@@ -114,3 +114,18 @@ def test_group_units_are_spread_evenly():
     )  # multiplicative hashing: or better
     assert units.min() >= 0 and units.max() < module.UNITS
     assert (module._units_of(np.array([-5, 3])) == module._units_of(np.array([-5, 3, 9]))[:2]).all()
+
+
+@pytest.mark.parametrize("covariance", [False, True])
+@pytest.mark.parametrize("parts", [1, 2, 6])
+def test_an_infinite_mean_stays_infinite(covariance, parts):
+    """inf - inf is no number: what is beyond all numbers in one chunk must not become NaN in the next."""
+    data = np.column_stack([np.arange(12.0), np.where(np.arange(12) == 3, np.inf, 1.0), np.full(12, 1e308)])
+    found = RunningMoments(3, covariance=covariance)
+    for part in np.array_split(data, parts):
+        found.add(part)
+    np.testing.assert_array_equal(found.mean[1:], np.inf)
+    assert found.mean[0] == pytest.approx(5.5)
+    spread = found.variance[0, 0] if covariance else found.variance[0]
+    assert spread == pytest.approx(13.0)
+    assert not np.isnan(found.variance).any()

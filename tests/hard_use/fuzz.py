@@ -52,13 +52,13 @@ ROOM = 8 << 30  # bytes that a call may take
 ANY_LENGTH = {
     "LoggedData", "FixedPolicy", "UniformPolicy", "DeterministicPolicy", "FunctionPolicy", "PC", "cluster_actions",
     "mixture", "Neighbours", "Pool", "labels", "isotropic", "from_data", "learned", "grid",
-    "Grid", "TopSoftmaxPolicy",
+    "Grid", "TopSoftmaxPolicy", "sigmas", "coverage",
 }  # fmt: skip
 # label of the hostile value: callables and parameters where it looks meaningless and is legal
 LEGAL = {
     "no rows": {"X", "contexts"},  # a batch of nothing
     "two more axes": {"Factors"},
-    "a number": {"gaussian_kl", "kl"},  # of which all entries are that number
+    "a number": {"gaussian_kl", "kl", "coverage"},  # of which all entries are that number; a list of one
     "list": {"hidden"},  # widths
     "inf": {"Shrinkage", "ClipWeights", "rows_needed", "kl", "gap"},  # no correction; no bound
     "longer": ANY_LENGTH,

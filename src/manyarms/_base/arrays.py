@@ -87,7 +87,8 @@ def _apply(name: str, on_float: Callable[[float], float], x: X) -> X:
     value: Any = x
     if isinstance(value, (int, float)):
         return cast(X, on_float(value))
-    return cast(X, getattr(np, name)(value) if isinstance(value, np.ndarray) else getattr(value, name)())
+    ours = isinstance(value, (np.ndarray, np.generic))
+    return cast(X, getattr(np, name)(value) if ours else getattr(value, name)())
 
 
 __all__ = ["as_float", "at_least", "at_most", "clip", "exp", "expm1", "log", "log1p", "logaddexp", "softmax", "sqrt"]

@@ -45,22 +45,26 @@ class RunningMoments:
         """Add rows (n, *shape); entries that are `missing`, of the same shape, do not count (not with covariances)."""
         if not len(values):
             return
-        if missing is None:
-            count = np.full(values.shape[1:], float(len(values)))
-            mean = values.mean(axis=0)
-            centred = values - mean
-        else:
-            count = (~missing).sum(axis=0).astype(np.float64)
-            mean = np.where(missing, 0.0, values).sum(axis=0) / np.maximum(count, 1)
-            centred = np.where(missing, 0.0, values - mean)
-        gap, total = mean - self.mean, np.maximum(self.count + count, 1)
-        between = self.count * count / total
         with np.errstate(over="ignore", invalid="ignore"):  # squares beyond all numbers are infinite, and read as such
+            if missing is None:
+                count = np.full(values.shape[1:], float(len(values)))
+                mean = values.mean(axis=0)
+                centred = values - mean
+            else:
+                count = (~missing).sum(axis=0).astype(np.float64)
+                mean = np.where(missing, 0.0, values).sum(axis=0) / np.maximum(count, 1)
+                centred = np.where(missing, 0.0, values - mean)
+            gap, total = mean - self.mean, np.maximum(self.count + count, 1)
+            between = self.count * count / total
             if self._covariance:
                 self.scatter = self.scatter + centred.T @ centred + np.outer(gap, gap) * between
             else:
                 self.scatter = self.scatter + (centred**2).sum(axis=0) + gap**2 * between
-        self.mean = self.mean + gap * (count / total)
+            beyond = np.isinf(mean) | np.isinf(self.mean)
+            self.mean = np.where(beyond, self.mean + mean, self.mean + gap * (count / total))
+        if beyond.any():  # a mean that is infinite once stays so, and has no spread
+            pairs = beyond | beyond[:, None] if self._covariance else beyond
+            self.scatter = np.where(pairs, np.inf, self.scatter)
         self.count = self.count + count
         there: Bools | bool = True if missing is None else ~missing
         self.least = np.minimum(self.least, np.min(values, axis=0, where=there, initial=np.inf))

@@ -34,9 +34,12 @@ class AnyAlpha(Bound):
     free: ClassVar[str | None] = "alphas"
 
     def __post_init__(self) -> None:
-        validate.positive("lambda", self.lam)
-        if not validate.probability("alpha", self.alpha) > 0:
-            raise InvalidInput("alpha", self.alpha, "a number above 0 and at most 1")
+        object.__setattr__(self, "lam", validate.positive("lambda", self.lam))
+        alpha = validate.probability("alpha", self.alpha)
+        if alpha < validate.SMALLEST:
+            expected = f"a number above 0 (of at least {validate.SMALLEST:g}) and at most 1"
+            raise InvalidInput("alpha", validate.describe(self.alpha), expected)
+        object.__setattr__(self, "alpha", alpha)
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:

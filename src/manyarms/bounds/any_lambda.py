@@ -30,6 +30,7 @@ class AnyLambda(OfCorrection):
     grid = (("alphas", ExponentialAlpha),)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         Unified(self.correction)  # refuses what that bound refuses
 
     def lower(self, summary: Summary, kl: float, budget: Budget) -> Side:

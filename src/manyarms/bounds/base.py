@@ -23,6 +23,8 @@ All numbers are for rewards in [0, 1].
 
 from __future__ import annotations
 
+import math
+import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -55,7 +57,9 @@ class Budget:
     points: int = 1
 
     def __post_init__(self) -> None:
-        confidence("delta", self.delta)
+        object.__setattr__(self, "delta", confidence("delta", self.delta))
+        object.__setattr__(self, "sides", validate.count("sides", self.sides, most=2))
+        object.__setattr__(self, "points", validate.count("points", self.points))
 
     @property
     def each(self) -> float:
@@ -136,12 +140,14 @@ class Bound(ABC):
     @classmethod
     def over(cls, grid: Grid, rows: int) -> list[Bound]:
         """The bound at all points of a resolved grid, for n rows."""
+        validate.instance("grid", grid, Grid, "a Grid")
         points = product(*([make(x) for x in grid.values(name)] for name, make in cls.grid))
         return [cast(Callable[..., Bound], cls)(*point) for point in points]
 
     @classmethod
     def for_estimate(cls, correction: Correction, lam: float | None = None) -> Bound:
         """The bound around an estimate with this correction, for learning; lambda may be left open."""
+        correction, lam = require_correction(correction), positive_or_open(lam)
         arguments = [one.name for one in fields(cast(Any, cls))]
         if lam is not None and "lam" not in arguments:
             raise InvalidInput("lam", lam, f"none: the bound {cls.name!r} has no lambda")
@@ -157,7 +163,7 @@ class Bound(ABC):
     @classmethod
     def usual(cls, grid: Grid, rows: int) -> Bound:
         """The one point of a grid that learning takes where nothing was chosen, with lambda left open if that can be."""
-        points = cls.over(grid.resolved(rows), rows)
+        points = cls.over(validate.instance("grid", grid, Grid, "a Grid").resolved(rows), rows)
         bound = cast(Any, points[len(points) // 2])
         has_default = any(one.name == "lam" and one.default is None for one in fields(bound))
         return cast(Bound, replace(bound, lam=None) if has_default else bound)
@@ -199,6 +205,9 @@ class OfCorrection(Bound):
     correction: Correction
     name: ClassVar[str]
 
+    def __post_init__(self) -> None:
+        require_correction(self.correction)
+
     @property
     def statistics(self) -> tuple[Statistic, ...]:
         return (self.correction,)
@@ -225,14 +234,15 @@ class FromBelow(Bound):
     def _side(self, estimate: float, rows: int, kl: float, delta: float) -> Side:
         start, without = self.start(estimate), self.end(estimate, rows, 0.0, delta)
         end = self.end(estimate, rows, kl, delta)
-        return Side(end, start, {"divergence": without - end, "confidence": start - without})
+        spent = 0.0 if without == end else without - end  # also where both are infinite
+        return Side(end, start, {"divergence": spent, "confidence": start - without})
 
 
 def divergence(kl: float) -> float:
     """A divergence: at least 0, perhaps infinite. Tensors, which learning computes, are taken as they are."""
-    if isinstance(kl, complex) or (isinstance(kl, (int, float)) and not kl >= 0):
-        raise InvalidInput("kl", kl, "a divergence of at least 0")
-    return kl
+    if hasattr(kl, "detach") or (isinstance(kl, numbers.Real) and kl == math.inf):
+        return kl
+    return validate.number("kl", kl, least=0, most=math.inf)
 
 
 def fixed_lambda(lam: float | None) -> float:
@@ -246,10 +256,16 @@ def fixed_lambda(lam: float | None) -> float:
     return lam
 
 
-def positive_or_open(lam: float | None) -> None:
-    """Check a lambda that may be left open."""
-    if lam is not None:
-        validate.positive("lambda", lam)
+def positive_or_open(lam: float | None) -> float | None:
+    """A lambda that may be left open."""
+    return None if lam is None else validate.positive("lambda", lam)
+
+
+def require_correction(correction: object) -> Correction:
+    """A correction, which a bound is about."""
+    if not isinstance(correction, Correction):
+        raise InvalidInput("correction", validate.describe(correction), "a correction of manyarms.weights")
+    return correction
 
 
 def complement(side: Side) -> Side:
@@ -259,5 +275,5 @@ def complement(side: Side) -> Side:
 
 __all__ = [
     "BOUNDS", "Bound", "Budget", "FromBelow", "GridArguments", "OfCorrection", "Side", "complement", "divergence", "fixed_lambda",
-    "positive_or_open",
+    "positive_or_open", "require_correction",
 ]  # fmt: skip

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from manyarms._base import validate
 from manyarms.bounds.base import Bound, GridArguments, OfCorrection
 from manyarms.bounds.grid import Grid
 from manyarms.bounds.summary import sums_over_actions
@@ -24,6 +25,7 @@ class BoundedWeights(OfCorrection):
     grid: ClassVar[GridArguments] = (("taus", ClipPropensities),)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         one = self.correction
         if one.bound() is None or not one.never_above or not sums_over_actions(one):
             raise InvalidInput(
@@ -34,7 +36,8 @@ class BoundedWeights(OfCorrection):
 
     @classmethod
     def usual(cls, grid: Grid, rows: int) -> Bound:
-        return cls(ClipPropensities(grid.resolved(rows).values("taus")[-1]))  # n^(-1/4), unless given
+        grid = validate.instance("grid", grid, Grid, "a Grid").resolved(rows)
+        return cls(ClipPropensities(grid.values("taus")[-1]))  # n^(-1/4), unless given
 
     @property
     def tau(self) -> float:

@@ -11,13 +11,18 @@ from manyarms._base import arrays, validate
 from manyarms.errors import InvalidInput
 
 STEPS = 200
+NEAREST_TO_ONE = 1e-15  # one minus a level: nearer ones have no quantiles in double precision
 
 
 def confidence(name: str, level: float) -> float:
-    """A probability strictly between 0 and 1."""
-    if not 0 < validate.probability(name, level) < 1:
-        raise InvalidInput(name, level, "a number above 0 and below 1")
-    return float(level)
+    """A probability strictly between 0 and 1, which can be divided among many statements and told from 0 and 1."""
+    found = validate.probability(name, level)
+    if not 0 < found < 1:
+        raise InvalidInput(name, validate.describe(level), "a number above 0 and below 1")
+    if found < validate.SMALLEST or 1 - found < NEAREST_TO_ONE:
+        expected = f"a number above 0 and below 1, from {validate.SMALLEST:g} to 1 - {NEAREST_TO_ONE:g}"
+        raise InvalidInput(name, validate.describe(level), expected)
+    return found
 
 
 def bernstein_margin(variance: float, rows: int, width: float, delta: float) -> float:
@@ -75,6 +80,7 @@ def chernoff_upper(mean: float, rows: int, delta: float) -> float:
 
     Chernoff's inequality, which holds for all variables in [0, 1] since coins have the largest moments.
     """
+    mean, rows, delta = validate.probability("mean", mean), validate.count("rows", rows), confidence("delta", delta)
     return 1.0 - kl_inverse(1.0 - mean, math.log(1 / delta) / rows)
 
 

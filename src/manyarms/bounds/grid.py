@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from manyarms._base import validate
 from manyarms.errors import InvalidInput
+from manyarms.weights.parameters import zero_or_positive
 
 BELOW_ONE = 0.9
 
@@ -30,7 +31,7 @@ class Grid:
     def __post_init__(self) -> None:
         checks: dict[str, Callable[[str, float], float]] = {
             "lambdas": validate.positive, "alphas": validate.probability, "taus": _threshold,
-            "gammas": validate.positive, "smoothings": validate.positive, "strengths": validate.probability,
+            "gammas": validate.positive, "smoothings": validate.positive, "strengths": _strength,
         }  # fmt: skip
         for name, check in checks.items():
             given = getattr(self, name)
@@ -39,12 +40,11 @@ class Grid:
             values = tuple(
                 dict.fromkeys(check(name, value) for value in validate.as_array(name, given, (None,)).tolist())
             )
-            if not values:
-                raise InvalidInput(name, "none", "at least one")
             object.__setattr__(self, name, values)
 
     def resolved(self, rows: int) -> Grid:
         """With the usual parameters for n rows where none were given: lambda around 1/sqrt(n), tau around n^(-1/4)."""
+        rows = validate.count("rows", rows)
         root = rows**-0.5
         usual = {
             "lambdas": [c * root for c in (0.5, 1, 2, 4, 8, 16)],
@@ -59,16 +59,22 @@ class Grid:
 
     def values(self, name: str) -> tuple[float, ...]:
         """The parameters of a name, once resolved."""
-        given = getattr(self, name)
-        assert given is not None
+        known = [one.name for one in fields(self)]
+        given = getattr(self, validate.one_of("name", name, known))
+        if given is None:
+            raise InvalidInput("grid", f"one whose {name} were left out", "grid.resolved(rows)")
         return tuple(given)
 
 
 def _threshold(name: str, tau: float) -> float:
     """Above 0, since bounds divide by it."""
-    if not 0 < validate.probability(name, tau) <= 1:
-        raise InvalidInput(name, tau, "numbers above 0 and at most 1")
+    if validate.probability(name, tau) < validate.SMALLEST:
+        raise InvalidInput(name, tau, f"numbers above 0 (of at least {validate.SMALLEST:g}) and at most 1")
     return tau
+
+
+def _strength(name: str, strength: float) -> float:
+    return zero_or_positive(name, strength, most=1)
 
 
 __all__ = ["BELOW_ONE", "Grid"]

@@ -27,7 +27,7 @@ class ImplicitExplorationBound(FromBelow):
     grid = (("gammas", float),)
 
     def __post_init__(self) -> None:
-        validate.positive("gamma", self.gamma)
+        object.__setattr__(self, "gamma", validate.positive("gamma", self.gamma))
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:

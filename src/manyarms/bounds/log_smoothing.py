@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from manyarms._base import arrays, validate
 from manyarms._base.typing import Array
-from manyarms.bounds.base import BOUNDS, Budget, FromBelow, Side
+from manyarms.bounds.base import BOUNDS, Budget, FromBelow, Side, require_correction
 from manyarms.bounds.concentration import from_products
 from manyarms.bounds.summary import Statistic, Summary
 from manyarms.errors import InvalidInput
@@ -39,7 +39,7 @@ class LogSmoothingBound(FromBelow):
     grid = (("smoothings", float),)
 
     def __post_init__(self) -> None:
-        validate.positive("smoothing", self.smoothing)
+        object.__setattr__(self, "smoothing", validate.positive("smoothing", self.smoothing))
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:
@@ -52,7 +52,7 @@ class LogSmoothingBound(FromBelow):
     @classmethod
     def for_estimate(cls, correction: Correction, lam: float | None = None) -> LogSmoothingBound:
         """lambda is the estimate's own smoothing."""
-        smoothing = correction.settings.get("smoothing", 0.0)
+        smoothing = require_correction(correction).settings.get("smoothing", 0.0)
         if lam is not None or not smoothing or correction != LinearLogSmoothing(smoothing):
             came = f"an estimate by {correction.name} {correction.settings}" + ("" if lam is None else " and a lambda")
             raise InvalidInput("value", came, "LS(smoothing) in its linear form, for the bound 'ls'")
@@ -94,7 +94,8 @@ class Gain(LogSmoothingBound):
     of_gain: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not 0 < validate.positive("smoothing", self.smoothing) < 1:
+        super().__post_init__()
+        if not self.smoothing < 1:
             raise InvalidInput("smoothing", self.smoothing, "a number above 0 and below 1")
 
     @property

@@ -34,7 +34,7 @@ class Sakhi1(FromBelow, BoundedWeights):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive_or_open(self.lam)
+        object.__setattr__(self, "lam", positive_or_open(self.lam))
 
     @property
     def is_open(self) -> bool:

@@ -39,7 +39,7 @@ class Sakhi2(BoundedWeights):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive_or_open(self.lam)
+        object.__setattr__(self, "lam", positive_or_open(self.lam))
 
     @classmethod
     def over(cls, grid: Grid, rows: int) -> list[Bound]:
@@ -76,8 +76,13 @@ class Sakhi2(BoundedWeights):
             "divergence": kl / lam,
             "confidence": math.log(1 / budget.rest) / lam,
             "bias": bias,
-            "variance": lam / summary.rows * curve * known(averages.expected_square),
+            "variance": _product(lam / summary.rows * curve, known(averages.expected_square)),
         }
+
+
+def _product(curve: float, square: float) -> float:
+    """Their product: 0 where no weight is there to vary, also where the curve is beyond all numbers."""
+    return 0.0 if curve == math.inf and square == 0 else curve * square
 
 
 __all__ = ["Sakhi2"]

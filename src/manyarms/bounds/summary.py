@@ -157,7 +157,7 @@ class Summary:
             if width is None:
                 continue
             # of how many probabilities at a context the average is made
-            margin = self.tolerance * (1 if name in LOGGED else self.actions) * width
+            margin = self.tolerance * (1 if name in LOGGED else self.actions) * width if self.tolerance else 0.0
             if self.draws is not None:
                 if variances is not None and name in LOGGED:
                     margin += bernstein_margin(getattr(variances, name), self.draws, width, share)
@@ -183,9 +183,12 @@ def expected_square(correction: Statistic, pi: Array, pi0: Array, *, mixture: bo
     """pi0 w^2 of each action, or pi pi0 / h^2; nothing where pi0 is 0. Summed over actions it is a bound on E Z^2."""
     safe = pi0 + (pi0 == 0)
     one = safe * 0 + 1
+    # pi0 w first, which is small: the square of a weight alone may be beyond all numbers
     if mixture:
-        return pi * pi0 * correction.terms(one, safe, one) ** 2
-    return pi0 * correction.terms(pi, safe, one) ** 2
+        weight = correction.terms(one, safe, one)
+        return pi0 * weight * (pi * weight)
+    weight = correction.terms(pi, safe, one)
+    return pi0 * weight * weight
 
 
 def undershoot(correction: Correction, pi: Array, pi0: Array) -> Array:

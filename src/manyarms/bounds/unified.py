@@ -51,7 +51,8 @@ class Unified(OfCorrection):
     needs_logging_policy: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        positive_or_open(self.lam)
+        super().__post_init__()
+        object.__setattr__(self, "lam", positive_or_open(self.lam))
         if not sums_over_actions(self.correction):
             raise InvalidInput(
                 "correction", f"{self.correction.name}, which depends on rewards",

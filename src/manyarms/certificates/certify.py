@@ -26,12 +26,13 @@ from manyarms.bounds import BOUNDS, Bound, Budget, Gain, Grid, LogSmoothingBound
 from manyarms.bounds.concentration import confidence
 from manyarms.bounds.grid import BELOW_ONE
 from manyarms.certificates.certificate import TOKEN, Certificate, Ends, Improvement
-from manyarms.certificates.families import Declared, Family, families_of, grid_values
+from manyarms.certificates.families import Declared, Family, families_of, grid_values, listed
 from manyarms.certificates.groups import size_limits
 from manyarms.certificates.prior import PolicyPrior, Randomised
 from manyarms.certificates.reading import Reading, Summaries
 from manyarms.certificates.sample_size import rows_needed
 from manyarms.errors import Contradiction, InvalidInput
+from manyarms.estimators.inputs import require_policy
 from manyarms.estimators.logging_policy import full_propensities, require_full_propensities
 from manyarms.logs.data import LogSource
 from manyarms.logs.row_sketch import RowSketch
@@ -72,9 +73,9 @@ def certify(
     draws, seed: of the Monte Carlo
     for mixed-logit policies, drawn anew for the certificate.
     """
-    case = _Case(policy, log, prior, delta, largest_reward, learned_from, largest_group, independent, draws, seed)
     two_sided = validate.flag("two_sided", two_sided)
-    read = case.read(case.declared(bound), grid or Grid(), gain=False)
+    case = _Case(policy, log, prior, delta, largest_reward, learned_from, largest_group, independent, draws, seed)
+    read = case.read(case.declared(bound), _grid(grid), gain=False)
     return case.certificate(read, two_sided)
 
 
@@ -97,7 +98,7 @@ def improvement(
     A statement of its own: it and a certificate hold with probability 1 - delta each, not together.
     """
     case = _Case(policy, log, prior, delta, largest_reward, learned_from, largest_group, independent, draws, seed)
-    return case.improvement(case.read((), grid or Grid(), gain=True))
+    return case.improvement(case.read((), _grid(grid), gain=True))
 
 
 def certify_with_improvement(
@@ -117,10 +118,14 @@ def certify_with_improvement(
     seed: int = SEED,
 ) -> tuple[Certificate, Improvement]:
     """`certify` and `improvement`, each with its own delta, from one reading of the log."""
-    case = _Case(policy, log, prior, delta, largest_reward, learned_from, largest_group, independent, draws, seed)
     two_sided = validate.flag("two_sided", two_sided)
-    read = case.read(case.declared(bound), grid or Grid(), gain=True)
+    case = _Case(policy, log, prior, delta, largest_reward, learned_from, largest_group, independent, draws, seed)
+    read = case.read(case.declared(bound), _grid(grid), gain=True)
     return case.certificate(read, two_sided), case.improvement(read)
+
+
+def _grid(grid: Grid | None) -> Grid:
+    return Grid() if grid is None else validate.instance("grid", grid, Grid, "a Grid")
 
 
 def gains(grid: Grid, rows: int) -> list[Gain]:
@@ -147,10 +152,15 @@ class _Case:
     ) -> None:
         self.delta, independent = confidence("delta", delta), validate.flag("independent", independent)
         self.largest_reward = validate.positive("largest_reward", largest_reward)
+        draws, seed = validate.count("draws", draws, least=2), validate.seed(seed)
+        require_policy(policy)
+        if prior is not None:
+            validate.instance("prior", prior, PolicyPrior, "a PolicyPrior, such as PolicyPrior.of(policy0)")
         self.reading = Reading(log, by_group=not independent)
         first = self.reading.first
         self.notes = list(first.notes)
         if largest_group is not None and (first.groups is None or independent):
+            largest_group = validate.count("largest_group", largest_group)
             came = "a log without groups" if first.groups is None else "independent=True"
             expected = "a log with groups (--group on the command line) whose rows need not be independent"
             raise InvalidInput("largest_group", f"{largest_group}, and {came}", expected)
@@ -233,17 +243,18 @@ class _Case:
         """The part of delta that Monte Carlo takes."""
         return self.delta * MONTE_CARLO if self.simulated else 0.0
 
-    def declared(self, bound: Declared | Sequence[Declared] | None) -> Declared | Sequence[Declared]:
+    def declared(self, bound: Declared | Sequence[Declared] | None) -> Sequence[Declared]:
         """The bounds that were asked for, or the usual ones."""
         if bound is not None:
-            if isinstance(bound, Sequence) and not bound:
+            given = listed(bound)
+            if not given:
                 raise InvalidInput("bound", "none", f"one or more of {', '.join(BOUNDS)}")
-            return bound
+            return given
         if self.largest_group is not None:
             return ("ls",)
         return ("es", "ls") if full_propensities(self.reading.first) is not None else ("ls",)
 
-    def read(self, declared: Declared | Sequence[Declared], grid: Grid, *, gain: bool) -> _Read:
+    def read(self, declared: Sequence[Declared], grid: Grid, *, gain: bool) -> _Read:
         """Read the log for bounds of the value and, where wanted, of the gain."""
 
         def families(rows: int) -> list[Family]:

@@ -39,12 +39,16 @@ class Family:
     """The fields of `Grid` that were looked at."""
 
 
+def listed(declared: Declared | Sequence[Declared]) -> list[Declared]:
+    """One bound, or several, as a list."""
+    return list(declared) if isinstance(declared, Sequence) and not isinstance(declared, str) else [declared]
+
+
 def families_of(declared: Declared | Sequence[Declared], grid: Grid, rows: int) -> list[Family]:
     """The families that were declared, for n rows; bounds of one name that are given one by one are one family."""
-    given = list(declared) if isinstance(declared, Sequence) and not isinstance(declared, str) else [declared]
     grid = grid.resolved(rows)
     found: dict[str, Family] = {}
-    for one in given:
+    for one in listed(declared):
         family = _family(one, grid, rows)
         known = found.get(family.name)
         if known is not None and isinstance(one, Bound):
@@ -75,6 +79,9 @@ def _family(one: Declared, grid: Grid, rows: int) -> Family:
         if one.of_gain:
             raise InvalidInput("bound", one.label, "a bound on the value; `improvement` is about the gain")
         return Family(one.name, (one,), 1)
+    if any(getattr(one, name, False) for name in ("self_normalised", "adaptive", "model")):
+        expected = "an estimator that is the mean of corrected weights times rewards: of others there is no bound here"
+        raise InvalidInput("bound", validate.describe(one), expected)
     correction = one.correction if isinstance(one, Corrected) else one
     if not isinstance(correction, Correction):
         raise InvalidInput("bound", validate.describe(one), f"a bound, a correction, or one of {', '.join(BOUNDS)}")
@@ -84,4 +91,4 @@ def _family(one: Declared, grid: Grid, rows: int) -> Family:
     return Family(correction.name, tuple(Unified(correction, lam) for lam in lambdas), len(lambdas), ("lambdas",))
 
 
-__all__ = ["Declared", "Family", "families_of", "grid_values"]
+__all__ = ["Declared", "Family", "families_of", "grid_values", "listed"]

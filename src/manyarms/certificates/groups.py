@@ -24,6 +24,7 @@ from manyarms.bounds.concentration import bernstein_margin
 from manyarms.bounds.log_smoothing import GainTerms
 from manyarms.bounds.summary import Averages, Statistic, Summary
 from manyarms.errors import InvalidInput
+from manyarms.estimators.inputs import logged_probabilities
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy
 
@@ -39,7 +40,7 @@ class GroupSums:
     def add(self, part: LoggedData, p: Array, rewards: Array) -> None:
         """The rows of a chunk, with their propensities and rewards in units of the largest."""
         assert part.groups is not None
-        weights = self.policy.probabilities_of(part.contexts, part.actions) / p
+        weights = logged_probabilities(self.policy, part) / p
         names, inverse = np.unique(part.groups, return_inverse=True)
         terms = np.column_stack([weights * rewards, weights * (1 - rewards), rewards, np.ones(len(p))])
         own = np.column_stack([np.bincount(inverse, column, len(names)) for column in terms.T])

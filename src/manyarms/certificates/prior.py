@@ -14,6 +14,7 @@ import numpy as np
 from manyarms._base import validate
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput
+from manyarms.estimators.inputs import require_log
 from manyarms.logs.data import LogSource
 from manyarms.logs.row_sketch import RowSketch
 from manyarms.policies.encoders import ContextEncoder
@@ -52,8 +53,12 @@ class PolicyPrior:
     learned_from: LogSource | RowSketch | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", validate.as_array("mean", self.mean, (None, None)))
+        object.__setattr__(self, "mean", validate.owned(validate.as_array("mean", self.mean, (None, None))))
         object.__setattr__(self, "sigma", validate.positive("sigma", self.sigma))
+        if self.encoder is not None and not isinstance(self.encoder, ContextEncoder):
+            raise InvalidInput("encoder", validate.describe(self.encoder), "an encoder of manyarms.policies, or None")
+        if self.learned_from is not None and not isinstance(self.learned_from, RowSketch):
+            require_log(self.learned_from, "learned_from")
 
     @classmethod
     def of(
@@ -65,6 +70,8 @@ class PolicyPrior:
         """
         if learned_from is None:
             learned_from = getattr(policy, "training_rows", None)
+        if isinstance(policy, type):
+            raise InvalidInput("prior", validate.describe(policy), "a policy, and not a class of them")
         if isinstance(policy, SoftmaxPolicy):
             mean = np.asarray(policy.actions, dtype=np.float64) / policy.temperature
             return cls(mean, 1.0 if sigma is None else sigma, policy.encoder, learned_from)

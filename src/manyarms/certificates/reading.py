@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from manyarms._base import validate
 from manyarms._base.typing import Array
 from manyarms.bounds import Bound, Statistic, Summary
 from manyarms.certificates.groups import GroupSums
 from manyarms.certificates.prior import Randomised
 from manyarms.certificates.summarise import Collector, DrawnCollector, log_rows
 from manyarms.errors import InvalidInput
+from manyarms.estimators.inputs import logged_probabilities, require_log
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
 from manyarms.logs.row_sketch import RowSketch, refuse, sketch_of
 from manyarms.policies.base import Policy
@@ -55,16 +55,20 @@ class Reading:
     """The rows of a log, from the first on."""
 
     def __init__(self, log: LogSource, *, by_group: bool = True) -> None:
-        if not hasattr(log, "chunks"):
-            raise InvalidInput("log", validate.describe(log), "LoggedData, or a source of rounds in chunks")
+        require_log(log)
         self.log = log
         self._parts = log.chunks(CHUNK)
-        self.first = next(self._parts)
+        first = next(self._parts, None)
+        if first is None:
+            raise InvalidInput("log", "no rows", "at least one")
+        self.first = first
         self._by_group = by_group  # whether rows of one group depend on each other
         self._used: list[tuple[str, RowSketch]] = []
 
     def refuse_rows_of(self, argument: str, learned_from: LogSource | RowSketch) -> None:
         """When all rows have come, they are refused if `learned_from` has some of them."""
+        if not isinstance(learned_from, RowSketch):
+            require_log(learned_from, argument)
         self._used.append((argument, sketch_of(learned_from)))
 
     def summaries(self, policy: Policy, declared: Declared, largest_reward: float, seed: int) -> Summaries:
@@ -96,7 +100,7 @@ class Reading:
     def _deferred(self, policy: Policy, declared: Declared, largest_reward: float) -> Summaries:
         kept: list[tuple[Array, Array, Array]] = []
         for part, p, rewards in log_rows(policy, self._all(), largest_reward):
-            kept.append((policy.probabilities_of(part.contexts, part.actions), p, rewards))
+            kept.append((logged_probabilities(policy, part), p, rewards))
         plan = _Plan(policy, *declared(sum(len(p) for _, p, _ in kept)))
         for rows in kept:
             plan.usual.add_logged(*rows)

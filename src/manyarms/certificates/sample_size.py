@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import numbers
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
+from manyarms._base import validate
 from manyarms.bounds import Bound, Budget, Summary, chernoff_upper
+from manyarms.bounds.base import divergence
 from manyarms.bounds.concentration import confidence
 from manyarms.errors import InvalidInput
 
@@ -28,12 +31,18 @@ def rows_needed(summary: Summary, kl: float, improvement: float, delta: float, b
     policy's mean reward is taken off, each with half of delta. None where no number of rows would do: the estimate itself is
     not that much better, or what is lost to a fixed correction is too much. In units of the largest reward.
     """
+    validate.instance("summary", summary, Summary, "a summary, from manyarms.certificates.summarise")
+    kl = divergence(kl)
+    if not (isinstance(improvement, numbers.Real) and improvement == math.inf):
+        improvement = validate.number("improvement", improvement)
+    if not isinstance(bounds, Sequence) or not all(isinstance(one, Bound) for one in bounds):
+        raise InvalidInput("bounds", validate.describe(bounds), "a list of bounds of manyarms.bounds")
     if not bounds:
         raise InvalidInput("bounds", "none", "at least one")
     paired = bounds[0].of_gain
     if any(bound.of_gain is not paired for bound in bounds):
         raise InvalidInput("bounds", "some of the gain and some of the value", "one or the other")
-    confidence("delta", delta)
+    delta = confidence("delta", delta)
     budget = Budget(delta if paired else delta / 2, sides=1, points=len(bounds))
 
     def certified(n: int) -> float:

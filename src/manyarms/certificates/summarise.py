@@ -27,6 +27,7 @@ from manyarms.bounds.summary import (
 )
 from manyarms.certificates.prior import Randomised
 from manyarms.errors import InvalidInput
+from manyarms.estimators.inputs import logged_probabilities, require_log, require_policy
 from manyarms.estimators.logging_policy import (
     CellFunction,
     Cells,
@@ -43,6 +44,7 @@ from manyarms.policies.simple import UniformPolicy
 from manyarms.policies.softmax import SoftmaxPolicy
 from manyarms.weights import Correction
 
+LEAST = 1e-150  # of a propensity
 AGREE = 1e-3  # a logged propensity and the logging policy's own may differ by this share (files keep a few digits)
 NORM = 8  # the maximum over actions is bounded by this norm, which sums over blocks: too large by K^(1/8) at most
 
@@ -62,8 +64,17 @@ def summarise(
     all_actions: also the sums over actions, which need pi0 of all of them. mixture: the averages of a mixture of rules, or
     those of a policy that was fixed beforehand; by default the first for Gaussian and mixed-logit policies.
     """
-    validate.positive("largest_reward", largest_reward)
-    form = isinstance(policy, Randomised) if mixture is None else mixture
+    largest_reward, chunk = validate.positive("largest_reward", largest_reward), validate.count("chunk", chunk)
+    require_policy(policy)
+    require_log(log)
+    if not isinstance(statistics, Sequence) or not all(
+        isinstance(one, Statistic) and not isinstance(one, type) for one in statistics
+    ):
+        raise InvalidInput(
+            "statistics", validate.describe(statistics), "a list of corrections, or of bounds' statistics"
+        )
+    all_actions = validate.flag("all_actions", all_actions)
+    form = isinstance(policy, Randomised) if mixture is None else validate.flag("mixture", mixture)
     collector = Collector(policy, statistics, all_actions=all_actions, mixture=form)
     for rows in log_rows(policy, log.chunks(chunk), largest_reward):
         collector.add(*rows)
@@ -83,6 +94,9 @@ def log_rows(
             logged_propensities(part, "certificates"),
             (part.rewards < 0) | (part.rewards > largest_reward),
         )
+        if propensities.min() < LEAST:
+            came = f"a propensity of {propensities.min():.3g} at row {count + int(np.argmin(propensities))}"
+            raise InvalidInput("log", came, f"propensities of at least {LEAST:g}, whose inverses can be squared")
         if wrong.any():
             row = int(np.argmax(wrong))
             raise InvalidInput(
@@ -182,7 +196,7 @@ class Collector:
     def _probabilities(self, policy: Policy, part: LoggedData, p: Array, rewards: Array) -> Array:
         """pi(a_i|x_i), (n,); with Monte Carlo the sums of slopes times probabilities are added up draw by draw."""
         if not isinstance(policy, MixedLogitPolicy):
-            return policy.probabilities_of(part.contexts, part.actions)
+            return logged_probabilities(policy, part)
         out, slopes = np.empty(len(part)), self._slopes(p, rewards)
         for rows in row_blocks(len(part)):
             drawn = policy.rows(part.contexts[rows]).draws_at(part.actions[rows])
@@ -224,8 +238,7 @@ class DrawnCollector:
     """
 
     def __init__(self, policy: MixedLogitPolicy, corrections: Sequence[Statistic], draws: int, seed: int) -> None:
-        if validate.count("draws", draws) < 2:
-            raise InvalidInput("draws", draws, "at least two")
+        draws = validate.count("draws", draws, least=2)
         for one in corrections:
             if not (isinstance(one, Correction) and one.rising):
                 raise InvalidInput("correction", repr(one), "one that rises with pi, for the general bound")

@@ -18,6 +18,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from manyarms._base import validate
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import (
@@ -31,6 +32,7 @@ from manyarms.estimators.base import (
     some_rows,
     weighted_span,
 )
+from manyarms.estimators.inputs import require_model
 from manyarms.estimators.logging_policy import require_full_propensities
 from manyarms.estimators.neighbours import Neighbours, cluster_actions
 from manyarms.estimators.oracles import FiniteProblem, greedy, group_means, predictions, proportional, same_group
@@ -127,6 +129,7 @@ class OffCEM(_Clustered):
 
     def __init__(self, labels: npt.ArrayLike, model: RewardModel) -> None:
         super().__init__(labels)
+        require_model(model)
         self.model = model
 
     def prepare(self, log: LoggedData) -> Request:
@@ -239,12 +242,15 @@ class _NeighbourLists:
 
 
 def _codes(labels: npt.ArrayLike) -> Ints:
-    """Labels of any kind as integers from 0; the same array where they are that already."""
-    array: AnyArray = np.asarray(labels)
-    if array.ndim != 1 or not len(array) or array.dtype.kind not in "iubSU":
-        raise InvalidInput("labels", f"shape {array.shape} and type {array.dtype}", "one label for each action, (K,)")
-    codes = np.asarray(np.unique(array, return_inverse=True)[1], dtype=np.int64)
-    return array if array.dtype == np.int64 and np.array_equal(array, codes) else codes
+    """Labels of any kind as integers from 0, in an array of our own."""
+    try:
+        array: AnyArray = np.asarray(labels)
+    except ValueError:  # lists of different lengths
+        raise InvalidInput("labels", validate.describe(labels), "one label for each action, (K,)") from None
+    if np.ma.is_masked(labels) or array.ndim != 1 or not len(array) or array.dtype.kind not in "iubSU":
+        came = validate.describe(labels if np.ma.is_masked(labels) else array)
+        raise InvalidInput("labels", came, "one label for each action, (K,)")
+    return np.asarray(np.unique(array, return_inverse=True)[1], dtype=np.int64)
 
 
 def _some_probability(mass: Array, index: Ints, what: str) -> Array:

@@ -112,6 +112,7 @@ class IPS(CorrectedEstimator):
             self._correction, self._family = correction, type(correction)
         elif correction is not None:
             raise InvalidInput("correction", validate.describe(correction), "a correction of manyarms.weights")
+        self_normalised = validate.flag("self_normalised", self_normalised)
         if self_normalised and self._family.depends_on_reward:
             raise InvalidInput("correction", self._family.name, "one that does not depend on rewards, self-normalised")
         self.self_normalised = self_normalised
@@ -222,9 +223,9 @@ class ES(IPS):
     """
 
     def __init__(self, alpha: float | str = 0.5) -> None:
-        self.adaptive = alpha == "adaptive"
+        self.adaptive = isinstance(alpha, str) and alpha == "adaptive"
         if isinstance(alpha, str) and not self.adaptive:
-            raise InvalidInput("alpha", repr(alpha), "a number between 0 and 1, or 'adaptive'")
+            raise InvalidInput("alpha", validate.describe(alpha), "a number between 0 and 1, or 'adaptive'")
         super().__init__(ExponentialAlpha(1.0 if isinstance(alpha, str) else alpha))
 
     @property
@@ -259,7 +260,7 @@ class LS(IPS):
     """Logarithmic smoothing of rewards in [0, 1]; linear: pi / l log(1 + l R / pi0), else log(1 + l R pi / pi0) / l."""
 
     def __init__(self, smoothing: float = 0.01, linear: bool = True) -> None:
-        super().__init__(LinearLogSmoothing(smoothing) if linear else LogSmoothing(smoothing))
+        super().__init__(LinearLogSmoothing(smoothing) if validate.flag("linear", linear) else LogSmoothing(smoothing))
 
 
 class SNIPS(IPS):

@@ -83,15 +83,18 @@ class PWLL(WeightedLikelihood):
     def __init__(self, g: Weight, label: str = "pwll", *, propensities: bool = True) -> None:
         if not callable(g):
             raise InvalidInput("g", validate.describe(g), "a function of rewards and propensities")
-        self._g, self._label = g, label
-        self.needs_propensities = propensities
+        self._g, self._label = g, validate.instance("label", label, str, "what to call the objective")
+        self.needs_propensities = validate.flag("propensities", propensities)
 
     @property
     def label(self) -> str:
         return self._label
 
     def weight(self, rewards: Array, propensities: Array) -> Array:
-        return np.asarray(self._g(rewards, propensities), dtype=np.float64)
+        found = np.asarray(self._g(rewards, propensities))
+        if found.dtype.kind not in "fiub":
+            raise InvalidInput("g", f"weights of type {found.dtype}", "a function that gives numbers")
+        return found.astype(np.float64, copy=False)
 
 
 @OBJECTIVES.register("lpi")
@@ -109,6 +112,9 @@ class CorrectedLPI(WeightedLikelihood):
     """LPI with weights of a correction that is linear in pi: R w_hat / pi log pi."""
 
     def __init__(self, correction: Correction) -> None:
+        if not isinstance(correction, Correction) or not correction.linear_in_policy:
+            came = validate.describe(correction)
+            raise InvalidInput("correction", came, "a correction that is linear in the policy, such as cips, es, ix")
         self.correction = correction
 
     @property
@@ -212,7 +218,7 @@ class BPR(RowObjective):
     parameter: ClassVar[str | None] = "count"
 
     def __init__(self, count: int = 1, negatives: str = "uniform") -> None:
-        self.count = validate.count("count", count)
+        self.count = validate.room("count", validate.count("count", count), 8, "negatives a row")
         if not isinstance(negatives, str) or negatives not in NEGATIVES:
             expected = f"one of {', '.join(NEGATIVES)} (how many they are is count)"
             raise InvalidInput("negatives", validate.describe(negatives), expected)

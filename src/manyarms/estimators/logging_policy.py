@@ -25,6 +25,7 @@ from manyarms.weights import Correction
 
 SUM_TOLERANCE = 1e-6
 ROUNDING = 1e-12  # of a sum of probabilities that is 1
+LEAST = 1e-300  # of a propensity: the inverse of a smaller one may be beyond all numbers
 CELLS = 1 << 20  # numbers in a block of contexts x listed actions
 
 
@@ -115,6 +116,7 @@ class _FromPolicy:
         return self._logging.probabilities_of_many(self._X[index], ids)
 
     def sums(self, policy: Policy, functions: list[CellFunction]) -> Array:
+        _require_method(policy, "rows")
         out = np.zeros((len(self._X), len(functions)))
         K = policy.action_count
         for part in row_blocks(len(self._X)):
@@ -123,7 +125,8 @@ class _FromPolicy:
             z, z0 = ours.normaliser(K)[:, None], theirs.normaliser(K)[:, None]
             for first, last in action_blocks(K):
                 ids = np.arange(first, last)
-                cells = Cells(ours.mass(first, last) / z, theirs.mass(first, last) / z0, partial(_block, X, ids))
+                pi0 = _invertible(theirs.mass(first, last) / z0)
+                cells = Cells(ours.mass(first, last) / z, pi0, partial(_block, X, ids))
                 played = cells.pi0 > 0
                 for f, function in enumerate(functions):
                     out[part, f] += (function(cells) * played).sum(axis=1)
@@ -131,6 +134,17 @@ class _FromPolicy:
 
     def sample(self, index: Ints, count: int, rng: np.random.Generator) -> Ints:
         return self._logging.sample(np.repeat(self._X[index], count, axis=0), rng).reshape(len(index), count)
+
+
+def _require_method(policy: object, method: str) -> None:
+    if not hasattr(policy, method):
+        expected = f"a policy with {method}, for sums over all actions (evaluation does without them with bias=False)"
+        raise InvalidInput("policy", f"a {type(policy).__name__}", expected)
+
+
+def _invertible(pi0: Array) -> Array:
+    """Probabilities whose inverses are finite numbers: what is played less often than that, is never played."""
+    return np.where(pi0 < LEAST, 0.0, pi0) if pi0.min() < LEAST else pi0
 
 
 def _block(X: Array, ids: Ints, model: RewardModel) -> Array:
@@ -156,12 +170,14 @@ class _FromSupport:
         return SupportRows(self._ids[index], self._probabilities[index], self._actions).mass_at(ids)
 
     def sums(self, policy: Policy, functions: list[CellFunction]) -> Array:
+        _require_method(policy, "probabilities_of_many")
         out = np.zeros((len(self._X), len(functions)))
         step = max(1, CELLS // self._ids.shape[1])
         for start in range(0, len(self._X), step):
             part = slice(start, start + step)
             X, ids = self._X[part], self._ids[part]
-            cells = Cells(policy.probabilities_of_many(X, ids), self._probabilities[part], partial(_pairs, X, ids))
+            pi0 = _invertible(self._probabilities[part])
+            cells = Cells(policy.probabilities_of_many(X, ids), pi0, partial(_pairs, X, ids))
             played = cells.pi0 > 0
             for f, function in enumerate(functions):
                 out[part, f] = (function(cells) * played).sum(axis=1)
@@ -176,16 +192,19 @@ class _FromSupport:
 
 def logged_propensities(log: LoggedData, purpose: str) -> Array:
     """pi0(a_i|x_i), (n,), as logged, or from the logging policy where the log keeps only that."""
-    if log.propensities is not None:
-        return log.propensities
-    if log.logging is None:
-        log.require("propensities", purpose=purpose)
-        raise AssertionError  # require has raised
-    pi0 = log.logging.probabilities_of(log.contexts, log.actions)
-    if not pi0.min() > 0:
-        row = int(np.argmin(pi0))
-        came = f"a logging policy that never plays the action of row {row}"
-        raise InvalidInput("log.logging", came, f"the policy that wrote the log, for {purpose}")
+    pi0 = log.propensities
+    if pi0 is None:
+        if log.logging is None:
+            log.require("propensities", purpose=purpose)
+            raise AssertionError  # require has raised
+        pi0 = log.logging.probabilities_of(log.contexts, log.actions)
+        if not pi0.min() > 0:
+            row = int(np.argmin(pi0))
+            came = f"a logging policy that never plays the action of row {row}"
+            raise InvalidInput("log.logging", came, f"the policy that wrote the log, for {purpose}")
+    if pi0.min() < LEAST:
+        came = f"a propensity of {pi0.min():.3g}"
+        raise InvalidInput("log", came, f"propensities whose inverses are finite numbers, for {purpose}")
     return pi0
 
 

@@ -20,6 +20,7 @@ from manyarms._base.arrays import softmax
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import OBJECTIVES, Answers, Batch, Estimator, Range, Request, Tensor, weighted_span
+from manyarms.estimators.inputs import require_model
 from manyarms.estimators.ips import CONSISTENT, COVERED, CorrectedEstimator
 from manyarms.estimators.logging_policy import CellFunction, Cells, logged_propensities
 from manyarms.estimators.oracles import FiniteProblem, greedy, predictions
@@ -39,6 +40,7 @@ class DM(Estimator):
     weighted: ClassVar[bool] = False
 
     def __init__(self, model: RewardModel) -> None:
+        require_model(model)
         self.model = model
 
     def prepare(self, log: LoggedData) -> Request:
@@ -67,8 +69,10 @@ class DR(CorrectedEstimator):
     by_default: ClassVar[bool] = True
 
     def __init__(self, model: RewardModel, tau: float = 0.0, *, correction: Correction | None = None) -> None:
+        require_model(model)
         self.model = model
-        self._correction: Correction = ClipPropensities(tau) if correction is None else correction
+        clipped = ClipPropensities(tau)  # checked in any case
+        self._correction: Correction = clipped if correction is None else correction
         if not isinstance(self._correction, Correction) or self._correction.depends_on_reward:
             raise InvalidInput(
                 "correction", validate.describe(correction), "a correction that does not depend on rewards"
@@ -178,6 +182,7 @@ class SWITCH(Estimator):
     learnable: ClassVar[bool] = False
 
     def __init__(self, model: RewardModel, threshold: float | None = None) -> None:
+        require_model(model)
         self.model = model
         self._threshold = None if threshold is None else validate.not_negative("threshold", threshold)
 

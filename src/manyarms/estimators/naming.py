@@ -9,7 +9,7 @@ cips:0.01, dr:0.1, clpi:0.1     with a parameter; the parameter of a correction 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,7 @@ NEEDED = {"model": "a reward model", "labels": "a cluster for every action", "em
 
 def summaries(*, learnable: bool = False) -> dict[str, str]:
     """Every name with one line on what it is; learnable: those alone that `learn` can climb."""
+    learnable = validate.flag("learnable", learnable)
     found = {name: kind.summary for name, kind in OBJECTIVES.items() if kind.learnable or not learnable}
     for name, correction in CORRECTIONS.items():
         found[name] = correction.summary
@@ -55,19 +56,26 @@ def named(text: str, parameters: Mapping[str, Any] | None = None, *, argument: s
     >>> named("sn-cips:0.1")
     <estimator sn-cips (tau=0.1)>
     """
-    name, colon, number = text.partition(":")
+    argument = validate.instance("argument", argument, str, "what an error calls the name")
+    name, colon, number = validate.instance(argument, text, str, "a name, such as 'snips' or 'cips:0.01'").partition(
+        ":"
+    )
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise InvalidInput("parameters", validate.describe(parameters), "parameters by name, as a dictionary")
     made, parameter = _maker(name, argument)
     given, known = dict(parameters or {}), parameters_of(name)
     if colon:
         if parameter is None:
-            raise InvalidInput(argument, repr(text), f"no number: {name} has no parameter")
+            raise InvalidInput(argument, validate.describe(text), f"no number: {name} has no parameter")
         try:
             given[parameter] = int(number) if number.strip().isdigit() else float(number)
         except ValueError:
-            raise InvalidInput(argument, repr(text), "a name, or a name and a number such as cips:0.01") from None
+            raise InvalidInput(
+                argument, validate.describe(text), "a name, or a name and a number such as cips:0.01"
+            ) from None
     for key in given:
         if key not in known:
-            raise InvalidInput(key, "a parameter", f"one of {name}'s: {', '.join(known) or 'it has none'}")
+            raise InvalidInput(str(key), "a parameter", f"one of {name}'s: {', '.join(known) or 'it has none'}")
     for key, default in known.items():
         if default is inspect.Parameter.empty and key not in given:
             raise InvalidInput(argument, f"{name!r} without {NEEDED.get(key, key)}", f"{key}=")
@@ -88,6 +96,17 @@ def as_estimator(one: Estimator | str, parameters: Mapping[str, Any] | None = No
     raise InvalidInput("estimators", validate.describe(one), "estimators, such as IPS(), or their names")
 
 
+def as_estimators(
+    estimators: Sequence[Estimator | str], parameters: Mapping[str, Any] | None = None
+) -> list[Estimator]:
+    """A list of estimators or names as estimators, at least one."""
+    if isinstance(estimators, str) or not isinstance(estimators, Sequence):
+        raise InvalidInput("estimators", validate.describe(estimators), 'a list, such as ["snips", IPS(correction)]')
+    if not estimators:
+        raise InvalidInput("estimators", "none", "at least one")
+    return [as_estimator(one, parameters) for one in estimators]
+
+
 def _maker(name: str, argument: str) -> tuple[Callable[..., Objective], str | None]:
     """What makes the objective of a name, and the parameter that a number stands for."""
     plain = name.strip().lower().replace("_", "-")
@@ -97,7 +116,7 @@ def _maker(name: str, argument: str) -> tuple[Callable[..., Objective], str | No
     normalised = plain == "snips" or plain.startswith(SELF_NORMALISED)
     family = "ips" if plain == "snips" else plain.removeprefix(SELF_NORMALISED)
     if family not in CORRECTIONS or (normalised and CORRECTIONS[family].depends_on_reward):
-        raise InvalidInput(argument, repr(name), f"one of {', '.join(names())}")
+        raise InvalidInput(argument, validate.describe(name), f"one of {', '.join(names())}")
     correction = CORRECTIONS[family]
     return partial(_ips, family, normalised), correction.parameter
 
@@ -108,4 +127,4 @@ def _ips(family: str, self_normalised: bool, **parameters: float | None) -> IPS:
     return IPS(correction, self_normalised=self_normalised)
 
 
-__all__ = ["as_estimator", "named", "names", "parameters_of", "summaries"]
+__all__ = ["as_estimator", "as_estimators", "named", "names", "parameters_of", "summaries"]

@@ -28,9 +28,10 @@ class Neighbours:
     """
 
     def __init__(self, embeddings: npt.ArrayLike, *, k: int | None = None, radius: float | None = None) -> None:
-        self.embeddings = validate.as_array("embeddings", embeddings, (None, None))
+        self.embeddings = validate.owned(validate.as_array("embeddings", embeddings, (None, None)))
         if (k is None) == (radius is None):
-            raise InvalidInput("k, radius", f"k={k}, radius={radius}", "one of them: k nearest, or all within a radius")
+            came = f"k={validate.describe(k)}, radius={validate.describe(radius)}"
+            raise InvalidInput("k, radius", came, "one of them: k nearest, or all within a radius")
         self.k = None if k is None else validate.count("k", k)
         self.radius = None if radius is None else validate.positive("radius", radius)
         if self.k is not None and self.k > len(self.embeddings):
@@ -83,7 +84,7 @@ class Neighbours:
 def cluster_actions(embeddings: npt.ArrayLike, clusters: int, *, seed: int = 0) -> Ints:
     """Labels (K,) of actions by k-means on their embeddings (K, d), for MIPS and OffCEM."""
     vectors = validate.as_array("embeddings", embeddings, (None, None))
-    clusters = validate.count("clusters", clusters)
+    clusters, seed = validate.count("clusters", clusters), validate.seed(seed)
     if clusters > len(vectors):
         raise InvalidInput("clusters", clusters, f"at most the number of actions, {len(vectors)}")
     try:
@@ -93,7 +94,8 @@ def cluster_actions(embeddings: npt.ArrayLike, clusters: int, *, seed: int = 0) 
 
         raise MissingExtra("scikit-learn", "experiments", "clustering actions") from error
     method = KMeans if len(vectors) <= 20_000 else MiniBatchKMeans  # the exact one takes minutes beyond
-    labels = method(n_clusters=clusters, n_init=3, random_state=seed).fit(vectors).labels_
+    state = seed if seed < 2**32 else np.random.RandomState(np.random.MT19937(seed))  # scikit-learn takes 32 bits
+    labels = method(n_clusters=clusters, n_init=3, random_state=state).fit(vectors).labels_
     return np.asarray(labels, dtype=np.int64)
 
 

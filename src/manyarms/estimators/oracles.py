@@ -45,14 +45,17 @@ class FiniteProblem:
         shape = (len(contexts), rewards.shape[1])
         if rewards.min() < 0 or rewards.max() > 1:
             raise InvalidInput("rewards", f"{rewards.min():g} to {rewards.max():g}", "mean rewards in [0, 1]")
-        _law("context_probabilities", self.context_probabilities, (len(contexts),))
-        _law("logging", self.logging, shape)
-        if self.model is not None:
-            validate.as_array("model", self.model, shape)
+        probabilities = _law("context_probabilities", self.context_probabilities, (len(contexts),))
+        logging = _law("logging", self.logging, shape)
+        model = None if self.model is None else validate.owned(validate.as_array("model", self.model, shape))
         if self.labels is not None and np.shape(self.labels) != (shape[1],):
             raise InvalidInput("labels", f"shape {np.shape(self.labels)}", f"one label for each of {shape[1]} actions")
         if self.neighbours is not None and np.shape(self.neighbours) != (shape[1], shape[1]):
             raise InvalidInput("neighbours", f"shape {np.shape(self.neighbours)}", f"shape {(shape[1], shape[1])}")
+        owned = {"contexts": contexts, "context_probabilities": probabilities, "logging": logging, "rewards": rewards}
+        for name, array in owned.items():
+            object.__setattr__(self, name, validate.owned(array))
+        object.__setattr__(self, "model", model)
 
     @property
     def action_count(self) -> int:
@@ -64,6 +67,7 @@ class FiniteProblem:
 
         Refused unless rounds x p(x) x pi0(a|x) x p(r|x, a) is an integer for every context, action and reward.
         """
+        rounds = validate.count("rounds", rounds)
         seen = self.context_probabilities[:, None] * self.logging
         cells = rounds * np.stack([seen * (1 - self.rewards), seen * self.rewards], axis=2)
         copies = np.rint(cells).astype(np.int64)
@@ -81,10 +85,11 @@ class FiniteProblem:
         return float(self.context_probabilities @ (policy * self.rewards).sum(axis=1))
 
 
-def _law(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> None:
+def _law(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
     array = validate.as_array(name, values, shape)
     if array.min() < 0 or np.abs(array.sum(axis=-1) - 1).max() > 1e-9:
         raise InvalidInput(name, "numbers below 0 or with another sum", "probabilities that sum to 1")
+    return array
 
 
 def group_means(problem: FiniteProblem, labels: npt.ArrayLike, values: Array) -> Array:

@@ -118,7 +118,7 @@ class PACBayes(_Pessimistic):
     @classmethod
     def by_bound(cls, name: str, rows: int, delta: float = 0.05, grid: Grid | None = None) -> PACBayes:
         """The objective that goes by a bound's name alone: its usual estimate for n rows, or what the grid gives."""
-        bound = BOUNDS[name].usual(Grid() if grid is None else grid, rows)
+        bound = BOUNDS[name].usual(Grid() if grid is None else grid, validate.count("rows", rows))
         return cls(IPS(bound.estimated_by), delta, bound)
 
     @property

@@ -8,14 +8,14 @@ from manyarms._base import validate
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Range
+from manyarms.estimators.inputs import require_model
 from manyarms.logs.data import LoggedData
 from manyarms.rewards.base import RewardModel
 
 
 def checked_model(model: RewardModel, log: LoggedData) -> RewardModel:
     """The model for the rows of a log, once it is known that it speaks of the same actions and contexts."""
-    if not (hasattr(model, "predict") and hasattr(model, "block")):
-        raise InvalidInput("model", validate.describe(model), "a reward model with predict and block")
+    require_model(model)
     for name, wanted in (("action_count", log.action_count), ("dim", log.dim)):
         came = getattr(model, name, wanted)
         if came != wanted:
@@ -25,7 +25,8 @@ def checked_model(model: RewardModel, log: LoggedData) -> RewardModel:
 
 def residuals(model: RewardModel, log: LoggedData) -> Array:
     """(n,): what a checked model leaves over of the rewards."""
-    return np.asarray(log.rewards - np.asarray(model.predict(log.contexts, log.actions), dtype=np.float64))
+    predicted = validate.as_array("model", model.predict(log.contexts, log.actions), (len(log),))
+    return np.asarray(log.rewards - predicted)
 
 
 def bounds_of(model: RewardModel) -> Range | None:

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from manyarms._base.typing import Array, Ints
+from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Answers, Batch, Estimator, Objective, Range, Request
+from manyarms.estimators.inputs import logged_probabilities, require_policy
 from manyarms.estimators.logging_policy import CellFunction, logged_propensities, lost_sums, require_full_propensities
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy
@@ -64,6 +65,7 @@ class PolicyOnLog:
     """A policy on a part of a log. What several estimators ask is computed once."""
 
     def __init__(self, policy: Policy, log: LoggedData, estimators: Sequence[Estimator], told: Assumptions) -> None:
+        require_policy(policy)
         if policy.action_count != log.action_count:
             came = f"a policy over {policy.action_count} actions"
             raise InvalidInput("policy", came, f"one over the log's {log.action_count}")
@@ -73,14 +75,14 @@ class PolicyOnLog:
         self._wanted: dict[Hashable, CellFunction] = lost_sums(NoCorrection()) if told.bias else {}
         for one in estimators if told.bias and told.reward_range is not None else ():
             self._wanted |= one.bias_sums()
-        self._masses: dict[int, Array] = {}
+        self._masses: list[tuple[AnyArray, Array]] = []  # labels, and the masses of the groups that rows want
         self._expectations: dict[int, Array] = {}
         self._sums: dict[Hashable, Array] = {}
 
     @cached_property
     def pi(self) -> Array:
         """pi(a_i|x_i), (n,)."""
-        return self.policy.probabilities_of(self.log.contexts, self.log.actions)
+        return logged_probabilities(self.policy, self.log)
 
     def answers(self, request: Request, name: str, *, bias: bool = False) -> Answers:
         """What the policy says of all rows; bias: also the sums of bias terms. name: of who asks, for messages."""
@@ -92,18 +94,28 @@ class PolicyOnLog:
             listed = self.policy.probabilities_of_many(log.contexts, np.maximum(ids, 0)) * (ids >= 0)
             out.probability = np.concatenate([out.probability, listed], axis=1) if request.logged else listed
         if request.labels is not None and request.wanted is not None:
-            key = id(request.labels)
-            if key not in self._masses:
-                self._masses[key] = self.policy.group_mass(log.contexts, request.labels, request.wanted)
-            out.group_mass = self._masses[key]
+            out.group_mass = self._mass(request.labels, request.wanted)
         if request.model is not None:
             key = id(request.model)
             if key not in self._expectations:
-                self._expectations[key] = self.policy.expectation(log.contexts, request.model.block)
+                found = self.policy.expectation(log.contexts, request.model.block)
+                if not np.isfinite(found).all():
+                    came = f"no finite prediction at row {int(np.argmin(np.isfinite(found)))}"
+                    raise InvalidInput("model", came, "a model whose predictions are finite numbers")
+                self._expectations[key] = found
             out.expectation = self._expectations[key]
         if request.sums or bias:
             out.sums = self.sums(request.sums, name if request.sums else "the bias of a correction")
         return out
+
+    def _mass(self, labels: AnyArray, wanted: Ints) -> Array:
+        """The policy's mass of the group that each row wants, (n,)."""
+        for known, mass in self._masses:
+            if known is labels or np.array_equal(known, labels):
+                return mass
+        mass = self.policy.group_mass(self.log.contexts, labels, wanted)
+        self._masses.append((labels, mass))
+        return mass
 
     def sums(self, more: Mapping[Hashable, CellFunction], purpose: str) -> dict[Hashable, Array]:
         """Sums over actions, (n,) each: those of bias terms and others; one pass serves all that are known to be wanted."""
@@ -133,7 +145,7 @@ def terms_of(estimator: Estimator, on: PolicyOnLog) -> RowTerms:
     columns: Mapping[str, Any] = request.columns
     answers = on.answers(request, estimator.name, bias=bias)
     weights = _finite_weights(estimator, answers, columns)
-    values = estimator.terms(answers, columns)
+    values = _finite_terms(estimator, answers, columns)
     bracket = estimator.bracket(values, answers, rewards) if bias and rewards is not None else None
     low, high = (None, None) if bracket is None else (offset + width * end for end in bracket)
     complement = None
@@ -150,6 +162,17 @@ def _finite_weights(estimator: Estimator, answers: Answers, columns: Mapping[str
         least = float(np.min(columns["propensity"]))
         raise InvalidInput("log", f"a propensity of {least:.3g}", "propensities whose inverses are finite numbers")
     return weights
+
+
+def _finite_terms(estimator: Estimator, answers: Answers, columns: Mapping[str, Any]) -> Array:
+    """The terms of an estimator, all of them numbers."""
+    with np.errstate(over="ignore"):
+        values: Array = estimator.terms(answers, columns)
+        finite = np.isfinite(values.sum())
+    if not finite:
+        came = f"terms of {estimator.name} with a sum beyond all numbers"
+        raise InvalidInput("log", came, "rewards, propensities and predictions whose products are finite numbers")
+    return values
 
 
 def _in_parts(estimator: Estimator, on: PolicyOnLog) -> RowTerms:

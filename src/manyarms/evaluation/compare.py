@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 from manyarms._base import validate
 from manyarms._base.moments import Part
+from manyarms.bounds.concentration import NEAREST_TO_ONE
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Estimator, Range
+from manyarms.estimators.inputs import require_log, require_policy
 from manyarms.evaluation import intervals
 from manyarms.evaluation.answers import PolicyOnLog, RowTerms, terms_of
 from manyarms.evaluation.estimate import estimate_of
@@ -46,6 +48,11 @@ def difference(
     block: Block | None = None,
 ) -> Difference:
     """V(policy) - V(other) with a paired interval; `other` None stands for the logging policy (the rewards as they are)."""
+    require_policy(policy)
+    if other is not None:
+        require_policy(other, "other")
+    require_log(log)
+    chunk = validate.count("chunk", chunk)
     wanted, times = Wanted(level, interval, replicates, seed).in_time(log, block)
     known = survey(log)
     todo = plan(
@@ -115,20 +122,23 @@ def choose(
     "bernstein" (any n; an estimator whose weights have a known bound), "normal" or "bootstrap" (many rows).
     The policies must not have been learned from these rows.
     """
-    named = dict(policies) if isinstance(policies, Mapping) else {str(i): one for i, one in enumerate(policies)}
-    if not named:
-        raise InvalidInput("policies", "none", "at least one policy")
-    if kind not in KINDS:
-        raise InvalidInput("kind", repr(kind), f"one of {', '.join(KINDS)}")
-    if not intervals.confidence("delta", delta) < 0.5:
+    named = _named(policies)
+    require_log(log)
+    chunk, kind = validate.count("chunk", chunk), validate.one_of("kind", kind, KINDS)
+    delta = intervals.confidence("delta", delta)
+    if not delta < 0.5:
         raise InvalidInput("delta", delta, "a number below 0.5: the probability that a bound may fail")
     each = delta / len(named)
+    if each < NEAREST_TO_ONE:
+        expected = f"at least {len(named) * NEAREST_TO_ONE:g}, for so many policies"
+        raise InvalidInput("delta", delta, expected)
     chosen = estimator if estimator is not None else {"ls": "ls", "bernstein": "ips-min"}.get(kind, "snips")
     known = survey(log)
     todo = plan(known, [chosen], reward_range=reward_range, propensity_floor=propensity_floor, bias=bias)
     collected, rewards = collect(list(named.values()), log, todo, chunk=chunk)
     # a two-sided interval at 1 - 2 delta has a lower end at 1 - delta
-    replicates = validate.count("replicates", replicates, least=0) if kind == "bootstrap" else 0
+    replicates = validate.count("replicates", replicates, least=0)
+    replicates = replicates if kind == "bootstrap" else 0
     wanted = Wanted(1 - 2 * each, "normal", replicates, seed)
     candidates = tuple(
         Candidate(name, estimate_of(one, 0, wanted), _lower(one, kind, each, wanted))
@@ -141,6 +151,21 @@ def choose(
     if best.lower == -math.inf:
         note += "; no bound says anything, and the first policy stands for all (see the warnings of the estimates)"
     return Choice(best.name, best.lower, candidates, kind, delta, rewards.value((Part(0),)), note)
+
+
+def _named(policies: Mapping[str, Policy] | Sequence[Policy]) -> dict[str, Policy]:
+    """Policies by name, by their numbers where they have none."""
+    if isinstance(policies, Mapping):
+        named = {validate.instance("policies", name, str, "policies by name"): one for name, one in policies.items()}
+    elif isinstance(policies, Sequence) and not isinstance(policies, str):
+        named = {str(i): one for i, one in enumerate(policies)}
+    else:
+        raise InvalidInput("policies", validate.describe(policies), "a list of policies, or a dictionary by name")
+    if not named:
+        raise InvalidInput("policies", "none", "at least one policy")
+    for one in named.values():
+        require_policy(one, "policies")
+    return named
 
 
 def _lower(collected: Collected, kind: str, delta: float, wanted: Wanted) -> float:

@@ -16,8 +16,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from manyarms._base import validate
 from manyarms._base.moments import Moments, Part
 from manyarms.estimators.base import OBJECTIVES, Estimator, Range
+from manyarms.estimators.inputs import require_log, require_policy
 from manyarms.evaluation.diagnostics import DOMINANT, FEW
 from manyarms.evaluation.intervals import Interval
 from manyarms.evaluation.paired import AGAINST_THE_LOG, Difference, of_the_log, paired
@@ -141,6 +143,10 @@ def evaluate(
     bias: add the bias of corrections to intervals, which then hold for the policy's value; needs pi0 of all actions.
     By default where it costs little.
     """
+    require_policy(policy)
+    require_log(log)
+    chunk = validate.count("chunk", chunk)
+    name = repr(policy) if name is None else validate.instance("name", name, str, "what to call the policy")
     wanted, times = Wanted(level, interval, replicates, seed).in_time(log, block)
     known = survey(log)
     notes = list(known.first.notes)
@@ -162,10 +168,10 @@ def evaluate(
     warnings = learned_here
     warnings += tuple(mine.overlap.warnings()) if mine.overlap is not None else ()
     return Evaluation(
-        name or repr(policy),
+        name,
         known.rows,
         policy.action_count,
-        level,
+        wanted.level,
         estimates,
         logged,
         mine.overlap,

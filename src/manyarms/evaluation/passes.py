@@ -12,8 +12,9 @@ from manyarms._base.moments import Moments
 from manyarms._base.typing import Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Estimator, Range
+from manyarms.estimators.inputs import require_log, require_model
 from manyarms.estimators.logging_policy import full_propensities, lost
-from manyarms.estimators.naming import as_estimator
+from manyarms.estimators.naming import as_estimators
 from manyarms.evaluation.answers import Assumptions, PolicyOnLog, RowTerms, terms_of
 from manyarms.evaluation.diagnostics import PolicyOverlap
 from manyarms.evaluation.time_blocks import TimeCells
@@ -23,7 +24,9 @@ from manyarms.logs.inspection.sketches import Duplicates
 from manyarms.policies.base import Policy
 from manyarms.rewards.base import RewardModel
 from manyarms.weights import NoCorrection
+from manyarms.weights.parameters import zero_or_positive
 
+ROUNDING = 1e-6  # by which a propensity that a file has rounded may be off
 MAX_FREE_CELLS = 20_000_000  # contexts x actions up to which bias terms are added without being asked for
 
 
@@ -37,6 +40,7 @@ class Survey:
     first: LoggedData  # a few rows, to see which columns there are
     outside: int | None = None  # the first row whose reward lies outside [0, 1]
     groups: Duplicates | None = None  # the groups that came, where rows have one
+    smallest: float = 1.0  # propensity, of those that were logged
 
     @property
     def unit_rewards(self) -> bool:
@@ -57,10 +61,9 @@ def survey(log: LogSource) -> Survey:
     """Rows and rewards counted: at once for a log in memory, by one pass over a source."""
     if isinstance(log, LoggedData):
         ends = float(log.rewards.min()), float(log.rewards.max())
-        return Survey(len(log), *ends, log, _outside(log.rewards), _seen_groups(None, log))
-    if not hasattr(log, "chunks"):
-        raise InvalidInput("log", validate.describe(log), "LoggedData, or a source of rounds in chunks")
-    rows, low, high, first = 0, np.inf, -np.inf, None
+        return Survey(len(log), *ends, log, _outside(log.rewards), _seen_groups(None, log), _smallest(log))
+    require_log(log)
+    rows, low, high, smallest, first = 0, np.inf, -np.inf, 1.0, None
     outside: int | None = None
     groups: Duplicates | None = None
     for part in log.chunks():
@@ -69,9 +72,15 @@ def survey(log: LogSource) -> Survey:
         if outside is None and (here := _outside(part.rewards)) is not None:
             outside = rows + here
         rows, low, high = rows + len(part), min(low, part.rewards.min()), max(high, part.rewards.max())
+        smallest = min(smallest, _smallest(part))
     if first is None:
         raise InvalidInput("log", "no rows", "at least one")
-    return Survey(rows, float(low), float(high), first, outside, groups)
+    return Survey(rows, float(low), float(high), first, outside, groups, smallest)
+
+
+def _smallest(log: LoggedData) -> float:
+    """The smallest propensity that was logged."""
+    return 1.0 if log.propensities is None else float(log.propensities.min())
 
 
 def _seen_groups(known: Duplicates | None, log: LoggedData) -> Duplicates | None:
@@ -140,14 +149,18 @@ def plan(
     reward_range: [0, 1] where all rewards lie in it and nothing is given. model: of the estimators that are given by name and
     need one.
     """
+    if model is not None:
+        require_model(model)
     parameters = {} if model is None else {"model": model}
-    resolved = tuple(as_estimator(one, parameters).resolved(known.rows) for one in estimators)
-    if not resolved:
-        raise InvalidInput("estimators", "none", "at least one")
+    resolved = tuple(one.resolved(known.rows) for one in as_estimators(estimators, parameters))
+    bias = known.bias_is_cheap if bias is None else validate.flag("bias", bias)
     if propensity_floor is None:
         floor = float(getattr(known.first.logging, "smallest_probability", 0.0))
     else:
-        floor = validate.probability("propensity_floor", propensity_floor)
+        floor = zero_or_positive("propensity_floor", propensity_floor, most=1)
+        if floor > known.smallest * (1 + ROUNDING):
+            came = f"{floor:g}, and a propensity of {known.smallest:g} in the log"
+            raise InvalidInput("propensity_floor", came, "a number that no propensity falls below")
     limits = _checked_range(known, reward_range)
     unit = next((one.label for one in resolved if one.unit_rewards), None)
     if limits is None and unit is not None:
@@ -155,15 +168,15 @@ def plan(
             "rewards", f"rewards from {known.low:g} to {known.high:g}, the first outside [0, 1] at row {known.outside}",
             f"rewards in [0, 1] for {unit}, or reward_range=(low, high), the range that they can have",
         )  # fmt: skip
-    return Plan(resolved, Assumptions(limits, floor, known.bias_is_cheap if bias is None else bias), times)
+    return Plan(resolved, Assumptions(limits, floor, bias), times)
 
 
 def _checked_range(known: Survey, given: Range | None) -> Range | None:
     if given is None:
         return (0.0, 1.0) if known.unit_rewards else None
-    low, high = float(given[0]), float(given[1])
-    if not (low < high and np.isfinite([low, high]).all()):
-        raise InvalidInput("reward_range", given, "two finite numbers, the lower first")
+    low, high = validate.as_array("reward_range", given, (2,)).tolist()
+    if not high - low >= validate.SMALLEST:
+        raise InvalidInput("reward_range", validate.describe(given), "two finite numbers, the lower first")
     if known.low < low or known.high > high:
         came = f"rewards from {known.low:g} to {known.high:g}"
         raise InvalidInput("rewards", came, f"rewards within reward_range, from {low:g} to {high:g}")
@@ -181,6 +194,7 @@ def row_terms(
     model: RewardModel | None = None,
 ) -> RowTerms:
     """An estimator's terms on the rows of a log in memory, whose mean is the estimate; the arguments are those of `evaluate`."""
+    validate.instance("log", log, LoggedData, "a log in memory, LoggedData")
     todo = plan(
         survey(log), [estimator], reward_range=reward_range, propensity_floor=propensity_floor, bias=bias, model=model
     )

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from manyarms._base import validate
+from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Estimator
-from manyarms.estimators.naming import as_estimator
+from manyarms.estimators.inputs import require_policy
+from manyarms.estimators.naming import as_estimators
 from manyarms.evaluation.estimate import evaluate, usual_names
 from manyarms.evaluation.results import Estimate
 from manyarms.logs.data import LoggedData
@@ -60,8 +62,11 @@ class Quality:
 
 def true_value(world: World, policy: Policy, rows: int = TRUTH_ROWS) -> tuple[float, float]:
     """The policy's value and its standard error: 0 where contexts come from a pool, else from `rows` fresh contexts."""
+    _require_world(world)
+    require_policy(policy)
+    rows = validate.room("rows", validate.count("rows", rows), 8 * (world.dim + 1), "contexts")
     exact = isinstance(world.source, Pool)
-    X = world.source.rows if isinstance(world.source, Pool) else world.contexts(validate.count("rows", rows))
+    X = world.source.rows if isinstance(world.source, Pool) else world.contexts(rows)
     values = policy.expectation(X, lambda some, ids: world.rewards.mean(some @ world.theta[ids].T))
     return float(values.mean()), 0.0 if exact else float(values.std() / np.sqrt(len(values)))
 
@@ -70,6 +75,7 @@ def draw_log(
     world: World, logging: Policy, rows: int, rng: np.random.Generator, *, keep_policy: bool = True
 ) -> LoggedData:
     """A log of a world, written by a logging policy, with its propensities (and the policy itself)."""
+    rows = validate.room("rows", validate.count("rows", rows), 8 * (world.dim + 4), "rows")
     X = world.contexts(rows)
     actions = logging.sample(X, rng)
     return LoggedData(
@@ -104,11 +110,16 @@ def quality(
     fit, with_model: estimators that need a reward model are made on each run by with_model(fit(another log)); the
     other log is drawn beside, so that the model has not seen the rows it is judged on.
     """
-    rng = np.random.default_rng(seed)
+    _require_world(world)
+    require_policy(policy)
+    require_policy(logging, "logging")
+    rng = np.random.default_rng(validate.seed(seed))
     runs = validate.count("runs", runs, least=2)
-    if truth is None:
-        truth, _ = true_value(world, policy)
-    plain = [as_estimator(one) for one in (usual_names() if estimators is None else estimators)]
+    if (fit is None) != (with_model is None) or not (fit is None or (callable(fit) and callable(with_model))):
+        came = f"fit={validate.describe(fit)}, with_model={validate.describe(with_model)}"
+        raise InvalidInput("fit, with_model", came, "two functions, or neither")
+    plain = as_estimators(usual_names() if estimators is None else estimators)
+    truth = true_value(world, policy)[0] if truth is None else validate.number("truth", truth)
     answers: list[tuple[Estimate, ...]] = []
     for run in range(runs):
         log = draw_log(world, logging, rows, rng)
@@ -120,6 +131,11 @@ def quality(
         )
         answers.append(found.estimates)
     return tuple(_summary([answer[i] for answer in answers], truth) for i in range(len(answers[0])))
+
+
+def _require_world(world: object) -> None:
+    if not isinstance(world, World):
+        raise InvalidInput("world", validate.describe(world), "a world whose actions' parameters are known")
 
 
 def _summary(estimates: Sequence[Estimate], truth: float) -> Quality:

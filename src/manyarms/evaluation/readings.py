@@ -36,6 +36,7 @@ from manyarms.logs.data import LogSource
 VALUE = "the policy's value"
 OWN_MEAN = "the estimator's mean, its bias left out"
 FEW_BLOCKS = 20
+REPLICATE = 1024  # bytes that one takes, about: a mean of every column, and the counts of units
 
 
 @dataclass(frozen=True)
@@ -50,17 +51,17 @@ class Wanted:
     shortest: float = 1.0  # and then at least this
 
     def __post_init__(self) -> None:
-        intervals.confidence("level", self.level)
-        if self.interval not in intervals.KINDS:
-            raise InvalidInput("interval", repr(self.interval), f"one of {', '.join(intervals.KINDS)}")
-        validate.count("replicates", self.replicates, least=1 if self.interval == "block" else 0)
-        validate.seed(self.seed)
+        object.__setattr__(self, "level", intervals.confidence("level", self.level))
+        validate.one_of("interval", self.interval, intervals.KINDS)
+        count = validate.count("replicates", self.replicates, least=1 if self.interval == "block" else 0)
+        object.__setattr__(self, "replicates", validate.room("replicates", count, REPLICATE))
+        object.__setattr__(self, "seed", validate.seed(self.seed))
 
     def in_time(self, log: LogSource, block: Block | None) -> tuple[Wanted, TimeCells | None]:
         """The same, with the blocks of a block bootstrap, and the cells of time that they are made of."""
         if self.interval != "block":
             if block is not None:
-                raise InvalidInput("block", block, 'interval="block" as well')
+                raise InvalidInput("block", validate.describe(block), 'interval="block" as well')
             return self, None
         times = TimeCells.of(log)
         length = None if block is None else times.length(block)

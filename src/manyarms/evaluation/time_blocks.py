@@ -38,6 +38,8 @@ class TimeCells:
             if np.isnat(times).any():
                 raise InvalidInput("log", "a row without a timestamp", 'timestamps of all rows, for interval="block"')
             rows, first, last = rows + len(part), min(first, times.min()), max(last, times.max())
+        if not rows:
+            raise InvalidInput("log", "no rows", "at least one")
         return cls(first, float((last - first).astype(np.int64)), min(CELLS, rows), rows)
 
     def of_rows(self, log: LoggedData) -> Ints:
@@ -49,7 +51,10 @@ class TimeCells:
     def length(self, block: Block) -> int:
         """The cells of a block, at least one."""
         if isinstance(block, timedelta | np.timedelta64):
-            asked = float(np.timedelta64(block, "us").astype(np.int64))
+            try:
+                asked = float(np.timedelta64(block, "us").astype(np.int64))
+            except (TypeError, OverflowError):  # months and years have no length
+                raise InvalidInput("block", repr(block), "a time in weeks, days, hours, ..., microseconds") from None
             if not 0 < asked <= self.span:
                 whole = np.timedelta64(round(self.span), "us").item()
                 raise InvalidInput("block", block, f"a time above 0, and at most the log's {whole}")
@@ -57,7 +62,7 @@ class TimeCells:
         else:
             share = validate.count("block", block) / self.rows
             if share > 1:
-                raise InvalidInput("block", block, f"at most the log's {self.rows} rows")
+                raise InvalidInput("block", validate.describe(block), f"at most the log's {self.rows} rows")
         return max(1, round(share * self.cells))
 
     def shortest(self) -> float:

@@ -28,8 +28,9 @@ from manyarms._base import validate
 from manyarms._base.moments import Moments, Part
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
+from manyarms.estimators.inputs import require_log, require_policy
 from manyarms.estimators.ips import IPS
-from manyarms.estimators.logging_policy import lost
+from manyarms.estimators.logging_policy import logged_propensities, lost
 from manyarms.evaluation.answers import PolicyOnLog
 from manyarms.evaluation.passes import plan, survey
 from manyarms.logs.data import CHUNK, LogSource
@@ -81,28 +82,29 @@ def tune(
     grid: parameters to try; by default the correction's own for the log's number of rows. One pass serves the whole grid.
     """
     tunable = [name for name, kind in CORRECTIONS.items() if kind.parameter is not None]
-    if family not in tunable:
-        raise InvalidInput("family", repr(family), f"one of {', '.join(tunable)}")
-    if rule not in RULES:
-        raise InvalidInput("rule", repr(rule), f"one of {', '.join(RULES)}")
-    width = validate.positive("width", width)
+    family, rule = validate.one_of("family", family, tunable), validate.one_of("rule", rule, RULES)
+    width, chunk = validate.positive("width", width), validate.count("chunk", chunk)
+    require_policy(policy)
+    require_log(log)
     known, kind = survey(log), CORRECTIONS[family]
     if grid is None:
         if kind.rule is None:
             raise InvalidInput("grid", "nothing", f"parameters to try: {family} has no default grid")
         grid = kind.rule.grid(known.rows)
-    parameters = tuple(map(float, grid))
-    if not parameters:
-        raise InvalidInput("grid", "nothing", "at least one parameter")
-    corrections = [kind.make(parameter) for parameter in parameters]
+    listed = (
+        grid.ndim == 1 if isinstance(grid, np.ndarray) else isinstance(grid, Sequence) and not isinstance(grid, str)
+    )
+    if not listed or not len(grid):
+        raise InvalidInput("grid", validate.describe(grid), "a list of parameters, at least one")
+    corrections = [_made(kind, parameter) for parameter in grid]
+    parameters = [float(getattr(one, str(kind.parameter))) for one in corrections]
     todo = plan(known, [IPS(one) for one in corrections], bias=bias)
     moments = Moments(2 * len(corrections))
     # with a range of rewards bias sums are taken in any case
     told = replace(todo.told, reward_range=todo.told.reward_range or (0.0, 1.0))
     for part in log.chunks(chunk):
         on = PolicyOnLog(policy, part, todo.estimators, told)
-        pi0 = on.log.propensities
-        assert pi0 is not None
+        pi0 = logged_propensities(on.log, "a choice of a correction")
         columns: list[Array] = []
         for one in corrections:
             columns += [one.terms(on.pi, pi0, part.rewards), _lost(on, pi0, one)]
@@ -123,6 +125,12 @@ def tune(
     source = "pi0 of all actions" if told.bias else "the mean of |w - w_hat|, since pi0 of all actions is unknown"
     note = f"rule {rule}, {len(trials)} values of {kind.parameter}; bias bounds from {source}"
     return Tuning(corrections[order[picked]], trials[picked].parameter, rule, tuple(trials), note)
+
+
+def _made(kind: type[Correction], parameter: float) -> Correction:
+    if parameter is None:
+        raise InvalidInput("grid", "None", f"numbers, parameters of {kind.name}")
+    return kind.make(parameter)
 
 
 def _lost(on: PolicyOnLog, pi0: Array, correction: Correction) -> Array:

@@ -50,7 +50,14 @@ import numpy as np
 from manyarms._base import validate
 from manyarms.errors import InvalidInput
 from manyarms.priors.diffusion import DiffusionPrior
-from manyarms.theory.regret import RegretBound, failure_share, learning_cost, mets_regret_bound
+from manyarms.theory.regret import (
+    RegretBound,
+    failure_share,
+    learning_cost,
+    mets_regret_bound,
+    power,
+    representable,
+)
 
 # Gaussian sampling in Abeille and Lazaric (2017): concentration c = c' = 2, chance of optimism p
 CONCENTRATION, OPTIMISM = 2.0, 1 / (4 * math.sqrt(math.e * math.pi))
@@ -109,15 +116,16 @@ def dts_regret_bound(
     kappa_x = validate.positive("kappa_x", kappa_x)
     variances = _variances(sigmas)
     L = len(variances) - 1
-    columns = _per_level("active", active, L, d)
-    w = _per_level("gains", gains, L, 1.0)
+    columns, w = _columns(active, L, d), _gains(gains, L)
     delta = failure_share(delta, T)
-    if first not in ("corrected", "printed"):
-        raise InvalidInput("first", repr(first), "'corrected' or 'printed'")
+    validate.one_of("first", first, ("corrected", "printed"))
+    tight = validate.flag("tight", tight)
     reach = list(accumulate([kappa_x, *w], mul))  # k_0 = kappa_x, k_1, ..., k_L
     v = [k * variance for k, variance in zip(reach, variances, strict=True)]  # v_0, ..., v_L
     steps = [1 + value / noise for value in v]
-    carried = list(accumulate(steps[:L], mul)) if tight else [max(steps) ** l for l in range(1, L + 1)]  # q_1, ..., q_L
+    carried = (
+        list(accumulate(steps[:L], mul)) if tight else [power(max(steps), l) for l in range(1, L + 1)]
+    )  # q_1, ..., q_L
     share = K if tight else 1
     action_term = learning_cost(v[0], noise) * d * K * math.log1p(T * v[0] / (share * d * noise))
     latent_terms = []
@@ -133,7 +141,8 @@ def dts_regret_bound(
         latent_terms.append(learning_cost(v[l], noise) * carried[l - 1] * columns[l - 1] * math.log1p(s))
     leading = math.sqrt(2 * T * (action_term + sum(latent_terms)) * math.log(1 / delta))
     constant = K * math.sqrt(2 / math.pi * sum(v)) * T * delta
-    return DiffusionRegretBound(leading + constant, leading, constant, action_term, tuple(latent_terms), delta)
+    total = representable("sigma, sigmas, gains and kappa_x", leading + constant)
+    return DiffusionRegretBound(total, leading, constant, action_term, tuple(latent_terms), delta)
 
 
 def dts_regret_bound_of(
@@ -156,6 +165,7 @@ def dts_regret_bound_of(
 
 def link_sizes(prior: DiffusionPrior) -> tuple[list[float], list[int]]:
     """w_l = lambda_1(W_l^T W_l) and d_l, the number of columns of W_l that are not zero."""
+    validate.instance("prior", prior, DiffusionPrior, "a DiffusionPrior")
     if prior.matrices is None:
         raise InvalidInput("links", "links that are not linear", "linear links: the theorem is about these")
     gains = [float(np.linalg.norm(W, 2)) ** 2 for W in prior.matrices]
@@ -212,7 +222,8 @@ def lints_frequentist_bound(
     beta = sigma * math.sqrt(n * math.log1p(T / ridge) + 2 * math.log(1 / e)) + math.sqrt(ridge) * norm
     gamma = beta * math.sqrt(CONCENTRATION * n * math.log(CONCENTRATION * n / e))
     first = (beta + gamma * (1 + 4 / OPTIMISM)) * math.sqrt(2 * T * n * math.log1p(T / ridge))
-    return first + 4 * gamma / OPTIMISM * math.sqrt(8 * T / ridge * math.log(4 / delta))
+    rest = 4 * gamma / OPTIMISM * math.sqrt(8 * T / ridge * math.log(4 / delta))
+    return representable("sigma, radius, kappa_x and ridge", first + rest)
 
 
 def dts_effective_actions(K: int, sigmas: Sequence[float], sigma: float) -> float:
@@ -223,7 +234,8 @@ def dts_effective_actions(K: int, sigmas: Sequence[float], sigma: float) -> floa
     """
     K, variances = validate.count("K", K), _variances(sigmas)
     largest = 1 + max(variances) / validate.positive("sigma", sigma) ** 2
-    return (K * variances[0] + _latents(variances, largest, [1] * (len(variances) - 1))) / sum(variances)
+    effective = (K * variances[0] + _latents(variances, largest, [1] * (len(variances) - 1))) / sum(variances)
+    return representable("sigma and sigmas", effective)
 
 
 def dts_rates(
@@ -238,10 +250,11 @@ def dts_rates(
     """
     T, K, d = (validate.count(name, value) for name, value in (("T", T), ("K", K), ("d", d)))
     variances = _variances(sigmas)
-    columns = _per_level("active", active, len(variances) - 1, d)
+    columns = _columns(active, len(variances) - 1, d)
     largest = 2.0 if sigma is None else 1 + max(variances) / validate.positive("sigma", sigma) ** 2
+    dts = math.sqrt(T * (d * K * variances[0] + _latents(variances, largest, columns)))
     return DiffusionRates(
-        dts=math.sqrt(T * (d * K * variances[0] + _latents(variances, largest, columns))),
+        dts=representable("sigma and sigmas", dts),
         lints=math.sqrt(T * d * K * sum(variances)),
     )
 
@@ -252,29 +265,41 @@ def rate_scenario(name: Literal["decreasing", "constant"], d: int) -> tuple[list
     decreasing: sigma_l^2 = 2^l (from the root down to the actions they decrease); constant: sigma_l = 1.
     """
     L = int(math.log2(validate.count("d", d, least=2)))
-    if name not in ("decreasing", "constant"):
-        raise InvalidInput("name", repr(name), "'decreasing' or 'constant'")
+    validate.one_of("name", name, ("decreasing", "constant"))
     sigmas = [math.sqrt(2.0**l) if name == "decreasing" else 1.0 for l in range(1, L + 2)]
     return sigmas, [max(1, d // 2**l) for l in range(1, L + 1)]
 
 
 def _latents(variances: Sequence[float], largest: float, columns: Sequence[float]) -> float:
-    return sum(n * variances[l] * largest**l for l, n in enumerate(columns, start=1))
+    return sum(n * variances[l] * power(largest, l) for l, n in enumerate(columns, start=1))
 
 
 def _variances(sigmas: Sequence[float]) -> list[float]:
-    if len(sigmas) < 2:
-        raise InvalidInput("sigmas", f"{len(sigmas)} of them", "sigma_1, ..., sigma_(L+1), at least two")
+    values = validate.as_array("sigmas", sigmas, (None,)).tolist()
+    if len(values) < 2:
+        raise InvalidInput("sigmas", f"{len(values)} of them", "sigma_1, ..., sigma_(L+1), at least two")
     # sigma_1 = 0 has no theorem: the evidence about psi_1 is not bounded by sigma_1 then
-    return [validate.positive("sigmas", value) ** 2 for value in sigmas]
+    return [validate.positive("sigmas", value) ** 2 for value in values]
 
 
-def _per_level(name: str, values: Sequence[float] | None, L: int, usual: float) -> list[float]:
-    if values is None:
-        return [usual] * L
-    if len(values) != L or any(value < 0 for value in values):
-        raise InvalidInput(name, list(values), f"{L} numbers that are not negative, one per link")
-    return list(values)
+def _columns(active: Sequence[int] | None, L: int, d: int) -> list[int]:
+    """d_1, ..., d_L."""
+    if active is None:
+        return [d] * L
+    found = validate.integers("active", active)
+    if len(found) != L or (L > 0 and not 1 <= found.min() <= found.max() <= d):
+        raise InvalidInput("active", validate.describe(active), f"{L} integers from 1 to d = {d}, one per link")
+    return [int(one) for one in found]
+
+
+def _gains(gains: Sequence[float] | None, L: int) -> list[float]:
+    """w_1, ..., w_L."""
+    if gains is None:
+        return [1.0] * L
+    found = validate.as_array("gains", gains, (L,))
+    if found.min() < 0:
+        raise InvalidInput("gains", validate.describe(gains), f"{L} numbers that are not negative, one per link")
+    return [float(one) for one in found]
 
 
 __all__ = [

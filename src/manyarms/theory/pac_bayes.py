@@ -6,6 +6,7 @@ None of these is a certificate: they rest on numbers that no log gives (thesis, 
 from __future__ import annotations
 
 import math
+import numbers
 
 from manyarms._base import validate
 from manyarms.bounds.base import Budget, divergence, fixed_lambda
@@ -23,7 +24,9 @@ def direct_bound_width(bound: Unified, summary: Summary, kl: float, delta: float
     I3, with contexts drawn as well: f = E Z - Z over a whole row, and no I1; E V_hat is not V, but V less the bias
     (thesis, Section 8.4.2).
     """
+    _require(bound, "summary", summary)
     averages, n, lam = summary.of(bound.correction), summary.rows, fixed_lambda(bound.lam)
+    expected_square = validate.not_negative("expected_square", expected_square)
     spent = (divergence(kl) + math.log(2 / confidence("delta", delta))) / (lam * n)
     return spent + lam / 2 * (averages.logged_square + expected_square)
 
@@ -35,6 +38,7 @@ def oracle_gap(bound: Unified, best: Summary, kl: float, delta: float) -> float:
     V(learned) >= L(best) = V_hat(best) - costs below, and V_hat(best) >= V(best) - costs above: the sum of both. Learning by
     the printed width instead, bias on both sides, gives twice the width (thesis, Appendix E.2.4).
     """
+    _require(bound, "best", best)
     budget = Budget(delta)
     below, above = bound.lower(best, kl, budget), bound.upper(best, kl, budget)
     return above.end - below.end
@@ -49,22 +53,30 @@ def uniform_logging_gap(rows: int, actions: int, alpha: float, distance: float, 
     with D the distance of the best policy's mean to the prior's: B_n = 1 - K^(alpha - 1) and Var_n <= K^(2 alpha - 1) + K^(2
     alpha).
     """
-    n, K = validate.count("rows", rows), validate.count("actions", actions)
+    n, K, delta = validate.count("rows", rows), validate.count("actions", actions), confidence("delta", delta)
     a, square = validate.probability("alpha", alpha), validate.not_negative("distance", distance) ** 2
-    root = math.sqrt(square + 2 * math.log(4 * math.sqrt(n) / confidence("delta", delta)))
+    root = math.sqrt(square + 2 * math.log(4 * math.sqrt(n) / delta))
     moving = root + square + 2 * math.log(4 / delta) + K ** (2 * a - 1) + K ** (2 * a)
     return float(moving / math.sqrt(n) + 2 * (1 - K ** (a - 1)))
 
 
 def uniform_logging_rows(gap: float, actions: int, alpha: float, distance: float, delta: float) -> int:
     """The smallest n with uniform_logging_gap <= gap; gap must exceed what the bias costs, 2 (1 - K^(alpha - 1))."""
-    least = 2 * (1 - validate.count("actions", actions) ** (validate.probability("alpha", alpha) - 1))
+    actions, alpha = validate.count("actions", actions), validate.probability("alpha", alpha)
+    least = 2 * (1 - actions ** (alpha - 1))
+    if not (isinstance(gap, numbers.Real) and gap == math.inf):  # which any number of rows has
+        gap = validate.number("gap", gap)
     if not gap > least:
         raise InvalidInput("gap", gap, f"more than the bias costs at any number of rows, {least:.4g}")
     found = smallest(lambda n: uniform_logging_gap(n, actions, alpha, distance, delta) <= gap)
     if found is None:
         raise InvalidInput("gap", gap, f"more than {least:.4g} by enough for some number of rows")
     return found
+
+
+def _require(bound: object, argument: str, summary: object) -> None:
+    validate.instance("bound", bound, Unified, "a unified bound, manyarms.bounds.Unified(correction, lambda)")
+    validate.instance(argument, summary, Summary, "a summary, from manyarms.certificates.summarise")
 
 
 __all__ = ["direct_bound_width", "oracle_gap", "uniform_logging_gap", "uniform_logging_rows"]

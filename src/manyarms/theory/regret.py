@@ -32,7 +32,7 @@ from manyarms._base import validate
 from manyarms.errors import InvalidInput
 from manyarms.priors.gaussian import MixedEffectPrior
 
-MOST_ROUNDS = 1e300
+LIMIT = 1e-290
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,7 @@ def mets_regret_bound_of(
     (lambda_1,0 / lambda_d,0)^2 wherever an action's posterior carries the effects' uncertainty, so the bound
     is loose for badly conditioned action covariances.
     """
+    validate.instance("prior", prior, MixedEffectPrior, "a MixedEffectPrior")
     eigenvalues = np.linalg.eigvalsh(prior.action_covariance)
     return _bound(
         T, prior.actions, prior.effects, prior.dim,
@@ -131,7 +132,7 @@ def _bound(
     kappa_x, kappa_b = validate.positive("kappa_x", kappa_x), validate.not_negative("kappa_b", kappa_b)
     delta = failure_share(delta, T)
     # (lambda_1,0 / lambda_d,0)^2; equal eigenvalues, zero among them, give 1
-    stretch = 1.0 if largest == smallest else (largest / smallest) ** 2
+    stretch = 1.0 if largest == smallest else power(largest / smallest, 2)
     carried = stretch * effect * kappa_b  # the effects' part of an action's largest posterior variance
     # 1 / lambda_d,0 - 1 / (lambda_1,0^2 (kappa_x T / sigma^2 + 1 / lambda_d,0)), written so that 0 is allowed
     pulled = kappa_x * T / noise
@@ -144,13 +145,12 @@ def _bound(
     )  # fmt: skip
     leading = math.sqrt(2 * T * (action_term + effect_term) * math.log(1 / delta))
     constant = K * math.sqrt(2 / math.pi * kappa_x * (largest + carried)) * T * delta
-    return RegretBound(leading + constant, leading, constant, action_term, effect_term, delta)
+    total = representable("sigma, kappa_x, kappa_b and the prior", leading + constant)
+    return RegretBound(total, leading, constant, action_term, effect_term, delta)
 
 
 def failure_share(delta: float | None, T: int) -> float:
     """delta, 1 / T unless it is given."""
-    if T > MOST_ROUNDS:
-        raise InvalidInput("T", "a number of more than 300 digits", "a number of rounds that has a reciprocal")
     delta = 1.0 / T if delta is None else validate.positive("delta", delta)
     if delta > 1:
         raise InvalidInput("delta", delta, "a number above 0 and at most 1")
@@ -159,7 +159,21 @@ def failure_share(delta: float | None, T: int) -> float:
 
 def learning_cost(variance: float, noise: float) -> float:
     """The smallest c with x <= c log(1 + x / s) for all x in [0, v]: v / log(1 + v / s), and s where v = 0."""
-    return noise if variance == 0 else variance / math.log1p(variance / noise)
+    # so far below s the quotient has lost its digits, and c is s in double precision
+    return noise if variance / noise < LIMIT else variance / math.log1p(variance / noise)
+
+
+def power(base: float, exponent: int) -> float:
+    """base^exponent; infinite where a float's own power would raise an error."""
+    with np.errstate(over="ignore"):
+        return float(np.float64(base) ** exponent)
+
+
+def representable(arguments: str, value: float) -> float:
+    """A number that was computed from arguments, refused where it is beyond what a float can hold."""
+    if not math.isfinite(value):
+        raise InvalidInput(arguments, "numbers whose products overflow", "numbers nearer to 1")
+    return value
 
 
 def _variances(sigma0: float, sigma_psi: float) -> tuple[float, float]:
@@ -176,7 +190,7 @@ def mets_effective_actions(K: int, L: int, sigma0: float, sigma_psi: float) -> f
     action, effect = _variances(sigma0, sigma_psi)
     if action + effect == 0:
         raise InvalidInput("sigma0 and sigma_psi", "both 0", "at least one above 0: nothing is left to learn")
-    return (K * action + L * effect * (1 + action)) / (action + effect)
+    return representable("sigma0 and sigma_psi", (K * action + L * effect * (1 + action)) / (action + effect))
 
 
 def mets_rates(T: int, K: int, L: int, d: int, sigma0: float, sigma_psi: float) -> MetsRates:
@@ -192,7 +206,7 @@ def mets_rates(T: int, K: int, L: int, d: int, sigma0: float, sigma_psi: float) 
     T, K, L, d = (validate.count(name, value) for name, value in (("T", T), ("K", K), ("L", L), ("d", d)))
     action, effect = _variances(sigma0, sigma_psi)
     return MetsRates(
-        mets=math.sqrt(T * d * (K * action + L * effect * (1 + action))),
+        mets=representable("sigma0 and sigma_psi", math.sqrt(T * d * (K * action + L * effect * (1 + action)))),
         known_effects=math.sqrt(T * d * K * action),
         exact_effects=math.sqrt(T * d * L * effect),
         marginalised=math.sqrt(T * d * K * (action + effect)),
@@ -208,4 +222,6 @@ __all__ = [
     "mets_rates",
     "mets_regret_bound",
     "mets_regret_bound_of",
+    "power",
+    "representable",
 ]

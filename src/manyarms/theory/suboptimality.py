@@ -33,6 +33,7 @@ from manyarms._base import validate
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 from manyarms.rewards.bayesian import pessimism_width
+from manyarms.theory.regret import representable
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,12 @@ def sdm_covariance_bound(
     logs and contexts; the bound is on the same average. sigma0 and tau are standard deviations.
     """
     K, n, d = (validate.count(name, value) for name, value in (("K", K), ("n", n), ("d", d)))
-    spread = validate.not_negative("spread", spread)
+    spread, tight = validate.not_negative("spread", spread), validate.flag("tight", tight)
     largest = _largest_variance(sigma0, tau, kappa_x, kappa_w)
     alpha = math.sqrt(2 * math.log(2 * K * n)) if tight else pessimism_width(d, 1 / (K * n))
     remainder = math.sqrt((2 * math.log(2 * K) + 2) * largest / n)
-    return SuboptimalityBound(alpha * spread + remainder, alpha * spread, remainder, alpha, spread)
+    total = representable("sigma0, tau, kappa_x and kappa_w", alpha * spread + remainder)
+    return SuboptimalityBound(total, alpha * spread, remainder, alpha, spread)
 
 
 def sdm_explicit_bound(
@@ -90,20 +92,23 @@ def sdm_explicit_bound(
     coverage: draws of rho_X = pi0(pi*(X)), over theta* and X; 1/K in every entry for a uniform policy. g: the smallest
     eigenvalue of E[X X^T], above 0 and at most kappa_x / d.
     """
+    K, n, d = (validate.count(name, value) for name, value in (("K", K), ("n", n), ("d", d)))
     rho = np.atleast_1d(validate.as_floats("coverage", coverage))
-    if not rho.size or rho.min() < 0 or rho.max() > 1:
-        raise InvalidInput("coverage", validate.describe(rho), "probabilities, at least one")
+    if rho.ndim > 1 or not rho.size or rho.min() < 0 or rho.max() > 1:
+        raise InvalidInput("coverage", validate.describe(rho), "a list of probabilities, at least one")
     g, noise = validate.positive("g", g), validate.positive("sigma", sigma) ** 2
-    if g > validate.positive("kappa_x", kappa_x) / d * (1 + 1e-9):
+    kappa_x, kappa_w = validate.positive("kappa_x", kappa_x), validate.not_negative("kappa_w", kappa_w)
+    if g > kappa_x / d * (1 + 1e-9):
         raise InvalidInput(
             "g", g, f"at most kappa_x / d = {kappa_x / d:g}: the eigenvalues of E[X X^T] sum to E||X||^2"
         )
-    second = second_moment(
-        rho, n, d, noise=noise, sigma0=sigma0, tau=tau, g=g, kappa_x=kappa_x, kappa_w=kappa_w, tight=tight
-    )
-    return sdm_covariance_bound(
-        K, n, d, math.sqrt(float(second.mean())), sigma0=sigma0, tau=tau, kappa_x=kappa_x, kappa_w=kappa_w, tight=tight
-    )
+    tight = validate.flag("tight", tight)
+    with np.errstate(over="ignore", under="ignore"):  # infinite, and refused below
+        second = second_moment(
+            rho, n, d, noise=noise, sigma0=sigma0, tau=tau, g=g, kappa_x=kappa_x, kappa_w=kappa_w, tight=tight
+        ).mean()
+    spread = math.sqrt(representable("sigma, sigma0, tau, kappa_x and kappa_w", float(second)))
+    return sdm_covariance_bound(K, n, d, spread, sigma0=sigma0, tau=tau, kappa_x=kappa_x, kappa_w=kappa_w, tight=tight)
 
 
 def second_moment(

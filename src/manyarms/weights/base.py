@@ -27,6 +27,12 @@ class Rule:
     grid: Callable[[int], tuple[float, ...]]
     """Parameters worth trying, from the strongest correction to (nearly) none."""
 
+    def __post_init__(self) -> None:
+        validate.instance("words", self.words, str, "the rule in words")
+        for name in ("default", "grid"):
+            if not callable(getattr(self, name)):
+                raise InvalidInput(name, validate.describe(getattr(self, name)), "a function of the number of rows")
+
 
 def powers(rows: int, steps: int = 9) -> tuple[float, ...]:
     """n^0 down to n^-1: from weights of at most 1 to weights of at most n."""
@@ -76,6 +82,7 @@ class Correction(ABC):
     @classmethod
     def make(cls, parameter: float | None = None, *, rows: int | None = None) -> Correction:
         """With this parameter; without one, with that of the rule for n rows."""
+        rows = None if rows is None else validate.count("rows", rows)
         if cls.parameter is None:
             if parameter is not None:
                 raise InvalidInput("parameter", validate.describe(parameter), f"none: {cls.name} has no parameter")
@@ -84,7 +91,7 @@ class Correction(ABC):
             if rows is None or cls.rule is None:
                 rule = f"it has no rule for {cls.parameter}" if cls.rule is None else f"rows= for {cls.rule.words}"
                 raise InvalidInput(cls.parameter, "nothing", f"a number for {cls.name}: {rule}")
-            parameter = cls.rule.default(validate.count("rows", rows))
+            parameter = cls.rule.default(rows)
         return cls(parameter)  # type: ignore[call-arg]
 
     @property

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from manyarms._base import validate
 from manyarms._base.arrays import at_least, at_most
 from manyarms._base.typing import Array
 from manyarms.weights.base import CORRECTIONS, Correction, Ratio, Rule, powers
+from manyarms.weights.parameters import positive_or_infinite, zero_or_positive
 
 
 @CORRECTIONS.register("cips", "ips-max", "clip")
@@ -30,7 +30,7 @@ class ClipPropensities(Ratio):
     by_default: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        validate.probability("tau", self.tau)
+        object.__setattr__(self, "tau", zero_or_positive("tau", self.tau, most=1))
 
     def denominator(self, pi0: Array) -> Array:
         return at_least(pi0, self.tau)
@@ -56,8 +56,7 @@ class ClipWeights(Correction):
     rising: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.limit != math.inf:
-            validate.positive("limit", self.limit)
+        object.__setattr__(self, "limit", positive_or_infinite("limit", self.limit))
 
     def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
         return at_most(pi / pi0, self.limit)

@@ -34,7 +34,7 @@ class ExponentialAlpha(Ratio):
     by_default: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        validate.probability("alpha", self.alpha)
+        object.__setattr__(self, "alpha", validate.probability("alpha", self.alpha))
 
     def denominator(self, pi0: Array) -> Array:
         return pi0**self.alpha
@@ -56,7 +56,7 @@ class ExponentialBeta(Correction):
     rule: ClassVar[Rule | None] = _rule("beta = 1 - n^(-1/4)")
 
     def __post_init__(self) -> None:
-        validate.probability("beta", self.beta)
+        object.__setattr__(self, "beta", validate.probability("beta", self.beta))
 
     def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
         return (pi / pi0) ** self.beta

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
-from manyarms._base import validate
 from manyarms._base.typing import Array
 from manyarms.weights.base import CORRECTIONS, Correction, Rule, powers
+from manyarms.weights.parameters import zero_or_positive
 
 
 @CORRECTIONS.register("harmonic")
@@ -28,7 +28,7 @@ class Harmonic(Correction):
     rising: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        validate.probability("strength", self.strength)
+        object.__setattr__(self, "strength", zero_or_positive("strength", self.strength, most=1))
 
     def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
         # in this form pi0 is multiplied and not divided by, and a weight of 0 stays 0 up to s = 1

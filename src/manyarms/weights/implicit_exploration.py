@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from manyarms._base import validate
 from manyarms._base.typing import Array
 from manyarms.weights.base import CORRECTIONS, Ratio, Rule, powers
+from manyarms.weights.parameters import zero_or_positive
 
 
 @CORRECTIONS.register("ix")
@@ -26,7 +26,7 @@ class ImplicitExploration(Ratio):
     by_default: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        validate.not_negative("gamma", self.gamma)
+        object.__setattr__(self, "gamma", zero_or_positive("gamma", self.gamma))
 
     def denominator(self, pi0: Array) -> Array:
         return pi0 + self.gamma

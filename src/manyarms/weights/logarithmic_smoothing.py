@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
-from manyarms._base import validate
 from manyarms._base.arrays import log1p
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 from manyarms.weights.base import CORRECTIONS, Correction, Rule, powers
+from manyarms.weights.parameters import zero_or_positive
 
 
 @CORRECTIONS.register("ls")
@@ -35,7 +35,7 @@ class LogSmoothing(Correction):
     depends_on_reward: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        validate.not_negative("smoothing", self.smoothing)
+        object.__setattr__(self, "smoothing", zero_or_positive("smoothing", self.smoothing))
 
     def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
         if reward is None:

@@ -6,9 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
-from manyarms._base import validate
+import numpy as np
+
 from manyarms._base.typing import Array
 from manyarms.weights.base import CORRECTIONS, Correction, Rule, powers
+from manyarms.weights.parameters import positive_or_infinite
 
 
 @CORRECTIONS.register("shrinkage")
@@ -32,16 +34,17 @@ class Shrinkage(Correction):
     never_above: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.scale != math.inf:
-            validate.positive("scale", self.scale)
+        object.__setattr__(self, "scale", positive_or_infinite("scale", self.scale))
 
     def weight(self, pi: Array, pi0: Array, reward: Array | None = None) -> Array:
         w = pi / pi0
-        return w / (1 + w * (w / self.scale))
+        with np.errstate(over="ignore"):  # a square beyond all numbers shrinks its weight to 0
+            return w / (1 + w * (w / self.scale))
 
     def effective_policy(self, pi: Array, pi0: Array) -> Array:
         w = pi / (pi0 + (pi0 == 0))
-        return cast(Array, pi * (pi0 > 0) / (1 + w * (w / self.scale)))
+        with np.errstate(over="ignore"):
+            return cast(Array, pi * (pi0 > 0) / (1 + w * (w / self.scale)))
 
     def bound(self, pi0_min: float = 0.0) -> float | None:
         turn = math.sqrt(self.scale)  # w_hat rises up to here, to sqrt(l) / 2

@@ -1,0 +1,49 @@
+"""Policies, logs and reward models as they come from users: whether they are such at all, and what a policy says of a log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from manyarms._base import validate
+from manyarms._base.typing import Array
+from manyarms.errors import InvalidInput
+from manyarms.logs.data import LoggedData
+
+ROUNDING = 1e-6  # by which a probability may be above 1
+
+
+def require_policy(policy: object, argument: str = "policy") -> None:
+    """Refuse what cannot say how likely it plays an action."""
+    if not _has(policy, "probabilities_of") or not hasattr(policy, "action_count"):
+        raise InvalidInput(argument, validate.describe(policy), "a policy, such as SoftmaxPolicy(actions)")
+
+
+def require_log(log: object, argument: str = "log") -> None:
+    """Refuse what cannot give rounds in chunks."""
+    if not _has(log, "chunks"):
+        raise InvalidInput(argument, validate.describe(log), "LoggedData, or a source of rounds in chunks")
+
+
+def require_model(model: object) -> None:
+    """Refuse what cannot predict rewards."""
+    if not (_has(model, "predict") and _has(model, "block")):
+        raise InvalidInput("model", validate.describe(model), "a reward model with predict and block")
+
+
+def _has(thing: object, method: str) -> bool:
+    """Whether an object, and not a class, has a method."""
+    return not isinstance(thing, type) and callable(getattr(thing, method, None))
+
+
+def logged_probabilities(policy: Any, log: LoggedData) -> Array:
+    """pi(a_i|x_i), (n,): what a policy says of the logged actions, refused where these are no probabilities."""
+    pi = validate.as_array("policy", policy.probabilities_of(log.contexts, log.actions), (len(log),))
+    if not (pi.min() >= 0 and pi.max() <= 1 + ROUNDING):
+        row = int(np.argmax((pi < 0) | (pi > 1 + ROUNDING)))
+        raise InvalidInput("policy", f"a probability of {pi[row]:g} at row {row}", "probabilities from 0 to 1")
+    return pi
+
+
+__all__ = ["logged_probabilities", "require_log", "require_model", "require_policy"]
