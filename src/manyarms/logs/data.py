@@ -12,12 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import InitVar, dataclass, replace
 from functools import cached_property
+from inspect import getattr_static
+from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
+from manyarms._base.private import kept, locked
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs import checks
@@ -25,6 +28,7 @@ from manyarms.logs.actions import Actions
 from manyarms.logs.columns import ESTIMATE
 from manyarms.logs.encoding import TableEncoder
 from manyarms.logs.hashes import row_hashes, sequence_hash
+from manyarms.logs.labels import labels_of
 
 CHUNK = 65_536  # rounds a chunk: large enough for numpy, small enough for any memory
 
@@ -55,6 +59,16 @@ class LogSource(Protocol):
     def dim(self) -> int: ...
 
     def chunks(self, rows: int = CHUNK) -> Iterator[LoggedData]: ...
+
+
+def a_log(name: str, value: LogSource) -> LogSource:
+    """A log in memory, or a source of one; told without asking it anything, since the answer might take a pass over a file."""
+    parts = ("action_count", "dim", "chunks")
+    if isinstance(value, type) or any(getattr_static(value, part, None) is None for part in parts):
+        raise InvalidInput(
+            name, validate.describe(value), "a log: LoggedData, or a source of chunks such as open_log gives"
+        )
+    return value
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,7 +114,7 @@ class LoggedData:
     column_names: InitVar[Mapping[str, str] | None] = None  # for messages: what the file calls the fields
 
     def __post_init__(self, first_row: int | Ints, column_names: Mapping[str, str] | None) -> None:
-        where = checks.Where(first_row, column_names)
+        where = checks.Where(checks.row_numbers(first_row), column_names)
         contexts = checks.numbers("contexts", self.contexts, 2, where)
         rows, dim = contexts.shape
         if rows == 0:
@@ -123,28 +137,26 @@ class LoggedData:
         self._set("rewards", rewards)
         self._check_policy(where)
         self._check_labels(where)
-        self._set("notes", tuple(self.notes))
-        if (self.origin is None) != (self.positions is None):
-            raise InvalidInput("positions", validate.describe(self.positions), "positions together with their origin")
-        if self.positions is not None:
-            self._set("positions", checks.integers("positions", self.positions, 1, where))
-            checks.length_of("positions", self.positions, rows, where)
-        if self.catalogue is not None and len(self.catalogue) != action_count:
-            raise InvalidInput("catalogue", f"{len(self.catalogue)} ids", f"action_count = {action_count} ids")
-        if self.encoder is not None and self.encoder.dim != dim:
-            raise InvalidInput("encoder", f"an encoder to length {self.encoder.dim}", f"one to the contexts' {dim}")
+        self._check_history(where)
+        if self.catalogue is not None:
+            validate.instance("catalogue", self.catalogue, Actions, "manyarms.logs.Actions, or None")
+            if len(self.catalogue) != action_count:
+                raise InvalidInput("catalogue", f"{len(self.catalogue)} ids", f"action_count = {action_count} ids")
+        if self.encoder is not None:
+            validate.instance("encoder", self.encoder, TableEncoder, "a TableEncoder, or None")
+            if self.encoder.dim != dim:
+                raise InvalidInput("encoder", f"an encoder to length {self.encoder.dim}", f"one to the contexts' {dim}")
 
     def _check_policy(self, where: checks.Where) -> None:
         rows = len(self.contexts)
+        flag = validate.flag("propensities_are_estimates", self.propensities_are_estimates)
+        self._set("propensities_are_estimates", flag)
         if self.propensities is not None:
-            # a missing one is no other trouble than a 0, and gets the same advice
-            values = np.asarray(self.propensities)
-            if values.dtype.kind == "f" and values.ndim == 1:
-                checks.propensities("propensities", values, where)
-            propensities = checks.numbers("propensities", values, 1, where)
+            propensities = checks.numbers("propensities", self.propensities, 1, where, checks.PROBABILITIES)
             checks.length_of("propensities", propensities, rows, where)
             checks.propensities("propensities", propensities, where)
-            self._set("propensities", np.minimum(propensities, 1.0) if propensities.max() > 1 else propensities)
+            above = propensities.max() > 1
+            self._set("propensities", locked(np.minimum(propensities, 1.0)) if above else propensities)
         elif self.propensities_are_estimates:
             raise InvalidInput("propensities_are_estimates", "True without propensities", "propensities as well")
         if self.support is not None:
@@ -159,26 +171,47 @@ class LoggedData:
             checks.support(support, self.support_probabilities, self.action_count, where)
         elif self.support_probabilities is not None:
             raise InvalidInput("support_probabilities", "probabilities without ids", "support as well")
-        if self.logging is not None and self.logging.action_count != self.action_count:
-            came = f"a policy over {self.logging.action_count} actions"
-            raise InvalidInput("logging", came, f"a policy over action_count = {self.action_count} actions")
+        if self.logging is not None:
+            count = getattr(self.logging, "action_count", None)
+            if not isinstance(count, Integral) or not callable(getattr(self.logging, "probabilities_of", None)):
+                raise InvalidInput("logging", validate.describe(self.logging), "a policy, such as UniformPolicy")
+            if count != self.action_count:
+                expected = f"a policy over action_count = {self.action_count} actions"
+                raise InvalidInput("logging", f"a policy over {count} actions", expected)
 
     def _check_labels(self, where: checks.Where) -> None:
         for field in ("event_ids", "timestamps", "groups"):
             value = getattr(self, field)
             if value is None:
                 continue
-            array = np.asarray(value)
-            if field == "timestamps" and array.dtype.kind != "M":
-                raise InvalidInput(where.name(field), validate.describe(array), "an array of numpy's datetime64")
-            if field == "event_ids" and array.dtype.kind != "U":
+            array = checks.times(field, value, where) if field == "timestamps" else labels_of(where.name(field), value)
+            whole = field == "groups" and (
+                array.dtype.kind == "i" or (array.dtype.kind == "u" and array.max() <= validate.MOST)
+            )
+            if field != "timestamps" and array.dtype.kind != "U" and not whole:
                 array = array.astype(np.str_)
-            if field == "groups" and array.dtype.kind not in "iuU":
-                array = array.astype(np.int64 if array.dtype.kind == "b" else np.str_)
-            if array.ndim != 1:
-                raise InvalidInput(where.name(field), f"an array of shape {array.shape}", "an array of shape (n,)")
             checks.length_of(field, array, len(self.contexts), where)
-            self._set(field, array)
+            self._set(field, kept(array, value))
+
+    def _check_history(self, where: checks.Where) -> None:
+        """Where the rounds come from: notes, and the log that they are a part of."""
+        if isinstance(self.notes, str) or not all(isinstance(note, str) for note in self.notes):
+            raise InvalidInput("notes", validate.describe(self.notes), "a tuple of sentences")
+        self._set("notes", tuple(self.notes))
+        if (self.origin is None) != (self.positions is None):
+            raise InvalidInput("positions", validate.describe(self.positions), "positions together with their origin")
+        if self.origin is not None and self.positions is not None:
+            validate.instance("origin", self.origin, LoggedData, "LoggedData, or None")
+            positions = checks.integers("positions", self.positions, 1, where)
+            checks.length_of("positions", positions, len(self.contexts), where)
+            if positions.min() < 0 or positions.max() >= len(self.origin):
+                expected = f"rows of the origin, from 0 to {len(self.origin) - 1}"
+                raise InvalidInput("positions", f"{positions.min()} to {positions.max()}", expected)
+            self._set("positions", positions)
+        if not isinstance(self.sources, tuple) or not all(
+            isinstance(one, tuple) and len(one) == 2 for one in self.sources
+        ):
+            raise InvalidInput("sources", validate.describe(self.sources), "pairs of a fingerprint and positions")
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -217,18 +250,24 @@ class LoggedData:
     def rows(self, index: slice | npt.ArrayLike) -> LoggedData:
         """The rounds of a slice, of a mask, or of integers, in that order; slices copy nothing."""
         if not isinstance(index, slice):
-            index = np.atleast_1d(np.asarray(index))
-            if index.dtype.kind == "b":
-                if index.shape != (len(self),):
-                    raise InvalidInput("index", validate.describe(index), f"a mask of {len(self)} rows")
-            elif index.dtype.kind not in "iu" or index.ndim != 1:
-                raise InvalidInput("index", validate.describe(index), "a slice, a mask or an array of integers")
-            elif index.size and (index.min() < -len(self) or index.max() >= len(self)):
-                raise InvalidInput("index", f"row {index.max()}", f"rows below {len(self)}")
+            index = self._checked_index(index)
         part = self._part(index)
         if not len(part):
             raise InvalidInput("index", "no rows", "at least one row: a log is never empty")
         return part
+
+    def _checked_index(self, index: npt.ArrayLike) -> AnyArray:
+        """A mask, or integers."""
+        if isinstance(index, Integral) and not isinstance(index, bool):
+            index = [int(index)]
+        if isinstance(index, np.ndarray) and index.dtype.kind == "b" and not np.ma.is_masked(index):
+            if index.shape != (len(self),):
+                raise InvalidInput("index", validate.describe(index), f"a mask of {len(self)} rows")
+            return np.asarray(index)
+        numbers = validate.integers("index", index, expected="a slice, a mask or an array of integers")
+        if numbers.size and (numbers.min() < -len(self) or numbers.max() >= len(self)):
+            raise InvalidInput("index", f"row {numbers.max()}", f"rows below {len(self)}")
+        return numbers
 
     def chunks(self, rows: int = CHUNK) -> Iterator[LoggedData]:
         """The log in parts of `rows` rounds, in order, as views."""
@@ -299,8 +338,8 @@ class LoggedData:
         is known: the range of a sample is narrower, and moves with the sample.
         """
         seen = float(self.rewards.min()), float(self.rewards.max())
-        bottom = seen[0] if low is None else float(low)
-        top = seen[1] if high is None else float(high)
+        bottom = seen[0] if low is None else validate.number("low", low)
+        top = seen[1] if high is None else validate.number("high", high)
         if not bottom < top:
             raise InvalidInput("low, high", f"{bottom:g} and {top:g}", "low below high (all rewards may be the same)")
         if seen[0] < bottom or seen[1] > top:
@@ -356,6 +395,8 @@ def concatenate(logs: Iterable[LoggedData], *, chunks: bool = False) -> LoggedDa
     """One log of several with the same actions and fields, in order; notes are kept once each. chunks: those of one log."""
     parts: Sequence[LoggedData] = list(logs)
     chunks = validate.flag("chunks", chunks)
+    for part in parts:
+        validate.instance("logs", part, LoggedData, "logs in memory (LoggedData)")
     if not parts:
         raise InvalidInput("logs", "none", "at least one log")
     first = parts[0]
@@ -372,7 +413,7 @@ def concatenate(logs: Iterable[LoggedData], *, chunks: bool = False) -> LoggedDa
         if any(absent) and not all(absent):
             raise InvalidInput("logs", f"{name} in some of them only", f"{name} in all or in none")
         if not absent[0]:
-            changes[name] = np.concatenate(values)
+            changes[name] = locked(np.concatenate(values))
     estimates = any(part.propensities_are_estimates for part in parts)
     notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
     joined = first._twin()
@@ -396,7 +437,8 @@ def written_columns(log: LoggedData) -> dict[str, AnyArray]:
 
 def collect(source: LogSource, rows: int = CHUNK) -> LoggedData:
     """All rounds of a source in memory."""
-    return source if isinstance(source, LoggedData) else concatenate(source.chunks(rows), chunks=True)
+    rows = validate.count("rows", rows)
+    return source if isinstance(source, LoggedData) else concatenate(a_log("source", source).chunks(rows), chunks=True)
 
 
-__all__ = ["CHUNK", "LogSource", "LoggedData", "LoggingPolicy", "collect", "concatenate", "written_columns"]
+__all__ = ["CHUNK", "LogSource", "LoggedData", "LoggingPolicy", "a_log", "collect", "concatenate", "written_columns"]

@@ -23,6 +23,8 @@ from manyarms.policies.base import POLICIES, PolicyRows, StreamedPolicy, action_
 from manyarms.policies.encoders import ContextEncoder, fitting, float_array, restored_encoder, saved_encoder
 from manyarms.policies.support import SupportedPolicy, softmax_rows
 
+# no score may be larger: what is computed from scores is then finite
+LARGEST_SCORE = {np.dtype(np.float64): 1e300, np.dtype(np.float32): 1e37}
 # scores up to this size can be exponentiated as they are: neither they nor a sum of a billion overflows or vanishes
 SAFE = {np.dtype(np.float64): 600.0, np.dtype(np.float32): 60.0}
 
@@ -33,6 +35,7 @@ class LinearScores:
     def __init__(
         self, name: str, weights: npt.ArrayLike, temperature: float, encoder: ContextEncoder | None = None
     ) -> None:
+        self.name = name
         self.weights = float_array(name, weights, (None, None))
         self.temperature = validate.positive("temperature", temperature)
         self.encoder = encoder
@@ -43,10 +46,21 @@ class LinearScores:
         """The largest ||beta_a||: |x^T beta_a| <= ||x|| largest_norm."""
         return float(np.sqrt(np.einsum("kd,kd->k", self.weights, self.weights).max()))
 
+    @cached_property
+    def largest_entry(self) -> float:
+        """The largest |beta_ai|."""
+        return max(float(self.weights.max()), -float(self.weights.min()))
+
     def scaled(self, X: Array) -> AnyArray:
-        """Encoded contexts over T, so that scores are plain products."""
-        x = X if self.encoder is None else self.encoder.encode(X)
-        return np.asarray(x / self.temperature, dtype=self.weights.dtype)
+        """Encoded contexts over T, so that scores are plain products; refused where a product might overflow."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            x = (X if self.encoder is None else self.encoder.encode(X)) / self.temperature
+        largest = float(np.abs(x).max(initial=0.0))
+        precision = self.weights.dtype
+        if not largest * max(1.0, self.largest_entry * self.weights.shape[1]) < LARGEST_SCORE[precision]:
+            came = f"contexts that give numbers up to {largest:.3g} beside {self.name} up to {self.largest_entry:.3g}"
+            raise InvalidInput("X", came, f"products below {LARGEST_SCORE[precision]:g} in size, in {precision}")
+        return np.asarray(x, dtype=precision)
 
     def scores(self, x: AnyArray, first: int, last: int, out: AnyArray | None = None) -> AnyArray:
         """(b, last - first) scores of scaled contexts."""
