@@ -19,6 +19,7 @@ import numpy as np
 
 from manyarms._base.moments import RunningMoments
 from manyarms._base.typing import AnyArray, Array, Bools, Ints
+from manyarms._base.validate import SMALLEST
 from manyarms.errors import InvalidInput
 from manyarms.logs.checks import SUM_TOLERANCE, Where
 from manyarms.logs.columns import Resolved
@@ -230,7 +231,7 @@ class LogStatistics:
     ) -> None:
         p, known = self._numbers(self.propensities, column, str(self.columns.propensity), numbers)
         with np.errstate(invalid="ignore"):
-            good = known & (p > 0) & (p <= 1 + 1e-6)
+            good = known & (p >= SMALLEST) & (p <= 1 + 1e-6)
         self.bad_propensities.see(known & ~good, numbers, p)
         self.log_counts += np.bincount(np.searchsorted(LOG_EDGES, p[good] * (1 + 1e-9)), minlength=len(self.log_counts))
         w = 1.0 / p[good]
