@@ -7,6 +7,7 @@ the old ones stays where it is.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from numbers import Integral
 from pathlib import Path
 
 import numpy as np
@@ -76,8 +77,9 @@ class Actions(Sequence[str]):
 
     def ids(self, rows: npt.ArrayLike) -> list[str]:
         """The ids of rows."""
-        given = np.asarray(rows) if isinstance(rows, np.ndarray) and not np.ma.is_masked(rows) else None
-        wanted = integers("rows", rows if given is None else given.ravel())
+        if isinstance(rows, np.ndarray):
+            rows = rows.ravel()
+        wanted = integers("rows", [int(rows)] if isinstance(rows, Integral) else rows)
         if wanted.size and (wanted.min() < 0 or wanted.max() >= len(self)):
             raise UnknownAction("rows", int(wanted.max()), f"rows from 0 to {len(self) - 1}")
         return [self._ids[row] for row in wanted.tolist()]

@@ -20,15 +20,14 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
-from manyarms._base.private import kept, locked
+from manyarms._base.private import locked
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.logs import checks
+from manyarms.logs import checks, fields
 from manyarms.logs.actions import Actions
 from manyarms.logs.columns import ESTIMATE
 from manyarms.logs.encoding import TableEncoder
 from manyarms.logs.hashes import row_hashes, sequence_hash
-from manyarms.logs.labels import labels_of
 
 CHUNK = 65_536  # rounds a chunk: large enough for numpy, small enough for any memory
 
@@ -123,6 +122,8 @@ class LoggedData:
             raise InvalidInput(
                 "contexts", "contexts of length 0", "at least one number per round (a 1 if there is none)"
             )
+        if isinstance(where.first_row, np.ndarray):
+            checks.length_of("first_row", where.first_row, rows, where)
         action_count = validate.count("action_count", self.action_count)
         if action_count == 1:
             raise InvalidInput("action_count", 1, "at least 2 actions: with a single one there is nothing to choose")
@@ -135,83 +136,8 @@ class LoggedData:
         self._set("action_count", action_count)
         self._set("actions", actions)
         self._set("rewards", rewards)
-        self._check_policy(where)
-        self._check_labels(where)
-        self._check_history(where)
-        if self.catalogue is not None:
-            validate.instance("catalogue", self.catalogue, Actions, "manyarms.logs.Actions, or None")
-            if len(self.catalogue) != action_count:
-                raise InvalidInput("catalogue", f"{len(self.catalogue)} ids", f"action_count = {action_count} ids")
-        if self.encoder is not None:
-            validate.instance("encoder", self.encoder, TableEncoder, "a TableEncoder, or None")
-            if self.encoder.dim != dim:
-                raise InvalidInput("encoder", f"an encoder to length {self.encoder.dim}", f"one to the contexts' {dim}")
-
-    def _check_policy(self, where: checks.Where) -> None:
-        rows = len(self.contexts)
-        flag = validate.flag("propensities_are_estimates", self.propensities_are_estimates)
-        self._set("propensities_are_estimates", flag)
-        if self.propensities is not None:
-            propensities = checks.numbers("propensities", self.propensities, 1, where, checks.PROBABILITIES)
-            checks.length_of("propensities", propensities, rows, where)
-            checks.propensities("propensities", propensities, where)
-            above = propensities.max() > 1
-            self._set("propensities", locked(np.minimum(propensities, 1.0)) if above else propensities)
-        elif self.propensities_are_estimates:
-            raise InvalidInput("propensities_are_estimates", "True without propensities", "propensities as well")
-        if self.support is not None:
-            support = checks.integers("support", self.support, 2, where)
-            checks.length_of("support", support, rows, where)
-            if support.shape[1] == 0:
-                raise InvalidInput(where.name("support"), "no action in any round", "at least one action per round")
-            self._set("support", support)
-            if self.support_probabilities is not None:
-                field = "support_probabilities"
-                self._set(field, checks.numbers(field, self.support_probabilities, 2, where))
-            checks.support(support, self.support_probabilities, self.action_count, where)
-        elif self.support_probabilities is not None:
-            raise InvalidInput("support_probabilities", "probabilities without ids", "support as well")
-        if self.logging is not None:
-            count = getattr(self.logging, "action_count", None)
-            if not isinstance(count, Integral) or not callable(getattr(self.logging, "probabilities_of", None)):
-                raise InvalidInput("logging", validate.describe(self.logging), "a policy, such as UniformPolicy")
-            if count != self.action_count:
-                expected = f"a policy over action_count = {self.action_count} actions"
-                raise InvalidInput("logging", f"a policy over {count} actions", expected)
-
-    def _check_labels(self, where: checks.Where) -> None:
-        for field in ("event_ids", "timestamps", "groups"):
-            value = getattr(self, field)
-            if value is None:
-                continue
-            array = checks.times(field, value, where) if field == "timestamps" else labels_of(where.name(field), value)
-            whole = field == "groups" and (
-                array.dtype.kind == "i" or (array.dtype.kind == "u" and array.max() <= validate.MOST)
-            )
-            if field != "timestamps" and array.dtype.kind != "U" and not whole:
-                array = array.astype(np.str_)
-            checks.length_of(field, array, len(self.contexts), where)
-            self._set(field, kept(array, value))
-
-    def _check_history(self, where: checks.Where) -> None:
-        """Where the rounds come from: notes, and the log that they are a part of."""
-        if isinstance(self.notes, str) or not all(isinstance(note, str) for note in self.notes):
-            raise InvalidInput("notes", validate.describe(self.notes), "a tuple of sentences")
-        self._set("notes", tuple(self.notes))
-        if (self.origin is None) != (self.positions is None):
-            raise InvalidInput("positions", validate.describe(self.positions), "positions together with their origin")
-        if self.origin is not None and self.positions is not None:
-            validate.instance("origin", self.origin, LoggedData, "LoggedData, or None")
-            positions = checks.integers("positions", self.positions, 1, where)
-            checks.length_of("positions", positions, len(self.contexts), where)
-            if positions.min() < 0 or positions.max() >= len(self.origin):
-                expected = f"rows of the origin, from 0 to {len(self.origin) - 1}"
-                raise InvalidInput("positions", f"{positions.min()} to {positions.max()}", expected)
-            self._set("positions", positions)
-        if not isinstance(self.sources, tuple) or not all(
-            isinstance(one, tuple) and len(one) == 2 for one in self.sources
-        ):
-            raise InvalidInput("sources", validate.describe(self.sources), "pairs of a fingerprint and positions")
+        for name, value in fields.checked(self, where).items():
+            self._set(name, value)
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -251,6 +177,11 @@ class LoggedData:
         """The rounds of a slice, of a mask, or of integers, in that order; slices copy nothing."""
         if not isinstance(index, slice):
             index = self._checked_index(index)
+        elif (
+            not all(isinstance(end, Integral | None) for end in (index.start, index.stop, index.step))
+            or index.step == 0
+        ):
+            raise InvalidInput("index", validate.describe(index), "a slice of integers, with a step other than 0")
         part = self._part(index)
         if not len(part):
             raise InvalidInput("index", "no rows", "at least one row: a log is never empty")
@@ -264,6 +195,8 @@ class LoggedData:
             if index.shape != (len(self),):
                 raise InvalidInput("index", validate.describe(index), f"a mask of {len(self)} rows")
             return np.asarray(index)
+        if isinstance(index, list) and index and all(isinstance(one, bool | np.bool_) for one in index):
+            return self._checked_index(np.array(index))
         numbers = validate.integers("index", index, expected="a slice, a mask or an array of integers")
         if numbers.size and (numbers.min() < -len(self) or numbers.max() >= len(self)):
             raise InvalidInput("index", f"row {numbers.max()}", f"rows below {len(self)}")
@@ -393,8 +326,10 @@ _ADVICE = {
 
 def concatenate(logs: Iterable[LoggedData], *, chunks: bool = False) -> LoggedData:
     """One log of several with the same actions and fields, in order; notes are kept once each. chunks: those of one log."""
-    parts: Sequence[LoggedData] = list(logs)
     chunks = validate.flag("chunks", chunks)
+    if not isinstance(logs, Iterable):
+        raise InvalidInput("logs", validate.describe(logs), "a list of logs")
+    parts: Sequence[LoggedData] = list(logs)
     for part in parts:
         validate.instance("logs", part, LoggedData, "logs in memory (LoggedData)")
     if not parts:

@@ -227,8 +227,10 @@ class Encoding:
             tables = [rows]
         elif isinstance(rows, Mapping) or hasattr(rows, "columns") or hasattr(rows, "column_names"):
             tables = [table_of(rows, columns)]
-        else:
+        elif isinstance(rows, Iterable):
             tables = rows
+        else:
+            raise InvalidInput("rows", validate.describe(rows), "a frame, a mapping from columns to values, or Tables")
         if unknown := set(self.categorical) - set(columns):
             raise InvalidInput("categorical", sorted(unknown)[0], "columns of the context: " + ", ".join(columns))
         fits: dict[str, _NumberFit | _TextFit] = {}

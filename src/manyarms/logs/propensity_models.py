@@ -95,6 +95,8 @@ def action_frequencies(
         labels = _labels_of(chunk, by, at)
         at += len(chunk)
         distinct, member = np.unique(labels, return_inverse=True)
+        if by is None and K > MOST_CELLS:
+            raise InvalidInput("source", f"a log of {K:,} actions", f"at most {MOST_CELLS:,}, to count each of them")
         if (len(counts) + len(distinct)) * K > MOST_CELLS:
             came = f"more than {MOST_CELLS // K:,} groups of {K:,} actions"
             raise InvalidInput("by", came, "coarser groups, so that the table of groups × actions stays small")

@@ -14,6 +14,7 @@ from manyarms._base.private import locked
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput, UnknownAction
+from manyarms.logs import checks
 from manyarms.logs.actions import Actions
 from manyarms.logs.checks import Where
 from manyarms.logs.columns import GUESS, Columns, Resolved
@@ -300,7 +301,9 @@ class TableLog:
             support = self._matrix(names, table)
             if self._own_ids is None or self.catalogue is None or self._own_ids == tuple(self.catalogue):
                 return support
-            return self._looked_up(names[0], self._own_ids, support, self.catalogue, table)
+            codes = checks.integers("support", support, 2, self._where(table))
+            checks.action_rows("support", codes, len(self._own_ids), self._where(table))
+            return self._looked_up(names[0], self._own_ids, codes, self.catalogue, table)
         return np.column_stack([self._action_rows(name, table[name], table) for name in names])
 
     def _looked_up(self, name: str, ids: Sequence[str], codes: AnyArray, catalogue: Actions, table: Table) -> Ints:

@@ -29,6 +29,10 @@ LARGEST_SCORE = {np.dtype(np.float64): 1e300, np.dtype(np.float32): 1e37}
 SAFE = {np.dtype(np.float64): 600.0, np.dtype(np.float32): 60.0}
 
 
+# up to this size the rounding of a score does not show in its exponential, however its products were summed
+RESOLVED = {np.dtype(np.float64): 1e8, np.dtype(np.float32): 1e3}
+
+
 class LinearScores:
     """Scores enc(x)^T beta_a / T in blocks; computed in the precision of beta, which is float64 or float32."""
 
@@ -123,10 +127,14 @@ class OfLinearScores(StreamedPolicy):
 
 
 class _SoftmaxRows(PolicyRows):
-    """exp(score - shift), the shift one number per context, or none where no score can be large."""
+    """exp(score - shift), the shift one number per context, or none where no score can be large.
 
-    def __init__(self, linear: LinearScores, x: AnyArray, shift: AnyArray | None) -> None:
-        self._linear, self._x, self.shift = linear, x, shift
+    best: (b, 1), the action whose score the shift is, where scores are so large that it must be formed anew beside others:
+    products of blocks round otherwise than products of single actions.
+    """
+
+    def __init__(self, linear: LinearScores, x: AnyArray, shift: AnyArray | None, best: Ints | None = None) -> None:
+        self._linear, self._x, self.shift, self._best = linear, x, shift, best
         self._buffer: AnyArray = np.empty((len(x), 0), dtype=x.dtype)
 
     def score(self, first: int, last: int) -> Array:
@@ -139,7 +147,10 @@ class _SoftmaxRows(PolicyRows):
         return self._exp(self.score(first, last))
 
     def mass_at(self, ids: Ints) -> Array:
-        return self._exp(self.score_at(ids))
+        if self._best is None:
+            return self._exp(self.score_at(ids))
+        scores = self.score_at(np.hstack([self._best, ids]))
+        return np.exp(np.minimum(scores[:, 1:] - scores[:, :1], 0.0))
 
     def _exp(self, scores: Array) -> Array:
         """In place."""
@@ -148,7 +159,8 @@ class _SoftmaxRows(PolicyRows):
         return np.exp(scores, out=scores)
 
     def only(self, index: Ints) -> PolicyRows:
-        return _SoftmaxRows(self._linear, self._x[index], None if self.shift is None else self.shift[index])
+        shift, best = (None if part is None else part[index] for part in (self.shift, self._best))
+        return _SoftmaxRows(self._linear, self._x[index], shift, best)
 
     def _room(self, width: int) -> AnyArray:
         if self._buffer.shape[1] != width:
@@ -175,6 +187,9 @@ class SoftmaxPolicy(OfLinearScores):
         largest = float(np.sqrt(np.einsum("bd,bd->b", x, x).max(initial=0.0))) * self._linear.largest_norm
         if largest <= SAFE[x.dtype]:
             return _SoftmaxRows(self._linear, x, None)
+        if not largest <= RESOLVED[x.dtype]:
+            best, shift = self._linear.best(x, 1)
+            return _SoftmaxRows(self._linear, x, shift, best)
         shift = np.full(len(x), -np.inf, dtype=x.dtype)
         for first, last in action_blocks(self.action_count):
             np.maximum(shift, self._linear.scores(x, first, last).max(axis=1), out=shift)
