@@ -16,6 +16,7 @@ Towards = Literal["zero", "start", "logging"]
 Precision = Literal["fp64", "fp32", "tf32", "bf16"]
 
 OPTIMISERS = ("adam", "sgd", "adagrad")
+LARGEST = 1e30  # of what steps are multiplied by: a float32 must hold it, and what an optimiser makes of it
 SCHEDULES = ("constant", "linear", "cosine", "exponential", "one-cycle")
 
 
@@ -53,8 +54,9 @@ class TrainingSettings:
         # what the checks give is what is used: plain numbers, where NumPy's own may overflow (np.uint8(20) epochs of 20 batches)
         self._set("epochs", validate.count("epochs", self.epochs))
         self._set("batch", validate.count("batch", self.batch))
-        self._set("learning_rate", validate.positive("learning_rate", self.learning_rate))
-        self._set("l2", validate.not_negative("l2", self.l2))
+        rate = validate.number("learning_rate", validate.positive("learning_rate", self.learning_rate), most=LARGEST)
+        self._set("learning_rate", rate)
+        self._set("l2", validate.number("l2", self.l2, least=0, most=LARGEST))
         self._set("seed", validate.seed(self.seed))
         self._set("learn_sigma", validate.flag("learn_sigma", self.learn_sigma))
         if self.draws is not None:
