@@ -51,12 +51,13 @@ ROOM = 8 << 30  # bytes that a call may take
 # policies that do not look at contexts, or leave them to a function of the user's; embeddings of any length
 ANY_LENGTH = {
     "LoggedData", "FixedPolicy", "UniformPolicy", "DeterministicPolicy", "FunctionPolicy", "PC", "cluster_actions",
-    "mixture", "Neighbours", "Pool", "labels", "isotropic", "from_data", "learned", "grid",
+    "mixture", "Neighbours", "Pool", "labels", "isotropic", "from_data", "learned", "grid", "FaissIndex",
     "Grid", "TopSoftmaxPolicy", "sigmas", "coverage",
 }  # fmt: skip
 # label of the hostile value: callables and parameters where it looks meaningless and is legal
 LEGAL = {
-    "no rows": {"X", "contexts"},  # a batch of nothing
+    # a batch of nothing; one context of no numbers, for a policy that does not look at it
+    "no rows": {"X", "contexts", "FixedPolicy", "UniformPolicy", "DeterministicPolicy", "FunctionPolicy"},
     "two more axes": {"Factors"},
     "a number": {"gaussian_kl", "kl", "coverage"},  # of which all entries are that number; a list of one
     "list": {"hidden"},  # widths

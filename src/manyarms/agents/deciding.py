@@ -17,7 +17,7 @@ from manyarms.agents.questions import Question, questions
 from manyarms.agents.shared_belief import FrozenBelief, SharedBelief
 from manyarms.beliefs import Belief
 from manyarms.errors import InvalidInput
-from manyarms.logs.data import LogSource
+from manyarms.logs.data import LogSource, a_log
 from manyarms.logs.schema import Schema
 from manyarms.policies import DeterministicPolicy, EpsilonMixture, Policy, UniformPolicy
 
@@ -246,6 +246,7 @@ class Decider:
 
         log: the log that it learned from, whose encoder and action ids are then saved beside it (see `manyarms.logs.Schema`).
         """
+        schema = Schema() if log is None else Schema.of(a_log("log", log))
         held = self._belief.enter()
         try:
             spec = {
@@ -255,11 +256,10 @@ class Decider:
                 "draws": self._draws.spec(),
                 "version": held.version,
             }
-            storage.save(folder, "agent", cast("dict[str, storage.JSON]", spec), held.belief.arrays())
+            arrays = held.belief.arrays()
+            storage.save(folder, "agent", cast("dict[str, storage.JSON]", spec), arrays, lambda: schema.save(folder))
         finally:
             self._belief.leave(held)
-        if log is not None:
-            Schema.of(log).save(folder)
 
     def as_policy(self) -> Policy:
         """The agent as it is now, as a policy with known probabilities; refused where its decision draws from its belief."""

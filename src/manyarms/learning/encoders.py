@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
+from manyarms._base import validate
 from manyarms._base.nested import under
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput
@@ -33,13 +34,14 @@ class TorchEncoder:
     kind: ClassVar[str] = "torch"
 
     def __init__(self, module: torch.nn.Module, dim: int, width: int) -> None:
-        self.module, self.dim, self.width = module, dim, width
+        self.module = validate.instance("module", module, torch.nn.Module, "a module of PyTorch")
+        self.dim, self.width = validate.count("dim", dim), validate.count("width", width)
 
     def encode(self, X: AnyArray) -> AnyArray:
         """Features of contexts."""
         first = next(self.module.parameters(), None)
         with torch.no_grad():
-            x = torch.as_tensor(X, dtype=torch.float32, device=None if first is None else first.device)
+            x = torch.tensor(X, dtype=torch.float32, device=None if first is None else first.device)
             return np.asarray(self.module(x).cpu().numpy(), dtype=np.asarray(X).dtype)
 
     def spec(self) -> dict[str, Any]:
@@ -85,7 +87,7 @@ def from_torch(start: ContextEncoder, module: torch.nn.Module, parameters: dict[
         )
     assert isinstance(start, TorchEncoder)
     filled = copy.deepcopy(module).cpu()
-    filled.load_state_dict({name: torch.as_tensor(array) for name, array in state.items()})
+    filled.load_state_dict({name: torch.tensor(array) for name, array in state.items()})
     return TorchEncoder(filled.eval(), start.dim, start.width)
 
 
@@ -95,7 +97,7 @@ def _linear(weights: Array, bias: Array | None) -> torch.nn.Linear:
     with torch.no_grad():
         layer.weight.copy_(start)
         if bias is not None:
-            layer.bias.copy_(torch.as_tensor(np.asarray(bias)))
+            layer.bias.copy_(torch.tensor(np.asarray(bias)))
     return layer
 
 

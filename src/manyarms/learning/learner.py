@@ -16,9 +16,9 @@ from manyarms.certificates import PolicyPrior, certify
 from manyarms.errors import Contradiction, InvalidInput, MissingExtra
 from manyarms.estimators.base import Objective
 from manyarms.estimators.pessimism import PACBayes
-from manyarms.learning.results import Learnable, Learned, Moment
+from manyarms.learning.results import Learnable, Learned, Moment, require_learnable
 from manyarms.learning.settings import Precision, Towards, Train, TrainingSettings
-from manyarms.logs.data import LoggedData, LogSource
+from manyarms.logs.data import LoggedData, LogSource, a_log
 from manyarms.logs.row_sketch import RowSketch, require_other_rows
 from manyarms.policies.base import Policy
 
@@ -80,13 +80,23 @@ def learn(
     )  # fmt: skip
     if not isinstance(log, LoggedData):
         raise InvalidInput("log", validate.describe(log), "LoggedData, with its rows in memory")
+    require_learnable(policy)
     if not isinstance(objective, Objective):
         raise InvalidInput(
             "objective", validate.describe(objective), "an objective of manyarms.estimators, such as cLPI()"
         )
+    for name, function in (("score", score), ("progress", progress)):
+        if function is not None and not callable(function):
+            raise InvalidInput(name, validate.describe(function), "a function, or None")
+    certified = validate.flag("certified", certified)
+    checkpoint_seconds = validate.not_negative("checkpoint_seconds", checkpoint_seconds)
+    if prior_learned_from is not None:
+        a_log("prior_learned_from", prior_learned_from)
     held = validation if isinstance(validation, LoggedData) else None
-    if not isinstance(validation, LoggedData) and validation:
-        log, held = log.split(1.0 - validation, settings.seed)
+    if not isinstance(validation, LoggedData) and (
+        share := validate.number("validation", validation, least=0, below=1)
+    ):
+        log, held = log.split(1.0 - share, settings.seed)
     if settings.patience is not None and held is None and score is None:
         raise InvalidInput("patience", settings.patience, "validation= or score= as well, to compare epochs by")
     if held is not None:

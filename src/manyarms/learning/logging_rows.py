@@ -21,8 +21,8 @@ def logging_rows(log: LoggedData, device: torch.device, dtype: torch.dtype) -> L
     """What the log lists, where it lists all of pi0; a plain softmax on the device itself; else what the policy says."""
     listed = require_full_propensities(log, "an objective of all actions").listed
     if listed is not None:
-        ids = torch.as_tensor(listed[0], device=device)
-        pi0 = torch.as_tensor(listed[1], dtype=dtype, device=device)
+        ids = torch.tensor(listed[0], device=device)
+        pi0 = torch.tensor(listed[1], dtype=dtype, device=device)
         return lambda rows, x: (ids[rows], pi0[rows])
     logging = log.logging
     assert isinstance(logging, Policy)

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from manyarms._base.typing import AnyArray, Ints
+from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Batch, ModelValues, Objective
 from manyarms.learning.checkpoints import Checkpoints, TrainingState, fingerprint
@@ -29,7 +30,7 @@ from manyarms.learning.logging_rows import logging_rows
 from manyarms.learning.optimisers import schedule as share_of_rate
 from manyarms.learning.results import Epoch, Learnable, Learned, Moment
 from manyarms.learning.settings import TrainingSettings
-from manyarms.learning.trainable import Trainable
+from manyarms.learning.trainable import Trainable, require_precision
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy
 
@@ -49,7 +50,7 @@ class TrainingRun:
         device: str | torch.device | None = None,
     ) -> None:
         self.log, self.settings = log, settings
-        self.device = device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.device = device = device_of(device)
         self.objective = objective.resolved(len(log))
         self.asked = asked = self.objective.prepare(log).computed(len(log))  # of all rows, in NumPy
         if asked.sums:
@@ -60,13 +61,15 @@ class TrainingRun:
         distance = 2 * self.objective.distance / len(log) + 2 * asked.squared_distance
         self.trainable = Trainable(policy, log, settings, distance, device, asked.all_actions)
         self.logging = logging_rows(log, device, self.trainable.dtype) if asked.all_actions else None
-        self.contexts = torch.as_tensor(log.contexts, dtype=self.trainable.dtype, device=device)
+        reach = max(float(log.contexts.max()), -float(log.contexts.min())) / self.trainable.temperature
+        require_precision("log", "contexts over the temperature", reach, self.trainable.dtype)
+        self.contexts = torch.tensor(log.contexts, dtype=self.trainable.dtype, device=device)
         self.columns = {name: self._tensor(column) for name, column in asked.columns.items() if not callable(column)}
         self.ids = self._ids()
         self.wanted = None if asked.wanted is None else self._tensor(asked.wanted)
         self.lists = None if self.trainable.lists is None else self._tensor(self.trainable.lists)
         # what engines see of it, on the device
-        labels = None if asked.labels is None else torch.as_tensor(asked.labels, device=device)
+        labels = None if asked.labels is None else torch.tensor(asked.labels, device=device)
         self.request = replace(asked, columns={}, labels=labels, model=self._model(asked.model))
         self.steps_an_epoch = math.ceil(len(log) / settings.batch)
 
@@ -123,9 +126,12 @@ class TrainingRun:
         state.total = float(state.total)
         if not math.isfinite(state.total):
             came = f"{state.total} in epoch {epoch + 1}, batch {batch + 1}"
-            raise InvalidInput(
-                "objective", came, f"a finite value: try a smaller learning rate{checkpoints.last_good()}"
-            )
+            advice = f"try a smaller learning rate{checkpoints.last_good()}"
+            if state.step == 1:  # nothing has been learned yet
+                advice = (
+                    "the start or the log holds numbers that this precision cannot multiply (precision='fp64' has more)"
+                )
+            raise InvalidInput("objective", came, f"a finite value: {advice}")
 
     def _close(
         self,
@@ -138,13 +144,13 @@ class TrainingRun:
     ) -> None:
         """The epoch's line of the history; whether it is the best so far, and whether enough is enough."""
         validation = None if held is None else self.held_out(held)
-        scored = None if score is None else float(score(self.trainable.policy()))
+        scored = None if score is None else _finite(score(self.trainable.policy()), epoch)
         mean = float(state.total) / self.steps_an_epoch
         state.history.append(Epoch(epoch + 1, mean, validation, scored, speed, rate))
         judged = scored if scored is not None else validation
         if self.settings.patience is None or judged is None:
             return
-        if judged > state.best_value:  # never for a NaN
+        if judged > state.best_value:
             state.best_value, state.best_epoch, state.best = judged, epoch, self.trainable.parameters()
         state.stopped = epoch - state.best_epoch >= self.settings.patience
 
@@ -222,7 +228,35 @@ class TrainingRun:
     def _tensor(self, array: AnyArray) -> Tensor:
         kind = np.asarray(array).dtype.kind
         dtype = self.trainable.dtype if kind == "f" else torch.int64 if kind in "iu" else None
-        return torch.as_tensor(array, dtype=dtype, device=self.device)
+        return torch.tensor(array, dtype=dtype, device=self.device)
+
+
+def device_of(name: str | torch.device | None) -> torch.device:
+    """Where to compute: what is asked for, if it can be used here, else a GPU where there is one."""
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    expected = 'a device of PyTorch that is there, such as "cpu" or "cuda"'
+    if not isinstance(name, str | torch.device):
+        raise InvalidInput("device", describe(name), expected)
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device).item()  # a name that PyTorch knows may stand for nothing here
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise InvalidInput("device", describe(name), expected) from error
+    return device
+
+
+def _finite(scored: object, epoch: int) -> float:
+    """What `score` gave, as a number to compare epochs by."""
+    try:
+        value = float(scored)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise InvalidInput(
+            "score", f"{describe(scored)} after epoch {epoch + 1}", "a function that gives a finite number"
+        )
+    return value
 
 
 __all__ = ["TrainingRun"]

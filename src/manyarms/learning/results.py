@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from manyarms._base.validate import describe
 from manyarms.certificates import Certificate
+from manyarms.errors import InvalidInput
 from manyarms.policies.randomised import GaussianPolicy, MixedLogitPolicy
 from manyarms.policies.softmax import SoftmaxPolicy
 from manyarms.policies.support_softmax import SupportSoftmaxPolicy
@@ -13,6 +15,13 @@ from manyarms.policies.two_stage import TwoStagePolicy
 
 Learnable = SoftmaxPolicy | SupportSoftmaxPolicy | TwoStagePolicy | GaussianPolicy | MixedLogitPolicy
 """The policies that can be learned."""
+
+
+def require_learnable(policy: object) -> None:
+    """Refuse what cannot be learned."""
+    if not isinstance(policy, Learnable):
+        expected = "a policy that can be learned: softmax, support softmax, two-stage, Gaussian, mixed-logit"
+        raise InvalidInput("policy", describe(policy), expected)
 
 
 @dataclass(frozen=True)
@@ -53,4 +62,4 @@ class Learned:
     notes: tuple[str, ...] = ()  # what to know of the result
 
 
-__all__ = ["Epoch", "Learned", "Moment"]
+__all__ = ["Epoch", "Learnable", "Learned", "Moment", "require_learnable"]

@@ -39,7 +39,7 @@ class SampledSoftmax:
     count: int = 1000
 
     def __post_init__(self) -> None:
-        validate.count("count", self.count)
+        object.__setattr__(self, "count", validate.count("count", self.count))
 
     def draw(self, h: Tensor, beta: Tensor, ids: Tensor, step: int, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         """Uniform draws with replacement, one set for the whole batch: rows differ in their own ids alone."""

@@ -16,6 +16,7 @@ Towards = Literal["zero", "start", "logging"]
 Precision = Literal["fp64", "fp32", "tf32", "bf16"]
 
 OPTIMISERS = ("adam", "sgd", "adagrad")
+LARGEST = 1e30  # of what steps are multiplied by: a float32 must hold it, and what an optimiser makes of it
 SCHEDULES = ("constant", "linear", "cosine", "exponential", "one-cycle")
 
 
@@ -50,30 +51,39 @@ class TrainingSettings:
     draws: int | None = None
 
     def __post_init__(self) -> None:
-        validate.count("epochs", self.epochs)
-        validate.count("batch", self.batch)
-        validate.positive("learning_rate", self.learning_rate)
-        validate.not_negative("l2", self.l2)
-        validate.seed(self.seed)
+        # what the checks give is what is used: plain numbers, where NumPy's own may overflow (np.uint8(20) epochs of 20 batches)
+        self._set("epochs", validate.count("epochs", self.epochs))
+        self._set("batch", validate.count("batch", self.batch))
+        rate = validate.number("learning_rate", validate.positive("learning_rate", self.learning_rate), most=LARGEST)
+        self._set("learning_rate", rate)
+        self._set("l2", validate.number("l2", self.l2, least=0, most=LARGEST))
+        self._set("seed", validate.seed(self.seed))
+        self._set("learn_sigma", validate.flag("learn_sigma", self.learn_sigma))
         if self.draws is not None:
-            validate.count("draws", self.draws)
+            self._set("draws", validate.count("draws", self.draws))
         if self.patience is not None:
-            validate.count("patience", self.patience)
+            self._set("patience", validate.count("patience", self.patience))
+        if self.sampler is not None and not callable(getattr(self.sampler, "draw", None)):
+            expected = "a sampler, such as SampledSoftmax(1000), or None"
+            raise InvalidInput("sampler", validate.describe(self.sampler), expected)
         one_of("schedule", self.schedule, SCHEDULES)
         one_of("optimiser", self.optimiser, OPTIMISERS)
         one_of("towards", self.towards, ("zero", "start", "logging"))
         one_of("train", self.train, (None, "actions", "encoder", "both"))
         one_of("precision", self.precision, ("fp64", "fp32", "tf32", "bf16"))
 
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
     def described(self) -> dict[str, Any]:
         """All of it in words and numbers, for checkpoints and reports."""
         return {**vars(self), "sampler": repr(self.sampler)}
 
 
-def one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
+def one_of(name: str, value: object, allowed: tuple[str | None, ...]) -> None:
     """Refuse a value that is not on the list."""
-    if value not in allowed:
-        raise InvalidInput(name, repr(value), "one of " + ", ".join(map(repr, allowed)))
+    if not isinstance(value, str | None) or value not in allowed:
+        raise InvalidInput(name, validate.describe(value), "one of " + ", ".join(map(repr, allowed)))
 
 
 __all__ = ["OPTIMISERS", "SCHEDULES", "Precision", "Towards", "Train", "TrainingSettings", "one_of"]

@@ -11,13 +11,14 @@ from torch import Tensor
 
 from manyarms._base import validate
 from manyarms._base.nested import prefixed
+from manyarms._base.private import locked
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.learning.dense import DenseActions, sigma_table
 from manyarms.learning.encoders import TorchEncoder, from_torch, to_torch
 from manyarms.learning.engines import AllActions, Clusters, Engine, ListedActions
 from manyarms.learning.optimisers import ParameterTable
-from manyarms.learning.results import Learnable
+from manyarms.learning.results import Learnable, require_learnable
 from manyarms.learning.sampled import Sampler
 from manyarms.learning.settings import TrainingSettings
 from manyarms.logs.data import LoggedData
@@ -29,6 +30,7 @@ from manyarms.policies.support_softmax import places as logged_places
 from manyarms.policies.two_stage import TwoStagePolicy
 
 Randomised = (GaussianPolicy, MixedLogitPolicy)
+LARGEST_SINGLE = 1e18  # the product of two such numbers is finite in single precision
 
 
 @dataclass
@@ -54,6 +56,13 @@ class EncoderInTraining:
         self.optimiser.zero_grad(set_to_none=True)
 
 
+def require_precision(argument: str, what: str, largest: float, dtype: torch.dtype) -> None:
+    """Refuse numbers whose products would be infinite in single precision."""
+    if dtype == torch.float32 and not largest < LARGEST_SINGLE:
+        expected = f"{what} below {LARGEST_SINGLE:g} in size, or precision='fp64'"
+        raise InvalidInput(argument, f"{what} up to {largest:.3g}", expected)
+
+
 class Trainable:
     """A policy in training."""
 
@@ -66,12 +75,7 @@ class Trainable:
         device: torch.device,
         all_actions: bool = False,
     ) -> None:
-        if not isinstance(policy, Learnable):
-            raise InvalidInput(
-                "policy",
-                repr(policy),
-                "a policy that can be learned: softmax, support softmax, two-stage, Gaussian, mixed-logit",
-            )
+        require_learnable(policy)
         if policy.action_count != log.action_count:
             raise InvalidInput(
                 "policy",
@@ -93,6 +97,7 @@ class Trainable:
         pull = settings.l2 + distance
         # l2/2 ||theta - a||^2 + distance/2 ||theta - start||^2 is one pull to a point between a and the start, but for a constant
         to_start = 0.0 if not pull else (distance + (settings.l2 if settings.towards == "start" else 0.0)) / pull
+        require_precision("policy", "parameters", max(float(start.max()), -float(start.min())), self.dtype)
         beta = torch.tensor(np.asarray(start), dtype=self.dtype, device=device)
         anchor = beta * to_start if to_start else None
         if settings.l2 and settings.towards == "logging":
@@ -135,7 +140,7 @@ class Trainable:
         out = as_arrays({name: table.beta for name, table in self.tables.items()})
         if self.encoding is not None:
             out |= prefixed("encoder/", as_arrays(self.encoding.module.state_dict()))
-        return {name: array.copy() for name, array in out.items()}
+        return {name: locked(array.copy()) for name, array in out.items()}
 
     def policy_of(self, parameters: dict[str, AnyArray]) -> Learnable:
         """The policy of parameters that `parameters` gave."""

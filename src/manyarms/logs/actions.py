@@ -7,6 +7,7 @@ the old ones stays where it is.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from numbers import Integral
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from manyarms._base import storage
 from manyarms._base.typing import AnyArray, Ints
-from manyarms._base.validate import describe
+from manyarms._base.validate import describe, integers
 from manyarms.errors import InvalidInput, StorageError, UnknownAction
 
 KIND = "actions"
@@ -31,6 +32,8 @@ class Actions(Sequence[str]):
     """
 
     def __init__(self, ids: Iterable[str]) -> None:
+        if not isinstance(ids, Iterable):
+            raise InvalidInput("ids", describe(ids), "a list of non-empty strings")
         self._ids: tuple[str, ...] = tuple(ids)
         self._rows: dict[str, int] = {}
         for row, name in enumerate(self._ids):
@@ -63,7 +66,7 @@ class Actions(Sequence[str]):
 
     def row(self, name: str) -> int:
         """The row of one id."""
-        found = self._rows.get(name)
+        found = self._rows.get(name) if isinstance(name, str) else None
         if found is None:
             raise UnknownAction("action", describe(name), f"an id of the catalogue, which has {len(self)}")
         return found
@@ -74,14 +77,16 @@ class Actions(Sequence[str]):
 
     def ids(self, rows: npt.ArrayLike) -> list[str]:
         """The ids of rows."""
-        wanted = np.asarray(rows, dtype=np.int64).ravel()
+        if isinstance(rows, np.ndarray):
+            rows = rows.ravel()
+        wanted = integers("rows", [int(rows)] if isinstance(rows, Integral) else rows)
         if wanted.size and (wanted.min() < 0 or wanted.max() >= len(self)):
             raise UnknownAction("rows", int(wanted.max()), f"rows from 0 to {len(self) - 1}")
         return [self._ids[row] for row in wanted.tolist()]
 
     def add(self, names: Iterable[str]) -> Actions:
         """A longer catalogue: the ids that are new, in their order, after the old ones."""
-        fresh = dict.fromkeys(name for name in names if name not in self._rows)
+        fresh = dict.fromkeys(name for name in Actions(dict.fromkeys(names)) if name not in self._rows)
         return Actions((*self._ids, *fresh)) if fresh else self
 
     def arrays(self) -> dict[str, AnyArray]:

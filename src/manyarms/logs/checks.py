@@ -7,12 +7,16 @@ first row, or an array with the numbers of all.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
+from numbers import Real
 
 import numpy as np
 import numpy.typing as npt
 
+from manyarms._base import validate
+from manyarms._base.private import kept
 from manyarms._base.typing import AnyArray, Array, Bools, Ints
-from manyarms._base.validate import LARGEST, describe
+from manyarms._base.validate import LARGEST, SMALLEST, describe
 from manyarms.errors import InvalidInput, UnknownAction
 
 # probabilities written in single precision sum to 1 only so far
@@ -20,12 +24,27 @@ SUM_TOLERANCE = 1e-4
 BLOCK = 65_536
 
 
+PROBABILITIES = (
+    "probabilities above 0 and at most 1; where they are not known leave the column out and use "
+    "manyarms.logs.estimate_propensities"
+)
+
+
+def row_numbers(first_row: int | Ints) -> int | Ints:
+    """The number of the first row, or those of all rows."""
+    if isinstance(first_row, np.ndarray):
+        return validate.integers("first_row", first_row)
+    return validate.count("first_row", first_row, 0)
+
+
 class Where:
     """How a message speaks of a column and of a row of it."""
 
     def __init__(self, first_row: int | Ints = 0, names: Mapping[str, str] | None = None) -> None:
         self.first_row = first_row
-        self.names = names or {}
+        if not isinstance(names, Mapping | None):
+            raise InvalidInput("column_names", describe(names), "a mapping from fields to columns, or None")
+        self.names = {} if names is None else names
 
     def name(self, field: str) -> str:
         """The field, and the file's own name for it where that is another one."""
@@ -52,31 +71,46 @@ def length_of(field: str, array: AnyArray, rows: int, where: Where) -> None:
         raise InvalidInput(where.name(field), f"{len(array)} rows", f"{rows} rows, as contexts has")
 
 
-def numbers(field: str, value: npt.ArrayLike, ndim: int, where: Where) -> Array:
-    """A float64 array of `ndim` axes, finite and below 1e100 in size."""
+def numbers(field: str, value: npt.ArrayLike, ndim: int, where: Where, expected: str = "") -> Array:
+    """A private float64 array of `ndim` axes, finite and below 1e100 in size."""
     array = _regular(field, value, ndim, where)
-    if array.dtype.kind not in "biufO":
+    if array.dtype.kind == "O":
+        _refuse_misfits(field, array, where)
+    elif array.dtype.kind not in "biuf":
         raise InvalidInput(where.name(field), describe(array), "numbers")
     try:
-        array = np.ascontiguousarray(array, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(where.name(field), _first_misfit(array, where), "numbers") from error
+        with np.errstate(over="ignore"):  # of what is longer than 64 bits: infinite, and refused below
+            array = np.ascontiguousarray(array, dtype=np.float64)
+    except OverflowError as error:
+        raise InvalidInput(
+            where.name(field), "an integer of hundreds of digits", f"numbers below {LARGEST:g}"
+        ) from error
     if not np.vdot(array, array) < LARGEST**2:  # one cheap pass in the usual case
         bad = ~(np.abs(array) < LARGEST)
-        where.refuse(field, bad, array, f"finite numbers below {LARGEST:g} in size")
-    return array
+        where.refuse(field, bad, array, expected or f"finite numbers below {LARGEST:g} in size")
+    return kept(array, value)
 
 
 def integers(field: str, value: npt.ArrayLike, ndim: int, where: Where) -> Ints:
-    """An int64 array; floats are accepted where they are integers."""
+    """A private int64 array; floats are accepted where they are integers."""
     array = _regular(field, value, ndim, where)
     if array.dtype.kind == "f":
         bad = ~(np.isfinite(array) & (array == np.rint(array)) & (np.abs(array) < 2**53))
         where.refuse(field, bad, array, "integers")
+    elif array.dtype.kind == "u" and array.dtype.itemsize == 8:
+        where.refuse(field, array > validate.MOST, array, "integers below 2**63")
     elif array.dtype.kind not in "iu":
         came = _first_misfit(array, where) if array.dtype.kind == "O" else describe(array)
         raise InvalidInput(where.name(field), came, "integers (string ids need a catalogue)")
-    return np.ascontiguousarray(array, dtype=np.int64)
+    return kept(np.ascontiguousarray(array, dtype=np.int64), value)
+
+
+def times(field: str, value: npt.ArrayLike, where: Where) -> AnyArray:
+    """Times (n,), NaT where one is missing."""
+    array = _regular(field, value, 1, where)
+    if array.dtype.kind != "M":
+        raise InvalidInput(where.name(field), describe(array), "an array of numpy's datetime64")
+    return array
 
 
 def action_rows(field: str, array: Ints, action_count: int, where: Where) -> None:
@@ -94,12 +128,9 @@ def action_rows(field: str, array: Ints, action_count: int, where: Where) -> Non
 
 def propensities(field: str, array: Array, where: Where) -> None:
     """What was played had a probability above 0, and at most 1 (up to the rounding of single precision)."""
-    expected = (
-        "probabilities above 0 and at most 1; where they are not known leave the column out and use "
-        "manyarms.logs.estimate_propensities"
-    )
-    with np.errstate(invalid="ignore"):
-        where.refuse(field, ~((array > 0) & (array <= 1 + 1e-6)), array, expected)
+    where.refuse(field, ~((array > 0) & (array <= 1 + 1e-6)), array, PROBABILITIES)
+    # one over it, and the square of that, must be numbers
+    where.refuse(field, array < SMALLEST, array, f"probabilities of at least {SMALLEST:g}")
 
 
 def support(ids: Ints, probabilities: Array | None, action_count: int, where: Where) -> None:
@@ -125,6 +156,8 @@ def support(ids: Ints, probabilities: Array | None, action_count: int, where: Wh
 
 def _regular(field: str, value: npt.ArrayLike, ndim: int, where: Where) -> AnyArray:
     """An array with the right number of axes; rows of unequal length are found and named."""
+    if np.ma.is_masked(value):
+        raise InvalidInput(where.name(field), describe(value), "entries that all have a value: none may be masked")
     try:
         array = np.asarray(value)
     except ValueError:  # numpy refuses lists of unequal length
@@ -148,6 +181,13 @@ def _stacked(field: str, rows: AnyArray, where: Where) -> AnyArray:
     return np.array([np.asarray(row).ravel() for row in rows])
 
 
+def _refuse_misfits(field: str, array: AnyArray, where: Where) -> None:
+    """Numpy would read numbers from texts, and take None for one that is missing."""
+    for place, value in np.ndenumerate(array):
+        if not isinstance(value, Real | Decimal):
+            raise InvalidInput(where.name(field), f"{describe(value)} at {where.row(place[0])}", "numbers")
+
+
 def _first_misfit(array: AnyArray, where: Where) -> str:
     """The first entry of an array of Python objects that is no number."""
     for index, value in enumerate(array):
@@ -156,4 +196,16 @@ def _first_misfit(array: AnyArray, where: Where) -> str:
     return describe(array)
 
 
-__all__ = ["SUM_TOLERANCE", "Where", "action_rows", "integers", "length_of", "numbers", "propensities", "support"]
+__all__ = [
+    "PROBABILITIES",
+    "SUM_TOLERANCE",
+    "Where",
+    "action_rows",
+    "integers",
+    "length_of",
+    "numbers",
+    "propensities",
+    "row_numbers",
+    "support",
+    "times",
+]

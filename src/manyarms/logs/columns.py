@@ -31,6 +31,10 @@ USUAL_VECTORS = ("context", "contexts", "features", "x")
 USUAL_PREFIXES = ("context_", "user_feature_", "feature_", "x_")
 # what tools add to a table without being asked, and what is never known before an action is chosen
 NO_CONTEXT = re.compile(r"|Unnamed: \d+|index|__index_level_\d+__|row|id", re.IGNORECASE)
+SEVERAL = ("context", "support", "support_probabilities")  # parts that may have several columns
+EXPECTED = dict.fromkeys(SEVERAL, "the name of a column, names of several, or None")
+EXPECTED |= dict.fromkeys(("action", "reward"), "the name of a column")
+EXPECTED |= {"propensities_are_estimates": "True, False or None"}
 ESTIMATE = "propensity_estimate"  # a column of this name holds estimates, and says so
 
 
@@ -56,6 +60,20 @@ class Columns:
     support: str | Sequence[str] | None = GUESS
     support_probabilities: str | Sequence[str] | None = GUESS
     propensities_are_estimates: bool | None = None  # None: unless the file or the column's name says so, they are not
+
+    def __post_init__(self) -> None:
+        for part, given in vars(self).items():
+            if part == "propensities_are_estimates":
+                fits = isinstance(given, bool | None)
+            elif part in SEVERAL and isinstance(given, Sequence) and not isinstance(given, str | bytes):
+                fits = all(isinstance(name, str) for name in given)
+                object.__setattr__(self, part, tuple(given))
+            else:
+                fits = isinstance(given, str) or (given is None and part not in ("action", "reward"))
+            if not fits:
+                raise InvalidInput(
+                    f"columns.{part}", describe(given), EXPECTED.get(part, "the name of a column, or None")
+                )
 
     def resolve(self, tables: TableSource) -> Resolved:
         """Find every part among the columns of a source, or say what is there."""

@@ -12,15 +12,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import InitVar, dataclass, replace
 from functools import cached_property
+from inspect import getattr_static
+from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
+from manyarms._base.private import locked
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.logs import checks
+from manyarms.logs import checks, fields
 from manyarms.logs.actions import Actions
 from manyarms.logs.columns import ESTIMATE
 from manyarms.logs.encoding import TableEncoder
@@ -55,6 +58,16 @@ class LogSource(Protocol):
     def dim(self) -> int: ...
 
     def chunks(self, rows: int = CHUNK) -> Iterator[LoggedData]: ...
+
+
+def a_log(name: str, value: LogSource) -> LogSource:
+    """A log in memory, or a source of one; told without asking it anything, since the answer might take a pass over a file."""
+    parts = ("action_count", "dim", "chunks")
+    if isinstance(value, type) or any(getattr_static(value, part, None) is None for part in parts):
+        raise InvalidInput(
+            name, validate.describe(value), "a log: LoggedData, or a source of chunks such as open_log gives"
+        )
+    return value
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,7 +113,7 @@ class LoggedData:
     column_names: InitVar[Mapping[str, str] | None] = None  # for messages: what the file calls the fields
 
     def __post_init__(self, first_row: int | Ints, column_names: Mapping[str, str] | None) -> None:
-        where = checks.Where(first_row, column_names)
+        where = checks.Where(checks.row_numbers(first_row), column_names)
         contexts = checks.numbers("contexts", self.contexts, 2, where)
         rows, dim = contexts.shape
         if rows == 0:
@@ -109,6 +122,8 @@ class LoggedData:
             raise InvalidInput(
                 "contexts", "contexts of length 0", "at least one number per round (a 1 if there is none)"
             )
+        if isinstance(where.first_row, np.ndarray):
+            checks.length_of("first_row", where.first_row, rows, where)
         action_count = validate.count("action_count", self.action_count)
         if action_count == 1:
             raise InvalidInput("action_count", 1, "at least 2 actions: with a single one there is nothing to choose")
@@ -121,64 +136,8 @@ class LoggedData:
         self._set("action_count", action_count)
         self._set("actions", actions)
         self._set("rewards", rewards)
-        self._check_policy(where)
-        self._check_labels(where)
-        self._set("notes", tuple(self.notes))
-        if (self.origin is None) != (self.positions is None):
-            raise InvalidInput("positions", validate.describe(self.positions), "positions together with their origin")
-        if self.positions is not None:
-            self._set("positions", checks.integers("positions", self.positions, 1, where))
-            checks.length_of("positions", self.positions, rows, where)
-        if self.catalogue is not None and len(self.catalogue) != action_count:
-            raise InvalidInput("catalogue", f"{len(self.catalogue)} ids", f"action_count = {action_count} ids")
-        if self.encoder is not None and self.encoder.dim != dim:
-            raise InvalidInput("encoder", f"an encoder to length {self.encoder.dim}", f"one to the contexts' {dim}")
-
-    def _check_policy(self, where: checks.Where) -> None:
-        rows = len(self.contexts)
-        if self.propensities is not None:
-            # a missing one is no other trouble than a 0, and gets the same advice
-            values = np.asarray(self.propensities)
-            if values.dtype.kind == "f" and values.ndim == 1:
-                checks.propensities("propensities", values, where)
-            propensities = checks.numbers("propensities", values, 1, where)
-            checks.length_of("propensities", propensities, rows, where)
-            checks.propensities("propensities", propensities, where)
-            self._set("propensities", np.minimum(propensities, 1.0) if propensities.max() > 1 else propensities)
-        elif self.propensities_are_estimates:
-            raise InvalidInput("propensities_are_estimates", "True without propensities", "propensities as well")
-        if self.support is not None:
-            support = checks.integers("support", self.support, 2, where)
-            checks.length_of("support", support, rows, where)
-            if support.shape[1] == 0:
-                raise InvalidInput(where.name("support"), "no action in any round", "at least one action per round")
-            self._set("support", support)
-            if self.support_probabilities is not None:
-                field = "support_probabilities"
-                self._set(field, checks.numbers(field, self.support_probabilities, 2, where))
-            checks.support(support, self.support_probabilities, self.action_count, where)
-        elif self.support_probabilities is not None:
-            raise InvalidInput("support_probabilities", "probabilities without ids", "support as well")
-        if self.logging is not None and self.logging.action_count != self.action_count:
-            came = f"a policy over {self.logging.action_count} actions"
-            raise InvalidInput("logging", came, f"a policy over action_count = {self.action_count} actions")
-
-    def _check_labels(self, where: checks.Where) -> None:
-        for field in ("event_ids", "timestamps", "groups"):
-            value = getattr(self, field)
-            if value is None:
-                continue
-            array = np.asarray(value)
-            if field == "timestamps" and array.dtype.kind != "M":
-                raise InvalidInput(where.name(field), validate.describe(array), "an array of numpy's datetime64")
-            if field == "event_ids" and array.dtype.kind != "U":
-                array = array.astype(np.str_)
-            if field == "groups" and array.dtype.kind not in "iuU":
-                array = array.astype(np.int64 if array.dtype.kind == "b" else np.str_)
-            if array.ndim != 1:
-                raise InvalidInput(where.name(field), f"an array of shape {array.shape}", "an array of shape (n,)")
-            checks.length_of(field, array, len(self.contexts), where)
-            self._set(field, array)
+        for name, value in fields.checked(self, where).items():
+            self._set(name, value)
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -217,18 +176,31 @@ class LoggedData:
     def rows(self, index: slice | npt.ArrayLike) -> LoggedData:
         """The rounds of a slice, of a mask, or of integers, in that order; slices copy nothing."""
         if not isinstance(index, slice):
-            index = np.atleast_1d(np.asarray(index))
-            if index.dtype.kind == "b":
-                if index.shape != (len(self),):
-                    raise InvalidInput("index", validate.describe(index), f"a mask of {len(self)} rows")
-            elif index.dtype.kind not in "iu" or index.ndim != 1:
-                raise InvalidInput("index", validate.describe(index), "a slice, a mask or an array of integers")
-            elif index.size and (index.min() < -len(self) or index.max() >= len(self)):
-                raise InvalidInput("index", f"row {index.max()}", f"rows below {len(self)}")
+            index = self._checked_index(index)
+        elif (
+            not all(isinstance(end, Integral | None) for end in (index.start, index.stop, index.step))
+            or index.step == 0
+        ):
+            raise InvalidInput("index", validate.describe(index), "a slice of integers, with a step other than 0")
         part = self._part(index)
         if not len(part):
             raise InvalidInput("index", "no rows", "at least one row: a log is never empty")
         return part
+
+    def _checked_index(self, index: npt.ArrayLike) -> AnyArray:
+        """A mask, or integers."""
+        if isinstance(index, Integral) and not isinstance(index, bool):
+            index = [int(index)]
+        if isinstance(index, np.ndarray) and index.dtype.kind == "b" and not np.ma.is_masked(index):
+            if index.shape != (len(self),):
+                raise InvalidInput("index", validate.describe(index), f"a mask of {len(self)} rows")
+            return np.asarray(index)
+        if isinstance(index, list) and index and all(isinstance(one, bool | np.bool_) for one in index):
+            return self._checked_index(np.array(index))
+        numbers = validate.integers("index", index, expected="a slice, a mask or an array of integers")
+        if numbers.size and (numbers.min() < -len(self) or numbers.max() >= len(self)):
+            raise InvalidInput("index", f"row {numbers.max()}", f"rows below {len(self)}")
+        return numbers
 
     def chunks(self, rows: int = CHUNK) -> Iterator[LoggedData]:
         """The log in parts of `rows` rounds, in order, as views."""
@@ -299,8 +271,8 @@ class LoggedData:
         is known: the range of a sample is narrower, and moves with the sample.
         """
         seen = float(self.rewards.min()), float(self.rewards.max())
-        bottom = seen[0] if low is None else float(low)
-        top = seen[1] if high is None else float(high)
+        bottom = seen[0] if low is None else validate.number("low", low)
+        top = seen[1] if high is None else validate.number("high", high)
         if not bottom < top:
             raise InvalidInput("low, high", f"{bottom:g} and {top:g}", "low below high (all rewards may be the same)")
         if seen[0] < bottom or seen[1] > top:
@@ -354,8 +326,12 @@ _ADVICE = {
 
 def concatenate(logs: Iterable[LoggedData], *, chunks: bool = False) -> LoggedData:
     """One log of several with the same actions and fields, in order; notes are kept once each. chunks: those of one log."""
-    parts: Sequence[LoggedData] = list(logs)
     chunks = validate.flag("chunks", chunks)
+    if not isinstance(logs, Iterable):
+        raise InvalidInput("logs", validate.describe(logs), "a list of logs")
+    parts: Sequence[LoggedData] = list(logs)
+    for part in parts:
+        validate.instance("logs", part, LoggedData, "logs in memory (LoggedData)")
     if not parts:
         raise InvalidInput("logs", "none", "at least one log")
     first = parts[0]
@@ -372,7 +348,7 @@ def concatenate(logs: Iterable[LoggedData], *, chunks: bool = False) -> LoggedDa
         if any(absent) and not all(absent):
             raise InvalidInput("logs", f"{name} in some of them only", f"{name} in all or in none")
         if not absent[0]:
-            changes[name] = np.concatenate(values)
+            changes[name] = locked(np.concatenate(values))
     estimates = any(part.propensities_are_estimates for part in parts)
     notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
     joined = first._twin()
@@ -396,7 +372,8 @@ def written_columns(log: LoggedData) -> dict[str, AnyArray]:
 
 def collect(source: LogSource, rows: int = CHUNK) -> LoggedData:
     """All rounds of a source in memory."""
-    return source if isinstance(source, LoggedData) else concatenate(source.chunks(rows), chunks=True)
+    rows = validate.count("rows", rows)
+    return source if isinstance(source, LoggedData) else concatenate(a_log("source", source).chunks(rows), chunks=True)
 
 
-__all__ = ["CHUNK", "LogSource", "LoggedData", "LoggingPolicy", "collect", "concatenate", "written_columns"]
+__all__ = ["CHUNK", "LogSource", "LoggedData", "LoggingPolicy", "a_log", "collect", "concatenate", "written_columns"]

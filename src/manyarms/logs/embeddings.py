@@ -17,6 +17,7 @@ from manyarms.logs.data import CHUNK
 from manyarms.logs.files import HARMLESS, MOST_UNPACKED, reading
 from manyarms.logs.formats.parquet import ParquetTables
 
+LARGEST = 1e37  # float32 ends at 3.4e38
 IDS = ("id", "ids", "action", "action_id", "item", "item_id", "arm", "arm_id")
 VECTORS = ("embedding", "embeddings", "vector", "vectors", "actions")
 
@@ -43,7 +44,11 @@ def read_embeddings(path: Path | str, argument: str = "path") -> Embeddings:
     vectors, ids = (_from_parquet if suffix in (".parquet", ".pq") else _from_numpy)(path, argument)
     if vectors.ndim != 2:
         raise InvalidInput(argument, f"an array of shape {vectors.shape} in {path}", "one vector per row: shape (K, l)")
-    checked = np.asarray(validate.as_array(argument, vectors, (None, None)), dtype=np.float32)
+    numbers = validate.as_array(argument, vectors, (None, None))
+    largest = max(float(numbers.max()), -float(numbers.min()))
+    if largest > LARGEST:
+        raise InvalidInput(argument, f"numbers up to {largest:.3g} in {path}", f"numbers up to {LARGEST:g}, in float32")
+    checked = np.asarray(numbers, dtype=np.float32)
     if ids is not None and len(ids) != len(checked):
         raise InvalidInput(argument, f"{len(ids)} ids for {len(checked)} vectors in {path}", "one id a vector")
     return Embeddings(checked, None if ids is None else Actions(ids), str(path))

@@ -29,6 +29,7 @@ import numpy.typing as npt
 
 from manyarms._base import storage, validate
 from manyarms._base.moments import RunningMoments
+from manyarms._base.private import locked
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput, StorageError
 from manyarms.logs.checks import Where
@@ -68,7 +69,8 @@ class NumberPart:
                 came = f"a missing number at {row}"
                 raise InvalidInput(f"column {self.column!r}", came, "numbers, as when the encoder was fitted")
             values = np.where(gone, self.fill, values)
-        where.refuse(self.column, ~np.isfinite(values), values, "finite numbers")
+        bad = ~(np.abs(values) < validate.LARGEST)
+        where.refuse(self.column, bad, values, f"finite numbers below {validate.LARGEST:g} in size")
         out[:, :width] = (values - self.mean) / self.scale
         if self.tells_missing:
             out[:, width] = gone.any(axis=1)
@@ -139,7 +141,7 @@ class TableEncoder:
             width = len(part.names)
             part.write(table[part.column], out[:, at : at + width], where)
             at += width
-        return out
+        return locked(out)
 
     def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """A JSON part and arrays that give the encoder back bit for bit; to be saved with whatever is learned."""
@@ -226,9 +228,11 @@ class Encoding:
     least_count: int = 1
 
     def __post_init__(self) -> None:
-        validate.count("most_categories", self.most_categories)
-        validate.count("least_count", self.least_count)
-        object.__setattr__(self, "categorical", tuple(self.categorical))
+        for name in ("most_categories", "least_count"):
+            object.__setattr__(self, name, validate.count(name, getattr(self, name)))
+        for name in ("standardise", "intercept"):
+            object.__setattr__(self, name, validate.flag(name, getattr(self, name)))
+        object.__setattr__(self, "categorical", names_of("categorical", self.categorical))
 
     def fit(self, rows: Table | Iterable[Table] | Any, columns: Sequence[str]) -> TableEncoder:
         """One pass over a frame, a mapping from columns to values, or Tables.
@@ -236,12 +240,15 @@ class Encoding:
         The order of chunks changes nothing but the last digits of mean and scale.
         """
         tables: Iterable[Table]
+        columns = names_of("columns", columns)
         if isinstance(rows, Table):
             tables = [rows]
         elif isinstance(rows, Mapping) or hasattr(rows, "columns") or hasattr(rows, "column_names"):
             tables = [table_of(rows, columns)]
-        else:
+        elif isinstance(rows, Iterable):
             tables = rows
+        else:
+            raise InvalidInput("rows", validate.describe(rows), "a frame, a mapping from columns to values, or Tables")
         if unknown := set(self.categorical) - set(columns):
             raise InvalidInput("categorical", sorted(unknown)[0], "columns of the context: " + ", ".join(columns))
         fits: dict[str, _NumberFit | _TextFit] = {}
@@ -274,8 +281,9 @@ class _NumberFit:
         if column.kind.name not in ("number", "vector"):
             raise InvalidInput(f"column {self.name!r}", f"a column of {column.kind.name}s", "numbers or texts")
         values = column.values.astype(np.float64).reshape(len(column), -1)
-        if np.isinf(values).any():
-            raise InvalidInput(f"column {self.name!r}", "an infinite number", "finite numbers")
+        if not (np.abs(np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=np.inf)) < validate.LARGEST).all():
+            expected = f"finite numbers below {validate.LARGEST:g} in size"
+            raise InvalidInput(f"column {self.name!r}", "an infinite number, or one as good as that", expected)
         gone = column.absent[:, None] | np.isnan(values)
         self.missing |= bool(gone.any())
         self.moments = self.moments or RunningMoments((values.shape[1],))
@@ -317,6 +325,17 @@ class _TextFit:
         enough = [text for text, count in self.counts.items() if count >= how.least_count]
         frequent = sorted(enough, key=lambda text: (-self.counts[text], text))[: how.most_categories]
         return TextPart(self.name, tuple(sorted(frequent)), self.missing)
+
+
+def names_of(argument: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Names of columns; a text alone is no list of them."""
+    if isinstance(names, str | bytes) or not isinstance(names, Iterable):
+        raise InvalidInput(argument, validate.describe(names), "a list of names of columns")
+    found = tuple(names)
+    for name in found:
+        if not isinstance(name, str):
+            raise InvalidInput(argument, validate.describe(name), "a list of names of columns")
+    return found
 
 
 def as_codes(name: str, column: Column) -> tuple[list[str], AnyArray]:

@@ -21,6 +21,7 @@ from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs.calibration import MOST_PAIRS, PropensityCalibration, Reliability, calibration
 from manyarms.logs.data import LoggedData
+from manyarms.logs.labels import labels_of
 from manyarms.logs.propensity_models import (
     FrequencyTable,
     NearestModel,
@@ -34,6 +35,7 @@ from manyarms.logs.propensity_models import (
 Method = Literal["frequencies", "multinomial", "nearest"]
 CERTAIN = 0.99  # a typical held-out propensity above: the action follows from the context, nothing was explored
 SMALLEST = 1e-12
+BYTES_AN_ACTION = 64  # of shares and counts of every action, and of a row of claims
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +71,15 @@ def estimate_propensities(
                 about (`nearest` always leaves the row itself out and needs none); rows of one group stay together
     replace     propensities that the log has already stay unless this is True
     """
-    if method not in get_args(Method):
-        raise InvalidInput("method", validate.describe(method), "one of " + ", ".join(get_args(Method)))
-    if log.propensities is not None and not replace:
+    validate.one_of("method", method, get_args(Method))
+    validate.instance("log", log, LoggedData, "LoggedData, with its rows in memory")
+    if reference is not None:
+        validate.instance("reference", reference, LoggedData, "LoggedData, with its rows in memory, or None")
+    if not validate.flag("replace", replace) and log.propensities is not None:
         raise InvalidInput("log", "a log that has propensities", "replace=True to estimate them anew")
-    folds = validate.count("folds", folds, least=2)
+    folds, neighbours = validate.count("folds", folds, least=2), validate.count("neighbours", neighbours)
+    seed, ridge = validate.seed(seed), validate.positive("ridge", ridge)
+    validate.room("log", log.action_count, BYTES_AN_ACTION, "actions")
     labels = _labels(log, by)
     _refuse_hopeless(log, labels)
     strength = validate.not_negative(
@@ -81,10 +87,9 @@ def estimate_propensities(
     )
     found: PropensityModel
     if method == "nearest":
-        found, own, checked = _by_neighbours(log, reference, validate.count("neighbours", neighbours), strength, seed)
+        found, own, checked = _by_neighbours(log, reference, neighbours, strength, seed)
         what = f"the {neighbours} nearest rows" + ("" if reference is None else " of another log")
     else:
-        ridge = validate.positive("ridge", ridge)
 
         def fit(rows: AnyArray) -> PropensityModel:
             part = log.rows(rows)
@@ -110,12 +115,7 @@ def estimate_propensities(
 def _labels(log: LoggedData, by: str | AnyArray | None) -> AnyArray | None:
     if by is None:
         return None
-    if isinstance(by, str):
-        return own_groups(log, by)
-    labels = np.asarray(by)
-    if labels.shape != (len(log),):
-        raise InvalidInput("by", f"an array of shape {labels.shape}", f"the group of each of the {len(log)} rows")
-    return labels
+    return own_groups(log, by) if isinstance(by, str) else labels_of("by", by, len(log), "rows")
 
 
 def _refuse_hopeless(log: LoggedData, labels: AnyArray | None) -> None:

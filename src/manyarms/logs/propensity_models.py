@@ -14,7 +14,8 @@ import numpy as np
 from manyarms._base import validate
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.logs.data import LoggedData, LogSource
+from manyarms.logs.data import LoggedData, LogSource, a_log
+from manyarms.logs.labels import comparable, labels_of
 
 MOST_CELLS = 50_000_000  # of a table of groups × actions
 MOST_CLASSES = 200  # actions seen, for the logistic model: its parameters are contexts × actions
@@ -70,7 +71,9 @@ class FrequencyTable:
         if labels is None or np.shape(labels) != (rows,):
             came = "none" if labels is None else f"an array of shape {np.shape(labels)}"
             raise InvalidInput("labels", came, f"the group of each of the {rows} rows")
-        labels = np.asarray(labels)
+        labels = labels_of("labels", labels)
+        if not comparable(self.labels, labels):
+            raise InvalidInput("labels", f"labels of type {labels.dtype}", f"labels of type {self.labels.dtype}")
         groups = np.minimum(np.searchsorted(self.labels, labels), len(self.labels) - 1)
         return groups, self.labels[groups] == labels
 
@@ -83,6 +86,8 @@ def action_frequencies(
     by: None for all rows together, "groups" for the log's own groups, or an array with the group of each row.
     """
     smoothing = validate.not_negative("smoothing", smoothing)
+    a_log("source", source)
+    by = by if isinstance(by, str | None) else labels_of("by", by)
     K = source.action_count
     counts: dict[object, Array] = {}
     at = 0
@@ -90,6 +95,8 @@ def action_frequencies(
         labels = _labels_of(chunk, by, at)
         at += len(chunk)
         distinct, member = np.unique(labels, return_inverse=True)
+        if by is None and K > MOST_CELLS:
+            raise InvalidInput("source", f"a log of {K:,} actions", f"at most {MOST_CELLS:,}, to count each of them")
         if (len(counts) + len(distinct)) * K > MOST_CELLS:
             came = f"more than {MOST_CELLS // K:,} groups of {K:,} actions"
             raise InvalidInput("by", came, "coarser groups, so that the table of groups × actions stays small")
@@ -111,10 +118,9 @@ def _labels_of(chunk: LoggedData, by: str | AnyArray | None, at: int) -> AnyArra
         return np.zeros(len(chunk), dtype=np.int64)
     if isinstance(by, str):
         return own_groups(chunk, by)
-    labels = np.asarray(by)
-    if labels.ndim != 1 or len(labels) < at + len(chunk):
-        raise InvalidInput("by", f"an array of shape {labels.shape}", "the group of each row")
-    return labels[at : at + len(chunk)]
+    if len(by) < at + len(chunk):
+        raise InvalidInput("by", f"{len(by)} labels", "the group of each row")
+    return by[at : at + len(chunk)]
 
 
 def own_groups(log: LoggedData, by: str) -> AnyArray:

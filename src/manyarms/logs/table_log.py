@@ -10,9 +10,11 @@ from typing import Literal
 import numpy as np
 
 from manyarms._base import validate
+from manyarms._base.private import locked
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput, UnknownAction
+from manyarms.logs import checks
 from manyarms.logs.actions import Actions
 from manyarms.logs.checks import Where
 from manyarms.logs.columns import GUESS, Columns, Resolved
@@ -53,7 +55,17 @@ class TableLog:
         drop_missing: bool = False,
         spool: SpoolOption = False,
     ) -> None:
-        self.drop_missing = drop_missing
+        self.drop_missing = validate.flag("drop_missing", drop_missing)
+        if not isinstance(source, TableSource):
+            raise InvalidInput("source", describe(source), "tables of a file or of a frame (open_log, from_frame)")
+        if not isinstance(columns, Columns | None):
+            raise InvalidInput("columns", describe(columns), "Columns(...), or None")
+        if not isinstance(encoder, TableEncoder | Encoding | None):
+            raise InvalidInput("encoder", describe(encoder), "a TableEncoder, an Encoding or None")
+        if not isinstance(catalogue, Actions | None) and not (isinstance(catalogue, str) and catalogue == "build"):
+            raise InvalidInput("catalogue", describe(catalogue), 'Actions, "build" or None')
+        if not isinstance(spool, bool) and not (isinstance(spool, str) and spool == "fit"):
+            raise InvalidInput("spool", describe(spool), 'True, False or "fit"')
         stated = source.stated
         wanted = Columns() if columns is None else columns
         if isinstance(encoder, TableEncoder) and wanted.context == GUESS:
@@ -69,10 +81,6 @@ class TableLog:
         self._own_ids = stated.catalogue_ids
         if catalogue is None and stated.catalogue_ids is not None:
             catalogue = Actions(stated.catalogue_ids)
-        if not isinstance(encoder, TableEncoder | Encoding | None):
-            raise InvalidInput("encoder", describe(encoder), "a TableEncoder, an Encoding or None")
-        if catalogue is not None and catalogue != "build" and not isinstance(catalogue, Actions):
-            raise InvalidInput("catalogue", describe(catalogue), 'Actions, "build" or None')
         if catalogue is None and self.kinds[self.columns.action].name == "text":
             catalogue = "build"
         given = None if action_count is None else validate.count("action_count", action_count)
@@ -258,7 +266,7 @@ class TableLog:
         parts = [self._numbers(name, table[name], table) for name in names]
         if len(parts) == 1 and parts[0].ndim == 2:
             return parts[0]
-        return np.column_stack(parts)
+        return locked(np.column_stack(parts))
 
     def _numbers(self, name: str, column: Column, table: Table) -> AnyArray:
         if column.categories is not None:
@@ -293,7 +301,9 @@ class TableLog:
             support = self._matrix(names, table)
             if self._own_ids is None or self.catalogue is None or self._own_ids == tuple(self.catalogue):
                 return support
-            return self._looked_up(names[0], self._own_ids, support, self.catalogue, table)
+            codes = checks.integers("support", support, 2, self._where(table))
+            checks.action_rows("support", codes, len(self._own_ids), self._where(table))
+            return self._looked_up(names[0], self._own_ids, codes, self.catalogue, table)
         return np.column_stack([self._action_rows(name, table[name], table) for name in names])
 
     def _looked_up(self, name: str, ids: Sequence[str], codes: AnyArray, catalogue: Actions, table: Table) -> Ints:

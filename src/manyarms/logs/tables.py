@@ -10,6 +10,7 @@ import datetime
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -202,6 +203,8 @@ def text_column(texts: Iterable[str | None]) -> Column:
 def column_of(name: str, values: Any, missing: Bools | None = None) -> Column:
     """A column from an array or a list; Python objects are looked at one by one, and must be of one kind."""
     array = values if isinstance(values, np.ndarray) else _array_of(values)
+    if np.ma.is_masked(array):
+        raise InvalidInput(f"column {name!r}", describe(array), "vectors without masked entries")
     if array.dtype.kind in "biuf" and array.ndim in (1, 2):
         return number_column(array, missing)
     if array.dtype.kind == "M":
@@ -220,10 +223,13 @@ def _times(values: AnyArray, missing: Bools | None) -> Column:
 
 
 def _array_of(values: Any) -> AnyArray:
-    if len(values) and isinstance(values[0], (list, tuple, np.ndarray)) and len({len(row) for row in values}) == 1:
-        return np.asarray(values)
+    vectors = all(isinstance(row, (list, tuple)) or (isinstance(row, np.ndarray) and row.ndim) for row in values)
+    if len(values) and vectors and len({len(row) for row in values}) == 1:
+        with suppress(ValueError):  # lists of different lengths inside of them
+            return np.asarray(values)
     array = np.empty(len(values), dtype=object)  # rows may be of different lengths, which is for the next step to say
-    array[:] = values
+    for index, value in enumerate(values):
+        array[index] = value
     return array
 
 
@@ -247,6 +253,11 @@ def _from_objects(name: str, array: AnyArray, missing: Bools | None) -> Column:
     if wanted == "numbers":
         integral = all(isinstance(value, numbers.Integral) for value in array[present])
         filled = [0 if m else v for v, m in zip(array, gone, strict=True)]
+        for index in present:
+            bits = 63 if integral else 1023  # an infinite float is a float: whether it may stand there is said later
+            if not isinstance(array[index], float | np.floating) and abs(array[index]) >= 2**bits:
+                expected = f"numbers below 2**{bits} in size"
+                raise InvalidInput(f"column {name!r}", f"{describe(array[index])} at row {index}", expected)
         return number_column(np.array(filled, dtype=np.int64 if integral else np.float64), gone)
     if wanted == "times":
         stamps = [np.datetime64("NaT", "us") if m else utc(v) for v, m in zip(array, gone, strict=True)]
@@ -306,6 +317,8 @@ def frame_tables(frame: Any, columns: Sequence[str] | None = None) -> MemoryTabl
     complaints: dict[str, InvalidInput] = {}
     for key in list(names):
         name = str(key)
+        if name in found or name in complaints:
+            raise InvalidInput("frame", f"the column {name!r} twice", "columns of different names")
         if columns is None or name in columns:
             try:
                 found[name] = _series(name, frame[key])
@@ -321,6 +334,8 @@ def frame_tables(frame: Any, columns: Sequence[str] | None = None) -> MemoryTabl
 
 def _series(name: str, series: Any) -> Column:
     missing: Bools | None = None
+    if isinstance(series, np.ma.MaskedArray):
+        return column_of(name, series.data, np.ma.getmaskarray(series)) if series.ndim == 1 else column_of(name, series)
     for null_mask in ("is_null", "isna"):  # polars and Arrow; pandas
         if hasattr(series, null_mask):
             missing = np.asarray(getattr(series, null_mask)(), dtype=np.bool_)
@@ -334,6 +349,8 @@ def _series(name: str, series: Any) -> Column:
         series = series.to_list()  # one by one: every library has another idea of a missing entry in numpy
         series = [None if gone else value for value, gone in zip(series, missing, strict=True)]
         return column_of(name, series, missing)
+    if isinstance(series, str | bytes) or not (hasattr(series, "to_numpy") or isinstance(series, Iterable)):
+        raise InvalidInput(f"column {name!r}", describe(series), "an entry for every row, in an array or a list")
     values = series.to_numpy() if hasattr(series, "to_numpy") else list(series)
     return column_of(name, values, missing)
 
@@ -356,7 +373,7 @@ def as_times(name: str, column: Column, where: Where) -> AnyArray:
         for code, text in enumerate(column.categories.tolist()):
             try:
                 stamps[code] = utc(datetime.datetime.fromisoformat(text))
-            except ValueError:
+            except (ValueError, OverflowError):  # of a time at the end of what is counted, in another zone
                 row = where.row(int(np.argmax(column.values == code)))
                 raise InvalidInput(f"column {name!r}", f"{describe(text)} at {row}", "times in ISO 8601") from None
         return stamps[column.values]
@@ -365,7 +382,12 @@ def as_times(name: str, column: Column, where: Where) -> AnyArray:
     values = column.values.astype(np.float64)
     with np.errstate(invalid="ignore"):
         micros = np.where(np.abs(values) > MOST_SECONDS, values * 1e3, values * 1e6)
-    micros = np.where(column.absent | ~(np.abs(micros) < 2**62), np.nan, micros)
+    beyond = ~column.absent & ~(np.abs(micros) < 2**62)
+    if beyond.any():
+        first = int(np.argmax(beyond))
+        expected = "times as unix seconds, or milliseconds"
+        raise InvalidInput(f"column {name!r}", f"{values[first]:g} at {where.row(first)}", expected)
+    micros = np.where(column.absent, np.nan, micros)
     result: AnyArray = np.full(len(micros), np.datetime64("NaT", "us"), dtype="datetime64[us]")
     good = np.isfinite(micros)
     result[good] = micros[good].astype(np.int64).astype("datetime64[us]")

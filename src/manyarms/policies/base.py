@@ -7,6 +7,7 @@ ROWS x ACTIONS numbers. No array of contexts x actions is ever made.
 
 from __future__ import annotations
 
+import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,13 +21,15 @@ from manyarms._base.nested import prefixed, under
 from manyarms._base.registry import Registry
 from manyarms._base.top_k import top_k_by_rows
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.errors import InvalidInput, UnknownAction
-from manyarms.logs.data import LogSource
+from manyarms.errors import InvalidInput
+from manyarms.logs.data import LogSource, a_log
+from manyarms.logs.labels import comparable, labels_of
 from manyarms.logs.row_sketch import RowSketch
 from manyarms.logs.schema import Schema
 
 ROWS = 256  # contexts in a block
 ACTIONS = 2048  # actions in a block: with 256 contexts 4 MB, near the second-level cache
+BYTES_OF_A_BEST = 32  # an id and a score, and as much again while they are put in order
 
 Values = Callable[[Array, Ints], Array]
 """A function of contexts (b, d) and action ids (k,) that gives an array (b, k)."""
@@ -218,17 +221,16 @@ class StreamedPolicy(ABC):
         exclude: ids that are not on offer. candidates: the only ids on offer, all where nothing is given; few of them cost as
         little as they are. Equal probabilities go to the lowest id.
         """
-        given = np.asarray(x)
-        X = self._contexts(given[None] if given.ndim == 1 else given)
-        barred = np.empty(0, dtype=np.int64)
-        if exclude is not None:
-            barred = np.unique(self._ids("exclude", np.atleast_1d(exclude), (None,)))
+        given = validate.as_floats("x", x)
+        X = self._contexts(given[None] if given.ndim == 1 else given, "x")
+        barred = np.empty(0, dtype=np.int64) if exclude is None else self._some_ids("exclude", exclude)
         wanted = 1 if k is None else validate.count("k", k)
         if candidates is not None:
-            offered = np.unique(self._ids("candidates", np.atleast_1d(candidates), (None,)))
+            offered = self._some_ids("candidates", candidates)
             return shaped(self._best_of(X, np.setdiff1d(offered, barred) if len(barred) else offered, wanted), k, given)
         if wanted > self.action_count - len(barred):
             raise InvalidInput("k", wanted, f"at most the number of actions on offer, of {self.action_count}")
+        validate.room("k", wanted, BYTES_OF_A_BEST * max(1, len(X)), f"of the best actions for {len(X):,} contexts")
         return shaped(self._best(X, wanted, barred), k, given)
 
     def _best(self, X: Array, wanted: int, barred: Ints) -> Ints:
@@ -283,26 +285,28 @@ class StreamedPolicy(ABC):
         log: the log that it was learned from, whose encoder and action ids are then saved beside it (see `manyarms.logs.Schema`).
         """
         rows = {} if self.training_rows is None else prefixed("training_rows.", self.training_rows.arrays())
-        schema = Schema() if log is None else Schema.of(log)
+        schema = Schema() if log is None else Schema.of(a_log("log", log))
         storage.save(folder, "policy", self.saved_spec(), self.arrays() | rows, lambda: schema.save(folder))
 
     # ---- checks at the edge
 
-    def _contexts(self, X: npt.ArrayLike) -> Array:
-        return validate.rows("X", X, self.dim, "contexts")
+    def _contexts(self, X: npt.ArrayLike, name: str = "X") -> Array:
+        return validate.rows(name, X, self.dim, "contexts")
 
     def _ids(self, name: str, ids: npt.ArrayLike, shape: tuple[int | None, ...]) -> Ints:
-        array = np.asarray(ids)
-        if array.ndim != len(shape) or any(s is not None and s != t for s, t in zip(shape, array.shape, strict=True)):
+        array = validate.action_ids(name, ids, self.action_count, len(shape))
+        if any(s is not None and s != t for s, t in zip(shape, array.shape, strict=True)):
             wanted = "(" + ", ".join("m" if s is None else str(s) for s in shape) + ")"
             raise InvalidInput(name, f"shape {array.shape}", f"ids of actions of shape {wanted}")
-        if array.size and array.dtype.kind not in "iu":
-            raise UnknownAction(name, f"type {array.dtype}", "integers")
-        array = array.astype(np.int64, copy=False)
-        if array.size and not (array.min() >= 0 and array.max() < self.action_count):
-            wrong = array[(array < 0) | (array >= self.action_count)].flat[0]
-            raise UnknownAction(name, int(wrong), f"actions from 0 to {self.action_count - 1}")
         return array
+
+    def _some_ids(self, name: str, ids: npt.ArrayLike) -> Ints:
+        """A list of ids, or one id alone, each once and ascending."""
+        if isinstance(ids, numbers.Integral):
+            ids = [int(ids)]
+        elif isinstance(ids, np.ndarray) and ids.ndim == 0:
+            ids = ids.reshape(1)
+        return np.unique(self._ids(name, ids, (None,)))
 
 
 POLICIES: Registry[type[StreamedPolicy]] = Registry("policy", package="manyarms.policies", group="manyarms.policies")
@@ -316,9 +320,9 @@ def restore_policy(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -
 @storage.LOADERS.register("policy")
 def _restore_saved(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> StreamedPolicy:
     rows = under("training_rows.", arrays)
-    policy = restore_policy(
-        spec, {name: array for name, array in arrays.items() if not name.startswith("training_rows.")}
-    )
+    # one by one: what was read is let go as soon as the policy has its own
+    own = {name: validate.owned(arrays.pop(name)) for name in list(arrays) if not name.startswith("training_rows.")}
+    policy = restore_policy(spec, own)
     policy.training_rows = RowSketch.restored(rows) if rows else None
     return policy
 
@@ -331,11 +335,9 @@ def row_blocks(n: int) -> Iterator[slice]:
 
 def group_arrays(labels: npt.ArrayLike, wanted: npt.ArrayLike, actions: int, n: int) -> tuple[AnyArray, AnyArray]:
     """Labels (K,) and the labels that n contexts ask for, as arrays."""
-    groups, asked = np.asarray(labels), np.asarray(wanted)
-    if groups.shape != (actions,):
-        raise InvalidInput("labels", f"shape {groups.shape}", f"one label for each of the {actions} actions")
-    if asked.shape != (n,):
-        raise InvalidInput("wanted", f"shape {asked.shape}", f"one label for each of the {n} contexts")
+    groups, asked = labels_of("labels", labels, actions, "actions"), labels_of("wanted", wanted, n, "contexts")
+    if not comparable(groups, asked):
+        raise InvalidInput("wanted", f"labels of type {asked.dtype}", f"labels of the actions' type, {groups.dtype}")
     return groups, asked
 
 
@@ -354,6 +356,11 @@ def shaped(ids: Ints, k: int | None, asked: AnyArray) -> int | Ints:
     if k is None:
         return int(ids[0, 0]) if asked.ndim == 1 else ids[:, 0]
     return ids[0] if asked.ndim == 1 else ids
+
+
+def lowest_ids(wanted: int, barred: Ints) -> Ints:
+    """(wanted,): the lowest ids that are not barred."""
+    return np.setdiff1d(np.arange(wanted + len(barred)), barred, assume_unique=True)[:wanted]
 
 
 def _without(scores: Array, first: int, barred: Ints) -> Array:
@@ -375,6 +382,7 @@ __all__ = [
     "action_blocks",
     "first_above",
     "group_arrays",
+    "lowest_ids",
     "restore_policy",
     "row_blocks",
     "shaped",

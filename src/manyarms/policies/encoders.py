@@ -17,6 +17,7 @@ from scipy.special import erf, expit
 
 from manyarms._base import storage, validate
 from manyarms._base.nested import prefixed, under
+from manyarms._base.private import kept
 from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray
 from manyarms.errors import InvalidInput
@@ -72,17 +73,18 @@ ACTIVATIONS: dict[str, Callable[[AnyArray], AnyArray]] = {
 
 
 def float_array(name: str, value: npt.ArrayLike, shape: tuple[int | None, ...]) -> AnyArray:
-    """A checked array in float64, or in float32 where it came so: half the memory and time for six digits."""
-    given: AnyArray = np.asarray(value)
+    """A checked array of one's own in float64, or in float32 where it came so: half the memory and time for six digits."""
+    own_type = hasattr(value, "__array__") and not np.ma.isMaskedArray(value)
+    given: AnyArray = np.asarray(value) if own_type else np.empty(())
     if given.dtype != np.float32 or given.ndim != len(shape):
-        return validate.as_array(name, given, shape)
+        return kept(validate.as_array(name, value, shape), value)
     step = max(1, CHECKED // max(1, given[:1].size))
     # in parts: float64 copies of large tables would be the largest arrays of all
     for start in range(0, max(1, len(given)), step):
         if not np.isfinite(given[start : start + step]).all():
             validate.as_floats(name, given)  # which says where
     validate.as_array(name, np.broadcast_to(np.float64(0), given.shape), shape)
-    return given
+    return kept(given, value)
 
 
 @ENCODERS.register("projection")
@@ -123,11 +125,12 @@ class Layers:
     def __init__(
         self, weights: Sequence[npt.ArrayLike], biases: Sequence[npt.ArrayLike], activation: str = "relu"
     ) -> None:
+        for name, given in (("weights", weights), ("biases", biases)):
+            if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str | bytes):
+                raise InvalidInput(name, validate.describe(given), "a list with an array for each layer")
         if not len(weights) or len(weights) != len(biases):
             raise InvalidInput("biases", f"{len(biases)} for {len(weights)} layers", "one for each layer, at least one")
-        if activation not in ACTIVATIONS:
-            raise InvalidInput("activation", repr(activation), f"one of {', '.join(ACTIVATIONS)}")
-        self.activation = activation
+        self.activation = validate.one_of("activation", activation, tuple(ACTIVATIONS))
         self.weights: list[AnyArray] = []
         self.biases: list[AnyArray] = []
         before: int | None = None

@@ -13,12 +13,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms.errors import InvalidInput
 from manyarms.policies.base import ACTIONS, PolicyRows, action_blocks
 from manyarms.policies.softmax import LinearScores
 
 STEEP = 50.0  # up to this scale, exponentials of the noise can be written out: normals of size 7 give exp(350)
 DRAWN = 1 << 20  # numbers of noise in a block
 CACHED = 1 << 22  # numbers of noise that a policy caches; more are drawn again when they are needed
+ROUNDING = 1e-3  # of a score, that an exponential may take part in
 TILE = 64  # actions whose noise comes from one generator, so that any part of the noise can be drawn alone
 
 
@@ -102,9 +104,12 @@ class MixedLogitRows(PolicyRows):
     def _prepare(self) -> Array:
         """(b,) the largest scores; and log Z (b, S), from them, of every draw."""
         if self._top is None:
-            top = np.full(len(self._h), -np.inf)
+            top, largest = np.full(len(self._h), -np.inf), np.zeros(len(self._h))
             for first, last in action_blocks(self._noise.actions):
-                np.maximum(top, self.score(first, last).max(axis=1), out=top)
+                scores = self.score(first, last)
+                np.maximum(top, scores.max(axis=1), out=top)
+                np.maximum(largest, np.abs(scores).max(axis=1), out=largest)
+            self._refuse_unresolved(largest)
             self._top = top
             z = np.zeros((len(top), self._noise.draws))
             z[self._steep] = -np.inf
@@ -119,6 +124,14 @@ class MixedLogitRows(PolicyRows):
                 z[rows] = np.log(z[rows])
             self._log_z = z
         return self._top
+
+    def _refuse_unresolved(self, largest: Array) -> None:
+        """Scores whose rounding, or that of their noise, would show in the exponentials."""
+        limit = ROUNDING / float(np.finfo(self._h.dtype).eps)
+        most = float(largest.max(initial=0.0))
+        if most > limit or self._scale.max(initial=0.0) > ROUNDING / float(np.finfo(np.float64).eps):
+            came = f"scores up to {most:.3g} with noise of scale {self._scale.max(initial=0.0):.3g}"
+            raise InvalidInput("X", came, f"scores below {limit:.2g}, for probabilities in {self._h.dtype}")
 
     def _logits(self, scores: Array, row: np.int64, noise: Array) -> Array:
         return np.asarray(scores[row][:, None] + self._scale[row] * noise)

@@ -22,12 +22,14 @@ from manyarms._base.top_k import top_k_by_rows
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.policies import normal_choice
-from manyarms.policies.base import POLICIES, PolicyRows, action_blocks, row_blocks
+from manyarms.policies.base import POLICIES, ROWS, PolicyRows, action_blocks, row_blocks
 from manyarms.policies.encoders import ContextEncoder
 from manyarms.policies.mixed_logit import MixedLogitRows, Noise
 from manyarms.policies.softmax import LinearScores, OfLinearScores
 
 SIGMAS = 1e-50, 1e50  # scores over any such sigma are finite, and so are squares of its quotients
+SQUARED = 1e150  # the square of what is below is finite, and the square of what is above one over it is not 0
+LARGEST_SCALE = 1e300
 
 
 def gaussian_kl(mu: npt.ArrayLike, sigma: float, mu0: npt.ArrayLike, sigma0: float) -> float:
@@ -59,7 +61,13 @@ def _sigma(name: str, value: float) -> float:
 
 def _lengths(h: AnyArray) -> Array:
     """||h||, (b,)."""
-    return np.asarray(np.sqrt(np.einsum("bl,bl->b", h, h, dtype=np.float64)))
+    lengths = np.asarray(np.sqrt(np.einsum("bl,bl->b", h, h, dtype=np.float64)))
+    far = np.flatnonzero(~((lengths > 1 / SQUARED) & (lengths < SQUARED)))
+    if len(far):  # squares may overflow, or vanish: over the largest entry they do neither
+        largest = np.abs(h[far]).max(axis=1).astype(np.float64)
+        shares = h[far] / np.where(largest > 0, largest, 1.0)[:, None]
+        lengths[far] = largest * np.sqrt(np.einsum("bl,bl->b", shares, shares))
+    return lengths
 
 
 class _RandomisedPolicy(OfLinearScores):
@@ -185,6 +193,7 @@ class GaussianPolicy(_RandomisedPolicy):
     ) -> None:
         super().__init__(actions, sigma, encoder)
         self.nodes = validate.count("nodes", nodes, normal_choice.LEAST_NODES)
+        validate.room("nodes", self.nodes, 4 * 8 * ROWS, f"nodes of {ROWS} contexts")
         # how far, at most, a probability, or the sum of all, is from what it should be
         self.tolerance = normal_choice.tolerance(self.nodes, self.action_count)
 
@@ -229,6 +238,7 @@ class MixedLogitPolicy(_RandomisedPolicy):
     ) -> None:
         super().__init__(actions, sigma, encoder)
         self.draws = validate.count("draws", draws, 2)
+        validate.room("draws", self.draws, 4 * 8 * ROWS, f"draws for {ROWS} contexts")
         self.seed = validate.seed(seed)
         # what no probability's standard error exceeds, since probabilities lie in [0, 1]
         self.largest_error = 0.5 / math.sqrt(self.draws)
@@ -257,7 +267,11 @@ class MixedLogitPolicy(_RandomisedPolicy):
         """sigma ||h||, (b,), to the digits that hold in the precision of h: normalised contexts then have one scale."""
         part, power = np.frexp(_lengths(h))
         digits = 2.0 ** (40 if h.dtype == np.float64 else 20)
-        return np.asarray(self.sigma * np.ldexp(np.round(part * digits) / digits, power))
+        scale = np.asarray(self.sigma * np.ldexp(np.round(part * digits) / digits, power))
+        if not (scale < LARGEST_SCALE).all():
+            came = f"contexts that give vectors as long as {scale.max() / self.sigma:.3g}"
+            raise InvalidInput("X", came, f"sigma = {self.sigma:g} times their length below {LARGEST_SCALE:g}")
+        return scale
 
 
 __all__ = ["GaussianPolicy", "MixedLogitPolicy", "gaussian_kl"]

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from manyarms._base import storage, validate
 from manyarms._base.linalg import GATHERED
+from manyarms._base.private import kept
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.policies.base import POLICIES
@@ -32,8 +33,8 @@ class SegmentSoftmaxPolicy(OfLinearScores, SupportedPolicy):
     ) -> None:
         super().__init__(weights, temperature)
         self.weights = self.actions
-        self.centres = validate.as_array("centres", centres, (None, self.dim))
-        self.lists = self._ids("lists", lists, (len(self.centres), None))
+        self.centres = kept(validate.as_array("centres", centres, (None, self.dim)), centres)
+        self.lists = kept(self._ids("lists", lists, (len(self.centres), None)), lists)
         if not self.lists.shape[1] or (np.diff(np.sort(self.lists, axis=1), axis=1) == 0).any():
             raise InvalidInput("lists", "an empty list, or an action twice in one", "distinct actions for each segment")
 
@@ -46,6 +47,7 @@ class SegmentSoftmaxPolicy(OfLinearScores, SupportedPolicy):
 
     def segment_of(self, X: Array) -> Ints:
         """The nearest centre of each context, (b,)."""
+        X = self._contexts(X)
         closeness = X @ self.centres.T - 0.5 * np.einsum("sd,sd->s", self.centres, self.centres)
         return np.asarray(closeness.argmax(axis=1), dtype=np.int64)
 

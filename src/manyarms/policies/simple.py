@@ -9,9 +9,19 @@ import numpy.typing as npt
 
 from manyarms._base import storage, validate
 from manyarms._base.nested import prefixed, under
+from manyarms._base.private import locked
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.policies.base import POLICIES, Policy, PolicyRows, StreamedPolicy, Values, group_arrays, restore_policy
+from manyarms.policies.base import (
+    POLICIES,
+    Policy,
+    PolicyRows,
+    StreamedPolicy,
+    Values,
+    group_arrays,
+    lowest_ids,
+    restore_policy,
+)
 
 
 class _FixedRows(PolicyRows):
@@ -29,6 +39,29 @@ class _FixedRows(PolicyRows):
         return _FixedRows(self._probabilities, len(index))
 
 
+class _UniformRows(PolicyRows):
+    def __init__(self, probability: float, count: int) -> None:
+        self._probability, self._count = probability, count
+        self.total = np.ones(count)
+
+    def mass(self, first: int, last: int) -> Array:
+        return np.broadcast_to(np.float64(self._probability), (self._count, last - first))
+
+    def mass_at(self, ids: Ints) -> Array:
+        return np.full(ids.shape, self._probability)
+
+    def only(self, index: Ints) -> PolicyRows:
+        return _UniformRows(self._probability, len(index))
+
+
+def mass_of_groups(groups: AnyArray, asked: AnyArray, probabilities: Array | None) -> Array:
+    """The mass of the groups that are asked for, in one sum a group; None counts actions."""
+    names, place = np.unique(groups, return_inverse=True)
+    mass = np.bincount(place, weights=probabilities, minlength=len(names)).astype(np.float64)
+    index = np.minimum(np.searchsorted(names, asked), len(names) - 1)
+    return np.where(names[index] == asked, mass[index], 0.0)
+
+
 @POLICIES.register("fixed")
 class FixedPolicy(StreamedPolicy):
     """The same probabilities (K,) in every context; they must sum to 1."""
@@ -40,7 +73,7 @@ class FixedPolicy(StreamedPolicy):
                 "probabilities", f"sum {p.sum():.9g}, smallest {p.min():.3g}", "numbers from 0 that sum to 1"
             )
         super().__init__(len(p))
-        self.probabilities = p / p.sum()
+        self.probabilities = validate.owned(locked(p / p.sum()))
         self.smallest_probability = float(self.probabilities[self.probabilities > 0].min())
 
     def rows(self, X: Array) -> PolicyRows:
@@ -58,10 +91,7 @@ class FixedPolicy(StreamedPolicy):
     def group_mass(self, X: npt.ArrayLike, labels: npt.ArrayLike, wanted: npt.ArrayLike) -> Array:
         """The mass of the wanted groups, (n,): one sum a group."""
         groups, asked = group_arrays(labels, wanted, self.action_count, len(self._contexts(X)))
-        names, place = np.unique(groups, return_inverse=True)
-        mass = np.bincount(place, weights=self.probabilities, minlength=len(names))
-        index = np.minimum(np.searchsorted(names, asked), len(names) - 1)
-        return np.where(names[index] == asked, mass[index], 0.0)
+        return mass_of_groups(groups, asked, self.probabilities)
 
     def spec(self) -> dict[str, storage.JSON]:
         return {}
@@ -75,17 +105,34 @@ class FixedPolicy(StreamedPolicy):
 
 
 @POLICIES.register("uniform")
-class UniformPolicy(FixedPolicy):
-    """Every one of K actions with probability 1/K."""
+class UniformPolicy(StreamedPolicy):
+    """Every one of K actions with probability 1/K; nothing in it is as long as K."""
 
     def __init__(self, actions: int) -> None:
-        super().__init__(np.full(validate.count("actions", actions), 1.0 / actions))
+        super().__init__(actions)
+        self.smallest_probability = 1.0 / self.action_count
+
+    def rows(self, X: Array) -> PolicyRows:
+        """The policy at a block of contexts."""
+        return _UniformRows(self.smallest_probability, len(X))
+
+    def sample(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
+        """One action for every context, (n,)."""
+        place = validate.seeded(rng).random(len(self._contexts(X))) * self.action_count
+        chosen: Ints = np.minimum(place.astype(np.int64), self.action_count - 1)
+        return chosen
+
+    def group_mass(self, X: npt.ArrayLike, labels: npt.ArrayLike, wanted: npt.ArrayLike) -> Array:
+        """The mass of the wanted groups, (n,): one count a group."""
+        groups, asked = group_arrays(labels, wanted, self.action_count, len(self._contexts(X)))
+        return mass_of_groups(groups, asked, None) / self.action_count
+
+    def _best(self, X: Array, wanted: int, barred: Ints) -> Ints:
+        """(n, wanted): equal probabilities go to the lowest ids."""
+        return np.broadcast_to(lowest_ids(wanted, barred), (len(X), wanted)).copy()
 
     def spec(self) -> dict[str, storage.JSON]:
         return {"actions": self.action_count}
-
-    def arrays(self) -> dict[str, AnyArray]:
-        return {}
 
     @classmethod
     def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> UniformPolicy:
@@ -97,6 +144,8 @@ class EpsilonMixture(StreamedPolicy):
     """With probability epsilon any action, otherwise what `policy` plays: (1 - epsilon) pi + epsilon / K."""
 
     def __init__(self, policy: Policy, epsilon: float) -> None:
+        if isinstance(policy, type) or not isinstance(policy, Policy):
+            raise InvalidInput("policy", validate.describe(policy), "a policy, such as SoftmaxPolicy")
         super().__init__(policy.action_count)
         self.policy = policy
         self.epsilon = validate.probability("epsilon", epsilon)
@@ -187,6 +236,8 @@ class FunctionPolicy(StreamedPolicy):
 
     def __init__(self, probabilities: Callable[[Array, Ints], npt.ArrayLike], actions: int, floor: float = 0.0) -> None:
         super().__init__(actions)
+        if not callable(probabilities):
+            raise InvalidInput("probabilities", validate.describe(probabilities), "a function of contexts and ids")
         self._function = probabilities
         self.smallest_probability = validate.probability("floor", floor)  # the caller vouches for it
 

@@ -23,8 +23,14 @@ from manyarms.policies.base import POLICIES, PolicyRows, StreamedPolicy, action_
 from manyarms.policies.encoders import ContextEncoder, fitting, float_array, restored_encoder, saved_encoder
 from manyarms.policies.support import SupportedPolicy, softmax_rows
 
+# no score may be larger: what is computed from scores is then finite
+LARGEST_SCORE = {np.dtype(np.float64): 1e300, np.dtype(np.float32): 1e37}
 # scores up to this size can be exponentiated as they are: neither they nor a sum of a billion overflows or vanishes
 SAFE = {np.dtype(np.float64): 600.0, np.dtype(np.float32): 60.0}
+
+
+# up to this size the rounding of a score does not show in its exponential, however its products were summed
+RESOLVED = {np.dtype(np.float64): 1e8, np.dtype(np.float32): 1e3}
 
 
 class LinearScores:
@@ -33,6 +39,7 @@ class LinearScores:
     def __init__(
         self, name: str, weights: npt.ArrayLike, temperature: float, encoder: ContextEncoder | None = None
     ) -> None:
+        self.name = name
         self.weights = float_array(name, weights, (None, None))
         self.temperature = validate.positive("temperature", temperature)
         self.encoder = encoder
@@ -43,10 +50,21 @@ class LinearScores:
         """The largest ||beta_a||: |x^T beta_a| <= ||x|| largest_norm."""
         return float(np.sqrt(np.einsum("kd,kd->k", self.weights, self.weights).max()))
 
+    @cached_property
+    def largest_entry(self) -> float:
+        """The largest |beta_ai|."""
+        return max(float(self.weights.max()), -float(self.weights.min()))
+
     def scaled(self, X: Array) -> AnyArray:
-        """Encoded contexts over T, so that scores are plain products."""
-        x = X if self.encoder is None else self.encoder.encode(X)
-        return np.asarray(x / self.temperature, dtype=self.weights.dtype)
+        """Encoded contexts over T, so that scores are plain products; refused where a product might overflow."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            x = (X if self.encoder is None else self.encoder.encode(X)) / self.temperature
+        largest = float(np.abs(x).max(initial=0.0))
+        precision = self.weights.dtype
+        if not largest * max(1.0, self.largest_entry * self.weights.shape[1]) < LARGEST_SCORE[precision]:
+            came = f"contexts that give numbers up to {largest:.3g} beside {self.name} up to {self.largest_entry:.3g}"
+            raise InvalidInput("X", came, f"products below {LARGEST_SCORE[precision]:g} in size, in {precision}")
+        return np.asarray(x, dtype=precision)
 
     def scores(self, x: AnyArray, first: int, last: int, out: AnyArray | None = None) -> AnyArray:
         """(b, last - first) scores of scaled contexts."""
@@ -109,10 +127,14 @@ class OfLinearScores(StreamedPolicy):
 
 
 class _SoftmaxRows(PolicyRows):
-    """exp(score - shift), the shift one number per context, or none where no score can be large."""
+    """exp(score - shift), the shift one number per context, or none where no score can be large.
 
-    def __init__(self, linear: LinearScores, x: AnyArray, shift: AnyArray | None) -> None:
-        self._linear, self._x, self.shift = linear, x, shift
+    best: (b, 1), the action whose score the shift is, where scores are so large that it must be formed anew beside others:
+    products of blocks round otherwise than products of single actions.
+    """
+
+    def __init__(self, linear: LinearScores, x: AnyArray, shift: AnyArray | None, best: Ints | None = None) -> None:
+        self._linear, self._x, self.shift, self._best = linear, x, shift, best
         self._buffer: AnyArray = np.empty((len(x), 0), dtype=x.dtype)
 
     def score(self, first: int, last: int) -> Array:
@@ -125,7 +147,10 @@ class _SoftmaxRows(PolicyRows):
         return self._exp(self.score(first, last))
 
     def mass_at(self, ids: Ints) -> Array:
-        return self._exp(self.score_at(ids))
+        if self._best is None:
+            return self._exp(self.score_at(ids))
+        scores = self.score_at(np.hstack([self._best, ids]))
+        return np.exp(np.minimum(scores[:, 1:] - scores[:, :1], 0.0))
 
     def _exp(self, scores: Array) -> Array:
         """In place."""
@@ -134,7 +159,8 @@ class _SoftmaxRows(PolicyRows):
         return np.exp(scores, out=scores)
 
     def only(self, index: Ints) -> PolicyRows:
-        return _SoftmaxRows(self._linear, self._x[index], None if self.shift is None else self.shift[index])
+        shift, best = (None if part is None else part[index] for part in (self.shift, self._best))
+        return _SoftmaxRows(self._linear, self._x[index], shift, best)
 
     def _room(self, width: int) -> AnyArray:
         if self._buffer.shape[1] != width:
@@ -161,6 +187,9 @@ class SoftmaxPolicy(OfLinearScores):
         largest = float(np.sqrt(np.einsum("bd,bd->b", x, x).max(initial=0.0))) * self._linear.largest_norm
         if largest <= SAFE[x.dtype]:
             return _SoftmaxRows(self._linear, x, None)
+        if not largest <= RESOLVED[x.dtype]:
+            best, shift = self._linear.best(x, 1)
+            return _SoftmaxRows(self._linear, x, shift, best)
         shift = np.full(len(x), -np.inf, dtype=x.dtype)
         for first, last in action_blocks(self.action_count):
             np.maximum(shift, self._linear.scores(x, first, last).max(axis=1), out=shift)

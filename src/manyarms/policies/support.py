@@ -11,7 +11,16 @@ import numpy.typing as npt
 from manyarms._base import validate
 from manyarms._base.typing import Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.policies.base import ROWS, PolicyRows, StreamedPolicy, Values, first_above, group_arrays, row_blocks
+from manyarms.policies.base import (
+    ROWS,
+    PolicyRows,
+    StreamedPolicy,
+    Values,
+    first_above,
+    group_arrays,
+    lowest_ids,
+    row_blocks,
+)
 
 LISTED = 1 << 20  # listed actions that are held at once
 
@@ -31,9 +40,14 @@ class SupportRows(PolicyRows):
 
     def mass_at(self, ids: Ints) -> Array:
         # one sorted list of (row, id) pairs written as numbers; padding of probability 0 counts as absent
-        row = np.arange(len(self.ids))[:, None] * self._actions
+        listed, count = self.ids, self._actions
+        if len(listed) * count > validate.MOST:  # such pairs are too many for 64 bits: only the ids at hand are counted
+            names, where = np.unique(np.concatenate([listed.ravel(), ids.ravel()]), return_inverse=True)
+            listed, ids = where[: listed.size].reshape(listed.shape), where[listed.size :].reshape(ids.shape)
+            count = len(names)
+        row = np.arange(len(listed))[:, None] * count
         used = self.probabilities > 0
-        keys = (row + self.ids)[used]
+        keys = (row + listed)[used]
         order = np.argsort(keys)
         keys, mass = keys[order], self.probabilities[used][order]
         asked = row + ids
@@ -111,10 +125,13 @@ class SupportedPolicy(StreamedPolicy):
         for part in row_blocks(len(X)):
             ids, probabilities = self.support_block(X[part])
             mass = np.where(np.isin(ids, barred), 0.0, probabilities)
-            if ((mass > 0).sum(axis=1) < wanted).any():
-                return super()._best(X, wanted, barred)
             order = np.lexsort((ids, -mass), axis=1)[:, :wanted]
-            found[part] = np.take_along_axis(ids, order, axis=1)
+            best = np.take_along_axis(ids, order, axis=1)
+            found[part, : best.shape[1]] = best
+            for row in np.flatnonzero((mass > 0).sum(axis=1) < wanted):
+                listed = best[row, np.take_along_axis(mass[row], order[row], axis=0) > 0]
+                rest = lowest_ids(wanted - len(listed), np.union1d(listed, barred))
+                found[part.start + row] = np.concatenate([listed, rest])
         return found
 
 
@@ -150,13 +167,13 @@ class DeterministicPolicy(SupportedPolicy):
 
     def __init__(self, decide: Callable[[Array], npt.ArrayLike], actions: int) -> None:
         super().__init__(actions)
+        if not callable(decide):
+            raise InvalidInput("decide", validate.describe(decide), "a function of contexts that gives an id for each")
         self._decide = decide
 
     def support_block(self, X: Array) -> tuple[Ints, Array]:
         """The one action of each context, with probability 1."""
-        ids = np.asarray(self._decide(X)) if len(X) else np.empty(0, dtype=np.int64)
-        if ids.shape != (len(X),):
-            raise InvalidInput("decide", f"ids of shape {ids.shape} for {len(X)} contexts", "one action per context")
+        ids = self._decide(X) if len(X) else np.empty(0, dtype=np.int64)
         return self._ids("decide", ids, (len(X),))[:, None], np.ones((len(X), 1))
 
 

@@ -12,12 +12,13 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from manyarms._base import storage
+from manyarms._base import storage, validate
+from manyarms._base.private import kept
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.policies.base import ACTIONS, POLICIES, action_blocks
-from manyarms.policies.encoders import ContextEncoder, float_array, saved_encoder
-from manyarms.policies.softmax import OfLinearScores
+from manyarms.policies.encoders import ContextEncoder, saved_encoder
+from manyarms.policies.softmax import LinearScores, OfLinearScores
 from manyarms.policies.support import SupportedPolicy, softmax_rows
 
 
@@ -40,7 +41,10 @@ class TwoStagePolicy(OfLinearScores, SupportedPolicy):
         encoder: ContextEncoder | None = None,
     ) -> None:
         super().__init__(clusters, temperature, encoder)
-        self.model = float_array("model", model, (None, self.dim))
+        self._predicting = LinearScores("model", model, 1.0)
+        self.model = self._predicting.weights
+        if self._predicting.dim != self.dim:
+            raise InvalidInput("model", f"shape {self.model.shape}", f"an array of shape (n, {self.dim})")
         self._actions, self.cluster_count = len(self.model), len(self.clusters)
         self.labels = _checked_labels(labels, self.action_count, self.cluster_count)
         # members of a cluster side by side, ascending: a block of them holds few clusters, and each in one piece
@@ -57,12 +61,12 @@ class TwoStagePolicy(OfLinearScores, SupportedPolicy):
 
     def cluster_probabilities(self, X: Array) -> Array:
         """pi_cl(c|x_i) for a block of contexts, (b, C)."""
-        scores = self._linear.scores(self._linear.scaled(X), 0, self.cluster_count)
+        scores = self._linear.scores(self._linear.scaled(self._contexts(X)), 0, self.cluster_count)
         return softmax_rows(scores.astype(np.float64))
 
     def best_actions(self, X: Array) -> tuple[Ints, Array]:
         """The best action of every cluster for a block of contexts, (b, C), and its prediction, (b, C)."""
-        x = np.asarray(X, dtype=self.model.dtype)
+        x = self._predicting.scaled(self._contexts(X))
         best = np.full((len(x), self.cluster_count), -np.inf)
         ids = np.zeros(best.shape, dtype=np.int64)
         for first, last in action_blocks(self.action_count, ACTIONS):
@@ -93,17 +97,16 @@ class TwoStagePolicy(OfLinearScores, SupportedPolicy):
 
 
 def _checked_labels(labels: npt.ArrayLike, actions: int, clusters: int) -> Ints:
-    array = np.asarray(labels)
-    if array.shape != (actions,) or array.dtype.kind not in "iu":
-        came = f"shape {array.shape} and type {array.dtype}"
-        raise InvalidInput("labels", came, f"one integer for each of the {actions} actions")
+    array = validate.integers("labels", labels, expected=f"one integer for each of the {actions} actions")
+    if len(array) != actions:
+        raise InvalidInput("labels", f"{len(array)} integers", f"one integer for each of the {actions} actions")
     if array.min() < 0 or array.max() >= clusters:
         raise InvalidInput("labels", f"{array.min()} to {array.max()}", f"clusters from 0 to {clusters - 1}")
     empty = np.flatnonzero(np.bincount(array, minlength=clusters) == 0)
     if len(empty):
         came = f"no action in cluster {empty[0]} ({len(empty)} empty of {clusters})"
         raise InvalidInput("labels", came, "at least one action in every cluster")
-    return array.astype(np.int64, copy=False)
+    return kept(array, labels)
 
 
 __all__ = ["TwoStagePolicy"]

@@ -24,7 +24,7 @@ from manyarms._base.typing import AnyArray
 from manyarms._base.validate import describe
 from manyarms.errors import DataError, InvalidInput
 from manyarms.logs.columns import Columns
-from manyarms.logs.data import CHUNK, LoggedData, LogSource, written_columns
+from manyarms.logs.data import CHUNK, LoggedData, LogSource, a_log, written_columns
 from manyarms.logs.files import open_text
 from manyarms.logs.formats.base import FORMATS, LogFormat
 from manyarms.logs.spool import Spool
@@ -77,9 +77,12 @@ class CsvTables(LogFormat):
 
     def __init__(self, path: Path | str, delimiter: str | None = None) -> None:
         super().__init__(path)
-        self.delimiter = delimiter or ("\t" if self.path.name.lower().endswith((".tsv", ".tsv.gz")) else ",")
-        if len(self.delimiter) != 1:
-            raise InvalidInput("delimiter", describe(delimiter), "one character")
+        usual = "\t" if self.path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
+        self.delimiter = usual if delimiter is None else delimiter
+        if not isinstance(self.delimiter, str) or len(self.delimiter) != 1 or self.delimiter in '"\r\n\0 ':
+            raise InvalidInput(
+                "delimiter", describe(delimiter), "one character, not a quote, a blank or the end of a line"
+            )
         self.header: list[str] = []
         self._seen: dict[str, _Seen] = {}
         self._texts: frozenset[str] = frozenset()
@@ -180,6 +183,7 @@ def to_csv(source: LogSource, path: Path | str) -> None:
     propensities go to a column `propensity_estimate`, so that the file says what they are.
     """
     path = Path(path)
+    a_log("source", source)
 
     def write(stream: BinaryIO) -> None:
         if path.suffix == ".gz":

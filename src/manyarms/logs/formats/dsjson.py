@@ -202,13 +202,20 @@ def _read_line(line: _Line, text: str, rounds: _Rounds, identity: Identity, *, f
     shared = {key: value for key, value in context.items() if key != "_multi"}
     rounds.features.append(dict(_flat(line, shared, "")))
     rounds.lines.append(line.number)
-    rounds.drops.add(float(told.get("pdrop", 0.0) or 0.0))
+    rounds.drops.add(_number(line, told, "pdrop") if told.get("pdrop") is not None else 0.0)
 
 
 def _number(line: _Line, told: dict[str, Any], key: str) -> float:
     value = told.get(key)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise line.refuse(f"{key} is {validate.describe(value)}, expected a number")
+    return _as_float(line, key, value)
+
+
+def _as_float(line: _Line, key: str, value: float) -> float:
+    """A number that a float can hold: JSON has integers of any length, and Python reads NaN and Infinity in it."""
+    if not abs(value) < validate.LARGEST:
+        raise line.refuse(f"{key} is {validate.describe(value)}, expected a number below {validate.LARGEST:g} in size")
     return float(value)
 
 
@@ -219,7 +226,8 @@ def _policy(line: _Line, told: dict[str, Any], count: int) -> tuple[list[int], l
         return [], []
     if not isinstance(order, list) or not isinstance(chances, list) or len(order) != len(chances):
         raise line.refuse("a and p must be lists of the same length")
-    if sorted(order) != list(range(1, count + 1)):
+    whole = all(isinstance(place, int) and not isinstance(place, bool) for place in order)
+    if not whole or sorted(order) != list(range(1, count + 1)):
         raise line.refuse(
             f"a must name each of the {count} actions of _multi once, from 1: got {validate.describe(order)}"
         )
@@ -279,7 +287,7 @@ def _flat(line: _Line, value: object, name: str) -> Iterator[tuple[str, float | 
         for place, item in enumerate(value):
             yield from _flat(line, item, f"{name}[{place}]")
     elif isinstance(value, (bool, int, float)):
-        yield name, float(value)
+        yield name, _as_float(line, f"the feature {name}", value)
     elif isinstance(value, str):
         yield name, value
     elif value is not None:

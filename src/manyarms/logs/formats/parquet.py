@@ -12,7 +12,7 @@ from manyarms._base.files import require_regular, write_atomically
 from manyarms.errors import DataError, InvalidInput
 from manyarms.logs.arrow import column_of_arrow, kind_of, pyarrow, schema_of, stated_in, table_of_log, unfit
 from manyarms.logs.columns import Columns
-from manyarms.logs.data import CHUNK, LoggedData, LogSource
+from manyarms.logs.data import CHUNK, LoggedData, LogSource, a_log
 from manyarms.logs.files import reading
 from manyarms.logs.formats.base import FORMATS, LogFormat
 from manyarms.logs.table_log import CatalogueOption, EncoderOption, TableLog
@@ -20,6 +20,7 @@ from manyarms.logs.tables import Kind, Table
 
 HARMLESS_ROWS = 1 << 24  # that any file may have
 MOST_ROWS_A_BYTE = 1000  # where nothing changes from row to row, a few bytes may stand for any number of rows
+MOST_ROWS = 1 << 26  # that a row group, or a batch of one, can hold
 BUFFER = 1 << 20  # bytes of a column read at a time, so that one huge row group needs no more memory than a small one
 
 
@@ -63,7 +64,7 @@ class ParquetTables(LogFormat):
     def tables(self, columns: Sequence[str], rows: int) -> Iterator[Table]:
         first = 0
         with self._open() as file:
-            batches = file.iter_batches(batch_size=rows, columns=list(columns), use_threads=False)
+            batches = file.iter_batches(batch_size=min(rows, MOST_ROWS), columns=list(columns), use_threads=False)
             for batch in batches:
                 named = zip(batch.schema.names, batch.columns, strict=True)
                 yield Table({n: column_of_arrow(n, array, first) for n, array in named}, batch.num_rows, first)
@@ -107,7 +108,8 @@ def to_parquet(source: LogSource, path: Path | str, *, rows_per_group: int = CHU
     Contexts are written as fixed-size lists. The number of actions, the catalogue, the encoder, the notes, and whether
     propensities are estimates travel in the file's metadata: `read_parquet` gives the same log back.
     """
-    rows = validate.count("rows_per_group", rows_per_group)
+    rows = min(validate.count("rows_per_group", rows_per_group), MOST_ROWS)
+    a_log("source", source)
     pyarrow("writing Parquet")
     import pyarrow.parquet as parquet
 

@@ -59,6 +59,10 @@ def inspect(
     columns       which column is what, as for reading; guessed where not said
     action_count  how many actions there are, where the log does not say
     """
+    if not isinstance(columns, Columns | None):
+        raise InvalidInput("columns", validate.describe(columns), "Columns(...), or None")
+    action_count = None if action_count is None else validate.count("action_count", action_count)
+    rows_per_chunk = validate.count("rows_per_chunk", rows_per_chunk)
     tables, notes = _tables(source)
     if isinstance(source, TableLog):
         resolved, action_count = source.columns, action_count or source.action_count
@@ -72,7 +76,7 @@ def inspect(
     statistics.mixed = {
         name: str(tables.complaint(name).came) for name in resolved.context if kinds[name].name == "mixed"
     }
-    for table in tables.tables(resolved.all, validate.count("rows_per_chunk", rows_per_chunk)):
+    for table in tables.tables(resolved.all, rows_per_chunk):
         statistics.see(table)
     if not statistics.rows:
         raise InvalidInput(tables.name, "no row", "at least one round")
@@ -92,7 +96,7 @@ def _tables(source: Any) -> tuple[TableSource, tuple[str, ...]]:
         return tables, tables.stated.notes
     if isinstance(source, LoggedData):
         return _tables_of_log(source, "the log"), source.notes
-    if hasattr(source, "tables") and hasattr(source, "kinds"):
+    if isinstance(source, TableSource):
         return source, ()
     return tables_of_frame(source), ()
 
@@ -166,12 +170,12 @@ def _guesses(columns: Resolved, stated: Stated) -> tuple[str, ...]:
 
 def _unseen(m: LogStatistics, count: int, ids: tuple[str, ...] | None) -> tuple[str, ...]:
     if m.actions.ids is None:
-        played = np.zeros(count, dtype=np.bool_)
         here = m.actions["rows"][:count] > 0
-        played[: len(here)] = here
-        return tuple(str(row) for row in np.flatnonzero(~played)[:MOST_SHOWN])
-    never = (name for name in ids or () if name not in m.actions.ids)
-    return tuple(name for name, _ in zip(never, range(MOST_SHOWN), strict=False))
+        never = np.flatnonzero(~here)[:MOST_SHOWN].tolist()
+        beyond = range(len(here), min(count, len(here) + MOST_SHOWN - len(never)))  # above the largest that was played
+        return tuple(str(row) for row in [*never, *beyond])
+    unplayed = (name for name in ids or () if name not in m.actions.ids)
+    return tuple(name for name, _ in zip(unplayed, range(MOST_SHOWN), strict=False))
 
 
 def _parts(columns: Resolved) -> dict[str, str]:

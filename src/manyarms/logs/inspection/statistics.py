@@ -19,6 +19,7 @@ import numpy as np
 
 from manyarms._base.moments import RunningMoments
 from manyarms._base.typing import AnyArray, Array, Bools, Ints
+from manyarms._base.validate import LARGEST, SMALLEST
 from manyarms.errors import InvalidInput
 from manyarms.logs.checks import SUM_TOLERANCE, Where
 from manyarms.logs.columns import Resolved
@@ -64,7 +65,7 @@ class NumberColumn:
     def see(self, values: Array, missing: Bools, numbers: Ints, written: AnyArray | None = None) -> Bools:
         """Gives the rows with a finite number; `written`: what stood there, where it was text."""
         self.missing.see(missing, numbers)
-        infinite = ~missing & ~np.isfinite(values)
+        infinite = ~missing & ~(np.abs(values) < LARGEST)  # as good as infinite: its square is
         self.infinite.see(infinite, numbers, values if written is None else written)
         good = ~(missing | infinite)
         self.moments.add(values[good])
@@ -107,8 +108,9 @@ class ContextColumn:
         self.widths.add(values.shape[1])
         gone = column.absent[:, None] | np.isnan(values)
         self.missing.see(gone.any(axis=1), numbers)
-        self.infinite.see(np.isinf(values).any(axis=1), numbers)
-        good = np.where(gone | np.isinf(values), np.nan, values)
+        infinite = ~gone & ~(np.abs(values) < LARGEST)
+        self.infinite.see(infinite.any(axis=1), numbers)
+        good = np.where(gone | infinite, np.nan, values)
         with np.errstate(all="ignore"):
             low = np.fmin.reduce(good, axis=0)
             high = np.fmax.reduce(good, axis=0)
@@ -230,7 +232,7 @@ class LogStatistics:
     ) -> None:
         p, known = self._numbers(self.propensities, column, str(self.columns.propensity), numbers)
         with np.errstate(invalid="ignore"):
-            good = known & (p > 0) & (p <= 1 + 1e-6)
+            good = known & (p >= SMALLEST) & (p <= 1 + 1e-6)
         self.bad_propensities.see(known & ~good, numbers, p)
         self.log_counts += np.bincount(np.searchsorted(LOG_EDGES, p[good] * (1 + 1e-9)), minlength=len(self.log_counts))
         w = 1.0 / p[good]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
+from manyarms._base.private import locked
 from manyarms._base.top_k import Mask
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput, UnknownAction
@@ -54,23 +56,23 @@ class Exclusions:
         self.most = 0
         if exclude is None:
             return
-        given = np.asarray(exclude)
-        if given.size and given.dtype.kind not in "iu":
-            raise UnknownAction("exclude", f"type {given.dtype}", "integers")
-        if given.ndim not in (1, 2) or (given.ndim == 2 and len(given) != queries):
-            raise InvalidInput(
-                "exclude", f"shape {given.shape}", f"ids of shape (m,), or ({queries}, m) padded with -1"
-            )
+        wanted = f"ids of shape (m,), or ({queries}, m) padded with -1"
+        by_query = exclude.ndim == 2 if isinstance(exclude, np.ndarray) else _is_nested(exclude)
+        if isinstance(exclude, list | tuple) and any(isinstance(one, float) for one in exclude):
+            raise UnknownAction("exclude", validate.describe(exclude), "integers")
+        given = validate.integers("exclude", exclude, 2 if by_query else 1, wanted)
+        if by_query and len(given) != queries:
+            raise InvalidInput("exclude", f"shape {given.shape}", wanted)
         lowest = 0 if given.ndim == 1 else -1
         wrong = (given < lowest) | (given >= actions)
         if wrong.any():
             raise UnknownAction("exclude", int(given[wrong].flat[0]), f"actions from 0 to {actions - 1}")
         if given.ndim == 1:
-            self.shared = np.unique(given).astype(np.int64)
+            self.shared = np.unique(given)
             self.most = len(self.shared)
             return
         row, column = np.nonzero(given >= 0)
-        pairs = np.unique(row * actions + given[row, column].astype(np.int64))
+        pairs = np.unique(row * actions + given[row, column])
         self._row, self._id = pairs // actions, pairs % actions
         self.most = int(np.bincount(self._row, minlength=1).max())
 
@@ -107,6 +109,11 @@ class Exclusions:
         return put
 
 
+def _is_nested(value: object) -> bool:
+    """A list of lists."""
+    return isinstance(value, Sequence) and len(value) > 0 and isinstance(value[0], Sequence | np.ndarray)
+
+
 def squared_norms(rows: AnyArray) -> Array:
     """||row||^2 in float64, (K,)."""
     parts = (rows[first : first + SQUARED_AT_A_TIME] for first in range(0, len(rows), SQUARED_AT_A_TIME))
@@ -117,7 +124,8 @@ class OfActions:
     """A search among actions (K, l), held in float64 or, where they came so, in float32."""
 
     def __init__(self, actions: npt.ArrayLike) -> None:
-        self.actions = np.ascontiguousarray(float_array("actions", actions, (None, None)))
+        # read row by row, so rows lie side by side; where that takes a copy, the copy is private as well
+        self.actions = validate.owned(locked(np.ascontiguousarray(float_array("actions", actions, (None, None)))))
         self.largest_norm = float(np.sqrt(squared_norms(self.actions).max()))
 
     def checked_queries(self, queries: npt.ArrayLike) -> AnyArray:

@@ -23,6 +23,7 @@ class ExactScan(OfActions):
     def search(self, queries: npt.ArrayLike, k: int, exclude: npt.ArrayLike | None = None) -> tuple[Ints, AnyArray]:
         """Ids (n, k) and inner products (n, k), falling; equal products go to the lowest id."""
         asked, excluded, ids, scores = self.prepared(queries, k, exclude)
+        k = ids.shape[1]
         if len(asked) <= FEW:
             for i, query in enumerate(asked):
                 ids[i], scores[i] = one_query_top_k(query, self.actions, k, excluded.mask(i, i + 1))

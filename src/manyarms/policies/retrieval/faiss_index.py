@@ -14,6 +14,8 @@ from manyarms.errors import InvalidInput, MissingExtra
 from manyarms.policies.retrieval.base import Exclusions, OfActions, Recall, squared_norms
 from manyarms.policies.retrieval.exact_scan import ExactScan
 
+SQUARED = 1e-15, 1e15  # lengths that single precision can square, and sum
+
 
 class FaissIndex(OfActions):
     """An inverted-file index of FAISS, its findings scored again exactly and filtered.
@@ -46,14 +48,17 @@ class FaissIndex(OfActions):
         if self.lists > count:
             raise InvalidInput("lists", self.lists, f"at most the number of actions, {count}")
         self.probes = validate.count("probes", max(1, self.lists // 16) if probes is None else probes)
+        self.probes = min(self.probes, self.lists)
         self.longer = validate.positive("longer", longer)
         if self.longer < 1:
             raise InvalidInput("longer", longer, "at least 1: as many as are asked for")
         self._index = faiss.IndexIVFFlat(faiss.IndexFlatL2(dim + 1), dim + 1, self.lists, faiss.METRIC_L2)
-        self._index.cp.seed = validate.seed(seed)
+        self._index.cp.seed = validate.seed(seed) % 2**31  # FAISS takes so many bits of it
         self._index.cp.min_points_per_centroid = 1
         self._index.cp.max_points_per_centroid = 64  # more points change the cells little and take most of the time
-        rows = _augmented(self.actions)
+        # FAISS squares in single precision: lengths that it could not square are counted in the largest one
+        self._unit = 1.0 if SQUARED[0] <= self.largest_norm <= SQUARED[1] else self.largest_norm or 1.0
+        rows = _augmented(self.actions, self._unit)
         self._index.train(rows)
         self._index.add(rows)
 
@@ -82,6 +87,7 @@ class FaissIndex(OfActions):
     def search(self, queries: npt.ArrayLike, k: int, exclude: npt.ArrayLike | None = None) -> tuple[Ints, AnyArray]:
         """Ids (n, k) and exact inner products (n, k), falling; some of the true best may be missing."""
         asked, excluded, ids, scores = self.prepared(queries, k, exclude)
+        k = ids.shape[1]
         step = max(1, GATHERED // max(1, self._fetched(k, excluded) * self.actions.shape[1]))
         for start in range(0, len(asked), step):
             part = slice(start, start + step)
@@ -126,7 +132,7 @@ class FaissIndex(OfActions):
         faiss = _faiss()
         rows = np.zeros((len(asked), self.actions.shape[1] + 1), dtype=np.float32)
         lengths = np.sqrt(squared_norms(asked))[:, None]
-        rows[:, :-1] = asked * (self.largest_norm / np.where(lengths > 0, lengths, 1.0))
+        rows[:, :-1] = asked * (self.largest_norm / self._unit / np.where(lengths > 0, lengths, 1.0))
         settings = faiss.SearchParametersIVF(nprobe=probes)
         if excluded.shared is not None:  # FAISS leaves them out itself: no list is long enough for a large filter
             batch = faiss.IDSelectorBatch(excluded.shared)
@@ -141,11 +147,11 @@ class FaissIndex(OfActions):
         return np.take_along_axis(ids, order, axis=1), np.take_along_axis(scores, order, axis=1)
 
 
-def _augmented(actions: AnyArray) -> AnyArray:
-    """Rows of equal length, (K, l + 1) float32: sqrt(M^2 - ||beta_a||^2) is put behind each."""
-    squared = squared_norms(actions)
+def _augmented(actions: AnyArray, unit: float) -> AnyArray:
+    """Rows of equal length, (K, l + 1) float32, counted in `unit`: sqrt(M^2 - ||beta_a||^2) is put behind each."""
     rows = np.empty((len(actions), actions.shape[1] + 1), dtype=np.float32)
-    rows[:, :-1] = actions
+    rows[:, :-1] = actions if unit == 1.0 else actions / unit
+    squared = squared_norms(actions) if unit == 1.0 else squared_norms(rows[:, :-1])
     rows[:, -1] = np.sqrt(np.maximum(squared.max() - squared, 0.0))
     return rows
 
