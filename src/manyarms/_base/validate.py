@@ -202,6 +202,17 @@ def room(name: str, number: int, bytes_each: float, what: str = "of them") -> in
     return number
 
 
+def square_room(name: str, dim: int, matrices: float = 1) -> int:
+    """A length for which there is memory for so many matrices of that many rows and columns."""
+    if 8 * matrices * dim * dim > SMALL:
+        free = memory.available()
+        if 8 * matrices * dim * dim > free:
+            most = math.isqrt(int(free / (8 * matrices)))
+            came = f"at most {most:,}, for matrices of {name} x {name}: there is memory for {free / 2**30:.1f} GiB"
+            raise InvalidInput(name, describe(dim), came)
+    return dim
+
+
 def flag(name: str, value: object) -> bool:
     """True or False."""
     if not isinstance(value, bool | np.bool_):

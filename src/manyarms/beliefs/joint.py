@@ -45,14 +45,18 @@ class JointBelief(Belief):
         super().__init__(root, leaves, likelihood)
         if leaves.catalogue.size != 1:
             raise InvalidInput("leaves", f"{leaves.catalogue.size} parameters", "the leaves of a single parameter")
+        if feature_map is not None and not callable(feature_map):
+            raise InvalidInput("feature_map", validate.describe(feature_map), "a function of a context, or None")
         if (feature_map is None) != (context_shape is None):
-            raise InvalidInput("context_shape", context_shape, "a shape together with a feature map, or neither")
+            came = validate.describe(context_shape)
+            raise InvalidInput("context_shape", came, "a shape together with a feature map, or neither")
+        shape = None if context_shape is None else _shape(context_shape)
         # every action is known through its features, so that none waits to be played: all have slots from the start
         self._all = Catalogue(validate.count("actions", actions), None, distinct=False)
         for action in range(actions):
             self._all.play(action)
         self.feature_map = feature_map
-        self.context_shape = context_shape or (actions, self.dim)
+        self.context_shape = shape or (self._all.size, self.dim)
 
     @property
     def catalogue(self) -> Catalogue:
@@ -72,7 +76,8 @@ class JointBelief(Belief):
         """phi(x, a) for all actions, (K, d)."""
         if self.feature_map is None:
             return x
-        return validate.as_array("feature_map", self.feature_map(x), (self._all.size, self.dim))
+        # of a copy: the map may write on what it gets
+        return validate.as_array("feature_map", self.feature_map(x.copy()), (self._all.size, self.dim))
 
     # ---- learning -----------------------------------------------------------------------------------------------------
 
@@ -166,6 +171,13 @@ class JointBelief(Belief):
         belief._restore_rows(arrays)
         belief.catalogue.retire(arrays["retired"])
         return belief
+
+
+def _shape(value: object) -> tuple[int, ...]:
+    """The shape of a context, checked."""
+    if not isinstance(value, tuple | list) or not value:
+        raise InvalidInput("context_shape", validate.describe(value), "a tuple of lengths, at least one")
+    return tuple(validate.count("context_shape", length) for length in value)
 
 
 __all__ = ["FeatureMap", "JointBelief"]

@@ -38,7 +38,7 @@ class Leaves:
     def __init__(self, mixing: Mixing, covariance: Array, actions: int | None = None) -> None:
         """`covariance` (d, d) shared by all actions, or (K, d, d)."""
         covariance = validate.covariance("covariance", covariance)
-        self.mixing = mixing
+        self.mixing = validate.instance("mixing", mixing, Mixing, "a mixing, such as IdentityMixing()")
         self.dim = int(covariance.shape[-1])
         self.root_dim = mixing.root_dim(self.dim)
         self.packing = linalg.packing(self.dim)
@@ -49,10 +49,11 @@ class Leaves:
             if source is None:
                 raise InvalidInput("actions", "None", "the number of actions, which nothing else determines")
             actions = len(source)
-        self.catalogue = Catalogue(actions, mixing.features, distinct=not self.shared)
+        actions = validate.count("actions", actions)
         for name, table in (("weights", mixing.features), ("covariance", None if self.shared else covariance)):
             if table is not None and len(table) != actions:
                 raise InvalidInput(name, f"{len(table)} rows", f"one for each of the {actions} actions")
+        self.catalogue = Catalogue(actions, mixing.features, distinct=not self.shared)
         if self.shared:
             self.covariance = covariance
             self.precision = linalg.inverse(covariance)

@@ -204,8 +204,8 @@ class FactoredRoot(Root):
     """
 
     def __init__(self, mean: Array, covariance: Array, effects: int, rule: str = "mean-field") -> None:
-        if rule not in ("mean-field", "blockwise"):
-            raise InvalidInput("factored", repr(rule), "'mean-field' or 'blockwise'")
+        if not isinstance(rule, str) or rule not in ("mean-field", "blockwise"):
+            raise InvalidInput("factored", validate.describe(rule), "'mean-field' or 'blockwise'")
         self.rule = rule
         exact = GaussianRoot(mean, covariance)
         self.exact = exact if rule == "mean-field" else None

@@ -32,8 +32,8 @@ class ActionPrior:
         mean = validate.as_floats("mean", self.mean)
         mean = validate.as_array("mean", mean, (self.actions, None) if mean.ndim == 2 else (None,))
         covariance = validate.action_covariance("covariance", self.covariance, mean.shape[-1], self.actions)
-        object.__setattr__(self, "mean", mean)
-        object.__setattr__(self, "covariance", covariance)
+        object.__setattr__(self, "mean", validate.owned(mean))
+        object.__setattr__(self, "covariance", validate.owned(covariance))
 
     @property
     def dim(self) -> int:
@@ -57,10 +57,11 @@ class HierarchicalPrior:
     def __post_init__(self) -> None:
         object.__setattr__(self, "actions", validate.count("actions", self.actions))
         mean = validate.as_array("mean", self.mean, (None,))
-        object.__setattr__(self, "mean", mean)
-        object.__setattr__(self, "covariance", validate.one_covariance("covariance", self.covariance, len(mean)))
+        object.__setattr__(self, "mean", validate.owned(mean))
+        shared = validate.one_covariance("covariance", self.covariance, len(mean))
+        object.__setattr__(self, "covariance", validate.owned(shared))
         own = validate.action_covariance("action_covariance", self.action_covariance, len(mean), self.actions)
-        object.__setattr__(self, "action_covariance", own)
+        object.__setattr__(self, "action_covariance", validate.owned(own))
 
     @property
     def dim(self) -> int:
@@ -92,12 +93,12 @@ class MixedEffectPrior:
         weights = validate.as_array("weights", self.weights, (None, None))
         mean = validate.as_array("effect_mean", self.effect_mean, (weights.shape[1], None))
         effects, dim = mean.shape
-        object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "effect_mean", mean)
+        object.__setattr__(self, "weights", validate.owned(weights))
+        object.__setattr__(self, "effect_mean", validate.owned(mean))
         shared = validate.one_covariance("effect_covariance", self.effect_covariance, effects * dim)
-        object.__setattr__(self, "effect_covariance", shared)
+        object.__setattr__(self, "effect_covariance", validate.owned(shared))
         own = validate.action_covariance("action_covariance", self.action_covariance, dim, len(weights))
-        object.__setattr__(self, "action_covariance", own)
+        object.__setattr__(self, "action_covariance", validate.owned(own))
 
     @classmethod
     def isotropic(
@@ -109,6 +110,7 @@ class MixedEffectPrior:
         """
         weights = validate.as_array("weights", weights, (None, None))
         L, d = weights.shape[1], validate.count("dim", dim)
+        validate.square_room("dim", d, 4 * L * L)
         effects = np.eye(L * d) * validate.positive("effect_variance", effect_variance)
         own = np.eye(d) * validate.positive("action_variance", action_variance)
         return cls(weights, np.zeros((L, d)), effects, own)
