@@ -282,6 +282,6 @@ def seed(value: object, name: str = "seed") -> int:
 
 def instance(name: str, value: object, kind: type[Kind], expected: str) -> Kind:
     """An object of a class, such as a prior or a log; `expected` says in words what it may be."""
-    if not isinstance(value, kind):
+    if isinstance(value, type) or not isinstance(value, kind):  # a class has the methods that a protocol asks for
         raise InvalidInput(name, describe(value), expected)
     return value

@@ -164,7 +164,8 @@ def UCBGLM(
     nearer to the paper, which takes the maximum likelihood.
     """
     belief = independent_belief_of(prior, likelihood)
-    return Agent(belief, UCB(_glm_width(belief.dim, horizon) if width is None else width), seed, "UCB-GLM")
+    usual = _glm_width(belief.dim, horizon)
+    return Agent(belief, UCB(usual if width is None else width), seed, "UCB-GLM")
 
 
 def GLMUCB(
@@ -177,9 +178,8 @@ def GLMUCB(
 ) -> Agent:
     """Optimism with a generalised linear reward, on the scale of rewards (after Filippi et al., 2010); see UCBGLM."""
     belief = independent_belief_of(prior, likelihood)
-    return Agent(
-        belief, UCB(_glm_width(belief.dim, horizon) if width is None else width, on_mean=True), seed, "GLM-UCB"
-    )
+    usual = _glm_width(belief.dim, horizon)
+    return Agent(belief, UCB(usual if width is None else width, on_mean=True), seed, "GLM-UCB")
 
 
 def GreedyAgent(prior: ParameterPrior, likelihood: Likelihood = Linear(), *, seed: Seed = None) -> Agent:

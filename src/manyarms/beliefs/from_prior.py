@@ -109,9 +109,11 @@ def _rule(approximation: str | None, prior: ParameterPrior | None) -> str:
 
 def _factored(factored: bool | str) -> bool | str:
     """Whether, and how, effects are factored."""
-    if not isinstance(factored, bool | np.bool_ | str):
+    if isinstance(factored, bool | np.bool_):
+        return bool(factored)
+    if not isinstance(factored, str) or not factored:
         raise InvalidInput("factored", validate.describe(factored), "True, False, 'mean-field' or 'blockwise'")
-    return factored if isinstance(factored, str) else bool(factored)
+    return factored
 
 
 def _root_by_moments(prior: DiffusionPrior) -> GaussianRoot:

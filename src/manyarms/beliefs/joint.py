@@ -113,7 +113,8 @@ class JointBelief(Belief):
         return mean, cast(Array, np.linalg.cholesky(S))
 
     def draw_scores(self, X: Array, offer: Offer, rng: np.random.Generator) -> tuple[Array, Array]:
-        return self.draw_listed(self._offered(X, offer), offer.ids_of_slots(), rng), np.empty((len(X), 0))
+        barred = offer.barred if offer.slots is None else None
+        return self._draw(self._offered(X, offer), rng, barred), np.empty((len(X), 0))
 
     def played_moments(self, X: Array, offer: Offer, *, spread: bool) -> tuple[Array, Array]:
         return self.listed_moments(self._offered(X, offer), offer.ids_of_slots(), spread=spread)
@@ -124,9 +125,12 @@ class JointBelief(Belief):
         return phi if offer.slots is None else phi[:, offer.slots]
 
     def draw_listed(self, Z: Array, ids: Ints, rng: np.random.Generator) -> Array:
+        return self._draw(Z, rng)
+
+    def _draw(self, Z: Array, rng: np.random.Generator, barred: Ints | None = None) -> Array:
         mean, factor = self._parameter(self.root.draw(rng, len(Z)))
         theta = mean + rng.standard_normal(mean.shape) @ factor.T
-        return cast(Array, np.matmul(Z, theta[:, :, None])[:, :, 0])
+        return _untied(np.matmul(Z, theta[:, :, None])[:, :, 0], Z, theta, rng, barred)
 
     def listed_moments(self, Z: Array, ids: Ints, *, spread: bool) -> tuple[Array, Array]:
         mean, covariance = self.action_posterior(np.zeros(1, dtype=np.int64))
@@ -171,6 +175,28 @@ class JointBelief(Belief):
         belief._restore_rows(arrays)
         belief.catalogue.retire(arrays["retired"])
         return belief
+
+
+def _untied(scores: Array, Z: Array, theta: Array, rng: np.random.Generator, barred: Ints | None) -> Array:
+    """Scores z^T theta (n, m) of features Z (n, m, d) and draws theta (n, d), the best of which is one action.
+
+    Actions with the same features have the same score, up to the rounding of the product; of those that share the best one, any
+    alike is put ahead. `barred` ones cannot be chosen.
+    """
+    allowed = scores
+    if barred is not None and len(barred):
+        allowed = scores.copy()
+        allowed[:, barred] = -np.inf
+    each = np.arange(len(scores))
+    top = allowed.argmax(axis=1)
+    slack = 2 * theta.shape[1] * np.finfo(float).eps * np.abs(Z[each, top] * theta).sum(axis=1)
+    near = allowed >= (allowed[each, top] - slack)[:, None]
+    for i in np.flatnonzero(np.count_nonzero(near, axis=1) > 1).tolist():
+        ids = np.flatnonzero(near[i])
+        tied = ids[(Z[i, ids] == Z[i, top[i]]).all(axis=1)]
+        if len(tied) > 1:
+            scores[i, tied[rng.integers(len(tied))]] = np.nextafter(scores[i, top[i]], np.inf)
+    return scores
 
 
 def _shape(value: object) -> tuple[int, ...]:

@@ -80,6 +80,7 @@ class DiffusionPrior:
 
     def draw_centres(self, rng: np.random.Generator, n: int) -> Array:
         """(n, d) draws of f_1(psi_1) from the prior."""
+        rng = validate.instance("rng", rng, np.random.Generator, "a numpy Generator")
         n = validate.room("n", validate.count("n", n, least=0), 24 * self.dim, "draws")
         factors = np.linalg.cholesky(self.covariances)
         psi = rng.standard_normal((n, self.dim)) @ factors[self.depth].T

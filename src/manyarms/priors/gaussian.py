@@ -162,10 +162,10 @@ class MixedEffectPrior:
         """The same prior with its parts multiplied by constants: misspecification on purpose (thesis, Appendix A.4.3)."""
         return replace(
             self,
-            weights=weights * self.weights,
-            effect_mean=effect_mean * self.effect_mean,
-            effect_covariance=effect_covariance * self.effect_covariance,
-            action_covariance=action_covariance * self.action_covariance,
+            weights=validate.number("weights", weights) * self.weights,
+            effect_mean=validate.number("effect_mean", effect_mean) * self.effect_mean,
+            effect_covariance=validate.positive("effect_covariance", effect_covariance) * self.effect_covariance,
+            action_covariance=validate.positive("action_covariance", action_covariance) * self.action_covariance,
         )
 
 

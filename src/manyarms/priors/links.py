@@ -189,7 +189,7 @@ def as_link(name: str, value: LinkLike, dim: int) -> Link:
     probes = np.random.default_rng(0).standard_normal((4, dim))
     try:
         out = link(probes)
-    except (ValueError, TypeError, IndexError) as error:
+    except Exception as error:  # somebody else's function, which may fail in any way
         raise InvalidInput(
             name,
             f"a link that fails on points of shape (4, {dim}): {error}",
@@ -201,7 +201,7 @@ def as_link(name: str, value: LinkLike, dim: int) -> Link:
 
 def _checked(out: object, shape: tuple[int, ...], name: str = "links") -> Array:
     """What a function of the user's returned at points (n, d)."""
-    array = validate.as_floats(name, cast(Array, out), "a function that returns numbers, no NaN,")
+    array = validate.as_floats(name, cast(Array, out), "a function that returns numbers and no NaN")
     if array.shape != shape:
         raise InvalidInput(name, f"a function that returns shape {array.shape}", f"shape {shape} for those points")
     return array

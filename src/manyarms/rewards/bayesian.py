@@ -79,6 +79,8 @@ class BeliefModel(LinearModel):
         (thesis, Section 6.3.2), with m and Cov(m) those of the latent posterior.
         """
         which = np.arange(self.action_count) if ids is None else np.atleast_1d(self._ids(ids))
+        if not len(which):
+            return np.empty((0, self.dim)), np.empty((0, self.dim, self.dim))
         pieces = [self.belief.action_posterior(some) for some in self._chunks(which)]
         return np.concatenate([mean for mean, _ in pieces]), np.concatenate([spread for _, spread in pieces])
 

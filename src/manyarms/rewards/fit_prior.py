@@ -27,12 +27,12 @@ from manyarms.beliefs import Belief, Likelihood, Linear, belief_of
 from manyarms.beliefs.belief import Rounds
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LogSource
-from manyarms.priors import ActionPrior, HierarchicalPrior, LatentPrior, MixedEffectPrior
+from manyarms.priors import ActionPrior, HierarchicalPrior, LatentPrior, MixedEffectPrior, TwoLevelPrior
 from manyarms.rewards.bayesian import BeliefModel
 from manyarms.rewards.evidence import Evidence, statistics
 from manyarms.rewards.linear import log_source, rows_of
 
-GaussianStructure = ActionPrior | HierarchicalPrior | MixedEffectPrior | LatentPrior
+GaussianStructure = ActionPrior | HierarchicalPrior | MixedEffectPrior | LatentPrior | TwoLevelPrior
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 BINS = 10
 FURTHEST = math.log(1e6)  # no number is moved further than this factor from where it starts
@@ -112,6 +112,11 @@ def fit_prior(
     fit and serves the calibration check (0: none). The source is read twice, three times with held-out rows.
     """
     log_source(source)
+    if not isinstance(structure, GaussianStructure):
+        kinds = "ActionPrior, HierarchicalPrior, MixedEffectPrior, LatentPrior or TwoLevelPrior"
+        raise InvalidInput(
+            "structure", validate.describe(structure), f"independent actions or one latent vector: {kinds}"
+        )
     held_out, seed = validate.probability("held_out", held_out), validate.seed(seed)
     if held_out == 1:
         raise InvalidInput("held_out", 1, "a fraction below 1: nothing would be left to fit")

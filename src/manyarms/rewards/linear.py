@@ -26,6 +26,9 @@ from manyarms.policies.softmax import TopSoftmaxPolicy
 from manyarms.rewards.base import CatalogueModel
 
 MATRICES_AT_A_TIME = 1 << 21  # numbers in full d x d matrices that are alive at once
+SMALLEST_RIDGE = (
+    1e-12  # beside the trace of G: a smaller one does not make an equation that can be solved of one that cannot
+)
 
 
 class LinearModel:
@@ -118,8 +121,7 @@ class Clipped:
     """
 
     def __init__(self, model: CatalogueModel, low: float = 0.0, high: float = 1.0) -> None:
-        if not isinstance(model, CatalogueModel):
-            raise InvalidInput("model", validate.describe(model), "a reward model that knows its catalogue")
+        validate.instance("model", model, CatalogueModel, "a reward model that knows its catalogue")
         low, high = validate.number("low", low), validate.number("high", high)
         if not low < high:
             raise InvalidInput("low, high", f"{low:g} and {high:g}", "two finite numbers, the lower first")
@@ -169,20 +171,34 @@ class DirectFrequentist:
         for rows in rows_of(source):
             sums.add(*rows)
         parameters = np.zeros((source.action_count, source.dim))
-        ridge = self.lam * np.eye(source.dim)
         step = max(1, MATRICES_AT_A_TIME // source.dim**2)
         for start in range(0, len(sums), step):
             some = slice(start, start + step)
-            solved = np.linalg.solve(sums.packing.unpack(sums.G[some]) + ridge, sums.B[some, :, None])
-            parameters[sums.ids[some]] = solved[:, :, 0]
+            parameters[sums.ids[some]] = _ridge(sums.packing.unpack(sums.G[some]), sums.B[some], self.lam)
         return LinearModel(parameters)
+
+
+def _ridge(G: Array, B: Array, lam: float) -> Array:
+    """(G_a + lam I)^-1 B_a, row by row.
+
+    B lies in the range of G. So in a direction that no row of the action shows the solution is 0 whatever lam is, and where lam
+    is lost in the rounding of G that has to be said: there the two would be divided by each other.
+    """
+    dim, out = B.shape[1], np.empty(B.shape)
+    lost = lam < SMALLEST_RIDGE * np.trace(G, axis1=1, axis2=2)
+    out[~lost] = np.linalg.solve(G[~lost] + lam * np.eye(dim), B[~lost, :, None])[:, :, 0]
+    if lost.any():
+        values, vectors = np.linalg.eigh(G[lost])
+        seen = values > dim * np.finfo(float).eps * values[:, -1:]
+        parts = np.einsum("aij,ai->aj", vectors, B[lost])
+        parts = np.divide(parts, values + lam, where=seen, out=np.zeros(parts.shape))
+        out[lost] = np.einsum("aij,aj->ai", vectors, parts)
+    return out
 
 
 def log_source(source: object, name: str = "source") -> LogSource:
     """A log, or anything that gives one in chunks."""
-    if isinstance(source, type) or not isinstance(source, LogSource):
-        raise InvalidInput(name, validate.describe(source), "a log, or a source that gives one in chunks")
-    return source
+    return validate.instance(name, source, LogSource, "a log, or a source that gives one in chunks")
 
 
 def rows_of(source: LogSource, belief: Belief | None = None) -> Iterator[Rounds]:

@@ -55,7 +55,13 @@ class RewardDistribution:
             return score
         if self.kind == "logistic":
             return cast(Array, expit(score))
-        return np.exp(score)
+        with np.errstate(over="ignore"):
+            mean = np.exp(score)
+        if not np.isfinite(mean).all():
+            raise InvalidInput(
+                "reward", f"a Poisson score of {np.max(score):.3g}", "scores whose exponential is finite"
+            )
+        return mean
 
     def draw(self, mean: Array, rng: np.random.Generator) -> Array:
         """Rewards with the given means, one each; floats also where they are 0/1 or counts."""

@@ -28,10 +28,11 @@ from manyarms.policies.base import Policy
 from manyarms.policies.segments import SegmentSoftmaxPolicy
 from manyarms.policies.softmax import TopSoftmaxPolicy
 from manyarms.policies.support import SupportedPolicy
-from manyarms.worlds.rounds import Value, draw_from, support_of
+from manyarms.worlds.rounds import Value, draw_from, policy_over, support_of
 
 WITHIN_KIND = 0.3  # share of a context's variance that is the user's own, not the kind's
 MOST_SKEW, MOST_STRENGTH = 100.0, 1e6  # scores and their sigmoids stay numbers, also in float32
+LEAST_TEMPERATURE = 1e-9  # scores over it stay numbers in float32, too
 LARGEST_SHARE = 1 - 1e-9  # of the ceiling that uniform play may earn
 CALIBRATION = 200_000  # pairs of a context and an action on which uniform play's click rate is set
 
@@ -76,7 +77,7 @@ class CatalogueWorld:
         if self.click_rate >= LARGEST_SHARE * self.ceiling:
             raise InvalidInput("click_rate", self.click_rate, f"less than the ceiling, {self.ceiling:g}")
         self.k0 = min(validate.count("k0", k0), self.actions)
-        self.temperature = validate.positive("temperature", temperature)
+        self.temperature = validate.number("temperature", temperature, least=LEAST_TEMPERATURE)
         self.segments = None if segments is None else validate.count("segments", segments)
         *seeds, self._segment_seed, self._test_seed = np.random.SeedSequence(validate.seed(seed)).spawn(5)
         itself, blur, calibration = (np.random.default_rng(child) for child in seeds)
@@ -175,8 +176,7 @@ class CatalogueWorld:
 
         Two policies share the contexts: their difference has a smaller error than the two values suggest.
         """
-        if policy.action_count != self.actions:
-            raise InvalidInput("policy", f"a policy over {policy.action_count} actions", f"one over {self.actions}")
+        policy_over(policy, self.actions)
         X = self.test_contexts if contexts is None else self._rows(contexts)
         if isinstance(policy, SupportedPolicy):
             ids, probabilities = policy.support(X)

@@ -27,7 +27,7 @@ from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy
 from manyarms.policies.softmax import TopSoftmaxPolicy
 from manyarms.worlds.interaction_files import Interactions
-from manyarms.worlds.rounds import Value, draw_from, support_of
+from manyarms.worlds.rounds import Value, draw_from, policy_over, support_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array  # imported late: nobody else here needs it
@@ -160,8 +160,7 @@ class InteractionWorld:
 
         The mean over users of the policy's probability of the hidden items, v; (1 - noise) v + noise shift with noise.
         """
-        if policy.action_count != self.actions:
-            raise InvalidInput("policy", f"a policy over {policy.action_count} actions", f"one over {self.actions}")
+        policy_over(policy, self.actions)
         contexts, hidden = self.contexts(part), self.halves.hidden[self._rows(part)]
         counts = np.diff(hidden.indptr)
         each = np.empty(len(contexts))

@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from manyarms._base import validate
-from manyarms.errors import InvalidInput
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy
 from manyarms.policies.simple import FixedPolicy, UniformPolicy
 from manyarms.worlds.base import KnownMeans, World
+from manyarms.worlds.rounds import policy_over
 
 
 def log_from(
@@ -24,11 +24,7 @@ def log_from(
     """
     validate.instance("world", world, KnownMeans, "a world, such as worlds.MixedEffect(...)")
     rows, rng = validate.count("rows", rows), validate.seeded(seed)
-    if policy is not None and (isinstance(policy, type) or not isinstance(policy, Policy)):
-        raise InvalidInput("policy", validate.describe(policy), "a policy, or None for the uniform one")
-    acting: Policy = UniformPolicy(world.actions) if policy is None else policy
-    if acting.action_count != world.actions:
-        raise InvalidInput("policy", f"a policy over {acting.action_count} actions", f"one over {world.actions}")
+    acting = UniformPolicy(world.actions) if policy is None else policy_over(policy, world.actions)
     X = world.contexts(rows)
     actions = acting.sample(X, rng)
     return LoggedData(

@@ -97,7 +97,7 @@ def simulate(
     chunk = validate.count("chunk", chunk)
     needs = {"world": (world, ("contexts", "reward", "regret")), "agent": (agent, ("decide", "observe"))}
     for name, (thing, methods) in needs.items():
-        if not all(callable(getattr(thing, method, None)) for method in methods):
+        if isinstance(thing, type) or not all(callable(getattr(thing, method, None)) for method in methods):
             raise InvalidInput(name, validate.describe(thing), "something with the methods " + ", ".join(methods))
     action_contexts = validate.flag("action_contexts", action_contexts)
     if progress is not None and not callable(progress):

@@ -27,10 +27,11 @@ from manyarms.policies.base import Policy
 from manyarms.policies.randomised import GaussianPolicy, MixedLogitPolicy
 from manyarms.policies.softmax import SoftmaxPolicy
 from manyarms.worlds.image_files import ImageSet, read_arrays, read_images
-from manyarms.worlds.rounds import Value
+from manyarms.worlds.rounds import Value, policy_over
 
 SupervisedPart = Literal["test", "logged"]
 Family = Literal["gaussian", "mixed-logit", "softmax"]
+MOST_RATE, MOST_ETA = 1e3, 1e6  # beyond them a softmax is 0 or 1, and then no number
 MOMENTS = (0.9, 0.999, 1e-8)  # of Adam: decay of the mean and of the square, and what keeps a division from 0 / 0
 
 
@@ -48,7 +49,7 @@ class Fit:
         put = object.__setattr__
         put(self, "share", validate.number("share", self.share, above=0, below=1))
         put(self, "epochs", validate.count("epochs", self.epochs))
-        put(self, "rate", validate.positive("rate", self.rate))
+        put(self, "rate", validate.number("rate", self.rate, above=0, most=MOST_RATE))
         put(self, "decay", validate.not_negative("decay", self.decay))
         put(self, "batch", validate.count("batch", self.batch))
 
@@ -177,7 +178,7 @@ class SupervisedWorld:
 
     def logging(self, eta0: float) -> SoftmaxPolicy:
         """pi_0 at an inverse temperature, which may be 0 or negative."""
-        return SoftmaxPolicy(validate.number("eta0", eta0) * self.mu0)
+        return SoftmaxPolicy(validate.number("eta0", eta0, least=-MOST_ETA, most=MOST_ETA) * self.mu0)
 
     def prior(
         self, eta0: float, family: Family = "gaussian", sigma: float = 1.0, *, nodes: int = 64, draws: int = 2048
@@ -220,8 +221,7 @@ class SupervisedWorld:
 
     def value(self, policy: Policy, part: SupervisedPart = "test") -> Value:
         """The expected reward of a policy: the mean of pi(y_i|x_i), without drawing actions."""
-        if policy.action_count != self.actions:
-            raise InvalidInput("policy", f"a policy over {policy.action_count} actions", f"one over {self.actions}")
+        policy_over(policy, self.actions)
         contexts, targets = self._part(part)
         return Value.of(policy.probabilities_of(contexts, targets))
 
