@@ -26,6 +26,7 @@ from manyarms.policies.softmax import TopSoftmaxPolicy
 from manyarms.rewards.base import CatalogueModel
 
 MATRICES_AT_A_TIME = 1 << 21  # numbers in full d x d matrices that are alive at once
+UNSEEN = 1e-13  # an eigenvalue of G that is smaller beside the largest is the rounding of its sums
 SMALLEST_RIDGE = (
     1e-12  # beside the trace of G: a smaller one does not make an equation that can be solved of one that cannot
 )
@@ -189,7 +190,7 @@ def _ridge(G: Array, B: Array, lam: float) -> Array:
     out[~lost] = np.linalg.solve(G[~lost] + lam * np.eye(dim), B[~lost, :, None])[:, :, 0]
     if lost.any():
         values, vectors = np.linalg.eigh(G[lost])
-        seen = values > dim * np.finfo(float).eps * values[:, -1:]
+        seen = values > UNSEEN * values[:, -1:]
         parts = np.einsum("aij,ai->aj", vectors, B[lost])
         parts = np.divide(parts, values + lam, where=seen, out=np.zeros(parts.shape))
         out[lost] = np.einsum("aij,aj->ai", vectors, parts)
