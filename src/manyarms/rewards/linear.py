@@ -26,10 +26,10 @@ from manyarms.policies.softmax import TopSoftmaxPolicy
 from manyarms.rewards.base import CatalogueModel
 
 MATRICES_AT_A_TIME = 1 << 21  # numbers in full d x d matrices that are alive at once
-UNSEEN = 1e-13  # an eigenvalue of G that is smaller beside the largest is the rounding of its sums
-SMALLEST_RIDGE = (
-    1e-12  # beside the trace of G: a smaller one does not make an equation that can be solved of one that cannot
-)
+# sums over a million rows are rounded by about this: a smaller eigenvalue of G, beside the largest, may be one of 0
+UNSEEN = 1e-13
+# beside the trace of G: with a larger ridge solving loses at most half of the digits
+SMALLEST_RIDGE = 1e-8
 
 
 class LinearModel:
