@@ -83,3 +83,12 @@ def test_the_number_of_workers_is_checked() -> None:
     assert cores() >= 1
     with pytest.raises(InvalidInput, match="workers"), local(0):
         pass
+
+
+def test_a_refusal_leaves_the_environment_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    for options, says in (({"workers": "two"}, "workers"), ({"workers": 1, "hear": 3}, "hear")):
+        with pytest.raises(InvalidInput, match=says), local(**options):  # type: ignore[arg-type]
+            pass
+        assert os.environ["OMP_NUM_THREADS"] == "3" and "MKL_NUM_THREADS" not in os.environ

@@ -159,6 +159,8 @@ RULES: list[Rule] = [
     ("FactoredRoot.mean", "", lambda m: np.zeros(2 * D), h.arrays),
     ("FactoredRoot.covariance", "", lambda m: np.eye(2 * D), h.arrays),
     ("isotropic.dim", "", lambda m: D, h.integers),
+    ("Factors.users", "", lambda m: m.X, h.arrays),
+    ("Factors.items", "", lambda m: m.catalogue, h.arrays),
     ("jointTS.prior", "", lambda m: m.single_prior, h.things),
     ("MIPS.labels|OffCEM.labels", "", lambda m: np.arange(K) % 3, h.labels),
     ("TwoStagePolicy.clusters", "", lambda m: m.catalogue[:3], h.arrays),

@@ -203,6 +203,17 @@ def room(name: str, number: int, bytes_each: float, what: str = "of them") -> in
     return number
 
 
+def square_room(name: str, dim: int, matrices: float = 1) -> int:
+    """A length for which there is memory for so many matrices of that many rows and columns."""
+    if 8 * matrices * dim * dim > SMALL:
+        free = memory.available()
+        if 8 * matrices * dim * dim > free:
+            most = math.isqrt(int(free / (8 * matrices)))
+            came = f"at most {most:,}, for matrices of {name} x {name}: there is memory for {free / 2**30:.1f} GiB"
+            raise InvalidInput(name, describe(dim), came)
+    return dim
+
+
 def flag(name: str, value: object) -> bool:
     """True or False."""
     if not isinstance(value, bool | np.bool_):
@@ -289,6 +300,6 @@ def seed(value: object, name: str = "seed") -> int:
 
 def instance(name: str, value: object, kind: type[Kind], expected: str) -> Kind:
     """An object of a class, such as a prior or a log; `expected` says in words what it may be."""
-    if not isinstance(value, kind):
+    if isinstance(value, type) or not isinstance(value, kind):  # a class has the methods that a protocol asks for
         raise InvalidInput(name, describe(value), expected)
     return value

@@ -135,8 +135,8 @@ def LinUCB(
     """
     independent = marginal_of(prior)
     belief = _linear_belief("LinUCB", independent, likelihood, "UCBGLM")
+    n, d = validate.count("horizon", horizon), belief.dim
     if width is None:
-        n, d = validate.count("horizon", horizon), belief.dim
         norm = math.sqrt(d) if context_norm is None else validate.positive("context_norm", context_norm)
         precisions = np.linalg.inv(independent.covariance)
         lam = float(np.trace(precisions, axis1=-2, axis2=-1).max()) / d
@@ -164,7 +164,8 @@ def UCBGLM(
     nearer to the paper, which takes the maximum likelihood.
     """
     belief = independent_belief_of(prior, likelihood)
-    return Agent(belief, UCB(_glm_width(belief.dim, horizon) if width is None else width), seed, "UCB-GLM")
+    usual = _glm_width(belief.dim, horizon)
+    return Agent(belief, UCB(usual if width is None else width), seed, "UCB-GLM")
 
 
 def GLMUCB(
@@ -177,9 +178,8 @@ def GLMUCB(
 ) -> Agent:
     """Optimism with a generalised linear reward, on the scale of rewards (after Filippi et al., 2010); see UCBGLM."""
     belief = independent_belief_of(prior, likelihood)
-    return Agent(
-        belief, UCB(_glm_width(belief.dim, horizon) if width is None else width, on_mean=True), seed, "GLM-UCB"
-    )
+    usual = _glm_width(belief.dim, horizon)
+    return Agent(belief, UCB(usual if width is None else width, on_mean=True), seed, "GLM-UCB")
 
 
 def GreedyAgent(prior: ParameterPrior, likelihood: Likelihood = Linear(), *, seed: Seed = None) -> Agent:
@@ -196,7 +196,7 @@ def EpsilonGreedyAgent(
 
 def UniformAgent(actions: int, dim: int, *, seed: Seed = None) -> Agent:
     """Any action, all alike: the control that every method must beat."""
-    dim = validate.count("dim", dim)
+    dim = validate.square_room("dim", validate.count("dim", dim), 8)
     prior = ActionPrior(actions, np.zeros(dim), np.eye(dim))
     return Agent(belief_of(prior, Linear()), Uniform(), seed, "Uniform")
 

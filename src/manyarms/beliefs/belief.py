@@ -38,6 +38,8 @@ class Belief:
     """Every action has a parameter of its own."""
 
     def __init__(self, root: Root, leaves: Leaves, likelihood: Likelihood) -> None:
+        validate.instance("root", root, Root, "a root, such as GaussianRoot(mean, covariance)")
+        validate.instance("leaves", leaves, Leaves, "leaves, Leaves(mixing, covariance, actions)")
         if root.dim != leaves.root_dim:
             raise InvalidInput(
                 "root", f"a root of length {root.dim}", f"length {leaves.root_dim}, that of the leaves' root"

@@ -55,7 +55,7 @@ def belief_of(
     chain per action: a cloud of draws (beliefs/particles.py). "thesis" or "jacobian": evidence goes up the chain
     (beliefs/messages.py). One chain per action by "moments" is LinTS.
     """
-    rule = _rule(approximation, prior)
+    rule, factored = _rule(approximation, prior), _factored(factored)
     if isinstance(prior, DiffusionPrior) and not prior.shared:
         if rule == "moments" or prior.matrices is not None:
             return independent_belief_of(prior, likelihood)
@@ -105,6 +105,15 @@ def _rule(approximation: str | None, prior: ParameterPrior | None) -> str:
     if approximation is not None:
         return validate.one_of("approximation", approximation, APPROXIMATIONS)
     return "particles" if isinstance(prior, DiffusionPrior) and not prior.shared else "moments"
+
+
+def _factored(factored: bool | str) -> bool | str:
+    """Whether, and how, effects are factored."""
+    if isinstance(factored, bool | np.bool_):
+        return bool(factored)
+    if not isinstance(factored, str) or not factored:
+        raise InvalidInput("factored", validate.describe(factored), "True, False, 'mean-field' or 'blockwise'")
+    return factored
 
 
 def _root_by_moments(prior: DiffusionPrior) -> GaussianRoot:

@@ -172,7 +172,7 @@ class IndependentCentres(Belief):
 
 def identical_leaves(leaves: object) -> Leaves:
     """Leaves whose actions differ in nothing before they are played, or an error."""
-    if not isinstance(leaves, Leaves) or not isinstance(leaves.mixing, IdentityMixing) or not leaves.shared:
+    if not isinstance(leaves, Leaves) or type(leaves.mixing) is not IdentityMixing or not leaves.shared:
         raise InvalidInput("leaves", validate.describe(leaves), "Leaves(IdentityMixing(), one covariance, K)")
     return leaves
 

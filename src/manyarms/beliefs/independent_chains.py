@@ -48,6 +48,8 @@ class IndependentChains(IndependentCentres):
             else identical_leaves(leaves)
         )
         L, d = prior.depth, prior.dim
+        if leaves.dim != d:
+            raise InvalidInput("leaves", f"parameters of length {leaves.dim}", f"length {d}, as the prior has it")
         shapes = {"towards": (L, d, d), "offset": (L, d), "factor": (L, d, d)}
         super().__init__(leaves, likelihood, {name: GrowableArray(shape) for name, shape in shapes.items()})
         self.chain = Chain(prior, rule)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,18 +47,17 @@ class JointBelief(Belief):
         super().__init__(root, leaves, likelihood)
         if leaves.catalogue.size != 1:
             raise InvalidInput("leaves", f"{leaves.catalogue.size} parameters", "the leaves of a single parameter")
-        if (feature_map is None) != (context_shape is None):
-            raise InvalidInput("context_shape", context_shape, "a shape together with a feature map, or neither")
         if feature_map is not None and not callable(feature_map):
-            raise InvalidInput("feature_map", validate.describe(feature_map), "a function of a context")
-        if context_shape is not None:
-            lengths = validate.integers("context_shape", context_shape, 1, "a tuple of lengths, the shape of a context")
-            context_shape = tuple(validate.count("context_shape", length) for length in lengths.tolist())
+            raise InvalidInput("feature_map", validate.describe(feature_map), "a function of a context, or None")
+        if (feature_map is None) != (context_shape is None):
+            came = validate.describe(context_shape)
+            raise InvalidInput("context_shape", came, "a shape together with a feature map, or neither")
+        shape = None if context_shape is None else _shape(context_shape)
         actions = validate.count("actions", actions)
         validate.room("actions", actions, 8 * (self.dim + 2), "actions: a context is a row of features for each")
         self._all = AllPlayed(actions)  # every action is known through its features, so that none waits to be played
         self.feature_map = feature_map
-        self.context_shape = context_shape or (actions, self.dim)
+        self.context_shape = shape or (self._all.size, self.dim)
 
     @property
     def catalogue(self) -> Catalogue:
@@ -78,7 +77,8 @@ class JointBelief(Belief):
         """phi(x, a) for all actions, (K, d)."""
         if self.feature_map is None:
             return x
-        return validate.as_array("feature_map", self.feature_map(x), (self._all.size, self.dim))
+        # of a copy: the map may write on what it gets
+        return validate.as_array("feature_map", self.feature_map(x.copy()), (self._all.size, self.dim))
 
     # ---- learning -----------------------------------------------------------------------------------------------------
 
@@ -119,7 +119,8 @@ class JointBelief(Belief):
         return leaves.pulls(np.zeros(1, dtype=np.int64))[0] if len(leaves.counts) else np.eye(self.dim)
 
     def draw_scores(self, X: Array, offer: Offer, rng: np.random.Generator) -> tuple[Array, Array]:
-        return self.draw_listed(self._offered(X, offer), offer.ids_of_slots(), rng), np.empty((len(X), 0))
+        barred = offer.barred if offer.slots is None else None
+        return self._draw(self._offered(X, offer), rng, barred), np.empty((len(X), 0))
 
     def played_moments(self, X: Array, offer: Offer, *, spread: bool) -> tuple[Array, Array]:
         return self.listed_moments(self._offered(X, offer), offer.ids_of_slots(), spread=spread)
@@ -130,9 +131,12 @@ class JointBelief(Belief):
         return phi if offer.slots is None else phi[:, offer.slots]
 
     def draw_listed(self, Z: Array, ids: Ints, rng: np.random.Generator) -> Array:
+        return self._draw(Z, rng)
+
+    def _draw(self, Z: Array, rng: np.random.Generator, barred: Ints | None = None) -> Array:
         mean, factor = self._parameter(self.root.draw(rng, len(Z)))
         theta = mean + rng.standard_normal(mean.shape) @ factor.T
-        return cast(Array, np.matmul(Z, theta[:, :, None])[:, :, 0])
+        return _untied(np.matmul(Z, theta[:, :, None])[:, :, 0], Z, theta, rng, barred)
 
     def listed_moments(self, Z: Array, ids: Ints, *, spread: bool) -> tuple[Array, Array]:
         mean, covariance = self.action_posterior(np.zeros(1, dtype=np.int64))
@@ -181,6 +185,35 @@ class JointBelief(Belief):
         belief._restore_rows(arrays)
         belief.catalogue.retire(belief.catalogue.check("retired", arrays["retired"], unique=True))
         return belief
+
+
+def _untied(scores: Array, Z: Array, theta: Array, rng: np.random.Generator, barred: Ints | None) -> Array:
+    """Scores z^T theta (n, m) of features Z (n, m, d) and draws theta (n, d), the best of which is one action.
+
+    Actions with the same features have the same score, up to the rounding of the product; of those that share the best one, any
+    alike is put ahead. `barred` ones cannot be chosen.
+    """
+    allowed = scores
+    if barred is not None and len(barred):
+        allowed = scores.copy()
+        allowed[:, barred] = -np.inf
+    each = np.arange(len(scores))
+    top = allowed.argmax(axis=1)
+    slack = 2 * theta.shape[1] * np.finfo(float).eps * np.abs(Z[each, top] * theta).sum(axis=1)
+    near = allowed >= (allowed[each, top] - slack)[:, None]
+    for i in np.flatnonzero(np.count_nonzero(near, axis=1) > 1).tolist():
+        ids = np.flatnonzero(near[i])
+        tied = ids[(Z[i, ids] == Z[i, top[i]]).all(axis=1)]
+        if len(tied) > 1:
+            scores[i, tied[rng.integers(len(tied))]] = np.nextafter(scores[i, top[i]], np.inf)
+    return scores
+
+
+def _shape(value: object) -> tuple[int, ...]:
+    """The shape of a context, checked."""
+    if not isinstance(value, tuple | list) or not value:
+        raise InvalidInput("context_shape", validate.describe(value), "a tuple of lengths, at least one")
+    return tuple(validate.count("context_shape", length) for length in value)
 
 
 __all__ = ["FeatureMap", "JointBelief"]

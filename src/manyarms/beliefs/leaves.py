@@ -46,7 +46,7 @@ class Leaves:
     def __init__(self, mixing: Mixing, covariance: Array, actions: int | None = None) -> None:
         """`covariance` (d, d) shared by all actions, or (K, d, d)."""
         covariance = validate.covariance("covariance", covariance)
-        self.mixing = validate.instance("mixing", mixing, Mixing, "a mixing, such as IdentityMixing()")  # type: ignore[type-abstract]
+        self.mixing = validate.instance("mixing", mixing, Mixing, "a mixing, such as IdentityMixing()")
         self.dim = int(covariance.shape[-1])
         self.root_dim = mixing.root_dim(self.dim)
         self.packing = linalg.packing(self.dim)

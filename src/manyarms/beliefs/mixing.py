@@ -157,7 +157,7 @@ class CommonMixing(IdentityMixing):
     """W_a = W: every action hangs on the same linear map of the root."""
 
     def __init__(self, matrix: Array) -> None:
-        self.matrix = validate.as_array("matrix", matrix, (None, None))
+        self.matrix = validate.owned(validate.as_array("matrix", matrix, (None, None)))
 
     def root_dim(self, dim: int) -> int:
         if dim != len(self.matrix):

@@ -64,6 +64,7 @@ class ParticleBelief(IndependentCentres):
         if not isinstance(prior, DiffusionPrior):
             raise InvalidInput("prior", validate.describe(prior), "a DiffusionPrior")
         particles = validate.count("particles", particles, least=2)
+        validate.room("particles", particles, 16 * prior.dim * (prior.dim + 4), "draws")
         centres, reach = joined(prior.draw_centres(validate.seeded(seed), particles))
         return cls(centres, Leaves(IdentityMixing(), prior.covariances[0] + reach, prior.actions), likelihood)
 

@@ -246,8 +246,8 @@ class FactoredRoot(Root):
 
     def __init__(self, mean: Array, covariance: Array, effects: int, rule: str = "mean-field") -> None:
         """`covariance` (L d, L d), or (L, d, d) of effects that are independent to begin with."""
-        if rule not in ("mean-field", "blockwise"):
-            raise InvalidInput("factored", repr(rule), "'mean-field' or 'blockwise'")
+        if not isinstance(rule, str) or rule not in ("mean-field", "blockwise"):
+            raise InvalidInput("factored", validate.describe(rule), "'mean-field' or 'blockwise'")
         self.rule = rule
         mean = validate.as_array("mean", mean, (None,))
         self.dim = len(mean)

@@ -23,7 +23,7 @@ from multiprocessing import connection
 from typing import Any, TypeVar
 
 from manyarms._base import validate
-from manyarms.errors import ManyArmsError
+from manyarms.errors import InvalidInput, ManyArmsError
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
@@ -47,13 +47,15 @@ class Local:
     """A pool of workers; `local` opens and closes one."""
 
     def __init__(self, workers: int, hear: Callable[[Any], None] | None = None) -> None:
-        self.workers = workers
+        self.workers = validate.count("workers", workers)
+        if hear is not None and not callable(hear):
+            raise InvalidInput("hear", validate.describe(hear), "a function of what workers tell, or None")
         self._hear = hear
         context = multiprocessing.get_context("spawn")
         self._messages: Any = None if hear is None else context.SimpleQueue()
         self._others = set(multiprocessing.active_children())
         self._executor = ProcessPoolExecutor(
-            workers, mp_context=context, initializer=_start_worker, initargs=(self._messages,)
+            self.workers, mp_context=context, initializer=_start_worker, initargs=(self._messages,)
         )
 
     def map(self, function: Callable[[Piece], Outcome], pieces: Sequence[Piece]) -> Iterator[tuple[Piece, Outcome]]:
@@ -104,16 +106,16 @@ def local(workers: int | None = None, hear: Callable[[Any], None] | None = None)
 
     hear: is called, in this process, with what workers `tell` while they work.
     """
-    count = validate.count("workers", cores() if workers is None else workers)
     before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
-    pool = Local(count, hear)
     try:
-        yield pool
-        pool.close()
-    except BaseException:
-        pool.abandon()
-        raise
+        pool = Local(cores() if workers is None else workers, hear)
+        try:
+            yield pool
+            pool.close()
+        except BaseException:
+            pool.abandon()
+            raise
     finally:
         for name, value in before.items():
             if value is None:

@@ -140,7 +140,7 @@ def train(rows: Array, held_out: Array, alpha_bars: Array, recipe: Recipe, progr
     place = torch.empty(0, dtype=torch.float32, device=device)
     data = torch.as_tensor(rows, dtype=place.dtype, device=device)
     network = fresh(alpha_bars, rows.shape[1], recipe.widths, recipe.seed, place)
-    generator = torch.Generator(device).manual_seed(recipe.seed)
+    generator = torch.Generator(device).manual_seed(recipe.seed % 2**64)  # it takes no longer ones
     check = _check(network, held_out, generator, place)
     adam = torch.optim.Adam(network.parameters, lr=recipe.learning_rate, fused=True)
     depth, order = len(alpha_bars), torch.arange(recipe.batch, device=device)

@@ -52,16 +52,20 @@ class DiffusionPrior:
         put = object.__setattr__
         put(self, "actions", validate.count("actions", actions))
         put(self, "dim", validate.count("dim", dim))
-        if not links:
-            raise InvalidInput("links", "none", "at least one link, f_1")
+        if not isinstance(links, Sequence | np.ndarray) or isinstance(links, str | bytes) or not len(links):
+            raise InvalidInput("links", validate.describe(links), "a list with at least one link, f_1")
+        if not isinstance(covariances, Sequence | np.ndarray) or isinstance(covariances, str | bytes):
+            raise InvalidInput("covariances", validate.describe(covariances), f"a list of {len(links) + 1} covariances")
         if len(covariances) != len(links) + 1:
             raise InvalidInput(
                 "covariances", f"{len(covariances)} of them", f"{len(links) + 1}, one more than there are links"
             )
+        # the covariances twice, and what finds out whether a function is linear
+        validate.square_room("dim", self.dim, 2 * len(covariances) + 4)
         put(self, "links", tuple(as_link(f"links[{i}]", link, self.dim) for i, link in enumerate(links)))
         full = [_full(f"covariances[{i}]", value, self.dim) for i, value in enumerate(covariances)]
-        put(self, "covariances", np.stack(full))
-        put(self, "shared", bool(shared))
+        put(self, "covariances", validate.owned(np.stack(full)))
+        put(self, "shared", validate.flag("shared", shared))
 
     @property
     def depth(self) -> int:
@@ -76,6 +80,8 @@ class DiffusionPrior:
 
     def draw_centres(self, rng: np.random.Generator, n: int) -> Array:
         """(n, d) draws of f_1(psi_1) from the prior."""
+        rng = validate.instance("rng", rng, np.random.Generator, "a numpy Generator")
+        n = validate.room("n", validate.count("n", n, least=0), 24 * self.dim, "draws")
         factors = np.linalg.cholesky(self.covariances)
         psi = rng.standard_normal((n, self.dim)) @ factors[self.depth].T
         for level in range(self.depth - 1, 0, -1):
@@ -84,6 +90,7 @@ class DiffusionPrior:
 
     def draw(self, rng: np.random.Generator) -> Array:
         """(K, d): the parameters of a catalogue drawn from the prior."""
+        validate.room("actions", self.actions, 24 * self.dim, "actions whose parameters are drawn")
         centres = self.draw_centres(rng, 1 if self.shared else self.actions)
         noise = rng.standard_normal((self.actions, self.dim)) @ np.linalg.cholesky(self.covariances[0]).T
         return centres + noise
@@ -157,8 +164,7 @@ class DiffusionPrior:
         """
         if self.matrices is None:
             raise InvalidInput("links", "links that are not linear", "linear links: others cannot be integrated out")
-        if not 1 <= keep <= self.depth:
-            raise InvalidInput("keep", keep, f"a level from 1 to {self.depth}")
+        keep = validate.count("keep", keep, most=self.depth)
         down = np.linalg.multi_dot([np.eye(self.dim), *self.matrices[:keep]])
         return TwoLevelPrior(self.actions, down, self._spread(keep, self.depth), self._spread(0, keep - 1))
 
@@ -171,6 +177,15 @@ class TwoLevelPrior:
     matrix: Array
     covariance: Array
     action_covariance: Array
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "actions", validate.count("actions", self.actions))
+        matrix = validate.as_array("matrix", self.matrix, (None, None))
+        put(self, "matrix", validate.owned(matrix))
+        put(self, "covariance", validate.owned(validate.one_covariance("covariance", self.covariance, matrix.shape[1])))
+        own = validate.action_covariance("action_covariance", self.action_covariance, len(matrix), self.actions)
+        put(self, "action_covariance", validate.owned(own))
 
     @property
     def dim(self) -> int:
@@ -193,9 +208,10 @@ def _full(name: str, value: npt.ArrayLike, dim: int) -> Array:
     if array.ndim == 0:
         return np.eye(dim) * validate.positive(name, float(array))
     if array.ndim == 1:
-        if array.shape != (dim,) or (array <= 0).any():
-            raise InvalidInput(name, f"shape {array.shape}", f"{dim} positive numbers for a diagonal covariance")
-        return np.diag(array)
+        if array.shape != (dim,) or not (array >= validate.SMALLEST).all():
+            came = f"shape {array.shape}" if array.shape != (dim,) else f"{array.min():g} among them"
+            raise InvalidInput(name, came, f"{dim} positive numbers for a diagonal covariance")
+        return validate.one_covariance(name, np.diag(array), dim)
     return validate.one_covariance(name, array, dim)
 
 

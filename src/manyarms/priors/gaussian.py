@@ -33,8 +33,8 @@ class ActionPrior:
         mean = validate.as_floats("mean", self.mean)
         mean = validate.as_array("mean", mean, (self.actions, None) if mean.ndim == 2 else (None,))
         covariance = validate.action_covariance("covariance", self.covariance, mean.shape[-1], self.actions)
-        object.__setattr__(self, "mean", mean)
-        object.__setattr__(self, "covariance", covariance)
+        object.__setattr__(self, "mean", validate.owned(mean))
+        object.__setattr__(self, "covariance", validate.owned(covariance))
 
     @property
     def dim(self) -> int:
@@ -58,10 +58,11 @@ class HierarchicalPrior:
     def __post_init__(self) -> None:
         object.__setattr__(self, "actions", validate.count("actions", self.actions))
         mean = validate.as_array("mean", self.mean, (None,))
-        object.__setattr__(self, "mean", mean)
-        object.__setattr__(self, "covariance", validate.one_covariance("covariance", self.covariance, len(mean)))
+        object.__setattr__(self, "mean", validate.owned(mean))
+        shared = validate.one_covariance("covariance", self.covariance, len(mean))
+        object.__setattr__(self, "covariance", validate.owned(shared))
         own = validate.action_covariance("action_covariance", self.action_covariance, len(mean), self.actions)
-        object.__setattr__(self, "action_covariance", own)
+        object.__setattr__(self, "action_covariance", validate.owned(own))
 
     @property
     def dim(self) -> int:
@@ -119,9 +120,7 @@ class MixedEffectPrior:
         """
         weights = validate.as_array("weights", weights, (None, None))
         L, d = weights.shape[1], validate.count("dim", dim)
-        validate.room(
-            "dim", d, 8.0 * d * 4 * (L + 2), "dimensions"
-        )  # a block for each effect, and what checking them takes
+        validate.square_room("dim", d, 4 * (L + 2))  # a block for each effect, and what checking them takes
         eye = np.eye(d)
         effects = np.tile(eye * validate.positive("effect_variance", effect_variance), (L, 1, 1))
         own = eye * validate.positive("action_variance", action_variance)
@@ -181,10 +180,10 @@ class MixedEffectPrior:
         """The same prior with its parts multiplied by constants: misspecification on purpose (thesis, Appendix A.4.3)."""
         effects = self.effect_covariance if self.effect_blocks is None else self.effect_blocks
         return MixedEffectPrior(
-            weights=weights * self.weights,
-            effect_mean=effect_mean * self.effect_mean,
-            effect_covariance=effect_covariance * effects,
-            action_covariance=action_covariance * self.action_covariance,
+            weights=validate.number("weights", weights) * self.weights,
+            effect_mean=validate.number("effect_mean", effect_mean) * self.effect_mean,
+            effect_covariance=validate.positive("effect_covariance", effect_covariance) * effects,
+            action_covariance=validate.positive("action_covariance", action_covariance) * self.action_covariance,
         )
 
 

@@ -32,11 +32,12 @@ class LatentPrior:
     def __post_init__(self) -> None:
         matrices = validate.as_array("matrices", self.matrices, (None, None, None))
         actions, dim, latent = matrices.shape
-        object.__setattr__(self, "matrices", matrices)
-        object.__setattr__(self, "mean", validate.as_array("mean", self.mean, (latent,)))
-        object.__setattr__(self, "covariance", validate.one_covariance("covariance", self.covariance, latent))
+        object.__setattr__(self, "matrices", validate.owned(matrices))
+        object.__setattr__(self, "mean", validate.owned(validate.as_array("mean", self.mean, (latent,))))
+        shared = validate.one_covariance("covariance", self.covariance, latent)
+        object.__setattr__(self, "covariance", validate.owned(shared))
         own = validate.action_covariance("action_covariance", self.action_covariance, dim, actions)
-        object.__setattr__(self, "action_covariance", own)
+        object.__setattr__(self, "action_covariance", validate.owned(own))
 
     @property
     def actions(self) -> int:

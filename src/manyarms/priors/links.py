@@ -61,7 +61,7 @@ class LinearLink(Link):
         matrix = validate.as_array("matrix", matrix, (None, None))
         if matrix.shape[0] != matrix.shape[1]:
             raise InvalidInput("matrix", f"shape {matrix.shape}", "a square matrix")
-        self.matrix = matrix
+        self.matrix = validate.owned(matrix)
 
     def __call__(self, psi: Array) -> Array:
         return psi @ self.matrix.T
@@ -85,10 +85,8 @@ class NetworkLink(Link):
     """
 
     def __init__(self, skip: float, layers: Sequence[tuple[Array, Array]]) -> None:
-        self.skip = float(skip)
-        self.layers = tuple(
-            (validate.as_array("layers", A, (None, None)), validate.as_array("layers", c, (None,))) for A, c in layers
-        )
+        self.skip = validate.number("skip", skip)
+        self.layers = _layers(layers)
         width = self.layers[0][0].shape[1] if self.layers else 0
         for A, c in self.layers:
             if A.shape != (len(c), width):
@@ -101,6 +99,11 @@ class NetworkLink(Link):
     @classmethod
     def random(cls, dim: int, hidden: int, rng: np.random.Generator, *, scaled: bool = False) -> NetworkLink:
         """Two layers with weights uniform on [-1, 1] and no constants (thesis, Section 4.4.1); `scaled`: over sqrt(fan-in)."""
+        dim, hidden = validate.count("dim", dim), validate.count("hidden", hidden)
+        rng = validate.instance("rng", rng, np.random.Generator, "a numpy Generator")
+        scaled = validate.flag("scaled", scaled)
+        # two matrices, their copies and their transposes
+        validate.room("hidden", hidden, 48 * dim, f"units for {dim:,} dimensions")
         A = rng.uniform(-1, 1, (hidden, dim)) / (np.sqrt(dim) if scaled else 1.0)
         B = rng.uniform(-1, 1, (dim, hidden)) / (np.sqrt(hidden) if scaled else 1.0)
         return cls(0.0, [(A, np.zeros(hidden)), (B, np.zeros(dim))])
@@ -146,6 +149,10 @@ class FunctionLink(Link):
     """Any function of points (n, d), with derivatives by central differences unless they are given."""
 
     def __init__(self, function: Callable[[Array], Array], jacobian: Callable[[Array], Array] | None = None) -> None:
+        if not callable(function):
+            raise InvalidInput("function", validate.describe(function), "a function of points (n, d)")
+        if jacobian is not None and not callable(jacobian):
+            raise InvalidInput("jacobian", validate.describe(jacobian), "a function of points (n, d), or None")
         self.function = function
         self._jacobian = jacobian
 
@@ -153,13 +160,14 @@ class FunctionLink(Link):
         return self  # the functions are the caller's, and may belong to what cannot be copied
 
     def __call__(self, psi: Array) -> Array:
-        flat = psi.reshape(-1, psi.shape[-1])
-        return _checked(self.function(flat), flat).reshape(psi.shape)
+        # the function gets points of its own, and what it returns is copied: it may write on both
+        flat = np.array(psi.reshape(-1, psi.shape[-1]))
+        return np.array(_checked(self.function(flat), flat.shape)).reshape(psi.shape)
 
     def jacobian(self, psi: Array) -> Array:
-        if self._jacobian is not None:
-            return self._jacobian(psi)
         n, d = psi.shape
+        if self._jacobian is not None:
+            return np.array(_checked(self._jacobian(np.array(psi)), (n, d, d), "jacobian"))
         step = 1e-5 * (1.0 + np.abs(psi))
         moves = step[:, None, :] * np.eye(d)
         up, down = self((psi[:, None, :] + moves).reshape(-1, d)), self((psi[:, None, :] - moves).reshape(-1, d))
@@ -178,31 +186,39 @@ LinkLike = Link | Array | Callable[[Array], Array]
 
 def as_link(name: str, value: LinkLike, dim: int) -> Link:
     """A link of dimension d from a matrix, a function of points (n, d), or a link."""
-    link: Link
-    if isinstance(value, Link):
-        link = value
-    elif callable(value):
-        link = FunctionLink(value)
-    else:
-        link = LinearLink(value)
+    if not isinstance(value, Link) and not callable(value):
+        return LinearLink(validate.as_array(name, value, (dim, dim)))
+    link = value if isinstance(value, Link) else FunctionLink(value)
     probes = np.random.default_rng(0).standard_normal((4, dim))
     try:
-        out = np.asarray(link(probes))
-    except (ValueError, TypeError, IndexError) as error:
+        out = link(probes)
+    except Exception as error:  # somebody else's function, which may fail in any way
         raise InvalidInput(
-            name, f"a link that fails on points of shape (4, {dim}): {error}", "layers that chain"
+            name,
+            f"a link that fails on points of shape (4, {dim}): {error}",
+            "a link that maps points (n, d) to (n, d)",
         ) from error
-    _checked(out, probes, name)
+    _checked(out, probes.shape, name)
     return _linear_if_it_is(link, dim) if isinstance(link, FunctionLink) else link
 
 
-def _checked(out: object, points: Array, name: str = "links") -> Array:
-    array = np.asarray(out, dtype=np.float64)
-    if array.shape != points.shape:
-        raise InvalidInput(name, f"a link that maps shape {points.shape} to {array.shape}", f"shape {points.shape}")
-    if not np.isfinite(array).all():
-        raise InvalidInput(name, "a link that returns NaN or infinity", "finite values")
+def _checked(out: object, shape: tuple[int, ...], name: str = "links") -> Array:
+    """What a function of the user's returned at points (n, d)."""
+    array = validate.as_floats(name, cast(Array, out), "a function that returns numbers and no NaN")
+    if array.shape != shape:
+        raise InvalidInput(name, f"a function that returns shape {array.shape}", f"shape {shape} for those points")
     return array
+
+
+def _layers(layers: object) -> tuple[tuple[Array, Array], ...]:
+    """The pairs (A, c) of a network, kept as arrays of its own."""
+    out = []
+    for layer in layers if isinstance(layers, list | tuple) else [layers]:
+        if not isinstance(layer, list | tuple) or len(layer) != 2:
+            raise InvalidInput("layers", validate.describe(layers), "a list of pairs, a matrix and a vector each")
+        A, c = validate.as_array("layers", layer[0], (None, None)), validate.as_array("layers", layer[1], (None,))
+        out.append((validate.owned(A), validate.owned(c)))
+    return tuple(out)
 
 
 def _linear_if_it_is(link: FunctionLink, dim: int) -> Link:

@@ -58,6 +58,7 @@ from manyarms._base import storage, validate
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput, MissingExtra
 from manyarms.priors.diffusion import DiffusionPrior
+from manyarms.priors.estimates import of_moderate_size
 from manyarms.priors.links import NetworkLink, layer_arrays, restored_layers
 
 KIND = "pretrained-diffusion"
@@ -65,8 +66,9 @@ TABLES = ("mean", "unit", "betas", "steps", "variances")
 # optimiser steps unless epochs are given, and steps between two looks at the held-out rows
 BUDGET, EVERY = 6000, 50
 LARGEST_BETA = 0.999
-# a schedule of the caller's own must get so near to pure noise
+# a schedule of the caller's own must get so near to pure noise, by steps that can be told from none
 LARGEST_REST = 0.05
+SMALLEST_BETA = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +138,7 @@ class Pretrained:
         "schedule" for one chain per action and "spread" for a shared one.
         """
         rule = self.first_covariance if first_covariance is None else first_covariance
+        shared = validate.flag("shared", shared)
         if rule is None:
             rule = "spread" if shared else "schedule"
         first: npt.ArrayLike = rule
@@ -227,8 +230,9 @@ def pretrain(
     started = time.perf_counter()
     data = _estimates(parameters)
     depth, seed = validate.count("depth", depth), validate.seed(seed)
+    validate.room("depth", depth, 16 * data.shape[1] ** 2 + 64, "layers")
     betas = noise_schedule(schedule, depth)
-    widths = _widths(hidden)
+    widths = _widths(hidden, data.shape[1])
     step_variances = _variances(variances, betas)
     if isinstance(first_covariance, str):
         if first_covariance not in ("schedule", "spread"):
@@ -238,6 +242,11 @@ def pretrain(
     share = validate.probability("held_out", held_out)
     aside = min(max(1, round(share * len(data))), len(data) - 1) if share else 0
     batch = min(2048, len(data) - aside) if batch is None else validate.count("batch", batch)
+    validate.room("batch", batch, 16 * (sum(widths) + 4 * data.shape[1]), "rows a step")
+    if progress is not None and not callable(progress):
+        raise InvalidInput("progress", validate.describe(progress), "a function of four numbers, or None")
+    if not isinstance(device, str):
+        raise InvalidInput("device", validate.describe(device), "the name of a device, such as 'cpu' or 'cuda'")
     a_pass = -(-(len(data) - aside) // batch)
     budget = BUDGET if epochs is None else validate.count("epochs", epochs) * a_pass
     rate, patience = validate.positive("learning_rate", learning_rate), validate.count("patience", patience)
@@ -274,13 +283,15 @@ def noise_schedule(schedule: str | npt.ArrayLike, depth: int) -> Array:
         else:
             raise InvalidInput("schedule", repr(schedule), "'cosine', 'linear', or the betas themselves")
         return cast(Array, np.minimum(1 - rest[1:] / rest[:-1], LARGEST_BETA))
-    betas = validate.as_array("schedule", schedule, (None,))
+    betas = validate.owned(validate.as_array("schedule", schedule, (None,)))
     if len(betas) != depth:
         raise InvalidInput(
             "depth", f"{depth} for a schedule of {len(betas)} steps", "as many layers as the schedule has steps"
         )
     if (betas <= 0).any() or (betas >= 1).any():
         raise InvalidInput("schedule", "a beta outside (0, 1)", "betas above 0 and below 1")
+    if (betas < SMALLEST_BETA).any():
+        raise InvalidInput("schedule", f"a beta of {betas.min():.2g}", f"betas of at least {SMALLEST_BETA:g}")
     left = float(np.prod(1 - betas))
     if left > LARGEST_REST:
         raise InvalidInput(
@@ -296,10 +307,10 @@ def _rest(betas: Array) -> Array:
 
 def _variances(rule: str, betas: Array) -> Array:
     """s_1, ..., s_L."""
+    if not isinstance(rule, str) or rule not in ("beta", "posterior"):
+        raise InvalidInput("variances", validate.describe(rule), "'beta' or 'posterior'")
     if rule == "beta":
         return betas.copy()
-    if rule != "posterior":
-        raise InvalidInput("variances", validate.describe(rule), "'beta' or 'posterior'")
     abar = _rest(betas)
     out: Array = betas * (1 - np.r_[1.0, abar[:-1]]) / (1 - abar)
     out[0] = out[1] if len(out) > 1 else betas[0]
@@ -339,7 +350,7 @@ def _estimates(parameters: npt.ArrayLike) -> Array:
         raise InvalidInput(
             "parameters", f"{len(data)} equal rows", "estimates that differ: there is no spread to learn"
         )
-    return data
+    return of_moderate_size("parameters", data)
 
 
 def _covariance(data: Array) -> Array:
@@ -358,11 +369,16 @@ def _covariance(data: Array) -> Array:
     return cast(Array, (1 - weight) * S + weight * average * np.eye(d))
 
 
-def _widths(hidden: int | Sequence[int]) -> tuple[int, ...]:
+def _widths(hidden: int | Sequence[int], dim: int) -> tuple[int, ...]:
+    if isinstance(hidden, str | bytes):
+        raise InvalidInput("hidden", validate.describe(hidden), "a width, or a list of widths")
     widths = hidden if isinstance(hidden, Sequence) else [hidden]
     if not len(widths):
         raise InvalidInput("hidden", "no hidden layer", "at least one width")
-    return tuple(validate.count("hidden", width) for width in widths)
+    found = tuple(validate.count("hidden", width) for width in widths)
+    for before, width in zip((dim, *found), found, strict=False):
+        validate.room("hidden", width, 64 * (before + dim), f"units on a layer of {before:,}")
+    return found
 
 
 __all__ = ["History", "Pretrained", "chain_links", "noise_schedule", "pretrain"]

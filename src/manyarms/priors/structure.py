@@ -18,12 +18,17 @@ from manyarms._base import validate
 from manyarms._base.linalg import packing
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput, MissingExtra
+from manyarms.priors.estimates import of_moderate_size
 from manyarms.priors.gaussian import MixedEffectPrior
 
 # variances below this part of the average variance are raised to it: a covariance must be positive definite
 RELATIVE_FLOOR = 1e-6
 # entries in a block of normal equations
 BLOCK_ENTRIES = 1 << 22
+# a ridge below this part of the normal equations' entries is lost in their rounding
+SMALLEST_RIDGE = 1e-14
+# so many indices, and so many for each rating, may have gaps between them; more are a mistake unless `shape` says so
+MOST_INDICES, MOST_INDICES_A_RATING = 1_000_000, 100
 
 
 def mixture(
@@ -53,14 +58,11 @@ def mixture(
     probabilities. A coordinate without variance, or a component of one member, gets a floor of 1e-6 times the average
     variance (1e-6 where all estimates are equal). Needs scikit-learn.
     """
-    estimates = validate.as_array("parameters", parameters, (None, None))
-    effects = validate.count("effects", effects)
-    if covariance not in ("diag", "full"):
-        raise InvalidInput("covariance", validate.describe(covariance), "'diag' or 'full'")
-    if spread not in ("components", "marginal"):
-        raise InvalidInput("spread", validate.describe(spread), "'components' or 'marginal'")
-    if not 0 < validate.probability("effect_share", effect_share) < 1:
-        raise InvalidInput("effect_share", effect_share, "a number above 0 and below 1")
+    estimates = of_moderate_size("parameters", validate.as_array("parameters", parameters, (None, None)))
+    effects, seed = validate.count("effects", effects), validate.seed(seed)
+    validate.one_of("covariance", covariance, ("diag", "full"))
+    validate.one_of("spread", spread, ("components", "marginal"))
+    effect_share = validate.number("effect_share", effect_share, above=0, below=1)
     known = estimates if learned_from is None else estimates[_rows("learned_from", learned_from, len(estimates))]
     distinct = len(np.unique(known, axis=0))
     if distinct < effects:
@@ -68,6 +70,7 @@ def mixture(
             "effects", f"{effects} for {len(known)} actions, {distinct} of them distinct",
             "no more effects than distinct rows of parameters",
         )  # fmt: skip
+    validate.square_room("effects", effects, 2 * estimates.shape[1] ** 2)
     average = float(known.var(axis=0).mean())
     floor = RELATIVE_FLOOR * (average if average > 0 else 1.0)
     weights, centres, covariances, proportions = _fit(known, estimates, effects, seed, covariance, floor)
@@ -102,7 +105,7 @@ def _fit(
         covariance_type=covariance,
         reg_covar=floor,
         max_iter=500,
-        random_state=validate.seed(seed),
+        random_state=seed % 2**32,  # scikit-learn takes no longer ones
     )
     with warnings.catch_warnings():
         # a mixture that still creeps after 500 steps is as good a proxy structure as one that has stopped
@@ -123,9 +126,18 @@ class Factors:
     users: Array
     items: Array
 
+    def __post_init__(self) -> None:
+        users = validate.as_array("users", self.users, (None, None))
+        items = validate.as_array("items", self.items, (None, users.shape[1]))
+        object.__setattr__(self, "users", validate.owned(users))
+        object.__setattr__(self, "items", validate.owned(items))
+
     def predict(self, users: Ints, items: Ints) -> Array:
         """The ratings it gives to pairs, (n,)."""
-        return cast(Array, np.einsum("nd,nd->n", self.users[users], self.items[items]))
+        who, what = _rows("users", users, len(self.users)), _rows("items", items, len(self.items))
+        if len(who) != len(what):
+            raise InvalidInput("items", f"{len(what)} of them", f"{len(who)}, as many as users")
+        return cast(Array, np.einsum("nd,nd->n", self.users[who], self.items[what]))
 
     def objective(self, users: Ints, items: Ints, ratings: Array, ridge: float) -> float:
         """What `factorise` minimises: squared errors on the pairs plus ridge times all squared lengths."""
@@ -148,7 +160,8 @@ def factorise(
 
     minimise  sum_n (ratings_n - u_(users_n) . v_(items_n))^2 + ridge (sum_u ||u||^2 + sum_i ||v_i||^2)
 
-    users and items are indices from 0; shape is (users, items), by default the largest indices plus one.
+    users and items are indices from 0; shape is (users, items), by default the largest indices plus one (an index far beyond
+    the number of ratings is refused then).
     Nothing is centred. A pair that comes twice counts twice; who has no rating gets the zero vector. A sweep
     solves for all users and then for all items exactly, so the objective never rises. It takes O(n d^2) time
     and O((users + items) d^2) memory.
@@ -159,24 +172,52 @@ def factorise(
         raise InvalidInput("ratings", f"lengths {len(who)}, {len(what)} and {len(values)}", "arrays of one length")
     dim, sweeps = validate.count("dim", dim), validate.count("sweeps", sweeps)
     ridge = validate.positive("ridge", ridge)
-    needed = (int(who.max()) + 1, int(what.max()) + 1)
-    size = needed
-    if shape is not None:
-        size = (validate.count("shape[0]", shape[0]), validate.count("shape[1]", shape[1]))
-    if size[0] < needed[0] or size[1] < needed[1]:
-        raise InvalidInput("shape", size, f"at least {needed}, since those indices occur")
+    rng = np.random.default_rng(validate.seed(seed))
+    size = _size(who, what, shape)
+    for name, number in zip(("users", "items"), size, strict=True):
+        validate.room(name, number, 16 * dim, f"vectors of {dim:,} numbers")
+    who_rated, who = np.unique(who, return_inverse=True)
+    what_rated, what = np.unique(what, return_inverse=True)
+    validate.room("dim", dim, 8 * (dim + 1) * max(len(who_rated), len(what_rated)), "dimensions")
     from scipy import sparse  # late: only a factorisation needs it, and it takes a while to import
 
     # both are sums over repeated pairs: how often a pair was rated, and its ratings' total
-    seen = sparse.csr_array((np.ones(len(values)), (who, what)), shape=size)
-    total = sparse.csr_array((values, (who, what)), shape=size)
+    rated = (len(who_rated), len(what_rated))
+    seen = sparse.csr_array((np.ones(len(values)), (who, what)), shape=rated)
+    total = sparse.csr_array((values, (who, what)), shape=rated)
     seen_by_item, total_by_item = seen.T.tocsr(), total.T.tocsr()
-    rng = np.random.default_rng(validate.seed(seed))
-    item_vectors = rng.standard_normal((size[1], dim)) / np.sqrt(dim)
+    item_vectors = (rng.standard_normal((size[1], dim)) / np.sqrt(dim))[what_rated]
     for _ in range(sweeps):
         user_vectors = _least_squares(seen, total, item_vectors, ridge)
         item_vectors = _least_squares(seen_by_item, total_by_item, user_vectors, ridge)
-    return Factors(user_vectors, item_vectors)
+    return Factors(_spread_out(user_vectors, who_rated, size[0]), _spread_out(item_vectors, what_rated, size[1]))
+
+
+def _size(who: Ints, what: Ints, shape: tuple[int, int] | None) -> tuple[int, int]:
+    """How many users and items there are."""
+    needed = (int(who.max()) + 1, int(what.max()) + 1)
+    if shape is None:
+        most = max(MOST_INDICES, MOST_INDICES_A_RATING * len(who))
+        for name, number in zip(("users", "items"), needed, strict=True):
+            if number > most:
+                wanted = f"indices from 0 with few gaps, below {most:,} for so many ratings; or shape=(users, items)"
+                raise InvalidInput(name, f"an index of {number - 1:,}", wanted)
+        return needed
+    if not isinstance(shape, list | tuple) or len(shape) != 2:
+        raise InvalidInput("shape", validate.describe(shape), "two numbers, of users and of items")
+    size = (validate.count("shape[0]", shape[0]), validate.count("shape[1]", shape[1]))
+    if size[0] < needed[0] or size[1] < needed[1]:
+        raise InvalidInput("shape", size, f"at least {needed}, since those indices occur")
+    return size
+
+
+def _spread_out(vectors: Array, rated: Ints, number: int) -> Array:
+    """Vectors of all, zero for those without ratings."""
+    if len(rated) == number:
+        return vectors
+    out = np.zeros((number, vectors.shape[1]))
+    out[rated] = vectors
+    return out
 
 
 def _least_squares(seen: AnyArray, total: AnyArray, other: Array, ridge: float) -> Array:
@@ -194,6 +235,10 @@ def _least_squares(seen: AnyArray, total: AnyArray, other: Array, ridge: float) 
     for first in range(0, rows, step):
         block = slice(first, min(first + step, rows))
         gram = pack.unpack(seen[block] @ triangles)
+        largest = float(np.abs(gram).max(initial=0.0))
+        if not ridge >= SMALLEST_RIDGE * largest:
+            wanted = f"at least {SMALLEST_RIDGE * largest:.2g}: beside these ratings less is lost in rounding"
+            raise InvalidInput("ridge", ridge, wanted)
         gram[:, np.arange(dim), np.arange(dim)] += ridge
         solved[block] = np.linalg.solve(gram, right[block, :, None])[:, :, 0]
     return solved
@@ -207,10 +252,10 @@ def _rows(name: str, value: npt.ArrayLike, count: int) -> Ints:
 
 
 def _indices(name: str, value: npt.ArrayLike) -> Ints:
-    array = np.asarray(value)
-    if array.ndim != 1 or not len(array) or not np.issubdtype(array.dtype, np.integer) or array.min() < 0:
+    array = validate.integers(name, value, expected="a list of integers of at least 0")
+    if not len(array) or array.min() < 0:
         raise InvalidInput(name, validate.describe(value), "a list of integers of at least 0")
-    return array.astype(np.int64, copy=False)
+    return array
 
 
 __all__ = ["Factors", "factorise", "mixture"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy.typing as npt
 
@@ -19,6 +19,7 @@ class RewardModel(Protocol):
         """r_hat(x_i, a_j) of contexts (b, d) and actions (k,), as (b, k)."""
 
 
+@runtime_checkable
 class CatalogueModel(RewardModel, Protocol):
     """A reward model that knows its catalogue, and can rank it."""
 

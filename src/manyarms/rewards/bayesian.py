@@ -45,6 +45,7 @@ class BeliefModel(LinearModel):
     """
 
     def __init__(self, belief: Belief) -> None:
+        validate.instance("belief", belief, Belief, "a belief, such as belief_of(prior, likelihood)")
         if not belief.per_action:
             raise InvalidInput("belief", f"a {type(belief).__name__}", "one with a parameter for every action")
         self.belief = belief
@@ -78,6 +79,8 @@ class BeliefModel(LinearModel):
         (thesis, Section 6.3.2), with m and Cov(m) those of the latent posterior.
         """
         which = np.arange(self.action_count) if ids is None else np.atleast_1d(self._ids(ids))
+        if not len(which):
+            return np.empty((0, self.dim)), np.empty((0, self.dim, self.dim))
         pieces = [self.belief.action_posterior(some) for some in self._chunks(which)]
         return np.concatenate([mean for mean, _ in pieces]), np.concatenate([spread for _, spread in pieces])
 
@@ -118,6 +121,8 @@ class BeliefModel(LinearModel):
     def moments_of(self, X: npt.ArrayLike, actions: npt.ArrayLike) -> tuple[Array, Array]:
         """Posterior mean and variance of x_i^T theta_(a_i), row by row, (n,) each."""
         rows, ids = self._contexts(X), self._ids(actions)
+        if ids.shape != (len(rows),):
+            raise InvalidInput("actions", f"shape {ids.shape}", f"one action for each of the {len(rows)} contexts")
         self._refresh(spreads=True)
         packing = linalg.packing(self.dim)
         mean = np.einsum("nd,nd->n", rows, self._means[ids])
@@ -138,9 +143,10 @@ class BeliefModel(LinearModel):
         width 0 is the greedy policy (thesis, Section 6.2.2), `pessimism_width(d, delta)` the pessimistic one (Appendix
         C.4.4). The same decisions as those of `greedy()` and `pessimistic()`, many contexts at a time.
         """
-        if validate.not_negative("width", width) == 0:
+        width = validate.not_negative("width", width)
+        if width == 0:
             return super().decide(X, k)
-        given = np.asarray(X)
+        given = validate.as_floats("X", X)
         rows = self._contexts(given[None] if given.ndim == 1 else given)
 
         def lower(part: slice) -> Iterator[Array]:
@@ -159,7 +165,7 @@ class BeliefModel(LinearModel):
 
     def agent(self, decision: Decision | None = None, *, seed: Seed = None, name: str = "warm start") -> Agent:
         """An online agent that goes on from this belief (Thompson sampling unless said otherwise); the model keeps its own."""
-        return Agent(copy.deepcopy(self.belief), Thompson() if decision is None else decision, seed, name)
+        return Agent(copy.deepcopy(self.belief), _decision(decision), seed, name)
 
     def greedy(self) -> Agent:
         """sDM's decision: the largest posterior mean."""
@@ -170,16 +176,21 @@ class BeliefModel(LinearModel):
         return self.agent(Pessimistic(pessimism_width(self.dim, delta)), seed=0, name="pessimistic")
 
 
+def _decision(decision: Decision | None) -> Decision:
+    """The decision of an agent, Thompson sampling where none is given."""
+    if decision is None:
+        return Thompson()
+    return validate.instance("decision", decision, Decision, "a decision, such as Thompson() or Greedy()")
+
+
 def pessimism_width(dim: int, delta: float) -> float:
     """alpha(d, delta) = sqrt(d + 2 sqrt(d log(1/delta)) + 2 log(1/delta)) (thesis, Appendix C.4.4).
 
     With probability at least 1 - delta the posterior has ||theta_a - mu_hat_a|| below it in the norm of Sigma_hat_a^-1, so that
     |x^T (theta_a - mu_hat_a)| <= alpha ||x||_(Sigma_hat_a) for every x at once.
     """
-    d, delta = validate.count("dim", dim), validate.probability("delta", delta)
-    if delta == 0:
-        raise InvalidInput("delta", delta, "a number above 0 and at most 1")
-    log = math.log(1 / delta)
+    d, delta = validate.count("dim", dim), validate.number("delta", delta, above=0, most=1)
+    log = -math.log(delta)
     return math.sqrt(d + 2 * math.sqrt(d * log) + 2 * log)
 
 
@@ -204,8 +215,9 @@ def warm_start(
     seed: Seed = None,
 ) -> Agent:
     """From a log to an online agent in one call: what it has learned is the log, and it goes on with every reward."""
+    decided = _decision(decision)
     belief = sdm(source, prior, likelihood).belief
-    return Agent(belief, Thompson() if decision is None else decision, seed, "warm start")
+    return Agent(belief, decided, seed, "warm start")
 
 
 def dm_bayes(source: LogSource, prior: ParameterPrior, likelihood: Likelihood = Linear()) -> BeliefModel:

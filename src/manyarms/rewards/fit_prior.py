@@ -27,12 +27,12 @@ from manyarms.beliefs import Belief, Likelihood, Linear, belief_of
 from manyarms.beliefs.belief import Rounds
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LogSource
-from manyarms.priors import ActionPrior, HierarchicalPrior, LatentPrior, MixedEffectPrior
+from manyarms.priors import ActionPrior, HierarchicalPrior, LatentPrior, MixedEffectPrior, TwoLevelPrior
 from manyarms.rewards.bayesian import BeliefModel
 from manyarms.rewards.evidence import Evidence, statistics
-from manyarms.rewards.linear import rows_of
+from manyarms.rewards.linear import log_source, rows_of
 
-GaussianStructure = ActionPrior | HierarchicalPrior | MixedEffectPrior | LatentPrior
+GaussianStructure = ActionPrior | HierarchicalPrior | MixedEffectPrior | LatentPrior | TwoLevelPrior
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 BINS = 10
 FURTHEST = math.log(1e6)  # no number is moved further than this factor from where it starts
@@ -111,9 +111,17 @@ def fit_prior(
     is where the noise starts. noise, action, latent: what is to be fitted. held_out: the share of rows that is left out of the
     fit and serves the calibration check (0: none). The source is read twice, three times with held-out rows.
     """
-    held_out = validate.probability("held_out", held_out)
+    log_source(source)
+    if not isinstance(structure, GaussianStructure):
+        kinds = "ActionPrior, HierarchicalPrior, MixedEffectPrior, LatentPrior or TwoLevelPrior"
+        raise InvalidInput(
+            "structure", validate.describe(structure), f"independent actions or one latent vector: {kinds}"
+        )
+    held_out, seed = validate.probability("held_out", held_out), validate.seed(seed)
     if held_out == 1:
         raise InvalidInput("held_out", 1, "a fraction below 1: nothing would be left to fit")
+    noise, action = validate.flag("noise", noise), validate.flag("action", action)
+    latent = validate.flag("latent", latent)
     belief = belief_of(structure, likelihood)
     evidence = Evidence(statistics(_part(source, belief, held_out, seed, False), belief), belief)
     variance = likelihood.noise_variance
@@ -156,6 +164,8 @@ def scaled(structure: GaussianStructure, action: float, latent: float) -> Gaussi
 
 def calibration(model: BeliefModel, source: LogSource) -> PredictiveCalibration:
     """How well a belief's predictive distributions fit rows that it has not learned."""
+    validate.instance("model", model, BeliefModel, "a belief as a reward model, such as sdm(log, prior) gives")
+    log_source(source)
     return _calibration(model, rows_of(source, model.belief))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,14 +26,18 @@ from manyarms.policies.softmax import TopSoftmaxPolicy
 from manyarms.rewards.base import CatalogueModel
 
 MATRICES_AT_A_TIME = 1 << 21  # numbers in full d x d matrices that are alive at once
+# sums over a million rows are rounded by about this: a smaller eigenvalue of G, beside the largest, may be one of 0
+UNSEEN = 1e-13
+# beside the trace of G: with a larger ridge solving loses at most half of the digits
+SMALLEST_RIDGE = 1e-8
 
 
 class LinearModel:
     """r_hat(x, a) = g(x^T theta_a) for a table of parameters (K, d), g the likelihood's mean (identity for linear rewards)."""
 
     def __init__(self, parameters: npt.ArrayLike, likelihood: Likelihood = Linear()) -> None:
-        self._parameters = validate.as_array("parameters", parameters, (None, None))
-        self.likelihood = likelihood
+        self._parameters = validate.owned(validate.as_array("parameters", parameters, (None, None)))
+        self.likelihood = validate.instance("likelihood", likelihood, Likelihood, "a likelihood, such as Linear()")
 
     def __repr__(self) -> str:
         law = type(self.likelihood).__name__
@@ -76,7 +81,7 @@ class LinearModel:
 
     def decide(self, X: npt.ArrayLike, k: int | None = None) -> int | Ints:
         """The action with the largest r_hat, or the k best: int or (k,) for one context, (n,) or (n, k) for many."""
-        given = np.asarray(X)
+        given = validate.as_floats("X", X)
         rows = self._contexts(given[None] if given.ndim == 1 else given)
         if k is None:
             ids = self._best(rows)[0][:, None]  # every mean grows with the score, so the scores decide
@@ -93,21 +98,20 @@ class LinearModel:
         return BestAction(self.parameters)
 
     def _offered(self, k: int) -> int:
-        if validate.count("k", k) > self.action_count:
-            raise InvalidInput("k", k, f"at most {self.action_count}, the number of actions")
-        return k
+        number = validate.count("k", k)
+        if number > self.action_count:
+            raise InvalidInput("k", number, f"at most {self.action_count}, the number of actions")
+        return number
 
     def _contexts(self, X: npt.ArrayLike) -> Array:
         return validate.rows("X", X, self.dim, "contexts")
 
     def _ids(self, actions: npt.ArrayLike) -> Ints:
-        ids = np.asarray(actions)
-        if ids.size and ids.dtype.kind not in "iu":
-            raise UnknownAction("actions", validate.describe(actions), "integers, ids of actions")
-        if ids.size and not 0 <= ids.min() <= ids.max() < self.action_count:
-            wrong = ids[(ids < 0) | (ids >= self.action_count)].flat[0]
-            raise UnknownAction("actions", int(wrong), f"ids from 0 to {self.action_count - 1}")
-        return ids.astype(np.int64, copy=False)
+        try:
+            ids = validate.integers("actions", cast(Ints, [actions]) if np.isscalar(actions) else actions)
+        except InvalidInput as error:
+            raise UnknownAction("actions", validate.describe(actions), "integers, ids of actions") from error
+        return validate.action_ids("actions", ids, self.action_count)
 
 
 class Clipped:
@@ -118,10 +122,12 @@ class Clipped:
     """
 
     def __init__(self, model: CatalogueModel, low: float = 0.0, high: float = 1.0) -> None:
-        if not (np.isfinite([low, high]).all() and low < high):
+        validate.instance("model", model, CatalogueModel, "a reward model that knows its catalogue")
+        low, high = validate.number("low", low), validate.number("high", high)
+        if not low < high:
             raise InvalidInput("low, high", f"{low:g} and {high:g}", "two finite numbers, the lower first")
         self.model = model
-        self.bounds = (float(low), float(high))
+        self.bounds = (low, high)
 
     def __repr__(self) -> str:
         return f"<Clipped to [{self.bounds[0]:g}, {self.bounds[1]:g}]: {self.model!r}>"
@@ -160,21 +166,45 @@ class DirectFrequentist:
 
     def fit(self, source: LogSource) -> LinearModel:
         """The model of a log, or of anything that gives one in chunks."""
+        source = log_source(source)
+        validate.room("source", source.action_count, 16 * source.dim, f"actions with {source.dim:,} numbers each")
         sums = Sums(source.dim)
         for rows in rows_of(source):
             sums.add(*rows)
         parameters = np.zeros((source.action_count, source.dim))
-        ridge = self.lam * np.eye(source.dim)
         step = max(1, MATRICES_AT_A_TIME // source.dim**2)
         for start in range(0, len(sums), step):
             some = slice(start, start + step)
-            solved = np.linalg.solve(sums.packing.unpack(sums.G[some]) + ridge, sums.B[some, :, None])
-            parameters[sums.ids[some]] = solved[:, :, 0]
+            parameters[sums.ids[some]] = _ridge(sums.packing.unpack(sums.G[some]), sums.B[some], self.lam)
         return LinearModel(parameters)
+
+
+def _ridge(G: Array, B: Array, lam: float) -> Array:
+    """(G_a + lam I)^-1 B_a, row by row.
+
+    B lies in the range of G. So in a direction that no row of the action shows the solution is 0 whatever lam is, and where lam
+    is lost in the rounding of G that has to be said: there the two would be divided by each other.
+    """
+    dim, out = B.shape[1], np.empty(B.shape)
+    lost = lam < SMALLEST_RIDGE * np.trace(G, axis1=1, axis2=2)
+    out[~lost] = np.linalg.solve(G[~lost] + lam * np.eye(dim), B[~lost, :, None])[:, :, 0]
+    if lost.any():
+        values, vectors = np.linalg.eigh(G[lost])
+        seen = values > UNSEEN * values[:, -1:]
+        parts = np.einsum("aij,ai->aj", vectors, B[lost])
+        parts = np.divide(parts, values + lam, where=seen, out=np.zeros(parts.shape))
+        out[lost] = np.einsum("aij,aj->ai", vectors, parts)
+    return out
+
+
+def log_source(source: object, name: str = "source") -> LogSource:
+    """A log, or anything that gives one in chunks."""
+    return validate.instance(name, source, LogSource, "a log, or a source that gives one in chunks")
 
 
 def rows_of(source: LogSource, belief: Belief | None = None) -> Iterator[Rounds]:
     """The rows of a log in chunks (contexts, actions, rewards), checked against what is to learn them."""
+    log_source(source)
     if belief is not None:
         if source.dim != belief.dim:
             raise InvalidInput(
@@ -191,4 +221,4 @@ def rows_of(source: LogSource, belief: Belief | None = None) -> Iterator[Rounds]
         yield chunk.contexts, chunk.actions, chunk.rewards
 
 
-__all__ = ["MATRICES_AT_A_TIME", "Clipped", "DirectFrequentist", "LinearModel", "rows_of"]
+__all__ = ["MATRICES_AT_A_TIME", "Clipped", "DirectFrequentist", "LinearModel", "log_source", "rows_of"]

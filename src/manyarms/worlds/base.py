@@ -55,7 +55,13 @@ class RewardDistribution:
             return score
         if self.kind == "logistic":
             return cast(Array, expit(score))
-        return np.exp(score)
+        with np.errstate(over="ignore"):
+            mean = np.exp(score)
+        if not np.isfinite(mean).all():
+            raise InvalidInput(
+                "reward", f"a Poisson score of {np.max(score):.3g}", "scores whose exponential is finite"
+            )
+        return mean
 
     def draw(self, mean: Array, rng: np.random.Generator) -> Array:
         """Rewards with the given means, one each; floats also where they are 0/1 or counts."""
@@ -89,6 +95,9 @@ class Cube:
 
     dim: int
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dim", validate.count("dim", self.dim))
+
     @property
     def kappa_x(self) -> float:
         """d: a corner has squared length d."""
@@ -104,6 +113,9 @@ class Pool:
     """Contexts drawn uniformly, with repetition, from given rows (m, d)."""
 
     rows: Array
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", validate.owned(validate.as_array("rows", self.rows, (None, None))))
 
     @property
     def kappa_x(self) -> float:
@@ -130,7 +142,7 @@ class KnownMeans(ABC):
     """Rewards drawn by a law around means that are known, so that the regret of every decision is."""
 
     def __init__(self, rewards: RewardDistribution, seed: WorldSeed) -> None:
-        self.rewards = rewards
+        self.rewards = validate.instance("rewards", rewards, RewardDistribution, "a RewardDistribution")
         _, self._context_rng, self._reward_rng = streams(seed)
 
     @abstractmethod
@@ -198,7 +210,7 @@ class World(KnownMeans):
     """
 
     def __init__(self, theta: Array, rewards: RewardDistribution, source: Contexts, seed: WorldSeed) -> None:
-        self.theta = theta
+        self.theta = validate.owned(validate.as_array("theta", theta, (None, None)))
         self.source = source
         super().__init__(rewards, seed)
 
@@ -231,11 +243,13 @@ class World(KnownMeans):
 
     def contexts(self, n: int) -> Array:
         """The next n contexts of the world's own stream, (n, d)."""
-        return self.source.draw(validate.count("n", n, least=0), self._context_rng)
+        n = validate.room("n", validate.count("n", n, least=0), 16 * self.dim, f"contexts of {self.dim:,} numbers")
+        return self.source.draw(n, self._context_rng)
 
     def candidates(self, number: int) -> Ints:
         """The ids of `number` different actions, any alike, from the stream of contexts: what a round offers, (number,)."""
-        if validate.count("number", number) > self.actions:
+        number = validate.count("number", number)
+        if number > self.actions:
             raise InvalidInput("number", number, f"at most {self.actions}, the number of actions")
         return self._context_rng.choice(self.actions, size=number, replace=False, shuffle=False)
 
@@ -259,9 +273,7 @@ class World(KnownMeans):
 
     def _score(self, x: npt.ArrayLike, a: Chosen) -> Array:
         """x^T theta_a, of shape () for one row and (n,) for a batch."""
-        ids = np.asarray(a)
-        if not np.issubdtype(ids.dtype, np.integer) and ids.size:
-            raise UnknownAction("a", validate.describe(a), "an integer, or an array of them")
+        ids = chosen_ids(a)
         if ids.ndim == 0:
             row = validate.as_array("x", x, (self.dim,))
             if not 0 <= ids < self.actions:
@@ -270,13 +282,27 @@ class World(KnownMeans):
         rows = self._rows(x)
         if ids.shape != (len(rows),):
             raise InvalidInput("a", f"shape {ids.shape}", f"one action for each of the {len(rows)} contexts")
-        ids = ids.astype(np.int64, copy=False)
         outside = (ids < 0) | (ids >= self.actions)
         if outside.any():
             raise UnknownAction("a", int(ids[outside][0]), f"actions from 0 to {self.actions - 1}")
         return cast(Array, np.einsum("nd,nd->n", rows, self.theta[ids]))
 
 
+def chosen_ids(a: Chosen) -> Ints:
+    """One action, or an array of them, as integers; whether they exist is another question."""
+    if isinstance(a, np.ndarray) and a.ndim == 0 and a.dtype.kind in "iu":
+        a = int(a)
+    if isinstance(a, int | np.integer) and not isinstance(a, bool):
+        if not abs(int(a)) < 2**63:
+            raise UnknownAction("a", validate.describe(a), "an action of the world")
+        return np.asarray(int(a))
+    try:
+        return validate.integers("a", a)
+    except InvalidInput as error:
+        raise UnknownAction("a", validate.describe(a), "an integer, or a list of them") from error
+
+
 __all__ = [
-    "Chosen", "Contexts", "Cube", "KnownMeans", "Pool", "RewardDistribution", "RewardKind", "World", "WorldSeed", "streams",
+    "Chosen", "Contexts", "Cube", "KnownMeans", "Pool", "RewardDistribution", "RewardKind", "World", "WorldSeed", "chosen_ids",
+    "streams",
 ]  # fmt: skip

@@ -28,9 +28,12 @@ from manyarms.policies.base import Policy
 from manyarms.policies.segments import SegmentSoftmaxPolicy
 from manyarms.policies.softmax import TopSoftmaxPolicy
 from manyarms.policies.support import SupportedPolicy
-from manyarms.worlds.rounds import Value, draw_from, support_of
+from manyarms.worlds.rounds import Value, draw_from, policy_over, support_of
 
 WITHIN_KIND = 0.3  # share of a context's variance that is the user's own, not the kind's
+MOST_SKEW, MOST_STRENGTH = 100.0, 1e6  # scores and their sigmoids stay numbers, also in float32
+LEAST_TEMPERATURE = 1e-9  # scores over it stay numbers in float32, too
+LARGEST_SHARE = 1 - 1e-9  # of the ceiling that uniform play may earn
 CALIBRATION = 200_000  # pairs of a context and an action on which uniform play's click rate is set
 
 
@@ -63,22 +66,27 @@ class CatalogueWorld:
         seed: int = 0,
     ) -> None:
         self.actions, self.dim = validate.count("actions", actions, least=2), validate.count("dim", dim, least=2)
-        if validate.count("rank", rank) > dim - 1:
+        dim, rank, kinds = self.dim, validate.count("rank", rank), validate.count("kinds", kinds)
+        if rank > dim - 1:
             raise InvalidInput("rank", rank, f"at most dim - 1 = {dim - 1}")
-        self.skew = validate.not_negative("skew", skew)
-        self.strength = validate.not_negative("strength", strength)
+        self.skew = validate.number("skew", skew, least=0, most=MOST_SKEW)
+        self.strength = validate.number("strength", strength, least=0, most=MOST_STRENGTH)
         self.knowledge = validate.probability("knowledge", knowledge)
         self.ceiling = validate.probability("ceiling", ceiling)
         self.click_rate = validate.positive("click_rate", click_rate)
-        if self.click_rate >= self.ceiling:
-            raise InvalidInput("click_rate", click_rate, f"less than the ceiling, {ceiling:g}")
+        if self.click_rate >= LARGEST_SHARE * self.ceiling:
+            raise InvalidInput("click_rate", self.click_rate, f"less than the ceiling, {self.ceiling:g}")
         self.k0 = min(validate.count("k0", k0), self.actions)
-        self.temperature = validate.positive("temperature", temperature)
+        self.temperature = validate.number("temperature", temperature, least=LEAST_TEMPERATURE)
         self.segments = None if segments is None else validate.count("segments", segments)
         *seeds, self._segment_seed, self._test_seed = np.random.SeedSequence(validate.seed(seed)).spawn(5)
         itself, blur, calibration = (np.random.default_rng(child) for child in seeds)
-        self._test = validate.count("test", test, least=2)
-        self._kinds = itself.standard_normal((validate.count("kinds", kinds), dim - 1))
+        self._test = validate.room("test", validate.count("test", test, least=2), 24 * dim, "contexts")
+        validate.room("actions", self.actions, 12 * dim + 4 * rank + 32, f"actions of {dim:,} numbers")
+        validate.room("dim", dim, 24 * CALIBRATION, "dimensions")
+        validate.room("rank", rank, 32 * dim, f"dimensions of taste out of {dim:,}")
+        validate.room("kinds", kinds, 8 * dim, f"centres of {dim:,} numbers")
+        self._kinds = itself.standard_normal((kinds, dim - 1))
         self.basis: Array = np.linalg.qr(itself.standard_normal((dim - 1, rank)))[0]
         self.tastes: AnyArray = itself.standard_normal((self.actions, rank), dtype=np.float32) / np.float32(
             np.sqrt(rank)
@@ -96,6 +104,7 @@ class CatalogueWorld:
     def contexts(self, rounds: int, seed: int | np.random.Generator = 0) -> Array:
         """n contexts, (n, d), the first coordinate 1."""
         rng, n = validate.seeded(seed), validate.count("rounds", rounds)
+        validate.room("rounds", n, 32 * self.dim, f"contexts of {self.dim:,} numbers")
         own = rng.standard_normal((n, self.dim - 1))
         kind = self._kinds[rng.integers(len(self._kinds), size=n)]
         return np.concatenate([np.ones((n, 1)), np.sqrt(1 - WITHIN_KIND) * kind + np.sqrt(WITHIN_KIND) * own], axis=1)
@@ -106,8 +115,8 @@ class CatalogueWorld:
 
     def mean_reward(self, X: npt.ArrayLike, ids: npt.ArrayLike) -> Array:
         """r(x_i, a_ij) of contexts (n, d) and ids (n, m), (n, m)."""
-        rows, chosen = self._rows(X), np.asarray(ids)
-        if chosen.ndim != 2 or len(chosen) != len(rows):
+        rows, chosen = self._rows(X), validate.action_ids("ids", ids, self.actions, ndim=2)
+        if len(chosen) != len(rows):
             raise InvalidInput("ids", f"shape {chosen.shape}", f"ids of shape ({len(rows)}, m)")
         wishes, out = self._wishes(rows), np.empty(chosen.shape)
         step = max(1, GATHERED // max(1, chosen.shape[1] * wishes.shape[1]))
@@ -137,7 +146,7 @@ class CatalogueWorld:
 
         support: whether the log keeps the k0 actions of every round with their probabilities (16 k0 bytes a round).
         """
-        rng = np.random.default_rng(validate.seed(seed))
+        rng, support = np.random.default_rng(validate.seed(seed)), validate.flag("support", support)
         X = self.contexts(rounds, rng)
         ids, probabilities = support_of(self.logging, X)
         every = np.arange(len(X))
@@ -167,8 +176,7 @@ class CatalogueWorld:
 
         Two policies share the contexts: their difference has a smaller error than the two values suggest.
         """
-        if policy.action_count != self.actions:
-            raise InvalidInput("policy", f"a policy over {policy.action_count} actions", f"one over {self.actions}")
+        policy_over(policy, self.actions)
         X = self.test_contexts if contexts is None else self._rows(contexts)
         if isinstance(policy, SupportedPolicy):
             ids, probabilities = policy.support(X)

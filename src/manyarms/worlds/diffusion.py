@@ -74,27 +74,30 @@ def synthetic_chain(
     deep the chain is. As printed they grow with depth and width, and saturate a logistic reward.
     """
     dim, depth = validate.count("dim", dim), validate.count("depth", depth)
+    validate.square_room("dim", dim, 2)
+    validate.room("depth", depth, 32 * dim * dim, f"layers of {dim:,} dimensions")
+    scaled = validate.flag("scaled", scaled)
     rng = np.random.default_rng(validate.seed(seed))
     drawn: list[Link]
+    if not isinstance(links, str) or links not in ("linear", "network"):
+        raise InvalidInput("links", validate.describe(links), "'linear' or 'network'")
     if links == "linear":
         if hidden is not None:
             hidden = validate.count("hidden", hidden)  # of no meaning here, but a wrong one is still a mistake
         drawn = [LinearLink(_matrix(dim, columns, scaled, rng)) for columns in _active(active, dim, depth)]
-    elif links == "network":
+    else:
         if active is not None:
             raise InvalidInput("active", validate.describe(active), "None: only linear links have columns to leave out")
         units = HIDDEN.get(dim, 3 * dim) if hidden is None else validate.count("hidden", hidden)
         drawn = [NetworkLink.random(dim, units, rng, scaled=scaled) for _ in range(depth)]
-    else:
-        raise InvalidInput("links", validate.describe(links), "'linear' or 'network'")
     return DiffusionPrior(actions, dim, drawn, [1.0] * (depth + 1), shared=True)
 
 
 def _active(active: Sequence[int] | None, dim: int, depth: int) -> list[int]:
     if active is None:
         return [max(1, dim // 2**level) for level in range(depth)]
-    columns = [validate.count("active", number) for number in active]
-    if len(columns) != depth or max(columns) > dim:
+    columns: list[int] = validate.integers("active", active).tolist()
+    if len(columns) != depth or not 1 <= min(columns) <= max(columns) <= dim:
         raise InvalidInput("active", validate.describe(active), f"{depth} numbers from 1 to {dim}, one per layer")
     return columns
 

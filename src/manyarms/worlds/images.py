@@ -33,7 +33,7 @@ from manyarms._base.typing import Array, Bools, Ints
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior
 from manyarms.worlds import image_files
-from manyarms.worlds.base import Chosen, KnownMeans, RewardDistribution, RewardKind, WorldSeed, streams
+from manyarms.worlds.base import Chosen, KnownMeans, RewardDistribution, RewardKind, WorldSeed, chosen_ids, streams
 from manyarms.worlds.image_files import ImageSet, read_images
 
 Truth = Literal["labels", "model"]
@@ -91,7 +91,7 @@ class Images(KnownMeans):
         self.target = drawn if target is None else validate.count("target", target, least=0)
         if self.target >= pictures.classes:
             raise InvalidInput("target", target, f"a class from 0 to {pictures.classes - 1}")
-        self.seen = bool(seen)
+        self.seen = validate.flag("seen", seen)
         self._of_target = pictures.test_classes == self.target
         if not self._of_target.any() or self._of_target.all():
             raise InvalidInput(
@@ -114,6 +114,7 @@ class Images(KnownMeans):
     def contexts(self, n: int) -> Array:
         """The next n offers: numbers of K test pictures each, (n, K), one of the task's class at a random place."""
         n, rng = validate.count("n", n, least=0), self._context_rng
+        validate.room("n", n, 24 * self.actions, f"offers of {self.actions:,} pictures")
         good, other = np.flatnonzero(self._of_target), np.flatnonzero(~self._of_target)
         offers = rng.choice(other, size=(n, self.actions))
         offers[np.arange(n), rng.integers(self.actions, size=n)] = rng.choice(good, size=n)
@@ -157,9 +158,7 @@ class Images(KnownMeans):
         return ids
 
     def _mean(self, x: npt.ArrayLike, a: Chosen) -> Array:
-        ids, places = self._ids(x), np.asarray(a)
-        if places.size and not np.issubdtype(places.dtype, np.integer):
-            raise UnknownAction("a", validate.describe(a), "an integer, or an array of them")
+        ids, places = self._ids(x), chosen_ids(a)
         if places.shape != ids.shape[:-1]:
             raise InvalidInput("a", f"shape {places.shape}", "one place for each offer")
         if ((places < 0) | (places >= self.actions)).any():

@@ -27,7 +27,7 @@ from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy
 from manyarms.policies.softmax import TopSoftmaxPolicy
 from manyarms.worlds.interaction_files import Interactions
-from manyarms.worlds.rounds import Value, draw_from, support_of
+from manyarms.worlds.rounds import Value, draw_from, policy_over, support_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array  # imported late: nobody else here needs it
@@ -80,12 +80,14 @@ class InteractionWorld:
         precision: FloatPrecision = "float32",
         seed: int = 0,
     ) -> None:
-        if precision not in get_args(FloatPrecision):
+        validate.instance("interactions", interactions, Interactions, "Interactions, as read_interactions gives them")
+        dim, k0 = validate.count("dim", dim), validate.count("k0", k0)
+        if not isinstance(precision, str) or precision not in get_args(FloatPrecision):
             raise InvalidInput("precision", validate.describe(precision), "float32 or float64")
         self.noise, self.shift = validate.probability("noise", noise), validate.probability("shift", shift)
         self.halves = halves(
             interactions,
-            validate.count("dim", dim),
+            dim,
             validate.count("min_items", min_items, least=2),
             None if users is None else validate.count("users", users, least=3),
             None if items is None else validate.count("items", items, least=2),
@@ -95,7 +97,7 @@ class InteractionWorld:
         self.scale = float(np.sqrt(self.actions / dim)) if scale is None else validate.positive("scale", scale)
         self.embeddings: AnyArray = (self.halves.vectors * self.scale).astype(precision)
         self.item_ids = self.halves.item_ids
-        self.logging = TopSoftmaxPolicy(self.embeddings, min(validate.count("k0", k0), self.actions), temperature)
+        self.logging = TopSoftmaxPolicy(self.embeddings, min(k0, self.actions), temperature)
         self.provenance = interactions.provenance
         self._parts: dict[str, Array] = {}
         self._supports: dict[str, tuple[Ints, Array]] = {}
@@ -158,8 +160,7 @@ class InteractionWorld:
 
         The mean over users of the policy's probability of the hidden items, v; (1 - noise) v + noise shift with noise.
         """
-        if policy.action_count != self.actions:
-            raise InvalidInput("policy", f"a policy over {policy.action_count} actions", f"one over {self.actions}")
+        policy_over(policy, self.actions)
         contexts, hidden = self.contexts(part), self.halves.hidden[self._rows(part)]
         counts = np.diff(hidden.indptr)
         each = np.empty(len(contexts))

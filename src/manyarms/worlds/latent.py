@@ -64,6 +64,8 @@ class Latent(World):
         self.latent_scale = validate.positive("latent_scale", latent_scale)
         self.action_scale = validate.positive("action_scale", action_scale)
         validate.one_of("matrices", matrices, get_args(MatrixKind))
+        unit_contexts = validate.flag("unit_contexts", unit_contexts)
+        validate.room("actions", K, 24 * d * p, f"actions with matrices of {d:,} x {p:,}")
         if matrices == "orthonormal" and p < d:
             raise InvalidInput("latent_dim", p, f"at least dim = {d}: there are no more orthonormal rows than columns")
         rng, _, _ = streams(seed)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from manyarms._base import validate
-from manyarms.errors import InvalidInput
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy
 from manyarms.policies.simple import FixedPolicy, UniformPolicy
-from manyarms.worlds.base import World
+from manyarms.worlds.base import KnownMeans, World
+from manyarms.worlds.rounds import policy_over
 
 
 def log_from(
@@ -22,12 +22,11 @@ def log_from(
 
     Contexts and rewards come from the world's own streams, actions from `seed`. The policy itself goes into the log.
     """
-    rows = validate.count("rows", rows)
-    acting: Policy = UniformPolicy(world.actions) if policy is None else policy
-    if acting.action_count != world.actions:
-        raise InvalidInput("policy", f"a policy over {acting.action_count} actions", f"one over {world.actions}")
+    validate.instance("world", world, KnownMeans, "a world, such as worlds.MixedEffect(...)")
+    rows, rng = validate.count("rows", rows), validate.seeded(seed)
+    acting = UniformPolicy(world.actions) if policy is None else policy_over(policy, world.actions)
     X = world.contexts(rows)
-    actions = acting.sample(X, validate.seeded(seed))
+    actions = acting.sample(X, rng)
     return LoggedData(
         X,
         actions,
@@ -44,10 +43,11 @@ def skewed_policy(actions: int, exponent: float = 1.0, *, seed: int | np.random.
     Ranks are a random order. exponent 0 is uniform; 1 is Zipf's law, under which the first of 1,000 actions has 13 % of
     the rounds and the last 0.013 %.
     """
-    actions = validate.count("actions", actions)
-    mass = np.arange(1, actions + 1, dtype=np.float64) ** -validate.not_negative("exponent", exponent)
+    actions = validate.room("actions", validate.count("actions", actions), 48)
+    exponent, rng = validate.not_negative("exponent", exponent), validate.seeded(seed)
+    mass = np.arange(1, actions + 1, dtype=np.float64) ** -exponent
     probabilities = np.empty(actions)
-    probabilities[validate.seeded(seed).permutation(actions)] = mass / mass.sum()
+    probabilities[rng.permutation(actions)] = mass / mass.sum()
     return FixedPolicy(probabilities)
 
 

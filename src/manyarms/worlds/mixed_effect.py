@@ -48,14 +48,17 @@ class MixedEffect(World):
         rewards = RewardDistribution(reward, noise)
         self.effect_scale = validate.not_negative("effect_scale", effect_scale)
         self.action_scale = validate.not_negative("action_scale", action_scale)
+        pool = None if context_pool is None else validate.count("context_pool", context_pool)
+        validate.room("effects", self.effects, 16 * dim, f"effects of {dim:,} numbers")
+        validate.room("actions", actions, 16 * (dim + self.effects), f"actions of {dim:,} numbers and as many weights")
+        validate.room("context_pool", pool or 1, 16 * dim, f"contexts of {dim:,} numbers")
         rng, _, _ = streams(seed)
-        self.psi = np.sqrt(self.effect_scale) * rng.standard_normal((effects, dim))
-        self.weights = mixing_weights(weights, actions, effects, rng)
+        self.psi = np.sqrt(self.effect_scale) * rng.standard_normal((self.effects, dim))
+        self.weights = mixing_weights(weights, actions, self.effects, rng)
         theta = rng.standard_normal((actions, dim))
         theta *= np.sqrt(self.action_scale)
         theta += self.weights @ self.psi
         cube = Cube(dim)
-        pool = None if context_pool is None else validate.count("context_pool", context_pool)
         super().__init__(theta, rewards, cube if pool is None else Pool(cube.draw(pool, rng)), seed)
 
     def __repr__(self) -> str:
@@ -79,6 +82,7 @@ class MixedEffect(World):
         """
         floor = validate.positive("floor", floor)
         size = self.effects * self.dim
+        validate.square_room("effects", self.effects, 4 * self.dim**2)
         return MixedEffectPrior(
             self.weights,
             np.zeros((self.effects, self.dim)),
@@ -113,7 +117,7 @@ def mixing_weights(weights: str | npt.ArrayLike | None, actions: int, effects: i
         drawn = np.zeros((actions, effects))
         drawn[np.arange(actions), rng.integers(effects, size=actions)] = 1.0
         return drawn
-    return validate.as_array("weights", weights, (actions, effects)).copy()
+    return validate.owned(validate.as_array("weights", weights, (actions, effects)))
 
 
 __all__ = ["MixedEffect", "mixing_weights"]

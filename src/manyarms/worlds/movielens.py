@@ -64,7 +64,8 @@ class MovieLens(World):
         ratings = read_ratings(data, folder)
         if actions > len(ratings.item_ids):
             raise InvalidInput("actions", actions, f"at most {len(ratings.item_ids)}, the number of rated movies")
-        self.catalogue = catalogue(ratings, dim, effects, learned_from)
+        learned_from = None if learned_from is None else validate.count("learned_from", learned_from)
+        self.catalogue = catalogue(ratings, dim, self.effects, learned_from)
         self.provenance = ratings.provenance
         rng, _, _ = streams(seed)
         self._drawn = rng.choice(len(ratings.item_ids), size=actions, replace=False)

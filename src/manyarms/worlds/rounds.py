@@ -6,8 +6,10 @@ from typing import Self
 
 import numpy as np
 
+from manyarms._base import validate
 from manyarms._base.typing import Array, Ints
-from manyarms.policies.base import first_above
+from manyarms.errors import InvalidInput
+from manyarms.policies.base import Policy, first_above
 from manyarms.policies.support import SupportedPolicy
 
 DRAWS = 4096  # rounds whose supports are looked at together
@@ -48,6 +50,14 @@ class Value(float):
         return cls(float(each.mean()), spread)
 
 
+def policy_over(policy: Policy, actions: int) -> Policy:
+    """A policy over so many actions, or an error."""
+    validate.instance("policy", policy, Policy, f"a policy over {actions:,} actions")
+    if policy.action_count != actions:
+        raise InvalidInput("policy", f"a policy over {policy.action_count} actions", f"one over {actions}")
+    return policy
+
+
 def support_of(policy: SupportedPolicy, X: Array) -> tuple[Ints, Array]:
     """Ids and probabilities of all contexts, their rows summing to 1."""
     ids, probabilities = policy.support(X)
@@ -64,4 +74,4 @@ def draw_from(probabilities: Array, rows: Ints, rng: np.random.Generator) -> Int
     return out
 
 
-__all__ = ["Value", "draw_from", "support_of"]
+__all__ = ["Value", "draw_from", "policy_over", "support_of"]

@@ -62,7 +62,7 @@ class OnlineRun:
 
 def checkpoints_of(rounds: int, count: int = 100) -> Ints:
     """About `count` rounds, evenly spaced, the last one among them."""
-    validate.count("rounds", rounds)
+    rounds, count = validate.count("rounds", rounds), validate.count("count", count)
     return np.unique(np.ceil(np.linspace(rounds / min(rounds, count), rounds, min(rounds, count))).astype(np.int64))
 
 
@@ -93,14 +93,16 @@ def simulate(
     >>> run.rounds[-1], run.regret.shape
     (np.int64(50), (50,))
     """
-    validate.count("rounds", rounds)
+    rounds = validate.room("rounds", validate.count("rounds", rounds), 16)
+    chunk = validate.count("chunk", chunk)
     needs = {"world": (world, ("contexts", "reward", "regret")), "agent": (agent, ("decide", "observe"))}
     for name, (thing, methods) in needs.items():
-        if not all(callable(getattr(thing, method, None)) for method in methods):
+        if isinstance(thing, type) or not all(callable(getattr(thing, method, None)) for method in methods):
             raise InvalidInput(name, validate.describe(thing), "something with the methods " + ", ".join(methods))
-    if not isinstance(action_contexts, bool):
-        raise InvalidInput("action_contexts", validate.describe(action_contexts), "True or False")
-    marks = checkpoints_of(rounds) if checkpoints is None else np.asarray(checkpoints, dtype=np.int64)
+    action_contexts = validate.flag("action_contexts", action_contexts)
+    if progress is not None and not callable(progress):
+        raise InvalidInput("progress", validate.describe(progress), "a function of the rounds and the regret, or None")
+    marks = checkpoints_of(rounds) if checkpoints is None else _marks(checkpoints, rounds)
     play = _Clocked(world, agent)
     cumulative, total = np.empty(rounds), 0.0
     for first in range(0, rounds, chunk):
@@ -116,6 +118,14 @@ def simulate(
         if progress is not None:
             progress(first + number, total)
     return OnlineRun(marks, cumulative[marks - 1], play.seconds)
+
+
+def _marks(checkpoints: npt.ArrayLike, rounds: int) -> Ints:
+    """Rounds at which regret is told, checked."""
+    marks = validate.owned(validate.integers("checkpoints", checkpoints))
+    if not len(marks) or marks.min() < 1 or marks.max() > rounds:
+        raise InvalidInput("checkpoints", validate.describe(checkpoints), f"rounds from 1 to {rounds}, at least one")
+    return marks
 
 
 class _Clocked:
@@ -144,8 +154,10 @@ def _offered(world: Simulator, play: _Clocked, rounds: int, action_contexts: boo
     """Regret of each round where actions have contexts of their own, or only some of them are on offer."""
     if not isinstance(world, OfferingSimulator):
         raise InvalidInput("world", validate.describe(world), "one with `actions`, `candidates` and `mean_reward`")
-    if candidates is not None and validate.count("candidates", candidates) > world.actions:
-        raise InvalidInput("candidates", candidates, f"at most {world.actions}, the number of actions")
+    if candidates is not None:
+        candidates = validate.count("candidates", candidates)
+        if candidates > world.actions:
+            raise InvalidInput("candidates", candidates, f"at most {world.actions}, the number of actions")
     lost, ids, options = np.empty(rounds), np.arange(world.actions), dict[str, Any]()
     for t in range(rounds):
         if candidates is not None:

@@ -28,10 +28,11 @@ from manyarms.policies.base import Policy
 from manyarms.policies.randomised import GaussianPolicy, MixedLogitPolicy
 from manyarms.policies.softmax import SoftmaxPolicy
 from manyarms.worlds.image_files import ImageSet, read_arrays, read_images
-from manyarms.worlds.rounds import Value
+from manyarms.worlds.rounds import Value, policy_over
 
 SupervisedPart = Literal["test", "logged"]
 Family = Literal["gaussian", "mixed-logit", "softmax"]
+MOST_RATE, MOST_ETA = 1e3, 1e6  # beyond them a softmax is 0 or 1, and then no number
 MOMENTS = (0.9, 0.999, 1e-8)  # of Adam: decay of the mean and of the square, and what keeps a division from 0 / 0
 
 
@@ -46,12 +47,12 @@ class Fit:
     batch: int = 128
 
     def __post_init__(self) -> None:
-        if not 0 < self.share < 1:
-            raise InvalidInput("share", self.share, "a number above 0 and below 1")
-        validate.count("epochs", self.epochs)
-        validate.positive("rate", self.rate)
-        validate.not_negative("decay", self.decay)
-        validate.count("batch", self.batch)
+        put = object.__setattr__
+        put(self, "share", validate.number("share", self.share, above=0, below=1))
+        put(self, "epochs", validate.count("epochs", self.epochs))
+        put(self, "rate", validate.number("rate", self.rate, above=0, most=MOST_RATE))
+        put(self, "decay", validate.not_negative("decay", self.decay))
+        put(self, "batch", validate.count("batch", self.batch))
 
 
 class WorldOptions(TypedDict, total=False):
@@ -87,7 +88,8 @@ class SupervisedWorld:
         provenance: str = "given rows",
         seed: int = 0,
     ) -> None:
-        self.fit, self.provenance = fit or Fit(), provenance
+        self.fit = Fit() if fit is None else validate.instance("fit", fit, Fit, "a Fit, or None")
+        self.provenance, normalise = str(provenance), validate.flag("normalise", normalise)
         trained, tested, split, order = (
             np.random.default_rng(child) for child in np.random.SeedSequence(validate.seed(seed)).spawn(4)
         )
@@ -151,8 +153,7 @@ class SupervisedWorld:
         cls, X: npt.ArrayLike, y: npt.ArrayLike, *, test_share: float = 0.2, **options: Unpack[WorldOptions]
     ) -> Self:
         """Any rows and labels, as scikit-learn's loaders give them; a part, drawn at random, is for testing."""
-        if not 0 < test_share < 1:
-            raise InvalidInput("test_share", test_share, "a number above 0 and below 1")
+        test_share = validate.number("test_share", test_share, above=0, below=1)
         features, labels = _pair("X", X, "y", y)
         order = np.random.default_rng([validate.seed(options.get("seed", 0)), 1]).permutation(len(labels))
         cut = max(1, round(test_share * len(labels)))
@@ -178,7 +179,7 @@ class SupervisedWorld:
 
     def logging(self, eta0: float) -> SoftmaxPolicy:
         """pi_0 at an inverse temperature, which may be 0 or negative."""
-        return SoftmaxPolicy(_finite("eta0", eta0) * self.mu0)
+        return SoftmaxPolicy(validate.number("eta0", eta0, least=-MOST_ETA, most=MOST_ETA) * self.mu0)
 
     def prior(
         self, eta0: float, family: Family = "gaussian", sigma: float = 1.0, *, nodes: int = 64, draws: int = 2048
@@ -202,7 +203,9 @@ class SupervisedWorld:
         """
         rng = np.random.default_rng(validate.seed(seed))
         X, y = self._rows["logged"]
-        drawn = None if rows is None else rng.integers(len(y), size=validate.count("rows", rows))
+        if rows is not None:
+            rows = validate.room("rows", validate.count("rows", rows), 24 * self.dim, f"rows of {self.dim:,} numbers")
+        drawn = None if rows is None else rng.integers(len(y), size=rows)
         contexts, targets = (X, y) if drawn is None else (X[drawn], y[drawn])
         logging = self.logging(eta0)
         actions = logging.sample(contexts, rng)
@@ -219,8 +222,7 @@ class SupervisedWorld:
 
     def value(self, policy: Policy, part: SupervisedPart = "test") -> Value:
         """The expected reward of a policy: the mean of pi(y_i|x_i), without drawing actions."""
-        if policy.action_count != self.actions:
-            raise InvalidInput("policy", f"a policy over {policy.action_count} actions", f"one over {self.actions}")
+        policy_over(policy, self.actions)
         contexts, targets = self._part(part)
         return Value.of(policy.probabilities_of(contexts, targets))
 
@@ -267,14 +269,15 @@ def shrunk(pictures: npt.NDArray[np.uint8], factor: int, channels: int = 1) -> A
 
 
 def _pair(x_name: str, X: npt.ArrayLike, y_name: str, y: npt.ArrayLike) -> tuple[AnyArray, AnyArray]:
-    try:
-        features, labels = np.asarray(X), np.asarray(y)
-    except ValueError as error:  # lists of different lengths
-        raise InvalidInput(
-            f"{x_name}, {y_name}", "rows of different lengths", "numbers, rows by columns, and labels"
-        ) from error
-    if features.dtype.kind not in "fiub" or features.ndim != 2 or not features.size:
+    features = np.asarray(X) if type(X) is np.ndarray and X.dtype.kind in "fiub" else validate.as_floats(x_name, X)
+    if features.ndim != 2 or not features.size:
         raise InvalidInput(x_name, f"an array of {features.dtype}, shape {features.shape}", "numbers, rows by columns")
+    if np.ma.is_masked(y):
+        raise InvalidInput(y_name, validate.describe(y), "labels, none of them masked")
+    try:
+        labels = np.asarray(y)
+    except ValueError as error:  # lists of different lengths
+        raise InvalidInput(y_name, validate.describe(y), f"{len(features)} labels, integers or words") from error
     if labels.shape != (len(features),) or labels.dtype.kind not in "iubU":
         came = f"an array of {labels.dtype}, shape {labels.shape}"
         raise InvalidInput(y_name, came, f"{len(features)} labels, integers or words")
@@ -286,25 +289,17 @@ def _some(
 ) -> tuple[Array, AnyArray]:
     """A copy of all rows or of some, in their order, as float64."""
     features, labels = _pair(x_name, X, y_name, y)
-    if rows is not None and validate.count("rows", rows) < len(labels):
-        index = np.sort(rng.permutation(len(labels))[:rows])
+    number = len(labels) if rows is None else validate.count("rows", rows)
+    if number < len(labels):
+        index = np.sort(rng.permutation(len(labels))[:number])
         features, labels = features[index], labels[index]
-    out = np.array(features, dtype=np.float64)
-    if not np.isfinite(out).all():
-        raise InvalidInput(x_name, "numbers that are not finite", "finite numbers")
-    return out, labels
+    return validate.as_floats(x_name, np.array(features, dtype=np.float64)), labels
 
 
 def _normalise(features: Array) -> None:
     """Rows over their l2 norm, in place; a row of zeros stays one."""
     norms = np.sqrt(np.einsum("nd,nd->n", features, features))
     features /= np.where(norms > 0, norms, 1.0)[:, None]
-
-
-def _finite(name: str, value: float) -> float:
-    if not math.isfinite(value):
-        raise InvalidInput(name, value, "a finite number")
-    return float(value)
 
 
 __all__ = ["Family", "Fit", "SupervisedPart", "SupervisedWorld", "fit_softmax", "shrunk"]

@@ -28,7 +28,7 @@ class SwissRoll(World):
     def __init__(
         self, actions: int, *, reward: str = "linear", noise: float = 1.0, thickness: float = 0.0, seed: WorldSeed = 0
     ) -> None:
-        actions = validate.count("actions", actions)
+        actions = validate.room("actions", validate.count("actions", actions), 64)
         self.thickness = validate.not_negative("thickness", thickness)
         rng, _, _ = streams(seed)
         theta = swiss_roll(actions, rng, self.thickness)
@@ -65,6 +65,7 @@ class SwissRoll(World):
 
 def swiss_roll(n: int, rng: np.random.Generator, thickness: float = 0.0) -> Array:
     """(n, 2) points of the roll."""
+    validate.room("n", n, 64, "points")
     t = rng.uniform(START, STOP, n)
     points: Array = SCALE * t[:, None] * np.stack([np.cos(t), np.sin(t)], axis=1)
     return points + thickness * rng.standard_normal(points.shape)
