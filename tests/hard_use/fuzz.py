@@ -30,7 +30,6 @@ import sys
 import tempfile
 import warnings
 import zlib
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -94,14 +93,7 @@ class Fuzzer(Caller):
         self.one(target, stream)
 
     def report(self) -> dict[str, Any]:
-        """What was found, as JSON can hold it."""
-        return {
-            "counts": dict(self.counts),
-            "times": dict(self.times),
-            "violations": {key: asdict(violation) for key, violation in self.violations.items()},
-            "uncovered": self.found.uncovered,
-            "broken": self.broken,
-        }
+        return {**super().report(), "uncovered": self.found.uncovered, "broken": self.broken}
 
 
 def merged(reports: list[dict[str, Any]]) -> dict[str, Any]:
@@ -160,6 +152,18 @@ def fuzz_in_parts(words: list[str], parts: int) -> dict[str, Any]:
         return merged([json.loads(report.read_text(encoding="utf-8")) for report in reports])
 
 
+def tell(report: dict[str, Any], known: list[str], seed: int) -> int:
+    """Print what is new, each site once with a command that shows it; returns how many are."""
+    new = {key: Violation(**v) for key, v in report["violations"].items() if not listed.is_known(key, known)}
+    for key, violation in sorted(new.items()):
+        print(f"{key}  x{report['times'][key]}: {violation.call}: {violation.text}\n    {violation.again}")
+    counts = ", ".join(f"{count:,} {what}" for what, count in report["counts"].items())
+    print(
+        f"{counts}, seed {seed}; {len(report['violations'])} sites violated, {len(new)} of them new, {len(known)} known"
+    )
+    return len(new)
+
+
 def main() -> int:
     """Fuzz, and print each site once."""
     parser = argparse.ArgumentParser(description="Hostile calls over everything public.")
@@ -189,16 +193,10 @@ def main() -> int:
     if options.list:
         return int(uncovered)
     known = [] if options.again else listed.known()
-    new = {key: Violation(**v) for key, v in report["violations"].items() if not listed.is_known(key, known)}
-    for key, violation in sorted(new.items()):
-        print(f"{key}  x{report['times'][key]}: {violation.call}: {violation.text}\n    {violation.again}")
-    counts = ", ".join(f"{count:,} {what}" for what, count in report["counts"].items())
-    print(
-        f"{counts}, seed {options.seed}; {len(report['violations'])} sites violated, {len(new)} of them new, {len(known)} known"
-    )
+    new = tell(report, known, options.seed)
     if options.write_known:
         listed.write(known, list(report["violations"]))
-    return int(bool(new) or uncovered)
+    return int(new > 0 or uncovered)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ ANY_LENGTH = {
 }  # fmt: skip
 # label of the hostile value: callables and parameters where it looks meaningless and is legal
 LEGAL = {
-    "no rows": {"X", "contexts"},  # a batch of nothing
+    "no rows": {"X", "contexts", *ANY_LENGTH},  # a batch of nothing
     "two more axes": {"Factors"},
     "a number": {"gaussian_kl", "kl"},  # of which all entries are that number
     "list": {"hidden"},  # widths
@@ -59,16 +59,14 @@ def site_of(error: BaseException) -> str:
     return f"{Path(frames[-1].filename).relative_to(root).as_posix()}:{frames[-1].name}" if frames else "outside"
 
 
-class Caller:
-    """Makes calls, keeps the objects that they are made on, and notes what is wrong."""
+class Notes:
+    """Attempts within the limits, and what was wrong with them, each site once."""
 
     def __init__(self, folder: Path, seconds: float) -> None:
         self.folder, self.seconds = folder, seconds
         self.counts: collections.Counter[str] = collections.Counter()
         self.times: collections.Counter[str] = collections.Counter()
         self.violations: dict[str, Violation] = {}
-        self.things: dict[str, tuple[Any, int]] = {}
-        self.hanging: list[str] = []  # known lines of calls that hang, which are not made
         self.tell = False  # print tracebacks: somebody looks at one call
 
     def attempt(self, call: Callable[[], Any]) -> tuple[Any, BaseException | None]:
@@ -79,6 +77,36 @@ class Caller:
             if self.tell:
                 traceback.print_exception(error)
             return None, error
+
+    def note(self, kind: str, site: str, call: str, text: str, again: str) -> None:
+        violation = Violation(kind, site, call, " ".join(text.split())[:160], again)
+        self.violations.setdefault(violation.key, violation)
+        self.times[violation.key] += 1
+
+    def fault_of(self, error: BaseException, hanging: str) -> tuple[str, str, str] | None:
+        """The kind, the site and the text of an error that should not have come; nothing where it may."""
+        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        if isinstance(error, Hang):
+            return "hang", hanging, f"no answer after {self.seconds:g} s of processor time"
+        if isinstance(error, MemoryError):
+            return "memory", site_of(error), text
+        if not isinstance(error, GOOD_ERRORS) or not str(error):
+            return "exception", f"{site_of(error)} {type(error).__name__}", text
+        return None
+
+    def report(self) -> dict[str, Any]:
+        """What was found, as JSON can hold it."""
+        violations = {key: asdict(violation) for key, violation in self.violations.items()}
+        return {"counts": dict(self.counts), "times": dict(self.times), "violations": violations}
+
+
+class Caller(Notes):
+    """Makes calls, and keeps the objects that they are made on."""
+
+    def __init__(self, folder: Path, seconds: float) -> None:
+        super().__init__(folder, seconds)
+        self.things: dict[str, tuple[Any, int]] = {}
+        self.hanging: list[str] = []  # known lines of calls that hang, which are not made
 
     def thing_of(self, target: Target) -> Any:
         """The object whose method is called; an agent is used on and on, as long as it is sound."""
@@ -108,9 +136,7 @@ class Caller:
 
         def report(kind: str, site: str, text: str) -> None:
             again = f"python -m hard_use.fuzz --again '{target.name}' {stream}"
-            violation = Violation(kind, site, call, " ".join(text.split())[:160], again)
-            self.violations.setdefault(violation.key, violation)
-            self.times[violation.key] += 1
+            self.note(kind, site, call, text, again)
             if target.stateful:
                 self.things.pop(target.name.rpartition(".")[0], None)
 
@@ -127,17 +153,12 @@ class Caller:
         if ownership.fingerprint(values, objects=False) != given:
             report("written", place, "an argument is another one after the call")
         if error is not None:
-            text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            if isinstance(error, Hang):
-                report("hang", hanging, f"no answer after {self.seconds:g} s of processor time")
-            elif isinstance(error, MemoryError):
-                report("memory", site_of(error), text)
-            elif not isinstance(error, GOOD_ERRORS) or not str(error):
-                report("exception", f"{site_of(error)} {type(error).__name__}", text)
+            if fault := self.fault_of(error, hanging):
+                report(*fault)
             else:
                 self.counts["refused"] += 1
             if before is not None and sound.state_of(thing, self.folder / "state") != before:
-                report("changed", place, f"after {text}")
+                report("changed", place, f"after {type(error).__name__}: {error}")
             return
         self.counts["accepted"] += 1
         if sound.is_nan(result):
@@ -148,12 +169,12 @@ class Caller:
         with_a_world = any(hasattr(value, "regret") for value in values.values())  # whose stream has moved on
         if plain is not None and not with_a_world:
             name = next(iter(bad))
-            other, fault = self.attempt(
+            other, failed = self.attempt(
                 lambda: sound.unrolled(target.function(*(() if twin is None else (twin,)), **{**values, name: plain}))
             )
-            if fault is None and not sound.same(result, other):
+            if failed is None and not sound.same(result, other):
                 report("differs", place, f"{result!r} against {other!r}")
-            elif fault is None and target.stateful and not sound.same(sound.beliefs_of(thing), sound.beliefs_of(twin)):
+            elif failed is None and target.stateful and not sound.same(sound.beliefs_of(thing), sound.beliefs_of(twin)):
                 report("differs", place, "what the agent believes")
         # a question changes nothing, but `decide` takes from its stream
         asks = target.stateful and not target.changes and not target.name.endswith(".decide")
@@ -161,9 +182,9 @@ class Caller:
             report("changed", place, "a question changed the agent")
         made = thing if target.changes else result
         if target.changes or target.maker is None:
-            said, fault = self.attempt(lambda: sound.wrong_with_result(made))
-            if fault is not None:
-                report("poisoned", place, f"accepted, then {type(fault).__name__}: {fault}")
+            said, failed = self.attempt(lambda: sound.wrong_with_result(made))
+            if failed is not None:
+                report("poisoned", place, f"accepted, then {type(failed).__name__}: {failed}")
             elif said:
                 report("nan", place, f"accepted, then {said}")
         held = ownership.fingerprint(made)

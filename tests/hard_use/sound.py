@@ -90,7 +90,8 @@ def wrong_after_a_row(agent: Any) -> str | None:
     """The same before and after it has learned something."""
     if said := wrong_with(agent):
         return said
-    agent.observe(context_of(agent), 0, 1.0)
+    x = context_of(agent)
+    agent.observe(x, int(agent.decide(x)), 1.0)
     return wrong_with(agent)
 
 

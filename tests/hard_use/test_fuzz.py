@@ -162,7 +162,8 @@ def test_a_violation_names_a_command_that_makes_the_call_again(tmp_path: Path, m
     fuzzer = fuzzer_of([raises_wrongly], tmp_path, monkeypatch)
     fuzzer.run(50)
     (first, *_) = fuzzer.violations.values()
-    assert (found := re.fullmatch(r"python -m hard_use.fuzz --again '(\w+)' (\d+)", first.again))
+    found = re.fullmatch(r"python -m hard_use.fuzz --again '(\w+)' (\d+)", first.again)
+    assert found
     other = fuzzer_of([raises_wrongly], tmp_path, monkeypatch)
     other.again(found[1], int(found[2]))
     assert first in other.violations.values() and "raises_wrongly" in capsys.readouterr().err
