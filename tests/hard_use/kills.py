@@ -3,6 +3,7 @@
   save       a child saves an agent over and over and is killed: what is on disk loads, is one of the states that the child went
              through, to the last bit, and not older than the last save that had returned; the next save leaves nothing over
   reader     a reader beside a writer never fails
+  writers    neither does one beside two writers, of which one is killed now and then; what they leave is whole
   full       a disk that is full (a limit on the size of files): StorageError, the earlier save intact, nothing left over
   readonly   a folder without the right to write: the same (as root alone, since the child becomes another user)
   learn      `manyarms learn` with a checkpoint after every batch, killed and resumed: the policy is the same to the last bit
@@ -28,6 +29,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
@@ -188,6 +190,36 @@ class Check:
         finally:
             kill(pid)
         return f"{max(20, self.kills)} loads beside a writer"
+
+    def writers(self) -> str:
+        """Two processes save to one folder, which may be refused to one of them; a reader looks on."""
+        folder = self.folder / "two"
+        fresh().save(folder)
+
+        def work(seed: int) -> NoReturn:
+            agent = fresh(seed)
+            while True:
+                step(agent)
+                with suppress(ma.errors.StorageError):
+                    agent.save(folder)
+
+        loads, pids = max(20, self.kills), [child(lambda: work(1)), child(lambda: work(2))]
+        try:
+            for number in range(loads):
+                try:
+                    ma.load(folder)
+                except ma.ManyArmsError as error:
+                    self.no("writers", f"load {number}: {error}")
+                    break
+                if number % 10 == 9:
+                    kill(pids.pop(0))
+                    pids.append(child(lambda n=number: work(3 + n)))
+        finally:
+            for pid in pids:
+                kill(pid)
+        ma.load(folder).save(folder)
+        self.only_two_files("writers", folder)
+        return f"{loads} loads beside two writers, {loads // 10} kills"
 
     def full(self) -> str:
         """A file may not grow beyond 100 kB: the large save fails, the small one before it stays."""
@@ -392,7 +424,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-PARTS = ("save", "reader", "full", "readonly", "learn", "reproduce")
+PARTS = ("save", "reader", "writers", "full", "readonly", "learn", "reproduce")
 
 
 def main() -> int:
