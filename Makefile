@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 LOWEST := .venv-lowest
+AUDIT := .venv-audit
 BIN := $(VENV)/bin
 # -qq: silent unless something fails
 PIP_INSTALL = $(BIN)/python -m pip install -qq -c constraints.txt
@@ -21,7 +22,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 .DELETE_ON_ERROR:
 # under -j two pips must not write into one .venv
 .NOTPARALLEL:
-.PHONY: help setup demo test test-all test-lowest test-portable fuzz kills lint format bench wheel release-check clean distclean
+.PHONY: help setup demo test test-all test-lowest test-portable fuzz kills flat audit lint format bench wheel release-check clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -33,17 +34,18 @@ demo: $(VENV)/.has-experiments ## show the main jobs on 100,000 items: tables, p
 	@$(BIN)/manyarms demo --out out/demo
 
 # one thread per process: two pools of threads on two cores cost more than they give
-test test-all test-lowest fuzz kills bench: export OMP_NUM_THREADS := 1
-test test-all test-lowest fuzz kills bench: export OPENBLAS_NUM_THREADS := 1
-test test-all test-lowest fuzz kills bench: export MKL_NUM_THREADS := 1
+test test-all test-lowest fuzz kills flat bench: export OMP_NUM_THREADS := 1
+test test-all test-lowest fuzz kills flat bench: export OPENBLAS_NUM_THREADS := 1
+test test-all test-lowest fuzz kills flat bench: export MKL_NUM_THREADS := 1
 
 # a later -m takes the place of an earlier one: PYTEST_ARGS='-m slow' runs the others alone
 test: lint ## lint, then all tests but the slow ones; PYTEST_ARGS='-k storage' for some
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m 'not slow' $(PYTEST_ARGS)
 
-test-all: lint ## every test, also with the lowest supported dependencies, hostile calls and kills, and the release's files
+# hostile calls and loads, kills and an hour's work are programs of their own: slow tests run a short part of each
+test-all: lint ## every test, also with the lowest supported dependencies, hard use (fuzz, kills, flat), the audit and the release's files
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
-	@$(MAKE) --no-print-directory fuzz kills test-lowest release-check
+	@$(MAKE) --no-print-directory fuzz kills flat test-lowest audit release-check
 
 # an old dependency may use what a newer one of its own has deprecated: that is no fault of ours
 test-lowest: $(LOWEST)/.has-test ## every test with the lowest supported dependencies
@@ -52,11 +54,18 @@ test-lowest: $(LOWEST)/.has-test ## every test with the lowest supported depende
 test-portable: $(VENV)/.has-dev ## tests as on other processors, with threads, on a busy machine; PORTABLE_ARGS=--all, '--only plain'
 	@$(BIN)/python tools/portable.py --workers $(WORKERS) $(PORTABLE_ARGS)
 
-fuzz: $(VENV)/.has-dev ## hostile calls over the whole public interface: N=20000 SEED=0
-	@cd tests && ../$(BIN)/python -m hard_use.fuzz --calls $(or $(N),20000) --seed $(SEED)
+fuzz: $(VENV)/.has-dev ## hostile calls over the whole public interface, then hostile folders and logs: N=100000 SEED=0
+	@cd tests && ../$(BIN)/python -m hard_use.fuzz --calls $(or $(N),100000) --seed $(SEED) --workers $(WORKERS)
+	@cd tests && ../$(BIN)/python -m hard_use.loads --calls 5000 --seed $(SEED)
 
 kills: $(VENV)/.has-dev ## kill -9 at random moments: N=100 SEED=0
 	@cd tests && ../$(BIN)/python -W ignore -m hard_use.kills --kills $(or $(N),100) --seed $(SEED)
+
+flat: $(VENV)/.has-dev ## deciding, learning, evaluating and saving for long: memory, files and threads do not grow
+	@cd tests && ../$(BIN)/python -m hard_use.flat
+
+audit: $(VENV)/.has-dev ## licences, and known advisories where a service can be reached, of what is installed; out/licences.md
+	@$(BIN)/python tools/audit.py --environment $(AUDIT) --out out/licences.md
 
 lint: $(VENV)/.has-dev ## style (ruff), types (mypy --strict) and the layers' import contracts
 	@$(BIN)/ruff check --quiet $(SOURCES)
@@ -86,7 +95,7 @@ clean: ## remove what was built, the caches and out/, but not .venv
 	@find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## clean, and remove the virtual environments too
-	@rm -rf $(VENV) $(LOWEST)
+	@rm -rf $(VENV) $(LOWEST) $(AUDIT)
 
 # ---- the virtual environment: a stamp says what it holds, and is out of date when pyproject.toml changes
 

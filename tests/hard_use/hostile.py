@@ -100,12 +100,13 @@ def ids(rng: np.random.Generator, good: Any) -> list[Hostile]:
     flat = g.reshape(-1)
     out = _many(
         True,
-        floats=g.astype(float) + 0.5, negative=np.append(flat[1:], -1), beyond=np.append(flat[1:], 10**9),
+        floats=g.astype(float) + 0.5, whole_floats=g.astype(float), bools=g > 0, text=g.astype(str),
+        negative=np.append(flat[1:], -1), beyond=np.append(flat[1:], 10**9),
         two_to_63=np.full(g.shape, 2**63, np.uint64), largest=np.full(g.shape, 2**64 - 1, np.uint64), two_to_70=[2**70] * g.size,
         nan=[np.nan] * g.size, none=[None] * g.size, complex=g + 1j, str="abc", dict={}, object=object(),
         masked=np.ma.array(g, mask=np.arange(g.size).reshape(g.shape) == 0), generator=(i for i in (1, 2)),
     )  # fmt: skip
-    out += _many(False, whole_floats=g.astype(float), bools=g > 0, text=g.astype(str), empty=[], twice=np.append(flat, flat[:1]),
+    out += _many(False, empty=[], twice=np.append(flat, flat[:1]),
                  number=3, set={1, 2}, range=range(g.size))  # fmt: skip
     out += [Hostile("two more axes", g[None, None], shape=True)]
     out += [
@@ -146,10 +147,11 @@ def integers(rng: np.random.Generator, good: Any) -> list[Hostile]:
     """In place of a number of things, or of one thing's id."""
     out = _many(
         True,
-        half=2.5, nan=np.nan, inf=np.inf, text="3", list=[3], array=np.array([3, 4]), complex=3j, dict={}, object=object(),
+        half=2.5, float=2.0, true=True, nan=np.nan, inf=np.inf, text="3", list=[3], array=np.array([3, 4]), complex=3j, dict={},
+        object=object(),
         bytes=b"3",
     )  # fmt: skip
-    out += _many(False, float=2.0, true=True, none=None, minus_one=-1, zero=0, one=1, decimal=decimal.Decimal(3),
+    out += _many(False, none=None, minus_one=-1, zero=0, one=1, decimal=decimal.Decimal(3),
                  two_to_31=2**31, two_to_63=2**63, ten_to_12=10**12, ten_to_30=10**30, ten_to_5000=10**5000)  # fmt: skip
     return [*out, Hostile("uint8", np.uint8(2), plain=2), Hostile("int64", np.int64(2), plain=2)]
 
@@ -182,11 +184,67 @@ def things(rng: np.random.Generator, good: Any) -> list[Hostile]:
                  object=object())  # fmt: skip
 
 
+def functions(rng: np.random.Generator, good: Any) -> list[Hostile]:
+    """In place of a function; what can be called is not among them: only its results could tell."""
+    called = [bad for bad in things(rng, good) if not callable(bad.value)]
+    return [Hostile(bad.label, bad.value, refuse=bad.value is not None) for bad in called]
+
+
 def seeds(rng: np.random.Generator, good: Any) -> list[Hostile]:
     """In place of a seed or a generator."""
     out = _many(True, minus_one=-1, float=1.0, text="a", true=True, nan=np.nan, array=np.array([1]), object=object(),
                 random_state=np.random.RandomState(0))  # fmt: skip
     return out + _many(False, list=[1, 2], large=2**5000, none=None)
+
+
+def pairs(rng: np.random.Generator, good: Any) -> list[Hostile]:
+    """In place of two numbers in order: one of them is hostile."""
+    low, high = (0.0, 1.0) if good is None else good
+    out = [Hostile("none", None), Hostile("equal", (1.0, 1.0), True), Hostile("falling", (high, low), True)]
+    out += _many(True, number=1.0, three=(0.0, 0.5, 1.0), str="ab", empty=(), dict={}, object=object())
+    for bad in numbers(rng, high):
+        if bad.refuse or bad.label in ("none", "e308", "denormal"):
+            refuse = bad.refuse or bad.label == "none"
+            out += [
+                Hostile(f"low_{bad.label}", (bad.value, high), refuse),
+                Hostile(f"high_{bad.label}", (low, bad.value), refuse),
+            ]
+    return out
+
+
+def in_a_list(rng: np.random.Generator, good: Any) -> list[Hostile]:
+    """In place of a list of arrays: one of them is hostile."""
+    at = int(rng.integers(len(good)))
+
+    def put(value: Any) -> list[Any]:
+        return [*good[:at], value, *good[at + 1 :]]
+
+    inside = [
+        Hostile(bad.label, put(bad.value), bad.refuse or bad.shape, plain=None if bad.plain is None else put(bad.plain))
+        for bad in arrays(rng, good[at])
+    ]
+    return inside + things(rng, good)
+
+
+def frames(rng: np.random.Generator, good: Any) -> list[Hostile]:
+    """In place of a table: one of its columns is hostile. Text is a category there, and an action's id anything with a name."""
+    name = list(good)[int(rng.integers(len(good)))]
+    column = np.asarray(good[name])
+    categories = (
+        ("text", "some_text", "some_none", "categorical", "missing", "str", "bytes") if name.startswith("x_") else ()
+    )
+    found = arrays(rng, column) if column.dtype.kind == "f" else labels(rng, column)
+    inside = [
+        Hostile(
+            f"{name}_{bad.label}",
+            {**good, name: bad.value},
+            (bad.refuse or bad.shape) and bad.label not in categories,
+            plain=None if bad.plain is None else {**good, name: bad.plain},
+        )
+        for bad in found
+    ]
+    missing = {key: value for key, value in good.items() if key != name}
+    return [*inside, *things(rng, good), Hostile(f"no_{name}", missing)]
 
 
 def flags(rng: np.random.Generator, good: Any) -> list[Hostile]:

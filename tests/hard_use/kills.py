@@ -3,6 +3,7 @@
   save       a child saves an agent over and over and is killed: what is on disk loads, is one of the states that the child went
              through, to the last bit, and not older than the last save that had returned; the next save leaves nothing over
   reader     a reader beside a writer never fails
+  writers    neither does one beside two writers, of which one is killed now and then; what they leave is whole
   full       a disk that is full (a limit on the size of files): StorageError, the earlier save intact, nothing left over
   readonly   a folder without the right to write: the same (as root alone, since the child becomes another user)
   learn      `manyarms learn` with a checkpoint after every batch, killed and resumed: the policy is the same to the last bit
@@ -28,6 +29,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hard_use import hostile, public
-from hard_use.material import Argument, D, Material, arguments_of, reason_not_to_call
+from hard_use.material import Argument, D, K, Material, arguments_of, reason_not_to_call
 
 # what others implement and the library calls, with arguments that it has checked
 PROTOCOL_METHODS = {
@@ -113,8 +113,8 @@ def _add_methods(material: Material, found: Targets) -> None:
         value = target.function
         if is_agent_maker(value) and target.name != "load":
             owners.append((f"{target.name}()", lambda t=target: call_correctly(t), True))
-            if "factored" in target.arguments:
-                owners.append((f"{target.name}(factored)", lambda t=target: _with(t, factored=True), True))
+            for label, changes in variants(material, target).items():
+                owners.append((f"{target.name}({label})", lambda t=target, c=changes: _with(t, **c), True))
         elif inspect.isclass(value) and (hasattr(value, "probabilities_of") or hasattr(value, "regret")):
             owners.append((target.name, lambda t=target: call_correctly(t), False))
     for owner, maker, stateful in owners:
@@ -137,9 +137,23 @@ def _add_methods(material: Material, found: Targets) -> None:
                     found.calls.append(Target(own, method, arguments, _with_retired(maker), stateful, changes))
                     continue
                 found.calls.append(Target(full, method, arguments, maker=maker, stateful=stateful, changes=changes))
-                for label, varied in _with_action_contexts(thing, arguments).items():
+                for label, varied in {
+                    **_in_batches(thing, name, arguments),
+                    **_with_action_contexts(thing, arguments),
+                }.items():
                     full = f"{owner}({label}).{name}"
                     found.calls.append(Target(full, method, varied, maker=maker, stateful=stateful, changes=changes))
+
+
+def _in_batches(thing: Any, name: str, arguments: dict[str, Argument]) -> dict[str, dict[str, Argument]]:
+    """Three rounds at once."""
+    if name not in ("decide", "observe") or not hasattr(thing, "belief"):
+        return {}
+    out = {**arguments, "x": Argument(np.stack([context_of(thing)] * 3), hostile.arrays)}
+    if name == "observe":
+        out["action"] = Argument(np.array([1, 2, 1]), hostile.ids)
+        out["reward"] = Argument(np.array([1.0, 0.0, 1.0]), hostile.arrays)
+    return {"batch": out}
 
 
 def _with_action_contexts(thing: Any, arguments: dict[str, Argument]) -> dict[str, dict[str, Argument]]:
@@ -167,6 +181,21 @@ def _with_retired(maker: Callable[[], Any]) -> Callable[[], Any]:
         return agent
 
     return make
+
+
+def variants(material: Material, target: Target) -> dict[str, dict[str, Any]]:
+    """Agents of other parts than the usual ones: each has code of its own."""
+    out: dict[str, dict[str, Any]] = {}
+    if "factored" in target.arguments:
+        out |= {"factored": {"factored": True}, "blockwise": {"factored": "blockwise"}}
+        out |= {"Poisson": {"likelihood": material.make("Poisson")}}
+    if target.name == "LinTS":
+        matrices, means = np.stack([np.eye(D)] * K), np.full((K, D), 0.1)
+        out |= {"own": {"prior": material.make("ActionPrior", K, means, matrices)}}
+    if target.name == "dTS":
+        chain = material.make("DiffusionPrior", K, D, [0.5 * np.eye(D)], [np.eye(D)] * 2, shared=False)
+        out |= {"own": {"prior": chain}}
+    return out
 
 
 def _with(target: Target, **changes: Any) -> Any:
@@ -198,6 +227,8 @@ def _fitted(thing: Any, method: str, arguments: dict[str, Argument]) -> dict[str
     if method in ("retire", "reinstate"):
         out["actions"] = Argument([1], hostile.ids)
     if method == "add_actions":
+        if not getattr(getattr(getattr(thing, "belief", None), "leaves", None), "shared", True):
+            out["covariance"] = Argument(np.eye(thing.belief.dim)[None], hostile.arrays)
         mixing = getattr(getattr(getattr(thing, "belief", None), "leaves", None), "mixing", None)
         features = getattr(mixing, "features", None)
         if features is not None:

@@ -13,7 +13,7 @@ TESTS = Path(__file__).resolve().parents[1]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-@pytest.mark.parametrize("parts", ["save", "reader,full,readonly"])
+@pytest.mark.parametrize("parts", ["save", "reader,writers,full,readonly"])
 def test_nothing_is_lost(parts: str) -> None:
     command = [sys.executable, "-W", "ignore", "-m", "hard_use.kills", "--kills", "3", "--parts", parts]
     run = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, timeout=1800)
