@@ -29,7 +29,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
