@@ -224,7 +224,7 @@ class GaussianRoot(Root):
     @classmethod
     def restored(cls, options: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
         root = cls(arrays["prior_mean"], arrays["prior_covariance"])
-        saved_state.check_like(root.arrays(), arrays, "precision")
+        saved_state.check_like(root.arrays(), arrays)
         root._precision, root._information = arrays["precision"], arrays["information"]
         root._factor, root._mean = arrays["factor"], arrays["mean"]
         root._blocks = bool(root._precision.any() or root._information.any())
@@ -347,7 +347,7 @@ class FactoredRoot(Root):
             saved_state.table(arrays, "block_precision", (effects, block, block))
             identity = np.broadcast_to(np.eye(block), (effects, block, block))
             root = cls(np.zeros(effects * block), identity, **options)
-        saved_state.check_like(root.arrays(), arrays, "block_precision")
+        saved_state.check_like(root.arrays(), arrays)
         root._precision, root._information = arrays["block_precision"], arrays["block_information"]
         root._prior_mean, root._prior_factor = arrays["block_prior_mean"], arrays["block_prior_factor"]
         saved_state.check_moments(root.mean(), root.factor())
