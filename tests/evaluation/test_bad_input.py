@@ -257,3 +257,14 @@ def test_quality_of_what(argument, bad):
     given = {"world": world, "policy": POLICY, "logging": UniformPolicy(K), "rows": 20, "runs": 2}
     with pytest.raises(InvalidInput, match=argument):
         quality(**{**given, argument: bad})
+
+
+def test_results_know_the_names_they_have():
+    found = evaluate(POLICY, LOG, ["snips"])
+    for bad in ("ips", 3, None, np.array(["snips", "ips"])):
+        with pytest.raises(InvalidInput, match="name"):
+            found[bad]
+    neighbours = PC(RNG.normal(size=(K, 2)), k=2).neighbours
+    for actions in ([-1], [K], [0.5]):
+        with pytest.raises(InvalidInput, match="actions"):
+            list(neighbours.lists(actions))

@@ -94,3 +94,11 @@ def test_it_is_reported_and_warned_of():
         assert found.overlap.heavy_tailed is told
         assert any("Pareto k" in text for text in found.warnings) is told
         assert "Pareto k" in str(found)
+
+
+def test_weights_of_hundreds_of_orders_of_magnitude():
+    """A quartile that is 0 beside the largest weight divides nothing: k is a number, and a large one."""
+    weights = LargestWeights()
+    weights.add(np.array([1e300, 1e200, 1e-20, 2e-20, 3e-20, 4e-20, 5e-20, 6e-20] + [1e-30] * 40))
+    k = weights.pareto_k()
+    assert k is not None and k > 1

@@ -40,6 +40,7 @@ class Neighbours:
 
     def lists(self, actions: Ints) -> Iterator[tuple[int, Ints]]:
         """Each of the actions (m,) with the ids of its neighbours, ascending."""
+        actions = validate.action_ids("actions", actions, len(self.embeddings))
         for start in range(0, len(actions), ROWS):
             part = actions[start : start + ROWS]
             slack = ROUNDING * (self._squares[part] + self._squares.max())

@@ -56,6 +56,9 @@ class FiniteProblem:
         for name, array in owned.items():
             object.__setattr__(self, name, validate.owned(array))
         object.__setattr__(self, "model", model)
+        for name in ("labels", "neighbours"):
+            given = getattr(self, name)
+            object.__setattr__(self, name, None if given is None else validate.owned(np.asarray(given)))
 
     @property
     def action_count(self) -> int:

@@ -57,7 +57,10 @@ class Quality:
 
     def covered(self, kind: str = "normal") -> Coverage:
         """The coverage of a kind of interval."""
-        return next(one for one in self.coverage if one.kind == kind)
+        found = next((one for one in self.coverage if one.kind == kind), None)
+        if found is None:
+            raise InvalidInput("kind", validate.describe(kind), f"one of {', '.join(c.kind for c in self.coverage)}")
+        return found
 
 
 def true_value(world: World, policy: Policy, rows: int = TRUTH_ROWS) -> tuple[float, float]:

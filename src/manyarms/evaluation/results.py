@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from manyarms._base import validate
 from manyarms.errors import InvalidInput
 from manyarms.evaluation.diagnostics import PolicyOverlap
 from manyarms.evaluation.intervals import Interval
@@ -74,10 +75,10 @@ class Evaluation:
     """Whether the policy was learned from rows of this log, as far as that is known."""
 
     def __getitem__(self, name: str) -> Estimate:
-        for estimate in self.estimates:
+        for estimate in self.estimates if isinstance(name, str) else ():
             if name in (estimate.name, estimate.label):
                 return estimate
-        raise InvalidInput("name", repr(name), f"one of {', '.join(e.name for e in self.estimates)}")
+        raise InvalidInput("name", validate.describe(name), f"one of {', '.join(e.name for e in self.estimates)}")
 
     def __str__(self) -> str:
         from manyarms.evaluation.tables import as_text

@@ -20,6 +20,7 @@ from manyarms._base.typing import Array
 KEPT = 16_384  # weights: as many as the rule wants up to 29.8 million rows; beyond, the threshold is a higher one
 FEWEST = 5  # weights above the threshold, below which k is not estimated
 RELIABLE = 0.7
+LEAST = 1e-290  # of a quartile, in units of the largest: what is divided by must not vanish
 SHRINKAGE = 10.0  # weights' worth of evidence for k = 1/2, as in Vehtari et al.
 
 
@@ -70,7 +71,7 @@ def pareto_shape(excess: Array) -> float:
     x = np.sort(excess) / excess.max()  # k does not depend on the scale
     n = len(x)
     points = 30 + int(math.sqrt(n))
-    quartile = x[max(0, int(n / 4 + 0.5) - 1)]
+    quartile = max(x[max(0, int(n / 4 + 0.5) - 1)], LEAST)
     theta = 1.0 + (1.0 - np.sqrt(points / (np.arange(1, points + 1) - 0.5))) / (3.0 * quartile)
     theta = theta[theta != 0]
     k = np.array([float(np.log1p(-one * x).mean()) for one in theta])  # all 1 - theta x > 0, as theta < 1 / max x
