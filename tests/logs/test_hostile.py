@@ -63,7 +63,7 @@ def masked(array: np.ndarray) -> np.ma.MaskedArray:
         ("rewards", first("0.5", REWARDS)), ("rewards", first(None, REWARDS)), ("rewards", masked(REWARDS)),
         ("actions", masked(ACTIONS)), ("actions", np.full(ROWS, 2**63, np.uint64)), ("actions", ACTIONS > 1),
         ("actions", [2**70] * ROWS), ("actions", np.full(ROWS, 2**64 - 1, np.uint64)),
-        ("propensities", np.full(ROWS, 1e-300)), ("propensities", masked(PROPENSITIES)),
+        ("propensities", masked(PROPENSITIES)),
         ("propensities", PROPENSITIES.astype(str)), ("propensities", first(10**400, PROPENSITIES)),
         ("propensities", np.full(ROWS, 1.1)), ("propensities", []), ("propensities_are_estimates", "yes"),
         ("groups", np.array([1.0, np.nan] * 4)), ("groups", first(None, [1] * ROWS)), ("groups", masked(ACTIONS)),
@@ -234,8 +234,14 @@ def test_inspection_speaks_of_what_a_log_would_refuse() -> None:
     frame = {"x": REWARDS, "action": ACTIONS, "reward": first(1e200, REWARDS).astype(float), "propensity": PROPENSITIES}
     assert any("rewards" in finding.what for finding in inspect(frame).problems)
     assert np.isfinite(inspect(frame).rewards.standard_deviation)
-    frame["propensity"] = np.full(ROWS, 1e-300)
-    assert any("propensities" in finding.what for finding in inspect(frame).problems)
+
+
+@pytest.mark.parametrize("propensity", [1e-300, 5e-324, 1e-99])
+def test_inspection_of_propensities_that_are_hardly_there(propensity: float) -> None:
+    overlap = inspect(made(propensities=np.r_[propensity, PROPENSITIES[1:]])).overlap
+    assert overlap is not None and overlap.below[1e-6] == 1 / ROWS
+    assert np.isfinite([overlap.mean_weight, overlap.largest_weight]).all()
+    np.testing.assert_allclose(overlap.effective_sample_size, 1.0)  # one row carries all weight
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from manyarms._base import validate
 from manyarms._base.private import kept
 from manyarms._base.typing import AnyArray, Array, Bools, Ints
-from manyarms._base.validate import LARGEST, SMALLEST, describe
+from manyarms._base.validate import LARGEST, describe
 from manyarms.errors import InvalidInput, UnknownAction
 
 # probabilities written in single precision sum to 1 only so far
@@ -129,8 +129,6 @@ def action_rows(field: str, array: Ints, action_count: int, where: Where) -> Non
 def propensities(field: str, array: Array, where: Where) -> None:
     """What was played had a probability above 0, and at most 1 (up to the rounding of single precision)."""
     where.refuse(field, ~((array > 0) & (array <= 1 + 1e-6)), array, PROBABILITIES)
-    # one over it, and the square of that, must be numbers
-    where.refuse(field, array < SMALLEST, array, f"probabilities of at least {SMALLEST:g}")
 
 
 def support(ids: Ints, probabilities: Array | None, action_count: int, where: Where) -> None:

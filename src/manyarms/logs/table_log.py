@@ -20,6 +20,7 @@ from manyarms.logs.checks import Where
 from manyarms.logs.columns import GUESS, Columns, Resolved
 from manyarms.logs.data import CHUNK, LoggedData, concatenate
 from manyarms.logs.encoding import Encoding, TableEncoder, TextPart, as_codes
+from manyarms.logs.gathering import gathered
 from manyarms.logs.spool import SpooledTables
 from manyarms.logs.tables import Column, Kind, Table, TableSource, as_times
 
@@ -129,8 +130,8 @@ class TableLog:
 
     def collect(self) -> LoggedData:
         """All rounds in memory."""
-        log = concatenate(self.chunks(), chunks=True)
         total = self.source.row_count
+        log = concatenate(self.chunks(), chunks=True) if total is None else gathered(self.chunks(), total)
         if self.drop_missing and total is not None and total > len(log):
             return log.with_notes(f"{total - len(log):,} rows with missing entries were left out")
         return log

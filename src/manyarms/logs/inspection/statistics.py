@@ -232,16 +232,18 @@ class LogStatistics:
     ) -> None:
         p, known = self._numbers(self.propensities, column, str(self.columns.propensity), numbers)
         with np.errstate(invalid="ignore"):
-            good = known & (p >= SMALLEST) & (p <= 1 + 1e-6)
+            good = known & (p > 0) & (p <= 1 + 1e-6)
         self.bad_propensities.see(known & ~good, numbers, p)
         self.log_counts += np.bincount(np.searchsorted(LOG_EDGES, p[good] * (1 + 1e-9)), minlength=len(self.log_counts))
-        w = 1.0 / p[good]
-        self.inverse.add(w)
+        inverse = 1.0 / np.maximum(
+            p, SMALLEST, where=good, out=np.ones(len(p))
+        )  # the square of one over less is infinite
+        self.inverse.add(inverse[good])
         both = good & played
-        self.actions.add(slots[both], "inverse", 1.0 / p[both])
-        self.actions.add(slots[both], "inverse_squares", 1.0 / p[both] ** 2)
+        self.actions.add(slots[both], "inverse", inverse[both])
+        self.actions.add(slots[both], "inverse_squares", inverse[both] ** 2)
         paid = both & rewarded
-        self.actions.add(slots[paid], "weighted_reward", r[paid] / p[paid])
+        self.actions.add(slots[paid], "weighted_reward", r[paid] * inverse[paid])
 
     def _see_labels(self, table: Table, numbers: Ints) -> None:
         c = self.columns
