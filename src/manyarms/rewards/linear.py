@@ -36,7 +36,8 @@ class LinearModel:
     """r_hat(x, a) = g(x^T theta_a) for a table of parameters (K, d), g the likelihood's mean (identity for linear rewards)."""
 
     def __init__(self, parameters: npt.ArrayLike, likelihood: Likelihood = Linear()) -> None:
-        self._parameters = validate.owned(validate.as_array("parameters", parameters, (None, None)))
+        # a copy; not a read-only one, which PyTorch would complain of where the model goes into an objective
+        self._parameters = validate.as_array("parameters", parameters, (None, None)).copy()
         self.likelihood = validate.instance("likelihood", likelihood, Likelihood, "a likelihood, such as Linear()")
 
     def __repr__(self) -> str:
