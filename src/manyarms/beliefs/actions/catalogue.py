@@ -136,7 +136,7 @@ class Catalogue:
         """Slots of the played actions that are retired, ascending."""
         barred = self._barred
         if barred is None:
-            barred = self._barred = np.flatnonzero(np.frombuffer(self._gone, dtype=np.uint8))
+            barred = self._barred = np.flatnonzero(np.array(self._gone))
         return barred
 
     def check(self, name: str, ids: npt.ArrayLike, *, unique: bool, retired: bool = False) -> Ints:

@@ -51,7 +51,7 @@ NEXT = (
     "`agent.save('folder')` and `ma.load('folder')`: the next decision after loading is the same, bit by bit.",
     "`manyarms learn LOG --out POLICY/` learns a policy from your own log; `manyarms evaluate POLICY/ ANOTHER-LOG` judges it.",
     "`manyarms learn LOG --pessimism ls --out POLICY/` learns one with a certificate: a lower end for its value.",
-    "`agent.add_actions(...)` and `agent.retire(ids)` while it runs; clicks in place of numbers with "
+    "`agent.add_actions(...)`, `agent.retire(ids)`, `agent.reinstate(ids)` while it runs; clicks in place of numbers with "
     "`ma.meTS(prior, ma.Logistic())`.",
 )
 
