@@ -6,7 +6,8 @@ have grown:
 
   traced     bytes that Python and NumPy have allocated, by tracemalloc: at most TRACED in all, besides what the agent says that
              it holds (`nbytes`: agents of generalised linear models keep their rows). What may stay are entries in caches of the
-             interpreter. Online 20,000 rounds are made: one object left behind in each, 24 bytes or more, is seven times that.
+             interpreter and of libraries. One object left behind in each of 20,000 rounds online, 24 bytes or more, is nearly
+             twice that.
   resident   the process's memory, which also sees what C libraries hold: at most RESIDENT. Allocators keep what was freed
              for the next time, up to 64 MiB above their largest need with glibc, and after they have been asked to give it back
              much less. One working array left behind a round is more in every part.
@@ -35,7 +36,7 @@ import numpy as np
 
 import manyarms as ma
 
-TRACED = 64 << 10
+TRACED = 256 << 10
 RESIDENT = 32 << 20
 WARM_UP = 0.25  # of the rounds
 K, D = 150, 4

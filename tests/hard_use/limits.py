@@ -43,8 +43,8 @@ def limit(seconds: float) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def limit_memory() -> None:
-    """From here on the process may take ROOM more than it holds; what asks for more gets a MemoryError."""
+def limit_memory(room: int = ROOM) -> None:
+    """From here on the process may take so much more than it holds; what asks for more gets a MemoryError."""
     if (table := Path("/proc/self/statm")).exists():
         held = int(table.read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (held + ROOM, held + ROOM))
+        resource.setrlimit(resource.RLIMIT_AS, (held + room, held + room))

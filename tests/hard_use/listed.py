@@ -1,4 +1,7 @@
-"""Violations that are known: known.txt, one site a line. The list may only shrink."""
+"""Violations that are known: known.txt, one site a line. The list may only shrink.
+
+known_new.txt holds what checks have found that are younger than that list; it goes with its last line.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,17 @@ import re
 from pathlib import Path
 
 KNOWN = Path(__file__).with_name("known.txt")
+NEW = KNOWN.with_name("known_new.txt")
+
+
+def lines_of(path: Path) -> list[str]:
+    """Its sites, without what is said about them."""
+    return [line for line in path.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
 
 
 def known() -> list[str]:
     """The sites that are known; a star stands for anything."""
-    return [line for line in KNOWN.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+    return lines_of(KNOWN) + (lines_of(NEW) if NEW.exists() else [])
 
 
 def is_known(key: str, listed: list[str]) -> bool:
@@ -33,5 +42,6 @@ def rewritten(listed: list[str], found: list[str]) -> list[str]:
 
 def write(listed: list[str], found: list[str]) -> None:
     """Make the file anew from a run."""
+    NEW.unlink(missing_ok=True)
     head = [line for line in KNOWN.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
     KNOWN.write_text("\n".join([*head, *rewritten(listed, found)]) + "\n", encoding="utf-8")

@@ -29,6 +29,7 @@ from hard_use.material import Material
 from hard_use.one_call import Notes
 from hard_use.targets import call_correctly, context_of, is_agent_maker, targets, variants
 
+ROOM = 1 << 30  # bytes that a load may take: no good folder here has a megabyte
 MANIFESTS = (mutations.in_the_arrays, mutations.in_the_arrays, mutations.in_the_spec, mutations.in_the_manifest)
 DSJSON = {
     "_label_cost": -1.0, "_label_probability": 0.5, "_label_Action": 1, "_labelIndex": 0, "Timestamp": "2020-01-01T00:00:00Z",
@@ -203,7 +204,7 @@ def main() -> int:
         os.chdir(folder)
         try:
             loader = Loader(Path(folder), options.seconds)
-            limit_memory()
+            limit_memory(ROOM)
             if options.again:
                 loader.tell = True
                 loader.one(int(options.again[1]), options.again[0])

@@ -39,7 +39,7 @@ def test_what_grows_is_seen(traced: None) -> None:
         kept.append(os.memfd_create("it"))
 
     leaks = {
-        "traced": lambda: kept.append(bytearray(2_000)),
+        "traced": lambda: kept.append(bytearray(8_000)),
         "files": outside,
         "threads": sleeper,
         "resident": lambda: kept.append(bytearray(1 << 20)),
