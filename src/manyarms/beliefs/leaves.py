@@ -24,7 +24,6 @@ import numpy as np
 from manyarms._base import linalg, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.beliefs import saved_state
 from manyarms.beliefs.actions.catalogue import Catalogue
 from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.mixing import MIXINGS, Mixing
@@ -318,7 +317,6 @@ class Leaves:
     @classmethod
     def restored(cls, mixing_kind: str, arrays: dict[str, AnyArray], dim: int) -> Self:
         """The leaves that `arrays()` describes."""
-        saved_state.check_leaves(arrays, dim)
         grouped, size, shared = (int(v) for v in arrays["sizes"])
         parts = under("mixing.", arrays)
         features = parts.pop("features", None)
@@ -336,6 +334,10 @@ class Leaves:
             leaves.catalogue.play(action)
         leaves.catalogue.retire(arrays["retired"])
         for name in ("counts", "G", "B", "S", "c"):
+            if len(arrays[name]) != len(arrays["played"]):
+                raise InvalidInput(
+                    name, f"{len(arrays[name])} rows", f"{len(arrays['played'])}, one for each played action"
+                )
             getattr(leaves, name).extend(arrays[name])
         if leaves.played_weights is not None:
             leaves.played_weights.extend(cast(Array, mixing.features)[arrays["played"]])
