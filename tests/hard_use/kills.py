@@ -190,36 +190,6 @@ class Check:
             kill(pid)
         return f"{max(20, self.kills)} loads beside a writer"
 
-    def writers(self) -> str:
-        """Three writers in one folder, one of them killed at a time: somebody's save is always there, complete."""
-        folder = self.folder / "written"
-        fresh().save(folder)
-
-        def write(seed: int) -> NoReturn:
-            agent = fresh(seed, actions=500)
-            while True:
-                step(agent)
-                agent.save(folder)
-
-        pids = [child(lambda seed=seed: write(seed)) for seed in range(3)]
-        try:
-            for number in range(max(10, self.kills // 2)):
-                time.sleep(self.rng.uniform(0, 0.05))
-                kill(pids.pop(0))
-                try:
-                    ma.load(folder)
-                except ma.ManyArmsError as error:
-                    self.no("writers", f"after kill {number}: {error}")
-                    break
-                finally:
-                    pids.append(child(lambda seed=number: write(seed)))
-        finally:
-            for pid in pids:
-                kill(pid)
-        ma.load(folder).save(folder)
-        self.only_two_files("writers", folder)
-        return f"{max(10, self.kills // 2)} kills among three writers"
-
     def full(self) -> str:
         """A file may not grow beyond 100 kB: the large save fails, the small one before it stays."""
         folder = self.folder / "full"
@@ -423,7 +393,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-PARTS = ("save", "reader", "writers", "full", "readonly", "learn", "reproduce")
+PARTS = ("save", "reader", "full", "readonly", "learn", "reproduce")
 
 
 def main() -> int:

@@ -17,7 +17,7 @@ from manyarms._base import linalg, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.beliefs import expansions, folding, limits, saved_state
+from manyarms.beliefs import expansions, folding, limits
 from manyarms.beliefs.actions.catalogue import Catalogue, Offer
 from manyarms.beliefs.actions.unplayed_scores import UnplayedScores
 from manyarms.beliefs.folding import Rounds
@@ -25,6 +25,7 @@ from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.leaves import FULL_AT_A_TIME, Leaves
 from manyarms.beliefs.likelihoods.base import LIKELIHOODS, Gaussian, Likelihood, restore_likelihood
 from manyarms.beliefs.roots import Root, restore_root
+from manyarms.beliefs.saved_state import check_leaves, check_root_prior, check_rows
 from manyarms.errors import InvalidInput
 
 BELIEFS: Registry[type[Belief]] = Registry("belief", package="manyarms.beliefs", group="manyarms.beliefs")
@@ -300,13 +301,13 @@ class Belief:
         """Take over the rows that a likelihood which is not exact keeps."""
         if self.likelihood.exact:
             return
-        saved_state.check_rows(arrays, len(self.leaves.counts), self.dim)
+        check_rows(arrays, len(self.leaves.counts), self.dim)
         if not len(arrays["glm.lengths"]):
             return
         self.likelihood.check(arrays["glm.r"])
         self._modes.extend(arrays["glm.modes"])
         if self._remembers_root():
-            saved_state.check_root_prior(arrays, self.root.dim)
+            check_root_prior(arrays, self.root.dim)
             self._root_prior = arrays["glm.root_mean"], arrays["glm.root_factor"]
         cuts = np.cumsum(arrays["glm.lengths"])[:-1]
         pieces = zip(np.split(arrays["glm.X"], cuts), np.split(arrays["glm.r"], cuts), strict=True)
@@ -324,6 +325,7 @@ class Belief:
 
 def restored_parts(spec: dict[str, Any], arrays: dict[str, AnyArray]) -> tuple[Leaves, Likelihood]:
     """The leaves and the likelihood of a saved belief."""
+    check_leaves(under("leaves.", arrays), spec["dim"])
     leaves = Leaves.restored(spec["mixing"], under("leaves.", arrays), spec["dim"])
     return leaves, restore_likelihood(spec["likelihood"])
 

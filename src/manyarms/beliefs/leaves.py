@@ -28,7 +28,6 @@ import numpy as np
 from manyarms._base import linalg, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.beliefs import saved_state
 from manyarms.beliefs.actions.catalogue import Catalogue
 from manyarms.beliefs.growable import GrowableArray, SteadyArray
 from manyarms.beliefs.mixing import MIXINGS, Mixing
@@ -433,7 +432,6 @@ class Leaves:
     @classmethod
     def restored(cls, mixing_kind: str, arrays: dict[str, AnyArray], dim: int) -> Self:
         """The leaves that `arrays()` describes."""
-        saved_state.check_leaves(arrays, dim)
         founders, size, shared = (int(v) for v in arrays["sizes"])
         parts = under("mixing.", arrays)
         features = parts.pop("features", None)
@@ -451,6 +449,10 @@ class Leaves:
         catalogue.play_all(catalogue.check("played", arrays["played"], unique=True))
         catalogue.retire(catalogue.check("retired", arrays["retired"], unique=True))
         for name in ("counts", "G", "B", "S", "c"):
+            if len(arrays[name]) != len(arrays["played"]):
+                raise InvalidInput(
+                    name, f"{len(arrays[name])} rows", f"{len(arrays['played'])}, one for each played action"
+                )
             getattr(leaves, name).extend(arrays[name])
         leaves.factors = dict(zip(arrays["factor_slots"].tolist(), arrays["factors"].copy(), strict=True))
         if leaves.played_weights is not None:

@@ -17,7 +17,7 @@ from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import StorageError
 
 ROUNDING = 1e-8  # of a matrix's largest variance: what rounding may have taken from its smallest
-FULL_AT_A_TIME = 1 << 18  # numbers in full d x d matrices that are alive at once
+FULL_AT_A_TIME = 1 << 17  # numbers in full d x d matrices that are alive at once
 
 
 def table(
@@ -46,7 +46,8 @@ def ids(arrays: Mapping[str, AnyArray], name: str, actions: int) -> AnyArray:
     found = table(arrays, name, (len(arrays[name]),), np.int64)
     if len(found) and (found.min() < 0 or found.max() >= actions):
         raise StorageError(f"{name} has ids from {found.min()} to {found.max()}, expected ids from 0 to {actions - 1}")
-    if len(np.unique(found)) < len(found):
+    ordered = np.sort(found)
+    if (ordered[1:] == ordered[:-1]).any():
         raise StorageError(f"{name} has an action more than once")
     return found
 
@@ -66,15 +67,14 @@ def semidefinite(name: str, matrices: Array) -> None:
 
 def packed_semidefinite(name: str, rows: Array, dim: int) -> None:
     """The same for packed matrices (n, d(d+1)/2), some at a time."""
-    packing = linalg.packing(dim)
+    packing, every = linalg.packing(dim), np.arange(dim)
     diagonal = np.flatnonzero(packing.rows == packing.columns)
     step = max(1, FULL_AT_A_TIME // dim**2)
     for start in range(0, len(rows), step):
-        some = rows[start : start + step]
-        largest = some[:, diagonal].max(axis=1)[:, None]
-        unit = some / np.where(largest > 0, largest, 1.0)
-        unit[:, diagonal] += ROUNDING
-        _refuse_negative(name, packing.unpack(unit))
+        full = packing.unpack(rows[start : start + step])
+        largest = rows[start : start + step, diagonal].max(axis=1)
+        full[:, every, every] += ROUNDING * np.where(largest > 0, largest, 1.0)[:, None]
+        _refuse_negative(name, full)
 
 
 def _refuse_negative(name: str, matrices: Array) -> None:

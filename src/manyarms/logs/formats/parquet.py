@@ -18,10 +18,10 @@ from manyarms.logs.formats.base import FORMATS, LogFormat
 from manyarms.logs.table_log import CatalogueOption, EncoderOption, TableLog
 from manyarms.logs.tables import Kind, Table
 
+BUFFER = 1 << 20  # bytes of a column read at a time, so that one huge row group needs no more memory than a small one
 HARMLESS_ROWS = 1 << 24  # that any file may have
 MOST_ROWS_A_BYTE = 1000  # where nothing changes from row to row, a few bytes may stand for any number of rows
 MOST_ROWS = 1 << 26  # that a row group, or a batch of one, can hold
-BUFFER = 1 << 20  # bytes of a column read at a time, so that one huge row group needs no more memory than a small one
 
 
 @FORMATS.register("parquet")
