@@ -298,9 +298,8 @@ class Fuzzer:
                 report("differs", place, f"{result!r} against {other!r}")
             elif fault is None and target.stateful and not same(beliefs_of(thing), beliefs_of(twin)):
                 report("differs", place, "what the agent believes")
-        asks = (
-            target.stateful and not target.changes and not target.name.endswith(".decide")
-        )  # which takes from its stream
+        decides = target.name.endswith((".decide", ".decide_numbered"))  # which takes a number
+        asks = target.stateful and not target.changes and not decides
         if asks and state_of(thing, self.material.folder / "state") != before:
             report("changed", place, "a question changed the agent")
         if target.changes or is_agent_maker(target.function):
