@@ -11,7 +11,7 @@ import pytest
 
 import manyarms as ma
 from manyarms._base import storage
-from manyarms.agents import Agent
+from manyarms.agents import Agent, NumberedDecision
 from manyarms.agents.draws import NumberedDraws
 
 K, D = 12, 3
@@ -36,15 +36,16 @@ def test_a_number_gives_its_decision_again() -> None:
     assert fresh.decide(X[0], draw=17) == taken[17] and fresh.draws == 0
 
 
-def test_a_choice_says_what_makes_it_again() -> None:
+def test_a_numbered_decision_says_what_makes_it_again() -> None:
     agent = lints()
     agent.decide(X)
-    choice = agent.choose(X, k=2, exclude=[3])
+    choice = agent.decide_numbered(X, k=2, exclude=[3])
     assert (choice.draw, choice.version) == (1, 1)
     np.testing.assert_array_equal(agent.decide(X, k=2, exclude=[3], draw=1), choice.actions)
-    replayed = agent.choose(X[0], draw=7)
+    replayed = agent.decide_numbered(X[0], draw=7)
     assert (replayed.draw, agent.draws) == (7, 2)
-    assert agent.choose(X[0], rng=4) == (agent.decide(X[0], rng=4), None, 1)
+    brought = agent.decide_numbered(X[0], rng=4)
+    assert brought == NumberedDecision(agent.decide(X[0], rng=4), None, 1)
     assert agent.draws == 2
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import manyarms as ma
-from manyarms.agents import Agent, Choice
+from manyarms.agents import Agent, NumberedDecision
 from manyarms.agents.agent import _add_actions
 
 K, D = 30, 2
@@ -113,7 +113,7 @@ class Log:
         return result
 
 
-Decided = tuple[dict[str, Any], Choice]
+Decided = tuple[dict[str, Any], NumberedDecision]
 
 
 def joint(agent: Agent) -> bool:
@@ -141,7 +141,7 @@ def options_of(agent: Agent, number: int) -> dict[str, Any]:
 def decide(agent: Agent, into: list[Decided]) -> None:
     for number in range(DECISIONS):
         options = options_of(agent, number)
-        into.append((options, agent.choose(**options)))
+        into.append((options, agent.decide_numbered(**options)))
 
 
 def learn(agent: Agent, who: int) -> None:

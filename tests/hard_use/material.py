@@ -359,7 +359,9 @@ NOT_CALLED = {
     r"TorchEncoder|gradient_gap|log_probability|SampledSoftmax|TopProposal": "takes PyTorch's own objects",
     r"(^|\.)(Batch|Request|Answers|FiniteProblem|Epoch|Moment|Summary|Averages|Ends|Budget)(\.|$)": "made by the library alone",
     r"(^|\.)(Estimate|Evaluation|Verdict|Value|Improvement|Certificate)(\.|$)": "made by the library alone",
-    r"(^|\.)(TableLog|TableEncoder|EpsilonMixture|Projection|restore_belief)(\.|$)": ("made by the library alone"),
+    r"(^|\.)(TableLog|TableEncoder|EpsilonMixture|Projection|restore_belief|Snapshot)(\.|$)": (
+        "made by the library alone"
+    ),
     r"MovieLens|[Ii]mage|[Ii]nteraction|[Oo]pen_?[Bb]andit|dsjson|[Rr]atings|worlds\.datasets|from_features": "reads data sets",
     r"^checks\.": "checks that take what they check",
 }

@@ -178,7 +178,7 @@ class Caller(Notes):
             elif failed is None and target.stateful and not sound.same(sound.beliefs_of(thing), sound.beliefs_of(twin)):
                 report("differs", place, "what the agent believes")
         # a question changes nothing, but `decide` takes from its stream
-        asks = target.stateful and not target.changes and not target.name.endswith(".decide")
+        asks = target.stateful and not target.changes and not target.name.endswith((".decide", ".decide_numbered"))
         if asks and sound.state_of(thing, self.folder / "state") != before:
             report("changed", place, "a question changed the agent")
         made = thing if target.changes else result

@@ -1,7 +1,7 @@
 """Agents: a belief, a decision rule and numbered draws; named combinations of the three."""
 
 from manyarms.agents.agent import Agent
-from manyarms.agents.deciding import Choice, Snapshot
+from manyarms.agents.deciding import NumberedDecision, Snapshot
 from manyarms.agents.decisions import UCB, Decision, EpsilonGreedy, Greedy, Pessimistic, Propensity, Thompson, Uniform
 from manyarms.agents.named import (
     GLMTS,
@@ -24,7 +24,6 @@ __all__ = [
     "UCB",
     "UCBGLM",
     "Agent",
-    "Choice",
     "Decision",
     "EpsilonGreedy",
     "EpsilonGreedyAgent",
@@ -33,6 +32,7 @@ __all__ = [
     "HierTS",
     "LinTS",
     "LinUCB",
+    "NumberedDecision",
     "Pessimistic",
     "Propensity",
     "Snapshot",

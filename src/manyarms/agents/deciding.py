@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,8 @@ from manyarms.logs.schema import Schema
 from manyarms.policies import DeterministicPolicy, EpsilonMixture, Policy, UniformPolicy
 
 
-class Choice(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class NumberedDecision:
     """A decision, and what makes it again: the draw's number and the version of the agent that made it.
 
     actions: what `decide` returns. draw: its number, None where the caller brought a generator. version: how many changes the
@@ -82,7 +84,7 @@ class Decider:
         """
         return self._choose(x, candidates, exclude, k, action_contexts, rng, draw)[0]
 
-    def choose(
+    def decide_numbered(
         self,
         x: npt.ArrayLike | None = None,
         *,
@@ -92,9 +94,9 @@ class Decider:
         action_contexts: npt.ArrayLike | Sequence[npt.ArrayLike] | None = None,
         rng: Seed = None,
         draw: int | None = None,
-    ) -> Choice:
+    ) -> NumberedDecision:
         """`decide`, with what is needed to make the same decision again: its draw number and the agent's version."""
-        return Choice(*self._choose(x, candidates, exclude, k, action_contexts, rng, draw))
+        return NumberedDecision(*self._choose(x, candidates, exclude, k, action_contexts, rng, draw))
 
     def _choose(
         self,
@@ -313,4 +315,4 @@ def _refuse_both(draw: int | None) -> None:
         raise InvalidInput("draw", validate.describe(draw), "nothing beside `rng`, which replaces numbered draws")
 
 
-__all__ = ["Choice", "Decider", "Snapshot"]
+__all__ = ["Decider", "NumberedDecision", "Snapshot"]
