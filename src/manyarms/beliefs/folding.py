@@ -51,7 +51,7 @@ class Triangles:
         self._tables.rows[places] = linalg.triangles(rows, labels, len(touched), self._tables.rows[places])
 
     def rows(self, places: Ints, G: Array, B: Array) -> tuple[Array, Array]:
-        """Rows (n, d, d) and values (n, d) that stand for those of these places and for sums G (n, d, d), B (n, d) beside them."""
+        """Rows (n, d, d) and values (n, d) that stand for those of these places and for sums G (n, d, d), B (n, d) beside."""
         tables = self._tables.rows[places]
         summed = np.flatnonzero(np.trace(G, axis1=1, axis2=2) > 0)
         if len(summed):
