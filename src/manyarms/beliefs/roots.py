@@ -251,7 +251,7 @@ class FactoredRoot(Root):
             raise InvalidInput("effects", effects, f"a divisor of the root's length {self.dim}")
         self.block = self.dim // self.effects
         # the prior of each effect given the others, and what came since: precision and information, block by block
-        self._prior_mean = exact.mean().reshape(self.effects, self.block)
+        self._prior_mean = exact.mean().reshape(self.effects, self.block).copy()
         self._prior_factor = linalg.factor_from_precision(self._blocks(exact.precision()))
         self._precision = np.zeros((self.effects, self.block, self.block))
         self._information = np.zeros((self.effects, self.block))
