@@ -38,6 +38,9 @@ class Belief:
     """Every action has a parameter of its own."""
 
     def __init__(self, root: Root, leaves: Leaves, likelihood: Likelihood) -> None:
+        kinds = "a root (GaussianRoot, FactoredRoot, KnownRoot, ChainRoot)"
+        validate.instance("root", root, Root, kinds)  # type: ignore[type-abstract]
+        validate.instance("leaves", leaves, Leaves, "Leaves(mixing, covariance, actions)")
         if root.dim != leaves.root_dim:
             raise InvalidInput(
                 "root", f"a root of length {root.dim}", f"length {leaves.root_dim}, that of the leaves' root"

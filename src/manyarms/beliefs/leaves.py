@@ -46,7 +46,8 @@ class Leaves:
     def __init__(self, mixing: Mixing, covariance: Array, actions: int | None = None) -> None:
         """`covariance` (d, d) shared by all actions, or (K, d, d)."""
         covariance = validate.covariance("covariance", covariance)
-        self.mixing = mixing
+        kinds = "IdentityMixing, CommonMixing, MixingWeights or MixingMatrices"
+        self.mixing = validate.instance("mixing", mixing, Mixing, kinds)  # type: ignore[type-abstract]
         self.dim = int(covariance.shape[-1])
         self.root_dim = mixing.root_dim(self.dim)
         self.packing = linalg.packing(self.dim)

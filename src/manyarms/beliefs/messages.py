@@ -23,9 +23,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyarms._base import linalg
+from manyarms._base import linalg, validate
 from manyarms._base.typing import Array
-from manyarms.errors import InvalidInput
 from manyarms.priors.diffusion import DiffusionPrior
 
 RULES = ("thesis", "jacobian")
@@ -44,10 +43,8 @@ class Chain:
     """A diffusion prior with what the messages need of it, computed once."""
 
     def __init__(self, prior: DiffusionPrior, rule: str = "thesis") -> None:
-        if rule not in RULES:
-            raise InvalidInput("approximation", repr(rule), f"one of {', '.join(RULES)}")
-        self.prior = prior
-        self.rule = rule
+        self.rule = validate.one_of("approximation", rule, RULES)
+        self.prior = validate.instance("prior", prior, DiffusionPrior, "a DiffusionPrior")
         self.exact = prior.matrices is not None
         self.precisions = linalg.inverse(prior.covariances)
         self.factors = np.linalg.cholesky(prior.covariances)
