@@ -14,9 +14,9 @@ and, since r | m ~ N(x^T c_a + s^T Sigma_a^-1 W_a m, v), the root sees u^T m = r
 u = W_a^T Sigma_a^-1 s. Nothing is inverted and no other action is touched.
 
 Two things would cost digits, and both are seen coming. A row whose noise is far below the prior's spread (`SHARP`) makes S_a so
-narrow in one direction that a table of S_a cannot hold it beside the others: such slots keep a square root of S_a, which does,
-in the coordinates in which their prior is I.
-And where Sigma_a is nearly singular (`STEEP`), Sigma_a^-1 S_a is computed as I - G_a S_a while G_a is the smaller of the two.
+narrow in one direction that a table of S_a cannot hold it beside the others; and where Sigma_a is nearly singular (`STEEP`), S_a
+is like that from the start. Such slots keep a square root of S_a, in the coordinates in which their prior is I, and
+Sigma_a^-1 S_a is computed as I - G_a S_a while G_a is the smaller of the two.
 """
 
 from __future__ import annotations
@@ -180,6 +180,8 @@ class Leaves:
         c = self.c.rows[slot]
         value = r - float(x @ c)
         K = self.sharp.get(slot)
+        if K is None and self.steep and not self.counts.rows[slot] and self.steep_of(np.array([action]))[0]:
+            K = np.eye(self.dim)
         if K is None:
             new_S, gain, variance = linalg.condition(S, x, noise_variance)
             if variance > SHARP * noise_variance:
@@ -271,8 +273,9 @@ class Leaves:
         columns = np.swapaxes(rows, 1, 2)
         self.G.rows[slots] += self.packing.pack(columns @ rows)
         self.B.rows[slots] += np.einsum("ndk,nk->nd", columns, values)
+        keep = (found.shrunk * SHARP < 1) | self.steep_of(ids)
         for i, slot in enumerate(slots.tolist()):
-            if slot in self.sharp or found.shrunk[i] * SHARP < 1:
+            if slot in self.sharp or keep[i]:
                 self.sharp[slot] = K[i] @ found.right[i]
         return lifted, found.told_values.ravel()
 
@@ -306,6 +309,13 @@ class Leaves:
         few = np.trace(G, axis1=1, axis2=2) <= np.trace(own, axis1=1, axis2=2)
         out[few] = x[few] - np.einsum("nij,nj->ni", G[few], Sx[few])
         return cast(Array, out)
+
+    def steep_of(self, ids: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """(n,): whose Sigma_a is nearly singular."""
+        if self.shared:
+            return np.full(len(ids), self.steep)
+        conditions = self.prior_sizes(ids) * np.trace(self.prior_precision(ids), axis1=1, axis2=2)
+        return np.asarray(conditions > STEEP * self.dim**2, dtype=np.bool_)
 
     def _own(self, ids: Ints) -> Array:
         """(1, d, d) or (n, d, d): Sigma_a^-1."""
