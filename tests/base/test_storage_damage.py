@@ -63,18 +63,18 @@ def test_somebody_elses_manifest(saved: Path, content: str) -> None:
     refuses(saved, r"manifest\.json: not written by manyarms")
 
 
-@pytest.mark.parametrize("version", [0, 1, -1, "2", 2.0, True, None])
+@pytest.mark.parametrize("version", [0, 1, 2, -1, "3", 3.0, True, None])
 def test_another_version(saved: Path, version: object) -> None:
     rewrite(saved, lambda manifest: manifest.update(version=version))
     refuses(
         saved,
-        rf"manifest\.json: written in format version {version!r}, which this release does not read: it reads version 2",
+        rf"manifest\.json: written in format version {version!r}, which this release does not read: it reads version 3",
     )
 
 
 def test_a_newer_version_is_named_before_anything_else_is_looked_at(saved: Path) -> None:
-    (saved / "manifest.json").write_text('{"format": "manyarms", "version": 3, "other": "layout"}')
-    refuses(saved, r"written in format version 3, which this release does not read: it reads version 2. Save it again")
+    (saved / "manifest.json").write_text('{"format": "manyarms", "version": 4, "other": "layout"}')
+    refuses(saved, r"written in format version 4, which this release does not read: it reads version 3. Save it again")
 
 
 def test_another_kind(saved: Path) -> None:

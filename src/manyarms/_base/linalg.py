@@ -150,7 +150,7 @@ def condition_factor(factor: Array, mean: Array, u: Array, variance: float, valu
 class Conditioned(NamedTuple):
     """What `condition_on_blocks` finds."""
 
-    factor: Array  # (n, d, d): of the covariances
+    right: Array  # (n, d, d): the new factors are T times it
     mean: Array  # (n, d)
     shrunk: Array  # (n,): the square of the smallest factor by which a direction became narrower
     told_rows: Array  # (n, d, d)
@@ -183,10 +183,10 @@ def condition_on_blocks(factors: Array, means: Array, rows: Array, values: Array
     shrunk = 1.0 / np.sqrt(1.0 + s * s)
     surprise = np.einsum("nki,nk->ni", P, values - np.einsum("nkd,nd->nk", rows, means))
     turned = factors @ np.swapaxes(Qt, 1, 2)
-    left = turned * shrunk[:, None, :]
     moved = means + np.einsum("ndi,ni->nd", turned, s * shrunk**2 * surprise)
     told = (np.swapaxes(P, 1, 2) @ rows) * shrunk[:, :, None]
-    return Conditioned(left, moved, shrunk[:, 0] ** 2, told, shrunk * surprise)
+    right = np.swapaxes(Qt, 1, 2) * shrunk[:, None, :]
+    return Conditioned(right, moved, shrunk[:, 0] ** 2, told, shrunk * surprise)
 
 
 def half(matrices: Array) -> Array:
@@ -248,10 +248,15 @@ def evidence_factor(factor: Array, precision: Array) -> Array:
     middle = (middle + np.swapaxes(middle, -1, -2)) / 2
     try:
         lower = np.linalg.cholesky(middle + np.eye(middle.shape[-1]))
+        found = np.linalg.solve(lower, Ft)
+        # no variance can have grown
+        sound = bool((np.square(found).sum(axis=-2) <= (1 + 1e-7) * np.square(Ft).sum(axis=-2)).all())
     except np.linalg.LinAlgError:
+        sound = False
+    if not sound:
         values, vectors = np.linalg.eigh(middle)
         return cast(Array, (factor @ vectors) / np.sqrt(1.0 + np.maximum(values, 0.0))[..., None, :])
-    return cast(Array, np.swapaxes(np.linalg.solve(lower, Ft), -1, -2))
+    return cast(Array, np.swapaxes(found, -1, -2))
 
 
 def told(own: Array, G: Array, B: Array, S: Array, c: Array) -> tuple[Array, Array]:

@@ -6,8 +6,9 @@ of theta_a, in any direction and the root's share with it, the energy of an acti
     v_a sum x^T x / noise^2,
 
 how much more its rows may tell than the prior does. A sum keeps the prior's part to about energy x 2e-16. Rows that would bring
-their action's energy above `MOST` are gathered by QR instead (`linalg.triangles`), d of them being as good as all, and what they
-tell goes on to the leaf and to the root as rows: nothing is squared, and what is lost is the root of it.
+their action's energy above `MOST`, and all rows where an action's prior is nearly singular, are gathered by QR instead
+(`linalg.triangles`), d of them being as good as all, and what they tell goes on to the leaf and to the root as rows: nothing is
+squared, and what is lost is the root of it.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def fold(root: Root, leaves: Leaves, chunks: Iterable[Rounds], noise_variance: f
 def _beyond(
     root: Root, leaves: Leaves, light: Sums, X: Array, touched: Ints, labels: Ints, noise_variance: float
 ) -> Flags:
-    """(n,): which of the actions touched would have too much energy for sums."""
+    """(n,): for which of the actions touched sums would not do."""
     squares: Array = np.bincount(labels, np.einsum("nd,nd->n", X, X), len(touched)).astype(np.float64)
     if len(light):
         squares += light.squares(touched)
@@ -100,7 +101,7 @@ def _beyond(
         if not root.known:
             sizes = sizes + root.size() * leaves.mixing.sizes(touched[some], leaves.dim)
         beyond[some] = energy[some] * sizes > MOST
-    return beyond
+    return beyond | leaves.steep_of(touched) if leaves.steep else beyond
 
 
 def _fold_sums(

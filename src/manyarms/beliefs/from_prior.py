@@ -130,6 +130,8 @@ def _root_by_moments(prior: DiffusionPrior) -> GaussianRoot:
 
 def _parts(prior: ParameterPrior, factored: bool | str, rule: str) -> tuple[Root, Mixing, Array]:
     """The root, W_a and Sigma_a of a prior."""
+    if not isinstance(factored, bool | str):
+        raise InvalidInput("factored", validate.describe(factored), "False, True, 'mean-field' or 'blockwise'")
     if factored and not isinstance(prior, MixedEffectPrior):
         raise InvalidInput("factored", repr(factored), "False: only the effects of a MixedEffectPrior can be factored")
     match prior:

@@ -14,8 +14,9 @@ and, since r | m ~ N(x^T c_a + s^T Sigma_a^-1 W_a m, v), the root sees u^T m = r
 u = W_a^T Sigma_a^-1 s. Nothing is inverted and no other action is touched.
 
 Two things would cost digits, and both are seen coming. A row whose noise is far below the prior's spread (`SHARP`) makes S_a so
-narrow in one direction that a table of S_a cannot hold it beside the others: such slots keep a square root of S_a, which does.
-And where Sigma_a is nearly singular (`STEEP`), Sigma_a^-1 S_a is computed as I - G_a S_a while G_a is the smaller of the two.
+narrow in one direction that a table of S_a cannot hold it beside the others; and where Sigma_a is nearly singular (`STEEP`), S_a
+is like that from the start. Such slots keep a square root of S_a, in the coordinates in which their prior is I, and
+Sigma_a^-1 S_a is computed as I - G_a S_a while G_a is the smaller of the two.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class Leaves:
         self.B = GrowableArray((self.dim,))
         self.S = GrowableArray((self.packing.size,), by_column=True)
         self.c = GrowableArray((self.dim,), by_column=True)
-        self.factors: dict[int, Array] = {}  # by slot, square roots of S_a that S_a itself could not hold
+        self.sharp: dict[int, Array] = {}  # by slot, K_a with S_a = C_a K_a K_a^T C_a^T, where S_a cannot hold it
         self.played_weights: GrowableArray | None = None  # b_a of the played actions, by slot
         if mixing.features is not None and mixing.effects(np.zeros((1, self.root_dim))) is not None:
             self.played_weights = GrowableArray((int(mixing.features.shape[1]),), by_column=True)
@@ -178,18 +179,24 @@ class Leaves:
         S = self.packing.unpack(self.S.rows[slot])
         c = self.c.rows[slot]
         value = r - float(x @ c)
-        factor = self.factors.get(slot)
-        if factor is None:
+        K = self.sharp.get(slot)
+        if K is None and self.steep and not self.counts.rows[slot] and self.steep_of(np.array([action]))[0]:
+            K = np.eye(self.dim)
+        if K is None:
             new_S, gain, variance = linalg.condition(S, x, noise_variance)
             if variance > SHARP * noise_variance:
-                factor = self._factors(np.array([slot]))[0]
-        if factor is not None:
-            factor, gain, variance = linalg.condition_half(factor, x, noise_variance)
-            self.factors[slot], new_S = factor, factor @ factor.T
+                K = self._own_factors(np.array([slot]))[0]
+        if K is not None:
+            C = self._prior_factors(np.array([action]))[0]
+            self.sharp[slot], own_gain, variance = linalg.condition_half(K, x @ C, noise_variance)
+            factor, gain = C @ self.sharp[slot], C @ own_gain
+            new_S = factor @ factor.T
         seen = None
         if known is None:
             Sx = gain * variance
-            if self.steep:
+            if K is not None:
+                towards = np.linalg.solve(C.T, own_gain * variance)
+            elif self.steep:
                 towards = self.towards(np.array([slot]), Sx[None], x[None])[0]
             else:
                 towards = self.precision @ Sx
@@ -249,33 +256,44 @@ class Leaves:
         Returns what the root sees: rows (n d, p) and values (n d,), again with variance 1.
         """
         ids, c = self.catalogue.played.rows[slots], self.c.rows[slots]
-        found = linalg.condition_on_blocks(self._factors(slots), c, rows, values)
+        C, K = self._prior_factors(ids), self._own_factors(slots)
+        factors = C @ K
+        found = linalg.condition_on_blocks(factors, c, rows, values)
         lifted = np.empty((0, self.root_dim))
         if known is None:
-            told = found.told_rows
+            told = found.told_rows.copy()
             before = np.flatnonzero(self.packing.trace(self.G.rows[slots]) > 0)
             told[before] = told[before] @ self.pulls(slots[before])  # where nobody had played, c_a is W_a m itself
+            for i in [i for i, slot in enumerate(slots.tolist()) if slot in self.sharp]:
+                told[i] = np.linalg.solve(C[i].T, K[i] @ (found.told_rows[i] @ factors[i]).T).T
             lifted = self.mixing.lift_all(np.repeat(ids, self.dim), told.reshape(-1, self.dim))
-        self.S.rows[slots] = self.packing.pack(found.factor @ np.swapaxes(found.factor, 1, 2))
+        new = factors @ found.right
+        self.S.rows[slots] = self.packing.pack(new @ np.swapaxes(new, 1, 2))
         self.c.rows[slots] = found.mean
         columns = np.swapaxes(rows, 1, 2)
         self.G.rows[slots] += self.packing.pack(columns @ rows)
         self.B.rows[slots] += np.einsum("ndk,nk->nd", columns, values)
+        keep = (found.shrunk * SHARP < 1) | self.steep_of(ids)
         for i, slot in enumerate(slots.tolist()):
-            if slot in self.factors or found.shrunk[i] * SHARP < 1:
-                self.factors[slot] = found.factor[i]
+            if slot in self.sharp or keep[i]:
+                self.sharp[slot] = K[i] @ found.right[i]
         return lifted, found.told_values.ravel()
 
-    def _factors(self, slots: Ints) -> Array:
-        """(n, d, d): square roots of S_a."""
-        out = np.empty((len(slots), self.dim, self.dim))
-        fresh = self.packing.trace(self.G.rows[slots]) == 0
-        out[fresh] = self._prior_factor(self.catalogue.played.rows[slots[fresh]])
-        out[~fresh] = linalg.half(self.packing.unpack(self.S.rows[slots[~fresh]]))
-        for i, slot in enumerate(slots.tolist()) if self.factors else ():
-            if slot in self.factors:
-                out[i] = self.factors[slot]
+    def _own_factors(self, slots: Ints) -> Array:
+        """(n, d, d): K_a with S_a = C_a K_a K_a^T C_a^T; I where nobody had played."""
+        out = np.broadcast_to(np.eye(self.dim), (len(slots), self.dim, self.dim)).copy()
+        before = np.flatnonzero(self.packing.trace(self.G.rows[slots]) > 0)
+        if len(before):
+            C = self._prior_factors(self.catalogue.played.rows[slots[before]])
+            out[before] = np.linalg.solve(C, linalg.half(self.packing.unpack(self.S.rows[slots[before]])))
+        for i, slot in enumerate(slots.tolist()) if self.sharp else ():
+            if slot in self.sharp:
+                out[i] = self.sharp[slot]
         return out
+
+    def _prior_factors(self, ids: Ints) -> Array:
+        """(n, d, d): C_a."""
+        return np.broadcast_to(self._prior_factor(ids), (len(ids), self.dim, self.dim))
 
     def pulls(self, slots: Ints) -> Array:
         """(n, d, d): S_a Sigma_a^-1, how the mean of theta_a moves with W_a m."""
@@ -291,6 +309,13 @@ class Leaves:
         few = np.trace(G, axis1=1, axis2=2) <= np.trace(own, axis1=1, axis2=2)
         out[few] = x[few] - np.einsum("nij,nj->ni", G[few], Sx[few])
         return cast(Array, out)
+
+    def steep_of(self, ids: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """(n,): whose Sigma_a is nearly singular."""
+        if self.shared:
+            return np.full(len(ids), self.steep)
+        conditions = self.prior_sizes(ids) * np.trace(self.prior_precision(ids), axis1=1, axis2=2)
+        return np.asarray(conditions > STEEP * self.dim**2, dtype=np.bool_)
 
     def _own(self, ids: Ints) -> Array:
         """(1, d, d) or (n, d, d): Sigma_a^-1."""
@@ -423,9 +448,9 @@ class Leaves:
             "S": np.ascontiguousarray(self.S.rows),
             "c": np.ascontiguousarray(self.c.rows),
         }
-        kept = sorted(self.factors)
-        out["factor_slots"] = np.array(kept, dtype=np.int64)
-        out["factors"] = np.array([self.factors[slot] for slot in kept]).reshape(-1, self.dim, self.dim)
+        kept = sorted(self.sharp)
+        out["sharp_slots"] = np.array(kept, dtype=np.int64)
+        out["sharp"] = np.array([self.sharp[slot] for slot in kept]).reshape(-1, self.dim, self.dim)
         out["covariance"] = self.covariance if self.shared else self.covariances.rows
         return out | prefixed("mixing.", self.mixing.arrays())
 
@@ -454,7 +479,7 @@ class Leaves:
                     name, f"{len(arrays[name])} rows", f"{len(arrays['played'])}, one for each played action"
                 )
             getattr(leaves, name).extend(arrays[name])
-        leaves.factors = dict(zip(arrays["factor_slots"].tolist(), arrays["factors"].copy(), strict=True))
+        leaves.sharp = dict(zip(arrays["sharp_slots"].tolist(), arrays["sharp"].copy(), strict=True))
         if leaves.played_weights is not None:
             leaves.played_weights.extend(cast(Array, mixing.features)[arrays["played"]])
         return leaves
@@ -466,7 +491,7 @@ class Leaves:
         tables += [] if self.played_weights is None else [self.played_weights]
         prior = 0 if self.mixing.features is None else self.mixing.features.nbytes
         prior += self.covariance.nbytes if self.shared else self.covariances.nbytes
-        kept = sum(factor.nbytes for factor in self.factors.values())
+        kept = sum(factor.nbytes for factor in self.sharp.values())
         return (
             sum(t.nbytes for t in tables)
             + kept

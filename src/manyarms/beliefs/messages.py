@@ -43,9 +43,8 @@ class Chain:
     """A diffusion prior with what the messages need of it, computed once."""
 
     def __init__(self, prior: DiffusionPrior, rule: str = "thesis") -> None:
-        validate.one_of("approximation", rule, RULES)
+        self.rule = validate.one_of("approximation", rule, RULES)
         self.prior = validate.instance("prior", prior, DiffusionPrior, "a DiffusionPrior")
-        self.rule = rule
         self.exact = prior.matrices is not None
         self.precisions = linalg.inverse(prior.covariances)
         self.factors = np.linalg.cholesky(prior.covariances)

@@ -263,7 +263,7 @@ class FactoredRoot(Root):
         else:
             exact = GaussianRoot(mean, covariance)
             self.exact = exact if rule == "mean-field" else None
-            self._prior_mean = exact.mean().reshape(self.effects, self.block)
+            self._prior_mean = exact.mean().reshape(self.effects, self.block).copy()
             blocks = block_diagonal.diagonal_blocks(exact.precision(), self.effects)
             self._prior_factor = linalg.factor_from_precision(blocks)
         self._precision = np.zeros((self.effects, self.block, self.block))
