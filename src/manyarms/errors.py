@@ -29,7 +29,11 @@ class InvalidInput(ManyArmsError):
         self.argument = argument
         self.came = came
         self.expected = expected
-        super().__init__(f"{argument}: expected {expected}, got {came}")
+        try:
+            said = str(came)
+        except Exception:  # an integer of more digits than Python prints, or somebody else's __str__
+            said = f"an object of type {type(came).__name__}"
+        super().__init__(f"{argument}: expected {expected}, got {said}")
 
 
 class UnknownAction(InvalidInput):

@@ -270,7 +270,7 @@ PRIORS: dict[str, tuple[Callable[[], object], str, str]] = {
     "mixed: no dimensions": (lambda: mixed(effect_mean=np.zeros((L, 0))), "effect_mean", r"\(2, 0\)"),
     "mixed: a small covariance": (lambda: mixed(effect_covariance=EYE), "effect_covariance", r"\(2, 2\)"),
     "mixed: infinite weights": (lambda: mixed(weights=np.full((K, L), INF)), "weights", "inf"),
-    "mixed: negative scale": (lambda: mixed().scaled(action_covariance=-1.0), "action_covariance", "eigenvalue"),
+    "mixed: negative scale": (lambda: mixed().scaled(action_covariance=-1.0), "action_covariance", "-1"),
     "negative noise": (lambda: ma.Linear(-1.0), "noise", "-1"),
     "no noise": (lambda: ma.Linear(0.0), "noise", "0"),
     "NaN noise": (lambda: ma.Linear(NAN), "noise", "nan"),

@@ -11,7 +11,6 @@ import pytest
 
 import manyarms as ma
 from manyarms._base import storage
-from manyarms.agents.agent import Agent
 from manyarms.errors import StorageError
 from manyarms.logs import Actions, Encoding, LoggedData, Schema, TableEncoder
 from manyarms.policies import FixedPolicy, SoftmaxPolicy, UniformPolicy
@@ -80,23 +79,3 @@ def test_folders_of_another_format_version_are_refused(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"version": 1}))
     with pytest.raises(StorageError, match=r"format version 1, .* reads version 3. Save it again with this release"):
         ma.load(tmp_path)
-
-
-@pytest.mark.parametrize("kind", ["MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64"])
-def test_random_generators_of_numpys_kinds_go_on_where_they_were(kind: str) -> None:
-    rng = np.random.Generator(getattr(np.random, kind)(3))
-    rng.random(5)
-    state = json.loads(json.dumps(storage.generator_state(rng)))
-    np.testing.assert_array_equal(storage.restore_generator(state).random(4), rng.random(4))
-
-
-@pytest.mark.parametrize("name", ["seed", "default_rng", "RandomState", "__class__", "BitGenerator"])
-def test_no_other_name_is_taken_for_a_generator(name: str, tmp_path: Path) -> None:
-    agent = saved_things()["agent"]
-    agent.save(tmp_path)
-    spec, arrays = storage.read(tmp_path, "agent")
-    del spec["draws"]  # as agents were saved that had a generator
-    spec["generator"] = {**storage.generator_state(np.random.default_rng(0)), "bit_generator": name}
-    storage.save(tmp_path, "agent", spec, arrays)
-    with pytest.raises(StorageError, match="unknown bit generator"):
-        storage.load(tmp_path, Agent)

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from manyarms._base import npz, storage
-from manyarms._base.storage import read, restore_generator, save
+from manyarms._base.storage import read, save
 from manyarms.errors import InvalidInput, StorageError
 
 ARRAYS = {"G": np.arange(12.0).reshape(3, 4), "ids": np.array([3, 1, 2])}
@@ -221,15 +221,3 @@ def test_paths_that_cannot_be(saved: Path, path: str) -> None:
         save(saved / path, "thing", {}, {})
     with pytest.raises(StorageError, match=r"no such folder|cannot be read"):
         read(saved / path, "thing")
-
-
-# ---- generators
-
-
-@pytest.mark.parametrize("kind", ["MT19937", "Philox"])
-@pytest.mark.parametrize("place", [-1, 625, 10**9, -(2**40), True, 1.0, "0"])
-def test_positions_of_generators_are_inside_their_memory(kind: str, place: Any) -> None:
-    state = storage.generator_state(np.random.Generator(getattr(np.random, kind)(0)))
-    (state["state"] if kind == "MT19937" else state)["pos" if kind == "MT19937" else "buffer_pos"] = place
-    with pytest.raises(StorageError, match="a bit generator at position"):
-        restore_generator(state)

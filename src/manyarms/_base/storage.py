@@ -322,50 +322,6 @@ def _read_arrays(path: Path, expected: dict[str, Any]) -> dict[str, AnyArray]:
         raise StorageError(f"{path}: {error}") from error
 
 
-# ---- random generators
-
-_BIT_GENERATORS = {
-    kind.__name__: kind
-    for kind in (np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64)
-}
-
-
-def generator_state(rng: np.random.Generator) -> dict[str, JSON]:
-    """The state of a random generator as a spec can hold it."""
-
-    def plain(value: object) -> JSON:
-        if isinstance(value, Mapping):
-            return {name: plain(part) for name, part in value.items()}
-        return value.tolist() if isinstance(value, np.ndarray) else value
-
-    state: dict[str, JSON] = plain(rng.bit_generator.state)
-    return state
-
-
-def restore_generator(state: Mapping[str, JSON]) -> np.random.Generator:
-    """The generator that `generator_state` came from; one of NumPy's own kinds, whatever the spec says."""
-    kind = _BIT_GENERATORS.get(str(state["bit_generator"]))
-    if kind is None:
-        raise StorageError(
-            f"unknown bit generator {describe(state['bit_generator'])}, not {', '.join(_BIT_GENERATORS)}"
-        )
-    for place, end in ((state.get("buffer_pos"), _BUFFER_ENDS), (_inside(state).get("pos"), _KEY_ENDS)):
-        # NumPy takes these for places in its own memory, and does not look at them
-        if place is not None and (type(place) is not int or not 0 <= place <= end):
-            raise StorageError(f"a bit generator at position {describe(place)}, expected an integer from 0 to {end}")
-    generator = np.random.Generator(kind())
-    generator.bit_generator.state = dict(state)
-    return generator
-
-
-_BUFFER_ENDS, _KEY_ENDS = 4, 624  # the numbers that Philox and MT19937 have in store
-
-
-def _inside(state: Mapping[str, JSON]) -> dict[str, JSON]:
-    inner = state["state"]
-    return inner if isinstance(inner, dict) else {}
-
-
 # ---- what both sides agree on
 
 
@@ -380,4 +336,4 @@ def _manifest_checksum(manifest: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-__all__ = ["JSON", "LOADERS", "MANIFEST", "VERSION", "generator_state", "load", "read", "restore_generator", "save"]
+__all__ = ["JSON", "LOADERS", "MANIFEST", "VERSION", "load", "read", "save"]

@@ -36,6 +36,8 @@ class Agent(Decider):
     """
 
     def __init__(self, belief: Belief, decision: Decision, seed: Seed = None, name: str = "agent") -> None:
+        validate.instance("belief", belief, Belief, "a belief, such as belief_of(prior, likelihood) makes")
+        validate.instance("decision", decision, Decision, "a decision, such as Thompson()")
         super().__init__(SharedBelief(belief), decision, NumberedDraws.seeded(seed), name)
 
     _belief: SharedBelief
@@ -132,11 +134,8 @@ def _reinstate(belief: Belief, ids: Ints) -> None:
 @storage.LOADERS.register("agent")
 def _restore(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Agent:
     agent = Agent(restore_belief(spec["belief"], arrays), restore_decision(spec["decision"]), 0, str(spec["name"]))
-    if "draws" in spec:
-        agent._draws = NumberedDraws.restored(spec["draws"])
-        agent._belief = SharedBelief(agent.belief, validate.count("version", spec["version"], least=0))
-    else:  # saved before draws had numbers, with a generator
-        agent._draws = NumberedDraws.seeded(storage.restore_generator(spec["generator"]))
+    agent._draws = NumberedDraws.restored(spec["draws"])
+    agent._belief = SharedBelief(agent.belief, validate.count("version", spec["version"], least=0))
     return agent
 
 

@@ -111,7 +111,7 @@ def check_leaves(arrays: Mapping[str, AnyArray], dim: object) -> None:
         table(arrays, name, (played, width))
     for name in ("G", "S"):
         packed_semidefinite(name, arrays[name], d)
-    table(arrays, "factors", (len(ids(arrays, "factor_slots", played)), d, d))
+    table(arrays, "sharp", (len(ids(arrays, "sharp_slots", played)), d, d))
 
 
 def check_like(fresh: Mapping[str, AnyArray], arrays: Mapping[str, AnyArray], *definite: str) -> None:
