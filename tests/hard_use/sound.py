@@ -120,6 +120,15 @@ def small_prior(dim: int = 3) -> Any:
     return ma.ActionPrior(5, np.zeros(dim), np.eye(dim))
 
 
+def wrong_in_a_belief(prior: Any, likelihood: Any) -> str | None:
+    """A prior and a likelihood may be sound each and not go together: a belief, which knows both, may refuse that."""
+    try:
+        belief = ma.beliefs.belief_of(prior, likelihood)
+    except ma.ManyArmsError:
+        return None
+    return wrong_after_a_row(ma.Agent(belief, ma.Thompson(), 0))
+
+
 def wrong_with_result(result: Any) -> str | None:
     """Use what a call has made; nothing to say of what is no part of an agent, a policy or a log."""
     if isinstance(result, ma.Agent):
@@ -131,7 +140,7 @@ def wrong_with_result(result: Any) -> str | None:
     if isinstance(result, ma.agents.Decision):
         return wrong_after_a_row(ma.Agent(ma.beliefs.belief_of(small_prior(), ma.Linear()), result, 0))
     if hasattr(result, "noise_variance") and hasattr(result, "exact"):
-        return wrong_after_a_row(ma.Agent(ma.beliefs.belief_of(small_prior(), result), ma.Thompson(), 0))
+        return wrong_in_a_belief(small_prior(), result)
     if hasattr(result, "marginal") and dataclasses.is_dataclass(result):
-        return wrong_after_a_row(ma.Agent(ma.beliefs.belief_of(result, ma.Linear()), ma.Thompson(), 0))
+        return wrong_in_a_belief(result, ma.Linear())
     return None

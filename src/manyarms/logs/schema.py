@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from manyarms._base import files, storage
+from manyarms._base import files, storage, validate
 from manyarms.logs.actions import Actions
 from manyarms.logs.data import LogSource
 from manyarms.logs.encoding import TableEncoder
@@ -27,6 +27,12 @@ class Schema:
 
     encoder: TableEncoder | None = None
     catalogue: Actions | None = None
+
+    def __post_init__(self) -> None:
+        if self.encoder is not None:
+            validate.instance("encoder", self.encoder, TableEncoder, "a TableEncoder, or None")
+        if self.catalogue is not None:
+            validate.instance("catalogue", self.catalogue, Actions, "Actions, the ids of a catalogue, or None")
 
     @classmethod
     def of(cls, log: LogSource) -> Schema:

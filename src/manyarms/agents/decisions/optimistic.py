@@ -85,6 +85,7 @@ class UCB(IndexDecision):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "width", validate.not_negative("width", self.width))
+        object.__setattr__(self, "on_mean", validate.flag("on_mean", self.on_mean))
 
     @property
     def needs_variance(self) -> bool:
