@@ -5,7 +5,7 @@ python benchmarks/accuracy.py --only mets     one agent; --list names them; --ro
 
 Three dimensions, four actions of which three are played, two effects, noise 0.5 in contexts from [-1, 1]^3; the action covariance
 has a largest eigenvalue of 1 and its eigenvectors at random. The same rows come one by one (100,000 rank-one updates) and as one
-log, in chunks of 10,000. For each agent, way and condition number there are two figures, the largest over all actions and components:
+log, in chunks of 10,000. For each agent, way and condition number there are two figures, the largest over actions and components:
 
 - `..._mean`: how far a posterior mean is off, in posterior standard deviations;
 - `..._sd`: the relative error of a posterior standard deviation.

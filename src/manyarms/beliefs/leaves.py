@@ -65,9 +65,9 @@ class Leaves:
         if self.shared:
             self.covariance = covariance
             self.precision = linalg.inverse(covariance)
-            self.steep = bool(covariance.trace() * self.precision.trace() > STEEP * self.dim**2)
+            self._steep = 0, bool(covariance.trace() * self.precision.trace() > STEEP * self.dim**2)
         else:
-            self.steep = True  # actions may differ: asked for each
+            self._steep = 0, False  # how many actions were looked at, and whether one was nearly singular
             self.covariances = SteadyArray((self.packing.size,), by_column=True)
             self._largest_prior = 0, 0.0  # how many actions were looked at, and the largest trace among them
             self.covariances.extend(self.packing.pack(covariance))
@@ -199,7 +199,7 @@ class Leaves:
             elif self.steep:
                 towards = self.towards(np.array([slot]), Sx[None], x[None])[0]
             else:
-                towards = self.precision @ Sx
+                towards = self._own(np.array([action]))[0] @ Sx
             seen = (self.mixing.lift(action, towards), variance, value)
         c += gain * value
         self.S.rows[slot] = self.packing.pack(new_S)
@@ -216,8 +216,6 @@ class Leaves:
         spread: a bound on the prior variances of W_a m.
         """
         p = self.root_dim
-        # Sigma^-1 (S_old - S) Sigma^-1 is the change and loses roundings of Sigma^-1, which is nothing to most priors
-        plain = self.shared and not self.steep and spread * self.precision.trace() <= PLAIN
         precision_change, information_change = np.zeros((p, p)), np.zeros(p)
         for start in range(0, len(slots), self.chunk):
             some = slice(start, start + self.chunk)
@@ -229,18 +227,19 @@ class Leaves:
             S, mean = linalg.shrink(self._prior_factor(ids), full, right)
             if centre is not None:
                 mean += centre
-            elif plain:
-                D = linalg.sandwich(self.precision, self.packing.unpack(self.S.rows[where]) - S)
-                precision, information = self.mixing.gather(ids, D, (mean - self.c.rows[where]) @ self.precision)
-                precision_change += precision
-                information_change += information
             else:
-                D, e = linalg.told(self._own(ids), full, B[some], S, mean)
-                before = np.flatnonzero(self.packing.trace(self.G.rows[where]) > 0)
-                if len(before):
-                    old_D, old_e = self.told(where[before])
-                    D[before] -= old_D
-                    e[before] -= old_e
+                own = self.precision if self.shared else self.prior_precision(ids)
+                if not self.steep and spread * np.trace(own, axis1=-2, axis2=-1).max() <= PLAIN:
+                    # the change itself, which loses roundings of Sigma^-1: nothing to most priors
+                    D = linalg.sandwich(own, self.packing.unpack(self.S.rows[where]) - S)
+                    e = np.matmul(own, (mean - self.c.rows[where])[..., None])[..., 0]
+                else:
+                    D, e = linalg.told(own.reshape(-1, self.dim, self.dim), full, B[some], S, mean)
+                    before = np.flatnonzero(self.packing.trace(self.G.rows[where]) > 0)
+                    if len(before):
+                        old_D, old_e = self.told(where[before])
+                        D[before] -= old_D
+                        e[before] -= old_e
                 precision, information = self.mixing.gather(ids, D, e)
                 precision_change += precision
                 information_change += information
@@ -302,17 +301,30 @@ class Leaves:
 
     def towards(self, slots: Ints, Sx: Array, x: Array) -> Array:
         """(n, d): Sigma_a^-1 S_a x, how scores move with W_a m, for contexts x (n, d) and Sx = S_a x."""
+        own = self._own(self.catalogue.played.rows[slots])
         if not self.steep:
-            return Sx @ self.precision
-        own, G = self._own(self.catalogue.played.rows[slots]), self.packing.unpack(self.G.rows[slots])
+            return Sx @ self.precision if self.shared else np.einsum("nij,nj->ni", own, Sx)
+        G = self.packing.unpack(self.G.rows[slots])
         out = np.einsum("nij,nj->ni", np.broadcast_to(own, G.shape), Sx)
         few = np.trace(G, axis1=1, axis2=2) <= np.trace(own, axis1=1, axis2=2)
         out[few] = x[few] - np.einsum("nij,nj->ni", G[few], Sx[few])
         return cast(Array, out)
 
+    @property
+    def steep(self) -> bool:
+        """Whether some Sigma_a is nearly singular."""
+        seen, steep = self._steep
+        if not self.shared and seen < len(self.covariances):
+            for start in range(seen, len(self.covariances), self.chunk):
+                ids = np.arange(start, min(start + self.chunk, len(self.covariances)))
+                left = np.square(np.diagonal(self._prior_factor(ids), axis1=1, axis2=2)).min(axis=1)
+                steep = steep or bool((self.prior_sizes(ids) > STEEP * left).any())
+            self._steep = len(self.covariances), steep
+        return steep
+
     def steep_of(self, ids: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """(n,): whose Sigma_a is nearly singular."""
-        if self.shared:
+        if self.shared or not self.steep:
             return np.full(len(ids), self.steep)
         conditions = self.prior_sizes(ids) * np.trace(self.prior_precision(ids), axis1=1, axis2=2)
         return np.asarray(conditions > STEEP * self.dim**2, dtype=np.bool_)
@@ -339,7 +351,7 @@ class Leaves:
         quadratic = self.packing.bilinear(X, X)
         if M is None:
             return mean, quadratic @ S.T
-        effects = None if self.steep else self.mixing.effects(M)
+        effects = self.mixing.effects(M) if self.shared and not self.steep else None
         if effects is None:
             return self._scores_one_by_one(X, M, slots, mean, quadratic @ S.T)
         # sum_l b_al x^T S_a Sigma^-1 psi_l: with the effects' coefficients stacked under those of the variance, one product
@@ -422,8 +434,10 @@ class Leaves:
             if len(where):
                 if self.steep:
                     u[:, played] = _times(np.swapaxes(self.pulls(where), 1, 2), z[:, played])
-                else:
+                elif self.shared:
                     u[:, played] = Sz[:, played] @ self.precision
+                else:
+                    u[:, played] = _times(self.prior_precision(here[played]), Sz[:, played])
             for i in range(n):
                 ui = u[0 if same else i]
                 mean[i, some] += np.einsum("ad,ad->a", ui, centre(i, here))
