@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 
 import numpy as np
@@ -68,6 +69,11 @@ def test_a_prior_of_independent_effects_holds_blocks(given: str, blocks: Array, 
     wanted = whole(blocks)
     covariance[...] = 5.0  # the prior has its own
     assert_allclose(prior.effect_covariance, wanted, rtol=1e-15)
+    for twin in (dataclasses.replace(prior, weights=2 * weights), copy.deepcopy(prior)):
+        assert twin.effect_blocks is not None and (twin.effect_blocks == prior.effect_blocks).all()
+    assert "effect_covariance" in repr(prior)
+    with pytest.raises(AttributeError, match="effect_matrix"):
+        prior.effect_matrix  # type: ignore[attr-defined]  # noqa: B018
     with pytest.raises(dataclasses.FrozenInstanceError):
         prior.weights = weights  # type: ignore[misc]
 
@@ -76,6 +82,7 @@ def test_effects_that_hang_together_stay_one_matrix(weights: Array, rng: np.rand
     covariance = covariances(rng, 1, L * D)[0]
     prior = ma.MixedEffectPrior(weights, np.zeros((L, D)), covariance, np.eye(D))
     assert prior.effect_blocks is None
+    assert (dataclasses.replace(prior, weights=weights).effect_covariance == prior.effect_covariance).all()
     assert_allclose(prior.effect_covariance, covariance, rtol=1e-15)
     assert_allclose(prior.scaled(effect_covariance=3.0).effect_covariance, 3 * covariance, rtol=1e-15)
     assert_allclose(prior.single_effect().covariance, covariance[:D, :D], rtol=1e-15)

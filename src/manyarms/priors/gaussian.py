@@ -8,6 +8,7 @@ A prior only describes; `manyarms.beliefs.belief_of` turns it into a belief. All
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -90,9 +91,9 @@ class MixedEffectPrior:
 
     weights: Array
     effect_mean: Array
-    effect_blocks: Array | None
+    effect_covariance: Array  # an attribute of its own only where the effects are not independent: see __getattr__
     action_covariance: Array
-    _whole: Array = field(repr=False)
+    effect_blocks: Array | None = field(init=False, repr=False)
 
     def __init__(self, weights: Array, effect_mean: Array, effect_covariance: Array, action_covariance: Array) -> None:
         weights = validate.as_array("weights", weights, (None, None))
@@ -100,15 +101,12 @@ class MixedEffectPrior:
         effects, dim = mean.shape
         blocks, whole = _of_effects(effect_covariance, effects, dim)
         own = validate.action_covariance("action_covariance", action_covariance, dim, len(weights))
-        parts = {
-            "weights": weights,
-            "effect_mean": mean,
-            "effect_blocks": blocks,
-            "action_covariance": own,
-            "_whole": whole,
-        }
+        parts = {"weights": weights, "effect_mean": mean, "action_covariance": own}
+        if whole is not None:
+            parts["effect_covariance"] = whole
         for name, part in parts.items():
-            object.__setattr__(self, name, None if part is None else validate.owned(part))
+            object.__setattr__(self, name, validate.owned(part))
+        object.__setattr__(self, "effect_blocks", None if blocks is None else validate.owned(blocks))
 
     @classmethod
     def isotropic(
@@ -126,10 +124,13 @@ class MixedEffectPrior:
         own = eye * validate.positive("action_variance", action_variance)
         return cls(weights, np.zeros((L, d)), effects, own)
 
-    @property
-    def effect_covariance(self) -> Array:
-        """(L d, L d): the covariance of all effects, one after the other."""
-        return self._whole if self.effect_blocks is None else block_diagonal.dense(self.effect_blocks)
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Array:
+            """What is not held: the whole matrix, where the effects are independent."""
+            if name == "effect_covariance":
+                return block_diagonal.dense(self.effect_blocks)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     @property
     def actions(self) -> int:
