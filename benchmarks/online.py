@@ -16,13 +16,13 @@ os.environ["MKL_NUM_THREADS"] = "1"
 
 import argparse
 import gc
+import itertools
 import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count
 
 import numpy as np
 from _peers import PEERS, CarefulNumPy, EinsumNumPy, Textbook
@@ -345,7 +345,7 @@ def run_threads(sizes: Sizes) -> Figures:
             taken.append(time.perf_counter() - start)
 
     def learn(done: threading.Event) -> None:
-        for i in count():
+        for i in itertools.count():
             if done.is_set():
                 return
             agent.observe(contexts[i % number], i % 1000 % world.actions, rewards[i % number])
