@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import manyarms as ma
-from manyarms._base import storage
 from manyarms.agents import Agent, NumberedDecision
 from manyarms.agents.draws import NumberedDraws
 
@@ -159,20 +158,3 @@ def test_a_number_that_is_given_back_leaves_later_ones_alone() -> None:
     assert draws.take() == 2
     draws.give_back(2)
     assert (second, draws.take()) == (1, 2)
-
-
-def test_agents_saved_with_a_generator_are_read(tmp_path: Path) -> None:
-    """What was saved before draws had numbers: its belief is the same, and its key comes from its generator."""
-    agent = lints()
-    agent.save(tmp_path)
-    spec, arrays = storage.read(tmp_path, "agent")
-    del spec["draws"], spec["version"]
-    spec["generator"] = storage.generator_state(np.random.default_rng(5))
-    storage.save(tmp_path, "agent", spec, arrays)
-    loaded = ma.load(tmp_path)
-    assert (loaded.draws, loaded.version, loaded.key) == (0, 0, lints(5).key)
-    np.testing.assert_array_equal(loaded.posterior(3)[0], agent.posterior(3)[0])
-    spec["generator"] = {**spec["generator"], "bit_generator": "seed"}
-    storage.save(tmp_path, "agent", spec, arrays)
-    with pytest.raises(ma.errors.StorageError):
-        ma.load(tmp_path)

@@ -116,11 +116,8 @@ def _retire(belief: Belief, ids: Ints) -> None:
 @storage.LOADERS.register("agent")
 def _restore(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Agent:
     agent = Agent(restore_belief(spec["belief"], arrays), restore_decision(spec["decision"]), 0, str(spec["name"]))
-    if "draws" in spec:
-        agent._draws = NumberedDraws.restored(spec["draws"])
-        agent._belief = SharedBelief(agent.belief, validate.count("version", spec["version"], least=0))
-    else:  # saved before draws had numbers, with a generator
-        agent._draws = NumberedDraws.seeded(storage.restore_generator(spec["generator"]))
+    agent._draws = NumberedDraws.restored(spec["draws"])
+    agent._belief = SharedBelief(agent.belief, validate.count("version", spec["version"], least=0))
     return agent
 
 
