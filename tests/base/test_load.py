@@ -11,7 +11,6 @@ import pytest
 
 import manyarms as ma
 from manyarms._base import storage
-from manyarms.agents.agent import Agent
 from manyarms.errors import StorageError
 from manyarms.logs import Actions, Encoding, LoggedData, Schema, TableEncoder
 from manyarms.policies import FixedPolicy, SoftmaxPolicy, UniformPolicy
