@@ -16,6 +16,8 @@ os.environ["MKL_NUM_THREADS"] = "1"
 
 import argparse
 import gc
+import itertools
+import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
@@ -350,6 +352,46 @@ def peer(name: str) -> Callable[[Sizes], Figures]:
     return run
 
 
+def run_threads(sizes: Sizes) -> Figures:
+    """HierTS that threads share: decisions a second by 1 and by 4 threads, by the clock on the wall, beside one that learns."""
+    agent, world = hierts(sizes, sizes.peers)
+    practised(sizes, agent, world)
+    number = sizes.turns * sizes.batch
+    contexts, figures = world.contexts(number), dict[str, float | None]()
+    rewards = np.random.default_rng(0).standard_normal(number).tolist()
+
+    def decide(taken: list[float]) -> None:
+        for x in contexts:
+            start = time.perf_counter()
+            agent.decide(x)
+            taken.append(time.perf_counter() - start)
+
+    def learn(done: threading.Event) -> None:
+        for i in itertools.count():
+            if done.is_set():
+                return
+            agent.observe(contexts[i % number], i % 1000 % world.actions, rewards[i % number])
+
+    for threads in (1, 4):
+        taken: list[float] = []
+        done = threading.Event()
+        learner = threading.Thread(target=learn, args=(done,))
+        deciders = [threading.Thread(target=decide, args=(taken,)) for _ in range(threads)]
+        version, start = agent.version, time.perf_counter()
+        for thread in (learner, *deciders):
+            thread.start()
+        for thread in deciders:
+            thread.join()
+        seconds = time.perf_counter() - start
+        done.set()
+        learner.join()
+        figures[f"threads_{threads}_decisions_per_s"] = len(taken) / seconds
+        figures[f"threads_{threads}_p99_ms"] = 1e3 * float(np.quantile(taken, 0.99))
+        figures[f"threads_{threads}_learned_per_s"] = (agent.version - version) / seconds
+        print(f"  {threads} deciding, 1 learning: " + ", ".join(f"{k} {v:.4g}" for k, v in list(figures.items())[-3:]))
+    return figures
+
+
 PARTS: dict[str, Callable[[Sizes], Figures]] = {
     "lints": run_lints,
     "hierts": run_hierts,
@@ -362,6 +404,7 @@ PARTS: dict[str, Callable[[Sizes], Figures]] = {
     "textbook": run_textbook,
     "numpy": run_numpy,
     "allplayed": run_allplayed,
+    "threads": run_threads,
     **{name: peer(name) for name in PEERS},
 }
 

@@ -16,7 +16,7 @@ import manyarms as ma
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 OURS = [
     *("lints", "hierts", "mets", "mets-many-effects", "mets-onehot", "action-contexts", "churn"),
-    *("state", "textbook", "numpy", "allplayed"),
+    *("state", "textbook", "numpy", "allplayed", "threads"),
 ]
 MODULES = {"mabwiser": "mabwiser", "contextualbandits": "contextualbandits", "vw": "vowpalwabbit"}
 

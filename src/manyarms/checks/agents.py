@@ -78,6 +78,19 @@ def same_seed_same_decisions(make: MakeAgent) -> None:
     require(_same(first.decide(X), second.decide(X)), "the same seed gives the same decisions")
 
 
+def decisions_can_be_made_again(make: MakeAgent) -> None:
+    """The number of a draw gives the decision again; a snapshot decides as the agent did when it was taken."""
+    agent = make(4)
+    _teach(agent, 10)
+    X = _contexts(agent, 6)
+    made, frozen = agent.decide_numbered(X, k=2), agent.snapshot()
+    agent.decide(X)
+    require(_same(agent.decide(X, k=2, draw=made.draw), made.actions), "a draw's number gives its decision again")
+    _teach(agent, 10)
+    require(frozen.version == made.version, "a snapshot keeps its version", frozen.version)
+    require(_same(frozen.decide(X, k=2, draw=made.draw), made.actions), "a snapshot stays as it was")
+
+
 def deciding_changes_nothing(make: MakeAgent) -> None:
     """decide and propensity leave the belief as it was."""
     agent = make(0)
@@ -196,6 +209,7 @@ AGENT_CHECKS: tuple[Callable[[MakeAgent], None], ...] = (
     filters_are_honoured,
     actions_may_have_contexts_of_their_own,
     same_seed_same_decisions,
+    decisions_can_be_made_again,
     deciding_changes_nothing,
     a_batch_is_its_rows,
     saving_keeps_the_next_decision,
