@@ -73,9 +73,9 @@ class IndependentCentres(Belief):
 
     # ---- learning
 
-    def observe(self, X: Array, actions: Ints, rewards: Array) -> None:
-        """Learn checked rows; the centres of the actions touched are updated."""
-        super().observe(X, actions, rewards)
+    def learn(self, X: Array, actions: Ints, rewards: Array) -> None:
+        """Learn rows; the centres of the actions touched are updated."""
+        super().learn(X, actions, rewards)
         self._update(np.array([self.catalogue.slot_of[a] for a in np.unique(actions).tolist()]))
 
     def fold(self, chunks: Iterable[Rounds]) -> None:
