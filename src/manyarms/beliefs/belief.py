@@ -113,6 +113,10 @@ class Belief:
                     self.root.observe(*seen)
         else:
             folding.fold(self.root, self.leaves, [(X, actions, rewards)], noise_variance)
+        self._learned(actions)
+
+    def _learned(self, actions: Ints) -> None:
+        """Called when rows of these actions, named once or more often, have been learned: for what follows from their leaves."""
 
     def fold(self, chunks: Iterable[Rounds]) -> None:
         """Learn checked rows that come in chunks (X, actions, rewards), as `observe` of all of them at once would.

@@ -73,9 +73,8 @@ class IndependentCentres(Belief):
 
     # ---- learning
 
-    def learn(self, X: Array, actions: Ints, rewards: Array) -> None:
-        """Learn rows; the centres of the actions touched are updated."""
-        super().learn(X, actions, rewards)
+    def _learned(self, actions: Ints) -> None:
+        """The centres of these actions are updated."""
         self._update(np.array([self.catalogue.slot_of[a] for a in np.unique(actions).tolist()]))
 
     def fold(self, chunks: Iterable[Rounds]) -> None:
