@@ -288,10 +288,7 @@ class Decider:
 
 
 class Snapshot(Decider):
-    """An agent as it was at one moment (`agent.snapshot()`): it decides and answers, and never changes.
-
-    `copy()` of it is an agent that learns from there on.
-    """
+    """An agent as it was at one moment (`agent.snapshot()`): it decides and answers, can be saved, and never changes."""
 
 
 def _answer(
