@@ -265,7 +265,7 @@ def test_a_loss_that_is_no_number_keeps_the_last_good_state(
 ) -> None:
     text = refused(
         capsys, "learn", folder / "rounds.parquet", "--out", tmp_path, "--device", "cpu", "--optimiser", "sgd",
-        "--learning-rate", 1e38, "--checkpoint-seconds", 0,
+        "--learning-rate", 1e30, "--l2", 1.0, "--checkpoint-seconds", 0,
     )  # fmt: skip
     assert "finite" in text and "smaller learning rate" in text and str(tmp_path / "checkpoint") in text
     assert (tmp_path / "checkpoint" / "manifest.json").is_file() and not (tmp_path / "manifest.json").exists()

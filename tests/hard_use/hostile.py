@@ -227,11 +227,16 @@ def in_a_list(rng: np.random.Generator, good: Any) -> list[Hostile]:
 
 
 def frames(rng: np.random.Generator, good: Any) -> list[Hostile]:
-    """In place of a table: one of its columns is hostile. Text is a category there, and an action's id anything with a name."""
+    """In place of a table: one of its columns is hostile.
+
+    Text is a category there, or a number where all of it reads as numbers, as in a CSV; an action's id is anything with a name.
+    """
     name = list(good)[int(rng.integers(len(good)))]
     column = np.asarray(good[name])
     categories = (
-        ("text", "some_text", "some_none", "categorical", "missing", "str", "bytes") if name.startswith("x_") else ()
+        ("text", "some_text", "some_none", "categorical", "missing", "str", "bytes")
+        if name.startswith("x_")
+        else ("text", "categorical")
     )
     found = arrays(rng, column) if column.dtype.kind == "f" else labels(rng, column)
     inside = [

@@ -34,7 +34,7 @@ def private(value: Any) -> Any:
 def fingerprint(value: Any, objects: bool = True) -> str:
     """A digest of all numbers in a value; with `objects` also of what the library's own objects hold."""
     out = hashlib.sha256()
-    seen: set[int] = set()
+    seen: dict[int, Any] = {}  # held, so that no number of an object is used twice
 
     def add(value: Any, depth: int) -> None:
         out.update(type(value).__name__.encode())
@@ -44,7 +44,7 @@ def fingerprint(value: Any, objects: bool = True) -> str:
             return
         if id(value) in seen or depth > DEEP:
             return
-        seen.add(id(value))
+        seen[id(value)] = value
         if isinstance(value, np.ndarray):
             data = np.ma.getdata(value)
             out.update(f"{data.dtype.str}{data.shape}".encode())

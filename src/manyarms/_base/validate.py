@@ -231,7 +231,7 @@ def one_of(name: str, value: object, options: Sequence[str]) -> str:
 def covariance(name: str, value: npt.ArrayLike, dim: int | None = None) -> Array:
     """A symmetric positive definite matrix, or a stack of them (leading axis)."""
     array = as_floats(name, value)
-    if array.ndim not in (2, 3) or array.shape[-1] != array.shape[-2] or array.shape[-1] == 0:
+    if array.ndim not in (2, 3) or array.shape[-1] != array.shape[-2] or not array.size:
         raise InvalidInput(name, f"shape {array.shape}", "a square matrix (d, d), or a stack of them (K, d, d)")
     if dim is not None and array.shape[-1] != dim:
         raise InvalidInput(name, f"shape {array.shape}", f"matrices of {dim} x {dim}")

@@ -297,10 +297,7 @@ class Decider:
 
 
 class Snapshot(Decider):
-    """An agent as it was at one moment (`agent.snapshot()`): it decides and answers, and never changes.
-
-    Saved and loaded, it is an agent again, which learns from there on.
-    """
+    """An agent as it was at one moment (`agent.snapshot()`): it decides and answers, can be saved, and never changes."""
 
 
 def _answer(

@@ -251,7 +251,7 @@ def _own(argument: Any) -> Any:
 
 
 def _asked_by_itself() -> InvalidInput:
-    came = "a call from inside its own learning, by a feature map, a link or a signal handler"
+    came = "a call from inside its own learning, by a link or a signal handler"
     return InvalidInput("agent", came, "calls from outside: its belief is half changed")
 
 

@@ -28,8 +28,8 @@ def table(
     if array.shape != shape or array.dtype != np.dtype(dtype):
         came = f"of shape {array.shape} and type {array.dtype}"
         raise StorageError(f"{name} is {came}, expected shape {shape} and type {np.dtype(dtype)}")
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise StorageError(f"{name} has numbers that are not finite")
+    if array.dtype.kind == "f" and not float(np.abs(array).max(initial=0.0)) < validate.LARGEST:  # nor is NaN
+        raise StorageError(f"{name} has numbers that are not finite, or not below {validate.LARGEST:g} in size")
     return array
 
 

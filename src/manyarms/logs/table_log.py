@@ -205,7 +205,12 @@ class TableLog:
 
     def _largest(self, column: Column, table: Table) -> int:
         values = self._numbers(self.columns.action, column, table)
-        return int(values.max()) if len(values) else -1
+        if not len(values):
+            return -1
+        if values.dtype.kind == "f" and not np.abs(values).max() < 2**63:
+            row = self._where(table).row(int(np.argmax(~(np.abs(values) < 2**63))))
+            raise InvalidInput(f"column {self.columns.action!r}", f"a number beyond all ids at {row}", "ids of actions")
+        return int(values.max())
 
     def _notes(self, plan: EncoderOption) -> tuple[str, ...]:
         notes = list(self.source.stated.notes)
