@@ -137,3 +137,28 @@ def test_counts_that_would_overflow_are_not_loaded(count: str, tmp_path: Path) -
         agent.save(tmp_path)
         assert ma.load(tmp_path).decide(X) == agent.decide(X)
         manifest = json.loads(path.read_text())
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_a_batch_that_is_interrupted_is_never_half_learned(held: bool, tmp_path: Path, monkeypatch: Any) -> None:
+    """In place there is nothing to go back to, and the agent says so; where a snapshot is held, it is what it was."""
+    agent = linear()
+    agent.observe(X, 1, 1.0)
+    agent.save(tmp_path)
+    frozen = agent.snapshot() if held else None
+
+    def interrupt(belief: object, actions: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(agent.belief), "_learned", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            agent.observe(np.tile(X, (3, 1)), [1, 2, 3], [1.0, 0.0, 1.0])
+    saved = ma.load(tmp_path)
+    if frozen is not None:
+        assert (agent.version, agent.played, agent.decide(X)) == (1, 1, saved.decide(X))
+        return
+    for call in (lambda: agent.decide(X), lambda: agent.observe(X, 1, 1.0), lambda: agent.save(tmp_path), agent.copy):
+        with pytest.raises(ma.errors.InvalidInput, match=r"broke off half way .KeyboardInterrupt."):
+            call()
+    assert ma.load(tmp_path).version == saved.version == 1

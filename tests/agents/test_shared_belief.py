@@ -124,6 +124,38 @@ def test_a_change_that_fails_half_way_on_a_twin_is_not_published(meet: bool) -> 
     assert seen(held.belief) == ["a"]
 
 
+def test_a_belief_that_is_half_changed_in_place_is_not_given_out() -> None:
+    one = shared()
+    learn(one, "a")
+    with one.learning, pytest.raises(RuntimeError):
+        one.change(fail_half_way, "b")
+    for ask in (one.enter, one.frozen, lambda: learn(one, "c"), lambda: copy.deepcopy(one), lambda: pickle.dumps(one)):
+        with pytest.raises(InvalidInput, match=r"broke off half way .RuntimeError."):
+            ask()
+    found: list[str] = []
+
+    def read() -> None:  # from another thread, too, and without waiting
+        with pytest.raises(InvalidInput):
+            one.enter()
+        found.append("refused")
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    reader.join(60)
+    assert found == ["refused"]
+
+
+def test_a_refusal_in_place_leaves_the_belief_as_it_was() -> None:
+    one = shared()
+
+    def refuse(tally: Tally) -> None:
+        raise InvalidInput("x", "this", "that")
+
+    with one.learning, pytest.raises(InvalidInput):
+        one.change(refuse)
+    assert learn(one, "a") == 1
+
+
 def test_a_frozen_belief_stays_as_it_is_and_lets_go() -> None:
     one = shared()
     learn(one, 0)

@@ -11,6 +11,9 @@ there are three ways to apply a change:
   twin is left to its readers. Both have seen the same changes in the same order and are equal to the last bit.
 - on a fresh copy, where a snapshot holds the published belief: that stays as it is as long as the snapshot lives.
 
+A change in place that breaks off half way (Ctrl-C in a long batch, no memory left) leaves a belief that means nothing. It is not
+given out any more; snapshots and saves from before are what they were. On a twin or a copy nothing is lost.
+
 What readers derive from a belief and keep in it (a factor, an index) must be replaced whole, in one assignment: two readers may
 derive it at the same time, and a copy may be made meanwhile.
 """
@@ -27,7 +30,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from manyarms.beliefs import Belief
-from manyarms.errors import InvalidInput
+from manyarms.errors import InvalidInput, ManyArmsError
 
 Result = TypeVar("Result")
 Change = tuple[Callable[..., Any], tuple[Any, ...]]
@@ -74,7 +77,8 @@ class SharedBelief:
         )  # held for moments: counts, and what is published; a signal handler that asks then is not locked out
         self._news = Condition(self._lock)  # a change in place is done, or a reader has left the twin
         self._published = Held(belief, version)
-        self._changing = 0  # the thread that changes the published belief in place
+        self._changing = 0  # the thread that changes the published belief in place; it stays where that broke off
+        self._broken_off = ""  # by what
         self._apart_changing = False  # a twin or a copy is being changed
         self._met = False  # readers and learners have met
         self._twin: Held | None = None
@@ -106,10 +110,12 @@ class SharedBelief:
                 self._news.notify_all()
 
     def _wait(self) -> None:
-        if self._changing == get_ident():
-            raise _asked_by_itself()
+        if self._changing == get_ident() or self._broken_off:
+            raise self._half_changed()
         self._met = True
         while self._changing:
+            if self._broken_off:
+                raise self._half_changed()
             self._news.wait()
 
     def frozen(self) -> FrozenBelief:
@@ -130,7 +136,7 @@ class SharedBelief:
         with self._lock:
             now = self._published
             if self._changing or self._apart_changing:
-                raise _asked_by_itself()
+                raise self._half_changed()
             self._met = met = self._met or now.readers > 0
             in_place = not met and not now.pinned
             if in_place:
@@ -156,17 +162,32 @@ class SharedBelief:
         return result
 
     def _change_in_place(self, now: Held, operation: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
-        done = 0
+        done, broken_off = 0, ""
         try:
             result = operation(now.belief, *arguments)
             done = 1
             return result
+        except ManyArmsError:  # a refusal, before anything changed
+            raise
+        except BaseException as error:
+            broken_off = type(error).__name__
+            raise
         finally:
             with self._lock:
                 now.version += done
-                self._changing = 0
+                self._broken_off = broken_off
+                if not broken_off:
+                    self._changing = 0
                 if self._met:
                     self._news.notify_all()
+
+    def _half_changed(self) -> InvalidInput:
+        """What whoever asks for a belief is told that is half changed, now or for ever."""
+        if self._broken_off:
+            came = f"one whose learning broke off half way ({self._broken_off})"
+            return InvalidInput("agent", came, "a snapshot, a copy or a save of it from before")
+        came = "a call from inside its own learning, by a link or a signal handler"
+        return InvalidInput("agent", came, "calls from outside: its belief is half changed")
 
     def _free_twin(self, now: Held) -> Held:
         """A belief equal to the published one that nobody reads; whoever asks for it puts it back."""
@@ -248,11 +269,6 @@ def _frozen(belief: Belief, version: int) -> FrozenBelief:
 def _own(argument: Any) -> Any:
     """A copy that the caller cannot change: the twin learns from it later."""
     return argument.copy() if type(argument) is np.ndarray else copy.deepcopy(argument)
-
-
-def _asked_by_itself() -> InvalidInput:
-    came = "a call from inside its own learning, by a link or a signal handler"
-    return InvalidInput("agent", came, "calls from outside: its belief is half changed")
 
 
 __all__ = ["FrozenBelief", "Held", "SharedBelief"]
