@@ -17,7 +17,7 @@ import numpy as np
 
 from manyarms._base import validate
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.beliefs import saved_state
+from manyarms.beliefs import leaf_scores, saved_state
 from manyarms.beliefs.actions.catalogue import Offer
 from manyarms.beliefs.belief import Belief, Rounds, noisy
 from manyarms.beliefs.growable import GrowableArray
@@ -105,7 +105,7 @@ class IndependentCentres(Belief):
         nothing, slots = np.zeros((len(X), 1)), self._slots(offer)
         if not len(slots):
             return np.empty((len(X), 0)), nothing
-        mean, variance = self.leaves.scores(X, None, offer.slots)
+        mean, variance = leaf_scores.scores(self.leaves, X, None, offer.slots)
         for i, x in enumerate(X):
             mean[i] += np.einsum("ad,ad->a", self.leaves.pulled(x, slots), self._draw_centres(slots, rng))
         return noisy(mean, variance, rng), nothing
@@ -130,7 +130,7 @@ class IndependentCentres(Belief):
                 out[~played] = self._draw_prior_centres(int((~played).sum()), rng)
             return out
 
-        return noisy(*self.leaves.listed_scores(Z, ids, None, centres), rng)
+        return noisy(*leaf_scores.listed_scores(self.leaves, Z, ids, None, centres), rng)
 
     def listed_moments(self, Z: Array, ids: Ints, *, spread: bool) -> tuple[Array, Array]:
         """Means as `played_moments` and `unplayed_moments` have them; variances given the centres."""
@@ -141,7 +141,7 @@ class IndependentCentres(Belief):
             out[slots >= 0] = self._mean_centres(slots[slots >= 0])
             return out
 
-        return self.leaves.listed_scores(Z, ids, None, centres)
+        return leaf_scores.listed_scores(self.leaves, Z, ids, None, centres)
 
     def _without_own_rows(self, slots: Ints) -> tuple[Array, Array]:
         """The marginal prior, the same for all: nothing is shared, so that a cavity is no more than that."""
