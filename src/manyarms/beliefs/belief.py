@@ -103,6 +103,7 @@ class Belief:
                     self.root.observe(*seen)
         else:
             folding.fold(self.root, self.leaves, [(X, actions, rewards)], noise_variance)
+        self._learned(actions)
 
     def fold(self, chunks: Iterable[Rounds]) -> None:
         """Learn checked rows that come in chunks (X, actions, rewards), as `observe` of all of them at once would.
@@ -115,9 +116,14 @@ class Belief:
         chunks = self._within_limits(chunks)
         if noise_variance is None:  # all chunks are here before anything changes
             touched = [self._append(*rows) for rows in list(chunks)]
-            self._refit(np.unique(np.concatenate(touched)) if touched else np.empty(0, dtype=np.int64))
+            slots = np.unique(np.concatenate(touched)) if touched else np.empty(0, dtype=np.int64)
+            self._refit(slots)
         else:
-            folding.fold(self.root, self.leaves, chunks, noise_variance)
+            slots = folding.fold(self.root, self.leaves, chunks, noise_variance)
+        self._learned(self.leaves.catalogue.played.rows[slots])
+
+    def _learned(self, actions: Ints) -> None:
+        """Called when rows of these actions, named once or more often, have been learned: for what follows from their leaves."""
 
     def _within_limits(self, chunks: Iterable[Rounds]) -> Iterator[Rounds]:
         for rows in chunks:

@@ -11,7 +11,6 @@ Kinds of this belief differ in the law of the centres and in its posterior: `Ind
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from manyarms._base import validate
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.beliefs import leaf_scores, saved_state
 from manyarms.beliefs.actions.catalogue import Offer
-from manyarms.beliefs.belief import Belief, Rounds, noisy
+from manyarms.beliefs.belief import Belief, noisy
 from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.leaves import Leaves
 from manyarms.beliefs.likelihoods.base import Likelihood
@@ -73,21 +72,9 @@ class IndependentCentres(Belief):
 
     # ---- learning
 
-    def observe(self, X: Array, actions: Ints, rewards: Array) -> None:
-        """Learn checked rows; the centres of the actions touched are updated."""
-        super().observe(X, actions, rewards)
-        self._update(np.array([self.catalogue.slot_of[a] for a in np.unique(actions).tolist()]))
-
-    def fold(self, chunks: Iterable[Rounds]) -> None:
-        """Learn checked rows that come in chunks; the centres of the actions touched are updated."""
-        before = self.leaves.counts.rows.copy()
-        super().fold(chunks)
-        added = self.leaves.counts.rows.copy()
-        added[: len(before)] -= before
-        self._update(np.flatnonzero(added))
-
-    def _update(self, slots: Ints) -> None:
-        leaves = self.leaves
+    def _learned(self, actions: Ints) -> None:
+        """The centres of these actions are updated."""
+        leaves, slots = self.leaves, self.catalogue.slots(np.unique(actions))
         for table in self._tables.values():
             new = len(leaves.counts) - len(table)
             if new:
