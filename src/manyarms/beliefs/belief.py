@@ -183,9 +183,10 @@ class Belief:
         return not self.root.known and self.likelihood.expansion not in ("mle", "cavity")
 
     def _replace(self, slots: Ints, G: Array, B: Array) -> None:
-        change = self.leaves.replace(slots, G, B, self.known, limits.spread(self.root, self.leaves))
+        root, spread = self.root, limits.spread(self.root, self.leaves)
+        change = self.leaves.replace(slots, G, B, self.known, spread, root.parts)
         if change is not None:
-            self.root.learn(*change)
+            root.learn(*change)
 
     # ---- what decisions ask -------------------------------------------------------------------------------------------
 

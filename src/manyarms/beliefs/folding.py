@@ -118,7 +118,7 @@ def _fold_sums(
         some = slice(start, start + leaves.chunk) if everything else places[start : start + leaves.chunk]
         G = light.G[some] / noise_variance + leaves.G.rows[where]
         B = light.B[some] / noise_variance + leaves.B.rows[where]
-        change = leaves.replace(where, G, B, known, spread)
+        change = leaves.replace(where, G, B, known, spread, root.parts)
         if change is not None:
             root.learn(*change)
     return slots

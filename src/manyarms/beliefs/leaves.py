@@ -140,14 +140,16 @@ class Leaves(ActionPriors):
         return seen
 
     def replace(
-        self, slots: Ints, G: Array, B: Array, known: Array | None, spread: float
+        self, slots: Ints, G: Array, B: Array, known: Array | None, spread: float, parts: int = 1
     ) -> tuple[Array, Array] | None:
         """Give these slots new statistics, G packed and B (n, d); returns the change of the root's precision and information.
 
-        spread: a bound on the prior variances of W_a m.
+        spread: a bound on the prior variances of W_a m. parts: the root's, of which more than one take a precision in so many
+        diagonal blocks.
         """
         p = self.root_dim
-        precision_change, information_change = np.zeros((p, p)), np.zeros(p)
+        information_change = np.zeros(p)
+        precision_change = np.zeros((p, p) if parts == 1 else (parts, p // parts, p // parts))
         for start in range(0, len(slots), self.chunk):
             some = slice(start, start + self.chunk)
             where, ids = slots[some], self.catalogue.played.rows[slots[some]]
@@ -171,7 +173,10 @@ class Leaves(ActionPriors):
                         old_D, old_e = self.told(where[before])
                         D[before] -= old_D
                         e[before] -= old_e
-                precision, information = self.mixing.gather(ids, D, e)
+                mixing = self.mixing
+                precision, information = (
+                    mixing.gather(ids, D, e) if parts == 1 else mixing.gather_parts(ids, D, e, parts)
+                )
                 precision_change += precision
                 information_change += information
             self.c.rows[where] = mean
