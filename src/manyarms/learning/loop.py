@@ -19,13 +19,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manyarms._base.devices import usable_device
 from manyarms._base.typing import AnyArray, Ints
 from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Batch, ModelValues, Objective
 from manyarms.learning.checkpoints import Checkpoints, TrainingState, fingerprint
 from manyarms.learning.dense import seed_of
-from manyarms.learning.devices import usable_device
 from manyarms.learning.engines import ModelOnDevice
 from manyarms.learning.logging_rows import logging_rows
 from manyarms.learning.optimisers import schedule as share_of_rate
