@@ -15,7 +15,7 @@ from manyarms._base import storage, validate
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.agents.deciding import Decider
 from manyarms.agents.decisions import Decision, restore_decision
-from manyarms.agents.draws import NumberedDraws, Seed
+from manyarms.agents.draws import MOST_COUNTED, NumberedDraws, Seed
 from manyarms.agents.shared_belief import SharedBelief
 from manyarms.beliefs import Belief, restore_belief
 from manyarms.errors import InvalidInput
@@ -62,7 +62,7 @@ class Agent(Decider):
                     raise InvalidInput("action", f"{len(ids)} actions", f"{len(X)}, one for each context")
                 rewards = validate.as_array("reward", reward, (len(X),))
             belief.likelihood.check(rewards)
-            self._belief.change(_observe, X, ids, rewards)
+            self._belief.change(_learn, *belief.evidence(X, ids, rewards))
 
     def add_actions(
         self,
@@ -78,7 +78,7 @@ class Agent(Decider):
         """
         given = None if covariance is None else validate.as_floats("covariance", covariance)
         with self._belief.learning:
-            return self._belief.change(_add_actions, weights, number, given)
+            return self._belief.change(_add_actions, *self._belief.belief.new_actions(weights, number, given))
 
     def retire(self, actions: int | npt.ArrayLike) -> None:
         """Do not choose these any more, until they are reinstated. What they taught stays, and so do their ids.
@@ -115,12 +115,12 @@ def _one_reward(reward: float | npt.ArrayLike) -> Array:
 # changes of a belief, by checked arguments
 
 
-def _observe(belief: Belief, X: AnyArray, actions: Ints, rewards: AnyArray) -> None:
-    belief.observe(X, actions, rewards)
+def _learn(belief: Belief, X: AnyArray, actions: Ints, rewards: AnyArray) -> None:
+    belief.learn(X, actions, rewards)
 
 
-def _add_actions(belief: Belief, weights: object, number: int | None, covariance: AnyArray | None) -> Ints:
-    return belief.add_actions(weights, number, covariance)
+def _add_actions(belief: Belief, rows: AnyArray | None, number: int, covariances: AnyArray | None) -> Ints:
+    return belief.add(rows, number, covariances)
 
 
 def _retire(belief: Belief, ids: Ints) -> None:
@@ -135,7 +135,8 @@ def _reinstate(belief: Belief, ids: Ints) -> None:
 def _restore(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Agent:
     agent = Agent(restore_belief(spec["belief"], arrays), restore_decision(spec["decision"]), 0, str(spec["name"]))
     agent._draws = NumberedDraws.restored(spec["draws"])
-    agent._belief = SharedBelief(agent.belief, validate.count("version", spec["version"], least=0))
+    version = validate.count("version", spec["version"], least=0, most=MOST_COUNTED)
+    agent._belief = SharedBelief(agent.belief, version)
     return agent
 
 

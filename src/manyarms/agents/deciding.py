@@ -23,7 +23,7 @@ from manyarms.logs.schema import Schema
 from manyarms.policies import DeterministicPolicy, EpsilonMixture, Policy, UniformPolicy
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class NumberedDecision:
     """A decision, and what makes it again: the draw's number and the version of the agent that made it.
 
@@ -34,6 +34,15 @@ class NumberedDecision:
     actions: int | Ints
     draw: int | None
     version: int
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, NumberedDecision):
+            return NotImplemented
+        same = (self.draw, self.version) == (other.draw, other.version)
+        return same and np.array_equal(self.actions, other.actions)
+
+    def __hash__(self) -> int:
+        return hash((self.draw, self.version))
 
 
 class Decider:

@@ -13,7 +13,7 @@ PCG64 10.2 us, SFC64 8.5 us; and to start at a number takes 1.3 us against Philo
 from __future__ import annotations
 
 import hashlib
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,9 @@ from manyarms.errors import InvalidInput
 
 KEY_BYTES = 16
 NUMBER_BYTES = 8
+MOST_COUNTED = (
+    2**62
+)  # decisions or changes of an agent that is loaded: it counts on, and there is room for as many again
 
 Seed = int | np.random.Generator | None
 
@@ -49,7 +52,7 @@ class NumberedDraws:
         """`following`: the number that is taken next."""
         self.key = key
         self._next = following
-        self._lock = Lock()
+        self._lock = RLock()  # a signal handler may decide, too, wherever it interrupts
         self._free: list[Stream] = []  # pop and append are atomic; there are as many as were ever in use at once
         self._deciding, self._asking = (
             hashlib.blake2b(key=key, digest_size=24, person=purpose) for purpose in (b"decide", b"propensity")
@@ -87,7 +90,10 @@ class NumberedDraws:
         return self._at(self._asking.copy(), number)
 
     def _at(self, purpose: Any, number: int) -> Stream:
-        stream = self._free.pop() if self._free else Stream()
+        try:
+            stream = self._free.pop()
+        except IndexError:  # asked for and not looked at first: another thread may take the last one in between
+            stream = Stream()
         purpose.update(number.to_bytes(NUMBER_BYTES, "little"))
         stream.start[:] = purpose.digest()
         stream.bits.state = stream.state
@@ -112,10 +118,10 @@ class NumberedDraws:
     @classmethod
     def restored(cls, spec: Any) -> NumberedDraws:
         """The draws that `spec()` describes, checked."""
-        key, following = spec["key"], validate.count("next", spec["next"], least=0)
+        key, following = spec["key"], validate.count("next", spec["next"], least=0, most=MOST_COUNTED)
         if not isinstance(key, str) or len(key) != 2 * KEY_BYTES or set(key) - set("0123456789abcdef"):
             raise InvalidInput("key", validate.describe(key), f"{2 * KEY_BYTES} hexadecimal digits")
         return cls(bytes.fromhex(key), following)
 
 
-__all__ = ["NumberedDraws", "Seed", "Stream"]
+__all__ = ["MOST_COUNTED", "NumberedDraws", "Seed", "Stream"]

@@ -21,7 +21,7 @@ import copy
 import time
 import weakref
 from collections.abc import Callable
-from threading import Condition, Lock, RLock, get_ident
+from threading import Condition, RLock, get_ident
 from typing import Any, TypeVar
 
 import numpy as np
@@ -69,7 +69,9 @@ class SharedBelief:
 
     def __init__(self, belief: Belief, version: int = 0) -> None:
         self.learning = RLock()  # held by the one who learns
-        self._lock = Lock()  # held for moments: counts, and what is published
+        self._lock = (
+            RLock()
+        )  # held for moments: counts, and what is published; a signal handler that asks then is not locked out
         self._news = Condition(self._lock)  # a change in place is done, or a reader has left the twin
         self._published = Held(belief, version)
         self._changing = 0  # the thread that changes the published belief in place
@@ -249,7 +251,7 @@ def _own(argument: Any) -> Any:
 
 
 def _asked_by_itself() -> InvalidInput:
-    came = "a call from inside its own learning, by a feature map, a link or a signal handler"
+    came = "a call from inside its own learning, by a link or a signal handler"
     return InvalidInput("agent", came, "calls from outside: its belief is half changed")
 
 

@@ -91,8 +91,19 @@ class Belief:
 
     def observe(self, X: Array, actions: Ints, rewards: Array) -> None:
         """Learn checked rows: contexts (n, d), actions (n,), rewards (n,)."""
+        self.learn(*self.evidence(X, actions, rewards))
+
+    def evidence(self, X: Array, actions: Ints, rewards: Array) -> Rounds:
+        """What checked rows say, within the limits, in the form that `learn` takes: equal beliefs that learn it stay equal.
+
+        No function of the caller's has a part in `learn`: the next time it might answer otherwise.
+        """
+        limits.check_contexts(self.root, self.leaves, X, self.likelihood.noise_variance)
+        return X, actions, rewards
+
+    def learn(self, X: Array, actions: Ints, rewards: Array) -> None:
+        """Learn what `evidence` gave."""
         noise_variance = self.likelihood.noise_variance
-        limits.check_contexts(self.root, self.leaves, X, noise_variance)
         if noise_variance is None:
             self._refit(self._append(X, actions, rewards))
         # a row costs a few d^2, folding an action a few d^3: with one row, or few rows of long contexts, rows are cheaper
@@ -113,7 +124,7 @@ class Belief:
         the end.
         """
         noise_variance = self.likelihood.noise_variance
-        chunks = self._within_limits(chunks)
+        chunks = (self.evidence(*rows) for rows in chunks)
         if noise_variance is None:  # all chunks are here before anything changes
             touched = [self._append(*rows) for rows in list(chunks)]
             slots = np.unique(np.concatenate(touched)) if touched else np.empty(0, dtype=np.int64)
@@ -124,11 +135,6 @@ class Belief:
 
     def _learned(self, actions: Ints) -> None:
         """Called when rows of these actions, named once or more often, have been learned: for what follows from their leaves."""
-
-    def _within_limits(self, chunks: Iterable[Rounds]) -> Iterator[Rounds]:
-        for rows in chunks:
-            limits.check_contexts(self.root, self.leaves, rows[0], self.likelihood.noise_variance)
-            yield rows
 
     def _append(self, X: Array, actions: Ints, rewards: Array) -> Ints:
         """Append rows to those of their actions; the slots touched."""
@@ -269,14 +275,25 @@ class Belief:
 
     def add_actions(self, weights: object, number: int | None, covariance: Array | None) -> Ints:
         """New actions at their prior; nothing else is touched."""
+        return self.add(*self.new_actions(weights, number, covariance))
+
+    def new_actions(
+        self, weights: object, number: int | None, covariance: Array | None
+    ) -> tuple[Array | None, int, Array | None]:
+        """What describes new actions, checked, in the form that `add` takes: their features, how many, their covariances."""
         leaves = self.leaves
         rows, number = leaves.mixing.check_rows(weights, number)
         leaves.catalogue.check_new(number, 0 if leaves.shared else 8 * (leaves.packing.size + leaves.dim**2))
         packed = leaves.check_new_covariance(covariance, number)
         limits.check_new_actions(self.root, leaves, rows, packed, self.likelihood.noise_variance)
+        return rows, number, packed
+
+    def add(self, rows: Array | None, number: int, covariances: Array | None) -> Ints:
+        """Add what `new_actions` has checked; the new ids."""
+        leaves = self.leaves
         leaves.mixing.add(rows, number)
-        if packed is not None:
-            leaves.covariances.extend(packed)
+        if covariances is not None:
+            leaves.covariances.extend(covariances)
         return leaves.catalogue.add(number, leaves.mixing.features)
 
     # ---- state --------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ gives them all.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -82,20 +82,12 @@ class JointBelief(Belief):
 
     # ---- learning -----------------------------------------------------------------------------------------------------
 
-    def observe(self, X: Array, actions: Ints, rewards: Array) -> None:
-        """Learn checked rows."""
-        super().observe(*self._of_parameter(X, actions, rewards))
-
-    def fold(self, chunks: Iterable[Rounds]) -> None:
-        """Learn checked rows that come in chunks."""
-        super().fold(self._of_parameter(*rows) for rows in chunks)
-
-    def _of_parameter(self, X: Array, actions: Ints, rewards: Array) -> Rounds:
-        """Rows of the one parameter: the features of the actions taken."""
+    def evidence(self, X: Array, actions: Ints, rewards: Array) -> Rounds:
+        """Rows of the one parameter: the features of the actions taken, as the feature map has them now."""
         phi = X
         if X.shape[1:] == self.context_shape:
             phi = np.stack([self.features(x)[a] for x, a in zip(X, actions.tolist(), strict=True)])
-        return phi, np.zeros(len(phi), dtype=np.int64), rewards
+        return super().evidence(phi, np.zeros(len(phi), dtype=np.int64), rewards)
 
     # ---- what decisions ask -------------------------------------------------------------------------------------------
 
@@ -163,7 +155,9 @@ class JointBelief(Belief):
         twin.__dict__.update({name: copy.deepcopy(part, memo) for name, part in self.__dict__.items()})
         return twin
 
-    def add_actions(self, weights: object, number: int | None, covariance: Array | None) -> Ints:
+    def new_actions(
+        self, weights: object, number: int | None, covariance: Array | None
+    ) -> tuple[Array | None, int, Array | None]:
         raise InvalidInput("actions", "new ones", "a new agent: the features of a context fix the number of actions")
 
     # ---- state --------------------------------------------------------------------------------------------------------

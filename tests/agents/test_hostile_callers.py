@@ -1,0 +1,139 @@
+"""Callers whom nobody expects: functions that answer otherwise the next time, things that cannot be copied, interruptions."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import manyarms as ma
+from manyarms._base import storage
+from manyarms.agents import Agent
+
+D = 2
+X = np.array([0.5, -0.2])
+
+
+def linear() -> Agent:
+    return ma.LinTS(ma.ActionPrior(6, np.zeros(D), np.eye(D)), seed=0)
+
+
+def met(agent: Agent) -> Agent:
+    """A learner meets a reader: from now on every change is made on a twin, and once more on the other one."""
+    held = agent._belief.enter()
+    agent.retire([5])
+    agent._belief.leave(held)
+    agent.reinstate([5])
+    return agent
+
+
+def test_a_feature_map_is_asked_once_a_row() -> None:
+    """Features of a catalogue change with time: what was learned of them stays, however many twins there are."""
+    current: dict[str, Any] = {}
+
+    def features(x: np.ndarray) -> np.ndarray:
+        current["asked"] = current.get("asked", 0) + 1
+        return current["table"] * x[0]
+
+    def make() -> Agent:
+        return ma.agents.jointTS(
+            ma.ActionPrior(6, np.zeros(D), np.eye(D)), 6, feature_map=features, context_shape=(D,), seed=0
+        )
+
+    alone, shared = make(), met(make())
+    for row in range(5):
+        current["table"] = np.random.default_rng(row).normal(size=(6, D))
+        alone.observe(X, row, 1.0)
+        shared.observe(X, row, 1.0)
+        for ours, theirs in zip(alone.posterior(0), shared.posterior(0), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    assert current["asked"] == 10
+
+
+def test_a_feature_map_may_ask_the_agent() -> None:
+    """It is called before anything changes."""
+    asked: list[int] = []
+
+    def features(x: np.ndarray) -> np.ndarray:
+        asked.append(agent.version)
+        return np.outer(np.arange(6.0), x)
+
+    agent = ma.agents.jointTS(
+        ma.ActionPrior(6, np.zeros(D), np.eye(D)), 6, feature_map=features, context_shape=(D,), seed=0
+    )
+    agent.observe(X, 1, 1.0)
+    agent.observe(X, 2, 1.0)
+    assert asked == [0, 1]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("argument", ["number", "weights", "covariance"])
+def test_what_cannot_be_copied_is_refused_like_anything_else(argument: str, shared: bool) -> None:
+    agent = met(linear()) if shared else linear()
+    version = agent.version
+    for value in (threading.Lock(), (row for row in [[1.0, 0.0]])):
+        with pytest.raises(ma.errors.InvalidInput, match=argument):
+            agent.add_actions(**{argument: value})  # type: ignore[arg-type]
+    assert (agent.version, agent.actions) == (version, 6)
+
+
+def test_a_refusal_does_not_cost_the_twin() -> None:
+    """Otherwise whoever sends nonsense makes every change that follows copy the belief."""
+    agent = met(linear())
+    twin = agent._belief._twin
+    for refused in (
+        lambda: agent.add_actions(0),
+        lambda: agent.observe([1e90, 0.0], 1, 1.0),
+        lambda: agent.retire([9]),
+    ):
+        with pytest.raises(ma.errors.InvalidInput):
+            refused()
+    assert twin is not None and agent._belief._twin is twin
+
+
+def test_a_signal_handler_is_not_locked_out() -> None:
+    """It interrupts its own thread anywhere, also where that holds a lock."""
+    agent, done = linear(), threading.Event()
+
+    def interrupted() -> None:
+        with agent._belief._lock, agent._draws._lock:
+            agent.decide(X)
+            agent.snapshot()
+            done.set()
+
+    threading.Thread(target=interrupted, daemon=True).start()
+    assert done.wait(60)
+
+
+def test_numbered_decisions_can_be_compared() -> None:
+    agent = linear()
+    for k in (None, 3):
+        made = agent.decide_numbered(X, k=k)
+        again = agent.decide_numbered(X, k=k, draw=made.draw)
+        assert made == again and len({made, again}) == 1
+        assert made != agent.decide_numbered(X, k=k) and made != made.draw
+
+
+@pytest.mark.parametrize("count", ["version", "next"])
+def test_counts_that_would_overflow_are_not_loaded(count: str, tmp_path: Path) -> None:
+    """An agent counts on from what it was loaded with, and its own save must be good."""
+    linear().save(tmp_path)
+    path = tmp_path / storage.MANIFEST
+    manifest = json.loads(path.read_text())
+    for value, fits in ((2**62 - 2, True), (2**63 - 1, False)):
+        spec = manifest["spec"]
+        (spec if count == "version" else spec["draws"])[count] = value
+        path.write_text(json.dumps({**manifest, "sha256": storage._manifest_checksum(manifest)}))
+        if not fits:
+            with pytest.raises(ma.errors.StorageError, match=count):
+                ma.load(tmp_path)
+            continue
+        agent = ma.load(tmp_path)
+        agent.observe(X, agent.decide(X), 1.0)
+        agent.save(tmp_path)
+        assert ma.load(tmp_path).decide(X) == agent.decide(X)
+        manifest = json.loads(path.read_text())
