@@ -13,7 +13,7 @@ import manyarms as ma
 from brute_force import MIXINGS, Case, Joint, Rows, covariance_of_root, random_case, random_rows, same_law
 from manyarms._base.typing import Array, Ints
 from manyarms.agents.agent import Agent
-from manyarms.beliefs import leaves as leaves_module
+from manyarms.beliefs import leaf_scores
 from manyarms.beliefs.listed import view_of
 
 K, D = 8, 2
@@ -68,7 +68,7 @@ def test_pieces_of_actions_change_nothing(n: int, monkeypatch: pytest.MonkeyPatc
     many = np.random.default_rng(0).standard_normal((n, K, D))
     view, X, offer = view_of(agent.belief, many, None, None)
     whole = view.played_moments(X, offer, spread=True)
-    monkeypatch.setattr(leaves_module, "FULL_AT_A_TIME", 3 * D * (D + n))
+    monkeypatch.setattr(leaf_scores, "FULL_AT_A_TIME", 3 * D * (D + n))
     pieces = view.played_moments(X, offer, spread=True)
     np.testing.assert_allclose(pieces, whole, atol=1e-12)
 

@@ -29,6 +29,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
@@ -189,6 +190,36 @@ class Check:
         finally:
             kill(pid)
         return f"{max(20, self.kills)} loads beside a writer"
+
+    def writers(self) -> str:
+        """Two processes save to one folder, which may be refused to one of them; a reader looks on."""
+        folder = self.folder / "two"
+        fresh().save(folder)
+
+        def work(seed: int) -> NoReturn:
+            agent = fresh(seed)
+            while True:
+                step(agent)
+                with suppress(ma.errors.StorageError):
+                    agent.save(folder)
+
+        loads, pids = max(20, self.kills), [child(lambda: work(1)), child(lambda: work(2))]
+        try:
+            for number in range(loads):
+                try:
+                    ma.load(folder)
+                except ma.ManyArmsError as error:
+                    self.no("writers", f"load {number}: {error}")
+                    break
+                if number % 10 == 9:
+                    kill(pids.pop(0))
+                    pids.append(child(lambda n=number: work(3 + n)))
+        finally:
+            for pid in pids:
+                kill(pid)
+        ma.load(folder).save(folder)
+        self.only_two_files("writers", folder)
+        return f"{loads} loads beside two writers, {loads // 10} kills"
 
     def full(self) -> str:
         """A file may not grow beyond 100 kB: the large save fails, the small one before it stays."""
@@ -393,7 +424,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-PARTS = ("save", "reader", "full", "readonly", "learn", "reproduce")
+PARTS = ("save", "reader", "writers", "full", "readonly", "learn", "reproduce")
 
 
 def main() -> int:

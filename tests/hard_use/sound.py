@@ -129,8 +129,10 @@ def wrong_in_a_belief(prior: Any, likelihood: Any) -> str | None:
     """A prior and a likelihood may be sound each and not go together: a belief, which knows both, may refuse that."""
     try:
         belief = ma.beliefs.belief_of(prior, likelihood)
-    except ma.ManyArmsError:
-        return None
+    except ma.errors.InvalidInput as error:
+        if error.argument == "noise":
+            return None
+        raise
     return wrong_after_a_row(ma.Agent(belief, ma.Thompson(), 0))
 
 

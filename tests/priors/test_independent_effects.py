@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from numpy.testing import assert_allclose
 import manyarms as ma
 from manyarms._base import block_diagonal
 from manyarms._base.typing import Array
+from manyarms.beliefs import Belief, IdentityMixing, Leaves, MixingMatrices, MixingWeights
+from manyarms.beliefs.mixing import CommonMixing, Mixing
 from manyarms.beliefs.roots import FactoredRoot, GaussianRoot
 
 K, L, D = 7, 3, 2
@@ -135,3 +139,106 @@ def test_blockwise_effects_never_make_the_whole_matrix(
     agent.observe(x, agent.decide(x), 1.0)
     agent.decide(x)
     assert agent.nbytes < 2**21
+
+
+def test_a_batch_of_blockwise_effects_never_makes_the_whole_matrix(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    """Neither what the leaves tell, nor folding a log, nor saving and loading: a fourth of the whole matrix is room enough."""
+    effects, d, n = 200, 10, 150
+
+    def refuse(blocks: Array) -> Array:
+        raise AssertionError("the whole matrix was made")
+
+    monkeypatch.setattr(block_diagonal, "dense", refuse)
+    prior = ma.MixedEffectPrior.isotropic(rng.standard_normal((30, effects)), d)
+    agent = ma.meTS(prior, factored="blockwise", seed=0)
+    X, actions, rewards = rng.uniform(-1, 1, (n, d)), rng.integers(0, 5, n), rng.standard_normal(n)
+    tracemalloc.start()
+    try:
+        agent.observe(X, actions, rewards)
+        agent.belief.fold([(X, actions, rewards)] * 2)
+        agent.save(tmp_path / "agent")
+        again = ma.load(tmp_path / "agent")
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 8 * (effects * d) ** 2 / 4
+    assert again.decide(X[0]) == agent.decide(X[0])
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_the_parts_of_evidence_are_the_blocks_of_the_whole(own: bool, weights: Array, rng: np.random.Generator) -> None:
+    """A blockwise root that is given blocks learns what one learns that takes them from the whole matrix."""
+    covariance = covariances(rng, K, D) if own else np.eye(D)
+    mean = rng.standard_normal(L * D)
+    X, actions, rewards = rng.standard_normal((40, D)), rng.integers(0, K, 40), rng.standard_normal(40)
+
+    def learned(root: FactoredRoot) -> FactoredRoot:
+        belief = Belief(root, Leaves(MixingWeights(weights), covariance), ma.Linear(0.5))
+        for _ in range(2):  # new actions, and actions that told the root something before
+            belief.fold([(X, actions, rewards)])
+        return root
+
+    root = FactoredRoot(mean, whole(covariances(rng, L, D)), L, "blockwise")
+    ours, plain = learned(copy.deepcopy(root)), learned(WholeEvidence(copy.deepcopy(root)))
+    assert ours.parts == L and plain.parts == 1
+    for name, array in plain.arrays().items():
+        assert_allclose(ours.arrays()[name], array, rtol=1e-12, atol=1e-12, err_msg=name)
+
+
+class WholeEvidence(FactoredRoot):
+    """A blockwise root that asks for the whole matrix."""
+
+    def __init__(self, root: FactoredRoot) -> None:
+        self.__dict__ = root.__dict__
+
+    @property
+    def parts(self) -> int:
+        return 1
+
+
+@pytest.mark.parametrize("mixing", [MixingWeights, MixingMatrices, CommonMixing, IdentityMixing])
+def test_parts_of_what_any_mixing_gathers(mixing: type[Mixing], rng: np.random.Generator) -> None:
+    d, ids = 2 * D, np.array([0, 3, 4])
+    made = {
+        MixingWeights: lambda: MixingWeights(rng.standard_normal((K, L))),
+        MixingMatrices: lambda: MixingMatrices(rng.standard_normal((K, d, 2 * L))),
+        CommonMixing: lambda: CommonMixing(rng.standard_normal((d, 2 * L))),
+        IdentityMixing: IdentityMixing,
+    }[mixing]()
+    D_a, e = covariances(rng, len(ids), d), rng.standard_normal((len(ids), d))
+    precision, information = made.gather(ids, D_a, e)
+    for parts in [parts for parts in (2, L) if not made.root_dim(d) % parts]:
+        blocks, same = made.gather_parts(ids, D_a, e, parts)
+        assert_allclose(blocks, block_diagonal.diagonal_blocks(precision, parts), rtol=1e-12, atol=1e-12)
+        assert_allclose(same, information, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("root", ["gaussian", "mean-field", "blockwise"])
+def test_loading_a_root_inverts_nothing(
+    root: str, monkeypatch: pytest.MonkeyPatch, blocks: Array, rng: np.random.Generator
+) -> None:
+    mean, covariance = rng.standard_normal(L * D), whole(blocks) + 0.5
+    ours = GaussianRoot(mean, covariance) if root == "gaussian" else FactoredRoot(mean, covariance, L, root)
+    for _ in range(3):
+        ours.observe(rng.standard_normal(L * D), 0.7, float(rng.standard_normal()))
+    sizes: list[int] = []
+    factorise = np.linalg.cholesky
+
+    def counted(matrices: Array) -> Array:
+        sizes.append(int(matrices.shape[-1]))
+        return factorise(matrices)
+
+    def refuse(matrices: Array) -> Array:
+        raise AssertionError("something was inverted")
+
+    monkeypatch.setattr(np.linalg, "cholesky", counted)
+    monkeypatch.setattr(np.linalg, "inv", refuse)
+    again = type(ours).restored(ours.options(), ours.arrays())
+    assert sizes.count(L * D) == (root != "blockwise")  # whether the prior's covariance is one, and no more
+    monkeypatch.undo()
+    assert again.kind == ours.kind and again.options() == ours.options()
+    for name, array in ours.arrays().items():
+        assert (again.arrays()[name] == array).all(), name
+    assert (again.mean() == ours.mean()).all() and (again.factor() == ours.factor()).all()

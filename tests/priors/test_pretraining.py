@@ -383,7 +383,8 @@ def test_estimates_that_nothing_can_be_learned_from(data: object, says: str) -> 
         ({"variances": "learned"}, "'beta' or 'posterior'"),
         ({"first_covariance": "wide"}, "'schedule', 'spread'"),
         ({"first_covariance": -1.0}, "first_covariance"),
-        ({"device": "abacus"}, "a device that PyTorch can use here"),
+        ({"device": "abacus"}, "device: expected a device of PyTorch"),
+        ({"device": "meta"}, "device: expected a device of PyTorch"),
         ({"seed": -1}, "seed"),
     ],
 )

@@ -17,12 +17,13 @@ from manyarms._base import linalg, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.beliefs import expansions, folding, limits
+from manyarms.beliefs import expansions, folding, leaf_scores, limits
+from manyarms.beliefs.action_priors import FULL_AT_A_TIME
 from manyarms.beliefs.actions.catalogue import Catalogue, Offer
 from manyarms.beliefs.actions.unplayed_scores import UnplayedScores
 from manyarms.beliefs.folding import Rounds
 from manyarms.beliefs.growable import GrowableArray
-from manyarms.beliefs.leaves import FULL_AT_A_TIME, Leaves
+from manyarms.beliefs.leaves import Leaves
 from manyarms.beliefs.likelihoods.base import LIKELIHOODS, Gaussian, Likelihood, restore_likelihood
 from manyarms.beliefs.roots import Root, restore_root
 from manyarms.beliefs.saved_state import check_leaves, check_root_prior, check_rows
@@ -115,9 +116,6 @@ class Belief:
             folding.fold(self.root, self.leaves, [(X, actions, rewards)], noise_variance)
         self._learned(actions)
 
-    def _learned(self, actions: Ints) -> None:
-        """Called when rows of these actions, named once or more often, have been learned: for what follows from their leaves."""
-
     def fold(self, chunks: Iterable[Rounds]) -> None:
         """Learn checked rows that come in chunks (X, actions, rewards), as `observe` of all of them at once would.
 
@@ -129,9 +127,14 @@ class Belief:
         chunks = (self.evidence(*rows) for rows in chunks)
         if noise_variance is None:  # all chunks are here before anything changes
             touched = [self._append(*rows) for rows in list(chunks)]
-            self._refit(np.unique(np.concatenate(touched)) if touched else np.empty(0, dtype=np.int64))
+            slots = np.unique(np.concatenate(touched)) if touched else np.empty(0, dtype=np.int64)
+            self._refit(slots)
         else:
-            folding.fold(self.root, self.leaves, chunks, noise_variance)
+            slots = folding.fold(self.root, self.leaves, chunks, noise_variance)
+        self._learned(self.leaves.catalogue.played.rows[slots])
+
+    def _learned(self, actions: Ints) -> None:
+        """Called when rows of these actions, named once or more often, have been learned: for what follows from their leaves."""
 
     def _append(self, X: Array, actions: Ints, rewards: Array) -> Ints:
         """Append rows to those of their actions; the slots touched."""
@@ -186,9 +189,10 @@ class Belief:
         return not self.root.known and self.likelihood.expansion not in ("mle", "cavity")
 
     def _replace(self, slots: Ints, G: Array, B: Array) -> None:
-        change = self.leaves.replace(slots, G, B, self.known, limits.spread(self.root, self.leaves))
+        root, spread = self.root, limits.spread(self.root, self.leaves)
+        change = self.leaves.replace(slots, G, B, self.known, spread, root.parts)
         if change is not None:
-            self.root.learn(*change)
+            root.learn(*change)
 
     # ---- what decisions ask -------------------------------------------------------------------------------------------
 
@@ -207,7 +211,7 @@ class Belief:
 
     def played_scores(self, X: Array, M: Array, offer: Offer) -> tuple[Array, Array]:
         """Mean and variance (n, P) of the offered played actions' scores, given the roots M."""
-        return self.leaves.scores(X, None if self.root.known else M, offer.slots)
+        return leaf_scores.scores(self.leaves, X, None if self.root.known else M, offer.slots)
 
     def played_moments(self, X: Array, offer: Offer, *, spread: bool) -> tuple[Array, Array]:
         """Marginal mean and, if `spread`, variance (n, P) of the offered played actions' scores."""
@@ -229,14 +233,18 @@ class Belief:
     def draw_listed(self, Z: Array, ids: Ints, rng: np.random.Generator) -> Array:
         """A draw of the posterior for each of Z (n, m, d): scores z_a^T theta_a (n, m) of the listed actions, played or not."""
         M = self.root.draw(rng, len(Z))
-        moments = self.leaves.listed_scores(Z, ids, self.known, lambda i, some: self.leaves.mixing.apply(some, M[i]))
+        moments = leaf_scores.listed_scores(
+            self.leaves, Z, ids, self.known, lambda i, some: self.leaves.mixing.apply(some, M[i])
+        )
         return noisy(*moments, rng)
 
     def listed_moments(self, Z: Array, ids: Ints, *, spread: bool) -> tuple[Array, Array]:
         """Marginal mean and, if `spread`, variance (n, m) of z_a^T theta_a for the listed actions, played or not."""
         mean, factor = self.root.mean(), self.root.factor() if spread and not self.root.known else None
         mixing = self.leaves.mixing
-        return self.leaves.listed_scores(Z, ids, self.known, lambda _, some: mixing.apply(some, mean), factor)
+        return leaf_scores.listed_scores(
+            self.leaves, Z, ids, self.known, lambda _, some: mixing.apply(some, mean), factor
+        )
 
     def action_posterior(self, ids: Ints) -> tuple[Array, Array]:
         """Marginal posteriors of single actions: means (n, d) and covariances (n, d, d), root integrated out.

@@ -62,8 +62,8 @@ class Triangles:
         return tables[:, :-1, :-1], tables[:, :-1, -1]
 
 
-def fold(root: Root, leaves: Leaves, chunks: Iterable[Rounds], noise_variance: float) -> None:
-    """Learn checked rows that come in chunks; each action is updated once, at the end."""
+def fold(root: Root, leaves: Leaves, chunks: Iterable[Rounds], noise_variance: float) -> Ints:
+    """Learn checked rows that come in chunks; each action is updated once, at the end. Returns the slots that have learned."""
     light, heavy = Sums(leaves.dim), Triangles(leaves.dim)
     for X, actions, rewards in chunks:
         touched, labels = np.unique(actions, return_inverse=True)
@@ -77,9 +77,10 @@ def fold(root: Root, leaves: Leaves, chunks: Iterable[Rounds], noise_variance: f
     only_light = np.ones(len(light), dtype=np.bool_)
     if len(heavy.places):
         only_light = ~np.isin(light.ids, heavy.places.ids)
-    _fold_sums(root, leaves, light, only_light, known, noise_variance)
+    slots = _fold_sums(root, leaves, light, only_light, known, noise_variance)
     if len(heavy.places):
-        _fold_rows(root, leaves, light, heavy, known, noise_variance)
+        slots = np.concatenate([slots, _fold_rows(root, leaves, light, heavy, known, noise_variance)])
+    return slots
 
 
 def _beyond(
@@ -106,7 +107,7 @@ def _beyond(
 
 def _fold_sums(
     root: Root, leaves: Leaves, light: Sums, chosen: Flags, known: Array | None, noise_variance: float
-) -> None:
+) -> Ints:
     places = np.flatnonzero(chosen)
     slots = leaves.slots(light.ids[places], known)
     everything = len(places) == len(light)
@@ -117,14 +118,15 @@ def _fold_sums(
         some = slice(start, start + leaves.chunk) if everything else places[start : start + leaves.chunk]
         G = light.G[some] / noise_variance + leaves.G.rows[where]
         B = light.B[some] / noise_variance + leaves.B.rows[where]
-        change = leaves.replace(where, G, B, known, spread)
+        change = leaves.replace(where, G, B, known, spread, root.parts)
         if change is not None:
             root.learn(*change)
+    return slots
 
 
 def _fold_rows(
     root: Root, leaves: Leaves, light: Sums, heavy: Triangles, known: Array | None, noise_variance: float
-) -> None:
+) -> Ints:
     order = np.argsort(heavy.places.ids)
     ids = heavy.places.ids[order]
     slots = leaves.slots(ids, known)
@@ -141,6 +143,7 @@ def _fold_rows(
         seen = leaves.absorb(where, rows / noise, values / noise, known)
         if known is None:
             root.learn_rows(*seen)
+    return slots
 
 
 __all__ = ["MOST", "fold"]

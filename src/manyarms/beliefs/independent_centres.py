@@ -11,15 +11,14 @@ Kinds of this belief differ in the law of the centres and in its posterior: `Ind
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
 
 import numpy as np
 
 from manyarms._base import validate
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.beliefs import saved_state
+from manyarms.beliefs import leaf_scores, saved_state
 from manyarms.beliefs.actions.catalogue import Offer
-from manyarms.beliefs.belief import Belief, Rounds, noisy
+from manyarms.beliefs.belief import Belief, noisy
 from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.leaves import Leaves
 from manyarms.beliefs.likelihoods.base import Likelihood
@@ -75,18 +74,7 @@ class IndependentCentres(Belief):
 
     def _learned(self, actions: Ints) -> None:
         """The centres of these actions are updated."""
-        self._update(np.array([self.catalogue.slot_of[a] for a in np.unique(actions).tolist()]))
-
-    def fold(self, chunks: Iterable[Rounds]) -> None:
-        """Learn checked rows that come in chunks; the centres of the actions touched are updated."""
-        before = self.leaves.counts.rows.copy()
-        super().fold(chunks)
-        added = self.leaves.counts.rows.copy()
-        added[: len(before)] -= before
-        self._update(np.flatnonzero(added))
-
-    def _update(self, slots: Ints) -> None:
-        leaves = self.leaves
+        leaves, slots = self.leaves, self.catalogue.slots(np.unique(actions))
         for table in self._tables.values():
             new = len(leaves.counts) - len(table)
             if new:
@@ -104,7 +92,7 @@ class IndependentCentres(Belief):
         nothing, slots = np.zeros((len(X), 1)), self._slots(offer)
         if not len(slots):
             return np.empty((len(X), 0)), nothing
-        mean, variance = self.leaves.scores(X, None, offer.slots)
+        mean, variance = leaf_scores.scores(self.leaves, X, None, offer.slots)
         for i, x in enumerate(X):
             mean[i] += np.einsum("ad,ad->a", self.leaves.pulled(x, slots), self._draw_centres(slots, rng))
         return noisy(mean, variance, rng), nothing
@@ -129,7 +117,7 @@ class IndependentCentres(Belief):
                 out[~played] = self._draw_prior_centres(int((~played).sum()), rng)
             return out
 
-        return noisy(*self.leaves.listed_scores(Z, ids, None, centres), rng)
+        return noisy(*leaf_scores.listed_scores(self.leaves, Z, ids, None, centres), rng)
 
     def listed_moments(self, Z: Array, ids: Ints, *, spread: bool) -> tuple[Array, Array]:
         """Means as `played_moments` and `unplayed_moments` have them; variances given the centres."""
@@ -140,7 +128,7 @@ class IndependentCentres(Belief):
             out[slots >= 0] = self._mean_centres(slots[slots >= 0])
             return out
 
-        return self.leaves.listed_scores(Z, ids, None, centres)
+        return leaf_scores.listed_scores(self.leaves, Z, ids, None, centres)
 
     def _without_own_rows(self, slots: Ints) -> tuple[Array, Array]:
         """The marginal prior, the same for all: nothing is shared, so that a cavity is no more than that."""

@@ -18,6 +18,7 @@ import numpy as np
 from manyarms._base import validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms.beliefs import leaf_scores
 from manyarms.beliefs.actions.catalogue import Offer
 from manyarms.beliefs.belief import BELIEFS, restored_parts
 from manyarms.beliefs.growable import GrowableArray
@@ -92,7 +93,7 @@ class IndependentChains(IndependentCentres):
     def played_moments(self, X: Array, offer: Offer, *, spread: bool) -> tuple[Array, Array]:
         """Means along the chains of conditional means; variances are not to be had in closed form."""
         self._refuse(spread)
-        mean, variance = self.leaves.scores(X, None, offer.slots)
+        mean, variance = leaf_scores.scores(self.leaves, X, None, offer.slots)
         slots = self._slots(offer)
         centres = self._mean_centres(slots)
         for i, x in enumerate(X):

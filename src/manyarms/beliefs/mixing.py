@@ -17,7 +17,7 @@ from typing import Self, cast
 
 import numpy as np
 
-from manyarms._base import validate
+from manyarms._base import block_diagonal, validate
 from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.beliefs.growable import SteadyArray
@@ -80,6 +80,11 @@ class Mixing(ABC):
     @abstractmethod
     def gather(self, ids: Ints, D: Array, e: Array) -> tuple[Array, Array]:
         """Sums over the ids of W_a^T D_a W_a (p, p) and of W_a^T e_a (p,)."""
+
+    def gather_parts(self, ids: Ints, D: Array, e: Array, parts: int) -> tuple[Array, Array]:
+        """The same, but of the first only so many blocks on its diagonal, (parts, p / parts, p / parts)."""
+        precision, information = self.gather(ids, D, e)
+        return block_diagonal.diagonal_blocks(precision, parts), information
 
     def root_variances(self, x: Array, factor: Array, ids: Ints) -> Array:
         """(n,): |S^T W_a^T x|^2 for each id, S S^T the covariance of the root."""
@@ -263,6 +268,13 @@ class MixingWeights(_FeatureMixing):
         # sum_a (b_a b_a^T) kron D_a as one product, then put the four axes (l, m, i, j) in the order of the root
         blocks = (pairs.T @ D.reshape(len(b), d * d)).reshape(L, L, d, d)
         return blocks.transpose(0, 2, 1, 3).reshape(L * d, L * d), (b.T @ e).ravel()
+
+    def gather_parts(self, ids: Ints, D: Array, e: Array, parts: int) -> tuple[Array, Array]:
+        b = self.features[ids]
+        if parts != b.shape[1]:
+            return super().gather_parts(ids, D, e, parts)
+        # one block for each effect, sum_a b_al^2 D_a: what two effects have to do with each other is never computed
+        return (np.square(b).T @ D.reshape(len(b), -1)).reshape(parts, *D.shape[1:]), (b.T @ e).ravel()
 
     def root_variances(self, x: Array, factor: Array, ids: Ints) -> Array:
         # b^T C b with C_lm = x^T Cov(psi_l, psi_m) x

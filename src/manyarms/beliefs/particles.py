@@ -25,6 +25,7 @@ from scipy.special import ndtr
 from manyarms._base import validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms.beliefs import leaf_scores
 from manyarms.beliefs.actions.catalogue import Offer
 from manyarms.beliefs.belief import BELIEFS, restored_parts
 from manyarms.beliefs.growable import GrowableArray
@@ -101,7 +102,7 @@ class ParticleBelief(IndependentCentres):
         return largest_of_mixture(means, sd, count, k, rng)
 
     def played_moments(self, X: Array, offer: Offer, *, spread: bool) -> tuple[Array, Array]:
-        mean, variance = self.leaves.scores(X, None, offer.slots)
+        mean, variance = leaf_scores.scores(self.leaves, X, None, offer.slots)
         slots = self._slots(offer)
         for i, x in enumerate(X):
             pulled = self.leaves.pulled(x, slots)

@@ -35,6 +35,11 @@ class Root(ABC):
     dim: int
 
     @property
+    def parts(self) -> int:
+        """How many parts of it learn apart: `learn` is given a diagonal block for each of several, and the whole for one."""
+        return 1
+
+    @property
     def kind(self) -> str:
         """The name it is registered and saved under."""
         return ROOTS.name_of(type(self))
@@ -45,7 +50,7 @@ class Root(ABC):
 
     @abstractmethod
     def learn(self, precision: Array, information: Array) -> None:
-        """Learn from a block."""
+        """Learn from a block: precision (p, p), or (parts, p / parts, p / parts) where there are several, information (p,)."""
 
     def learn_rows(self, rows: Array, values: Array) -> None:
         """Learn that rows (n, p) times m were seen as values (n,), each with variance 1."""
@@ -223,8 +228,13 @@ class GaussianRoot(Root):
 
     @classmethod
     def restored(cls, options: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
-        root = cls(arrays["prior_mean"], arrays["prior_covariance"])
+        # its factor is among its arrays: the prior's covariance is checked and not factorised for it again
+        mean = validate.as_array("prior_mean", arrays["prior_mean"], (None,))
+        saved_state.table(arrays, "prior_covariance", (len(mean), len(mean)))
+        root = cls(mean, np.ones((len(mean), 1, 1)))
         saved_state.check_like(root.arrays(), arrays)
+        covariance = arrays["prior_covariance"]
+        root._prior_covariance = validate.one_covariance("prior_covariance", covariance, root.dim)
         root._precision, root._information = arrays["precision"], arrays["information"]
         root._factor, root._mean = arrays["factor"], arrays["mean"]
         root._blocks = bool(root._precision.any() or root._information.any())
@@ -246,9 +256,7 @@ class FactoredRoot(Root):
 
     def __init__(self, mean: Array, covariance: Array, effects: int, rule: str = "mean-field") -> None:
         """`covariance` (L d, L d), or (L, d, d) of effects that are independent to begin with."""
-        if not isinstance(rule, str) or rule not in ("mean-field", "blockwise"):
-            raise InvalidInput("factored", validate.describe(rule), "'mean-field' or 'blockwise'")
-        self.rule = rule
+        rule = _rule(rule)
         mean = validate.as_array("mean", mean, (None,))
         self.dim = len(mean)
         self.effects = validate.count("effects", effects)
@@ -270,6 +278,15 @@ class FactoredRoot(Root):
         self._information = np.zeros((self.effects, self.block))
         self._now: tuple[Array, Array] | None = None
 
+    @property
+    def rule(self) -> str:
+        """Mean-field or blockwise."""
+        return "blockwise" if self.exact is None else "mean-field"
+
+    @property
+    def parts(self) -> int:
+        return self.effects if self.exact is None else 1
+
     def observe(self, u: Array, variance: float, value: float) -> None:
         parts = u.reshape(self.effects, self.block)
         self._precision += parts[:, :, None] * (parts / variance)[:, None, :]
@@ -280,7 +297,8 @@ class FactoredRoot(Root):
         self._now = None
 
     def learn(self, precision: Array, information: Array) -> None:
-        self._precision += block_diagonal.diagonal_blocks(precision, self.effects)
+        whole = precision.ndim == 2
+        self._precision += block_diagonal.diagonal_blocks(precision, self.effects) if whole else precision
         if self.exact is not None:
             self.exact.learn(precision, information)
         else:
@@ -339,19 +357,25 @@ class FactoredRoot(Root):
 
     @classmethod
     def restored(cls, options: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
-        if options["rule"] == "mean-field":
-            root = cls(arrays["prior_mean"], arrays["prior_covariance"], **options)
+        # all that it knows of its prior lies in its arrays: it is made of any prior of the right size
+        effects, block = arrays["block_information"].shape
+        saved_state.table(arrays, "block_precision", (effects, block, block))
+        identity = np.broadcast_to(np.eye(block), (effects, block, block))
+        root = cls(np.zeros(effects * block), identity, **{**options, "rule": "blockwise"})
+        if _rule(options["rule"]) == "mean-field":
+            saved_state.table(arrays, "prior_mean", (root.dim,))
             root.exact = GaussianRoot.restored({}, arrays)
-        else:  # its prior lies in its blocks: any prior of the right size will do
-            effects, block = arrays["block_information"].shape
-            saved_state.table(arrays, "block_precision", (effects, block, block))
-            identity = np.broadcast_to(np.eye(block), (effects, block, block))
-            root = cls(np.zeros(effects * block), identity, **options)
         saved_state.check_like(root.arrays(), arrays)
         root._precision, root._information = arrays["block_precision"], arrays["block_information"]
         root._prior_mean, root._prior_factor = arrays["block_prior_mean"], arrays["block_prior_factor"]
-        saved_state.check_moments(root.mean(), root.factor())
+        saved_state.check_moments(*root._posterior())
         return root
+
+
+def _rule(rule: object) -> str:
+    if not isinstance(rule, str) or rule not in ("mean-field", "blockwise"):
+        raise InvalidInput("factored", validate.describe(rule), "'mean-field' or 'blockwise'")
+    return rule
 
 
 def _parts_of(name: str, covariance: Array, dim: int) -> Array:

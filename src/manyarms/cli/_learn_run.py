@@ -18,6 +18,7 @@ import numpy as np
 from rich.console import Console
 
 from manyarms._base import html as report
+from manyarms._base.devices import usable_device
 from manyarms._base.files import require_folder, write_text_atomically, writing
 from manyarms._base.storage import MANIFEST
 from manyarms._base.text import duration
@@ -32,7 +33,6 @@ from manyarms.evaluation import Difference, Evaluation, difference, evaluate
 from manyarms.evaluation import page as evaluation_page
 from manyarms.evaluation.tables import as_data, finite, number
 from manyarms.learning import Learned, TrainingSettings, learn
-from manyarms.learning.devices import usable_device
 from manyarms.learning.trainable import Learnable
 from manyarms.logs import LoggedData
 from manyarms.logs.schema import ACTIONS, ENCODER

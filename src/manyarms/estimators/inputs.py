@@ -11,7 +11,7 @@ from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LoggedData
 
-ROUNDING = 1e-6  # by which a probability may be above 1
+ROUNDING = 1e-5  # of probabilities that were computed in single precision
 
 
 def require_policy(policy: object, argument: str = "policy") -> None:

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manyarms._base.devices import usable_device
 from manyarms._base.typing import AnyArray, Ints
 from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput
@@ -50,7 +51,7 @@ class TrainingRun:
         device: str | torch.device | None = None,
     ) -> None:
         self.log, self.settings = log, settings
-        self.device = device = device_of(device)
+        self.device = device = usable_device(device)
         self.objective = objective.resolved(len(log))
         self.asked = asked = self.objective.prepare(log).computed(len(log))  # of all rows, in NumPy
         if asked.sums:
@@ -229,21 +230,6 @@ class TrainingRun:
         kind = np.asarray(array).dtype.kind
         dtype = self.trainable.dtype if kind == "f" else torch.int64 if kind in "iu" else None
         return torch.tensor(array, dtype=dtype, device=self.device)
-
-
-def device_of(name: str | torch.device | None) -> torch.device:
-    """Where to compute: what is asked for, if it can be used here, else a GPU where there is one."""
-    if name is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    expected = 'a device of PyTorch that is there, such as "cpu" or "cuda"'
-    if not isinstance(name, str | torch.device):
-        raise InvalidInput("device", describe(name), expected)
-    try:
-        device = torch.device(name)
-        torch.zeros(1, device=device).item()  # a name that PyTorch knows may stand for nothing here
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise InvalidInput("device", describe(name), expected) from error
-    return device
 
 
 def _finite(scored: object, epoch: int) -> float:

@@ -26,6 +26,7 @@ from itertools import pairwise
 import numpy as np
 import torch
 
+from manyarms._base.devices import usable_device
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 
@@ -136,7 +137,7 @@ def train(rows: Array, held_out: Array, alpha_bars: Array, recipe: Recipe, progr
     Every optimiser step takes `batch` random rows, each with noise of its own and, in turn, with every step l of the chain.
     Training ends when `patience` checks in a row have brought nothing better.
     """
-    device = _device(recipe.device)
+    device = usable_device(recipe.device)
     place = torch.empty(0, dtype=torch.float32, device=device)
     data = torch.as_tensor(rows, dtype=place.dtype, device=device)
     network = fresh(alpha_bars, rows.shape[1], recipe.widths, recipe.seed, place)
@@ -194,17 +195,6 @@ def _check(network: Denoiser, held_out: Array, generator: torch.Generator, place
             return float(network.loss(z, level, eps))
 
     return check
-
-
-def _device(name: str) -> torch.device:
-    try:
-        device = torch.device(name)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise InvalidInput(
-            "device", repr(name), "a device that PyTorch can use here, such as 'cpu' or 'cuda'"
-        ) from error
-    return device
 
 
 __all__ = ["Denoiser", "Recipe", "Trained", "fresh", "step_features", "train"]

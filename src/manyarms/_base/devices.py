@@ -1,4 +1,4 @@
-"""The device that a policy is learned on. PyTorch is imported when it is asked for."""
+"""The device that policies and priors are learned on. PyTorch is imported when it is asked for."""
 
 from __future__ import annotations
 
