@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 import threading
 import tracemalloc
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hard_use import flat
@@ -29,6 +32,7 @@ def traced() -> Iterator[None]:
 def test_what_grows_is_seen(traced: None) -> None:
     kept: list[Any] = []
     done = threading.Event()
+    agent = flat.agents()["LinTS"]
 
     def sleeper() -> None:
         thread = threading.Thread(target=done.wait)
@@ -38,8 +42,13 @@ def test_what_grows_is_seen(traced: None) -> None:
     def outside() -> None:  # memory that Python does not allocate itself
         kept.append(os.memfd_create("it"))
 
+    def snapshots() -> None:
+        kept.append(agent.snapshot())
+        agent.observe(np.ones(flat.D), 0, 1.0)
+
     leaks = {
-        "traced": lambda: kept.append(bytearray(8_000)),
+        "traced": lambda: kept.append(bytearray(60)),  # an empty one is 57 bytes
+        "beliefs": snapshots,
         "files": outside,
         "threads": sleeper,
         "resident": lambda: kept.append(bytearray(1 << 20)),
@@ -64,6 +73,28 @@ def test_what_does_not_grow_is_not(traced: None) -> None:
     kept: list[Any] = []
     _, wrong = flat.grown(flat.Work("it", lambda: kept.append(bytearray(4_000)), 50, lambda: 4_100 * len(kept)))
     assert not wrong
+
+
+@pytest.mark.parametrize("met", [False, True])
+def test_what_only_a_snapshot_held_goes_with_it(met: bool) -> None:
+    """At once, whether or not the agent keeps a twin: nothing waits for the collector of cycles."""
+    agent = flat.agents()["HierTS"]
+    if met:
+        held = agent._belief.enter()
+        agent.observe(np.ones(flat.D), 0, 1.0)
+        agent._belief.leave(held)
+        del held
+    gc.disable()
+    try:
+        frozen = agent.snapshot()
+        belief = weakref.ref(frozen.belief)
+        for action in range(3):
+            agent.observe(np.ones(flat.D), action, 1.0)
+        assert belief() is not None and belief() is not agent.belief
+        del frozen
+        assert belief() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.slow
