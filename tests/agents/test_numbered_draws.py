@@ -158,3 +158,17 @@ def test_a_number_that_is_given_back_leaves_later_ones_alone() -> None:
     assert draws.take() == 2
     draws.give_back(2)
     assert (second, draws.take()) == (1, 2)
+
+
+def test_agents_of_one_save_are_told_apart_by_another_seed(tmp_path: Path) -> None:
+    agent = lints()
+    agent.save(tmp_path)
+    first, second, third = (ma.load(tmp_path, ma.Agent) for _ in range(3))
+    x = np.ones(agent.belief.dim)
+    assert [first.decide(x) for _ in range(5)] == [second.decide(x) for _ in range(5)]
+    first.reseed(7)
+    second.reseed(7)
+    third.reseed()
+    assert first.key == second.key == lints(7).key and len({agent.key, first.key, third.key}) == 3
+    assert first.draws == 0 and first.version == agent.version
+    assert [first.decide(x) for _ in range(5)] == [second.decide(x) for _ in range(5)]

@@ -32,7 +32,7 @@ PROTOCOL_METHODS = {
 }
 # methods that refuse every call: their class says why
 REFUSING = {"agents.jointTS().add_actions", "policies.DeterministicPolicy.save", "policies.FunctionPolicy.save"}
-CHANGING = {"observe", "add_actions", "retire", "reinstate"}
+CHANGING = {"observe", "add_actions", "retire", "reinstate", "reseed"}
 
 
 @dataclass

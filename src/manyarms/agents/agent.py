@@ -100,6 +100,13 @@ class Agent(Decider):
 
     # ---- keeping ------------------------------------------------------------------------------------------------------
 
+    def reseed(self, seed: Seed = None) -> None:
+        """Decide with random numbers of another seed from now on, counted from 0; what it knows stays.
+
+        For processes that load one and the same agent: each would go on with the numbers that were saved, and all explore alike.
+        """
+        self._draws = NumberedDraws.seeded(seed)
+
     def copy(self) -> Agent:
         """An independent agent in the same state, numbered draws included."""
         return copy.deepcopy(self)

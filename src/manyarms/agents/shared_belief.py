@@ -29,6 +29,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from manyarms.agents.interrupts import HeldBack
 from manyarms.beliefs import Belief
 from manyarms.errors import InvalidInput, ManyArmsError
 
@@ -72,9 +73,8 @@ class SharedBelief:
 
     def __init__(self, belief: Belief, version: int = 0) -> None:
         self.learning = RLock()  # held by the one who learns
-        self._lock = (
-            RLock()
-        )  # held for moments: counts, and what is published; a signal handler that asks then is not locked out
+        # held for moments: counts, and what is published; a signal handler that asks then is not locked out
+        self._lock = RLock()
         self._news = Condition(self._lock)  # a change in place is done, or a reader has left the twin
         self._published = Held(belief, version)
         self._changing = 0  # the thread that changes the published belief in place; it stays where that broke off
@@ -116,7 +116,7 @@ class SharedBelief:
         while self._changing:
             if self._broken_off:
                 raise self._half_changed()
-            self._news.wait()
+            self._news.wait(0.1)  # for a while: a learner that is interrupted may end without a word
 
     def frozen(self) -> FrozenBelief:
         """The published belief, never to be changed again while the result lives."""
@@ -133,53 +133,61 @@ class SharedBelief:
         The operation does the same to equal beliefs. If it raises, the published belief is what it was, provided that, like
         every change of a belief, it refuses what it refuses before it changes anything.
         """
-        with self._lock:
-            now = self._published
-            if self._changing or self._apart_changing:
-                raise self._half_changed()
-            self._met = met = self._met or now.readers > 0
-            in_place = not met and not now.pinned
-            if in_place:
-                self._changing = get_ident()
-        if in_place:
-            return self._change_in_place(now, operation, arguments)
-        self._apart_changing = True
+        me = get_ident()  # asked first: a signal's handler may run wherever something is called
+        keyboard = HeldBack(me)
         try:
-            return self._change_apart(now, met, operation, tuple(map(_own, arguments)))
+            return self._change(me, operation, arguments)
         finally:
-            self._apart_changing = False
+            keyboard.release()
 
-    def _change_apart(
-        self, now: Held, met: bool, operation: Callable[..., Result], arguments: tuple[Any, ...]
-    ) -> Result:
-        held = self._free_twin(now) if met else self._copy_of(now)
-        result = operation(held.belief, *arguments)
-        held.version += 1
-        with self._lock:
-            self._published = held
-        if met:
-            self._twin, self._lag = now, [(operation, arguments)]
-        return result
-
-    def _change_in_place(self, now: Held, operation: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
-        done, broken_off = 0, ""
+    def _change(self, me: int, operation: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
+        now, mine, done, broken_off = self._published, False, 0, ""
         try:
+            with self._lock:
+                now = self._published
+                if self._changing or self._apart_changing:
+                    raise self._half_changed()
+                self._met = met = self._met or now.readers > 0
+                if not met and not now.pinned:
+                    self._changing, mine = me, True
+            if not mine:
+                return self._change_apart(now, met, operation, arguments)
+            broken_off = "an exception"
             result = operation(now.belief, *arguments)
-            done = 1
+            done, broken_off = 1, ""
             return result
         except ManyArmsError:  # a refusal, before anything changed
+            broken_off = ""
             raise
         except BaseException as error:
-            broken_off = type(error).__name__
+            broken_off = broken_off and error.__class__.__name__
             raise
         finally:
-            with self._lock:
+            if mine:  # nothing is called until all is set: a handler that raises comes before, or after
                 now.version += done
                 self._broken_off = broken_off
                 if not broken_off:
                     self._changing = 0
                 if self._met:
-                    self._news.notify_all()
+                    with self._lock:
+                        self._news.notify_all()
+
+    def _change_apart(
+        self, now: Held, met: bool, operation: Callable[..., Result], arguments: tuple[Any, ...]
+    ) -> Result:
+        self._apart_changing = True
+        try:
+            kept = tuple(map(_own, arguments))
+            held = self._free_twin(now) if met else self._copy_of(now)
+            result = operation(held.belief, *kept)
+            held.version += 1
+            with self._lock:
+                self._published = held
+            if met:
+                self._twin, self._lag = now, [(operation, kept)]
+            return result
+        finally:
+            self._apart_changing = False
 
     def _half_changed(self) -> InvalidInput:
         """What whoever asks for a belief is told that is half changed, now or for ever."""
