@@ -30,6 +30,7 @@ class Packing:
         self._position[self.rows, self.columns] = np.arange(self.size)
         self._position[self.columns, self.rows] = np.arange(self.size)
         self._diagonal = self.rows == self.columns
+        self._times = np.where(self._diagonal, 1.0, 2.0)  # entries beside the diagonal stand for two
 
     def pack(self, matrices: Array) -> Array:
         """(..., d, d) to (..., d(d+1)/2); the lower triangle is taken to mirror the upper one."""
@@ -46,6 +47,9 @@ class Packing:
     def bilinear(self, x: Array, y: Array) -> Array:
         """Coefficients f with f . packed(S) = x^T S y for symmetric S; x and y of shape (..., d)."""
         left = x[..., self.rows] * y[..., self.columns]
+        if x is y:
+            left *= self._times
+            return left
         right = x[..., self.columns] * y[..., self.rows]
         right[..., self._diagonal] = 0.0
         left += right

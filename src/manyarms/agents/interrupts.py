@@ -9,9 +9,13 @@ from typing import Any
 
 Handler = Callable[[int, Any], Any]
 
-# the module's own functions turn numbers into enumerations, which takes ten times as long as the rest
-_set: Callable[[int, Any], Any] = getattr(signal.signal, "__wrapped__", signal.signal)
-_get: Callable[[int], Any] = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
+try:  # signal's own functions turn numbers into enumerations, which takes ten times as long as all the rest
+    from _signal import getsignal as _get  # type: ignore[import-not-found]
+    from _signal import signal as _set
+except ImportError:  # an interpreter that has it elsewhere
+    from signal import getsignal as _get
+    from signal import signal as _set
+
 _SIGINT = int(signal.SIGINT)
 _MAIN = threading.main_thread().ident
 

@@ -117,7 +117,7 @@ class KnownRoot(Root):
         pass
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
-        return np.broadcast_to(self._mean, (n, self.dim))
+        return self._mean[None] if n == 1 else np.broadcast_to(self._mean, (n, self.dim))
 
     def mean(self) -> Array:
         return self._mean
