@@ -162,3 +162,10 @@ def test_a_batch_that_is_interrupted_is_never_half_learned(held: bool, tmp_path:
         with pytest.raises(ma.errors.InvalidInput, match=r"broke off half way .KeyboardInterrupt."):
             call()
     assert ma.load(tmp_path).version == saved.version == 1
+
+
+def test_more_draws_than_there_is_memory_for_are_refused() -> None:
+    agent = linear()
+    with pytest.raises(ma.errors.InvalidInput, match="draws"):
+        agent.propensity(X, 1, draws=2**40)
+    assert agent.propensity(X, 1, draws=20).draws == 20

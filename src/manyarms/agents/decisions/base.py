@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from manyarms._base import validate
 from manyarms._base.registry import Registry
 from manyarms._base.typing import Array, Bools, Ints
 from manyarms.beliefs.actions.catalogue import Offer
@@ -114,6 +115,8 @@ class Decision(ABC):
         if place is None:
             return Propensity(0.0, 0.0, exact=True)
         share = 1.0 if place.played else 1.0 / float(offer.counts[place.position])
+        # a context, what is counted, and a pick of two small arrays and their places
+        validate.room("draws", draws, 16 + (x.nbytes if x.ndim == 1 else 0) + 400 + 16 * k, "draws")
         first, inside = np.empty(draws), np.empty(draws)
         # matrices (a context for each action) are not copied: what does not change from draw to draw is then computed once
         X = np.repeat(x[None], draws, axis=0) if x.ndim == 1 else np.broadcast_to(x, (draws, *x.shape))
