@@ -121,9 +121,9 @@ def condition(covariance: Array, x: Array, noise_variance: float) -> tuple[Array
     noise_variance = max(noise_variance, ROUNDING * float(x @ x) * float(covariance.trace()))
     total = float(x @ Sx) + noise_variance
     gain = Sx / total
-    left = covariance - np.outer(gain, Sx)
+    left = covariance - gain[:, None] * Sx
     right = left @ x - noise_variance * gain  # zero in exact arithmetic: this is the correction of rounding
-    left -= np.outer(right, gain)
+    left -= right[:, None] * gain
     left += left.T
     left *= 0.5
     return left, gain, total
@@ -148,7 +148,7 @@ def condition_factor(factor: Array, mean: Array, u: Array, variance: float, valu
     Sw = factor @ w
     mean += Sw * ((value - float(u @ mean)) / total)
     w *= 1.0 / (total + np.sqrt(variance * total))
-    factor -= np.outer(Sw, w)
+    factor -= Sw[:, None] * w
 
 
 class Conditioned(NamedTuple):

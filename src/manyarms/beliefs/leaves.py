@@ -135,7 +135,7 @@ class Leaves(ActionPriors):
         c += gain * value
         self.S.rows[slot] = self.packing.pack(new_S)
         self.counts.rows[slot] += 1
-        self.G.rows[slot] += self.packing.pack(np.outer(x, x / noise_variance))
+        self.G.rows[slot] += x[self.packing.rows] * (x / noise_variance)[self.packing.columns]
         self.B.rows[slot] += x * (r / noise_variance)
         return seen
 

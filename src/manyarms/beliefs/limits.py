@@ -52,7 +52,7 @@ def check_new_actions(
 
 def check_contexts(root: Root, leaves: Leaves, X: Array, noise_variance: float | None) -> None:
     """No context may be so long that its score's standard deviation dwarfs the noise; a GLM's noise is taken to be 1."""
-    squares = float(np.einsum("nd,nd->n", X, X).max(initial=0.0))
+    squares = float(X[0] @ X[0]) if len(X) == 1 else float(np.einsum("nd,nd->n", X, X).max(initial=0.0))
     noise = 1.0 if noise_variance is None else noise_variance
     if squares * 1e-4 > noise:  # rarely so; the prior's size is asked for only then
         most = MOST_SIGNAL**2 * noise / (leaves.largest_prior_size() + spread(root, leaves))
