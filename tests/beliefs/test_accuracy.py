@@ -141,6 +141,8 @@ KINDS = ("LinTS", "HierTS", "meTS", "an own covariance each")
 EXTREMES = {
     **{f"condition {c:g}": Scales(condition=c) for c in (1.0, 1e3, 1e6, 1e8, 1e9, 1e10, 1e12)},
     **{f"condition {c:g}, little noise": Scales(condition=c, noise=1e-5) for c in (1e4, 1e8, 1e12)},
+    **{f"condition {c:g}, much noise": Scales(condition=c, root=0.1, noise=1.0, dim=2) for c in (1e5, 3e5, 9e5)},
+    **{f"condition {c:g}, less noise": Scales(condition=c, root=0.1, noise=1e-2) for c in (1e5, 3e5, 9e5)},
     **{f"weights of {w:g}": Scales(weight=w) for w in (1e4, 1e8)},
     "small weights": Scales(weight=1e-8),
     **{f"action variances of {v:g}": Scales(action=v) for v in (1e-12, 1e-6, 1e6, 1e12)},
@@ -158,6 +160,7 @@ FIRST = (
     "condition 1",
     "condition 1e+08",
     "condition 1e+12",
+    *(f"condition {c:g}, much noise" for c in (1e5, 3e5, 9e5)),
     "weights of 1e+08",
     "action variances of 1e-12",
     "noise of 1e-08",

@@ -35,7 +35,7 @@ from manyarms.beliefs.mixing import MIXINGS, Mixing
 from manyarms.errors import InvalidInput
 
 SHARP = 1e8  # the square of the factor by which a row may narrow a direction before a square root is kept
-PLAIN = 1e6  # how many times the variances of a root may be those of a leaf before differences of S_a would lose digits
+PLAIN = 1e-8 / float(np.finfo(np.float64).eps)  # see `Leaves.plain`
 
 
 class Leaves(ActionPriors):
@@ -162,8 +162,7 @@ class Leaves(ActionPriors):
                 mean += centre
             else:
                 own = self.precision if self.shared else self.prior_precision(ids)
-                if not self.steep and spread * np.trace(own, axis1=-2, axis2=-1).max() <= PLAIN:
-                    # the change itself, which loses roundings of Sigma^-1: nothing to most priors
+                if not self.steep and self.plain(ids, own, spread):
                     D = linalg.sandwich(own, self.packing.unpack(self.S.rows[where]) - S)
                     e = np.matmul(own, (mean - self.c.rows[where])[..., None])[..., 0]
                 else:
@@ -184,6 +183,15 @@ class Leaves(ActionPriors):
             self.B.rows[where] = B[some]
             self.S.rows[where] = self.packing.pack(S)
         return None if known is not None else (precision_change, information_change)
+
+    def plain(self, ids: Ints, own: Array, spread: float) -> bool:
+        """Whether Sigma_a^-1 (S_a - S_a') Sigma_a^-1, the change of what these actions tell, keeps 1e-8 of the root.
+
+        The difference has roundings of S_a, eps |Sigma_a|, and the factors make them eps |Sigma_a| |Sigma_a^-1|^2 of a precision,
+        which the root's variances (`spread`) turn into a relative error. Norms are largest sums of a row.
+        """
+        sizes = linalg.row_norms(self.covariance if self.shared else self.prior_covariance(ids))
+        return bool(np.max(sizes * linalg.row_norms(own) ** 2) * spread <= PLAIN)
 
     def absorb(self, slots: Ints, rows: Array, values: Array, known: Array | None) -> tuple[Array, Array]:
         """Learn rows (n, d, d) with values (n, d) and noise of variance 1 on top of what these slots know, by square roots.
