@@ -266,6 +266,41 @@ def test_glm_leaves_can_be_fitted_again_and_again(likelihood: ma.beliefs.Likelih
             assert_allclose(spread, covariance, rtol=0, atol=1e-3 * np.abs(covariance).max())
 
 
+@pytest.mark.parametrize("values", [(1.0, 1e-3, 1e-9), (1.0, 1e-2, 1e-4, 1e-9)])
+def test_a_nearly_singular_covariance_is_seen_in_any_coordinates(values: tuple[float, ...]) -> None:
+    """Pivots may all be far above the smallest eigenvalue: the worst of many rotations, among own covariances of actions."""
+    rng, d = np.random.default_rng(0), len(values)
+    Q = np.linalg.qr(rng.standard_normal((3000, d, d)))[0]
+    turned = (Q * np.array(values)) @ np.swapaxes(Q, 1, 2)
+    turned = (turned + np.swapaxes(turned, 1, 2)) / 2
+    pivots = np.diagonal(np.linalg.cholesky(turned), axis1=1, axis2=2).min(axis=1) ** 2
+    worst = turned[pivots.argmax()]
+    assert pivots.max() > 1e-6
+    sound = covariance_matrix(rng, d)
+    leaves = Leaves(MixingMatrices(np.stack([np.eye(d)] * 3)), np.stack([sound, worst, np.eye(d)]))
+    assert leaves.steep and leaves.steep_of(np.arange(3)).tolist() == [False, True, False]
+    later = Leaves(MixingMatrices(np.stack([np.eye(d)] * 2)), np.stack([sound, np.eye(d)]))
+    assert not later.steep
+    later.covariances.extend(later.packing.pack(worst[None]))
+    assert later.steep
+    assert Leaves(ma.beliefs.IdentityMixing(), worst, 2).steep
+    # a root as wide as sums would still have been trusted with
+    Sigma, root = np.stack([worst, np.eye(d)]), 0.9e6 / np.trace(np.linalg.inv(worst)) / d * np.eye(d)
+    noise, X, A = float(np.sqrt(root[0, 0])), rng.standard_normal((16, d)), np.arange(16) % 2
+    r = noise * rng.standard_normal(16)
+    truth = TwoLevels(np.zeros(d), root, np.stack([np.eye(d)] * 2), Sigma)
+    means, covariances, moves = truth.posterior(X, A, r, noise)
+    for learn in (by_rows, by_batch):
+        leaves = Leaves(ma.beliefs.IdentityMixing(), Sigma)
+        agent = Agent(Belief(GaussianRoot(truth.mean, root), leaves, ma.Linear(noise)), ma.Thompson(), 0)
+        learn(agent, X, A, r)
+        for a in range(2):
+            mean, covariance = agent.posterior(a)
+            assert np.abs(mean - means[a]).max() <= 1e-8 * truth.sizes()[a]
+            error = 1e-8 * np.abs(covariances[a]).max() + 1e-15 * moves[a] * np.abs(Sigma[a]).max()
+            assert np.abs(covariance - covariances[a]).max() <= error
+
+
 # ---- what is behind it ----------------------------------------------------------------------------------------------------
 
 

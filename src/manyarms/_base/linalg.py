@@ -65,7 +65,7 @@ def inverse(matrices: Array) -> Array:
 
 
 def row_norms(matrices: Array) -> Array:
-    """(...,): the largest sum of absolute values in a row, a bound on the largest eigenvalue of symmetric matrices (..., d, d)."""
+    """(...,): the largest sum of absolute values in a row of symmetric (..., d, d), a bound on their eigenvalues."""
     return cast(Array, np.abs(matrices).sum(axis=-1).max(axis=-1))
 
 
