@@ -180,6 +180,26 @@ def test_however_rows_come_the_posterior_is_the_exact_one(kind: str, name: str) 
         agent.decide(wanted.rows[0])
 
 
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("wide", [1e6, 1e8, 2.5e9])
+def test_rows_that_look_along_the_narrow_directions_first(wide: float, seed: int) -> None:
+    """No row of the first ones is sharp, and what they tell would be lost in the roundings of the direction seen last."""
+    rng = np.random.default_rng(seed)
+    Q = np.linalg.qr(rng.standard_normal((3, 3)))[0]
+    Sigma = (Q * (wide * np.array([1.0, 0.05, 0.0025]))) @ Q.T
+    Sigma = (Sigma + Sigma.T) / 2
+    X = np.repeat(Q.T[::-1], 2, axis=0) + 1e-3 * rng.standard_normal((6, 3))
+    A, r, mean = np.zeros(6, dtype=np.int64), np.sqrt(wide) * rng.standard_normal(6), np.zeros(3)
+    truth = TwoLevels(mean, np.eye(3), np.eye(3)[None], Sigma[None])
+    means, covariances, moves = truth.posterior(X, A, r, 1.0)
+    agent = ma.HierTS(ma.HierarchicalPrior(1, mean, np.eye(3), Sigma), ma.Linear(1.0), seed=0)
+    by_rows(agent, X, A, r)
+    have, covariance = agent.posterior(0)
+    assert np.abs(have - means[0]).max() <= 1e-8 * max(truth.sizes()[0], np.abs(means).max())
+    error = 1e-8 * np.abs(covariances[0]).max() + 1e-15 * moves[0] * np.abs(Sigma).max()
+    assert np.abs(covariance - covariances[0]).max() <= error
+
+
 @pytest.mark.parametrize("name", ["condition 1e+12", "weights of 1e+08", "action variances of 1e-12", "noise of 1e-08"])
 @pytest.mark.parametrize("kind", ["HierTS", "meTS"])
 def test_what_is_saved_goes_on_to_the_last_bit(kind: str, name: str, tmp_path: Path) -> None:
