@@ -141,6 +141,8 @@ KINDS = ("LinTS", "HierTS", "meTS", "an own covariance each")
 EXTREMES = {
     **{f"condition {c:g}": Scales(condition=c) for c in (1.0, 1e3, 1e6, 1e8, 1e9, 1e10, 1e12)},
     **{f"condition {c:g}, little noise": Scales(condition=c, noise=1e-5) for c in (1e4, 1e8, 1e12)},
+    **{f"condition {c:g}, much noise": Scales(condition=c, root=0.1, noise=1.0, dim=2) for c in (1e5, 3e5, 9e5)},
+    **{f"condition {c:g}, less noise": Scales(condition=c, root=0.1, noise=1e-2) for c in (1e5, 3e5, 9e5)},
     **{f"weights of {w:g}": Scales(weight=w) for w in (1e4, 1e8)},
     "small weights": Scales(weight=1e-8),
     **{f"action variances of {v:g}": Scales(action=v) for v in (1e-12, 1e-6, 1e6, 1e12)},
@@ -158,6 +160,7 @@ FIRST = (
     "condition 1",
     "condition 1e+08",
     "condition 1e+12",
+    *(f"condition {c:g}, much noise" for c in (1e5, 3e5, 9e5)),
     "weights of 1e+08",
     "action variances of 1e-12",
     "noise of 1e-08",
@@ -175,6 +178,26 @@ def test_however_rows_come_the_posterior_is_the_exact_one(kind: str, name: str) 
         learn(agent, *wanted.rows)
         wanted.holds(agent)
         agent.decide(wanted.rows[0])
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("wide", [1e6, 1e8, 2.5e9])
+def test_rows_that_look_along_the_narrow_directions_first(wide: float, seed: int) -> None:
+    """No row of the first ones is sharp, and what they tell would be lost in the roundings of the direction seen last."""
+    rng = np.random.default_rng(seed)
+    Q = np.linalg.qr(rng.standard_normal((3, 3)))[0]
+    Sigma = (Q * (wide * np.array([1.0, 0.05, 0.0025]))) @ Q.T
+    Sigma = (Sigma + Sigma.T) / 2
+    X = np.repeat(Q.T[::-1], 2, axis=0) + 1e-3 * rng.standard_normal((6, 3))
+    A, r, mean = np.zeros(6, dtype=np.int64), np.sqrt(wide) * rng.standard_normal(6), np.zeros(3)
+    truth = TwoLevels(mean, np.eye(3), np.eye(3)[None], Sigma[None])
+    means, covariances, moves = truth.posterior(X, A, r, 1.0)
+    agent = ma.HierTS(ma.HierarchicalPrior(1, mean, np.eye(3), Sigma), ma.Linear(1.0), seed=0)
+    by_rows(agent, X, A, r)
+    have, covariance = agent.posterior(0)
+    assert np.abs(have - means[0]).max() <= 1e-8 * max(truth.sizes()[0], np.abs(means).max())
+    error = 1e-8 * np.abs(covariances[0]).max() + 1e-15 * moves[0] * np.abs(Sigma).max()
+    assert np.abs(covariance - covariances[0]).max() <= error
 
 
 @pytest.mark.parametrize("name", ["condition 1e+12", "weights of 1e+08", "action variances of 1e-12", "noise of 1e-08"])
@@ -261,6 +284,41 @@ def test_glm_leaves_can_be_fitted_again_and_again(likelihood: ma.beliefs.Likelih
             (mean, covariance), (other, spread) = (agent.posterior(a) for agent in agents)
             assert_allclose(other, mean, rtol=0, atol=1e-3 * np.sqrt(np.abs(covariance).max()))
             assert_allclose(spread, covariance, rtol=0, atol=1e-3 * np.abs(covariance).max())
+
+
+@pytest.mark.parametrize("values", [(1.0, 1e-3, 1e-9), (1.0, 1e-2, 1e-4, 1e-9)])
+def test_a_nearly_singular_covariance_is_seen_in_any_coordinates(values: tuple[float, ...]) -> None:
+    """Pivots may all be far above the smallest eigenvalue: the worst of many rotations, among own covariances of actions."""
+    rng, d = np.random.default_rng(0), len(values)
+    Q = np.linalg.qr(rng.standard_normal((3000, d, d)))[0]
+    turned = (Q * np.array(values)) @ np.swapaxes(Q, 1, 2)
+    turned = (turned + np.swapaxes(turned, 1, 2)) / 2
+    pivots = np.diagonal(np.linalg.cholesky(turned), axis1=1, axis2=2).min(axis=1) ** 2
+    worst = turned[pivots.argmax()]
+    assert pivots.max() > 1e-6
+    sound = covariance_matrix(rng, d)
+    leaves = Leaves(MixingMatrices(np.stack([np.eye(d)] * 3)), np.stack([sound, worst, np.eye(d)]))
+    assert leaves.steep and leaves.steep_of(np.arange(3)).tolist() == [False, True, False]
+    later = Leaves(MixingMatrices(np.stack([np.eye(d)] * 2)), np.stack([sound, np.eye(d)]))
+    assert not later.steep
+    later.covariances.extend(later.packing.pack(worst[None]))
+    assert later.steep
+    assert Leaves(ma.beliefs.IdentityMixing(), worst, 2).steep
+    # a root as wide as sums would still have been trusted with
+    Sigma, root = np.stack([worst, np.eye(d)]), 0.9e6 / np.trace(np.linalg.inv(worst)) / d * np.eye(d)
+    noise, X, A = float(np.sqrt(root[0, 0])), rng.standard_normal((16, d)), np.arange(16) % 2
+    r = noise * rng.standard_normal(16)
+    truth = TwoLevels(np.zeros(d), root, np.stack([np.eye(d)] * 2), Sigma)
+    means, covariances, moves = truth.posterior(X, A, r, noise)
+    for learn in (by_rows, by_batch):
+        leaves = Leaves(ma.beliefs.IdentityMixing(), Sigma)
+        agent = Agent(Belief(GaussianRoot(truth.mean, root), leaves, ma.Linear(noise)), ma.Thompson(), 0)
+        learn(agent, X, A, r)
+        for a in range(2):
+            mean, covariance = agent.posterior(a)
+            assert np.abs(mean - means[a]).max() <= 1e-8 * truth.sizes()[a]
+            error = 1e-8 * np.abs(covariances[a]).max() + 1e-15 * moves[a] * np.abs(Sigma[a]).max()
+            assert np.abs(covariance - covariances[a]).max() <= error
 
 
 # ---- what is behind it ----------------------------------------------------------------------------------------------------

@@ -68,6 +68,11 @@ def inverse(matrices: Array) -> Array:
     return (result + np.swapaxes(result, -1, -2)) / 2
 
 
+def row_norms(matrices: Array) -> Array:
+    """(...,): the largest sum of absolute values in a row of symmetric (..., d, d), a bound on their eigenvalues."""
+    return cast(Array, np.abs(matrices).sum(axis=-1).max(axis=-1))
+
+
 def raised(matrix: Array, least: float) -> Array:
     """A symmetric matrix with the eigenvalues below `least` raised to it; the same matrix where there is none."""
     values, vectors = np.linalg.eigh(matrix)

@@ -14,6 +14,8 @@ from manyarms._base.typing import Array, Ints
 from manyarms.beliefs.growable import SteadyArray
 from manyarms.errors import InvalidInput
 
+Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
 STEEP = 1e6  # condition number of Sigma_a from which its inverse is avoided
 FULL_AT_A_TIME = 1 << 21  # numbers in full d x d matrices that are alive at once
 
@@ -31,7 +33,7 @@ class ActionPriors:
         if self.shared:
             self.covariance = covariance
             self.precision = linalg.inverse(covariance)
-            self._steep = 0, bool(covariance.trace() * self.precision.trace() > STEEP * self.dim**2)
+            self._steep = 0, bool(self._nearly_singular(covariance[None])[0])
         else:
             self._steep = 0, False  # how many actions were looked at, and whether one was nearly singular
             self.covariances = SteadyArray((self.packing.size,), by_column=True)
@@ -102,17 +104,30 @@ class ActionPriors:
         if not self.shared and seen < len(self.covariances):
             for start in range(seen, len(self.covariances), self.chunk):
                 ids = np.arange(start, min(start + self.chunk, len(self.covariances)))
-                left = np.square(np.diagonal(self._prior_factor(ids), axis1=1, axis2=2)).min(axis=1)
-                steep = steep or bool((self.prior_sizes(ids) > STEEP * left).any())
+                steep = steep or bool(self._nearly_singular(self.prior_covariance(ids)).any())
             self._steep = len(self.covariances), steep
         return steep
 
-    def steep_of(self, ids: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def steep_of(self, ids: Ints) -> Flags:
         """(n,): whose Sigma_a is nearly singular."""
         if self.shared or not self.steep:
             return np.full(len(ids), self.steep)
-        conditions = self.prior_sizes(ids) * np.trace(self.prior_precision(ids), axis1=1, axis2=2)
-        return np.asarray(conditions > STEEP * self.dim**2, dtype=np.bool_)
+        return self._nearly_singular(self.prior_covariance(ids))
+
+    def _nearly_singular(self, covariances: Array) -> Flags:
+        """(n,): where tr Sigma tr Sigma^-1, from 1 to d^2 times the condition number, is above d^2 STEEP.
+
+        By the inequality of the means, tr Sigma^-1 <= d (tr Sigma / d)^(d - 1) / det Sigma: with the determinant from Cholesky
+        factors, most covariances are found to be sound without being inverted.
+        """
+        means = np.trace(covariances, axis1=1, axis2=2) / self.dim
+        pivots = np.diagonal(np.linalg.cholesky(covariances), axis1=1, axis2=2) ** 2
+        out: Flags = np.log(means[:, None] / pivots).sum(axis=1) > np.log(STEEP)
+        some = np.flatnonzero(out)
+        if len(some):
+            inverse_means = np.trace(linalg.inverse(covariances[some]), axis1=1, axis2=2) / self.dim
+            out[some] = means[some] * inverse_means > STEEP
+        return out
 
     def _own(self, ids: Ints) -> Array:
         """(1, d, d) or (n, d, d): Sigma_a^-1."""

@@ -13,8 +13,9 @@ One row (x, r) of a linear reward is a rank-one change: with s = S_a x and v = s
 and, since r | m ~ N(x^T c_a + s^T Sigma_a^-1 W_a m, v), the root sees u^T m = r - x^T c_a with variance v, where
 u = W_a^T Sigma_a^-1 s. Nothing is inverted and no other action is touched.
 
-Two things would cost digits, and both are seen coming. A row whose noise is far below the prior's spread (`SHARP`) makes S_a so
-narrow in one direction that a table of S_a cannot hold it beside the others; and where Sigma_a is nearly singular
+Two things would cost digits, and both are seen coming. A row whose noise is far below the spread of S_a (`SHARP`) makes S_a so
+narrow in one direction that a table of S_a cannot hold it beside the others: the widest is what rounds, whether or not the row
+looks there, so that |x|^2 tr S_a is asked for, before anything is lost. And where Sigma_a is nearly singular
 (action_priors.py), S_a is like that from the start. Such slots keep a square root of S_a, in the coordinates in which their prior
 is I, and Sigma_a^-1 S_a is computed as I - G_a S_a while G_a is the smaller of the two.
 """
@@ -34,8 +35,10 @@ from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.mixing import MIXINGS, Mixing
 from manyarms.errors import InvalidInput
 
-SHARP = 1e8  # the square of the factor by which a row may narrow a direction before a square root is kept
-PLAIN = 1e6  # how many times the variances of a root may be those of a leaf before differences of S_a would lose digits
+SHARP = (
+    1e7  # how many times its noise's variance a row's score may have, by its length alone, before a square root is kept
+)
+PLAIN = 1e-8 / float(np.finfo(np.float64).eps)  # see `Leaves.plain`
 
 
 class Leaves(ActionPriors):
@@ -111,13 +114,14 @@ class Leaves(ActionPriors):
         c = self.c.rows[slot]
         value = r - float(x @ c)
         K = self.sharp.get(slot)
-        if K is None and self.steep and not self.counts.rows[slot] and self.steep_of(np.array([action]))[0]:
-            K = np.eye(self.dim)
+        if K is None and (
+            float(x @ x) * float(S.trace()) > SHARP * noise_variance
+            or (self.steep and not self.counts.rows[slot] and self.steep_of(np.array([action]))[0])
+        ):
+            K = self._own_factors(np.array([slot]))[0]
         if K is None:
             new_S, gain, variance = linalg.condition(S, x, noise_variance)
-            if variance > SHARP * noise_variance:
-                K = self._own_factors(np.array([slot]))[0]
-        if K is not None:
+        else:
             C = self._prior_factors(np.array([action]))[0]
             self.sharp[slot], own_gain, variance = linalg.condition_half(K, x @ C, noise_variance)
             factor, gain = C @ self.sharp[slot], C @ own_gain
@@ -162,8 +166,7 @@ class Leaves(ActionPriors):
                 mean += centre
             else:
                 own = self.precision if self.shared else self.prior_precision(ids)
-                if not self.steep and spread * np.trace(own, axis1=-2, axis2=-1).max() <= PLAIN:
-                    # the change itself, which loses roundings of Sigma^-1: nothing to most priors
+                if not self.steep and self.plain(ids, own, spread):
                     D = linalg.sandwich(own, self.packing.unpack(self.S.rows[where]) - S)
                     e = np.matmul(own, (mean - self.c.rows[where])[..., None])[..., 0]
                 else:
@@ -184,6 +187,15 @@ class Leaves(ActionPriors):
             self.B.rows[where] = B[some]
             self.S.rows[where] = self.packing.pack(S)
         return None if known is not None else (precision_change, information_change)
+
+    def plain(self, ids: Ints, own: Array, spread: float) -> bool:
+        """Whether Sigma_a^-1 (S_a - S_a') Sigma_a^-1, the change of what these actions tell, keeps 1e-8 of the root.
+
+        The difference has roundings of S_a, eps |Sigma_a|, and the factors make them eps |Sigma_a| |Sigma_a^-1|^2 of a precision,
+        which the root's variances (`spread`) turn into a relative error. Norms are largest sums of a row.
+        """
+        sizes = linalg.row_norms(self.covariance if self.shared else self.prior_covariance(ids))
+        return bool(np.max(sizes * linalg.row_norms(own) ** 2) * spread <= PLAIN)
 
     def absorb(self, slots: Ints, rows: Array, values: Array, known: Array | None) -> tuple[Array, Array]:
         """Learn rows (n, d, d) with values (n, d) and noise of variance 1 on top of what these slots know, by square roots.
