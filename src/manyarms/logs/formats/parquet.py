@@ -78,6 +78,10 @@ class ParquetTables(LogFormat):
         with reading(self.path):
             require_regular(self.path)
             try:
+                str(self.path).encode("utf-8")
+            except UnicodeEncodeError:  # a name that Linux allows
+                raise DataError(f"{validate.describe(str(self.path))}: Arrow opens only names that are UTF-8") from None
+            try:
                 file = parquet.ParquetFile(self.path, buffer_size=BUFFER, pre_buffer=False)
                 with file:
                     yield file
