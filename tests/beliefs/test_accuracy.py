@@ -179,6 +179,30 @@ def test_however_rows_come_the_posterior_is_the_exact_one(kind: str, name: str) 
         agent.decide(wanted.rows[0])
 
 
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("condition", [1e8, 2e11])
+def test_few_rows_of_little_noise_and_nearly_singular_priors(condition: float, seed: int) -> None:
+    """Rows tell more than Sigma_a^-1 in some directions and nothing in others: neither of G_a and Sigma_a^-1 is the smaller."""
+    rng, d, noise = np.random.default_rng(seed), 3, 1e-6
+    Sigma = np.stack([covariance_of_condition(rng, d, condition) for _ in range(K)])
+    truth = TwoLevels(rng.standard_normal(2), np.eye(2), rng.standard_normal((K, d, 2)), Sigma)
+    X, A, root = rng.standard_normal((8, d)), rng.integers(K, size=8), truth.mean + rng.standard_normal(2)
+    theta = truth.W @ root + np.stack([np.linalg.cholesky(each) @ rng.standard_normal(d) for each in Sigma])
+    r = np.einsum("nd,nd->n", X, theta[A]) + noise * rng.standard_normal(8)
+    means, covariances, moves = truth.posterior(X, A, r, noise)
+    sizes = np.maximum(truth.sizes(), np.abs(means).max(axis=1))
+    assert truth.covariance is not None
+    for learn in (by_rows, by_batch):
+        root_belief = GaussianRoot(truth.mean, truth.covariance)
+        agent = Agent(Belief(root_belief, Leaves(MixingMatrices(truth.W), Sigma), ma.Linear(noise)), ma.Thompson(), 0)
+        learn(agent, X, A, r)
+        for a in range(K):
+            mean, covariance = agent.posterior(a)
+            assert np.abs(mean - means[a]).max() <= 1e-8 * sizes[a]
+            error = 1e-8 * np.abs(covariances[a]).max() + 1e-15 * moves[a] * np.abs(Sigma[a]).max()
+            assert np.abs(covariance - covariances[a]).max() <= error
+
+
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("wide", [1e6, 1e8, 2.5e9])
 def test_rows_that_look_along_the_narrow_directions_first(wide: float, seed: int) -> None:
