@@ -29,7 +29,7 @@ import numpy as np
 from manyarms._base import linalg, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.beliefs.action_priors import ActionPriors
+from manyarms.beliefs.action_priors import STEEP, ActionPriors
 from manyarms.beliefs.actions.catalogue import Catalogue
 from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.mixing import MIXINGS, Mixing
@@ -244,7 +244,7 @@ class Leaves(ActionPriors):
         if not self.steep:
             return S @ own
         out = linalg.pulls(own, self.packing.unpack(self.G.rows[slots]), S)
-        kept, C, K = self._kept(slots)
+        kept, C, K = self._kept(slots, own)
         if len(kept):  # C K K^T C^-1
             out[kept] = np.swapaxes(np.linalg.solve(np.swapaxes(C, 1, 2), K @ np.swapaxes(C @ K, 1, 2)), 1, 2)
         return out
@@ -258,15 +258,25 @@ class Leaves(ActionPriors):
         out = np.einsum("nij,nj->ni", np.broadcast_to(own, G.shape), Sx)
         few = np.trace(G, axis1=1, axis2=2) <= np.trace(own, axis1=1, axis2=2)
         out[few] = x[few] - np.einsum("nij,nj->ni", G[few], Sx[few])
-        kept, C, K = self._kept(slots)
+        kept, C, K = self._kept(slots, own)
         if len(kept):  # C^-T K K^T C^T x
             inner = K @ (np.swapaxes(C @ K, 1, 2) @ x[kept][..., None])
             out[kept] = np.linalg.solve(np.swapaxes(C, 1, 2), inner)[..., 0]
         return cast(Array, out)
 
-    def _kept(self, slots: Ints) -> tuple[Ints, Array, Array]:
-        """Which of these slots keep a square root, and their C_a and K_a: neither Sigma_a^-1 nor G_a is needed there."""
-        among = enumerate(slots.tolist()) if self.sharp else ()
+    def _kept(self, slots: Ints, own: Array) -> tuple[Ints, Array, Array]:
+        """Which of these slots need the square root that they keep, and their C_a and K_a.
+
+        I - S_a G_a has roundings of |S_a| |G_a|, S_a Sigma_a^-1 those of the inverse, |S_a| |Sigma_a^-1| times its condition.
+        """
+        trace = self.packing.trace
+        told, sizes = trace(self.G.rows[slots]), np.trace(own, axis1=1, axis2=2)
+        conditions = self.prior_sizes(self.catalogue.played.rows[slots]) * sizes
+        smaller = np.where(told <= sizes, told, sizes * conditions)
+        large = (
+            np.flatnonzero(trace(self.S.rows[slots]) * smaller > STEEP) if self.sharp else np.empty(0, dtype=np.int64)
+        )
+        among = zip(large.tolist(), slots[large].tolist(), strict=True)
         kept = np.array([i for i, slot in among if slot in self.sharp], dtype=np.int64)
         if not len(kept):
             return kept, np.empty((0, self.dim, self.dim)), np.empty((0, self.dim, self.dim))
