@@ -134,4 +134,4 @@ class ActionPriors:
         return self.precision[None] if self.shared else self.prior_precision(ids)
 
 
-__all__ = ["FULL_AT_A_TIME", "ActionPriors"]
+__all__ = ["FULL_AT_A_TIME", "STEEP", "ActionPriors"]

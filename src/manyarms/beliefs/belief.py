@@ -53,6 +53,7 @@ class Belief:
         self.root = root
         self.leaves = leaves
         self.likelihood = likelihood
+        self._limit = limits.ContextLimit()
         self.unplayed = UnplayedScores(leaves)
         # a leaf whose likelihood is not exact is refitted from its own rows: (X, r) by slot
         self._rows: list[tuple[GrowableArray, GrowableArray]] = []
@@ -98,7 +99,7 @@ class Belief:
 
         No function of the caller's has a part in `learn`: the next time it might answer otherwise.
         """
-        limits.check_contexts(self.root, self.leaves, X, self.likelihood.noise_variance)
+        self._limit.check(self.root, self.leaves, X, actions, self.likelihood.noise_variance)
         return X, actions, rewards
 
     def learn(self, X: Array, actions: Ints, rewards: Array) -> None:

@@ -29,7 +29,7 @@ import numpy as np
 from manyarms._base import linalg, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.beliefs.action_priors import ActionPriors
+from manyarms.beliefs.action_priors import STEEP, ActionPriors
 from manyarms.beliefs.actions.catalogue import Catalogue
 from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.mixing import MIXINGS, Mixing
@@ -241,7 +241,13 @@ class Leaves(ActionPriors):
     def pulls(self, slots: Ints) -> Array:
         """(n, d, d): S_a Sigma_a^-1, how the mean of theta_a moves with W_a m."""
         S, own = self.packing.unpack(self.S.rows[slots]), self._own(self.catalogue.played.rows[slots])
-        return linalg.pulls(own, self.packing.unpack(self.G.rows[slots]), S) if self.steep else S @ own
+        if not self.steep:
+            return S @ own
+        out = linalg.pulls(own, self.packing.unpack(self.G.rows[slots]), S)
+        kept, C, K = self._kept(slots, own)
+        if len(kept):  # C K K^T C^-1
+            out[kept] = np.swapaxes(np.linalg.solve(np.swapaxes(C, 1, 2), K @ np.swapaxes(C @ K, 1, 2)), 1, 2)
+        return out
 
     def towards(self, slots: Ints, Sx: Array, x: Array) -> Array:
         """(n, d): Sigma_a^-1 S_a x, how scores move with W_a m, for contexts x (n, d) and Sx = S_a x."""
@@ -252,7 +258,30 @@ class Leaves(ActionPriors):
         out = np.einsum("nij,nj->ni", np.broadcast_to(own, G.shape), Sx)
         few = np.trace(G, axis1=1, axis2=2) <= np.trace(own, axis1=1, axis2=2)
         out[few] = x[few] - np.einsum("nij,nj->ni", G[few], Sx[few])
+        kept, C, K = self._kept(slots, own)
+        if len(kept):  # C^-T K K^T C^T x
+            inner = K @ (np.swapaxes(C @ K, 1, 2) @ x[kept][..., None])
+            out[kept] = np.linalg.solve(np.swapaxes(C, 1, 2), inner)[..., 0]
         return cast(Array, out)
+
+    def _kept(self, slots: Ints, own: Array) -> tuple[Ints, Array, Array]:
+        """Which of these slots need the square root that they keep, and their C_a and K_a.
+
+        I - S_a G_a has roundings of |S_a| |G_a|, S_a Sigma_a^-1 those of the inverse, |S_a| |Sigma_a^-1| times its condition.
+        """
+        trace = self.packing.trace
+        told, sizes = trace(self.G.rows[slots]), np.trace(own, axis1=1, axis2=2)
+        conditions = self.prior_sizes(self.catalogue.played.rows[slots]) * sizes
+        smaller = np.where(told <= sizes, told, sizes * conditions)
+        large = (
+            np.flatnonzero(trace(self.S.rows[slots]) * smaller > STEEP) if self.sharp else np.empty(0, dtype=np.int64)
+        )
+        among = zip(large.tolist(), slots[large].tolist(), strict=True)
+        kept = np.array([i for i, slot in among if slot in self.sharp], dtype=np.int64)
+        if not len(kept):
+            return kept, np.empty((0, self.dim, self.dim)), np.empty((0, self.dim, self.dim))
+        K = np.stack([self.sharp[slot] for slot in slots[kept].tolist()])
+        return kept, self._prior_factors(self.catalogue.played.rows[slots[kept]]), K
 
     def told(self, slots: Ints) -> tuple[Array, Array]:
         """What these slots tell about W_a m: precisions (n, d, d) and information (n, d)."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from manyarms._base.typing import Array
+from manyarms._base.typing import Array, Ints
 from manyarms.beliefs.leaves import Leaves
 from manyarms.beliefs.roots import Root
 from manyarms.errors import InvalidInput
@@ -23,15 +23,21 @@ def spread(root: Root, leaves: Leaves) -> float:
 
 
 def check_noise(root: Root, leaves: Leaves, noise_variance: float | None) -> None:
-    """The noise must not vanish beside the prior."""
-    if noise_variance is None:
-        return
+    """The noise, which is taken to be 1 for a GLM, must not vanish beside the prior."""
     largest = float(np.sqrt(leaves.largest_prior_size() + spread(root, leaves)))
-    if largest > MOST_SIGNAL * np.sqrt(noise_variance):
+    told = f"doubles do not hold what differs by more than {MOST_SIGNAL:g}"
+    if noise_variance is None:
+        if largest > MOST_SIGNAL:
+            raise InvalidInput(
+                "prior",
+                f"standard deviations up to {largest:.3g}",
+                f"at most {MOST_SIGNAL:g}, beside rewards of order 1: {told}",
+            )
+    elif largest > MOST_SIGNAL * np.sqrt(noise_variance):
         raise InvalidInput(
             "noise",
             f"{np.sqrt(noise_variance):.3g} with a prior whose standard deviations go up to {largest:.3g}",
-            f"at least {largest / MOST_SIGNAL:.3g}: doubles do not hold what differs by more than {MOST_SIGNAL:g}",
+            f"at least {largest / MOST_SIGNAL:.3g}: {told}",
         )
 
 
@@ -39,27 +45,63 @@ def check_new_actions(
     root: Root, leaves: Leaves, rows: Array | None, packed: Array | None, noise_variance: float | None
 ) -> None:
     """The same for actions that are to be added, with these features and packed covariances."""
-    if noise_variance is None:
+    if rows is None and packed is None:
         return
-    most = noise_variance * MOST_SIGNAL**2
-    if packed is not None and leaves.packing.trace(packed).max() > most:
-        raise InvalidInput("covariance", "variances too large for the noise", f"variances up to {most:.3g}")
-    if rows is not None and not root.known and root.size() * leaves.dim * np.square(rows).sum(axis=1).max() > most:
+    most = _most(noise_variance)
+    own = np.array([leaves.largest_prior_size()]) if packed is None else leaves.packing.trace(packed)
+    taken = np.array([spread(root, leaves)])
+    if rows is not None and not root.known:
+        taken = root.size() * leaves.mixing.row_sizes(rows, leaves.dim)
+    if (own + taken).max() <= most:
+        return
+    if rows is None or (packed is not None and own.max() >= taken.max()):
         raise InvalidInput(
-            "weights", f"{np.abs(rows).max():.3g}", f"weights that make variances up to {most:.3g} of the root's"
+            "covariance",
+            f"variances up to {own.max():.3g}",
+            f"variances up to {most:.3g} with the root's share: more is too much beside the noise",
         )
+    raise InvalidInput(
+        "weights", f"{np.abs(rows).max():.3g}", f"weights that make variances up to {most:.3g} of the root's"
+    )
 
 
-def check_contexts(root: Root, leaves: Leaves, X: Array, noise_variance: float | None) -> None:
-    """No context may be so long that its score's standard deviation dwarfs the noise; a GLM's noise is taken to be 1."""
-    squares = float(X[0] @ X[0]) if len(X) == 1 else float(np.einsum("nd,nd->n", X, X).max(initial=0.0))
-    noise = 1.0 if noise_variance is None else noise_variance
-    if squares * 1e-4 > noise:  # rarely so; the prior's size is asked for only then
-        most = MOST_SIGNAL**2 * noise / (leaves.largest_prior_size() + spread(root, leaves))
-        if squares > most:
+class ContextLimit:
+    """No context may be so long that the prior standard deviation of its score dwarfs the noise, 1 for a GLM.
+
+    The length that every action may see is computed when it is first asked for, and again after actions came; only what is longer
+    is compared with the prior of the action that saw it.
+    """
+
+    def __init__(self) -> None:
+        self._safe = 0, 0.0  # for how many actions, and the largest square of a length that does for all of them
+
+    def check(self, root: Root, leaves: Leaves, X: Array, actions: Ints, noise_variance: float | None) -> None:
+        """Refuse contexts X (n, d), seen by these actions, that are too long."""
+        seen, safe = self._safe
+        if seen != leaves.catalogue.size:
+            safe = _most(noise_variance) / (leaves.largest_prior_size() + spread(root, leaves))
+            self._safe = leaves.catalogue.size, safe
+        squares = np.einsum("nd,nd->n", X, X)
+        if squares.max(initial=0.0) <= safe:
+            return
+        long = np.flatnonzero(squares > safe)
+        sizes = leaves.prior_sizes(actions[long])
+        if not root.known:
+            sizes = sizes + root.size() * leaves.mixing.sizes(actions[long], leaves.dim)
+        most = np.broadcast_to(_most(noise_variance) / sizes, len(long))
+        excess = squares[long] / most
+        worst = int(excess.argmax())
+        if excess[worst] > 1:
             raise InvalidInput(
-                "x", f"a context of length {np.sqrt(squares):.3g}", f"contexts of length up to {np.sqrt(most):.3g}"
+                "x",
+                f"a context of length {np.sqrt(squares[long[worst]]):.3g}",
+                f"contexts of length up to {np.sqrt(most[worst]):.3g}",
             )
 
 
-__all__ = ["MOST_SIGNAL", "check_contexts", "check_new_actions", "check_noise", "spread"]
+def _most(noise_variance: float | None) -> float:
+    """The largest prior variance that a score may have."""
+    return MOST_SIGNAL**2 * (1.0 if noise_variance is None else noise_variance)
+
+
+__all__ = ["MOST_SIGNAL", "ContextLimit", "check_new_actions", "check_noise", "spread"]

@@ -72,6 +72,10 @@ class Mixing(ABC):
             out += np.einsum("ap,ap->a", lifted, lifted)
         return out
 
+    def row_sizes(self, rows: Array, dim: int) -> Array:
+        """(n,): a bound on the `sizes` that actions with these features (n, f) would have."""
+        return dim * cast(Array, np.einsum("af,af->a", rows, rows))
+
     def largest_size(self, dim: int) -> float:
         """The largest of the `sizes` of all actions."""
         features = self.features
@@ -258,8 +262,7 @@ class MixingWeights(_FeatureMixing):
         return (b[:, :, None] * V[:, None, :]).reshape(len(b), -1)
 
     def sizes(self, ids: Ints, dim: int) -> Array:
-        b = self.features[ids]
-        return dim * cast(Array, np.einsum("al,al->a", b, b))
+        return self.row_sizes(self.features[ids], dim)
 
     def gather(self, ids: Ints, D: Array, e: Array) -> tuple[Array, Array]:
         b = self.features[ids]
@@ -324,8 +327,10 @@ class MixingMatrices(_FeatureMixing):
         return cast(Array, np.matmul(V[:, None, :], self._of(ids))[:, 0, :])
 
     def sizes(self, ids: Ints, dim: int) -> Array:
-        W = self.features[ids]
-        return cast(Array, np.einsum("af,af->a", W, W))
+        return self.row_sizes(self.features[ids], dim)
+
+    def row_sizes(self, rows: Array, dim: int) -> Array:
+        return cast(Array, np.einsum("af,af->a", rows, rows))
 
     def gather(self, ids: Ints, D: Array, e: Array) -> tuple[Array, Array]:
         W = self._of(ids)
