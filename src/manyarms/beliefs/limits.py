@@ -81,6 +81,8 @@ class ContextLimit:
         if seen != leaves.catalogue.size:
             safe = _most(noise_variance) / (leaves.largest_prior_size() + spread(root, leaves))
             self._safe = leaves.catalogue.size, safe
+        if len(X) == 1 and float(X[0] @ X[0]) <= safe:  # almost always, by the short way
+            return
         squares = np.einsum("nd,nd->n", X, X)
         if squares.max(initial=0.0) <= safe:
             return
