@@ -169,3 +169,14 @@ def test_more_draws_than_there_is_memory_for_are_refused() -> None:
     with pytest.raises(ma.errors.InvalidInput, match="draws"):
         agent.propensity(X, 1, draws=2**40)
     assert agent.propensity(X, 1, draws=20).draws == 20
+
+
+def test_a_belief_of_another_agent_is_copied() -> None:
+    """Two learners would change it under each other's hands, and a snapshot would change with them."""
+    agent = ma.HierTS(ma.HierarchicalPrior(9, np.zeros(2), np.eye(2), np.eye(2)), seed=0)
+    frozen, x = agent.snapshot(), np.array([1.0, 0.5])
+    for other in (ma.Agent(agent.belief, ma.Greedy()), ma.Agent(frozen.belief, ma.Greedy())):
+        other.observe(x, 3, 5.0)
+        assert other.played == 1 and agent.played == frozen.played == 0
+    own = ma.beliefs.belief_of(ma.ActionPrior(4, np.zeros(2), np.eye(2)), ma.Linear())
+    assert ma.Agent(own, ma.Greedy()).belief is own

@@ -19,6 +19,8 @@ from manyarms.errors import InvalidInput
 class Tally:
     """Stands for a belief: it notes what it has learned."""
 
+    taken = False
+
     def __init__(self) -> None:
         self.seen: list[object] = []
 

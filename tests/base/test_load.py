@@ -77,5 +77,7 @@ def test_folders_of_another_format_version_are_refused(tmp_path: Path) -> None:
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert manifest["version"] == 3
     (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"version": 1}))
-    with pytest.raises(StorageError, match=r"format version 1, .* reads version 3. Save it again with this release"):
+    with pytest.raises(
+        StorageError, match=r"format version 1, .* reads version 3. Load it with the release that wrote it"
+    ):
         ma.load(tmp_path)

@@ -74,7 +74,10 @@ def test_another_version(saved: Path, version: object) -> None:
 
 def test_a_newer_version_is_named_before_anything_else_is_looked_at(saved: Path) -> None:
     (saved / "manifest.json").write_text('{"format": "manyarms", "version": 4, "other": "layout"}')
-    refuses(saved, r"written in format version 4, which this release does not read: it reads version 3. Save it again")
+    refuses(
+        saved,
+        r"written in format version 4, which this release does not read: it reads version 3. Load it with the release",
+    )
 
 
 def test_another_kind(saved: Path) -> None:

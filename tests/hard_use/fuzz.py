@@ -13,9 +13,8 @@ A call is a correct one (material.py) with one or two arguments replaced by host
   written    the call wrote into an array that it was given
   aliased    what was made, or learned, changes when the caller changes that array afterwards
 
-Those that are known stand in known.txt, one site a line; the list may only shrink. A public callable that no rule covers is an
-error of its own. The exit code is 1 where a violation is new or a callable is not covered. Every violation is printed with a
-command that makes the same call again and shows the traceback.
+A public callable that no rule covers is an error of its own. The exit code is 1 where there is a violation or a callable is not
+covered. Every violation is printed with a command that makes the same call again and shows the traceback.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from typing import Any
 import numpy as np
 
 import manyarms
-from hard_use import listed, ownership
+from hard_use import ownership
 from hard_use.limits import limit_memory
 from hard_use.material import Material
 from hard_use.one_call import Caller, Violation
@@ -88,7 +87,7 @@ class Fuzzer(Caller):
 
     def again(self, name: str, stream: int) -> None:
         """One call of one target, with its traceback."""
-        self.tell, self.hanging = True, []
+        self.tell = True
         target = next((t for t in self.found.calls if t.name == name), None)
         if target is None:
             sys.exit(f"no such target: {name}; --list shows them")
@@ -123,8 +122,6 @@ def fuzz_here(options: argparse.Namespace, part: int = 0, parts: int = 1) -> dic
                 fuzzer.found.calls = [t for t in fuzzer.found.calls if re.search(options.only, t.name)]
             fuzzer.find_broken()
             limit_memory()
-            if not options.write_known:
-                fuzzer.hanging = [line for line in listed.known() if line.startswith("hang ")]
             if options.list:
                 print("\n".join(sorted(t.name for t in fuzzer.found.calls)))
                 print("\n".join(f"left out: {name}: {why}" for name, why in fuzzer.found.left_out.items()))
@@ -154,16 +151,14 @@ def fuzz_in_parts(words: list[str], parts: int) -> dict[str, Any]:
         return merged([json.loads(report.read_text(encoding="utf-8")) for report in reports])
 
 
-def tell(report: dict[str, Any], known: list[str], seed: int) -> int:
+def tell(report: dict[str, Any], seed: int) -> int:
     """Print what is new, each site once with a command that shows it; returns how many are."""
-    new = {key: Violation(**v) for key, v in report["violations"].items() if not listed.is_known(key, known)}
-    for key, violation in sorted(new.items()):
+    found = {key: Violation(**v) for key, v in report["violations"].items()}
+    for key, violation in sorted(found.items()):
         print(f"{key}  x{report['times'][key]}: {violation.call}: {violation.text}\n    {violation.again}")
     counts = ", ".join(f"{count:,} {what}" for what, count in report["counts"].items())
-    print(
-        f"{counts}, seed {seed}; {len(report['violations'])} sites violated, {len(new)} of them new, {len(known)} known"
-    )
-    return len(new)
+    print(f"{counts}, seed {seed}; {len(found)} sites violated")
+    return len(found)
 
 
 def main() -> int:
@@ -180,7 +175,6 @@ def main() -> int:
     parser.add_argument("--part", nargs=2, metavar=("PART", "FILE"), help="one of the workers, and where it reports")
     parser.add_argument("--again", nargs=2, metavar=("NAME", "STREAM"), help="one call, as a violation printed it")
     parser.add_argument("--list", action="store_true", help="what is called, what is left out and why")
-    parser.add_argument("--write-known", action="store_true", help="make known.txt anew from this run")
     options = parser.parse_args()
     if options.part:
         report = fuzz_here(options, int(options.part[0]), options.workers)
@@ -194,11 +188,7 @@ def main() -> int:
     uncovered = bool(report["uncovered"] or report["broken"])
     if options.list:
         return int(uncovered)
-    known = [] if options.again else listed.known()
-    new = tell(report, known, options.seed)
-    if options.write_known:
-        listed.write(known, list(report["violations"]))
-    return int(new > 0 or uncovered)
+    return int(tell(report, options.seed) > 0 or uncovered)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ import numpy as np
 import manyarms
 from hard_use import hostile, ownership, sound
 from hard_use.limits import Hang, limit
-from hard_use.listed import is_known
 from hard_use.targets import Target, context_of
 
 GOOD_ERRORS = (manyarms.ManyArmsError, TypeError)
@@ -107,7 +106,6 @@ class Caller(Notes):
     def __init__(self, folder: Path, seconds: float) -> None:
         super().__init__(folder, seconds)
         self.things: dict[str, tuple[Any, int]] = {}
-        self.hanging: list[str] = []  # known lines of calls that hang, which are not made
 
     def thing_of(self, target: Target) -> Any:
         """The object whose method is called; an agent is used on and on, as long as it is sound."""
@@ -131,9 +129,6 @@ class Caller(Notes):
         place = f"{short}({', '.join(sorted(bad))})"
         hanging = f"{short}({', '.join(sorted(f'{name}={b.label}' for name, b in bad.items()))})"
         self.counts["calls"] += 1
-        if is_known(f"hang {hanging}", self.hanging):
-            self.counts["known to hang"] += 1
-            return
 
         def report(kind: str, site: str, text: str) -> None:
             again = f"python -m hard_use.fuzz --again '{target.name}' {stream}"

@@ -269,7 +269,7 @@ def _manifest_of(folder: Path) -> dict[str, Any]:
     if type(version) is not int or version != VERSION:
         raise StorageError(
             f"{path}: written in format version {describe(version)}, which this release does not read: it reads version "
-            f"{VERSION}. Save it again with this release, or load it with the release that wrote it"
+            f"{VERSION}. Load it with the release that wrote it ({describe(manifest.get('library'))})"
         )
     if manifest.get("sha256") != _manifest_checksum(manifest):
         raise StorageError(f"{path}: damaged or edited: its checksum does not match")

@@ -1,6 +1,7 @@
 """An agent: a belief, a decision rule and numbered draws.
 
-All checking of arguments happens here, before anything changes; what is below works on checked arrays.
+What is learned is checked here, before anything changes; what is asked, in deciding.py and questions.py. What is below works on
+checked arrays.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class Decider:
         rng: Seed,
         draw: int | None,
     ) -> tuple[int | Ints, int | None, int]:
-        held = self._belief.enter()
+        held, numbered = self._belief.enter(), self._draws
         try:
             asked, single, number = questions(held.belief, x, candidates, exclude, action_contexts, k)
             if rng is not None:
@@ -126,16 +126,16 @@ class Decider:
                 return _answer(self.decision, asked, single, number, k, generator), None, held.version
             if draw is not None:
                 draw = validate.count("draw", draw, least=0)
-            n = self._draws.take() if draw is None else draw
-            stream = self._draws.decision(n)
+            n = numbered.take() if draw is None else draw
+            stream = numbered.decision(n)
             try:
                 return _answer(self.decision, asked, single, number, k, stream.generator), n, held.version
             except BaseException:
                 if draw is None:
-                    self._draws.give_back(n)  # nothing was decided: nothing has changed
+                    numbered.give_back(n)  # nothing was decided: nothing has changed
                 raise
             finally:
-                self._draws.release(stream)
+                numbered.release(stream)
         finally:
             self._belief.leave(held)
 
@@ -160,7 +160,7 @@ class Decider:
         The estimate's random numbers belong to a draw number, as those of decisions do, but are others: asking changes nothing
         and repeats nothing. draw: the decision's number, by default the next one's. rng: a generator or seed in place of it.
         """
-        held = self._belief.enter()
+        held, numbered = self._belief.enter(), self._draws
         try:
             asked, single, number = questions(held.belief, x, candidates, exclude, action_contexts, k)
             belief, X, offer = asked[0]
@@ -173,12 +173,12 @@ class Decider:
                 _refuse_both(draw)
                 generator = validate.seeded(rng, "rng")
                 return self.decision.propensity(belief, X[0], action, offer, number, draws, generator)
-            n = self._draws.following if draw is None else validate.count("draw", draw, least=0)
-            stream = self._draws.question(n)
+            n = numbered.following if draw is None else validate.count("draw", draw, least=0)
+            stream = numbered.question(n)
             try:
                 return self.decision.propensity(belief, X[0], action, offer, number, draws, stream.generator)
             finally:
-                self._draws.release(stream)
+                numbered.release(stream)
         finally:
             self._belief.leave(held)
 

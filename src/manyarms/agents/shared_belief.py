@@ -11,8 +11,8 @@ there are three ways to apply a change:
   twin is left to its readers. Both have seen the same changes in the same order and are equal to the last bit.
 - on a fresh copy, where a snapshot holds the published belief: that stays as it is as long as the snapshot lives.
 
-A change in place that breaks off half way (Ctrl-C in a long batch, no memory left) leaves a belief that means nothing. It is not
-given out any more; snapshots and saves from before are what they were. On a twin or a copy nothing is lost.
+A change in place that breaks off half way (no memory left, a signal handler that raises) leaves a belief that means nothing. It is
+not given out any more; snapshots and saves from before are what they were. On a twin or a copy nothing is lost.
 
 What readers derive from a belief and keep in it (a factor, an index) must be replaced whole, in one assignment: two readers may
 derive it at the same time, and a copy may be made meanwhile.
@@ -72,6 +72,10 @@ class SharedBelief:
     """The published belief, and its twin once there are several threads."""
 
     def __init__(self, belief: Belief, version: int = 0) -> None:
+        """A belief that belongs to another agent is copied: two learners would change it under each other's hands."""
+        if belief.taken:
+            belief = copy.deepcopy(belief)
+        belief.taken = True
         self.learning = RLock()  # held by the one who learns
         # held for moments: counts, and what is published; a signal handler that asks then is not locked out
         self._lock = RLock()
@@ -90,6 +94,10 @@ class SharedBelief:
     def belief(self) -> Belief:
         """The published belief; it may change after any change."""
         return self._published.belief
+
+    def start_at(self, version: int) -> None:
+        """Count changes from here: what was loaded has seen some."""
+        self._published.version = version
 
     # ---- reading ------------------------------------------------------------------------------------------------------
 
@@ -228,7 +236,9 @@ class SharedBelief:
         """A copy of what is published, and its version."""
         held = self.enter()
         try:
-            return copy.deepcopy(held.belief, memo), held.version
+            belief = copy.deepcopy(held.belief, memo)
+            belief.taken = False
+            return belief, held.version
         finally:
             self.leave(held)
 

@@ -39,6 +39,9 @@ class Belief:
     per_action: ClassVar[bool] = True
     """Every action has a parameter of its own."""
 
+    taken: bool = False
+    """Whether it belongs to an agent, which alone may change it."""
+
     def __init__(self, root: Root, leaves: Leaves, likelihood: Likelihood) -> None:
         validate.instance("root", root, Root, "a root, such as GaussianRoot(mean, covariance)")
         validate.instance("leaves", leaves, Leaves, "leaves, Leaves(mixing, covariance, actions)")
