@@ -11,8 +11,8 @@ there are three ways to apply a change:
   twin is left to its readers. Both have seen the same changes in the same order and are equal to the last bit.
 - on a fresh copy, where a snapshot holds the published belief: that stays as it is as long as the snapshot lives.
 
-A change in place that breaks off half way (no memory left, a signal handler that raises) leaves a belief that means nothing. It is
-not given out any more; snapshots and saves from before are what they were. On a twin or a copy nothing is lost.
+A change in place that breaks off half way (no memory left, a signal handler that raises) leaves a belief that means nothing. It
+is not given out any more; snapshots and saves from before are what they were. On a twin or a copy nothing is lost.
 
 What readers derive from a belief and keep in it (a factor, an index) must be replaced whole, in one assignment: two readers may
 derive it at the same time, and a copy may be made meanwhile.
