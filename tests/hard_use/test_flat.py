@@ -29,6 +29,7 @@ def traced() -> Iterator[None]:
     tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_what_grows_is_seen(traced: None) -> None:
     kept: list[Any] = []
     done = threading.Event()
@@ -66,6 +67,7 @@ def test_what_grows_is_seen(traced: None) -> None:
                 os.close(one)
 
 
+@pytest.mark.slow
 def test_what_does_not_grow_is_not(traced: None) -> None:
     """Also what grows, and says so itself."""
     told, wrong = flat.grown(flat.Work("it", lambda: bytearray(1 << 20), 50))
