@@ -106,7 +106,13 @@ CALLS: dict[str, tuple[Callable[[], Agent], Callable[[Agent], object], str, str]
     "decide: k beyond the candidates": (linear, lambda a: a.decide(X, k=3, candidates=[1, 2]), "k", "3"),
     "decide: no candidates": (linear, lambda a: a.decide(X, candidates=[]), "candidates", "empty"),
     "decide: none left": (linear, lambda a: a.decide(X, candidates=[1], exclude=[1]), "candidates", "empty"),
-    "decide: all excluded": (linear, lambda a: a.decide(X, exclude=np.arange(6)), "candidates", "empty"),
+    "decide: all excluded": (linear, lambda a: a.decide(X, exclude=np.arange(6)), "exclude", "all 5 that are not"),
+    "decide: all excluded, own contexts": (
+        linear,
+        lambda a: a.decide(action_contexts=np.ones((K, D)), exclude=np.arange(6)),
+        "exclude",
+        "all 5 that are not",
+    ),
     "decide: an unknown candidate": (linear, lambda a: a.decide(X, candidates=[0, 6]), "candidates", "action 6"),
     "decide: a negative candidate": (linear, lambda a: a.decide(X, candidates=[-1]), "candidates", "action -1"),
     "decide: a retired candidate": (
