@@ -261,7 +261,7 @@ PRIORS: dict[str, tuple[Callable[[], object], str, str]] = {
     "one of them indefinite": (
         lambda: ma.ActionPrior(2, np.zeros(D), np.stack([EYE, -EYE])),
         "covariance",
-        "eigenvalue",
+        "position 1 with smallest eigenvalue -1",
     ),
     "hierarchical: no actions": (lambda: ma.HierarchicalPrior(0, np.zeros(D), EYE, EYE), "actions", "0"),
     "hierarchical: a stack": (
@@ -369,3 +369,12 @@ def test_a_likelihood_takes_its_whole_range() -> None:
     clicks().observe(X, 0, True)
     counts().observe([X, X], [0, 1], [0, 12])
     linear().observe(X, 0, -3.5)
+
+
+def test_lengths_that_need_not_be_equal_have_letters_of_their_own() -> None:
+    with pytest.raises(ma.errors.InvalidInput, match=r"an array of shape \(n, m\), got"):
+        mixed(weights=np.ones(3))
+    with pytest.raises(ma.errors.InvalidInput, match=r"an array of shape \(n, m, k\), got"):
+        ma.beliefs.MixingMatrices(np.ones((2, 2)))
+    with pytest.raises(ma.errors.InvalidInput, match=r"an array of shape \(n, 2\), got"):
+        linear().add_actions(weights=np.ones((1, 3)))

@@ -118,13 +118,16 @@ def test_glm_priors_have_the_limit_of_noise_1() -> None:
         ([[1.0, 1.0], [1.0, 1.0 + 1e-15]], "1e-14"),
         ([[1.0, 2.0], [2.0, 1.0]], "smallest eigenvalue -1"),
         ([[0.0, 0.0], [0.0, 1.0]], "smallest eigenvalue 0"),
+        ([[1.0, 0.5], [0.4, 1.0]], "not symmetric"),
     ],
 )
 def test_covariances_that_doubles_cannot_hold_are_refused(covariance: Array, told: str) -> None:
     with pytest.raises(InvalidInput, match=told):
         ma.HierarchicalPrior(3, np.zeros(2), np.eye(2), covariance)
-    with pytest.raises(InvalidInput, match=told):
-        Leaves(ma.beliefs.IdentityMixing(), np.stack([np.eye(2), np.asarray(covariance)]))
+    stack = np.stack([1e-90 * np.eye(2), np.eye(2), np.asarray(covariance), np.eye(2)])
+    with pytest.raises(InvalidInput, match=told) as caught:
+        Leaves(ma.beliefs.IdentityMixing(), stack)
+    assert "matrix at position 2" in str(caught.value)  # the bad one, not the smallest
 
 
 def test_scales_alone_are_no_reason_to_refuse() -> None:
