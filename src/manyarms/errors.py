@@ -23,7 +23,7 @@ class ManyArmsError(ValueError):
 
 
 class InvalidInput(ManyArmsError):
-    """An argument is not what was expected; nothing has been changed."""
+    """An argument is not what was expected; nothing has been changed, but by a link that fails while an agent learns."""
 
     def __init__(self, argument: str, came: object, expected: str) -> None:
         self.argument = argument

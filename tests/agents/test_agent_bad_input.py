@@ -106,7 +106,13 @@ CALLS: dict[str, tuple[Callable[[], Agent], Callable[[Agent], object], str, str]
     "decide: k beyond the candidates": (linear, lambda a: a.decide(X, k=3, candidates=[1, 2]), "k", "3"),
     "decide: no candidates": (linear, lambda a: a.decide(X, candidates=[]), "candidates", "empty"),
     "decide: none left": (linear, lambda a: a.decide(X, candidates=[1], exclude=[1]), "candidates", "empty"),
-    "decide: all excluded": (linear, lambda a: a.decide(X, exclude=np.arange(6)), "candidates", "empty"),
+    "decide: all excluded": (linear, lambda a: a.decide(X, exclude=np.arange(6)), "exclude", "all 5 that are not"),
+    "decide: all excluded, own contexts": (
+        linear,
+        lambda a: a.decide(action_contexts=np.ones((K, D)), exclude=np.arange(6)),
+        "exclude",
+        "all 5 that are not",
+    ),
     "decide: an unknown candidate": (linear, lambda a: a.decide(X, candidates=[0, 6]), "candidates", "action 6"),
     "decide: a negative candidate": (linear, lambda a: a.decide(X, candidates=[-1]), "candidates", "action -1"),
     "decide: a retired candidate": (
@@ -255,7 +261,7 @@ PRIORS: dict[str, tuple[Callable[[], object], str, str]] = {
     "one of them indefinite": (
         lambda: ma.ActionPrior(2, np.zeros(D), np.stack([EYE, -EYE])),
         "covariance",
-        "eigenvalue",
+        "position 1 with smallest eigenvalue -1",
     ),
     "hierarchical: no actions": (lambda: ma.HierarchicalPrior(0, np.zeros(D), EYE, EYE), "actions", "0"),
     "hierarchical: a stack": (
@@ -363,3 +369,12 @@ def test_a_likelihood_takes_its_whole_range() -> None:
     clicks().observe(X, 0, True)
     counts().observe([X, X], [0, 1], [0, 12])
     linear().observe(X, 0, -3.5)
+
+
+def test_lengths_that_need_not_be_equal_have_letters_of_their_own() -> None:
+    with pytest.raises(ma.errors.InvalidInput, match=r"an array of shape \(n, m\), got"):
+        mixed(weights=np.ones(3))
+    with pytest.raises(ma.errors.InvalidInput, match=r"an array of shape \(n, m, k\), got"):
+        ma.beliefs.MixingMatrices(np.ones((2, 2)))
+    with pytest.raises(ma.errors.InvalidInput, match=r"an array of shape \(n, 2\), got"):
+        linear().add_actions(weights=np.ones((1, 3)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -129,8 +131,12 @@ def test_everything_retired() -> None:
         agent.observe(X, 1, 1.0)
         agent.retire([0, 1, 2])
         assert agent.actions == 0
-        with pytest.raises(ma.errors.InvalidInput, match="empty set"):
-            agent.decide(X)
+        asked: list[dict[str, Any]] = [{"x": X}, {"x": X, "exclude": [1]}, {"action_contexts": np.stack([X] * 3)}]
+        for question in asked:
+            with pytest.raises(ma.errors.InvalidInput, match=r"^actions: .* not retired, got none of 3$"):
+                agent.decide(**question)
+        with pytest.raises(ma.errors.InvalidInput, match=r"^candidates: .*, got an empty set$"):
+            agent.decide(X, candidates=[])
         (new,) = add(agent, 1)
         assert agent.decide(X) == new
 

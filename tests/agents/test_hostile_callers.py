@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ import pytest
 import manyarms as ma
 from manyarms._base import storage
 from manyarms.agents import Agent
+from manyarms.beliefs.independent_centres import IndependentCentres
 
 D = 2
 X = np.array([0.5, -0.2])
@@ -93,6 +94,56 @@ def test_a_refusal_does_not_cost_the_twin() -> None:
         with pytest.raises(ma.errors.InvalidInput):
             refused()
     assert twin is not None and agent._belief._twin is twin
+
+
+def nan_far_out(z: np.ndarray) -> np.ndarray:
+    """A link that has no value where |z| is above 5."""
+    return np.where(np.abs(z) > 5, np.nan, z + np.sin(z))
+
+
+def one_chain_an_action(rule: str, likelihood: ma.beliefs.Likelihood, top: float) -> Agent:
+    prior = ma.DiffusionPrior(6, D, [nan_far_out] * 2, [1.0, 1.0, top], shared=False)
+    return ma.dTS(prior, likelihood, approximation=rule, seed=0)
+
+
+def state(agent: Agent) -> dict[str, bytes]:
+    belief = cast(IndependentCentres, agent.belief)
+    return {name: array.tobytes() for name, array in (belief._table_arrays() | belief.leaves.arrays()).items()}
+
+
+@pytest.mark.parametrize("rows", [1, 12])
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_link_that_fails_while_it_learns_leaves_nothing_half_done(rows: int, apart: bool) -> None:
+    """By the Jacobian's rule learning asks the links where the evidence lies: nobody knows before where that is."""
+    agent = one_chain_an_action("jacobian", ma.Linear(0.1), 0.01)
+    agent.observe(X, 0, 0.1)
+    far = np.tile(X, (rows, 1)), np.arange(rows) % 3 + 1, np.full(rows, 60.0)
+    if apart:
+        met(agent)
+        for _ in range(3):  # on either of the two
+            version, then, decided = agent.version, state(agent), agent.decide(X, k=6, draw=0).tolist()
+            with pytest.raises(ma.errors.InvalidInput, match="links"):
+                agent.observe(*far)
+            assert (agent.version, agent.played) == (version, 1) and state(agent) == then
+            assert agent.decide(X, k=6, draw=0).tolist() == decided
+            agent.observe(X, 0, 0.1)
+        assert agent.version == version + 1
+        return
+    with pytest.raises(ma.errors.InvalidInput, match="links"):
+        agent.observe(*far)
+    for ask in (lambda: agent.decide(X), lambda: agent.observe(X, 0, 0.1), agent.copy, agent.snapshot):
+        with pytest.raises(ma.errors.InvalidInput, match=r"broke off half way .InvalidInput."):
+            ask()
+
+
+@pytest.mark.parametrize("rule", ["thesis", "jacobian"])
+def test_a_prior_whose_links_fail_is_refused_before_anything_is_learned(rule: str) -> None:
+    """A logistic likelihood is expanded around the prior's moments, which are draws through the links."""
+    agent = one_chain_an_action(rule, ma.Logistic(), 25.0)
+    for _ in range(2):
+        with pytest.raises(ma.errors.InvalidInput, match="links"):
+            agent.observe(np.tile(X, (3, 1)), [0, 1, 2], [1.0, 0.0, 1.0])
+        assert (agent.version, agent.played) == (0, 0)
 
 
 def test_a_signal_handler_is_not_locked_out() -> None:

@@ -147,15 +147,24 @@ def test_a_belief_that_is_half_changed_in_place_is_not_given_out() -> None:
     assert found == ["refused"]
 
 
-def test_a_refusal_in_place_leaves_the_belief_as_it_was() -> None:
+def test_an_error_of_our_own_breaks_a_change_off_like_any_other() -> None:
+    """What is refused is refused before the change: an InvalidInput from within may come when half of it is done."""
     one = shared()
 
-    def refuse(tally: Tally) -> None:
-        raise InvalidInput("x", "this", "that")
+    def fail(tally: Tally) -> None:
+        tally.seen.append("half")
+        raise InvalidInput("links", "nan", "numbers")
 
-    with one.learning, pytest.raises(InvalidInput):
-        one.change(refuse)
-    assert learn(one, "a") == 1
+    frozen = one.frozen()
+    with one.learning, pytest.raises(InvalidInput, match="links"):
+        one.change(fail)  # on a copy
+    assert one.belief is frozen.belief and seen(one.belief) == []
+    del frozen
+    gc.collect()
+    with one.learning, pytest.raises(InvalidInput, match="links"):
+        one.change(fail)  # in place
+    with pytest.raises(InvalidInput, match=r"broke off half way .InvalidInput."):
+        one.enter()
 
 
 def test_a_frozen_belief_stays_as_it_is_and_lets_go() -> None:

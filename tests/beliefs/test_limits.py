@@ -63,6 +63,31 @@ def test_contexts_beyond_the_limit_are_refused_and_change_nothing(likelihood: ma
     own.observe([1e6], 1, 1.0)
 
 
+def test_refused_weights_and_covariances_are_told_what_would_do() -> None:
+    """What the message allows is taken, and a little more is not."""
+
+    def own() -> Agent:
+        leaves = Leaves(MixingMatrices(np.ones((2, 1, 2))), np.ones((2, 1, 1)))
+        return Agent(Belief(GaussianRoot(np.zeros(2), 4 * np.eye(2)), leaves, ma.Linear(2.0)), ma.Thompson(), 0)
+
+    def weighted(squares: float) -> Array:
+        return np.sqrt(squares / 2) * np.ones((1, 1, 2))
+
+    variance = 1e24
+    with pytest.raises(InvalidInput, match=r"weights whose squares sum to at most 7\.5e\+23.*, got .*sum to 1e\+24"):
+        own().add_actions(weights=weighted(1e24), covariance=[[variance]])
+    own().add_actions(weights=weighted(0.7499e24), covariance=[[variance]])
+    with pytest.raises(InvalidInput, match="weights"):
+        own().add_actions(weights=weighted(0.7501e24), covariance=[[variance]])
+    with pytest.raises(InvalidInput, match=r"variances that sum to at most 4e\+24.*, got .*sum to 5e\+24, and 8 from"):
+        own().add_actions(weights=weighted(2.0), covariance=[[5e24]])
+    with pytest.raises(InvalidInput, match=r"covariance: .*at most 4e\+24"):  # no weights would do beside it
+        own().add_actions(weights=weighted(1e26), covariance=[[5e24]])
+    rows = np.concatenate([weighted(1.0), weighted(9e24)])
+    with pytest.raises(InvalidInput, match=r"weights whose squares sum to at most 1e\+24.*, got .*sum to 9e\+24"):
+        own().add_actions(weights=rows, covariance=[[[1.0]], [[1.0]]])  # the second
+
+
 @pytest.mark.parametrize("variance", [0.4e24, 1e22])
 def test_contexts_are_held_to_their_limit_however_short_they_are(variance: float) -> None:
     agent = ma.LinTS(ma.ActionPrior(3, np.zeros(2), variance * np.eye(2)), ma.Linear(1.0), seed=0)
@@ -93,13 +118,16 @@ def test_glm_priors_have_the_limit_of_noise_1() -> None:
         ([[1.0, 1.0], [1.0, 1.0 + 1e-15]], "1e-14"),
         ([[1.0, 2.0], [2.0, 1.0]], "smallest eigenvalue -1"),
         ([[0.0, 0.0], [0.0, 1.0]], "smallest eigenvalue 0"),
+        ([[1.0, 0.5], [0.4, 1.0]], "not symmetric"),
     ],
 )
 def test_covariances_that_doubles_cannot_hold_are_refused(covariance: Array, told: str) -> None:
     with pytest.raises(InvalidInput, match=told):
         ma.HierarchicalPrior(3, np.zeros(2), np.eye(2), covariance)
-    with pytest.raises(InvalidInput, match=told):
-        Leaves(ma.beliefs.IdentityMixing(), np.stack([np.eye(2), np.asarray(covariance)]))
+    stack = np.stack([1e-90 * np.eye(2), np.eye(2), np.asarray(covariance), np.eye(2)])
+    with pytest.raises(InvalidInput, match=told) as caught:
+        Leaves(ma.beliefs.IdentityMixing(), stack)
+    assert "matrix at position 2" in str(caught.value)  # the bad one, not the smallest
 
 
 def test_scales_alone_are_no_reason_to_refuse() -> None:

@@ -116,7 +116,9 @@ def as_array(name: str, value: npt.ArrayLike, shape: tuple[int | None, ...]) -> 
         have > 0 if want is None else have == want for have, want in zip(array.shape, shape, strict=True)
     )
     if not fits:
-        wanted = "(" + ", ".join("n" if s is None else str(s) for s in shape) + ("," if len(shape) == 1 else "") + ")"
+        letters = iter("nmklpq")  # one for each free length: the same twice would ask for a square
+        lengths = [next(letters) if length is None else str(length) for length in shape]
+        wanted = "(" + ", ".join(lengths) + ("," if len(shape) == 1 else "") + ")"
         raise InvalidInput(name, f"shape {array.shape}", f"an array of shape {wanted}")
     return array
 
@@ -209,8 +211,8 @@ def square_room(name: str, dim: int, matrices: float = 1) -> int:
         free = memory.available()
         if 8 * matrices * dim * dim > free:
             most = math.isqrt(int(free / (8 * matrices)))
-            came = f"at most {most:,}, for matrices of {name} x {name}: there is memory for {free / 2**30:.1f} GiB"
-            raise InvalidInput(name, describe(dim), came)
+            expected = f"at most {most:,}, for matrices of {name} x {name}: there is memory for {free / 2**30:.1f} GiB"
+            raise InvalidInput(name, describe(dim), expected)
     return dim
 
 
@@ -236,34 +238,55 @@ def covariance(name: str, value: npt.ArrayLike, dim: int | None = None) -> Array
     if dim is not None and array.shape[-1] != dim:
         raise InvalidInput(name, f"shape {array.shape}", f"matrices of {dim} x {dim}")
     scale = np.abs(array).max(axis=(-1, -2), keepdims=True)
-    if not (np.abs(array - np.swapaxes(array, -1, -2)) <= 1e-8 * scale).all():
-        raise InvalidInput(name, "a matrix that is not symmetric", "a symmetric positive definite matrix")
+    symmetric = (np.abs(array - np.swapaxes(array, -1, -2)) <= 1e-8 * scale).all(axis=(-1, -2))
+    if not symmetric.all():
+        came = f"a matrix{_position(~symmetric)} that is not symmetric"
+        raise InvalidInput(name, came, "a symmetric positive definite matrix")
     array = (array + np.swapaxes(array, -1, -2)) / 2
     variances = np.diagonal(array, axis1=-2, axis2=-1)
-    if ((variances > 0) & (variances < SMALLEST)).any():
-        smallest = float(variances[variances > 0].min())
-        raise InvalidInput(name, f"a variance of {smallest:.3g}", f"variances of at least {SMALLEST:g}")
-    try:
-        if not (variances > 0).all():
-            raise np.linalg.LinAlgError
-        sd = np.sqrt(variances)
-        factor = np.linalg.cholesky(
-            array / (sd[..., :, None] * sd[..., None, :])
-        )  # of the correlations: scales cost no digits
-    except np.linalg.LinAlgError:
-        smallest = float(np.linalg.eigvalsh(array).min())
-        raise InvalidInput(
-            name, f"a matrix with smallest eigenvalue {smallest:.3g}", "a symmetric positive definite matrix"
-        ) from None
-    # what is left of a component's variance once those before it are known; doubles hold it to 1e-16 of the whole
-    left = float(np.square(np.diagonal(factor, axis1=-2, axis2=-1)).min())
-    if left < LEAST_LEFT:
+    tiny = (variances > 0) & (variances < SMALLEST)
+    if tiny.any():
+        where = tiny.any(axis=-1)
+        smallest = float(variances[tiny][0])
         raise InvalidInput(
             name,
-            f"a matrix that is singular but for rounding: the other components leave {left:.1g} of a variance",
+            f"a variance of {smallest:.3g}{_position(where, ' in the matrix')}",
+            f"variances of at least {SMALLEST:g}",
+        )
+    above_zero = (variances > 0).all(axis=-1)
+    if not above_zero.all():
+        raise _not_definite(name, array, ~above_zero)
+    sd = np.sqrt(variances)
+    correlations = array / (sd[..., :, None] * sd[..., None, :])  # scales cost no digits
+    try:
+        factor = np.linalg.cholesky(correlations)
+    except np.linalg.LinAlgError:
+        least = np.linalg.eigvalsh(correlations)[..., 0]
+        raise _not_definite(name, array, least == least.min()) from None
+    # what is left of a component's variance once those before it are known; doubles hold it to 1e-16 of the whole
+    left = np.square(np.diagonal(factor, axis1=-2, axis2=-1)).min(axis=-1)
+    if left.min() < LEAST_LEFT:
+        worst = left == left.min()
+        raise InvalidInput(
+            name,
+            f"a matrix{_position(worst)} that is singular but for rounding: the other components leave {left.min():.1g} of a "
+            "variance",
             f"a positive definite matrix in which they leave at least {LEAST_LEFT:g} of it",
         )
     return array
+
+
+def _position(bad: AnyArray | np.bool_, of: str = "") -> str:
+    """Where the first bad matrix of a stack is, in words; nothing for a single one. bad: by matrix, () or (K,)."""
+    return f"{of} at position {int(np.argmax(bad))}" if np.ndim(bad) else ""
+
+
+def _not_definite(name: str, array: Array, bad: AnyArray | np.bool_) -> InvalidInput:
+    """The error for a matrix, or the first bad one of a stack, that is not positive definite."""
+    matrix = array[int(np.argmax(bad))] if np.ndim(bad) else array
+    smallest = float(np.linalg.eigvalsh(matrix)[0])
+    came = f"a matrix{_position(bad)} with smallest eigenvalue {smallest:.3g}"
+    return InvalidInput(name, came, "a symmetric positive definite matrix")
 
 
 def one_covariance(name: str, value: npt.ArrayLike, dim: int) -> Array:

@@ -11,8 +11,8 @@ there are three ways to apply a change:
   twin is left to its readers. Both have seen the same changes in the same order and are equal to the last bit.
 - on a fresh copy, where a snapshot holds the published belief: that stays as it is as long as the snapshot lives.
 
-A change in place that breaks off half way (no memory left, a signal handler that raises) leaves a belief that means nothing. It
-is not given out any more; snapshots and saves from before are what they were. On a twin or a copy nothing is lost.
+A change in place that breaks off half way (no memory left, a link or a signal handler that raises) leaves a belief that means
+nothing. It is not given out any more; snapshots and saves from before are what they were. On a twin or a copy nothing is lost.
 
 What readers derive from a belief and keep in it (a factor, an index) must be replaced whole, in one assignment: two readers may
 derive it at the same time, and a copy may be made meanwhile.
@@ -31,7 +31,7 @@ import numpy as np
 
 from manyarms.agents.interrupts import HeldBack
 from manyarms.beliefs import Belief
-from manyarms.errors import InvalidInput, ManyArmsError
+from manyarms.errors import InvalidInput
 
 Result = TypeVar("Result")
 Change = tuple[Callable[..., Any], tuple[Any, ...]]
@@ -138,8 +138,8 @@ class SharedBelief:
     def change(self, operation: Callable[..., Result], *arguments: Any) -> Result:
         """operation(belief, *arguments), published when it is done. The caller holds `learning`.
 
-        The operation does the same to equal beliefs. If it raises, the published belief is what it was, provided that, like
-        every change of a belief, it refuses what it refuses before it changes anything.
+        The operation does the same to equal beliefs. What is refused is refused before: an operation that raises, by whatever
+        error, has broken off half way.
         """
         me = get_ident()  # asked first: a signal's handler may run wherever something is called
         keyboard = HeldBack(me)
@@ -164,10 +164,7 @@ class SharedBelief:
             result = operation(now.belief, *arguments)
             done, broken_off = 1, ""
             return result
-        except ManyArmsError:  # a refusal, before anything changed
-            broken_off = ""
-            raise
-        except BaseException as error:
+        except BaseException as error:  # whatever it was: nobody knows how much of the change is done
             broken_off = broken_off and error.__class__.__name__
             raise
         finally:

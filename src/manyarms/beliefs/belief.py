@@ -100,7 +100,8 @@ class Belief:
     def evidence(self, X: Array, actions: Ints, rewards: Array) -> Rounds:
         """What checked rows say, within the limits, in the form that `learn` takes: equal beliefs that learn it stay equal.
 
-        No function of the caller's has a part in `learn`: the next time it might answer otherwise.
+        No function of the caller's has a part in `learn`, where the next time it might answer otherwise or fail; links alone
+        have, which belong to the prior.
         """
         self._limit.check(self.root, self.leaves, X, actions, self.likelihood.noise_variance)
         return X, actions, rewards

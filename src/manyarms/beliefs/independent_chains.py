@@ -20,7 +20,7 @@ from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.beliefs import leaf_scores
 from manyarms.beliefs.actions.catalogue import Offer
-from manyarms.beliefs.belief import BELIEFS, restored_parts
+from manyarms.beliefs.belief import BELIEFS, Rounds, restored_parts
 from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.independent_centres import IndependentCentres, identical_leaves, largest
 from manyarms.beliefs.leaves import Leaves
@@ -55,6 +55,12 @@ class IndependentChains(IndependentCentres):
         super().__init__(leaves, likelihood, {name: GrowableArray(shape) for name, shape in shapes.items()})
         self.chain = Chain(prior, rule)
         self._moments: tuple[Array, Array] | None = None
+
+    def evidence(self, X: Array, actions: Ints, rewards: Array) -> Rounds:
+        rows = super().evidence(X, actions, rewards)
+        if not self.likelihood.exact and self.likelihood.expansion != "mle":
+            self._centre_moments()  # they ask the links, which may fail: once, and before anything changes
+        return rows
 
     def _learn_centres(self, slots: Ints, G: Array, B: Array) -> None:
         found = self.chain.up(G, B)

@@ -30,13 +30,13 @@ def check_noise(root: Root, leaves: Leaves, noise_variance: float | None) -> Non
         if largest > MOST_SIGNAL:
             raise InvalidInput(
                 "prior",
-                f"standard deviations up to {largest:.3g}",
+                f"standard deviations, roots of summed variances, up to {largest:.3g}",
                 f"at most {MOST_SIGNAL:g}, beside rewards of order 1: {told}",
             )
     elif largest > MOST_SIGNAL * np.sqrt(noise_variance):
         raise InvalidInput(
             "noise",
-            f"{np.sqrt(noise_variance):.3g} with a prior whose standard deviations go up to {largest:.3g}",
+            f"{np.sqrt(noise_variance):.3g} with prior standard deviations, roots of summed variances, up to {largest:.3g}",
             f"at least {largest / MOST_SIGNAL:.3g}: {told}",
         )
 
@@ -48,20 +48,24 @@ def check_new_actions(
     if rows is None and packed is None:
         return
     most = _most(noise_variance)
-    own = np.array([leaves.largest_prior_size()]) if packed is None else leaves.packing.trace(packed)
+    # what the actions have in common was found good when the belief was made
+    own = np.array([min(leaves.largest_prior_size(), most)]) if packed is None else leaves.packing.trace(packed)
     taken = np.array([spread(root, leaves)])
     if rows is not None and not root.known:
         taken = root.size() * leaves.mixing.row_sizes(rows, leaves.dim)
-    if (own + taken).max() <= most:
+    own, taken = np.broadcast_arrays(own, taken)
+    worst = int((own + taken).argmax())
+    mine, roots = float(own[worst]), float(taken[worst])
+    if mine + roots <= most:
         return
-    if rows is None or (packed is not None and own.max() >= taken.max()):
-        raise InvalidInput(
-            "covariance",
-            f"variances up to {own.max():.3g}",
-            f"variances up to {most:.3g} with the root's share: more is too much beside the noise",
-        )
+    if rows is None or (packed is not None and mine >= min(roots, most)):
+        came = f"variances that sum to {mine:.3g}" + (f", and {roots:.3g} from the root" if roots else "")
+        raise InvalidInput("covariance", came, f"variances that sum to at most {most:.3g}: more dwarfs the noise")
+    squares = float(rows[worst] @ rows[worst])  # the root's share is proportional to it
     raise InvalidInput(
-        "weights", f"{np.abs(rows).max():.3g}", f"weights that make variances up to {most:.3g} of the root's"
+        "weights",
+        f"weights whose squares sum to {squares:.3g}",
+        f"weights whose squares sum to at most {(most - mine) * (squares / roots):.3g}: more dwarfs the noise",
     )
 
 

@@ -104,11 +104,6 @@ class Offer:
         return None if rank in self.withheld.get(unit, ()) else Place(False, unit)
 
 
-def _refuse_empty(total: int) -> None:
-    if total == 0:
-        raise InvalidInput("candidates", "an empty set", "at least one action that is neither retired nor excluded")
-
-
 class Catalogue:
     """The actions of a belief."""
 
@@ -252,7 +247,7 @@ class Catalogue:
             offer = self._without(self._excluded(exclude))
         else:
             offer = Offer(self, None, self.barred, None, self.units.counts, self.alive)
-        _refuse_empty(offer.total)
+        self._refuse_empty(offer.total, candidates, exclude)
         return offer
 
     def listed(
@@ -272,8 +267,20 @@ class Catalogue:
         if exclude is not None:
             keep &= ~np.isin(ids, self._excluded(exclude))
         rows = np.flatnonzero(keep)
-        _refuse_empty(len(rows))
+        self._refuse_empty(len(rows), candidates, exclude)
         return ids[rows], rows, len(ids)
+
+    def _refuse_empty(self, total: int, candidates: npt.ArrayLike | None, exclude: npt.ArrayLike | None) -> None:
+        """An error, of what was given, if nothing is left to choose from."""
+        if total:
+            return
+        if candidates is not None:
+            raise InvalidInput("candidates", "an empty set", "at least one action that is neither retired nor excluded")
+        if exclude is not None and self.alive:
+            raise InvalidInput(
+                "exclude", f"all {self.alive} that are not retired", "ids that leave at least one action"
+            )
+        raise InvalidInput("actions", f"none of {self.size}", "at least one that is not retired")
 
     def _excluded(self, exclude: npt.ArrayLike) -> Ints:
         """Ids to leave out; one that is retired already, or comes twice, does no harm."""
