@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
@@ -140,6 +140,25 @@ def require_file(name: str, file: Path | str) -> Path:
     return path
 
 
+def require_apart(name: str, out: Path | str, inputs: Mapping[str, Path | None], *files: str) -> None:
+    """Refuse an output that is one of the inputs, which it would write over. files: what will be written if `out` is a folder."""
+    path = as_path(name, out)
+    for option, given in inputs.items():
+        for target in (path, *(path / file for file in files)):
+            if given is not None and _same(target, given):
+                raise InvalidInput(
+                    name, f"{str(target)!r}, which is {option}", f"another path, or {option} would be written over"
+                )
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Whether two paths lead to the same file or folder; what is not there, or cannot be reached, is nothing's same."""
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
+
+
 def _writable(folder: Path) -> bool:
     """Whether a folder is there, once it is known that files can be made in it, or else in the folder that it will be made in."""
     try:
@@ -214,6 +233,6 @@ def _require_regular(found: os.stat_result) -> None:
 
 
 __all__ = [
-    "as_path", "flush_folder", "open_regular", "present", "reason", "rename", "require_file", "require_folder", "require_regular",
-    "write_atomically", "write_bytes_atomically", "write_temporary", "write_text_atomically", "writing",
+    "as_path", "flush_folder", "open_regular", "present", "reason", "rename", "require_apart", "require_file", "require_folder",
+    "require_regular", "write_atomically", "write_bytes_atomically", "write_temporary", "write_text_atomically", "writing",
 ]  # fmt: skip

@@ -18,6 +18,7 @@ import numpy as np
 
 from manyarms._base import validate
 from manyarms._base.files import write_text_atomically
+from manyarms._base.html import require_page
 from manyarms.errors import InvalidInput
 from manyarms.logs.columns import Columns, Resolved
 from manyarms.logs.data import CHUNK, LoggedData, written_columns
@@ -85,7 +86,7 @@ def inspect(
 
 def write_page(found: Inspection, path: Path | str) -> None:
     """The inspection as one HTML file."""
-    write_text_atomically(path, page(found))
+    write_text_atomically(require_page("path", path), page(found))
 
 
 def _tables(source: Any) -> tuple[TableSource, tuple[str, ...]]:
