@@ -106,6 +106,15 @@ def test_what_is_no_policy_for_this_log(policy):
             call()
 
 
+@pytest.mark.parametrize("width", [D - 1, D + 1])
+def test_a_policy_over_contexts_of_another_length(width):
+    policy = SoftmaxPolicy(np.zeros((K, width)))
+    said = f"^policy: expected one over contexts of length {D}, as the log's are, got a policy over contexts of length {width}$"
+    for call in (evaluate, lambda one, log: difference(POLICY, one, log), tune):
+        with pytest.raises(InvalidInput, match=said):
+            call(policy, LOG)
+
+
 @pytest.mark.parametrize("log", [None, "log", LoggedData, [LOG], NoRows()])
 def test_what_is_no_log(log):
     for call in (evaluate, lambda p, log: difference(p, None, log), lambda p, log: choose([p], log), tune):

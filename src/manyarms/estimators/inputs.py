@@ -20,6 +20,16 @@ def require_policy(policy: object, argument: str = "policy") -> None:
         raise InvalidInput(argument, validate.describe(policy), "a policy, such as SoftmaxPolicy(actions)")
 
 
+def require_fit(policy: Any, log: LoggedData) -> None:
+    """Refuse a policy over other actions than the log's, or over contexts of another length."""
+    if policy.action_count != log.action_count:
+        raise InvalidInput("policy", f"a policy over {policy.action_count} actions", f"one over the log's {log.action_count}")
+    dim = getattr(policy, "dim", None)  # None: contexts of any length, or a policy that does not say
+    if dim is not None and dim != log.dim:
+        came = f"a policy over contexts of length {dim}"
+        raise InvalidInput("policy", came, f"one over contexts of length {log.dim}, as the log's are")
+
+
 def require_log(log: object, argument: str = "log") -> None:
     """Refuse what cannot give rounds in chunks."""
     if not _has(log, "chunks"):
@@ -46,4 +56,4 @@ def logged_probabilities(policy: Any, log: LoggedData) -> Array:
     return pi
 
 
-__all__ = ["logged_probabilities", "require_log", "require_model", "require_policy"]
+__all__ = ["logged_probabilities", "require_fit", "require_log", "require_model", "require_policy"]
