@@ -64,7 +64,7 @@ def write_atomically(path: Path | str, write: Callable[[BinaryIO], object]) -> N
     """Let `write` fill a stream that becomes `path` when it is complete; missing parent folders are made."""
     path = as_path("path", path)
     with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         _refuse_folder(path)
         rename(write_temporary(path.parent, path.name, write), path)
 
@@ -128,6 +128,14 @@ def require_folder(name: str, folder: Path | str, *files: str, folders: tuple[st
                 if os.path.lexists(path / inner) and not (path / inner).is_dir():
                     raise NotADirectoryError(errno.ENOTDIR, f"there is a file {inner!r} in the place of a folder")
     return path
+
+
+def make_folder(path: Path) -> None:
+    """A folder, with the missing ones above it; inside `writing`, so that a file in its place is said to be one."""
+    if not path.is_dir():
+        _writable(path)
+        path.mkdir(parents=True, exist_ok=True)
+        flush_folder(path.parent)
 
 
 def require_file(name: str, file: Path | str) -> Path:
@@ -233,6 +241,7 @@ def _require_regular(found: os.stat_result) -> None:
 
 
 __all__ = [
-    "as_path", "flush_folder", "open_regular", "present", "reason", "rename", "require_apart", "require_file", "require_folder",
-    "require_regular", "write_atomically", "write_bytes_atomically", "write_temporary", "write_text_atomically", "writing",
+    "as_path", "flush_folder", "make_folder", "open_regular", "present", "reason", "rename", "require_apart",
+    "require_file", "require_folder", "require_regular", "write_atomically", "write_bytes_atomically",
+    "write_temporary", "write_text_atomically", "writing",
 ]  # fmt: skip
