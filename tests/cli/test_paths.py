@@ -14,7 +14,7 @@ from rich.console import Console
 from manyarms.cli import _learn_inputs, app, options
 from manyarms.cli._text import plain, say
 from manyarms.errors import InvalidInput
-from manyarms.logs import LoggedData, inspection, to_csv
+from manyarms.logs import LoggedData, inspection, open_log, read_log, to_csv
 from manyarms.policies import UniformPolicy
 
 AWKWARD = ["[red]x", "[/]", "a[bold]b", "\\", "x\\[y]", "[link=x]"]
@@ -124,6 +124,21 @@ def test_a_log_with_the_name_of_a_result_is_not_written_over(log: Path, capfd: p
     command = ("evaluate", "uniform", log.parent / "evaluation.json", "--out", log.parent)
     assert run(*command) == app.ERROR
     assert "which is LOG" in capfd.readouterr().err
+
+
+@pytest.mark.usefixtures("nothing_is_done")
+@pytest.mark.parametrize("command", ["inspect", "evaluate", "certify", "learn"])
+def test_a_file_of_no_known_format_is_refused_as_it_was_given(
+    command: str, log: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    if command == "learn":
+        pytest.importorskip("torch")
+    other = log.rename(log.with_suffix(".txt"))
+    assert run(*words_of(command, other), "--out", log.parent / "out") == app.ERROR
+    assert "LOG: expected a file that ends in" in capfd.readouterr().err
+    for call in (open_log, read_log):
+        with pytest.raises(InvalidInput, match=r"^path: expected a file that ends in"):
+            call(other)
 
 
 def test_a_page_is_written_over_pages_alone(log: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -90,6 +90,7 @@ def certify(
     inputs = {"POLICY": policy, "LOG": log, "--prior": prior, "--prior-log": prior_log, "--logging": logging}
     require_apart("--out", out, inputs, *FILES)
     require_folder("--out", out, *FILES)
+    options.require_logs({"LOG": log, "--prior-log": prior_log})
     columns = options.columns_of(
         context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id
     )

@@ -116,6 +116,7 @@ def evaluate(
         raise InvalidInput("--low, --high", "one of them", "both, or neither")
     require_apart("--out", out, {"POLICY": policy, "LOG": log, "--model": model}, *FILES)
     require_folder("--out", out, *FILES)
+    options.require_logs({"LOG": log})
     columns = options.columns_of(
         context,
         action=action,

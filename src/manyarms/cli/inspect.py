@@ -76,6 +76,7 @@ def inspect(
     target = out if out is not None else Path("out") / f"inspect-{log.name.split('.')[0]}.html"
     require_apart("--out", target, {"LOG": log})
     require_page("--out", target)
+    options.require_logs({"LOG": log})
     found = inspection.inspect(log, columns, action_count=actions)
     inspection.write_page(found, target)
     _show(found, Console())

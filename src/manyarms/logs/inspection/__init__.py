@@ -93,7 +93,7 @@ def _tables(source: Any) -> tuple[TableSource, tuple[str, ...]]:
     if isinstance(source, TableLog):
         return source.source, source.notes
     if isinstance(source, (str, Path)):
-        tables = tables_in(source)
+        tables = tables_in(source, "source")
         return tables, tables.stated.notes
     if isinstance(source, LoggedData):
         return _tables_of_log(source, "the log"), source.notes
