@@ -199,14 +199,14 @@ def test_what_is_no_estimator_is_refused_by_name():
 
 def test_a_name_of_no_estimator_is_answered_with_estimators():
     for wrong in ("foo", "foo:1", "sn-ls"):
-        with pytest.raises(InvalidInput, match="^estimators: expected one of ") as refusal:
+        with pytest.raises(InvalidInput, match=r"^estimators: expected one of ") as refusal:
             as_estimator(wrong)
         listed = refusal.value.expected.removeprefix("one of ").split(", ")
         assert {"ips", "snips", "cips", "dr", "mips"} <= set(listed) and not {"clpi", "bpr", "lpi"} & set(listed)
         for name in listed:
             needed = {"model": MODEL, "labels": np.zeros(K, dtype=int), "embeddings": np.eye(K), "k": 2}
             assert as_estimator(name, needed)
-        with pytest.raises(InvalidInput, match="^objective: expected one of .*clpi"):
+        with pytest.raises(InvalidInput, match=r"^objective: expected one of .*clpi"):
             named(wrong)
 
 

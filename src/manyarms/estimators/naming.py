@@ -111,7 +111,9 @@ def as_estimators(
     return [as_estimator(one, parameters) for one in estimators]
 
 
-def _maker(name: str, argument: str, offered: type[Objective] = Objective) -> tuple[Callable[..., Objective], str | None]:
+def _maker(
+    name: str, argument: str, offered: type[Objective] = Objective
+) -> tuple[Callable[..., Objective], str | None]:
     """What makes the objective of a name, and the parameter that a number stands for."""
     plain = name.strip().lower().replace("_", "-")
     if plain in OBJECTIVES:
