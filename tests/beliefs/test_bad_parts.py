@@ -20,6 +20,8 @@ def leaves(mixing: object = None, dim: int = 2) -> beliefs.Leaves:
     return beliefs.Leaves(beliefs.IdentityMixing() if mixing is None else mixing, np.eye(dim), actions=3)
 
 
+FACTORED = "^factored: expected False, True, 'mean-field' or 'blockwise', got "
+
 BAD: dict[str, tuple[Callable[[], object], str]] = {
     "no root": (lambda: beliefs.Belief(None, leaves(), ma.Linear()), "root"),
     "a root's class": (lambda: beliefs.Belief(beliefs.GaussianRoot, leaves(), ma.Linear()), "root"),
@@ -32,8 +34,11 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a chain of no prior": (lambda: beliefs.ChainRoot(len), "prior"),
     "a rule that is an array": (lambda: beliefs.ChainRoot(CHAIN, np.zeros(2)), "approximation"),
-    "factored by an array": (lambda: beliefs.belief_of(EFFECTS, ma.Linear(), factored=np.zeros(2)), "factored"),
-    "factored by nothing": (lambda: ma.meTS(EFFECTS, factored=""), "factored"),
+    "factored by an array": (lambda: beliefs.belief_of(EFFECTS, ma.Linear(), factored=np.zeros(2)), FACTORED),
+    "factored by nothing": (lambda: ma.meTS(EFFECTS, factored=""), FACTORED),
+    "factored by a number": (lambda: ma.meTS(EFFECTS, factored=5), FACTORED),
+    "factored by another word": (lambda: ma.meTS(EFFECTS, factored="block"), FACTORED),
+    "a prior that is a number": (lambda: ma.LinTS(5), r"such as ActionPrior\(K, mean, covariance\), got 5"),
     "chains with leaves of another length": (
         lambda: beliefs.IndependentChains(CHAIN, ma.Linear(), "thesis", leaves(dim=3)),
         "leaves",

@@ -71,6 +71,13 @@ def test_an_argument_is_refused_by_its_name(argument, bad):
         certify(**{"policy": POLICY, "log": LOG, argument: bad})
 
 
+@pytest.mark.parametrize("kind", [SoftmaxPolicy, GaussianPolicy])
+def test_a_policy_over_contexts_of_another_length(kind):
+    for call in (certify, improvement, lambda policy, log: summarise(policy, log, [NoCorrection()])):
+        with pytest.raises(InvalidInput, match=f"^policy: expected one over contexts of length {D}, as the log's are"):
+            call(kind(np.zeros((K, D + 1))), LOG)
+
+
 @pytest.mark.parametrize("name", list(BOUNDS))
 def test_bounds_without_a_correction_or_a_divergence(name):
     kind = BOUNDS[name]

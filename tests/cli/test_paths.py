@@ -13,7 +13,8 @@ from rich.console import Console
 
 from manyarms.cli import _learn_inputs, app, options
 from manyarms.cli._text import plain, say
-from manyarms.logs import LoggedData, inspection, to_csv
+from manyarms.errors import InvalidInput
+from manyarms.logs import LoggedData, inspection, open_log, read_log, to_csv
 from manyarms.policies import UniformPolicy
 
 AWKWARD = ["[red]x", "[/]", "a[bold]b", "\\", "x\\[y]", "[link=x]"]
@@ -86,6 +87,74 @@ def test_a_folder_where_the_report_should_be(command: str, log: Path, capfd: pyt
     (log.parent / "out" / "report.html").mkdir(parents=True)
     assert run(*words_of(command, log), "--out", log.parent / "out") == app.ERROR
     assert "there is a folder 'report.html' in its place" in capfd.readouterr().err
+
+
+@pytest.mark.usefixtures("nothing_is_done")
+@pytest.mark.parametrize(
+    ("command", "option", "place"),
+    [
+        ("inspect", "LOG", "log.csv"), ("evaluate", "LOG", "log.csv"), ("evaluate", "POLICY", "policy"),
+        ("evaluate", "--model", "agent"), ("certify", "POLICY", "policy"), ("certify", "LOG", "log.csv"),
+        ("certify", "--prior", "agent"), ("certify", "--logging", "agent"), ("learn", "LOG", "log.csv"),
+        ("learn", "--logging", "policy"), ("learn", "--model", "agent"), ("learn", "--actions", "agent"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("by", ["its name", "a link", "another way"])
+def test_an_out_that_is_an_input_is_refused_and_left_alone(
+    command: str, option: str, place: str, by: str, log: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    if command == "learn":
+        pytest.importorskip("torch")
+    (log.parent / "agent").mkdir()
+    before = {path: path.read_bytes() for path in log.parent.rglob("*") if path.is_file()}
+    given = log.parent / place
+    out = {"its name": given, "a link": log.parent / "link", "another way": log.parent / "policy" / ".." / place}[by]
+    (log.parent / "link").symlink_to(given)
+    more = [option, given] if option.startswith("--") else []
+    assert run(*words_of(command, log), *more, "--out", out) == app.ERROR
+    said = capfd.readouterr().err
+    assert f"--out: expected another path, or {option} would be written over" in said and said.count("\n") == 1
+    (log.parent / "link").unlink()
+    assert before == {path: path.read_bytes() for path in log.parent.rglob("*") if path.is_file()}
+
+
+@pytest.mark.usefixtures("nothing_is_done")
+def test_a_log_with_the_name_of_a_result_is_not_written_over(log: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (log.parent / "evaluation.json").write_text("{}")
+    command = ("evaluate", "uniform", log.parent / "evaluation.json", "--out", log.parent)
+    assert run(*command) == app.ERROR
+    assert "which is LOG" in capfd.readouterr().err
+
+
+@pytest.mark.usefixtures("nothing_is_done")
+@pytest.mark.parametrize("command", ["inspect", "evaluate", "certify", "learn"])
+def test_a_file_of_no_known_format_is_refused_as_it_was_given(
+    command: str, log: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    if command == "learn":
+        pytest.importorskip("torch")
+    other = log.rename(log.with_suffix(".txt"))
+    assert run(*words_of(command, other), "--out", log.parent / "out") == app.ERROR
+    assert "LOG: expected a file that ends in" in capfd.readouterr().err
+    for call in (open_log, read_log):
+        with pytest.raises(InvalidInput, match=r"^path: expected a file that ends in"):
+            call(other)
+
+
+def test_a_page_is_written_over_pages_alone(log: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    notes = log.parent / "notes.txt"
+    notes.write_text("dear diary")
+    assert run("inspect", log, "--out", notes) == app.ERROR
+    said = capfd.readouterr().err
+    assert "--out: expected a path of its own for the page, such as one that ends in .html" in said
+    with pytest.raises(InvalidInput, match="path: expected a path of its own"):
+        inspection.write_page(inspection.inspect(log), notes)
+    assert notes.read_text() == "dear diary"
+    (log.parent / "old.html").write_text("anything")
+    (log.parent / "empty").touch()
+    for name in ("old.html", "empty", "new.txt", "new.txt"):  # the last one is a page of ours by then
+        assert run("inspect", log, "--out", log.parent / name) == 0
+        assert (log.parent / name).read_text().startswith("<!doctype html>")
 
 
 @pytest.mark.usefixtures("nothing_is_done")

@@ -156,7 +156,7 @@ def test_propensities_may_come_from_the_logging_policy():
 def test_every_name_has_a_line_and_an_objective():
     assert set(names()) == set(summaries()) and all(summaries().values())
     assert set(names()) - set(names(learnable=True)) == {"switch"}
-    needed = {"model": MODEL, "labels": [0, 0, 1, 1], "embeddings": np.eye(K)}
+    needed = {"model": MODEL, "labels": [0, 0, 1, 1], "embeddings": np.eye(K), "k": 2}
     for name in names():
         told = {key: value for key, value in needed.items() if key in parameters_of(name)}
         if name == "pc":
@@ -195,6 +195,19 @@ def test_what_is_no_estimator_is_refused_by_name():
     for other in (3, None, ES(0.5).correction):
         with pytest.raises(InvalidInput, match="estimators"):
             as_estimator(other)
+
+
+def test_a_name_of_no_estimator_is_answered_with_estimators():
+    for wrong in ("foo", "foo:1", "sn-ls"):
+        with pytest.raises(InvalidInput, match=r"^estimators: expected one of ") as refusal:
+            as_estimator(wrong)
+        listed = refusal.value.expected.removeprefix("one of ").split(", ")
+        assert {"ips", "snips", "cips", "dr", "mips"} <= set(listed) and not {"clpi", "bpr", "lpi"} & set(listed)
+        for name in listed:
+            needed = {"model": MODEL, "labels": np.zeros(K, dtype=int), "embeddings": np.eye(K), "k": 2}
+            assert as_estimator(name, needed)
+        with pytest.raises(InvalidInput, match=r"^objective: expected one of .*clpi"):
+            named(wrong)
 
 
 def test_linear_models_show_their_weights_and_others_do_not():

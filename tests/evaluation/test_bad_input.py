@@ -8,6 +8,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
+import manyarms as ma
 from manyarms import evaluate
 from manyarms.errors import InvalidInput
 from manyarms.estimators import DM, DR, IPS, MIPS, PC, OffCEM, cluster_actions, named
@@ -104,6 +105,28 @@ def test_what_is_no_policy_for_this_log(policy):
     for call in calls:
         with pytest.raises(InvalidInput, match=r"polic|other"):
             call()
+
+
+def test_an_agent_is_told_how_it_becomes_a_policy():
+    prior = ma.ActionPrior(K, np.zeros(D), np.eye(D))
+    drawing, greedy = ma.LinTS(prior, seed=0), ma.Agent(ma.LinTS(prior).belief, ma.Greedy())
+    with pytest.raises(
+        InvalidInput, match=r"Agent\(agent.copy\(\).belief, Greedy\(\)\).as_policy\(\), got an agent that"
+    ):
+        evaluate(drawing, LOG)
+    with pytest.raises(InvalidInput, match=r"^other: expected a policy: that of an agent is agent.as_policy\(\)"):
+        difference(POLICY, greedy, LOG)
+    for policy in (greedy.as_policy(), ma.Agent(drawing.copy().belief, ma.Greedy()).as_policy()):
+        assert np.isfinite(evaluate(policy, LOG, ["ips"])["ips"].value)
+
+
+@pytest.mark.parametrize("width", [D - 1, D + 1])
+def test_a_policy_over_contexts_of_another_length(width):
+    policy = SoftmaxPolicy(np.zeros((K, width)))
+    said = f"^policy: expected one over contexts of length {D}, as the log's are, got a policy over contexts of length {width}$"
+    for call in (evaluate, lambda one, log: difference(POLICY, one, log), tune):
+        with pytest.raises(InvalidInput, match=said):
+            call(policy, LOG)
 
 
 @pytest.mark.parametrize("log", [None, "log", LoggedData, [LOG], NoRows()])

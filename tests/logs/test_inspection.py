@@ -204,7 +204,7 @@ def test_a_frame_and_dsjson_are_inspected(tmp_path: Path) -> None:
     assert (found.rows, found.actions_seen, found.unseen) == (2, 1, ("b",))
     with pytest.raises(InvalidInput, match="no row"):
         inspect({"x": [], "action": [], "reward": []}, Columns(context=["x"]))
-    with pytest.raises(InvalidInput, match="LOG"):
+    with pytest.raises(InvalidInput, match="source: expected a file that ends in"):
         (tmp_path / "l.txt").write_text("x")
         inspect(tmp_path / "l.txt")
     with pytest.raises(DataError, match="no such file"):

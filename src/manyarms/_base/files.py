@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
@@ -64,7 +64,7 @@ def write_atomically(path: Path | str, write: Callable[[BinaryIO], object]) -> N
     """Let `write` fill a stream that becomes `path` when it is complete; missing parent folders are made."""
     path = as_path("path", path)
     with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         _refuse_folder(path)
         rename(write_temporary(path.parent, path.name, write), path)
 
@@ -130,6 +130,14 @@ def require_folder(name: str, folder: Path | str, *files: str, folders: tuple[st
     return path
 
 
+def make_folder(path: Path) -> None:
+    """A folder, with the missing ones above it; inside `writing`, so that a file in its place is said to be one."""
+    if not path.is_dir():
+        _writable(path)
+        path.mkdir(parents=True, exist_ok=True)
+        flush_folder(path.parent)
+
+
 def require_file(name: str, file: Path | str) -> Path:
     """A file that can be written, before the work whose result goes there; nothing is made yet."""
     path = as_path(name, file)
@@ -138,6 +146,25 @@ def require_file(name: str, file: Path | str) -> Path:
         _refuse_folder(path)
     require_folder(name, path.parent)
     return path
+
+
+def require_apart(name: str, out: Path | str, inputs: Mapping[str, Path | None], *files: str) -> None:
+    """Refuse an output that is one of the inputs, which it would write over. files: what will be written if `out` is a folder."""
+    path = as_path(name, out)
+    for option, given in inputs.items():
+        for target in (path, *(path / file for file in files)):
+            if given is not None and _same(target, given):
+                raise InvalidInput(
+                    name, f"{str(target)!r}, which is {option}", f"another path, or {option} would be written over"
+                )
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Whether two paths lead to the same file or folder; what is not there, or cannot be reached, is nothing's same."""
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
 
 
 def _writable(folder: Path) -> bool:
@@ -214,6 +241,7 @@ def _require_regular(found: os.stat_result) -> None:
 
 
 __all__ = [
-    "as_path", "flush_folder", "open_regular", "present", "reason", "rename", "require_file", "require_folder", "require_regular",
-    "write_atomically", "write_bytes_atomically", "write_temporary", "write_text_atomically", "writing",
+    "as_path", "flush_folder", "make_folder", "open_regular", "present", "reason", "rename", "require_apart",
+    "require_file", "require_folder", "require_regular", "write_atomically", "write_bytes_atomically",
+    "write_temporary", "write_text_atomically", "writing",
 ]  # fmt: skip

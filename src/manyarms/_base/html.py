@@ -13,7 +13,9 @@ from html import escape
 from itertools import cycle, pairwise
 from pathlib import Path
 
+from manyarms._base.files import open_regular, require_file, writing
 from manyarms._base.typing import Array
+from manyarms.errors import InvalidInput
 
 # Okabe and Ito's palette: told apart with any kind of colour vision; black and greys are left for text and axes
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A5C00", "#555555")
@@ -46,11 +48,32 @@ code { font-family: ui-monospace, "SFMono-Regular", Menlo, "DejaVu Sans Mono", m
 """
 
 
+BEGINNING = "<!doctype html>"
+SUFFIXES = (".html", ".htm")
+
+
+def require_page(name: str, path: Path | str) -> Path:
+    """A path where a page can be written, before the work: what is there already must be called a page, be one, or be empty."""
+    path = require_file(name, path)
+    if path.suffix.lower() in SUFFIXES:
+        return path
+    with writing(path):
+        try:
+            with open_regular(path, follow=True) as stream:
+                first = stream.read(len(BEGINNING))
+        except FileNotFoundError:
+            return path
+    if first and first.lower() != BEGINNING.encode():
+        came = f"{str(path)!r}, a file that is no page and would be written over"
+        raise InvalidInput(name, came, "a path of its own for the page, such as one that ends in .html")
+    return path
+
+
 def page(title: str, lead: str, *blocks: str) -> str:
     """A whole HTML document."""
     body = "\n".join(blocks)
     return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'{BEGINNING}\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
         f'<h1>{escape(title)}</h1>\n<p class="lead">{escape(lead)}</p>\n{body}\n</body>\n</html>\n'
@@ -254,5 +277,5 @@ def _with_code(text: str) -> str:
 
 __all__ = [
     "PALETTE", "CellText", "Note", "Series", "axis_labels", "bullets", "code", "facts", "figure", "heading", "line_chart",
-    "nice_ticks", "page", "paragraph", "svg", "svg_of", "svg_text", "table", "ticks_between", "warning",
+    "nice_ticks", "page", "paragraph", "require_page", "svg", "svg_of", "svg_text", "table", "ticks_between", "warning",
 ]  # fmt: skip

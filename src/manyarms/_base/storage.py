@@ -92,9 +92,7 @@ def save(
     _check_spec("spec", spec)
     checked = {name: _check_array(name, array) for name, array in arrays.items()}
     with files.writing(folder):
-        if not folder.is_dir():
-            folder.mkdir(parents=True, exist_ok=True)
-            files.flush_folder(folder.parent)
+        files.make_folder(folder)
         with only_writer(folder) as alone:
             replaced = _arrays_file_named_in(folder)
             temporary = files.write_temporary(folder, "arrays.npz", lambda stream: npz.write_npz(stream, checked))
@@ -254,7 +252,8 @@ def _manifest_of(folder: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         if os.path.isdir(folder):
             raise StorageError(f"{path}: missing, so nothing was saved in this folder") from None
-        raise StorageError(f"{folder}: no such folder") from None
+        found = "is a file, not a folder" if os.path.exists(folder) else "no such folder"
+        raise StorageError(f"{folder}: {found}") from None
     except OSError as error:
         raise StorageError(f"{path}: cannot be read: {files.reason(error)}") from error
     if size > _MOST_OF_A_MANIFEST:

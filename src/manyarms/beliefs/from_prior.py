@@ -28,7 +28,7 @@ from manyarms.beliefs.likelihoods.base import Likelihood
 from manyarms.beliefs.messages import RULES
 from manyarms.beliefs.mixing import CommonMixing, IdentityMixing, Mixing, MixingMatrices, MixingWeights
 from manyarms.beliefs.particles import ParticleBelief
-from manyarms.beliefs.roots import FactoredRoot, GaussianRoot, KnownRoot, Root
+from manyarms.beliefs.roots import FACTORED, FactoredRoot, GaussianRoot, KnownRoot, Root
 from manyarms.errors import InvalidInput
 from manyarms.priors.base import ParameterPrior
 from manyarms.priors.diffusion import DiffusionPrior, TwoLevelPrior
@@ -96,7 +96,8 @@ def joint_belief_of(
 def marginal_of(prior: ParameterPrior) -> ActionPrior:
     """The prior of independent actions with the same marginals."""
     if not isinstance(prior, ParameterPrior):
-        raise InvalidInput("prior", validate.describe(prior), "a prior of the actions' parameters")
+        expected = "a prior of the actions' parameters, such as ActionPrior(K, mean, covariance)"
+        raise InvalidInput("prior", validate.describe(prior), expected)
     return prior.marginal()
 
 
@@ -111,8 +112,9 @@ def _factored(factored: bool | str) -> bool | str:
     """Whether, and how, effects are factored."""
     if isinstance(factored, bool | np.bool_):
         return bool(factored)
-    if not isinstance(factored, str) or not factored:
-        raise InvalidInput("factored", validate.describe(factored), "True, False, 'mean-field' or 'blockwise'")
+    if not isinstance(factored, str) or factored not in FACTORED:
+        expected = f"False, True, {' or '.join(map(repr, FACTORED))}"
+        raise InvalidInput("factored", validate.describe(factored), expected)
     return factored
 
 
@@ -130,8 +132,6 @@ def _root_by_moments(prior: DiffusionPrior) -> GaussianRoot:
 
 def _parts(prior: ParameterPrior, factored: bool | str, rule: str) -> tuple[Root, Mixing, Array]:
     """The root, W_a and Sigma_a of a prior."""
-    if not isinstance(factored, bool | str):
-        raise InvalidInput("factored", validate.describe(factored), "False, True, 'mean-field' or 'blockwise'")
     if factored and not isinstance(prior, MixedEffectPrior):
         raise InvalidInput("factored", repr(factored), "False: only the effects of a MixedEffectPrior can be factored")
     match prior:

@@ -242,6 +242,10 @@ class GaussianRoot(Root):
         return root
 
 
+FACTORED = ("mean-field", "blockwise")
+"""How effects can be factored; `FactoredRoot` says what each is."""
+
+
 @ROOTS.register("factored")
 class FactoredRoot(Root):
     """L effects drawn independently of each other: the factored variants of meTS (thesis, Section 3.4.1).
@@ -373,8 +377,8 @@ class FactoredRoot(Root):
 
 
 def _rule(rule: object) -> str:
-    if not isinstance(rule, str) or rule not in ("mean-field", "blockwise"):
-        raise InvalidInput("factored", validate.describe(rule), "'mean-field' or 'blockwise'")
+    if not isinstance(rule, str) or rule not in FACTORED:
+        raise InvalidInput("factored", validate.describe(rule), " or ".join(map(repr, FACTORED)))
     return rule
 
 
@@ -388,4 +392,4 @@ def _parts_of(name: str, covariance: Array, dim: int) -> Array:
     return validate.covariance(name, array)
 
 
-__all__ = ["ROOTS", "FactoredRoot", "GaussianRoot", "KnownRoot", "Root", "restore_root"]
+__all__ = ["FACTORED", "ROOTS", "FactoredRoot", "GaussianRoot", "KnownRoot", "Root", "restore_root"]

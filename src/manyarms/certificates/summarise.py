@@ -27,7 +27,7 @@ from manyarms.bounds.summary import (
 )
 from manyarms.certificates.prior import Randomised
 from manyarms.errors import InvalidInput
-from manyarms.estimators.inputs import logged_probabilities, require_log, require_policy
+from manyarms.estimators.inputs import logged_probabilities, require_fit, require_log, require_policy
 from manyarms.estimators.logging_policy import (
     CellFunction,
     Cells,
@@ -87,9 +87,7 @@ def log_rows(
     """The rows of a log as bounds see them: every chunk with its propensities, and its rewards in units of the largest."""
     count = 0
     for part in parts:
-        if policy.action_count != part.action_count:
-            came = f"a policy over {policy.action_count} actions"
-            raise InvalidInput("policy", came, f"one over the log's {part.action_count}")
+        require_fit(policy, part)
         propensities, wrong = (
             logged_propensities(part, "certificates"),
             (part.rewards < 0) | (part.rewards > largest_reward),

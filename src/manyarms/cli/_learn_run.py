@@ -102,6 +102,7 @@ def run(
     started = time.monotonic()
     require_folder("--out", folder, *FILES, folders=(CHECKPOINT, PRIOR, ENCODER, ACTIONS))
     usable_device(device, "--device")
+    options.require_logs({"LOG": inputs.log, "--prior-log": inputs.prior_log})
     log = inputs.read()
     if pessimism is not None:
         log = pessimism.checked(log, inputs)

@@ -9,13 +9,15 @@ from typing import Annotated
 import typer
 
 from manyarms import certificates
-from manyarms._base.files import require_folder
+from manyarms._base.files import require_apart, require_folder
 from manyarms.certificates import PolicyPrior, page, text
 from manyarms.cli import options
 from manyarms.cli.commands import COMMANDS
 from manyarms.errors import InvalidInput
 from manyarms.evaluation import verdict
 from manyarms.logs import LogSource, collect
+
+FILES = ("report.html", "certificate.json")
 
 
 @COMMANDS.register("certify")
@@ -85,7 +87,10 @@ def certify(
     """
     if prior is None and prior_log is not None:
         raise InvalidInput("--prior-log", str(prior_log), "--prior as well, the policy that was learned from it")
-    require_folder("--out", out, "report.html", "certificate.json")
+    inputs = {"POLICY": policy, "LOG": log, "--prior": prior, "--prior-log": prior_log, "--logging": logging}
+    require_apart("--out", out, inputs, *FILES)
+    require_folder("--out", out, *FILES)
+    options.require_logs({"LOG": log, "--prior-log": prior_log})
     columns = options.columns_of(
         context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id
     )

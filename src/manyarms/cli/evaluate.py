@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from manyarms import evaluation
-from manyarms._base.files import require_folder
+from manyarms._base.files import require_apart, require_folder
 from manyarms._base.storage import load
 from manyarms.agents.agent import Agent
 from manyarms.cli import options
@@ -28,6 +28,7 @@ from manyarms.policies import Policy, UniformPolicy
 from manyarms.rewards.bayesian import BeliefModel
 
 UNIFORM = "uniform"
+FILES = ("report.html", "evaluation.json")
 UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}  # seconds
 
 
@@ -113,7 +114,9 @@ def evaluate(
     """
     if (low is None) != (high is None):
         raise InvalidInput("--low, --high", "one of them", "both, or neither")
-    require_folder("--out", out, "report.html", "evaluation.json")
+    require_apart("--out", out, {"POLICY": policy, "LOG": log, "--model": model}, *FILES)
+    require_folder("--out", out, *FILES)
+    options.require_logs({"LOG": log})
     columns = options.columns_of(
         context,
         action=action,

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from manyarms._base.files import require_file
+from manyarms._base.files import require_apart
+from manyarms._base.html import require_page
 from manyarms.cli import options
 from manyarms.cli._text import plain
 from manyarms.cli.commands import COMMANDS
@@ -72,7 +73,10 @@ def inspect(
         timestamp=timestamp,
         group=group,
     )
-    target = require_file("--out", out if out is not None else Path("out") / f"inspect-{log.name.split('.')[0]}.html")
+    target = out if out is not None else Path("out") / f"inspect-{log.name.split('.')[0]}.html"
+    require_apart("--out", target, {"LOG": log})
+    require_page("--out", target)
+    options.require_logs({"LOG": log})
     found = inspection.inspect(log, columns, action_count=actions)
     inspection.write_page(found, target)
     _show(found, Console())

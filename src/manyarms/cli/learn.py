@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 from rich.console import Console
 
+from manyarms._base.files import require_apart
 from manyarms.cli import options
 from manyarms.cli._learn_inputs import Inputs
 from manyarms.cli._learn_setup import POTEC, Choices, Pessimism, pessimism_lines
@@ -175,6 +176,10 @@ def learn(
     from manyarms.cli import _learn_run
     from manyarms.learning import TrainingSettings
 
+    paths = {
+        "LOG": log, "--actions": actions, "--logging": logging, "--model": model, "--prior": prior, "--prior-log": prior_log,
+    }  # fmt: skip
+    require_apart("--out", out, paths, *_learn_run.FILES)
     given = {"tau": tau, "alpha": alpha, "beta": beta, "gamma": gamma, "smoothing": smoothing}
     parameters: dict[str, float | int] = {name: value for name, value in given.items() if value is not None}
     pairs: dict[str, int | str | None] = {"--negatives": negatives, "--negatives-from": negatives_from}

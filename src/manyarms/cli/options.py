@@ -25,7 +25,7 @@ from manyarms.estimators.base import Estimator
 from manyarms.estimators.naming import parameters_of
 from manyarms.logs import Columns, Schema, open_log
 from manyarms.logs.columns import GUESS
-from manyarms.logs.formats.base import suffixes
+from manyarms.logs.formats.base import format_of, suffixes
 from manyarms.logs.table_log import TableLog
 from manyarms.policies import Policy
 from manyarms.weights import CORRECTIONS
@@ -105,6 +105,13 @@ PriorLog = Annotated[
 ]
 
 
+def require_logs(paths: Mapping[str, Path | None]) -> None:
+    """Refuse what is no log file before anything else is read, by the word or the option that it was given as."""
+    for option, path in paths.items():
+        if path is not None:
+            format_of(path, option)
+
+
 def columns_of(context: list[str] | None, **parts: str | None) -> Columns:
     """Columns as they were named; the others are looked for by their usual names."""
     named: dict[str, Any] = {part: name for part, name in parts.items() if name}
@@ -170,6 +177,6 @@ def say(*lines: str) -> None:
 
 __all__ = [
     "Action", "Context", "Delta", "DropMissing", "Group", "Log", "PriorLog", "Propensity", "Reward", "SavedPolicy", "bound_names",
-    "columns_of", "estimator_names", "facts_table", "listed", "model_estimator_names", "objective_lines", "one_of", "say",
-    "write_json",
+    "columns_of", "estimator_names", "facts_table", "listed", "model_estimator_names", "objective_lines", "one_of",
+    "require_logs", "say", "write_json",
 ]  # fmt: skip

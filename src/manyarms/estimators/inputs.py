@@ -17,7 +17,31 @@ ROUNDING = 1e-5  # of probabilities that were computed in single precision
 def require_policy(policy: object, argument: str = "policy") -> None:
     """Refuse what cannot say how likely it plays an action."""
     if not _has(policy, "probabilities_of") or not hasattr(policy, "action_count"):
+        if _has(policy, "as_policy"):
+            raise _refusal_of_agent(argument, policy)
         raise InvalidInput(argument, validate.describe(policy), "a policy, such as SoftmaxPolicy(actions)")
+
+
+def _refusal_of_agent(argument: str, agent: Any) -> InvalidInput:
+    """An agent is not a policy, but most can be turned into one: which way, for this agent."""
+    try:
+        agent.as_policy()
+    except InvalidInput as error:
+        expected = "a policy whose probabilities are known, such as Agent(agent.copy().belief, Greedy()).as_policy()"
+        return InvalidInput(argument, error.came, expected)
+    return InvalidInput(argument, validate.describe(agent), "a policy: that of an agent is agent.as_policy()")
+
+
+def require_fit(policy: Any, log: LoggedData) -> None:
+    """Refuse a policy over other actions than the log's, or over contexts of another length."""
+    if policy.action_count != log.action_count:
+        raise InvalidInput(
+            "policy", f"a policy over {policy.action_count} actions", f"one over the log's {log.action_count}"
+        )
+    dim = getattr(policy, "dim", None)  # None: contexts of any length, or a policy that does not say
+    if dim is not None and dim != log.dim:
+        came = f"a policy over contexts of length {dim}"
+        raise InvalidInput("policy", came, f"one over contexts of length {log.dim}, as the log's are")
 
 
 def require_log(log: object, argument: str = "log") -> None:
@@ -46,4 +70,4 @@ def logged_probabilities(policy: Any, log: LoggedData) -> Array:
     return pi
 
 
-__all__ = ["logged_probabilities", "require_log", "require_model", "require_policy"]
+__all__ = ["logged_probabilities", "require_fit", "require_log", "require_model", "require_policy"]

@@ -41,8 +41,12 @@ def names(*, learnable: bool = False) -> tuple[str, ...]:
 
 def parameters_of(text: str) -> dict[str, Any]:
     """What goes by a name can be told this, with its defaults (`inspect.Parameter.empty` where it must be told)."""
-    name = text.partition(":")[0]
-    made, parameter = _maker(name, "objective")
+    return _parameters(text, "objective", Objective)
+
+
+def _parameters(text: str, argument: str, offered: type[Objective]) -> dict[str, Any]:
+    """The same; argument: what an error calls the name. offered: of which kind the names are that it lists."""
+    made, parameter = _maker(text.partition(":")[0], argument, offered)
     if isinstance(made, partial):
         return {} if parameter is None else {parameter: None}
     return {key: one.default for key, one in inspect.signature(made).parameters.items()}
@@ -86,7 +90,7 @@ def as_estimator(one: Estimator | str, parameters: Mapping[str, Any] | None = No
     """An estimator, or the one that goes by a name; what is only an objective is refused. parameters: where it takes them."""
     found: object = one
     if isinstance(one, str):
-        known = parameters_of(one)
+        known = _parameters(one, "estimators", Estimator)
         found = named(one, {k: v for k, v in (parameters or {}).items() if k in known}, argument="estimators")
     if isinstance(found, Estimator):
         return found
@@ -107,7 +111,9 @@ def as_estimators(
     return [as_estimator(one, parameters) for one in estimators]
 
 
-def _maker(name: str, argument: str) -> tuple[Callable[..., Objective], str | None]:
+def _maker(
+    name: str, argument: str, offered: type[Objective] = Objective
+) -> tuple[Callable[..., Objective], str | None]:
     """What makes the objective of a name, and the parameter that a number stands for."""
     plain = name.strip().lower().replace("_", "-")
     if plain in OBJECTIVES:
@@ -116,7 +122,8 @@ def _maker(name: str, argument: str) -> tuple[Callable[..., Objective], str | No
     normalised = plain == "snips" or plain.startswith(SELF_NORMALISED)
     family = "ips" if plain == "snips" else plain.removeprefix(SELF_NORMALISED)
     if family not in CORRECTIONS or (normalised and CORRECTIONS[family].depends_on_reward):
-        raise InvalidInput(argument, validate.describe(name), f"one of {', '.join(names())}")
+        listed = [one for one in names() if one not in OBJECTIVES or issubclass(OBJECTIVES[one], offered)]
+        raise InvalidInput(argument, validate.describe(name), f"one of {', '.join(listed)}")
     correction = CORRECTIONS[family]
     return partial(_ips, family, normalised), correction.parameter
 

@@ -15,7 +15,7 @@ import numpy as np
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Answers, Batch, Estimator, Objective, Range, Request
-from manyarms.estimators.inputs import logged_probabilities, require_policy
+from manyarms.estimators.inputs import logged_probabilities, require_fit, require_policy
 from manyarms.estimators.logging_policy import CellFunction, logged_propensities, lost_sums, require_full_propensities
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy
@@ -66,9 +66,7 @@ class PolicyOnLog:
 
     def __init__(self, policy: Policy, log: LoggedData, estimators: Sequence[Estimator], told: Assumptions) -> None:
         require_policy(policy)
-        if policy.action_count != log.action_count:
-            came = f"a policy over {policy.action_count} actions"
-            raise InvalidInput("policy", came, f"one over the log's {log.action_count}")
+        require_fit(policy, log)
         if log.propensities is None and log.logging is not None and any(one.weighted for one in estimators):
             log = replace(log, propensities=logged_propensities(log, "estimates from importance weights"))
         self.policy, self.log, self.told = policy, log, told

@@ -76,14 +76,19 @@ def suffixes() -> tuple[str, ...]:
     return tuple(suffix for made in FORMATS.values() for suffix in made.suffixes)
 
 
-def tables_in(path: Path | str) -> LogFormat:
-    """A log file as tables, by the format that recognises it."""
-    path = as_path("path", path)
+def format_of(path: Path | str, argument: str = "path") -> type[LogFormat]:
+    """The format that recognises a log file; argument: what an error calls the path."""
+    path = as_path(argument, path)
     require_log_file(path)
     for made in FORMATS.values():
         if made.recognises(path):
-            return made(path)
-    raise InvalidInput("LOG", str(path), "a file that ends in " + ", ".join(suffixes()))
+            return made
+    raise InvalidInput(argument, str(path), "a file that ends in " + ", ".join(suffixes()))
 
 
-__all__ = ["FORMATS", "LogFormat", "MemoryFormat", "suffixes", "tables_in"]
+def tables_in(path: Path | str, argument: str = "path") -> LogFormat:
+    """A log file as tables, by the format that recognises it; argument: what an error calls the path."""
+    return format_of(path, argument)(path)
+
+
+__all__ = ["FORMATS", "LogFormat", "MemoryFormat", "format_of", "suffixes", "tables_in"]

@@ -18,6 +18,7 @@ import numpy as np
 
 from manyarms._base import validate
 from manyarms._base.files import write_text_atomically
+from manyarms._base.html import require_page
 from manyarms.errors import InvalidInput
 from manyarms.logs.columns import Columns, Resolved
 from manyarms.logs.data import CHUNK, LoggedData, written_columns
@@ -85,14 +86,14 @@ def inspect(
 
 def write_page(found: Inspection, path: Path | str) -> None:
     """The inspection as one HTML file."""
-    write_text_atomically(path, page(found))
+    write_text_atomically(require_page("path", path), page(found))
 
 
 def _tables(source: Any) -> tuple[TableSource, tuple[str, ...]]:
     if isinstance(source, TableLog):
         return source.source, source.notes
     if isinstance(source, (str, Path)):
-        tables = tables_in(source)
+        tables = tables_in(source, "source")
         return tables, tables.stated.notes
     if isinstance(source, LoggedData):
         return _tables_of_log(source, "the log"), source.notes
