@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -18,6 +19,14 @@ X = np.array([0.5, -1.0])
 
 def agent_of(actions: int = 20) -> ma.Agent:
     return ma.HierTS(ma.HierarchicalPrior(actions, np.zeros(2), np.eye(2), np.eye(2)), seed=0)
+
+
+@pytest.fixture(autouse=True)
+def keyboard() -> Iterator[None]:
+    """What a terminal has; a job in the background of a script starts with interrupts ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def interrupted(monkeypatch: pytest.MonkeyPatch, number: int) -> None:

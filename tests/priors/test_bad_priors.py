@@ -158,3 +158,9 @@ def test_a_huge_index_is_a_mistake_unless_the_shape_says_so() -> None:
 def test_a_ridge_that_rounding_swallows_is_refused() -> None:
     with pytest.raises(InvalidInput, match="ridge: expected at least"):
         priors.factorise([0, 0, 1], [0, 1, 1], [1.0, 2.0, 3.0], 2, ridge=1e-17)
+
+
+@pytest.mark.parametrize("size", [1e60, 1e99])
+def test_linear_links_whose_variances_overflow_are_refused(size: float) -> None:
+    with pytest.raises(ma.errors.InvalidInput, match="^links: expected links that make variances below"):
+        ma.DiffusionPrior(5, 2, [size * np.eye(2), np.eye(2)], [np.eye(2)] * 3)

@@ -66,6 +66,12 @@ class DiffusionPrior:
         full = [_full(f"covariances[{i}]", value, self.dim) for i, value in enumerate(covariances)]
         put(self, "covariances", validate.owned(np.stack(full)))
         put(self, "shared", validate.flag("shared", shared))
+        if self.matrices is not None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                largest = float(np.abs(self._spread(0, self.depth)).max())
+            if not largest < validate.LARGEST:
+                expected = f"links that make variances below {validate.LARGEST:g}"
+                raise InvalidInput("links", f"links that make variances of {largest:.3g}", expected)
 
     @property
     def depth(self) -> int:
