@@ -162,5 +162,5 @@ def test_a_ridge_that_rounding_swallows_is_refused() -> None:
 
 @pytest.mark.parametrize("size", [1e60, 1e99])
 def test_linear_links_whose_variances_overflow_are_refused(size: float) -> None:
-    with pytest.raises(ma.errors.InvalidInput, match="^links: expected links that make variances below"):
+    with pytest.raises(ma.errors.InvalidInput, match=r"^links: expected links that make variances below"):
         ma.DiffusionPrior(5, 2, [size * np.eye(2), np.eye(2)], [np.eye(2)] * 3)
