@@ -272,3 +272,11 @@ def test_numbers_in_json_are_numbers(line: str, tmp_path: Any) -> None:
     (tmp_path / "log.json").write_text("{" + rest + ", " + told.lstrip("{") + "}\n")
     with pytest.raises(ManyArmsError, match="line 1"):
         read_dsjson(tmp_path / "log.json")
+
+
+def test_weights_beyond_all_measure_are_written_short() -> None:
+    """A propensity of 1e-300 made a number of three hundred digits in the report."""
+    frame = {"action": np.arange(40) % 4, "reward": np.ones(40), "propensity": np.full(40, 0.25)}
+    frame["propensity"][3] = 1e-300
+    words = " ".join(map(str, inspect(frame).findings))
+    assert max(map(len, words.split())) < 60

@@ -7,6 +7,7 @@ from typing import get_args
 
 import numpy as np
 
+from manyarms._base.text import decimals
 from manyarms.logs.inspection.statistics import BadRows, LogStatistics
 from manyarms.logs.inspection.summary import HEAVY, Finding, Inspection, Level
 
@@ -146,12 +147,13 @@ def _about_overlap(m: LogStatistics, found: Inspection) -> Iterator[Finding]:
         yield Finding(
             "warning" if overlap.heavy_share > 0.001 else "note",
             f"{overlap.heavy_share:.2%} of the rows have a propensity below {1 / (HEAVY * action_count):.2g}, "
-            f"a hundredth of 1/K; the largest weight of a uniform policy is {overlap.largest_weight:,.0f}",
+            f"a hundredth of 1/K; the largest weight of a uniform policy is {decimals(overlap.largest_weight)}",
             "single rows can move an importance-weighted estimate; clip, and report the interval",
         )
     distance = overlap.mean_weight - 1.0
     surprise = 4 * overlap.mean_weight_error + 0.01
-    average = f"the weights of a uniform policy average {overlap.mean_weight:.3f} ± {overlap.mean_weight_error:.3f}"
+    mean, error = decimals(overlap.mean_weight, 3), decimals(overlap.mean_weight_error, 3)
+    average = f"the weights of a uniform policy average {mean} ± {error}"
     if distance > surprise:
         yield Finding(
             "warning", f"{average}, above 1",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from manyarms._base import html as report
+from manyarms._base.text import decimals
 from manyarms.logs.inspection.summary import Distribution, Histogram, Inspection
 
 
@@ -88,7 +89,7 @@ def overlap(found: Inspection) -> dict[str, str]:
     facts = {
         "effective sample size, uniform policy": f"{o.effective_sample_size:,.1f} of {rows:,} "
         f"({o.effective_sample_size / rows:.1%})",
-        "mean weight, uniform policy": f"{o.mean_weight:.4f} ± {o.mean_weight_error:.4f} (1 if all is well)",
+        "mean weight, uniform policy": f"{decimals(o.mean_weight, 4)} ± {decimals(o.mean_weight_error, 4)} (1 if all is well)",
         "largest weight, uniform policy": f"{o.largest_weight:,.4g}",
         "propensity below": ", ".join(f"{t:g}: {share:.2%}" for t, share in o.below.items()),
     }
