@@ -13,13 +13,12 @@ from numpy.testing import assert_allclose
 
 import manyarms as ma
 from brute_force import covariance_matrix, covariance_of_root, random_case, random_rows
+from exact_gaussian import inverse
 from manyarms._base import linalg
 from manyarms._base.typing import Array, Ints
 from manyarms.agents.agent import Agent
 from manyarms.beliefs import GaussianRoot
 from manyarms.beliefs.growable import GrowableArray
-
-Matrix = list[list[Fraction]]
 
 
 def lower_factor(covariance: Array) -> Array:
@@ -83,25 +82,6 @@ def test_a_hundred_thousand_rank_one_updates() -> None:
             for a in range(K):
                 deviation, distance = whitened_errors(have[a], covariances[a], have_mean[a], means[a])
                 assert deviation < 1e-8 and distance < 1e-8, f"action {a} after {i} rows"
-    root = agent.belief.root
-    assert isinstance(root, GaussianRoot)
-    # what decisions read (the factor) and what is added up beside it (the precision) have not come apart
-    assert_allclose(root.precision() @ covariance_of_root(agent.belief), np.eye(L * d), atol=1e-8)
-
-
-def inverse(matrix: Matrix) -> Matrix:
-    """Exact inverse by elimination, in rational numbers."""
-    n = len(matrix)
-    rows = [list(row) + [Fraction(int(i == j)) for j in range(n)] for i, row in enumerate(matrix)]
-    for i in range(n):
-        pivot = next(k for k in range(i, n) if rows[k][i] != 0)
-        rows[i], rows[pivot] = rows[pivot], rows[i]
-        rows[i] = [value / rows[i][i] for value in rows[i]]
-        for k in range(n):
-            if k != i:
-                factor = rows[k][i]
-                rows[k] = [u - factor * v for u, v in zip(rows[k], rows[i], strict=True)]
-    return [row[n:] for row in rows]
 
 
 def rational_posterior(prior_variance: float, X: Array, r: Array, noise: float) -> tuple[Array, Array]:
