@@ -6,6 +6,11 @@ ManyArmsError                 everything below; a ValueError
 ├── Contradiction             bounds that cannot all be true: an assumption does not hold, or chance of at most delta
 ├── DataError                 a data file is missing, unreadable, truncated or of another format
 ├── StorageError              a file cannot be written, or what was saved not be read: damaged, incomplete, of another version
+│   └── StoreUnavailable      the store of a live agent cannot be read or written now; nothing of the call was kept
+├── LiveError                 a call of a live agent that cannot be served
+│   ├── UnknownEvent          no decision with this id: never made, compacted or erased
+│   ├── Conflict              an id that was used before, for something else
+│   └── Overloaded            too much is waiting to be written: try again later
 └── MissingExtra              an optional dependency is absent; the message says what to install
 """
 
@@ -58,6 +63,26 @@ class StorageError(ManyArmsError):
     """A file cannot be written, or what was saved cannot be read back: damaged, incomplete or of an unknown version."""
 
 
+class StoreUnavailable(StorageError):
+    """The store of a live agent cannot be read or written now. Nothing of the call was kept; it may be tried again."""
+
+
+class LiveError(ManyArmsError):
+    """A call of a live agent that cannot be served, and why."""
+
+
+class UnknownEvent(LiveError):
+    """No decision has this id: it was never made, or its record has been compacted or erased."""
+
+
+class Conflict(LiveError):
+    """An id that was used before, for something else: the first use stands."""
+
+
+class Overloaded(LiveError):
+    """Too much is waiting to be written. Nothing of the call was kept; it may be tried again later."""
+
+
 class MissingExtra(ManyArmsError, ImportError):
     """An optional dependency is not installed."""
 
@@ -70,11 +95,16 @@ class MissingExtra(ManyArmsError, ImportError):
 
 
 __all__ = [
+    "Conflict",
     "Contradiction",
     "DataError",
     "InvalidInput",
+    "LiveError",
     "ManyArmsError",
     "MissingExtra",
+    "Overloaded",
     "StorageError",
+    "StoreUnavailable",
     "UnknownAction",
+    "UnknownEvent",
 ]

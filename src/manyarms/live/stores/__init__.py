@@ -1,0 +1,1 @@
+"""Where a live log is kept: SQLite in one file, or PostgreSQL."""
