@@ -29,6 +29,9 @@ class Transaction(Reader, Protocol):
     changed: int
     """How many rows the last statement changed."""
 
+    def following(self) -> tuple[int, float]:
+        """The position and the time that `place` would give, not used up."""
+
     def place(self) -> tuple[int, float]:
         """The next position of the log and its time, used up: positions follow each other in the order of commits.
 

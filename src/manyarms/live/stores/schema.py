@@ -22,6 +22,7 @@ TABLES = (
         erased INTEGER NOT NULL)""",
     "CREATE INDEX decisions_by_unit ON decisions (unit)",
     "CREATE INDEX decisions_by_version ON decisions (version)",
+    "CREATE INDEX decisions_by_time ON decisions (at)",
     """CREATE TABLE rewards (
         position INTEGER PRIMARY KEY, decision INTEGER NOT NULL, action INTEGER NOT NULL, id TEXT NOT NULL,
         value REAL NOT NULL, at REAL NOT NULL, UNIQUE (decision, action, id))""",

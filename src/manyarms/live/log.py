@@ -1,0 +1,285 @@
+"""The event log in a database: everything that is ever written to it or read from it.
+
+What writes is a function of a transaction (`Work`), so that many callers can share one. Such a function refuses before it writes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from manyarms.errors import Conflict, InvalidInput, UnknownEvent
+from manyarms.live.records import Chunk, DecisionRecord, Operation, Question, RewardRecord
+from manyarms.live.stores.database import Reader, Row, Transaction, Work
+
+DECISION = (
+    "position, id, at, unit, arm, version, draw, digest, context, question, actions, propensity, arm_propensity, inclusion, "
+    "propensity_kind, details, erased"
+)
+AT_A_TIME = 500  # parameters of one statement
+
+
+def dumped(value: object) -> str:
+    """JSON, short and always the same for the same value."""
+    return json.dumps(value, separators=(",", ":"), sort_keys=True, allow_nan=False)
+
+
+# ---- decisions
+
+
+def add_decision(record: DecisionRecord) -> Work:
+    """Write a decision; a decision with the same id that answers the same question stands in its place."""
+    asked = record.question
+    assert asked is not None
+    values = (
+        record.id, record.unit, record.arm, record.version, record.draw, record.digest, asked.context.tobytes(), asked.text(),
+        dumped(record.actions), record.propensity, record.arm_propensity, record.inclusion, record.propensity_kind,
+        dumped(record.details), 0,
+    )  # fmt: skip
+
+    def work(tx: Transaction) -> DecisionRecord:
+        found = tx.execute(f"SELECT {DECISION} FROM decisions WHERE id = ?", (record.id,))
+        if found:
+            earlier = _decision(found[0])
+            if earlier.erased:
+                raise UnknownEvent(f"event {record.id!r} was erased: its id cannot be used again")
+            if earlier.digest != record.digest:
+                raise Conflict(f"event {record.id!r} was decided before, with another context, unit, filter or k")
+            return earlier
+        position, at = tx.place()
+        tx.execute(
+            f"INSERT INTO decisions ({DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (position, values[0], at, *values[1:]),
+        )
+        return _decision((position, values[0], at, *values[1:]))
+
+    return work
+
+
+def _decision(row: Row) -> DecisionRecord:
+    (
+        position, id, at, unit, arm, version, draw, digest, context, question, actions, propensity, arm_propensity, inclusion,
+        kind, details, erased,
+    ) = row  # fmt: skip
+    asked = None if erased or context is None else Question.read(bytes(context), question)
+    return DecisionRecord(
+        id=id, unit=unit, arm=arm, version=version, draw=draw, question=asked, actions=json.loads(actions), digest=bytes(digest),
+        propensity=propensity, arm_propensity=arm_propensity, inclusion=inclusion, propensity_kind=kind,
+        details=json.loads(details), position=position, at=at, erased=bool(erased),
+    )  # fmt: skip
+
+
+def decision(reader: Reader, event: str) -> DecisionRecord:
+    """The decision with this id."""
+    found = reader.execute(f"SELECT {DECISION} FROM decisions WHERE id = ?", (event,))
+    if not found:
+        raise UnknownEvent(f"no event {event!r}: never decided here, or compacted since")
+    return _decision(found[0])
+
+
+def decisions_between(reader: Reader, after: int, upto: int) -> list[DecisionRecord]:
+    """Decisions with positions in (after, upto], in order."""
+    sql = f"SELECT {DECISION} FROM decisions WHERE position > ? AND position <= ? ORDER BY position"
+    return [_decision(row) for row in reader.execute(sql, (after, upto))]
+
+
+def decisions_at(reader: Reader, positions: Sequence[int]) -> dict[int, DecisionRecord]:
+    """Decisions by position."""
+    found: dict[int, DecisionRecord] = {}
+    for some in _some(sorted(set(positions))):
+        marks = ", ".join("?" * len(some))
+        for row in reader.execute(f"SELECT {DECISION} FROM decisions WHERE position IN ({marks})", some):
+            found[row[0]] = _decision(row)
+    return found
+
+
+def decisions_of_version(reader: Reader, version: int, after: int = 0, limit: int = 1000) -> list[DecisionRecord]:
+    """Decisions made by the state of a version, by position."""
+    sql = f"SELECT {DECISION} FROM decisions WHERE version = ? AND position > ? ORDER BY position LIMIT {limit}"
+    return [_decision(row) for row in reader.execute(sql, (version, after))]
+
+
+def _some(values: Sequence[int]) -> Iterator[list[int]]:
+    for start in range(0, len(values), AT_A_TIME):
+        yield list(values[start : start + AT_A_TIME])
+
+
+# ---- rewards
+
+
+def add_reward(event: str, action: int | None, id: str, value: float) -> Work:
+    """Write a reward; the same one again changes nothing. action: None for the first action of the decision."""
+
+    def work(tx: Transaction) -> RewardRecord:
+        found = tx.execute("SELECT position, actions, erased FROM decisions WHERE id = ?", (event,))
+        if not found:
+            raise UnknownEvent(f"no event {event!r}: never decided here, or compacted since")
+        where, text, erased = found[0]
+        if erased:
+            raise UnknownEvent(f"event {event!r} was erased")
+        actions: list[int] = json.loads(text)
+        which = actions[0] if action is None else action
+        if which not in actions:
+            raise InvalidInput("action", which, f"one of those of event {event!r}, {actions}")
+        sql = "SELECT position, value, at FROM rewards WHERE decision = ? AND action = ? AND id = ?"
+        earlier = tx.execute(sql, (where, which, id))
+        if earlier:
+            position, known, at = earlier[0]
+            if known != value:
+                name = f"reward {id!r}" if id else "the reward"
+                raise Conflict(
+                    f"{name} of event {event!r}, action {which}, was {known:g} and is now said to be {value:g}: the first "
+                    "stands; several rewards of one event have ids of their own (id=)"
+                )
+            return RewardRecord(where, which, id, value, position, at)
+        position, at = tx.place()
+        tx.execute(
+            "INSERT INTO rewards (position, decision, action, id, value, at) VALUES (?, ?, ?, ?, ?, ?)",
+            (position, where, which, id, value, at),
+        )
+        return RewardRecord(where, which, id, value, position, at)
+
+    return work
+
+
+REWARD = "decision, action, id, value, position, at"
+
+
+def rewards_between(reader: Reader, after: int, upto: int) -> list[RewardRecord]:
+    """Rewards with positions in (after, upto], in order."""
+    sql = f"SELECT {REWARD} FROM rewards WHERE position > ? AND position <= ? ORDER BY position"
+    return [RewardRecord(*row) for row in reader.execute(sql, (after, upto))]
+
+
+def rewards_of(reader: Reader, decisions: Sequence[int], upto: int) -> dict[tuple[int, int], list[RewardRecord]]:
+    """The rewards up to a position of some decisions (by position): for each (decision, action), in order."""
+    found: dict[tuple[int, int], list[RewardRecord]] = {}
+    for some in _some(sorted(set(decisions))):
+        marks = ", ".join("?" * len(some))
+        sql = f"SELECT {REWARD} FROM rewards WHERE decision IN ({marks}) AND position <= ? ORDER BY position"
+        for row in reader.execute(sql, (*some, upto)):
+            record = RewardRecord(*row)
+            found.setdefault((record.decision, record.action), []).append(record)
+    return found
+
+
+# ---- operations
+
+
+def add_operation(kind: str, body: dict[str, Any]) -> Work:
+    """Write an operation; its position."""
+    text = dumped(body)
+
+    def work(tx: Transaction) -> int:
+        position, at = tx.place()
+        tx.execute("INSERT INTO operations (position, at, kind, body) VALUES (?, ?, ?, ?)", (position, at, kind, text))
+        return position
+
+    return work
+
+
+def operations_between(reader: Reader, after: int, upto: int) -> list[Operation]:
+    """Operations with positions in (after, upto], in order."""
+    sql = "SELECT position, at, kind, body FROM operations WHERE position > ? AND position <= ? ORDER BY position"
+    rows = reader.execute(sql, (after, upto))
+    return [Operation(position, at, kind, json.loads(body)) for position, at, kind, body in rows]
+
+
+def erase(event: str) -> Work:
+    """Blank a decision and its rewards, expire every snapshot that knows of it, and write the operation; its position."""
+
+    def work(tx: Transaction) -> int:
+        found = tx.execute("SELECT position, version, erased FROM decisions WHERE id = ?", (event,))
+        if not found:
+            raise UnknownEvent(f"no event {event!r}: never decided here, or compacted since")
+        where, version, erased = found[0]
+        if erased:
+            raise UnknownEvent(f"event {event!r} was erased before")
+        position, at = tx.place()
+        tx.execute(
+            "UPDATE decisions SET erased = 1, context = NULL, unit = NULL, question = ?, actions = ?, details = ?, digest = ?, "
+            "draw = 0, propensity = NULL, arm_propensity = NULL, inclusion = NULL WHERE position = ?",
+            ("{}", "[]", "{}", b"", where),
+        )
+        tx.execute("DELETE FROM rewards WHERE decision = ?", (where,))
+        tx.execute("DELETE FROM propensities WHERE decision = ?", (where,))
+        _expire(tx, where)
+        tx.execute(
+            "INSERT INTO operations (position, at, kind, body) VALUES (?, ?, ?, ?)",
+            (position, at, "erase", dumped({"decision": where, "version": version})),
+        )
+        return position
+
+    return work
+
+
+def _expire(tx: Transaction, position: int) -> None:
+    """Delete the snapshots that have folded what is at this position; the origin never has."""
+    for (writing,) in tx.execute("SELECT writing FROM snapshots WHERE upto >= ? AND origin = 0", (position,)):
+        tx.execute("DELETE FROM snapshot_parts WHERE writing = ?", (writing,))
+    tx.execute("DELETE FROM snapshots WHERE upto >= ? AND origin = 0", (position,))
+
+
+# ---- chunks
+
+
+def last_chunk(reader: Reader) -> Chunk | None:
+    """The newest chunk."""
+    rows = reader.execute("SELECT version, upto, due, at, token FROM chunks ORDER BY version DESC LIMIT 1")
+    return Chunk(*rows[0]) if rows else None
+
+
+def chunk(reader: Reader, version: int) -> Chunk | None:
+    """The chunk of a version."""
+    rows = reader.execute("SELECT version, upto, due, at, token FROM chunks WHERE version = ?", (version,))
+    return Chunk(*rows[0]) if rows else None
+
+
+def chunks_after(reader: Reader, version: int, limit: int = 1000) -> list[Chunk]:
+    """Chunks after a version, in order."""
+    sql = f"SELECT version, upto, due, at, token FROM chunks WHERE version > ? ORDER BY version LIMIT {limit}"
+    return [Chunk(*row) for row in reader.execute(sql, (version,))]
+
+
+def cut(wait: float, token: int, allowed: Work | None) -> Work:
+    """Cut the next chunk, of all that is new; None where nothing is. allowed: refuses where somebody else is the learner."""
+
+    def work(tx: Transaction) -> Chunk | None:
+        if allowed is not None:
+            allowed(tx)
+        last = last_chunk(tx) or Chunk()
+        new = [tx.execute(f"SELECT 1 FROM {table} WHERE position > ? LIMIT 1", (last.upto,)) for table in ENTRIES]
+        upto, at = tx.following()
+        rows = tx.execute(
+            "SELECT position FROM decisions WHERE at <= ? ORDER BY at DESC, position DESC LIMIT 1", (at - wait,)
+        )
+        due = max(last.due, rows[0][0] if rows else 0)
+        if not any(new) and due == last.due:
+            return None
+        tx.place()
+        tx.execute(
+            "INSERT INTO chunks (version, upto, due, at, token) VALUES (?, ?, ?, ?, ?)",
+            (last.version + 1, upto, due, at, token),
+        )
+        return Chunk(last.version + 1, upto, due, at, token)
+
+    return work
+
+
+ENTRIES = ("decisions", "rewards", "operations")
+
+
+# ---- what there is once
+
+
+def get(reader: Reader, name: str) -> str | None:
+    """A value of the table `meta`."""
+    rows = reader.execute("SELECT body FROM meta WHERE name = ?", (name,))
+    return str(rows[0][0]) if rows else None
+
+
+def put(tx: Transaction, name: str, body: str) -> None:
+    """Set a value of the table `meta`."""
+    tx.execute("DELETE FROM meta WHERE name = ?", (name,))
+    tx.execute("INSERT INTO meta (name, body) VALUES (?, ?)", (name, body))

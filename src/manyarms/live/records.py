@@ -1,0 +1,146 @@
+"""What a live log holds: decisions, rewards, operations, and the chunks in which they are folded."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from manyarms._base.typing import Array
+
+MOST_OF_AN_ID = 256  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What was asked: the context, which actions were allowed, and how many were wanted.
+
+    context: (d,), or (m, d) with a context for each of the candidates. k: None for a single action.
+    """
+
+    context: Array
+    candidates: list[int] | None = None
+    exclude: list[int] | None = None
+    k: int | None = None
+
+    def text(self) -> str:
+        """All but the numbers of the context, as JSON."""
+        asked: dict[str, Any] = {"shape": list(self.context.shape)}
+        for name in ("candidates", "exclude", "k"):
+            if (value := getattr(self, name)) is not None:
+                asked[name] = value
+        return json.dumps(asked, separators=(",", ":"))
+
+    def digest(self, unit: str | None) -> bytes:
+        """16 bytes that tell one request from another."""
+        found = hashlib.blake2b(self.text().encode(), digest_size=16)
+        found.update(b"" if unit is None else b"\0" + unit.encode())
+        found.update(self.context.tobytes())
+        return found.digest()
+
+    @classmethod
+    def read(cls, context: bytes, text: str) -> Question:
+        """What was written."""
+        asked = json.loads(text)
+        numbers = np.frombuffer(context, dtype="<f8").reshape(asked["shape"])
+        return cls(numbers, asked.get("candidates"), asked.get("exclude"), asked.get("k"))
+
+    @property
+    def per_action(self) -> bool:
+        """Whether each candidate has a context of its own."""
+        return self.context.ndim == 2
+
+    def arguments(self) -> dict[str, Any]:
+        """As keywords of `Agent.decide`."""
+        found: dict[str, Any] = {"candidates": self.candidates, "exclude": self.exclude, "k": self.k}
+        found["action_contexts" if self.per_action else "x"] = self.context
+        return found
+
+    def context_of(self, action: int) -> Array:
+        """The context in which this action was taken."""
+        if not self.per_action:
+            return self.context
+        # without candidates there is a row for every action, by id
+        return self.context[action if self.candidates is None else self.candidates.index(action)]
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRecord:
+    """A decision as the log has it.
+
+    version: of the state that decided. arm: which agent or policy. draw: the number of its random numbers.
+    propensity: the chance of the first action when the question came, the share of each arm in it; arm_propensity: the same given
+    the arm; inclusion: the chance of a place among the k; None until they are computed. propensity_kind: "exact" or "estimated".
+    details: catalogue and encoding versions, the share, and what shadows would have done.
+    """
+
+    id: str
+    unit: str | None
+    arm: str
+    version: int
+    draw: int
+    question: Question | None
+    actions: list[int]
+    digest: bytes = b""
+    propensity: float | None = None
+    arm_propensity: float | None = None
+    inclusion: float | None = None
+    propensity_kind: str | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+    position: int = 0
+    at: float = 0.0
+    erased: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RewardRecord:
+    """A reward: of which decision (by position) and action, under which id of its own."""
+
+    decision: int
+    action: int
+    id: str
+    value: float
+    position: int = 0
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Something done to the agents: actions added or retired, a deployment, an erasure, ..."""
+
+    position: int
+    at: float
+    kind: str
+    body: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Version v folds the positions after the chunk before up to `upto`, at time `at`; decisions up to `due` need not wait.
+
+    token: of the learner that cut it.
+    """
+
+    version: int = 0
+    upto: int = 0
+    due: int = 0
+    at: float = 0.0
+    token: int = 0
+
+
+def hashed(*parts: object, bits: int = 62) -> int:
+    """A number of so many bits that follows from these parts, and tells them apart."""
+    text = "\0".join(f"{len(str(part))}:{part}" for part in parts)
+    digest = hashlib.blake2b(text.encode(), digest_size=8, person=b"manyarms-live").digest()
+    return int.from_bytes(digest, "little") >> (64 - bits)
+
+
+def draw_number(event: str, unit: str | None, version: int) -> int:
+    """The number of a decision's random numbers: one for each event; with a unit, one for it and each version."""
+    return hashed("event", event) if unit is None else hashed("unit", unit, version)
+
+
+__all__ = ["Chunk", "DecisionRecord", "Operation", "Question", "RewardRecord", "draw_number", "hashed"]
