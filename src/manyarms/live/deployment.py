@@ -1,0 +1,108 @@
+"""Who decides: shares of the traffic, a permanent hold-out, and shadows that only look on.
+
+An event (or, sticky, its unit) is hashed to a number in [0, 1). Hold-out and shares have numbers of their own, so that a unit stays
+in the hold-out however shares change, and units move between arms only as far as shares do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from manyarms._base import validate
+from manyarms.errors import InvalidInput
+from manyarms.live.records import hashed
+
+BASELINE = "baseline"
+"""The arm of the caller's own choice: `decide(..., baseline=action)`."""
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """Which arms decide, and how often.
+
+    shares: of each arm, together 1. holdout: which part of the traffic goes, for good, to `holdout_arm`.
+    shadows: arms that only look on. previous: what was deployed before, to roll back to.
+    """
+
+    shares: Mapping[str, float]
+    holdout: float = 0.0
+    holdout_arm: str | None = None
+    shadows: tuple[str, ...] = ()
+    previous: Deployment | None = None
+
+    def __post_init__(self) -> None:
+        validate.instance("shares", self.shares, Mapping, "a dictionary {name of an arm: its share}")
+        shares = {name: validate.positive(f"shares[{name!r}]", share) for name, share in self.shares.items()}
+        if not shares or abs(sum(shares.values()) - 1.0) > 1e-9:
+            raise InvalidInput("shares", f"a sum of {sum(shares.values()):g}", "positive shares that sum to 1")
+        object.__setattr__(self, "shares", shares)
+        holdout = validate.probability("holdout", self.holdout)
+        if holdout == 1.0:
+            raise InvalidInput("holdout", 1, "a part of the traffic, below 1")
+        object.__setattr__(self, "holdout", holdout)
+        if holdout and self.holdout_arm is None:
+            raise InvalidInput("holdout_arm", None, "the name of the arm that the hold-out gets")
+        object.__setattr__(self, "shadows", tuple(dict.fromkeys(self.shadows)))
+
+    @property
+    def champion(self) -> str:
+        """The arm with the largest share."""
+        return max(self.shares, key=lambda name: self.shares[name])
+
+    @property
+    def laws(self) -> list[tuple[float, str]]:
+        """The probability of every arm, the hold-out's last."""
+        rest = [((1.0 - self.holdout) * share, name) for name, share in self.shares.items()]
+        return [*rest, (self.holdout, self.holdout_arm)] if self.holdout_arm and self.holdout else rest
+
+    @property
+    def names(self) -> set[str]:
+        """Every arm that has a part."""
+        return {*self.shares, *self.shadows, *([self.holdout_arm] if self.holdout_arm else [])} - {BASELINE}
+
+    def route(self, salt: str, who: str) -> tuple[str, bool]:
+        """The arm of an event or unit, and whether it is held out."""
+        if self.holdout and self.holdout_arm and fraction(salt, "holdout", who) < self.holdout:
+            return self.holdout_arm, True
+        point, upto = fraction(salt, "share", who), 0.0
+        name = ""
+        for name, share in self.shares.items():
+            upto += share
+            if point < upto:
+                return name, False
+        return name, False  # a sum of shares that rounds to less than 1
+
+    def cut(self, depth: int) -> Deployment | None:
+        """The same, remembering so many deployments at most, itself included."""
+        if depth == 0:
+            return None
+        return self if self.previous is None else replace(self, previous=self.previous.cut(depth - 1))
+
+    def to_json(self) -> dict[str, Any]:
+        """As operations and snapshots have it."""
+        return {
+            "shares": dict(self.shares),
+            "holdout": self.holdout,
+            "holdout_arm": self.holdout_arm,
+            "shadows": list(self.shadows),
+            "previous": None if self.previous is None else self.previous.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any]) -> Deployment:
+        """What `to_json` gave."""
+        previous = body.get("previous")
+        return cls(
+            body["shares"], body["holdout"], body["holdout_arm"], tuple(body["shadows"]),
+            None if previous is None else cls.from_json(previous),
+        )  # fmt: skip
+
+
+def fraction(*parts: object) -> float:
+    """A number in [0, 1) that follows from these parts."""
+    return hashed(*parts, bits=53) / 2.0**53
+
+
+__all__ = ["BASELINE", "Deployment"]

@@ -1,0 +1,146 @@
+"""Operations: what is done to the arms, one function each. They are folded like everything else, in their place in the log.
+
+An operation is checked when it is asked for and again here, against the state that it meets: it refuses before it changes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from manyarms.errors import InvalidInput
+from manyarms.live import packing
+from manyarms.live.deployment import BASELINE, Deployment
+from manyarms.live.exposure import Exposure
+from manyarms.live.stores.database import Reader
+
+if TYPE_CHECKING:
+    from manyarms.live.state import State
+
+Fold = Callable[["State", Reader, int, dict[str, Any]], Any]
+OPERATIONS: dict[str, Fold] = {}
+DEPTH = 8  # deployments that can be rolled back
+
+
+def operation(kind: str) -> Callable[[Fold], Fold]:
+    """Register what is done by operations of this kind."""
+
+    def registered(fold: Fold) -> Fold:
+        OPERATIONS[kind] = fold
+        return fold
+
+    return registered
+
+
+# ---- arms
+
+
+@operation("add_arm")
+def _add_arm(state: State, reader: Reader, position: int, body: dict[str, Any]) -> Any:
+    name = body["name"]
+    if name in state.arms:
+        raise InvalidInput("name", name, "a name that no arm of this store has")
+    state.arms[name] = packing.read_arm(reader, body["writing"], since=position)
+    return {}
+
+
+@operation("remove_arm")
+def _remove_arm(state: State, reader: Reader, position: int, body: dict[str, Any]) -> Any:
+    name = body["name"]
+    _known(state, name)
+    if name in state.deployment.names:
+        raise InvalidInput("name", name, "an arm that has no part in the deployment")
+    del state.arms[name]
+    return {}
+
+
+@operation("deploy")
+def _deploy(state: State, reader: Reader, position: int, body: dict[str, Any]) -> Any:
+    wanted = Deployment.from_json(body)
+    for name in wanted.names:
+        _known(state, name)
+    state.deploy(wanted)
+    return {}
+
+
+@operation("promote")
+def _promote(state: State, reader: Reader, position: int, body: dict[str, Any]) -> Any:
+    name = body["name"]
+    if name != BASELINE:
+        _known(state, name)
+    state.deploy(promoted(state.deployment, name))
+    return {}
+
+
+@operation("roll_back")
+def _roll_back(state: State, reader: Reader, position: int, body: dict[str, Any]) -> Any:
+    previous = state.deployment.previous
+    if previous is None:
+        raise InvalidInput("deployment", "the first one", "one before it to roll back to")
+    for name in previous.names:
+        _known(state, name)
+    state.deployment = previous
+    return {}
+
+
+def promoted(now: Deployment, name: str) -> Deployment:
+    """All the traffic, but for the hold-out, to one arm; the arms that had it look on."""
+    shadows = [other for other in (*now.shares, *now.shadows) if other not in (name, BASELINE)]
+    return replace(now, shares={name: 1.0}, shadows=tuple(shadows), previous=None)
+
+
+def _known(state: State, name: str) -> None:
+    if name not in state.arms:
+        raise InvalidInput("name", name, f"an arm of this store: {', '.join(sorted(state.arms))}")
+
+
+# ---- the catalogue
+
+
+@operation("add_actions")
+def _add_actions(state: State, reader: Reader, position: int, body: dict[str, Any]) -> Any:
+    for arm in state.arms.values():
+        arm.check_catalogue("add_actions", body)
+    ids: list[int] = []
+    for arm in state.arms.values():
+        ids = arm.change_catalogue("add_actions", body) or ids
+    state.catalogue += 1
+    return {"ids": ids}
+
+
+@operation("retire")
+def _retire(state: State, reader: Reader, position: int, body: dict[str, Any]) -> Any:
+    return _change_all(state, "retire", body)
+
+
+@operation("reinstate")
+def _reinstate(state: State, reader: Reader, position: int, body: dict[str, Any]) -> Any:
+    return _change_all(state, "reinstate", body)
+
+
+def _change_all(state: State, kind: str, body: dict[str, Any]) -> Any:
+    for arm in state.arms.values():
+        arm.check_catalogue(kind, body)
+    for arm in state.arms.values():
+        arm.change_catalogue(kind, body)
+    state.catalogue += 1
+    return {}
+
+
+@operation("cap")
+def _cap(state: State, reader: Reader, position: int, body: dict[str, Any]) -> Any:
+    named = body["actions"]
+    same = [e for e in state.exposures if (None if e.actions is None else sorted(e.actions)) == named]
+    state.exposures = [e for e in state.exposures if e not in same]
+    if body["most"] is not None:
+        state.exposures.append(Exposure.from_json(body))
+    return {}
+
+
+@operation("erase")
+def _erase(state: State, reader: Reader, position: int, body: dict[str, Any]) -> Any:
+    return {}  # its record is blank: nothing of it is folded any more
+
+
+__all__ = ["OPERATIONS", "operation", "promoted"]

@@ -1,0 +1,177 @@
+"""The state: what the log makes of the agents, chunk by chunk. The same log and the same chunks give the same state, to the last bit.
+
+`State.apply` is the only place where anything live ever changes. Decisions are made on a `View`, which never does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from manyarms.errors import ManyArmsError
+from manyarms.live import learned_rows, log
+from manyarms.live.arms import Arm, ArmView
+from manyarms.live.deployment import Deployment
+from manyarms.live.exposure import Exposure
+from manyarms.live.learned_rows import TaughtRow
+from manyarms.live.operations import DEPTH, OPERATIONS
+from manyarms.live.records import Chunk
+from manyarms.live.settings import Settings
+from manyarms.live.stores.database import Reader
+from manyarms.live.watch import Watch
+
+STEP = 4096  # positions folded at a time: what fits easily into memory, and the same for everybody
+RESULTS = 256  # outcomes of operations that are remembered
+
+
+class NeedsRebuild(Exception):
+    """An event that this state has learned from was erased: the fold without it starts earlier."""
+
+    def __init__(self, decision: int) -> None:
+        super().__init__(f"the decision at position {decision} was erased")
+        self.decision = decision
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The state at one version, for deciding: it never changes."""
+
+    version: int
+    arms: Mapping[str, ArmView]
+    deployment: Deployment
+    capped: frozenset[int]
+    catalogue: int
+    frozen: Mapping[str, Any]  # counts and monitors, to look at
+
+
+@dataclass
+class State:
+    """What the log makes of the agents.
+
+    chunk: the last one that was folded. sound_upto: erasures up to this position of the log had happened before anything was folded.
+    counts: rows learned, replaced and refused, and more. results: of the last operations, by position.
+    catalogue: how often the catalogue has changed.
+    """
+
+    settings: Settings
+    salt: str
+    arms: dict[str, Arm]
+    deployment: Deployment
+    chunk: Chunk = Chunk()
+    sound_upto: int = 0
+    catalogue: int = 0
+    exposures: list[Exposure] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
+    results: dict[int, Any] = field(default_factory=dict)
+    watch: Watch = field(default_factory=Watch)
+
+    def view(self) -> View:
+        """As it is now, for ever."""
+        capped: frozenset[int] = frozenset().union(*(exposure.capped() for exposure in self.exposures))
+        arms = {name: arm.view() for name, arm in self.arms.items()}
+        frozen = {"counts": dict(self.counts), "watch": self.watch.to_json(), "results": dict(self.results)}
+        return View(self.chunk.version, arms, self.deployment, capped, self.catalogue, frozen)
+
+    def deploy(self, wanted: Deployment) -> None:
+        """Deploy this from now on; what was deployed before is remembered."""
+        self.deployment = replace(wanted, previous=self.deployment.cut(DEPTH))
+
+    # ---- the fold
+
+    def apply(self, reader: Reader, chunk: Chunk) -> None:
+        """Fold the next chunk: operations and rewards in the order of their positions, and then what has become due."""
+        before = self.chunk
+        assert chunk.version == before.version + 1
+        operations = log.operations_between(reader, before.upto, chunk.upto)
+        for operation in operations:  # looked for first: nothing has changed yet
+            if operation.kind == "erase" and operation.position > self.sound_upto:
+                if operation.body["decision"] <= before.upto:
+                    raise NeedsRebuild(operation.body["decision"])
+        self.chunk = Chunk(chunk.version, before.upto, before.due, chunk.at, chunk.token)
+        for operation in operations:
+            self._fold_upto(reader, operation.position - 1)
+            self._operate(reader, operation.position, operation.kind, operation.body)
+        self._fold_upto(reader, chunk.upto)
+        self._settle(reader, chunk)
+        for exposure in self.exposures:
+            exposure.forget(chunk.at)
+        self.chunk = chunk
+
+    def _fold_upto(self, reader: Reader, position: int) -> None:
+        """Rewards, in steps of positions."""
+        while (after := self.chunk.upto) < position:
+            upto = min(position, after + STEP)
+            self._teach(learned_rows.of_rewards(reader, self.settings, after, upto, self.chunk.due))
+            if self.exposures:
+                for decision in log.decisions_between(reader, after, upto):
+                    for exposure in self.exposures:
+                        exposure.count(decision.at, decision.actions)
+            self.chunk = Chunk(self.chunk.version, upto, self.chunk.due, self.chunk.at, self.chunk.token)
+
+    def _settle(self, reader: Reader, chunk: Chunk) -> None:
+        after = self.chunk.due
+        while after < chunk.due:
+            upto = min(chunk.due, after + STEP)
+            taught, settled = learned_rows.of_due(reader, self.settings, after, upto, chunk.upto)
+            self._teach(taught)
+            self.counts["settled"] += len(settled)
+            self.deployment = self.watch.settle(settled, self.settings, self.deployment)
+            after = upto
+
+    def _operate(self, reader: Reader, position: int, kind: str, body: dict[str, Any]) -> None:
+        self.chunk = Chunk(self.chunk.version, position, self.chunk.due, self.chunk.at, self.chunk.token)
+        try:
+            result: Any = OPERATIONS[kind](self, reader, position, body)
+        except ManyArmsError as error:  # what was right when it was asked for, and is not any more
+            self.counts["operations_refused"] += 1
+            result = {"refused": str(error)}
+        self.results[position] = result
+        while len(self.results) > RESULTS:
+            del self.results[min(self.results)]
+
+    # ---- teaching
+
+    def _teach(self, rows: list[TaughtRow]) -> None:
+        if not rows:
+            return
+        new = [row for row in rows if row.was is None]
+        changed = [row for row in rows if row.was is not None]
+        self.counts["learned"] += len(new)
+        self.counts["replaced"] += len(changed)
+        for arm in self.arms.values():
+            if arm.learns:
+                self._tell(arm, [row for row in new if row.decision.position > arm.since])
+                self._tell(arm, [row for row in changed if row.decision.position > arm.since])
+
+    def _tell(self, arm: Arm, rows: list[TaughtRow]) -> None:
+        """Rows that are all new, or all changed, in one call; where it is refused, one by one, leaving out those refused."""
+        if not rows:
+            return
+        try:
+            _taught(arm, rows)
+        except ManyArmsError:
+            if len(rows) == 1:
+                self.counts["rows_refused"] += 1
+                return
+            for row in rows:
+                self._tell(arm, [row])
+
+
+COUNTS = ("learned", "replaced", "rows_refused", "operations_refused", "settled")
+
+
+def _taught(arm: Arm, rows: list[TaughtRow]) -> None:
+    contexts = [row.decision.question.context_of(row.action) for row in rows if row.decision.question is not None]
+    X = np.array(contexts)
+    actions = np.array([row.action for row in rows], dtype=np.int64)
+    now = np.array([row.now for row in rows])
+    if rows[0].was is None:
+        arm.observe(X, actions, now)
+    else:
+        arm.replace_reward(X, actions, np.array([row.was for row in rows]), now)
+
+
+__all__ = ["NeedsRebuild", "State", "View"]
