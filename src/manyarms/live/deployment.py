@@ -37,7 +37,7 @@ class Deployment:
         shares = {name: validate.positive(f"shares[{name!r}]", share) for name, share in self.shares.items()}
         if not shares or abs(sum(shares.values()) - 1.0) > 1e-9:
             raise InvalidInput("shares", f"a sum of {sum(shares.values()):g}", "positive shares that sum to 1")
-        object.__setattr__(self, "shares", shares)
+        object.__setattr__(self, "shares", dict(sorted(shares.items())))  # one order for everybody
         holdout = validate.probability("holdout", self.holdout)
         if holdout == 1.0:
             raise InvalidInput("holdout", 1, "a part of the traffic, below 1")

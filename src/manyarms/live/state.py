@@ -40,6 +40,7 @@ class View:
     """The state at one version, for deciding: it never changes."""
 
     version: int
+    upto: int
     arms: Mapping[str, ArmView]
     deployment: Deployment
     capped: frozenset[int]
@@ -73,7 +74,7 @@ class State:
         capped: frozenset[int] = frozenset().union(*(exposure.capped() for exposure in self.exposures))
         arms = {name: arm.view() for name, arm in self.arms.items()}
         frozen = {"counts": dict(self.counts), "watch": self.watch.to_json(), "results": dict(self.results)}
-        return View(self.chunk.version, arms, self.deployment, capped, self.catalogue, frozen)
+        return View(self.chunk.version, self.chunk.upto, arms, self.deployment, capped, self.catalogue, frozen)
 
     def deploy(self, wanted: Deployment) -> None:
         """Deploy this from now on; what was deployed before is remembered."""

@@ -1,0 +1,137 @@
+"""Snapshots of the state in the store, and the state from the newest of them and what came after.
+
+The *origin* is the snapshot from which the whole log can be folded again: the first state of all, or where compaction has cut.
+"""
+
+from __future__ import annotations
+
+import json
+
+from manyarms.errors import StorageError
+from manyarms.live import log, packing
+from manyarms.live.records import Chunk
+from manyarms.live.state import NeedsRebuild, State
+from manyarms.live.stores.database import Database, Reader, Transaction, Work
+
+KEEP = 3  # snapshots beside the origin
+
+
+def write(database: Database, state: State, origin: bool = False) -> bool:
+    """Keep this state in the store; whether it was kept: not where an event in it was erased meanwhile."""
+    content = packing.pack_state(state)
+    writing = packing.write_parts(database, content)
+    parts = -(-len(content) // packing.PART)
+    return bool(database.do(_name_whole(state.chunk, writing, parts, packing.sha256(content), origin)))
+
+
+def _name_whole(chunk: Chunk, writing: str, parts: int, checksum: str, origin: bool) -> Work:
+    def work(tx: Transaction) -> bool:
+        _, at = tx.following()
+        taken = tx.execute("SELECT 1 FROM snapshots WHERE version = ? OR (origin = 1 AND ? = 1)", (chunk.version, int(origin)))
+        if taken or _erased_since(tx, chunk.upto):
+            tx.execute("DELETE FROM snapshot_parts WHERE writing = ?", (writing,))
+            return False
+        tx.execute(
+            "INSERT INTO snapshots (version, upto, writing, parts, sha256, at, origin) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (chunk.version, chunk.upto, writing, parts, checksum, at, int(origin)),
+        )
+        _leave_newest(tx)
+        return True
+
+    return work
+
+
+def _erased_since(tx: Transaction, upto: int) -> bool:
+    """Whether something that has been folded up to this position was erased after it."""
+    rows = tx.execute("SELECT body FROM operations WHERE kind = 'erase' AND position > ?", (upto,))
+    return any(json.loads(body)["decision"] <= upto for (body,) in rows)
+
+
+def _leave_newest(tx: Transaction) -> None:
+    rows = tx.execute("SELECT writing FROM snapshots WHERE origin = 0 ORDER BY version DESC")
+    for (writing,) in rows[KEEP:]:
+        tx.execute("DELETE FROM snapshots WHERE writing = ?", (writing,))
+        tx.execute("DELETE FROM snapshot_parts WHERE writing = ?", (writing,))
+
+
+def remove_leftovers(tx: Transaction, older_than: float) -> None:
+    """Parts that nobody names: of snapshots that broke off. Those that may still be written are younger than this many seconds."""
+    # an arm that joined is named by its operation; compaction looks after these
+
+
+def newest(database: Database, before: int | None = None) -> State:
+    """The newest whole snapshot; before: that had folded less than this position."""
+    with database.reading() as reader:
+        position = reader.execute("SELECT position FROM counter")[0][0]
+        sql = "SELECT version, writing, parts, sha256 FROM snapshots{} ORDER BY version DESC"
+        if before is None:
+            rows = reader.execute(sql.format(""))
+        else:
+            rows = reader.execute(sql.format(" WHERE upto < ? OR origin = 1"), (before,))
+        for _, writing, _, checksum in rows:
+            content = packing.read_parts(reader, writing)
+            if packing.sha256(content) == checksum:
+                state = packing.unpack_state(content)
+                state.sound_upto = position
+                return state
+    raise StorageError("the store has no whole snapshot to begin with")
+
+
+def fold(database: Database, state: State, version: int | None = None) -> State:
+    """Fold what has been cut since, up to a version; where an erasure demands it, from an earlier snapshot on."""
+    while True:
+        with database.reading() as reader:
+            chunks = log.chunks_after(reader, state.chunk.version, limit=64)
+            chunks = [chunk for chunk in chunks if version is None or chunk.version <= version]
+            if not chunks:
+                return state
+            try:
+                for chunk in chunks:
+                    _check_next(state, chunk)
+                    state.apply(reader, chunk)
+                continue
+            except NeedsRebuild as needed:
+                before = needed.decision
+        state = newest(database, before)
+
+
+def _check_next(state: State, chunk: Chunk) -> None:
+    if chunk.version != state.chunk.version + 1:
+        raise StorageError(
+            f"the log has no chunk {state.chunk.version + 1}: it was compacted, or belongs to another store"
+        )
+
+
+def state_of(database: Database, version: int | None = None) -> State:
+    """The state at a version, by default the newest, from the newest snapshot that is not beyond it."""
+    if version is None:
+        return fold(database, newest(database))
+    with database.reading() as reader:
+        end = log.chunk(reader, version)
+    return fold(database, newest(database, None if end is None else end.upto + 1), version)
+
+
+def from_origin(database: Database, version: int | None = None) -> State:
+    """The state folded from the very beginning of what the store has."""
+    return fold(database, origin(database), version)
+
+
+def origin(database: Database) -> State:
+    """Where the log begins."""
+    with database.reading() as reader:
+        return _origin(reader)
+
+
+def _origin(reader: Reader) -> State:
+    position = reader.execute("SELECT position FROM counter")[0][0]
+    for writing, checksum in reader.execute("SELECT writing, sha256 FROM snapshots WHERE origin = 1"):
+        content = packing.read_parts(reader, writing)
+        if packing.sha256(content) != checksum:
+            raise StorageError("the store's origin is damaged: its checksum does not match")
+        state = packing.unpack_state(content)
+        state.sound_upto = position
+        return state
+    raise StorageError("the store has no origin")
+
+
+__all__ = ["fold", "from_origin", "newest", "origin", "state_of", "write"]
