@@ -58,9 +58,7 @@ class GroupCommit:
         self._most_waiting = validate.count("most_waiting", most_waiting)
         self._patience = validate.number("patience", patience, least=0.0, most=3600.0)
         self._lock = threading.Lock()
-        self._bell = (
-            threading.Lock()
-        )  # held while the writing thread sleeps; released to wake it, which is faster than a condition
+        self._bell = threading.Lock()  # rung, that is released, to wake the writing thread
         self._bell.acquire()
         self._asleep = False
         self._room = threading.Condition(self._lock)  # the queue is not full, or it is closed

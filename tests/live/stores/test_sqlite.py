@@ -91,8 +91,10 @@ def test_files_that_are_not_ours_are_refused_and_left_alone(path: Path) -> None:
     other = sqlite3.connect(path)
     other.execute("CREATE TABLE theirs (x)")
     other.close()
+    content = path.read_bytes()
     with pytest.raises(StorageError, match="not a store of live agents"):
         open_database(path)
+    assert path.read_bytes() == content
     with pytest.raises(StorageError, match="not a file"):
         open_database(path.parent)
     with pytest.raises(StoreUnavailable, match="cannot be made: No such file or directory"):
@@ -118,8 +120,8 @@ def test_a_store_in_memory_leaves_nothing_behind() -> None:
     assert not folder.exists()
 
 
-def test_more_readers_than_there_may_be_wait_for_each_other(store: SQLite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_READERS", 2)
+def test_more_readers_than_there_may_be_wait_for_each_other(store: SQLite) -> None:
+    store._readers.most = 2
     with store.reading() as one, store.reading() as two:
         assert one.execute("SELECT 1") == two.execute("SELECT 1")
         with pytest.raises(StoreUnavailable, match=r"2 others have been reading for 0\.05 s"):

@@ -81,8 +81,11 @@ class Writing(Transaction, Protocol):
     counter: Counter
 
     @property
-    def touched(self) -> int:
-        """How many statements have changed rows so far."""
+    def steps(self) -> int:
+        """A number that rises when a statement may have changed something."""
+
+    def changed_since(self, steps: int) -> bool:
+        """Whether any statement has changed something since then."""
 
 
 def run_all(tx: Writing, work: Sequence[Work]) -> tuple[list[Any], bool]:
@@ -93,13 +96,13 @@ def run_all(tx: Writing, work: Sequence[Work]) -> tuple[list[Any], bool]:
     """
     results: list[Any] = []
     for piece in work:
-        before, mark = tx.touched, tx.counter.mark()
+        before, mark = tx.steps, tx.counter.mark()
         try:
             results.append(piece(tx))
         except ManyArmsError as refusal:
             tx.counter.back_to(mark)  # a position that nobody uses would be a gap
             results.append(refusal)
-            if tx.touched != before:
+            if tx.changed_since(before):
                 if len(work) == 1:
                     return results, False
                 raise RuntimeError(f"a piece of work refused after it had changed something: {refusal}") from refusal

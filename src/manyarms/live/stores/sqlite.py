@@ -30,10 +30,8 @@ from manyarms._base.files import as_path
 from manyarms.errors import StorageError, StoreUnavailable
 from manyarms.live.stores import sqlite_errors
 from manyarms.live.stores.database import Clock, Counter, Database, Reader, Row, Work, run_all
+from manyarms.live.stores.pool import Pool
 from manyarms.live.stores.sqlite_file import LogReplaced, StoreFile
-
-MOST_READERS = 16
-"""Connections that read at the same time; the next reader waits for one of them."""
 
 _MAKING = threading.Lock()  # closing a file gives up all locks that the process has on it, those of SQLite among them
 
@@ -66,7 +64,7 @@ class _Writing(_Reading):
     def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
         super().__init__(connection)
         self.changed = 0
-        self.touched = 0
+        self.steps = 0
         self.counter = Counter(self._stored, clock)
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> list[Row]:
@@ -74,11 +72,14 @@ class _Writing(_Reading):
         rows = cursor.fetchall()
         self.changed = max(cursor.rowcount, 0)
         if self.changed or (cursor.rowcount < 0 and cursor.description is None):  # rows, or tables
-            self.touched += 1
+            self.steps += 1
         return rows
 
     def place(self) -> tuple[int, float]:
         return self.counter.next()
+
+    def changed_since(self, steps: int) -> bool:
+        return self.steps != steps
 
     def settle(self) -> None:
         """Write the counter back."""
@@ -93,7 +94,7 @@ class _Writing(_Reading):
 class SQLite(Database):
     """A log in an SQLite file, which is made where there is none; only its owner may read it then.
 
-    `patience`: seconds that a writer waits for another process, and a reader for one of `MOST_READERS` connections.
+    `patience`: seconds that a writer waits for another process, and a reader for one of `pool.MOST_READERS` connections.
 
     The file, and those that SQLite keeps beside it (-wal, -shm), belong together: they are backed up by SQLite's own means
     (`.backup`, `VACUUM INTO`) while the store is open.
@@ -110,11 +111,9 @@ class SQLite(Database):
         self._patience = validate.number("patience", patience, least=0.0, most=3600.0)
         self._lock = threading.Lock()  # of the one connection that writes
         self._writer: sqlite3.Connection | None = None
-        self._pool = threading.Condition()  # of what follows
-        self._idle: list[sqlite3.Connection] = []
-        self._reading = 0
-        self._generation = 0
-        self._old = 0  # readers of earlier generations
+        self._readers = Pool(
+            str(self.path), self._open_reader, spoils=sqlite_errors.spoils_connection, patience=self._patience
+        )
         self._closed = False
         with _MAKING:
             self._file.make()
@@ -165,6 +164,7 @@ class SQLite(Database):
         """The connection that writes, with what makes it durable in force; called under the lock."""
         connection = self._connect()
         try:
+            self._require_ours(connection)
             self._into_wal(connection)
             connection.execute(f"PRAGMA synchronous={self.synchronous}")
             connection.execute("PRAGMA fullfsync=ON")  # macOS: the disk's own cache too
@@ -175,6 +175,12 @@ class SQLite(Database):
             connection.close()
             raise
         return connection
+
+    def _require_ours(self, connection: sqlite3.Connection) -> None:
+        """Refuse a database of somebody else's, before its mode is changed."""
+        tables = self.tables(_Reading(connection))
+        if tables and not tables >= {"meta", "counter"}:
+            raise StorageError(f"{self.path}: this database is not a store of live agents: it has other tables in it")
 
     def _into_wal(self, connection: sqlite3.Connection) -> None:
         """Switch to the write-ahead log; two processes that do so at once do not wait for each other by themselves."""
@@ -210,42 +216,19 @@ class SQLite(Database):
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
-        """A connection that nobody else uses meanwhile."""
+        """A connection that nobody else uses meanwhile, to the files that have the names."""
         self.require_own_process()
-        with self._errors():
-            with self._pool:
-                if not self._pool.wait_for(lambda: self._reading < MOST_READERS, self._patience):
-                    raise StoreUnavailable(
-                        f"{self.path}: {MOST_READERS} others have been reading for {self._patience:g} s"
-                    )
-                self._reading += 1
-                generation = self._generation
-                connection = self._idle.pop() if self._idle else None
-            good = True
-            try:
+        try:
+            with self._errors(), self._readers.one() as connection:
                 self._file.require_same()
-                connection = connection or self._open_reader()
                 yield connection
-            except BaseException as error:
-                good = not sqlite_errors.spoils_connection(error)
-                if isinstance(error, LogReplaced) and self._lock.acquire(
-                    blocking=False
-                ):  # if not, the writer will notice
-                    try:
-                        self._give_up_all()
-                    finally:
-                        self._lock.release()
-                raise
-            finally:
-                with self._pool:
-                    self._reading -= 1
-                    self._old -= generation != self._generation
-                    good = good and generation == self._generation and not self._closed
-                    if good and connection is not None:
-                        self._idle.append(connection)
-                    self._pool.notify()
-                if not good and connection is not None:
-                    connection.close()
+        except LogReplaced:
+            if self._lock.acquire(blocking=False):  # if not, the writer will notice
+                try:
+                    self._give_up_all()
+                finally:
+                    self._lock.release()
+            raise
 
     def _open_reader(self) -> sqlite3.Connection:
         """A connection that reads."""
@@ -264,7 +247,9 @@ class SQLite(Database):
         """A connection to the file, which is not made by it."""
         if self._closed:
             raise StorageError(f"{self.path}: the store is closed")
-        if self._old:  # connections of one process share the log's index, so that old and new ones must not meet
+        if (
+            self._readers.dropped_in_use
+        ):  # connections of one process share the log's index, so that old and new ones must not meet
             raise StoreUnavailable(f"{self.path}: somebody still reads the log that was there before")
         self._file.require_file()
         return sqlite3.connect(
@@ -296,13 +281,7 @@ class SQLite(Database):
             with suppress(sqlite3.Error):  # into the file, what is in a log that has lost its name
                 self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         self._give_up_writer()
-        with self._pool:
-            self._generation += 1
-            self._old = self._reading
-            idle, self._idle = self._idle, []
-        for connection in idle:
-            with suppress(sqlite3.Error):
-                connection.close()
+        self._readers.drop()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -315,8 +294,8 @@ class SQLite(Database):
     def close(self) -> None:
         self.require_own_process()
         with self._lock:
-            with self._pool:
-                self._closed = True
+            self._closed = True
+            self._readers.close()
             self._give_up_all()
 
 
@@ -342,4 +321,4 @@ def _remove(folder: str, process: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-__all__ = ["MOST_READERS", "SQLite"]
+__all__ = ["SQLite"]
