@@ -1,19 +1,22 @@
 """What a live log needs of a database: transactions that are durable when they return, and consistent reads.
 
 The statements are those of `log.py` and the same for every database: placeholders are question marks, types are those that
-`schema.py` names. A database translates what it must.
+`schema.py` names, values are None, int (64 bits), float, str and bytes. A database translates what it must.
 """
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
-from manyarms.errors import ManyArmsError
+from manyarms.errors import ManyArmsError, StorageError
 
 Row = tuple[Any, ...]
+Clock = Callable[[], float]
+"""Seconds since 1970, as `time.time`; it may jump back."""
 
 
 class Reader(Protocol):
@@ -26,8 +29,9 @@ class Reader(Protocol):
 class Transaction(Reader, Protocol):
     """Statements that happen together or not at all."""
 
-    changed: int
-    """How many rows the last statement changed."""
+    @property
+    def changed(self) -> int:
+        """How many rows the last statement changed."""
 
     def following(self) -> tuple[int, float]:
         """The position and the time that `place` would give, not used up."""
@@ -42,17 +46,91 @@ class Transaction(Reader, Protocol):
 Work = Callable[[Transaction], Any]
 
 
+class Counter:
+    """Positions that are given out within one transaction: read once, when the first is asked for, and written back once."""
+
+    def __init__(self, stored: Callable[[], tuple[int, float]], clock: Clock) -> None:
+        self._stored = stored
+        self._clock = clock
+        self._last: tuple[int, float] | None = None
+        self.given = 0
+
+    def next(self) -> tuple[int, float]:
+        """The next position and its time."""
+        if self._last is None:
+            self._last = self._stored()
+        position, at = self._last
+        self._last = position + 1, max(at, float(self._clock()))
+        self.given += 1
+        return self._last
+
+    def last(self) -> tuple[int, float]:
+        """The last position given out, to be written back."""
+        assert self._last is not None
+        return self._last
+
+    def mark(self) -> tuple[int, tuple[int, float] | None]:
+        """Where the counter stands."""
+        return self.given, self._last
+
+    def back_to(self, mark: tuple[int, tuple[int, float] | None]) -> None:
+        """Take back the positions given out since."""
+        self.given, self._last = mark
+
+
+class Writing(Transaction, Protocol):
+    """A transaction as `run_all` needs it."""
+
+    counter: Counter
+
+    @property
+    def steps(self) -> int:
+        """A number that rises when a statement may have changed something."""
+
+    def changed_since(self, steps: int) -> bool:
+        """Whether any statement has changed something since then."""
+
+
+def run_all(tx: Writing, work: Sequence[Work]) -> tuple[list[Any], bool]:
+    """What each piece returned, or refused; and whether the transaction may be kept.
+
+    A refusal that comes after the piece has changed something can be honoured only by taking everything back: that is no harm
+    where the piece is alone, and a fault of the piece where it is not.
+    """
+    results: list[Any] = []
+    for piece in work:
+        before, mark = tx.steps, tx.counter.mark()
+        try:
+            results.append(piece(tx))
+        except ManyArmsError as refusal:
+            tx.counter.back_to(mark)  # a position that nobody uses would be a gap
+            results.append(refusal)
+            if tx.changed_since(before):
+                if len(work) == 1:
+                    return results, False
+                raise RuntimeError(f"a piece of work refused after it had changed something: {refusal}") from refusal
+    return results, True
+
+
 class Database(ABC):
-    """A database that is open. Threads may share it."""
+    """A database that is open. Threads may share it; a process forked from this one may not."""
 
     kind: ClassVar[str]
+    shared: ClassVar[bool]
+    """Whether tables of others may stand beside the log's."""
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
 
     @abstractmethod
     def write(self, work: Sequence[Work]) -> list[Any]:
         """All this work in one transaction, durable when it returns: what each piece returned.
 
         A piece that refuses (a ManyArmsError, raised before it has changed anything) has the error as its result, and the others
-        go on. Whatever else goes wrong, nothing of the transaction is kept: StoreUnavailable.
+        go on. Whatever else goes wrong, nothing of the transaction is kept: StoreUnavailable where the store cannot be written
+        now, StorageError where it is damaged or refuses what the work wants to write, and what a piece raised, if that is no
+        error of ours. Only where the connection breaks in the very moment of the commit nobody can know, and StoreUnavailable
+        is raised although the transaction may stand: whoever tries again does so with the same ids.
         """
 
     @abstractmethod
@@ -62,6 +140,10 @@ class Database(ABC):
     @abstractmethod
     def close(self) -> None:
         """Give back what is held. What was written is safe without it."""
+
+    @abstractmethod
+    def tables(self, reader: Reader) -> set[str]:
+        """The names of the tables there are."""
 
     def read(self, sql: str, parameters: Sequence[object] = ()) -> list[Row]:
         """The rows of one statement."""
@@ -75,5 +157,23 @@ class Database(ABC):
             raise result
         return result
 
+    def making(self, work: Work) -> Any:
+        """As `do`, for work that makes or changes tables: no other process does so at the same time."""
+        return self.do(work)
 
-__all__ = ["Database", "Reader", "Row", "Transaction", "Work"]
+    def require_own_process(self) -> None:
+        """Refuse the copy of a connection that a forked process has."""
+        if os.getpid() != self._process:
+            raise StorageError(
+                f"this store was opened by process {self._process}, and process {os.getpid()}, forked from it, cannot use its "
+                "connections: open the store again after the fork"
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+__all__ = ["Clock", "Counter", "Database", "Reader", "Row", "Transaction", "Work", "Writing", "run_all"]

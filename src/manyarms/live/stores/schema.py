@@ -7,7 +7,9 @@ version v + 1, run in one transaction.
 
 from __future__ import annotations
 
-VERSION = 1
+VERSION = 2
+VERSION_NAME = "schema_version"
+"""The row of `meta` that says the version."""
 
 TABLES = (
     # name and value of what there is once: the schema's version, the settings, the salt of routing
@@ -19,7 +21,7 @@ TABLES = (
         position INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, at REAL NOT NULL, unit TEXT, arm TEXT NOT NULL,
         version INTEGER NOT NULL, draw INTEGER NOT NULL, digest BYTES NOT NULL, context BYTES, question TEXT NOT NULL,
         actions TEXT NOT NULL, propensity REAL, arm_propensity REAL, inclusion REAL, propensity_kind TEXT, details TEXT NOT NULL,
-        erased INTEGER NOT NULL)""",
+        erased INTEGER NOT NULL, active INTEGER NOT NULL DEFAULT 1)""",
     "CREATE INDEX decisions_by_unit ON decisions (unit)",
     "CREATE INDEX decisions_by_version ON decisions (version)",
     "CREATE INDEX decisions_by_time ON decisions (at)",
@@ -40,6 +42,9 @@ TABLES = (
     "CREATE TABLE leases (name TEXT PRIMARY KEY, holder TEXT NOT NULL, token INTEGER NOT NULL, expires REAL NOT NULL)",
 )
 
-MIGRATIONS: dict[int, tuple[str, ...]] = {}
+MIGRATIONS: dict[int, tuple[str, ...]] = {
+    # decisions that may never be shown are activated when they are
+    1: ("ALTER TABLE decisions ADD COLUMN active INTEGER NOT NULL DEFAULT 1",),
+}
 
-__all__ = ["MIGRATIONS", "TABLES", "VERSION"]
+__all__ = ["MIGRATIONS", "TABLES", "VERSION", "VERSION_NAME"]

@@ -1,0 +1,84 @@
+"""From an address to a database with the tables of today in it."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+from manyarms.errors import StorageError
+from manyarms.live.stores import schema
+from manyarms.live.stores.database import Clock, Database, Reader, Transaction
+from manyarms.live.stores.sqlite import SQLite
+
+_NAMES = {found[1] for sql in schema.TABLES if (found := re.match(r"CREATE TABLE (\w+)", sql))}
+
+
+def open_database(address: Path | str, *, clock: Clock = time.time) -> Database:
+    """The store at an address, made if there is none, and brought up to date if it is of an older version.
+
+    `address` is the path of an SQLite file, ``":memory:"`` for a store that ends with the process, or
+    ``postgresql://user@host:port/database``.
+    """
+    database = _database(address, clock)
+    try:
+        prepare(database)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _database(address: Path | str, clock: Clock) -> Database:
+    if isinstance(address, str) and re.match(r"postgres(ql)?://", address):
+        from manyarms.live.stores.postgresql import PostgreSQL  # needs a package that SQLite does not
+
+        return PostgreSQL(address, clock=clock)
+    if address == ":memory:":
+        return SQLite.in_memory(clock=clock)
+    return SQLite(address, clock=clock)
+
+
+def prepare(database: Database) -> None:
+    """Make the tables in a new store, and migrate an old one; nothing is changed in what is not ours."""
+    with database.reading() as reader:
+        found = _version(database, reader)
+    if found != schema.VERSION:
+        database.making(lambda tx: _bring_up_to_date(database, tx))
+
+
+def _bring_up_to_date(database: Database, tx: Transaction) -> None:
+    """One transaction: an interrupted one leaves the store as it was. Another process may have done it meanwhile."""
+    found = _version(database, tx)
+    if found == 0:
+        for sql in schema.TABLES:
+            tx.execute(sql)
+    else:
+        for version in range(found, schema.VERSION):
+            for sql in schema.MIGRATIONS[version]:
+                tx.execute(sql)
+    tx.execute("DELETE FROM meta WHERE name = ?", (schema.VERSION_NAME,))
+    tx.execute("INSERT INTO meta (name, body) VALUES (?, ?)", (schema.VERSION_NAME, str(schema.VERSION)))
+
+
+def _version(database: Database, reader: Reader) -> int:
+    """The version of a store, 0 for one that is to be made. What is not ours, or of tomorrow, is refused."""
+    tables = database.tables(reader)
+    rows = []
+    if tables >= {"meta", "counter"}:
+        rows = reader.execute("SELECT body FROM meta WHERE name = ?", (schema.VERSION_NAME,))
+    if not rows:
+        if tables & _NAMES if database.shared else tables:
+            raise StorageError(f"{database!r}: this database is not a store of live agents: it has other tables in it")
+        return 0
+    [(body,)] = rows
+    version = int(body) if re.fullmatch(r"[0-9]{1,9}", body) else -1
+    if version not in schema.MIGRATIONS and version != schema.VERSION:
+        raise StorageError(
+            f"{database!r}: the store is of version {body}, and this release reads versions {min(schema.MIGRATIONS)} to "
+            f"{schema.VERSION}"
+        )
+    return version
+
+
+__all__ = ["open_database", "prepare"]
