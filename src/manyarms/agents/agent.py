@@ -53,17 +53,37 @@ class Agent(Decider):
         """
         with self._belief.learning:
             belief = self._belief.belief
-            X, single = belief.observed_contexts(x, action)
-            if single:
-                ids = np.array([belief.catalogue.check_one("action", action, retired=True)])
-                rewards = _one_reward(reward)
-            else:
-                ids = belief.catalogue.check("action", cast(npt.ArrayLike, action), unique=False, retired=True)
-                if len(ids) != len(X):
-                    raise InvalidInput("action", f"{len(ids)} actions", f"{len(X)}, one for each context")
-                rewards = validate.as_array("reward", reward, (len(X),))
+            X, ids, single = _taken(belief, x, action)
+            rewards = _rewards("reward", reward, None if single else len(X))
             belief.likelihood.check(rewards)
             self._belief.change(_learn, *belief.evidence(X, ids, rewards))
+
+    def replace_reward(
+        self, x: npt.ArrayLike, action: int | npt.ArrayLike, was: float | npt.ArrayLike, now: float | npt.ArrayLike
+    ) -> None:
+        """Be as if `now` had been observed where `was` was: for one row, or a batch (n, d), (n,), (n,) and (n,).
+
+        For a reward that was learned too early: a default after some waiting, in whose place the real one comes; a click's 1
+        that becomes 21 with the purchase. Whatever was learned in between stays, and so do counts and all other rows. For linear
+        rewards the posterior is that of the other reward, to rounding, at the cost of a row. Other likelihoods fit the action
+        again, as they do after every row.
+
+        Give the context as it was given to `observe`. More replacements than an action has rewards are refused. Whether `was`
+        was learned in that context is known, and refused if not, where the likelihood keeps its rows (clicks, counts); linear
+        rewards are kept as sums, which cannot tell: a `was` that was never learned leaves a belief that nobody observed.
+
+        >>> import manyarms as ma
+        >>> agent = ma.LinTS(ma.ActionPrior(actions=1000, mean=[0.0, 0.0], covariance=[[1.0, 0.0], [0.0, 1.0]]), seed=0)
+        >>> agent.observe([0.5, -0.2], 7, 1.0)
+        >>> agent.replace_reward([0.5, -0.2], 7, was=1.0, now=21.0)
+        """
+        with self._belief.learning:
+            belief = self._belief.belief
+            X, ids, single = _taken(belief, x, action)
+            number = None if single else len(X)
+            before, after = _rewards("was", was, number), _rewards("now", now, number)
+            belief.likelihood.check(after)
+            self._belief.change(_correct, *belief.correction(X, ids, before, after))
 
     def add_actions(
         self,
@@ -113,11 +133,28 @@ class Agent(Decider):
         return copy.deepcopy(self)
 
 
-def _one_reward(reward: float | npt.ArrayLike) -> Array:
-    """(1,), checked; what almost always comes, an ordinary float, by the short way."""
-    if type(reward) is float and -validate.LARGEST < reward < validate.LARGEST:
-        return np.array([reward])
-    return validate.as_array("reward", reward, ())[None]
+def _taken(belief: Belief, x: npt.ArrayLike, action: int | npt.ArrayLike) -> tuple[Array, Ints, bool]:
+    """Contexts and the actions taken in them, checked, and whether it was one.
+
+    They lie in memory in one order, whatever came: sums over them are then the same to the last bit, on a twin and in a replay.
+    """
+    X, single = belief.observed_contexts(x, action)
+    if single:
+        ids = np.array([belief.catalogue.check_one("action", action, retired=True)])
+    else:
+        ids = belief.catalogue.check("action", cast(npt.ArrayLike, action), unique=False, retired=True)
+        if len(ids) != len(X):
+            raise InvalidInput("action", f"{len(ids)} actions", f"{len(X)}, one for each context")
+    return np.ascontiguousarray(X), ids, single
+
+
+def _rewards(name: str, rewards: float | npt.ArrayLike, number: int | None) -> Array:
+    """So many rewards, checked; None: one, and what almost always comes, an ordinary float, by the short way."""
+    if number is not None:
+        return np.ascontiguousarray(validate.as_array(name, rewards, (number,)))
+    if type(rewards) is float and -validate.LARGEST < rewards < validate.LARGEST:
+        return np.array([rewards])
+    return validate.as_array(name, rewards, ())[None]
 
 
 # changes of a belief, by checked arguments
@@ -125,6 +162,10 @@ def _one_reward(reward: float | npt.ArrayLike) -> Array:
 
 def _learn(belief: Belief, X: AnyArray, actions: Ints, rewards: AnyArray) -> None:
     belief.learn(X, actions, rewards)
+
+
+def _correct(belief: Belief, X: AnyArray, actions: Ints, was: AnyArray, now: AnyArray) -> None:
+    belief.correct(X, actions, was, now)
 
 
 def _add_actions(belief: Belief, rows: AnyArray | None, number: int, covariances: AnyArray | None) -> Ints:

@@ -2,6 +2,7 @@
 
 from manyarms.beliefs.belief import BELIEFS, Belief, restore_belief
 from manyarms.beliefs.chain_root import ChainRoot
+from manyarms.beliefs.factored_root import FactoredRoot
 from manyarms.beliefs.from_prior import belief_of, independent_belief_of, joint_belief_of
 from manyarms.beliefs.independent_chains import IndependentChains
 from manyarms.beliefs.joint import JointBelief
@@ -9,7 +10,7 @@ from manyarms.beliefs.leaves import Leaves
 from manyarms.beliefs.likelihoods import LIKELIHOODS, GeneralisedLinear, Likelihood, Linear, Logistic, Poisson
 from manyarms.beliefs.mixing import MIXINGS, CommonMixing, IdentityMixing, Mixing, MixingMatrices, MixingWeights
 from manyarms.beliefs.particles import ParticleBelief
-from manyarms.beliefs.roots import ROOTS, FactoredRoot, GaussianRoot, KnownRoot, Root
+from manyarms.beliefs.roots import ROOTS, GaussianRoot, KnownRoot, Root
 
 __all__ = [
     "BELIEFS",

@@ -17,10 +17,11 @@ from manyarms._base import linalg, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.beliefs import expansions, folding, leaf_scores, limits
+from manyarms.beliefs import correcting, expansions, folding, leaf_scores, limits
 from manyarms.beliefs.action_priors import FULL_AT_A_TIME
 from manyarms.beliefs.actions.catalogue import Catalogue, Offer
 from manyarms.beliefs.actions.unplayed_scores import UnplayedScores
+from manyarms.beliefs.correcting import Corrections
 from manyarms.beliefs.folding import Rounds
 from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.leaves import Leaves
@@ -137,6 +138,25 @@ class Belief:
         else:
             slots = folding.fold(self.root, self.leaves, chunks, noise_variance)
         self._learned(self.leaves.catalogue.played.rows[slots])
+
+    def correction(self, X: Array, actions: Ints, was: Array, now: Array) -> Corrections:
+        """Checked rows whose rewards are to be replaced, found to be there, in the form that `correct` takes."""
+        X, actions, now = self.evidence(X, actions, now)
+        correcting.check_counts(self.leaves, actions, self.per_action)
+        if self.likelihood.noise_variance is None:
+            correcting.replaced(self._rows, self.leaves.catalogue.slots(actions), X, was, now)
+        return X, actions, was, now
+
+    def correct(self, X: Array, actions: Ints, was: Array, now: Array) -> None:
+        """Be as if `now` had been learned in place of `was`, of what `correction` gave."""
+        slots, noise_variance = self.leaves.catalogue.slots(actions), self.likelihood.noise_variance
+        if noise_variance is None:
+            for slot, rewards in correcting.replaced(self._rows, slots, X, was, now).items():
+                self._rows[slot][1].rows[:] = rewards
+            self._refit(np.unique(slots))
+        else:
+            correcting.correct_sums(self.root, self.leaves, slots, X, (now - was) / noise_variance)
+        self._learned(actions)
 
     def _learned(self, actions: Ints) -> None:
         """Called when rows of these actions, named once or more often, have been learned: for what follows from their leaves."""

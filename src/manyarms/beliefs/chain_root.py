@@ -51,6 +51,10 @@ class ChainRoot(Root):
         self._information += information
         self._forget()
 
+    def inform(self, information: Array) -> None:
+        self._information += information
+        self._forget()
+
     def draw(self, rng: np.random.Generator, n: int) -> Array:
         conditionals = self._conditionals
         if conditionals is None:

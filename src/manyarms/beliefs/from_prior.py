@@ -21,6 +21,7 @@ from manyarms._base import linalg, validate
 from manyarms._base.typing import Array
 from manyarms.beliefs.belief import Belief
 from manyarms.beliefs.chain_root import ChainRoot
+from manyarms.beliefs.factored_root import FACTORED, FactoredRoot
 from manyarms.beliefs.independent_chains import IndependentChains
 from manyarms.beliefs.joint import FeatureMap, JointBelief
 from manyarms.beliefs.leaves import Leaves
@@ -28,7 +29,7 @@ from manyarms.beliefs.likelihoods.base import Likelihood
 from manyarms.beliefs.messages import RULES
 from manyarms.beliefs.mixing import CommonMixing, IdentityMixing, Mixing, MixingMatrices, MixingWeights
 from manyarms.beliefs.particles import ParticleBelief
-from manyarms.beliefs.roots import FACTORED, FactoredRoot, GaussianRoot, KnownRoot, Root
+from manyarms.beliefs.roots import GaussianRoot, KnownRoot, Root
 from manyarms.errors import InvalidInput
 from manyarms.priors.base import ParameterPrior
 from manyarms.priors.diffusion import DiffusionPrior, TwoLevelPrior

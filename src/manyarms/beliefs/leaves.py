@@ -29,7 +29,7 @@ import numpy as np
 from manyarms._base import linalg, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.beliefs.action_priors import STEEP, ActionPriors
+from manyarms.beliefs.action_priors import FULL_AT_A_TIME, STEEP, ActionPriors
 from manyarms.beliefs.actions.catalogue import Catalogue
 from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.mixing import MIXINGS, Mixing
@@ -187,6 +187,30 @@ class Leaves(ActionPriors):
             self.B.rows[where] = B[some]
             self.S.rows[where] = self.packing.pack(S)
         return None if known is not None else (precision_change, information_change)
+
+    def shift(self, slots: Ints, b: Array, known: Array | None) -> Array | None:
+        """Add b (n, d) to the B_a of these slots, all different; returns the change of the root's information.
+
+        S_a stays, c_a moves by S_a b, and what the root is told by W_a^T Sigma_a^-1 S_a b.
+        """
+        information = np.zeros(self.root_dim)
+        step = max(1, FULL_AT_A_TIME // (self.dim * max(self.dim, self.root_dim)))
+        for start in range(0, len(slots), step):
+            where, right = slots[start : start + step], b[start : start + step]
+            ids = self.catalogue.played.rows[where]
+            moved = np.einsum("nij,nj->ni", self.packing.unpack(self.S.rows[where]), right)
+            towards = moved if known is not None else self.towards(where, moved, right)
+            for i in [i for i, slot in enumerate(where.tolist()) if slot in self.sharp] if self.sharp else ():
+                C, K = self._prior_factors(ids[i : i + 1])[0], self.sharp[int(where[i])]
+                own = K @ (right[i] @ C @ K)
+                moved[i] = C @ own
+                if known is None:
+                    towards[i] = np.linalg.solve(C.T, own)
+            self.c.rows[where] += moved
+            self.B.rows[where] += right
+            if known is None:
+                information += self.mixing.lift_all(ids, towards).sum(axis=0)
+        return None if known is not None else information
 
     def plain(self, ids: Ints, own: Array, spread: float) -> bool:
         """Whether Sigma_a^-1 (S_a - S_a') Sigma_a^-1, the change of what these actions tell, keeps 1e-8 of the root.

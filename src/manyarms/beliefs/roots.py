@@ -5,7 +5,8 @@ A root takes evidence from below and gives draws, a mean and a covariance. Evide
 - a row: "u^T m was seen as `value`, with `variance`". For linear rewards one observation (x, a, r) is exactly this, with
   u = W_a^T Sigma_a^-1 S_a x, value = r - x^T c_a and variance = sigma^2 + x^T S_a x (see leaves.py), a rank-one change;
 - a block: changes of the precision and of the information vector, for batches and for refitted GLM leaves; or, where the squares
-  in a precision would lose digits, many rows at once (folding.py).
+  in a precision would lose digits, many rows at once (folding.py). Of the information alone, where rewards are replaced by others
+  (correcting.py).
 
 What is computed when somebody asks is computed aside and then kept in one assignment: readers in several threads may ask at once.
 """
@@ -55,6 +56,11 @@ class Root(ABC):
     def learn_rows(self, rows: Array, values: Array) -> None:
         """Learn that rows (n, p) times m were seen as values (n,), each with variance 1."""
         self.learn(rows.T @ rows, values @ rows)
+
+    def inform(self, information: Array) -> None:
+        """Learn a change of the information (p,) alone."""
+        part = self.dim // self.parts
+        self.learn(np.zeros((part, part) if self.parts == 1 else (self.parts, part, part)), information)
 
     def size(self) -> float:
         """A bound on the prior variance of m in any direction, not below it and not far above."""
@@ -116,6 +122,9 @@ class KnownRoot(Root):
     def learn(self, precision: Array, information: Array) -> None:
         pass
 
+    def inform(self, information: Array) -> None:
+        pass
+
     def draw(self, rng: np.random.Generator, n: int) -> Array:
         return self._mean[None] if n == 1 else np.broadcast_to(self._mean, (n, self.dim))
 
@@ -152,7 +161,7 @@ class GaussianRoot(Root):
         """`covariance` (p, p), or (L, p / L, p / L) of independent parts, which are then inverted and factorised one by one."""
         self._prior_mean = validate.as_array("mean", mean, (None,)).copy()
         self.dim = len(self._prior_mean)
-        parts = _parts_of("covariance", covariance, self.dim)
+        parts = parts_of("covariance", covariance, self.dim)
         self._prior_covariance = block_diagonal.dense(parts)
         self._factor = block_diagonal.dense(cast(Array, np.linalg.cholesky(parts)))
         self._mean = self._prior_mean.copy()
@@ -170,7 +179,20 @@ class GaussianRoot(Root):
     def learn(self, precision: Array, information: Array) -> None:
         self._precision += precision
         self._information += information
-        self._blocks, self._now = True, None
+        self._blocks, self._now = self._any_blocks(), None
+
+    def _any_blocks(self) -> bool:
+        """By their content, which is saved: what comes next is done in the same way after loading, to the last bit."""
+        return bool(self._precision.any() or self._information.any())
+
+    def inform(self, information: Array) -> None:
+        if not self._blocks:
+            self._mean += self._factor @ (information @ self._factor)
+            return
+        self._information += information
+        self._blocks = self._any_blocks()
+        if self._now is not None:  # the factor stays
+            self._now = self._moved_mean(self._now[1]), self._now[1]
 
     def learn_rows(self, rows: Array, values: Array) -> None:
         self._take_over()
@@ -191,9 +213,13 @@ class GaussianRoot(Root):
         now = self._now
         if now is None:
             factor = linalg.evidence_factor(self._factor, self._precision)
-            told = self._information - self._precision @ self._mean
-            now = self._now = self._mean + factor @ (told @ factor), factor
+            now = self._now = self._moved_mean(factor), factor
         return now
+
+    def _moved_mean(self, factor: Array) -> Array:
+        """The mean after the blocks, which have made this factor."""
+        told = self._information - self._precision @ self._mean
+        return self._mean + factor @ (told @ factor)
 
     def size(self) -> float:
         return float(np.abs(self._prior_covariance).sum(axis=1).max())
@@ -237,152 +263,12 @@ class GaussianRoot(Root):
         root._prior_covariance = validate.one_covariance("prior_covariance", covariance, root.dim)
         root._precision, root._information = arrays["precision"], arrays["information"]
         root._factor, root._mean = arrays["factor"], arrays["mean"]
-        root._blocks = bool(root._precision.any() or root._information.any())
+        root._blocks = root._any_blocks()
         saved_state.check_moments(root.mean(), root.factor())
         return root
 
 
-FACTORED = ("mean-field", "blockwise")
-"""How effects can be factored; `FactoredRoot` says what each is."""
-
-
-@ROOTS.register("factored")
-class FactoredRoot(Root):
-    """L effects drawn independently of each other: the factored variants of meTS (thesis, Section 3.4.1).
-
-    `mean-field`: the closest product of Gaussians to the exact posterior. Its mean is the exact mean, and effect l has
-    the inverse of the exact precision's diagonal block as covariance; so it keeps the exact root beside it, and saves only
-    the joint draw.
-    `blockwise`: cross terms are dropped from precision *and* information, so that nothing larger than d x d is
-    held: L times less memory, L^2 times less time, and a mean that is no longer the exact one. With many actions the
-    dropped terms matter; docs/methods.md shows how much.
-    """
-
-    def __init__(self, mean: Array, covariance: Array, effects: int, rule: str = "mean-field") -> None:
-        """`covariance` (L d, L d), or (L, d, d) of effects that are independent to begin with."""
-        rule = _rule(rule)
-        mean = validate.as_array("mean", mean, (None,))
-        self.dim = len(mean)
-        self.effects = validate.count("effects", effects)
-        if self.dim % self.effects:
-            raise InvalidInput("effects", effects, f"a divisor of the root's length {self.dim}")
-        self.block = self.dim // self.effects
-        # the prior of each effect given the others, and what came since: precision and information, block by block
-        self.exact: GaussianRoot | None = None
-        if rule == "blockwise" and np.shape(covariance) == (self.effects, self.block, self.block):
-            self._prior_mean = mean.reshape(self.effects, self.block).copy()
-            self._prior_factor = cast(Array, np.linalg.cholesky(_parts_of("covariance", covariance, self.dim)))
-        else:
-            exact = GaussianRoot(mean, covariance)
-            self.exact = exact if rule == "mean-field" else None
-            self._prior_mean = exact.mean().reshape(self.effects, self.block).copy()
-            blocks = block_diagonal.diagonal_blocks(exact.precision(), self.effects)
-            self._prior_factor = linalg.factor_from_precision(blocks)
-        self._precision = np.zeros((self.effects, self.block, self.block))
-        self._information = np.zeros((self.effects, self.block))
-        self._now: tuple[Array, Array] | None = None
-
-    @property
-    def rule(self) -> str:
-        """Mean-field or blockwise."""
-        return "blockwise" if self.exact is None else "mean-field"
-
-    @property
-    def parts(self) -> int:
-        return self.effects if self.exact is None else 1
-
-    def observe(self, u: Array, variance: float, value: float) -> None:
-        parts = u.reshape(self.effects, self.block)
-        self._precision += parts[:, :, None] * (parts / variance)[:, None, :]
-        if self.exact is not None:
-            self.exact.observe(u, variance, value)
-        else:
-            self._information += parts * (value / variance)
-        self._now = None
-
-    def learn(self, precision: Array, information: Array) -> None:
-        whole = precision.ndim == 2
-        self._precision += block_diagonal.diagonal_blocks(precision, self.effects) if whole else precision
-        if self.exact is not None:
-            self.exact.learn(precision, information)
-        else:
-            self._information += information.reshape(self.effects, self.block)
-        self._now = None
-
-    def learn_rows(self, rows: Array, values: Array) -> None:
-        parts = rows.reshape(len(rows), self.effects, self.block)
-        self._precision += np.einsum("nli,nlj->lij", parts, parts)
-        if self.exact is not None:
-            self.exact.learn_rows(rows, values)
-        else:
-            self._information += np.einsum("nli,n->li", parts, values)
-        self._now = None
-
-    def size(self) -> float:
-        if self.exact is not None:
-            return self.exact.size()
-        return float(np.einsum("lij,lij->l", self._prior_factor, self._prior_factor).max())
-
-    def _posterior(self) -> tuple[Array, Array]:
-        """(L, d) means and (L, d, d) factors of the effects."""
-        now = self._now
-        if now is None:
-            factor = linalg.evidence_factor(self._prior_factor, self._precision)
-            if self.exact is not None:
-                mean = self.exact.mean().reshape(self.effects, self.block)
-            else:
-                told = self._information - np.einsum("lij,lj->li", self._precision, self._prior_mean)
-                mean = self._prior_mean + np.einsum("lij,lkj,lk->li", factor, factor, told)
-            now = self._now = mean, factor
-        return now
-
-    def draw(self, rng: np.random.Generator, n: int) -> Array:
-        mean, factor = self._posterior()
-        z = rng.standard_normal((n, self.effects, self.block, 1))
-        return cast(Array, (mean + np.matmul(factor, z)[..., 0]).reshape(n, self.dim))
-
-    def mean(self) -> Array:
-        return self._posterior()[0].ravel()
-
-    def factor(self) -> Array:
-        return block_diagonal.dense(self._posterior()[1])
-
-    def options(self) -> dict[str, Any]:
-        return {"effects": self.effects, "rule": self.rule}
-
-    def arrays(self) -> dict[str, AnyArray]:
-        own: dict[str, AnyArray] = {
-            "block_precision": self._precision,
-            "block_information": self._information,
-            "block_prior_mean": self._prior_mean,
-            "block_prior_factor": self._prior_factor,
-        }
-        return own if self.exact is None else {**own, **self.exact.arrays()}
-
-    @classmethod
-    def restored(cls, options: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
-        # all that it knows of its prior lies in its arrays: it is made of any prior of the right size
-        effects, block = arrays["block_information"].shape
-        saved_state.table(arrays, "block_precision", (effects, block, block))
-        identity = np.broadcast_to(np.eye(block), (effects, block, block))
-        root = cls(np.zeros(effects * block), identity, **{**options, "rule": "blockwise"})
-        if _rule(options["rule"]) == "mean-field":
-            saved_state.table(arrays, "prior_mean", (root.dim,))
-            root.exact = GaussianRoot.restored({}, arrays)
-        saved_state.check_like(root.arrays(), arrays)
-        root._precision, root._information = arrays["block_precision"], arrays["block_information"]
-        root._prior_mean, root._prior_factor = arrays["block_prior_mean"], arrays["block_prior_factor"]
-        saved_state.check_moments(*root._posterior())
-        return root
-
-
-def _rule(rule: object) -> str:
-    if not isinstance(rule, str) or rule not in FACTORED:
-        raise InvalidInput("factored", validate.describe(rule), " or ".join(map(repr, FACTORED)))
-    return rule
-
-
-def _parts_of(name: str, covariance: Array, dim: int) -> Array:
+def parts_of(name: str, covariance: Array, dim: int) -> Array:
     """Covariances of a root's independent parts, checked: one of them where it is not given in parts."""
     array = validate.as_floats(name, covariance)
     if array.ndim != 3:
@@ -392,4 +278,4 @@ def _parts_of(name: str, covariance: Array, dim: int) -> Array:
     return validate.covariance(name, array)
 
 
-__all__ = ["FACTORED", "ROOTS", "FactoredRoot", "GaussianRoot", "KnownRoot", "Root", "restore_root"]
+__all__ = ["ROOTS", "GaussianRoot", "KnownRoot", "Root", "parts_of", "restore_root"]
