@@ -109,7 +109,9 @@ class Learner:
 class Background:
     """Calls a function again and again in a thread, until it is stopped; an error of the store waits for the next time."""
 
-    def __init__(self, name: str, work: Callable[[], object], every: float, failed: Callable[[ManyArmsError | None], None]):
+    def __init__(
+        self, name: str, work: Callable[[], object], every: float, failed: Callable[[ManyArmsError | None], None]
+    ):
         self._work = work
         self._every = every
         self._failed = failed

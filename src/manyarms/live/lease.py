@@ -57,7 +57,8 @@ def give_up(holder: str, token: int, name: str = LEARNER) -> Work:
 
     def work(tx: Transaction) -> None:
         tx.execute(
-            "UPDATE leases SET expires = 0, holder = '' WHERE name = ? AND holder = ? AND token = ?", (name, holder, token)
+            "UPDATE leases SET expires = 0, holder = '' WHERE name = ? AND holder = ? AND token = ?",
+            (name, holder, token),
         )
 
     return work

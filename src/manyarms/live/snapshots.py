@@ -27,7 +27,9 @@ def write(database: Database, state: State, origin: bool = False) -> bool:
 def _name_whole(chunk: Chunk, writing: str, parts: int, checksum: str, origin: bool) -> Work:
     def work(tx: Transaction) -> bool:
         _, at = tx.following()
-        taken = tx.execute("SELECT 1 FROM snapshots WHERE version = ? OR (origin = 1 AND ? = 1)", (chunk.version, int(origin)))
+        taken = tx.execute(
+            "SELECT 1 FROM snapshots WHERE version = ? OR (origin = 1 AND ? = 1)", (chunk.version, int(origin))
+        )
         if taken or _erased_since(tx, chunk.upto):
             tx.execute("DELETE FROM snapshot_parts WHERE writing = ?", (writing,))
             return False
@@ -52,11 +54,6 @@ def _leave_newest(tx: Transaction) -> None:
     for (writing,) in rows[KEEP:]:
         tx.execute("DELETE FROM snapshots WHERE writing = ?", (writing,))
         tx.execute("DELETE FROM snapshot_parts WHERE writing = ?", (writing,))
-
-
-def remove_leftovers(tx: Transaction, older_than: float) -> None:
-    """Parts that nobody names: of snapshots that broke off. Those that may still be written are younger than this many seconds."""
-    # an arm that joined is named by its operation; compaction looks after these
 
 
 def newest(database: Database, before: int | None = None) -> State:
@@ -108,7 +105,7 @@ def state_of(database: Database, version: int | None = None) -> State:
         return fold(database, newest(database))
     with database.reading() as reader:
         end = log.chunk(reader, version)
-    return fold(database, newest(database, None if end is None else end.upto + 1), version)
+    return fold(database, origin(database) if end is None else newest(database, end.upto + 1), version)
 
 
 def from_origin(database: Database, version: int | None = None) -> State:

@@ -64,6 +64,13 @@ class Counter:
         self.given += 1
         return self._last
 
+    def following(self) -> tuple[int, float]:
+        """What `next` would give, not given out."""
+        mark = self.mark()
+        found = self.next()
+        self.back_to(mark)
+        return found
+
     def last(self) -> tuple[int, float]:
         """The last position given out, to be written back."""
         assert self._last is not None

@@ -106,6 +106,9 @@ class _Writing:
             self._pipeline.sync()
         return any(cursor.rowcount != 0 for cursor in self._sent[steps:])  # -1: tables
 
+    def following(self) -> tuple[int, float]:
+        return self.counter.following()
+
     def place(self) -> tuple[int, float]:
         return self.counter.next()
 

@@ -75,6 +75,9 @@ class _Writing(_Reading):
             self.steps += 1
         return rows
 
+    def following(self) -> tuple[int, float]:
+        return self.counter.following()
+
     def place(self) -> tuple[int, float]:
         return self.counter.next()
 

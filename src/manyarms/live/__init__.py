@@ -1,0 +1,13 @@
+"""Live decisions: what a web handler or a worker needs around an agent, in one process or several, with nothing lost.
+
+live = ma.live.open("shop.db", agent)          # SQLite; or a PostgreSQL address
+d = live.decide(context, k=3)                  # d.id, d.actions, d.version
+live.reward(d.id, 1.0)                         # now, tomorrow, twice: counted once
+"""
+
+from manyarms.live.deployment import Deployment
+from manyarms.live.live import Live, LiveDecision
+from manyarms.live.opening import open
+from manyarms.live.settings import Settings
+
+__all__ = ["Deployment", "Live", "LiveDecision", "Settings", "open"]

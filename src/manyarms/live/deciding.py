@@ -1,0 +1,90 @@
+"""One decision: which arm, which actions, how likely they were. Everything follows from the view, the question and the event's id."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from manyarms.errors import InvalidInput, ManyArmsError
+from manyarms.live.arms import without
+from manyarms.live.deployment import BASELINE
+from manyarms.live.records import DecisionRecord, Question, draw_number
+from manyarms.live.state import View
+
+ENCODING = 0  # contexts are vectors: there is one encoding
+
+
+def decided(
+    view: View, salt: str, asked: Question, event: str, unit: str | None, baseline: int | None, estimate: bool
+) -> DecisionRecord:
+    """The decision of a view. estimate: propensities that are not known exactly are estimated here and now."""
+    name, held_out = view.deployment.route(salt, event if unit is None else unit)
+    draw = draw_number(event, unit, view.version)
+    allowed = without(asked, view.capped)
+    actions = [_own_choice(baseline)] if name == BASELINE else view.arms[name].decide(allowed, draw)
+    details: dict[str, Any] = {"catalogue": view.catalogue, "encoding": ENCODING}
+    if held_out:
+        details["held_out"] = True
+    if baseline is not None:
+        details["baseline"] = baseline
+    record = DecisionRecord(
+        id=event, unit=unit, arm=name, version=view.version, draw=draw, question=asked, actions=actions,
+        digest=asked.digest(unit), details=details,
+    )  # fmt: skip
+    known = all(arm == BASELINE or view.arms[arm].exact for _, arm in view.deployment.laws)
+    found: dict[str, Any] = {}
+    if known or estimate:
+        found = propensities(view, record)
+        greedy = None if name == BASELINE or not known else view.arms[name].greedy(allowed)
+        if greedy is not None:
+            details["greedy"] = greedy == actions[0]
+    if view.deployment.shadows:
+        details["shadows"] = {
+            shadow: _seen_by(view, shadow, allowed, actions[0], draw) for shadow in view.deployment.shadows
+        }
+    for field in ("propensity", "arm_propensity", "inclusion", "propensity_kind"):
+        object.__setattr__(record, field, found.get(field))
+    return record
+
+
+def propensities(view: View, record: DecisionRecord, draws: int | None = None) -> dict[str, Any]:
+    """How likely the first action was: over all arms with their shares, and given the arm; and how well that is known."""
+    assert record.question is not None
+    allowed, action = without(record.question, view.capped), record.actions[0]
+    total = given = inclusion = variance = 0.0
+    exact, number = True, 0
+    baseline = record.details.get("baseline")
+    for share, name in view.deployment.laws:
+        if name == BASELINE:
+            value = among = float(baseline == action)
+            error = 0.0
+        else:
+            found = view.arms[name].propensity(allowed, action, record.draw, draws)
+            value, among, error = found.value, found.inclusion, found.standard_error
+            exact, number = exact and found.exact, max(number, found.draws)
+        total, inclusion, variance = total + share * value, inclusion + share * among, variance + (share * error) ** 2
+        if name == record.arm:
+            given = value
+    return {
+        "propensity": total, "arm_propensity": given, "inclusion": inclusion,
+        "propensity_kind": "exact" if exact else "estimated", "error": variance**0.5, "draws": number,
+    }  # fmt: skip
+
+
+def _own_choice(baseline: int | None) -> int:
+    if baseline is None:
+        raise InvalidInput("baseline", None, "the action that the application would take: the deployment asks for it")
+    return baseline
+
+
+def _seen_by(view: View, name: str, asked: Question, action: int, draw: int) -> list[Any]:
+    """What a shadow would have done, and how likely the action taken is to it (None where it cannot tell)."""
+    arm = view.arms[name]
+    try:
+        would = arm.decide(asked, draw)[0]
+        chance = arm.propensity(asked, action, draw).value if arm.exact else None
+        return [would, chance]
+    except ManyArmsError:  # who only looks on never stands in the way
+        return [None, None]
+
+
+__all__ = ["decided", "propensities"]
