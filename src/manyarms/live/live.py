@@ -17,6 +17,7 @@ from manyarms.agents import Agent
 from manyarms.errors import InvalidInput, LiveError, ManyArmsError, Overloaded, StoreUnavailable
 from manyarms.live import log, packing
 from manyarms.live.arms import Arm, an_arm
+from manyarms.live.compaction import Compacted, compact
 from manyarms.live.deciding import decided
 from manyarms.live.deployment import BASELINE, Deployment
 from manyarms.live.group_commit import GroupCommit
@@ -315,6 +316,13 @@ class Live:
         if "refused" in result:
             raise LiveError(result["refused"])
         return result
+
+    def compact(self, keep: float, *, dry_run: bool = False) -> Compacted:
+        """Delete what happened more than `keep` seconds ago; what was learned from it stays, to the last bit.
+
+        Its events are unknown afterwards, for late rewards, erasures and exports. dry_run: only say what would go.
+        """
+        return compact(self._database, keep, dry_run=dry_run)
 
     # ---- the end ------------------------------------------------------------------------------------------------------
 
