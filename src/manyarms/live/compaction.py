@@ -11,12 +11,12 @@ it came after the origin.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from manyarms._base import validate
 from manyarms.live import log, packing, snapshots
+from manyarms.live.progress import Progress, to_whom
 from manyarms.live.propensities import MISSING, PropensityWorker
 from manyarms.live.records import Chunk
 from manyarms.live.stores.database import Database, Reader, Transaction, Work
@@ -25,7 +25,6 @@ from manyarms.live.stores.opening import opened
 STEP = 2000  # decisions deleted in one transaction
 UNNAMED = "unnamed_parts"  # of `meta`: parts that nothing named when compaction last looked, and since when
 PATIENCE = 3600.0  # seconds after which parts that nothing names will not be named any more
-Progress = Callable[[int, int, str], None]
 # a decision that the log after the origin does not need: settled at the origin, and without a reward after it
 _DONE = (
     "position <= ? AND NOT EXISTS (SELECT 1 FROM rewards r WHERE r.decision = decisions.position AND r.position > ?)"
@@ -71,7 +70,7 @@ def compact(
     """
     keep = validate.not_negative("keep", keep)
     dry_run = validate.flag("dry_run", dry_run)
-    told = progress or (lambda *_: None)
+    told = to_whom(progress)
     with opened(store) as database:
         origin, target = _ends(database, keep)
         with database.reading() as reader:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from manyarms.errors import ManyArmsError, StorageError
 from manyarms.live import comparing, log, packing, snapshots
 from manyarms.live.deciding import decided, propensities
 from manyarms.live.deployment import fraction
+from manyarms.live.progress import Progress, to_whom
 from manyarms.live.records import Chunk, DecisionRecord
 from manyarms.live.state import NeedsRebuild, State, View
 from manyarms.live.store_checks import UNREADABLE, Differences, all_chunks, check_log, readable
@@ -21,7 +21,6 @@ from manyarms.live.stores.database import Database, Reader
 from manyarms.live.stores.opening import opened
 
 AT_ONCE = 512  # decisions
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass
@@ -29,8 +28,8 @@ class Replayed:
     """What was verified, and what differs. `ok`: nothing does. `print` shows a table."""
 
     store: str
-    begins: Chunk = field(default_factory=Chunk)
-    ends: Chunk = field(default_factory=Chunk)
+    begins: Chunk
+    ends: Chunk
     entries: int = 0
     identical: int = 0  # snapshots, to the last bit
     rounded: int = 0  # snapshots, to 1e-9
@@ -84,9 +83,10 @@ def replay(
     """
     from_snapshot = validate.flag("from_snapshot", from_snapshot)
     wanted = None if decisions is None else validate.count("decisions", decisions, least=0)
+    told = to_whom(progress)
     sample = validate.count("propensities", propensities, least=0)
     with opened(store) as database, database.reading() as reader:
-        run = _Replay(reader, repr(database), wanted, sample, progress or (lambda *_: None))
+        run = _Replay(reader, repr(database), wanted, sample, told)
         return run.run(from_snapshot)
 
 
@@ -95,7 +95,7 @@ class _Replay:
 
     def __init__(self, reader: Reader, name: str, decisions: int | None, propensities: int, progress: Progress) -> None:
         self._reader, self._progress = reader, progress
-        self._found = Replayed(name)
+        self._found = Replayed(name, Chunk(), Chunk())
         self._total = _count(reader, "decisions WHERE erased = 0")
         computed = _count(reader, "propensities WHERE draws > 0")
         computed += _count(reader, "decisions WHERE propensity_kind = 'estimated' AND erased = 0")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from manyarms.live import log
+from manyarms.live.progress import Progress
 from manyarms.live.records import Chunk, DecisionRecord, RewardRecord, draw_number
 from manyarms.live.stores.database import Reader
 
 STEP = 4096  # positions at a time
 MOST = 20  # differences that are named
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)  # what reading a damaged record may raise
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass
