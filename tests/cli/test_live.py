@@ -93,9 +93,8 @@ def test_a_wrong_address_is_one_clear_line(name: str, address: str, tmp_path: Pa
     where = address if "://" in address else tmp_path / address
     result = invoke(name, where, *more)
     assert isinstance(result.exception, ma.errors.ManyArmsError), result.output
-    assert ("\n" not in str(result.exception).strip() and "127.0.0.1" in str(result.exception)) or str(tmp_path) in str(
-        result.exception
-    )
+    words = str(result.exception).strip()
+    assert "\n" not in words and ("://" in address or str(where) in words)
     assert [path.name for path in tmp_path.iterdir()] == ["other.txt"]
 
 
