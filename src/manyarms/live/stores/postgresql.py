@@ -208,7 +208,8 @@ class PostgreSQL(Database):
 
     def _abandon(self, connection: Connection, error: BaseException) -> None:
         """Take back what was done, and close the connection where it cannot be trusted afterwards; called under the lock."""
-        trusted = not postgresql_errors.spoils_connection(error) and not isinstance(error, StoreUnavailable)
+        trusted = isinstance(error, Exception) and not isinstance(error, StoreUnavailable)  # not after an interrupt
+        trusted = trusted and not postgresql_errors.spoils_connection(error)
         if trusted:
             try:
                 connection.execute("ROLLBACK")
