@@ -106,7 +106,7 @@ class AgentView(ArmView):
 
     def greedy(self, asked: Question) -> int | None:
         options = asked.arguments() | {"k": None}
-        return int(self.best.decide(**options, draw=0))  # type: ignore[arg-type]
+        return int(self.best.decide(**options, draw=0))
 
     @property
     def best(self) -> Snapshot:
@@ -157,7 +157,8 @@ class AgentArm(Arm):
         elif kind == "reinstate":
             self.agent.reinstate(body["actions"])
         else:
-            return self.agent.add_actions(**self.of_new_actions(body)).tolist()
+            new: list[int] = self.agent.add_actions(**self.of_new_actions(body)).tolist()
+            return new
         return []
 
     def of_new_actions(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -293,4 +294,4 @@ def without(asked: Question, capped: frozenset[int]) -> Question:
     return replace(asked, exclude=sorted({*(asked.exclude or ()), *capped}))
 
 
-__all__ = ["Arm", "ArmView", "AgentArm", "PolicyArm", "an_arm", "knows_its_propensities", "without"]
+__all__ = ["AgentArm", "Arm", "ArmView", "PolicyArm", "an_arm", "knows_its_propensities", "without"]

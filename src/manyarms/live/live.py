@@ -24,7 +24,7 @@ from manyarms.live.learner import Background, Learner
 from manyarms.live.propensities import PropensityWorker
 from manyarms.live.records import MOST_OF_AN_ID, DecisionRecord, Question
 from manyarms.live.settings import Settings
-from manyarms.live.state import State, View
+from manyarms.live.state import State
 from manyarms.live.stores.database import Database
 from manyarms.policies import Policy
 

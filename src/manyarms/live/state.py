@@ -24,6 +24,7 @@ from manyarms.live.stores.database import Reader
 from manyarms.live.watch import Watch
 
 STEP = 4096  # positions folded at a time: what fits easily into memory, and the same for everybody
+COUNTS = ("learned", "replaced", "rows_refused", "operations_refused", "settled")
 RESULTS = 256  # outcomes of operations that are remembered
 
 
@@ -61,7 +62,7 @@ class State:
     salt: str
     arms: dict[str, Arm]
     deployment: Deployment
-    chunk: Chunk = Chunk()
+    chunk: Chunk = field(default_factory=Chunk)
     sound_upto: int = 0
     catalogue: int = 0
     exposures: list[Exposure] = field(default_factory=list)
@@ -88,9 +89,9 @@ class State:
         assert chunk.version == before.version + 1
         operations = log.operations_between(reader, before.upto, chunk.upto)
         for operation in operations:  # looked for first: nothing has changed yet
-            if operation.kind == "erase" and operation.position > self.sound_upto:
-                if operation.body["decision"] <= before.upto:
-                    raise NeedsRebuild(operation.body["decision"])
+            late = operation.kind == "erase" and operation.position > self.sound_upto
+            if late and operation.body["decision"] <= before.upto:
+                raise NeedsRebuild(operation.body["decision"])
         self.chunk = Chunk(chunk.version, before.upto, before.due, chunk.at, chunk.token)
         for operation in operations:
             self._fold_upto(reader, operation.position - 1)
@@ -159,9 +160,6 @@ class State:
                 return
             for row in rows:
                 self._tell(arm, [row])
-
-
-COUNTS = ("learned", "replaced", "rows_refused", "operations_refused", "settled")
 
 
 def _taught(arm: Arm, rows: list[TaughtRow]) -> None:
