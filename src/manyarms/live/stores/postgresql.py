@@ -25,7 +25,7 @@ from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput, MissingExtra, StorageError, StoreUnavailable
 from manyarms.live.stores import postgresql_errors
 from manyarms.live.stores.database import Clock, Counter, Database, Reader, Row, Work, run_all
-from manyarms.live.stores.pool import Pool
+from manyarms.live.stores.connections import Connections
 
 if TYPE_CHECKING:
     import psycopg
@@ -149,7 +149,7 @@ class PostgreSQL(Database):
         self._options, self._where = self._read_address(address)
         self._lock = threading.Lock()  # of the one connection that writes
         self._writer: Connection | None = None
-        self._readers: Pool[Connection] = Pool(
+        self._readers: Connections[Connection] = Connections(
             self._where,
             self._open_reader,
             spoils=postgresql_errors.spoils_connection,

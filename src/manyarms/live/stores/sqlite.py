@@ -30,7 +30,7 @@ from manyarms._base.files import as_path
 from manyarms.errors import StorageError, StoreUnavailable
 from manyarms.live.stores import sqlite_errors
 from manyarms.live.stores.database import Clock, Counter, Database, Reader, Row, Work, run_all
-from manyarms.live.stores.pool import Pool
+from manyarms.live.stores.connections import Connections
 from manyarms.live.stores.sqlite_file import LogReplaced, StoreFile
 
 _MAKING = threading.Lock()  # closing a file gives up all locks that the process has on it, those of SQLite among them
@@ -97,7 +97,7 @@ class _Writing(_Reading):
 class SQLite(Database):
     """A log in an SQLite file, which is made where there is none; only its owner may read it then.
 
-    `patience`: seconds that a writer waits for another process, and a reader for one of `pool.MOST_READERS` connections.
+    `patience`: seconds that a writer waits for another process, and a reader for one of `connections.MOST_READERS` connections.
 
     The file, and those that SQLite keeps beside it (-wal, -shm), belong together: they are backed up by SQLite's own means
     (`.backup`, `VACUUM INTO`) while the store is open.
@@ -114,7 +114,7 @@ class SQLite(Database):
         self._patience = validate.number("patience", patience, least=0.0, most=3600.0)
         self._lock = threading.Lock()  # of the one connection that writes
         self._writer: sqlite3.Connection | None = None
-        self._readers = Pool(
+        self._readers = Connections(
             str(self.path), self._open_reader, spoils=sqlite_errors.spoils_connection, patience=self._patience
         )
         self._closed = False
