@@ -24,8 +24,8 @@ from manyarms._base import validate
 from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput, MissingExtra, StorageError, StoreUnavailable
 from manyarms.live.stores import postgresql_errors
-from manyarms.live.stores.database import Clock, Counter, Database, Reader, Row, Work, run_all
 from manyarms.live.stores.connections import Connections
+from manyarms.live.stores.database import Clock, Counter, Database, Reader, Row, Work, run_all
 
 if TYPE_CHECKING:
     import psycopg

@@ -29,8 +29,8 @@ from manyarms._base import validate
 from manyarms._base.files import as_path
 from manyarms.errors import StorageError, StoreUnavailable
 from manyarms.live.stores import sqlite_errors
-from manyarms.live.stores.database import Clock, Counter, Database, Reader, Row, Work, run_all
 from manyarms.live.stores.connections import Connections
+from manyarms.live.stores.database import Clock, Counter, Database, Reader, Row, Work, run_all
 from manyarms.live.stores.sqlite_file import LogReplaced, StoreFile
 
 _MAKING = threading.Lock()  # closing a file gives up all locks that the process has on it, those of SQLite among them
