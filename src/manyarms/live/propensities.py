@@ -1,7 +1,7 @@
 """Propensities that are not known exactly, computed behind the decisions: version by version, from the store alone.
 
-The worker folds the log for itself, some versions behind, and stops at every version to estimate the propensities of the decisions
-made by it, from the decision's own draw number: whoever does it, and whenever, gets the same.
+The worker folds the log for itself, some versions behind, and stops at every version to estimate the propensities of the
+decisions made by it, from the decision's own draw number: whoever does it, and whenever, gets the same.
 """
 
 from __future__ import annotations
