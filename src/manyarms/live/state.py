@@ -24,6 +24,7 @@ from manyarms.live.stores.database import Reader
 from manyarms.live.watch import Watch
 
 STEP = 4096  # positions folded at a time: what fits easily into memory, and the same for everybody
+COUNTS = ("learned", "replaced", "rows_refused", "operations_refused", "settled")
 RESULTS = 256  # outcomes of operations that are remembered
 COUNTS = ("learned", "replaced", "rows_refused", "operations_refused", "settled")
 
@@ -89,8 +90,13 @@ class State:
         assert chunk.version == before.version + 1
         operations = log.operations_between(reader, before.upto, chunk.upto)
         for operation in operations:  # looked for first: nothing has changed yet
+<<<<<<< HEAD
+            late = operation.kind == "erase" and operation.position > self.sound_upto
+            if late and operation.body["decision"] <= before.upto:
+=======
             erases = operation.kind == "erase" and operation.position > self.sound_upto
             if erases and operation.body["decision"] <= before.upto:
+>>>>>>> livetests
                 raise NeedsRebuild(operation.body["decision"])
         self.chunk = Chunk(chunk.version, before.upto, before.due, chunk.at, chunk.token)
         for operation in operations:
