@@ -257,7 +257,7 @@ RULES: list[Rule] = [
     ("split.fraction", "", lambda m: 0.5, h.numbers),
     ("add_actions.number|candidates.number", "", lambda m: 2, h.integers),
     ("retire.actions|reinstate.actions", "", lambda m: [3], h.ids),
-    ("decide.x|observe.x|propensity.x", "", lambda m: m.x, h.arrays),
+    ("decide.x|observe.x|replace_reward.x|propensity.x", "", lambda m: m.x, h.arrays),
     # priors
     ("prior|structure", r"^MixedEffectPrior$|Structure$", lambda m: m.mixed, h.things),
     ("prior", r"HierarchicalPrior", lambda m: m.hierarchical, h.things),
@@ -294,7 +294,7 @@ RULES: list[Rule] = [
     ("T", r"int", lambda m: 100, h.integers),
     ("n|rows|rounds", r"int", lambda m: 20, h.amounts),
     ("runs", r"int", lambda m: 2, h.amounts),
-    ("reward", r"float", lambda m: 1.0, h.numbers),
+    ("reward|was|now", r"float", lambda m: 1.0, h.numbers),
     # numbers
     (
         "alpha|beta|gamma|tau|smoothing|strength|scale|limit|epsilon|weight|delta|improvement|gap|lam|mean|eta0",

@@ -69,18 +69,21 @@ class Arm(ABC):
     def save(self, folder: Path) -> None:
         """Write it to a folder."""
 
+    @abstractmethod
     def observe(self, X: Array, actions: Ints, rewards: Array) -> None:
         """Learn rows."""
 
+    @abstractmethod
     def replace_reward(self, X: Array, actions: Ints, was: Array, now: Array) -> None:
         """Learn that rewards it has learned were others."""
 
+    @abstractmethod
     def check_catalogue(self, kind: str, body: dict[str, Any]) -> None:
         """Refuse what `change_catalogue` could not do."""
 
+    @abstractmethod
     def change_catalogue(self, kind: str, body: dict[str, Any]) -> list[int]:
         """Add, retire or reinstate actions; the ids of new ones."""
-        return []
 
 
 # ---- an agent
@@ -106,7 +109,7 @@ class AgentView(ArmView):
 
     def greedy(self, asked: Question) -> int | None:
         options = asked.arguments() | {"k": None}
-        return int(self.best.decide(**options, draw=0))  # type: ignore[arg-type]
+        return int(self.best.decide(**options, draw=0))
 
     @property
     def best(self) -> Snapshot:
@@ -157,7 +160,13 @@ class AgentArm(Arm):
         elif kind == "reinstate":
             self.agent.reinstate(body["actions"])
         else:
-            return self.agent.add_actions(**self.of_new_actions(body)).tolist()
+<<<<<<< HEAD
+            new: list[int] = self.agent.add_actions(**self.of_new_actions(body)).tolist()
+            return new
+=======
+            ids: list[int] = self.agent.add_actions(**self.of_new_actions(body)).tolist()
+            return ids
+>>>>>>> livetests
         return []
 
     def of_new_actions(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -258,6 +267,15 @@ class PolicyArm(Arm):
     def save(self, folder: Path) -> None:
         self.policy.save(folder)  # type: ignore[attr-defined]
 
+    def observe(self, X: Array, actions: Ints, rewards: Array) -> None:
+        pass  # it was learned elsewhere
+
+    def replace_reward(self, X: Array, actions: Ints, was: Array, now: Array) -> None:
+        pass
+
+    def check_catalogue(self, kind: str, body: dict[str, Any]) -> None:
+        pass  # it only leaves out what is retired
+
     def change_catalogue(self, kind: str, body: dict[str, Any]) -> list[int]:
         if kind == "retire":
             self.retired |= set(body["actions"])
@@ -293,4 +311,4 @@ def without(asked: Question, capped: frozenset[int]) -> Question:
     return replace(asked, exclude=sorted({*(asked.exclude or ()), *capped}))
 
 
-__all__ = ["Arm", "ArmView", "AgentArm", "PolicyArm", "an_arm", "knows_its_propensities", "without"]
+__all__ = ["AgentArm", "Arm", "ArmView", "PolicyArm", "an_arm", "knows_its_propensities", "without"]

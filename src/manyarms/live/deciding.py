@@ -1,4 +1,4 @@
-"""One decision: which arm, which actions, how likely they were. Everything follows from the view, the question and the event's id."""
+"""One decision: which arm, which actions, how likely they were. All follows from the view, the question and the event's id."""
 
 from __future__ import annotations
 

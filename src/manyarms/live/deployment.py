@@ -1,7 +1,7 @@
 """Who decides: shares of the traffic, a permanent hold-out, and shadows that only look on.
 
-An event (or, sticky, its unit) is hashed to a number in [0, 1). Hold-out and shares have numbers of their own, so that a unit stays
-in the hold-out however shares change, and units move between arms only as far as shares do.
+An event (or, sticky, its unit) is hashed to a number in [0, 1). Hold-out and shares have numbers of their own, so that a unit
+stays in the hold-out however shares change, and units move between arms only as far as shares do.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal
@@ -24,7 +25,7 @@ from manyarms.live.learner import Background, Learner
 from manyarms.live.propensities import PropensityWorker
 from manyarms.live.records import MOST_OF_AN_ID, DecisionRecord, Question
 from manyarms.live.settings import Settings
-from manyarms.live.state import State, View
+from manyarms.live.state import State
 from manyarms.live.stores.database import Database
 from manyarms.policies import Policy
 
@@ -119,10 +120,10 @@ class Live:
     ) -> LiveDecision:
         """Decide, and return when the decision is in the store.
 
-        x, candidates, exclude, k, action_contexts: as `Agent.decide` takes them. unit: a user or session that keeps its arm and, as
-        long as nothing new is learned, its random numbers. id: of the event, made here if it is not given; the same id with the
-        same question gives the same decision again, with another one a Conflict. baseline: the action that the application would
-        take, where the deployment asks for it. propensity: estimate it now, where it is not known exactly.
+        x, candidates, exclude, k, action_contexts: as `Agent.decide` takes them. unit: a user or session that keeps its arm and,
+        as long as nothing new is learned, its random numbers. id: of the event, made here if it is not given; the same id with
+        the same question gives the same decision again, with another one a Conflict. baseline: the action that the application
+        would take, where the deployment asks for it. propensity: estimate it now, where it is not known exactly.
         """
         asked = _question(x, candidates, exclude, k, action_contexts)
         event = uuid.uuid4().hex if id is None else _name("id", id)
@@ -209,7 +210,7 @@ class Live:
         return self._learner.state_bytes()
 
     def status(self) -> dict[str, Any]:
-        """How it is going: version, what waits to be folded, what was learned, replaced and refused, failures in the background."""
+        """How it is going: version, what waits to be folded, what was learned, replaced and refused, what failed behind it."""
         view = self._learner.view
         [(position, at)] = self._database.read("SELECT position, at FROM counter")
         return {
@@ -326,10 +327,8 @@ class Live:
         for thread in self._threads:
             thread.stop()
         self._commits.close()
-        try:
+        with suppress(ManyArmsError):  # the store is gone: the lease ends by itself
             self._learner.resign()
-        except ManyArmsError:  # the store is gone: the lease ends by itself
-            pass
         self._database.close()
 
     def __enter__(self) -> Live:

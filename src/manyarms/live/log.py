@@ -84,6 +84,22 @@ def decisions_between(reader: Reader, after: int, upto: int) -> list[DecisionRec
     return [_decision(row) for row in reader.execute(sql, (after, upto))]
 
 
+def decisions_from(reader: Reader, after: int, limit: int) -> list[DecisionRecord]:
+    """The next decisions after a position, in order."""
+    sql = f"SELECT {DECISION} FROM decisions WHERE position > ? ORDER BY position LIMIT {limit}"
+    return [_decision(row) for row in reader.execute(sql, (after,))]
+
+
+def without_propensity(reader: Reader, records: Sequence[DecisionRecord]) -> list[DecisionRecord]:
+    """Those of them whose propensity is neither known nor computed."""
+    open_ones = {record.position: record for record in records if record.propensity is None and not record.erased}
+    for some in _some(list(open_ones)):
+        marks = ", ".join("?" * len(some))
+        for (position,) in reader.execute(f"SELECT decision FROM propensities WHERE decision IN ({marks})", some):
+            del open_ones[position]
+    return list(open_ones.values())
+
+
 def decisions_at(reader: Reader, positions: Sequence[int]) -> dict[int, DecisionRecord]:
     """Decisions by position."""
     found: dict[int, DecisionRecord] = {}

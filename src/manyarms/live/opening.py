@@ -45,13 +45,14 @@ def open(
     agent: what decides first, where the store is new; a store that is there goes on with what it has learned, and `agent` may be
     left out. name: what that arm is called.
 
-    aggregate, default, wait, reward_range: how rewards count (see `Settings`), agreed when the store is made; opened later, they are
-    those of the store.
+    aggregate, default, wait, reward_range: how rewards count (see `Settings`), agreed when the store is made; opened later, they
+    are those of the store.
 
-    background: learn in threads of this process, every `fold_every` seconds; otherwise `learn()` does. learner: whether this process
-    may become the one that learns for all. propensities: compute them in the background. snapshot_every: chunks between two snapshots.
-    most_waiting: writes that may wait at once; patience: seconds that a caller then waits for room before it is refused (Overloaded).
-    without_store: "refuse" to decide while the store cannot be reached, or "decide" without a record (`logged` is False).
+    background: learn in threads of this process, every `fold_every` seconds; otherwise `learn()` does. learner: whether this
+    process may become the one that learns for all. propensities: compute them in the background. snapshot_every: chunks between
+    two snapshots. most_waiting: writes that may wait at once; patience: seconds that a caller then waits for room before it is
+    refused (Overloaded). without_store: "refuse" to decide while the store cannot be reached, or "decide" without a record
+    (`logged` is False).
     """
     settings = Settings(aggregate, default, wait, reward_range)
     name = _arm_name(name)

@@ -1,6 +1,7 @@
 """Operations: what is done to the arms, one function each. They are folded like everything else, in their place in the log.
 
-An operation is checked when it is asked for and again here, against the state that it meets: it refuses before it changes anything.
+An operation is checked when it is asked for and again here, against the state that it meets: it refuses before it changes
+anything.
 """
 
 from __future__ import annotations

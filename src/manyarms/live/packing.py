@@ -1,8 +1,8 @@
 """Arms and whole states as bytes, and bytes in a store.
 
-An archive (zip, nothing compressed, nothing dated) holds `state.json` and a folder for each arm, as `save` writes it; the same state
-makes the same bytes. In the store it lies in parts, each written in a transaction of its own so that nobody waits long; a row that
-names the parts and their checksum, written last, makes them a whole.
+An archive (zip, nothing compressed, nothing dated) holds `state.json` and a folder for each arm, as `save` writes it; the same
+state makes the same bytes. In the store it lies in parts, each written in a transaction of its own so that nobody waits long; a
+row that names the parts and their checksum, written last, makes them a whole.
 """
 
 from __future__ import annotations

@@ -64,7 +64,8 @@ class Question:
         if not self.per_action:
             return self.context
         # without candidates there is a row for every action, by id
-        return self.context[action if self.candidates is None else self.candidates.index(action)]
+        row: Array = self.context[action if self.candidates is None else self.candidates.index(action)]
+        return row
 
 
 @dataclass(frozen=True, slots=True)

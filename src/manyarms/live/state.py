@@ -1,4 +1,4 @@
-"""The state: what the log makes of the agents, chunk by chunk. The same log and the same chunks give the same state, to the last bit.
+"""The state: what the log makes of the agents, chunk by chunk. The same log and the same chunks give the same bits.
 
 `State.apply` is the only place where anything live ever changes. Decisions are made on a `View`, which never does.
 """
@@ -24,7 +24,9 @@ from manyarms.live.stores.database import Reader
 from manyarms.live.watch import Watch
 
 STEP = 4096  # positions folded at a time: what fits easily into memory, and the same for everybody
+COUNTS = ("learned", "replaced", "rows_refused", "operations_refused", "settled")
 RESULTS = 256  # outcomes of operations that are remembered
+COUNTS = ("learned", "replaced", "rows_refused", "operations_refused", "settled")
 
 
 class NeedsRebuild(Exception):
@@ -52,7 +54,7 @@ class View:
 class State:
     """What the log makes of the agents.
 
-    chunk: the last one that was folded. sound_upto: erasures up to this position of the log had happened before anything was folded.
+    chunk: the last one that was folded. sound_upto: erasures up to this position of the log came before anything was folded.
     counts: rows learned, replaced and refused, and more. results: of the last operations, by position.
     catalogue: how often the catalogue has changed.
     """
@@ -61,7 +63,7 @@ class State:
     salt: str
     arms: dict[str, Arm]
     deployment: Deployment
-    chunk: Chunk = Chunk()
+    chunk: Chunk = field(default_factory=Chunk)
     sound_upto: int = 0
     catalogue: int = 0
     exposures: list[Exposure] = field(default_factory=list)
@@ -88,9 +90,14 @@ class State:
         assert chunk.version == before.version + 1
         operations = log.operations_between(reader, before.upto, chunk.upto)
         for operation in operations:  # looked for first: nothing has changed yet
-            if operation.kind == "erase" and operation.position > self.sound_upto:
-                if operation.body["decision"] <= before.upto:
-                    raise NeedsRebuild(operation.body["decision"])
+<<<<<<< HEAD
+            late = operation.kind == "erase" and operation.position > self.sound_upto
+            if late and operation.body["decision"] <= before.upto:
+=======
+            erases = operation.kind == "erase" and operation.position > self.sound_upto
+            if erases and operation.body["decision"] <= before.upto:
+>>>>>>> livetests
+                raise NeedsRebuild(operation.body["decision"])
         self.chunk = Chunk(chunk.version, before.upto, before.due, chunk.at, chunk.token)
         for operation in operations:
             self._fold_upto(reader, operation.position - 1)
@@ -159,9 +166,6 @@ class State:
                 return
             for row in rows:
                 self._tell(arm, [row])
-
-
-COUNTS = ("learned", "replaced", "rows_refused", "operations_refused", "settled")
 
 
 def _taught(arm: Arm, rows: list[TaughtRow]) -> None:

@@ -44,7 +44,10 @@ TABLES = (
 
 MIGRATIONS: dict[int, tuple[str, ...]] = {
     # decisions that may never be shown are activated when they are
-    1: ("ALTER TABLE decisions ADD COLUMN active INTEGER NOT NULL DEFAULT 1",),
+    1: (
+        "ALTER TABLE decisions ADD COLUMN active INTEGER NOT NULL DEFAULT 1",
+        "CREATE INDEX decisions_by_time ON decisions (at)",
+    ),
 }
 
 __all__ = ["MIGRATIONS", "TABLES", "VERSION", "VERSION_NAME"]
