@@ -28,6 +28,7 @@ class Learner:
         self._lock = threading.RLock()  # one at a time folds
         self._holder = uuid.uuid4().hex
         self._token: int | None = None
+        self._sighting = lease.Sighting()
         self._renewed = -float("inf")
         self._snapshot_every = snapshot_every
         self._last_snapshot = state.chunk.version
@@ -74,7 +75,7 @@ class Learner:
     def _cut(self) -> Chunk | None:
         now = time.monotonic()
         if self._token is None or now - self._renewed > lease.SECONDS / 3:
-            self._token = self._database.do(lease.take(self._holder))
+            self._token = self._database.do(lease.take(self._holder, self._sighting))
             self._renewed = now
         if self._token is None:
             return None
