@@ -17,7 +17,7 @@ from manyarms._base import validate
 from manyarms.agents import Agent
 from manyarms.errors import InvalidInput, LiveError, ManyArmsError, Overloaded, StoreUnavailable
 from manyarms.live import log, packing
-from manyarms.live.arms import Arm, an_arm
+from manyarms.live.arms import Arm, an_arm, check_joins
 from manyarms.live.deciding import decided
 from manyarms.live.deployment import BASELINE, Deployment
 from manyarms.live.group_commit import GroupCommit
@@ -229,11 +229,16 @@ class Live:
     # ---- operations ---------------------------------------------------------------------------------------------------
 
     def add_arm(self, name: str, arm: Agent | Policy, *, learns: bool = True) -> None:
-        """Take in another agent or a policy. It learns what is decided from now on, and decides nothing until it is deployed."""
+        """Take in another agent or a policy. It learns what is decided from now on, and decides nothing until it is deployed.
+
+        An agent has contexts as long and as many actions as the agents that are there; which of them are retired it takes from
+        the store.
+        """
         name = _name("name", name)
         if name == BASELINE or name in self._learner.view.arms:
             raise InvalidInput("name", name, "a name that no arm of this store has")
         made: Arm = an_arm("arm", arm, validate.flag("learns", learns))
+        check_joins(made, (), self._settings.default)
         writing = packing.write_parts(self._database, packing.pack({}, {name: made}))
         self._operate("add_arm", {"name": name, "writing": writing})
 

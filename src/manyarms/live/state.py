@@ -24,7 +24,6 @@ from manyarms.live.stores.database import Reader
 from manyarms.live.watch import Watch
 
 STEP = 4096  # positions folded at a time: what fits easily into memory, and the same for everybody
-COUNTS = ("learned", "replaced", "rows_refused", "operations_refused", "settled")
 RESULTS = 256  # outcomes of operations that are remembered
 COUNTS = ("learned", "replaced", "rows_refused", "operations_refused", "settled")
 
@@ -47,6 +46,7 @@ class View:
     deployment: Deployment
     capped: frozenset[int]
     catalogue: int
+    learning: tuple[int, int] | None  # the length of contexts and the number of actions of those that learn
     frozen: Mapping[str, Any]  # counts and monitors, to look at
 
 
@@ -76,7 +76,10 @@ class State:
         capped: frozenset[int] = frozenset().union(*(exposure.capped() for exposure in self.exposures))
         arms = {name: arm.view() for name, arm in self.arms.items()}
         frozen = {"counts": dict(self.counts), "watch": self.watch.to_json(), "results": dict(self.results)}
-        return View(self.chunk.version, self.chunk.upto, arms, self.deployment, capped, self.catalogue, frozen)
+        learning = next(((arm.dim, arm.actions) for arm in self.arms.values() if arm.dim is not None), None)
+        return View(
+            self.chunk.version, self.chunk.upto, arms, self.deployment, capped, self.catalogue, learning, frozen
+        )
 
     def deploy(self, wanted: Deployment) -> None:
         """Deploy this from now on; what was deployed before is remembered."""
