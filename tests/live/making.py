@@ -33,7 +33,9 @@ def an_agent(actions: int = 6, seed: int = 0, kind: str = "thompson") -> Agent:
     prior = ma.ActionPrior(actions, np.zeros(DIM), np.eye(DIM))
     if kind == "thompson":
         return ma.LinTS(prior, seed=seed)
-    decision = {"uniform": ma.agents.Uniform(), "epsilon": ma.agents.EpsilonGreedy(0.25), "greedy": ma.agents.Greedy()}[kind]
+    decision = {"uniform": ma.agents.Uniform(), "epsilon": ma.agents.EpsilonGreedy(0.25), "greedy": ma.agents.Greedy()}[
+        kind
+    ]
     return Agent(ma.beliefs.belief_of(prior, ma.beliefs.Linear()), decision, seed=seed)
 
 
@@ -48,9 +50,7 @@ def database(path: Path | str = ":memory:", clock: Clock | None = None) -> Datab
     return open_database(path, clock=clock or Clock())
 
 
-def a_live(
-    agent: Any = None, clock: Clock | None = None, path: Path | str = ":memory:", **options: Any
-) -> Live:
+def a_live(agent: Any = None, clock: Clock | None = None, path: Path | str = ":memory:", **options: Any) -> Live:
     """A live store that learns when it is told to."""
     return ma.live.open(
         database(path, clock), an_agent() if agent is None else agent, **{"background": False, **options}

@@ -148,9 +148,16 @@ class State:
         self.counts["learned"] += len(new)
         self.counts["replaced"] += len(changed)
         for arm in self.arms.values():
-            if arm.learns:
-                self._tell(arm, [row for row in new if row.decision.position > arm.since])
-                self._tell(arm, [row for row in changed if row.decision.position > arm.since])
+            if arm.learns and arm.dim is not None:
+                self._tell(arm, self._for(arm, new))
+                self._tell(arm, self._for(arm, changed))
+
+    def _for(self, arm: Arm, rows: list[TaughtRow]) -> list[TaughtRow]:
+        """The rows that an arm can be told: decided after it joined, and not by a process that did not know of it yet."""
+        since = [row for row in rows if row.decision.position > arm.since]
+        fitting = [row for row in since if row.context is not None and len(row.context) == arm.dim]
+        self.counts["rows_refused"] += len(since) - len(fitting)
+        return fitting
 
     def _tell(self, arm: Arm, rows: list[TaughtRow]) -> None:
         """Rows that are all new, or all changed, in one call; where it is refused, one by one, leaving out those refused."""
@@ -167,8 +174,7 @@ class State:
 
 
 def _taught(arm: Arm, rows: list[TaughtRow]) -> None:
-    contexts = [row.decision.question.context_of(row.action) for row in rows if row.decision.question is not None]
-    X = np.array(contexts)
+    X = np.array([row.context for row in rows])
     actions = np.array([row.action for row in rows], dtype=np.int64)
     now = np.array([row.now for row in rows])
     if rows[0].was is None:
