@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from manyarms._base import validate
 from manyarms.agents import Agent
-from manyarms.errors import InvalidInput, LiveError, ManyArmsError, Overloaded, StoreUnavailable
+from manyarms.errors import InvalidInput, LiveError, ManyArmsError, Overloaded, StoreUnavailable, UnknownEvent
 from manyarms.live import log, packing
-from manyarms.live.arms import Arm, an_arm
+from manyarms.live.arms import Arm, an_arm, check_joins
 from manyarms.live.deciding import decided
 from manyarms.live.deployment import BASELINE, Deployment
 from manyarms.live.group_commit import GroupCommit
@@ -80,6 +80,8 @@ class Live:
         self._without_store = validate.one_of("without_store", without_store, ("refuse", "decide"))
         self._patience = validate.not_negative("patience", patience)
         every = validate.positive("fold_every", fold_every)
+        self._background = validate.flag("background", background)
+        computes = validate.flag("propensities", propensities)
         self._learner = Learner(
             database,
             state,
@@ -90,10 +92,9 @@ class Live:
         self._failures: dict[str, ManyArmsError | None] = {}
         self._threads: list[Background] = []
         self._worker = PropensityWorker(database)
-        self._background = validate.flag("background", background)
         if self._background:
             self._start("learner", self._learner.learn, every)
-            if validate.flag("propensities", propensities):
+            if computes:
                 self._start("propensities", self._worker.work, every)
         self._closed = False
 
@@ -130,13 +131,25 @@ class Live:
         unit = None if unit is None else _name("unit", unit)
         baseline = None if baseline is None else validate.count("baseline", baseline, least=0)
         estimate = validate.flag("propensity", propensity)
-        record = decided(self._learner.view, self._salt, asked, event, unit, baseline, estimate)
+        try:
+            record = decided(self._learner.view, self._salt, asked, event, unit, baseline, estimate)
+        except ManyArmsError:
+            if id is not None and (earlier := self._earlier(event, asked.digest(unit))) is not None:
+                return _answer(earlier)  # what can be decided no more was decided before
+            raise
         try:
             return _answer(self._submit(log.add_decision(record)))
         except (StoreUnavailable, Overloaded):
             if self._without_store == "refuse":
                 raise
             return _answer(record, logged=False)
+
+    def _earlier(self, event: str, digest: bytes) -> DecisionRecord | None:
+        """The decision with this id, if it answers this question."""
+        with suppress(UnknownEvent):
+            found = self.event(event)
+            return found if found.digest == digest else None
+        return None
 
     def reward(self, event: str, value: float = 1.0, *, action: int | None = None, id: str = "") -> None:
         """The reward of an event, in the store when this returns. Told twice, it counts once.
@@ -229,11 +242,16 @@ class Live:
     # ---- operations ---------------------------------------------------------------------------------------------------
 
     def add_arm(self, name: str, arm: Agent | Policy, *, learns: bool = True) -> None:
-        """Take in another agent or a policy. It learns what is decided from now on, and decides nothing until it is deployed."""
+        """Take in another agent or a policy. It learns what is decided from now on, and decides nothing until it is deployed.
+
+        An agent has contexts as long and as many actions as the agents that are there; which of them are retired it takes from
+        the store.
+        """
         name = _name("name", name)
         if name == BASELINE or name in self._learner.view.arms:
             raise InvalidInput("name", name, "a name that no arm of this store has")
         made: Arm = an_arm("arm", arm, validate.flag("learns", learns))
+        check_joins(made, (), self._settings.default)
         writing = packing.write_parts(self._database, packing.pack({}, {name: made}))
         self._operate("add_arm", {"name": name, "writing": writing})
 
@@ -256,7 +274,7 @@ class Live:
         holdout: a part of the traffic that goes to `holdout_arm` for good. shadows: arms that only look on.
         """
         parts = {shares: 1.0} if isinstance(shares, str) else shares
-        wanted = Deployment(parts, holdout, holdout_arm, tuple(shadows))
+        wanted = Deployment(parts, holdout, holdout_arm, shadows)  # type: ignore[arg-type]
         self._operate("deploy", wanted.to_json())
 
     def promote(self, name: str) -> None:
@@ -362,6 +380,8 @@ def _question(x: Any, candidates: Any, exclude: Any, k: Any, action_contexts: An
 
 def _ids(name: str, values: Any) -> list[int]:
     found: list[int] = validate.integers(name, values, 1, "a list of integers, ids of actions").tolist()
+    if found and min(found) < 0:
+        raise InvalidInput(name, min(found), "ids of actions, from 0")
     return found
 
 
