@@ -160,13 +160,8 @@ class AgentArm(Arm):
         elif kind == "reinstate":
             self.agent.reinstate(body["actions"])
         else:
-<<<<<<< HEAD
             new: list[int] = self.agent.add_actions(**self.of_new_actions(body)).tolist()
             return new
-=======
-            ids: list[int] = self.agent.add_actions(**self.of_new_actions(body)).tolist()
-            return ids
->>>>>>> livetests
         return []
 
     def of_new_actions(self, body: dict[str, Any]) -> dict[str, Any]:

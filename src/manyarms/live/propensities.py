@@ -1,12 +1,7 @@
 """Propensities that are not known exactly, computed behind the decisions, from the store alone.
 
-<<<<<<< HEAD
 The worker folds the log for itself and stops at every version by which decisions were made, to estimate their propensities from
 their own draw numbers: whoever does it, and whenever, gets the same. How far it has come is in the store.
-=======
-The worker folds the log for itself, some versions behind, and stops at every version to estimate the propensities of the
-decisions made by it, from the decision's own draw number: whoever does it, and whenever, gets the same.
->>>>>>> livetests
 """
 
 from __future__ import annotations

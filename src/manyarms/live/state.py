@@ -90,13 +90,8 @@ class State:
         assert chunk.version == before.version + 1
         operations = log.operations_between(reader, before.upto, chunk.upto)
         for operation in operations:  # looked for first: nothing has changed yet
-<<<<<<< HEAD
             late = operation.kind == "erase" and operation.position > self.sound_upto
             if late and operation.body["decision"] <= before.upto:
-=======
-            erases = operation.kind == "erase" and operation.position > self.sound_upto
-            if erases and operation.body["decision"] <= before.upto:
->>>>>>> livetests
                 raise NeedsRebuild(operation.body["decision"])
         self.chunk = Chunk(chunk.version, before.upto, before.due, chunk.at, chunk.token)
         for operation in operations:
