@@ -258,7 +258,6 @@ RULES: list[Rule] = [
     ("add_actions.number|candidates.number", "", lambda m: 2, h.integers),
     ("retire.actions|reinstate.actions", "", lambda m: [3], h.ids),
     ("decide.x|observe.x|replace_reward.x|propensity.x", "", lambda m: m.x, h.arrays),
-    ("decide.x|observe.x|propensity.x", "", lambda m: m.x, h.arrays),
     # statistics that may be looked at at any time
     ("Lift.share", "", lambda m: 0.5, h.numbers),
     ("SampleRatio.shares", "", lambda m: [0.2, 0.3, 0.5], h.arrays),
