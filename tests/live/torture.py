@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from live import torture_checks, tortured
+from live import postgres, torture_checks, tortured
 
 PROCESSES = ("writer", "writer", "reader")
 KILLS_A_ROUND = 10
@@ -176,32 +176,48 @@ def torture(kills: int, seed: int, new_address: Callable[[Path], str], seconds: 
                 shutil.rmtree(folder, ignore_errors=True)
             else:
                 print(f"the store and the journals are kept: {folder}", flush=True)
+    if good and killed.total() < kills:
+        print(f"  the time was over after {killed.total()} of {kills} kills")
     for what, number in sorted(killed.items()):
         print(f"  {number:5} {what}")
     print(f"  {paused:5} paused for longer than the lease, and woken up")
     return good
 
 
+def on_sqlite(kills: int, seed: int, seconds: float = float("inf")) -> bool:
+    """In a file, in a folder of its own."""
+    print(f"sqlite, seed {seed}:", flush=True)
+    return torture(kills, seed, lambda folder: str(folder / "live.db"), seconds)
+
+
+def on_postgresql(kills: int, seed: int, seconds: float = float("inf")) -> bool:
+    """In databases of a server that is started for it."""
+    print(f"postgresql, seed {seed}:", flush=True)
+    server = postgres.Server()
+    try:
+        server.start()
+        return torture(kills, seed, lambda _: server.new_database(), seconds)
+    finally:
+        server.remove()
+
+
 def main() -> int:
-    """One store or the other."""
+    """One store or the other, or all that there are."""
     parser = argparse.ArgumentParser(description="Kill -9 in a live store.")
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--store", choices=("sqlite", "postgresql"), default="sqlite")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="no new round after so long")
+    parser.add_argument("--store", choices=("sqlite", "postgresql", "all"), default="sqlite")
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="for each store: no new round after so long"
+    )
     options = parser.parse_args()
-    print(f"{options.store}, seed {options.seed}:", flush=True)
-    if options.store == "sqlite":
-        good = torture(options.kills, options.seed, lambda folder: str(folder / "live.db"), options.seconds)
-    else:
-        from live.postgres import Server
-
-        server = Server()
-        try:
-            server.start()
-            good = torture(options.kills, options.seed, lambda _: server.new_database(), options.seconds)
-        finally:
-            server.remove()
+    stores = {"sqlite": on_sqlite, "postgresql": on_postgresql}
+    if options.store != "all":
+        stores = {options.store: stores[options.store]}
+    elif not postgres.is_installed():
+        print("postgresql is not installed, and left out")
+        del stores["postgresql"]
+    good = all([run(options.kills, options.seed, options.seconds) for run in stores.values()])
     print("nothing was lost, invented or counted twice" if good else "something did not hold")
     return int(not good)
 

@@ -339,6 +339,7 @@ class Live:
 
     def close(self) -> None:
         """Write what was accepted, stop learning, and let the store go. Nothing depends on it: what was told is in the store."""
+        self._database.require_own_process()
         if self._closed:
             return
         self._closed = True

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from manyarms.errors import Conflict, InvalidInput, UnknownEvent
+from manyarms.errors import Conflict, InvalidInput, LiveError, UnknownEvent
 from manyarms.live.records import Chunk, DecisionRecord, Operation, Question, RewardRecord
 from manyarms.live.stores.database import Reader, Row, Transaction, Work
 
@@ -184,10 +184,12 @@ def rewards_of(reader: Reader, decisions: Sequence[int], upto: int) -> dict[tupl
 
 
 def add_operation(kind: str, body: dict[str, Any]) -> Work:
-    """Write an operation; its position."""
-    text = dumped(body)
+    """Write an operation; its position. What it brings along (`writing`) must still be there."""
+    text, brings = dumped(body), body.get("writing")
 
     def work(tx: Transaction) -> int:
+        if brings and not tx.execute("SELECT 1 FROM snapshot_parts WHERE writing = ? LIMIT 1", (brings,)):
+            raise LiveError(f"{kind}: what it brings along was removed before it came to be named: do it again")
         position, at = tx.place()
         tx.execute("INSERT INTO operations (position, at, kind, body) VALUES (?, ?, ?, ?)", (position, at, kind, text))
         return position

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 
 from manyarms.errors import StorageError
@@ -14,11 +13,11 @@ from manyarms.live.stores.sqlite import SQLite
 _NAMES = {found[1] for sql in schema.TABLES if (found := re.match(r"CREATE TABLE (\w+)", sql))}
 
 
-def open_database(address: Path | str, *, clock: Clock = time.time) -> Database:
+def open_database(address: Path | str, *, clock: Clock | None = None) -> Database:
     """The store at an address, made if there is none, and brought up to date if it is of an older version.
 
     `address` is the path of an SQLite file, ``":memory:"`` for a store that ends with the process, or
-    ``postgresql://user@host:port/database``.
+    ``postgresql://user@host:port/database``. `clock`: a `SteadyClock` of the system's time unless given.
     """
     database = _database(address, clock)
     try:
@@ -29,7 +28,7 @@ def open_database(address: Path | str, *, clock: Clock = time.time) -> Database:
     return database
 
 
-def _database(address: Path | str, clock: Clock) -> Database:
+def _database(address: Path | str, clock: Clock | None) -> Database:
     if isinstance(address, str) and re.match(r"postgres(ql)?://", address):
         from manyarms.live.stores.postgresql import PostgreSQL  # needs a package that SQLite does not
 
