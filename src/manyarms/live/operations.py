@@ -52,6 +52,7 @@ def _remove_arm(state: State, reader: Reader, position: int, body: dict[str, Any
     if name in state.deployment.names:
         raise InvalidInput("name", name, "an arm that has no part in the deployment")
     del state.arms[name]
+    state.watch.forget(name)
     return {}
 
 
@@ -75,12 +76,7 @@ def _promote(state: State, reader: Reader, position: int, body: dict[str, Any]) 
 
 @operation("roll_back")
 def _roll_back(state: State, reader: Reader, position: int, body: dict[str, Any]) -> Any:
-    previous = state.deployment.previous
-    if previous is None:
-        raise InvalidInput("deployment", "the first one", "one before it to roll back to")
-    for name in previous.names:
-        _known(state, name)
-    state.deployment = previous
+    state.roll_back()
     return {}
 
 
