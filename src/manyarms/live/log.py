@@ -35,7 +35,6 @@ def add_decision(record: DecisionRecord) -> Work:
     values = (
         record.id, record.unit, record.arm, record.version, record.draw, record.digest, asked.context.tobytes(), asked.text(),
         dumped(record.actions), record.propensity, record.arm_propensity, record.inclusion, record.propensity_kind,
-        dumped(record.details), 0,
     )  # fmt: skip
 
     def work(tx: Transaction) -> DecisionRecord:
@@ -47,14 +46,23 @@ def add_decision(record: DecisionRecord) -> Work:
             if earlier.digest != record.digest:
                 raise Conflict(f"event {record.id!r} was decided before, with another context, unit, filter or k")
             return earlier
+        details = record.details | _repeated(tx, record.unit, record.version)
         position, at = tx.place()
+        row = (position, values[0], at, *values[1:], dumped(details), 0)
         tx.execute(
-            f"INSERT INTO decisions ({DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (position, values[0], at, *values[1:]),
+            f"INSERT INTO decisions ({DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row
         )
-        return _decision((position, values[0], at, *values[1:]))
+        return _decision(row)
 
     return work
+
+
+def _repeated(tx: Transaction, unit: str | None, version: int) -> dict[str, str]:
+    """Whether the unit was decided for before: its arm is the one that it had, and in the same version its random numbers."""
+    if unit is None or not tx.execute("SELECT 1 FROM decisions WHERE unit = ? LIMIT 1", (unit,)):
+        return {}
+    same = tx.execute("SELECT 1 FROM decisions WHERE unit = ? AND version = ? LIMIT 1", (unit, version))
+    return {"repeated": "draw" if same else "unit"}
 
 
 def _decision(row: Row) -> DecisionRecord:
