@@ -35,6 +35,11 @@ class Root(ABC):
     dim: int
 
     @property
+    def normal(self) -> bool:
+        """Whether its draws are mean + factor z with z standard normal, so that z may be chosen in a clever way."""
+        return False
+
+    @property
     def parts(self) -> int:
         """How many parts of it learn apart: `learn` is given a diagonal block for each of several, and the whole for one."""
         return 1
@@ -163,6 +168,10 @@ class GaussianRoot(Root):
         self._blocks = False
         self._now: tuple[Array, Array] | None = None
 
+    @property
+    def normal(self) -> bool:
+        return True
+
     def observe(self, u: Array, variance: float, value: float) -> None:
         self._take_over()
         linalg.condition_factor(self._factor, self._mean, u, variance, value)
@@ -290,6 +299,10 @@ class FactoredRoot(Root):
     @property
     def parts(self) -> int:
         return self.effects if self.exact is None else 1
+
+    @property
+    def normal(self) -> bool:
+        return True
 
     def observe(self, u: Array, variance: float, value: float) -> None:
         parts = u.reshape(self.effects, self.block)
