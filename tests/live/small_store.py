@@ -77,6 +77,8 @@ def traffic(
             asked["unit"] = f"user {number % 3}"
         if number % 7 == 4:
             asked["k"] = 2
+        if "baseline" in asked:
+            asked |= {"k": None, "baseline": asked.get("candidates", [0, 1])[asked.get("exclude") == [0]]}
         made = live.decide(rng.normal(size=D), id=f"{seed}-{number}", **asked)
         ids.append(made.id)
         if number % 3 == 0:

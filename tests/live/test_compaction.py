@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from live.postgres import Server
 from live.small_store import Clock, D, small_agent, small_live, traffic
 from live.small_store import quick_disk as quick_disk
 from manyarms.errors import InvalidInput, UnknownEvent
 from manyarms.live import Live, compaction, packing, snapshots
 from manyarms.live.compaction import compact
+from manyarms.live.exporting import export
 from manyarms.live.replaying import replay
 from manyarms.live.stores.database import Database
 
@@ -150,13 +152,13 @@ class Killed(BaseException):
     """The process ends here."""
 
 
-@pytest.mark.parametrize("step", ["write_parts", "_become_origin", "_delete_some", "_clear_unnamed"])
+@pytest.mark.parametrize("step", ["write_parts", "_become_origin", "_delete_some", "remove_orphans"])
 def test_whatever_breaks_it_off_the_state_is_the_same(step: str, busy: Busy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed at each step: the store passes, goes on, and the next compaction finishes the work."""
     live, clock, _ = busy
     before = live.state_bytes()
     monkeypatch.setattr(compaction, "STEP", 2)
-    where: Any = packing if step == "write_parts" else compaction
+    where: Any = packing if step in ("write_parts", "remove_orphans") else compaction
     real, calls = getattr(where, step), 0
 
     def breaks(*arguments: Any) -> Any:
@@ -212,3 +214,27 @@ def test_nonsense_is_refused_and_nothing_to_do_is_said(tmp_path: Path) -> None:
         traffic(live, clock, 5)
         assert "nothing to compact" in str(live.compact(1e9))
         assert compact(live.database, 1e9).version == 0
+
+
+@pytest.mark.slow
+def test_the_tools_on_postgresql(postgres: Server, tmp_path: Path) -> None:
+    """Export, compaction and replay speak to PostgreSQL as they do to SQLite."""
+    pytest.importorskip("pyarrow")
+    clock = Clock()
+    address = postgres.new_database()
+    with small_live(address, clock, small_agent(), aggregate="sum") as live:
+        ids = traffic(live, clock, 20)
+        live.snapshot()
+        live.erase(ids[4])
+        clock.now += 100
+        live.learn()
+        clock.now += 100
+        assert export(address, tmp_path / "log.parquet").rows > 0
+        assert replay(address).ok
+        before = live.state_bytes()
+        assert compact(address, 50.0, dry_run=True).bytes > 0
+        assert compact(live.database, 50.0).decisions == 20
+        assert live.state_bytes() == before
+        assert packing.pack_state(snapshots.from_origin(live.database)) == before
+        found = replay(address)
+        assert found.ok, str(found)

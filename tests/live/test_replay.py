@@ -32,9 +32,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
         live.retire(2)
         PropensityWorker(live.database).work()
         live.deploy({"baseline": 1.0}, shadows=["agent"])
-        traffic(live, clock, 8, seed=2, baseline=3)
+        traffic(live, clock, 8, seed=2, baseline=True)
         live.snapshot()
-        traffic(live, clock, 4, seed=3, baseline=1)
+        traffic(live, clock, 4, seed=3, baseline=True)
     return path
 
 

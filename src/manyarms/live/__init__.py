@@ -7,7 +7,7 @@ live.reward(d.id, 1.0)                         # now, tomorrow, twice: counted o
 export, replay, compact: a store as a log, verified, and made smaller; `manyarms export`, `replay` and `compact` do the same
 """
 
-from manyarms.live.compaction import Compacted, compact
+from manyarms.live.compaction import Compaction, compact
 from manyarms.live.deployment import Deployment
 from manyarms.live.exporting import Exported, export
 from manyarms.live.live import Live, LiveDecision
@@ -16,7 +16,7 @@ from manyarms.live.replaying import Replayed, replay
 from manyarms.live.settings import Settings
 
 __all__ = [
-    "Compacted",
+    "Compaction",
     "Deployment",
     "Exported",
     "Live",

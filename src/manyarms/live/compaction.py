@@ -17,14 +17,12 @@ from pathlib import Path
 from manyarms._base import validate
 from manyarms.live import log, packing, snapshots
 from manyarms.live.progress import Progress, to_whom
-from manyarms.live.propensities import MISSING, PropensityWorker
+from manyarms.live.propensities import PropensityWorker
 from manyarms.live.records import Chunk
 from manyarms.live.stores.database import Database, Reader, Transaction, Work
 from manyarms.live.stores.opening import opened
 
 STEP = 2000  # decisions deleted in one transaction
-UNNAMED = "unnamed_parts"  # of `meta`: parts that nothing named when compaction last looked, and since when
-PATIENCE = 3600.0  # seconds after which parts that nothing names will not be named any more
 # a decision that the log after the origin does not need: settled at the origin, and without a reward after it
 _DONE = (
     "position <= ? AND NOT EXISTS (SELECT 1 FROM rewards r WHERE r.decision = decisions.position AND r.position > ?)"
@@ -32,7 +30,7 @@ _DONE = (
 
 
 @dataclass(frozen=True)
-class Compacted:
+class Compaction:
     """What went, or would go: rows by table, bytes in them, and the version that is the origin now.
 
     moved: whether the origin is another than before.
@@ -61,7 +59,7 @@ class Compacted:
 
 def compact(
     store: str | Path | Database, keep: float, *, dry_run: bool = False, progress: Progress | None = None
-) -> Compacted:
+) -> Compaction:
     """Make the newest version that is older than `keep` seconds the origin, and delete what it has folded.
 
     The state stays the same, to the last bit. What was deleted is gone for exports, and its events are unknown: late rewards and
@@ -78,10 +76,10 @@ def compact(
         if dry_run:
             return planned
         if target.version > origin.version:
-            _compute_missing(database, target.version, told)
+            _compute_missing(database, told)
             _move(database, target)
         done = _sweep(database, target, planned.decisions, told)
-        database.do(_clear_unnamed)
+        database.do(packing.remove_orphans)
         return replace(planned, decisions=done)
 
 
@@ -96,10 +94,10 @@ def _ends(database: Database, keep: float) -> tuple[Chunk, Chunk]:
         return origin, target or origin
 
 
-def _compute_missing(database: Database, version: int, progress: Progress) -> None:
+def _compute_missing(database: Database, progress: Progress) -> None:
     """Propensities of decisions of versions that can soon not be folded any more."""
     worker, done = PropensityWorker(database), 0
-    while database.read(f"{MISSING} AND version < ? LIMIT 1", (version,)) and (number := worker.work(256)):
+    while number := worker.work(256, share=False):
         done += number
         progress(done, 0, f"{done:,} propensities computed")
 
@@ -144,10 +142,11 @@ def _become_origin(target: Chunk, writing: str, content: bytes, sound_upto: int)
 
 
 def _parts_before(reader: Reader, target: Chunk) -> list[str]:
-    """Parts of snapshots up to the target, and of arms that had joined by then."""
+    """Parts of snapshots up to the target, and of what operations had brought along by then."""
     rows = reader.execute("SELECT writing FROM snapshots WHERE version <= ?", (target.version,))
-    arms = reader.execute("SELECT body FROM operations WHERE kind = 'add_arm' AND position <= ?", (target.upto,))
-    return [writing for (writing,) in rows] + [json.loads(body)["writing"] for (body,) in arms]
+    sql = "SELECT body FROM operations WHERE position <= ? AND body LIKE ?"
+    brought = [json.loads(body).get("writing") for (body,) in reader.execute(sql, (target.upto, '%"writing"%'))]
+    return [writing for (writing,) in rows] + [writing for writing in brought if writing]
 
 
 def _delete_parts(tx: Transaction, writings: list[str]) -> None:
@@ -182,29 +181,10 @@ def _delete_some(origin: Chunk) -> Work:
     return work
 
 
-# ---- parts that nobody names: of a process that was killed before it could
-
-
-def _clear_unnamed(tx: Transaction) -> None:
-    """Delete parts that nothing has named for a long time; those seen for the first time may be named yet."""
-    _, now = tx.following()
-    named = {writing for (writing,) in tx.execute("SELECT writing FROM snapshots")}
-    arms = tx.execute("SELECT body FROM operations WHERE kind = 'add_arm'")
-    named |= {json.loads(body)["writing"] for (body,) in arms}
-    there = {writing for (writing,) in tx.execute("SELECT DISTINCT writing FROM snapshot_parts")}
-    since: dict[str, float] = json.loads(log.get(tx, UNNAMED) or "{}")
-    unnamed = {writing: min(since.get(writing, now), now) for writing in sorted(there - named)}
-    gone = [writing for writing, first in unnamed.items() if now - first >= PATIENCE]
-    _delete_parts(tx, gone)
-    left = {writing: first for writing, first in unnamed.items() if writing not in gone}
-    if left or since:
-        log.put(tx, UNNAMED, log.dumped(left))
-
-
 # ---- what would go
 
 
-def _counted(reader: Reader, origin: Chunk, target: Chunk, dry_run: bool) -> Compacted:
+def _counted(reader: Reader, origin: Chunk, target: Chunk, dry_run: bool) -> Compaction:
     def of(table: str, bytes_: str, where: str, *values: object) -> tuple[int, int]:
         found = reader.execute(f"SELECT COUNT(*), COALESCE(SUM({bytes_}), 0) FROM {table} WHERE {where}", values)
         return int(found[0][0]), int(found[0][1])
@@ -221,9 +201,9 @@ def _counted(reader: Reader, origin: Chunk, target: Chunk, dry_run: bool) -> Com
     in_parts = sum(of("snapshot_parts", "LENGTH(body)", "writing = ?", writing)[1] for writing in writings)
     kept = of("snapshots", "0", "version <= ?", target.version)[0] if moved else 0
     size = in_decisions + in_rewards + operations[1] + chunks[1] + in_parts
-    return Compacted(
+    return Compaction(
         target.version, moved, decisions, rewards, operations[0], chunks[0], kept, size, dry_run
     )  # fmt: skip
 
 
-__all__ = ["Compacted", "compact"]
+__all__ = ["Compaction", "compact"]

@@ -108,7 +108,7 @@ class _Export:
 
     def _compute_missing(self) -> None:
         worker, done = PropensityWorker(self._database), 0
-        while number := worker.work(COMPUTED_AT_ONCE):
+        while number := worker.work(COMPUTED_AT_ONCE, share=False):
             done += number
             self._progress(done, 0, f"{done:,} propensities computed")
 
@@ -143,7 +143,7 @@ class _Export:
         after = done = 0
         while after < self._upto:
             with self._database.reading() as reader:
-                records = log.first_decisions_after(reader, after, self._upto, STEP)
+                records = [r for r in log.decisions_from(reader, after, STEP) if r.position <= self._upto]
                 if not records:
                     return
                 positions = [record.position for record in records]
@@ -186,7 +186,7 @@ class _Export:
             return ESTIMATED
         asked, action = record.question, record.actions[0]
         context = asked.context_of(action)
-        if len(context) != self._width:
+        if context is None or context.shape != (self._width,):
             return OTHER_LENGTH
         self._per_action |= asked.per_action
         self._largest = max(self._largest, *record.actions)

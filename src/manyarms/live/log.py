@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from manyarms.errors import Conflict, InvalidInput, UnknownEvent
+from manyarms.errors import Conflict, InvalidInput, LiveError, UnknownEvent
 from manyarms.live.records import Chunk, DecisionRecord, Operation, Question, RewardRecord
 from manyarms.live.stores.database import Reader, Row, Transaction, Work
 
@@ -35,7 +35,6 @@ def add_decision(record: DecisionRecord) -> Work:
     values = (
         record.id, record.unit, record.arm, record.version, record.draw, record.digest, asked.context.tobytes(), asked.text(),
         dumped(record.actions), record.propensity, record.arm_propensity, record.inclusion, record.propensity_kind,
-        dumped(record.details), 0,
     )  # fmt: skip
 
     def work(tx: Transaction) -> DecisionRecord:
@@ -47,14 +46,23 @@ def add_decision(record: DecisionRecord) -> Work:
             if earlier.digest != record.digest:
                 raise Conflict(f"event {record.id!r} was decided before, with another context, unit, filter or k")
             return earlier
+        details = record.details | _repeated(tx, record.unit, record.version)
         position, at = tx.place()
+        row = (position, values[0], at, *values[1:], dumped(details), 0)
         tx.execute(
-            f"INSERT INTO decisions ({DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (position, values[0], at, *values[1:]),
+            f"INSERT INTO decisions ({DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row
         )
-        return _decision((position, values[0], at, *values[1:]))
+        return _decision(row)
 
     return work
+
+
+def _repeated(tx: Transaction, unit: str | None, version: int) -> dict[str, str]:
+    """Whether the unit was decided for before: its arm is the one that it had, and in the same version its random numbers."""
+    if unit is None or not tx.execute("SELECT 1 FROM decisions WHERE unit = ? LIMIT 1", (unit,)):
+        return {}
+    same = tx.execute("SELECT 1 FROM decisions WHERE unit = ? AND version = ? LIMIT 1", (unit, version))
+    return {"repeated": "draw" if same else "unit"}
 
 
 def _decision(row: Row) -> DecisionRecord:
@@ -84,6 +92,22 @@ def decisions_between(reader: Reader, after: int, upto: int) -> list[DecisionRec
     return [_decision(row) for row in reader.execute(sql, (after, upto))]
 
 
+def decisions_from(reader: Reader, after: int, limit: int) -> list[DecisionRecord]:
+    """The next decisions after a position, in order."""
+    sql = f"SELECT {DECISION} FROM decisions WHERE position > ? ORDER BY position LIMIT {limit}"
+    return [_decision(row) for row in reader.execute(sql, (after,))]
+
+
+def without_propensity(reader: Reader, records: Sequence[DecisionRecord]) -> list[DecisionRecord]:
+    """Those of them whose propensity is neither known nor computed."""
+    open_ones = {record.position: record for record in records if record.propensity is None and not record.erased}
+    for some in _some(list(open_ones)):
+        marks = ", ".join("?" * len(some))
+        for (position,) in reader.execute(f"SELECT decision FROM propensities WHERE decision IN ({marks})", some):
+            del open_ones[position]
+    return list(open_ones.values())
+
+
 def decisions_at(reader: Reader, positions: Sequence[int]) -> dict[int, DecisionRecord]:
     """Decisions by position."""
     found: dict[int, DecisionRecord] = {}
@@ -92,12 +116,6 @@ def decisions_at(reader: Reader, positions: Sequence[int]) -> dict[int, Decision
         for row in reader.execute(f"SELECT {DECISION} FROM decisions WHERE position IN ({marks})", some):
             found[row[0]] = _decision(row)
     return found
-
-
-def first_decisions_after(reader: Reader, after: int, upto: int, limit: int) -> list[DecisionRecord]:
-    """The first decisions with positions in (after, upto], in order."""
-    sql = f"SELECT {DECISION} FROM decisions WHERE position > ? AND position <= ? ORDER BY position LIMIT {limit}"
-    return [_decision(row) for row in reader.execute(sql, (after, upto))]
 
 
 def due_at(reader: Reader, at: float) -> int:
@@ -193,10 +211,12 @@ def propensities_of(reader: Reader, decisions: Sequence[int]) -> dict[int, tuple
 
 
 def add_operation(kind: str, body: dict[str, Any]) -> Work:
-    """Write an operation; its position."""
-    text = dumped(body)
+    """Write an operation; its position. What it brings along (`writing`) must still be there."""
+    text, brings = dumped(body), body.get("writing")
 
     def work(tx: Transaction) -> int:
+        if brings and not tx.execute("SELECT 1 FROM snapshot_parts WHERE writing = ? LIMIT 1", (brings,)):
+            raise LiveError(f"{kind}: what it brings along was removed before it came to be named: do it again")
         position, at = tx.place()
         tx.execute("INSERT INTO operations (position, at, kind, body) VALUES (?, ?, ?, ?)", (position, at, kind, text))
         return position

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,11 +17,11 @@ from manyarms.live.stores.sqlite import SQLite
 _NAMES = {found[1] for sql in schema.TABLES if (found := re.match(r"CREATE TABLE (\w+)", sql))}
 
 
-def open_database(address: Path | str, *, clock: Clock = time.time) -> Database:
+def open_database(address: Path | str, *, clock: Clock | None = None) -> Database:
     """The store at an address, made if there is none, and brought up to date if it is of an older version.
 
     `address` is the path of an SQLite file, ``":memory:"`` for a store that ends with the process, or
-    ``postgresql://user@host:port/database``.
+    ``postgresql://user@host:port/database``. `clock`: a `SteadyClock` of the system's time unless given.
     """
     database = _database(address, clock)
     try:
@@ -43,7 +42,7 @@ def open_existing(address: Path | str) -> Database:
             raise StorageError(f"{describe(str(path))}: there is no live store: {reason(error)}") from error
         if not found.st_size:
             raise StorageError(f"{path}: there is no live store: the file is empty")
-    database = _database(address, time.time)
+    database = _database(address, None)
     try:
         with database.reading() as reader:
             version = _version(database, reader)
@@ -70,7 +69,7 @@ def _is_postgresql(address: object) -> bool:
     return isinstance(address, str) and bool(re.match(r"postgres(ql)?://", address))
 
 
-def _database(address: Path | str, clock: Clock) -> Database:
+def _database(address: Path | str, clock: Clock | None) -> Database:
     if _is_postgresql(address):
         from manyarms.live.stores.postgresql import PostgreSQL  # needs a package that SQLite does not
 
