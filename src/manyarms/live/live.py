@@ -379,7 +379,10 @@ class Live:
         self._operate("cap", body)
 
     def erase(self, event: str) -> None:
-        """Forget an event: its record is blanked, and the state becomes what it would be had it never been."""
+        """Forget an event: its record is blanked, and the state becomes what it would be had it never been.
+
+        What a compaction has made the origin of the log stays as it is (docs/live.md).
+        """
         position = self._submit(log.erase(_name("event", event)))
         self.sync(position)
 
