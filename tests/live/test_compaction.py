@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import manyarms as ma
 from live.postgres import Server
 from live.small_store import Clock, D, small_agent, small_live, traffic
 from live.small_store import quick_disk as quick_disk
@@ -29,9 +33,9 @@ def counts(database: Database) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float, list[str]]:
-    """A store with arms that joined, a cap, late rewards and defaults; when it was left, and its events."""
+    """A store with monitors, arms that joined, a cap, late rewards and defaults; when it was left, and its events."""
     path, clock = tmp_path_factory.mktemp("made") / "s.db", Clock()
-    with small_live(path, clock, small_agent(decision="epsilon-greedy"), aggregate="sum") as live:
+    with small_live(path, clock, small_agent(decision="epsilon-greedy"), aggregate="sum", reward_range=(-9, 9)) as live:
         ids = traffic(live, clock, 10)
         live.add_arm("other", small_agent(2, "uniform"))
         live.deploy({"agent": 0.5, "other": 0.5})
@@ -205,6 +209,22 @@ def test_an_erasure_meanwhile_is_in_the_new_origin(busy: Busy, monkeypatch: pyte
     assert replay(live.database).ok
 
 
+def test_an_event_that_stayed_can_be_erased_and_all_processes_agree(busy: Busy, tmp_path: Path) -> None:
+    """Its record goes, and what was learned from it after the origin; every way of folding gives the same state."""
+    live, clock, _ = busy
+    with small_live(tmp_path / "s.db", clock, learner=False) as other:
+        done = live.compact(150.0)
+        stayed = live.database.read(
+            "SELECT id FROM decisions WHERE position <= (SELECT MAX(upto) FROM snapshots WHERE origin = 1)"
+        )
+        assert done.moved and stayed
+        for (event,) in stayed[:2]:
+            live.erase(event)
+        assert live.state_bytes() == other.state_bytes()
+        assert packing.pack_state(snapshots.from_origin(live.database)) == live.state_bytes()
+        assert replay(live.database).ok
+
+
 def test_nonsense_is_refused_and_nothing_to_do_is_said(tmp_path: Path) -> None:
     clock = Clock()
     with small_live(tmp_path / "s.db", clock, small_agent()) as live:
@@ -214,6 +234,66 @@ def test_nonsense_is_refused_and_nothing_to_do_is_said(tmp_path: Path) -> None:
         traffic(live, clock, 5)
         assert "nothing to compact" in str(live.compact(1e9))
         assert compact(live.database, 1e9).version == 0
+
+
+USING = """
+import sys
+import numpy as np
+import manyarms as ma
+path, role, seed = sys.argv[1], sys.argv[2], int(sys.argv[3])
+with ma.live.open(path, fold_every=0.01, snapshot_every=5) as live:
+    rng = np.random.default_rng(seed)
+    print("open", flush=True)
+    while True:
+        if role == "compacts":
+            live.compact(0.05)
+        else:
+            made = live.decide(rng.normal(size=3))
+            live.reward(made.id, float(rng.normal()))
+"""
+
+
+@pytest.mark.slow
+def test_processes_that_use_and_compact_a_store_may_be_killed_at_any_moment(tmp_path: Path) -> None:
+    """Two decide, one compacts all the time, and one after the other is killed: the store passes every time."""
+    path = tmp_path / "s.db"
+    ma.live.open(path, small_agent(decision="epsilon-greedy"), wait=0.02, default=0.0, background=False).close()
+    rng = np.random.default_rng()
+    roles = ["decides", "compacts", "decides"]
+
+    def started(role: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", USING, str(path), role, str(rng.integers(1 << 30))]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None and process.stdout.readline() == "open\n"
+        return process
+
+    running = {number: started(role) for number, role in enumerate(roles)}
+    compacted = 0
+    try:
+        for _ in range(6):
+            time.sleep(float(rng.uniform(0.2, 0.8)))
+            victim = int(rng.integers(len(roles)))
+            assert running[victim].poll() is None, "nobody ends by itself"
+            running[victim].kill()
+            running[victim].wait()
+            found = replay(path, decisions=200, propensities=5)
+            assert found.ok, str(found)
+            compacted = max(compacted, found.begins.version)
+            stdout = running[victim].stdout
+            assert stdout is not None
+            stdout.close()
+            running[victim] = started(roles[victim])
+    finally:
+        for process in running.values():
+            process.kill()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+    found = replay(path)
+    assert found.ok, str(found)
+    assert compacted > 0
+    with ma.live.open(path, background=False) as live:
+        assert packing.pack_state(snapshots.from_origin(live.database)) == live.state_bytes()
 
 
 @pytest.mark.slow
