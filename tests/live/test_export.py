@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import manyarms as ma
 from live.small_store import Clock, D, K, small_agent, small_live, traffic
 from live.small_store import quick_disk as quick_disk
-from manyarms.errors import InvalidInput, LiveError, StorageError
+from manyarms.errors import InvalidInput, LiveError, MissingExtra, StorageError
 from manyarms.live import exporting
 
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -150,3 +151,39 @@ def test_what_is_no_store_is_refused_and_nothing_is_made(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(InvalidInput):
         exporting.export(tmp_path / "none.db", "a\0b")
+
+
+def test_without_pyarrow_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtra, match="experiments"):
+        exporting.export(tmp_path / "s.db", tmp_path / "log.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broken off half way, or compacted meanwhile: the file of before stays as it was, and nothing is left beside it."""
+    clock = Clock()
+    with small_live(tmp_path / "s.db", clock, small_agent(decision="uniform")) as live:
+        traffic(live, clock, 12)
+        clock.now += 1000
+        live.learn()
+        clock.now += 1000
+        exporting.export(live.database, tmp_path / "log.parquet")
+        before = (tmp_path / "log.parquet").read_bytes()
+        monkeypatch.setattr(exporting, "STEP", 4)
+
+        def compacts(done: int, total: int, words: str) -> None:
+            live.compact(500.0)
+
+        with pytest.raises(LiveError, match="compacted while"):
+            exporting.export(live.database, tmp_path / "log.parquet", progress=compacts)
+        with pytest.raises(KeyboardInterrupt):
+            traffic(live, clock, 3, seed=1)
+            clock.now += 1000
+            exporting.export(live.database, tmp_path / "log.parquet", progress=_interrupted)
+    assert (tmp_path / "log.parquet").read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
+
+
+def _interrupted(done: int, total: int, words: str) -> None:
+    raise KeyboardInterrupt
