@@ -279,7 +279,7 @@ def test_a_store_keeps_its_settings(tmp_path: Path) -> None:
 
 
 def test_a_default_that_the_agent_could_never_learn_is_refused() -> None:
-    clicks = ma.GLMTS(ma.ActionPrior(6, np.zeros(DIM), np.eye(DIM)), seed=0)
+    clicks = ma.agents.GLMTS(ma.ActionPrior(6, np.zeros(DIM), np.eye(DIM)), seed=0)
     with pytest.raises(InvalidInput, match="default"):
         a_live(clicks, default=0.5)
     live = a_live(default=0.5)
@@ -289,7 +289,7 @@ def test_a_default_that_the_agent_could_never_learn_is_refused() -> None:
 
 
 def test_a_reward_that_an_agent_cannot_learn_is_counted() -> None:
-    live: Live = a_live(ma.GLMTS(ma.ActionPrior(6, np.zeros(DIM), np.eye(DIM)), seed=0))
+    live: Live = a_live(ma.agents.GLMTS(ma.ActionPrior(6, np.zeros(DIM), np.eye(DIM)), seed=0))
     d, e = live.decide(X), live.decide(X)
     live.reward(d.id, 0.5)
     live.reward(e.id, 1.0)

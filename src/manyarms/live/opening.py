@@ -10,7 +10,7 @@ from manyarms._base import validate
 from manyarms.agents import Agent
 from manyarms.errors import InvalidInput
 from manyarms.live import log, packing, snapshots
-from manyarms.live.arms import an_arm
+from manyarms.live.arms import an_arm, check_joins
 from manyarms.live.deployment import Deployment
 from manyarms.live.live import Live
 from manyarms.live.settings import Aggregate, Settings
@@ -88,6 +88,7 @@ class _reader:
 def _make(database: Database, agent: Agent | Policy, name: str, settings: Settings) -> None:
     """The origin: the agent as it is given, before anything was decided. Who comes second finds it made."""
     arm = an_arm("agent", agent)
+    check_joins(arm, (), settings.default)
     state = State(settings, os.urandom(16).hex(), {name: arm}, Deployment({name: 1.0}))
     content = packing.pack_state(state)
     writing = packing.write_parts(database, content)

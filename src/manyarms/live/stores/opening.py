@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from manyarms._base.files import as_path
 from manyarms.errors import StorageError
 from manyarms.live.stores import schema
 from manyarms.live.stores.database import Clock, Database, Reader, Transaction
@@ -28,11 +31,44 @@ def open_database(address: Path | str, *, clock: Clock | None = None) -> Databas
     return database
 
 
+def open_existing(address: Path | str) -> Database:
+    """The store at an address; where there is none, nothing is made."""
+    if not _is_postgresql(address):
+        path = as_path("store", address)
+        if not path.exists() or (path.is_file() and not path.stat().st_size):
+            raise StorageError(f"{path}: there is no live store")
+    database = _database(address, None)
+    try:
+        with database.reading() as reader:
+            version = _version(database, reader)
+        if not version or not database.read("SELECT 1 FROM meta WHERE name = 'origin'"):
+            raise StorageError(f"{database!r}: there is no live store in it yet")
+        prepare(database)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+@contextmanager
+def opened(store: Path | str | Database) -> Iterator[Database]:
+    """A store that is there, by its address, closed afterwards; or one that is open, which stays so."""
+    if isinstance(store, Database):
+        yield store
+        return
+    with open_existing(store) as database:
+        yield database
+
+
+def _is_postgresql(address: object) -> bool:
+    return isinstance(address, str) and bool(re.match(r"postgres(ql)?://", address))
+
+
 def _database(address: Path | str, clock: Clock | None) -> Database:
-    if isinstance(address, str) and re.match(r"postgres(ql)?://", address):
+    if _is_postgresql(address):
         from manyarms.live.stores.postgresql import PostgreSQL  # needs a package that SQLite does not
 
-        return PostgreSQL(address, clock=clock)
+        return PostgreSQL(str(address), clock=clock)
     if address == ":memory:":
         return SQLite.in_memory(clock=clock)
     return SQLite(address, clock=clock)
@@ -80,4 +116,4 @@ def _version(database: Database, reader: Reader) -> int:
     return version
 
 
-__all__ = ["open_database", "prepare"]
+__all__ = ["open_database", "open_existing", "opened", "prepare"]
