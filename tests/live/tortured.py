@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 import manyarms as ma
-from manyarms.errors import InvalidInput, LiveError, ManyArmsError, UnknownEvent
+from manyarms.errors import InvalidInput, LiveError, Overloaded, StoreUnavailable, UnknownEvent
 from manyarms.live import learned_rows, lease, packing, snapshots
 from manyarms.live.learner import Learner
 from manyarms.live.live import Live
@@ -36,7 +36,7 @@ DEFAULT, WAIT = 0.25, 0.15  # a default that comes before some rewards, and is r
 REWARD_IDS = ("", "click", "purchase")
 OTHERS = ("other", "third")  # arms that join
 KEEP = 0.5  # seconds of the log that compaction leaves
-LEASE = 0.4  # seconds: learners are killed more often than they are in real life
+LEASE = 0.3  # seconds: learners are killed more often than they are in real life
 
 
 def fresh_agent(decision: str = "thompson", seed: int = 11) -> Any:
@@ -139,13 +139,13 @@ with suppress(ImportError):
 
 
 def writer(address: str, journal: Journal, name: str, seed: int, aim: str | None) -> None:
-    """Decide, reward, change the catalogue and erase, in three threads, until the end."""
+    """Decide, reward, change the catalogue and erase, in four threads, until the end."""
     rng = random.Random(seed)
     _hurry(address, rng, aim)
-    live = open_live(address, fold_every=0.01, snapshot_every=4, propensities=False)
+    live = _opened(address, journal, fold_every=0.01, snapshot_every=4, propensities=False)
     threads = [
         threading.Thread(target=_write_on, args=(live, journal, f"{name}-{number}", rng.randrange(2**32)), daemon=True)
-        for number in range(3)
+        for number in range(4)
     ]
     for thread in threads:
         thread.start()
@@ -160,6 +160,16 @@ def _hurry(address: str, rng: random.Random, aim: str | None) -> None:
         AIMS[aim](address, rng)
 
 
+def _opened(address: str, journal: Journal, **options: Any) -> Live:
+    """The store, as soon as it can be reached."""
+    while True:
+        try:
+            return open_live(address, **options)
+        except StoreUnavailable as error:
+            _note_failure(journal, error)
+            time.sleep(0.05)
+
+
 def _write_on(live: Live, journal: Journal, name: str, seed: int) -> None:
     rng, number = random.Random(seed), 0
     while True:
@@ -168,11 +178,14 @@ def _write_on(live: Live, journal: Journal, name: str, seed: int) -> None:
             _one_call(live, journal, rng, f"{name}-{number}")
         except UnknownEvent:  # somebody has erased it
             pass
-        except ManyArmsError as error:
-            journal.note("failed", type(error).__name__, str(error))
         except BaseException as error:
-            journal.note("broken", type(error).__name__, str(error))
-            raise
+            _note_failure(journal, error)
+
+
+def _note_failure(journal: Journal, error: BaseException) -> None:
+    """A store that cannot be reached may refuse; nothing else may go wrong."""
+    kind = "failed" if isinstance(error, StoreUnavailable | Overloaded) else "broken"
+    journal.note(kind, type(error).__name__, str(error))
 
 
 def _one_call(live: Live, journal: Journal, rng: random.Random, event: str) -> None:
@@ -183,7 +196,7 @@ def _one_call(live: Live, journal: Journal, rng: random.Random, event: str) -> N
         _reward(live, journal, rng)
     elif kind < 0.97:
         _operate(live, journal, rng)
-    elif kind < 0.98:
+    elif kind < 0.985:
         time.sleep(rng.uniform(0, 2 * WAIT))
     elif found := _somebodys(live, rng):
         journal.note("erasing", found[0])
@@ -266,7 +279,7 @@ def reader(address: str, journal: Journal, name: str, seed: int, aim: str | None
     """Read everything again and again; become the learner now and then; compact where that can be done."""
     rng = random.Random(seed)
     _hurry(address, rng, aim)
-    live = open_live(address, fold_every=0.02, snapshot_every=3)
+    live = _opened(address, journal, fold_every=0.02, snapshot_every=3)
     if COMPACTION is not None:
         _archive_first(live.database, journal)
     last = 0
@@ -281,15 +294,16 @@ def reader(address: str, journal: Journal, name: str, seed: int, aim: str | None
                     "broken", "reader", f"{rows} decisions up to {largest}, counter at {position} after {last}"
                 )
             last = position
-            for what, failure in live.status()["failures"].items():
-                journal.note("failed", what, failure)
+            live.status()
+            for failure in filter(None, live._failures.values()):  # in the background
+                _note_failure(journal, failure)
             if rng.random() < 0.1:
                 live.snapshot()
             if COMPACTION is not None and rng.random() < 0.1:
                 COMPACTION.compact(live.database, KEEP)
             time.sleep(rng.uniform(0, 0.05))
-        except ManyArmsError as error:
-            journal.note("failed", type(error).__name__, str(error))
+        except BaseException as error:
+            _note_failure(journal, error)
 
 
 def _archive_first(database: Database, journal: Journal) -> None:
