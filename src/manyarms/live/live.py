@@ -19,6 +19,7 @@ from manyarms.errors import InvalidInput, LiveError, ManyArmsError, Overloaded, 
 from manyarms.live import log, packing
 from manyarms.live.arms import Arm, an_arm, check_joins
 from manyarms.live.challenge import challenge_body, check_possible
+from manyarms.live.compaction import Compaction, compact
 from manyarms.live.deciding import decided
 from manyarms.live.deployment import BASELINE, Deployment
 from manyarms.live.group_commit import GroupCommit
@@ -397,6 +398,13 @@ class Live:
         if "refused" in result:
             raise LiveError(result["refused"])
         return result
+
+    def compact(self, keep: float, *, dry_run: bool = False) -> Compaction:
+        """Delete what happened more than `keep` seconds ago; what was learned from it stays, to the last bit.
+
+        Its events are unknown afterwards, for late rewards, erasures and exports. dry_run: only say what would go.
+        """
+        return compact(self._database, keep, dry_run=dry_run)
 
     # ---- the end ------------------------------------------------------------------------------------------------------
 
