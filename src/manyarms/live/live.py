@@ -226,12 +226,20 @@ class Live:
         return self._learner.state_bytes()
 
     def status(self) -> dict[str, Any]:
-        """How it is going: version, what waits to be folded, what was learned, replaced and refused, what failed behind it."""
+        """How it is going: version, what waits to be folded, what was learned, replaced and refused, what failed behind it.
+
+        It answers where the store does not, too: what only the store knows is None then, and `failures` says why.
+        """
         view = self._learner.view
-        [(position, at)] = self._database.read("SELECT position, at FROM counter")
+        failures = {name: str(error) for name, error in self._failures.items() if error is not None}
+        position = at = None
+        try:
+            [(position, at)] = self._database.read("SELECT position, at FROM counter")
+        except StoreUnavailable as error:
+            failures["store"] = str(error)
         return {
             "version": view.version,
-            "waiting": position - view.upto,
+            "waiting": None if position is None else position - view.upto,
             "at": at,
             "learner": self._learner.is_learner,
             "deployment": view.deployment.to_json() | {"previous": None},
@@ -239,7 +247,7 @@ class Live:
             "capped": sorted(view.capped),
             **view.frozen["counts"],
             "watch": self.report().body,
-            "failures": {name: str(error) for name, error in self._failures.items() if error is not None},
+            "failures": failures,
         }
 
     # ---- operations ---------------------------------------------------------------------------------------------------
