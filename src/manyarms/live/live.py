@@ -283,8 +283,8 @@ class Live:
         challenger: an arm of the store, or an agent or a policy, taken in under `name`. It looks on until it is certified: the
         lower end of its gain, valid at all times at once, is above `margin`. Together all challenges are ever wrong with
         probability at most `alpha`: each has a smaller part of it. Then it gets all the traffic but the hold-out, and its rewards
-        are watched: when they have fallen `guard` below what was certified, the store rolls back by itself; without cause that happens once in
-        `mean_time` settled events on average, or more rarely. margin and guard are in the units of rewards.
+        are watched: when they have fallen `guard` below what was certified, the store rolls back by itself; without cause that
+        happens once in `mean_time` of its events on average, or more rarely. margin and guard are in the units of rewards.
 
         It needs a `reward_range`, a default reward, and arms with exact propensities (docs/challenges.md).
         """
