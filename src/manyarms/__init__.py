@@ -9,7 +9,7 @@ for x in world.contexts(5_000):
 
 The names of every day are here; the rest is by topic: `ma.agents`, `ma.beliefs`, `ma.priors`, `ma.worlds`, `ma.logs`,
 `ma.rewards`, `ma.policies`, `ma.weights`, `ma.estimators`, `ma.evaluation`, `ma.learning`, `ma.bounds`, `ma.certificates`,
-`ma.sequential`, `ma.theory`, `ma.live`, `ma.checks`, `ma.errors`. Everything is imported when it is first asked for.
+`ma.sequential`, `ma.live`, `ma.theory`, `ma.checks`, `ma.errors`. Everything is imported when it is first asked for.
 """
 
 from importlib import import_module as _import_module
@@ -52,8 +52,8 @@ if _TYPE_CHECKING:
     from manyarms.rewards import fit_prior, sdm
 
 _TOPICS = (
-    "agents", "beliefs", "bounds", "certificates", "checks", "errors", "estimators", "evaluation", "learning", "live", "logs", "policies",
-    "priors", "rewards", "sequential", "theory", "weights", "worlds",
+    "agents", "beliefs", "bounds", "certificates", "checks", "errors", "estimators", "evaluation", "learning", "live", "logs",
+    "policies", "priors", "rewards", "sequential", "theory", "weights", "worlds",
 )  # fmt: skip
 
 # where each name of every day is defined

@@ -1,4 +1,4 @@
-"""What is called: every public callable with correct arguments, and the methods of agents, policies, worlds and logs."""
+"""What is called: every public callable with correct arguments, and methods of agents, policies, worlds, logs, statistics."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PROTOCOL_METHODS = {
 }
 # methods that refuse every call: their class says why
 REFUSING = {"agents.jointTS().add_actions", "policies.DeterministicPolicy.save", "policies.FunctionPolicy.save"}
-CHANGING = {"observe", "add_actions", "retire", "reinstate", "reseed"}
+CHANGING = {"observe", "replace_reward", "add_actions", "retire", "reinstate", "reseed"}
 
 
 @dataclass
@@ -115,7 +115,7 @@ def _add_methods(material: Material, found: Targets) -> None:
             owners.append((f"{target.name}()", lambda t=target: call_correctly(t), True))
             for label, changes in variants(material, target).items():
                 owners.append((f"{target.name}({label})", lambda t=target, c=changes: _with(t, **c), True))
-        elif inspect.isclass(value) and (hasattr(value, "probabilities_of") or hasattr(value, "regret")):
+        elif inspect.isclass(value) and any(hasattr(value, one) for one in ("probabilities_of", "regret", "update")):
             owners.append((target.name, lambda t=target: call_correctly(t), False))
     for owner, maker, stateful in owners:
         try:
@@ -136,6 +136,13 @@ def _add_methods(material: Material, found: Targets) -> None:
                     own = f"{owner}(retired).{name}"
                     found.calls.append(Target(own, method, arguments, _with_retired(maker), stateful, changes))
                     continue
+                if name == "replace_reward":  # of an agent of its own, which has rewards that can be replaced
+                    for own, given in {
+                        f"{owner}(taught).{name}": arguments,
+                        **{f"{owner}(taught, {k}).{name}": v for k, v in _in_batches(thing, name, arguments).items()},
+                    }.items():
+                        found.calls.append(Target(own, method, given, _with_rewards(maker), stateful, changes))
+                    continue
                 found.calls.append(Target(full, method, arguments, maker=maker, stateful=stateful, changes=changes))
                 for label, varied in {
                     **_in_batches(thing, name, arguments),
@@ -147,12 +154,15 @@ def _add_methods(material: Material, found: Targets) -> None:
 
 def _in_batches(thing: Any, name: str, arguments: dict[str, Argument]) -> dict[str, dict[str, Argument]]:
     """Three rounds at once."""
-    if name not in ("decide", "observe") or not hasattr(thing, "belief"):
+    if name not in ("decide", "observe", "replace_reward") or not hasattr(thing, "belief"):
         return {}
     out = {**arguments, "x": Argument(np.stack([context_of(thing)] * 3), hostile.arrays)}
     if name == "observe":
         out["action"] = Argument(np.array([1, 2, 1]), hostile.ids)
         out["reward"] = Argument(np.array([1.0, 0.0, 1.0]), hostile.arrays)
+    if name == "replace_reward":
+        out["action"] = Argument(np.array([1, 2, 1]), hostile.ids)
+        out["was"] = out["now"] = Argument(np.array([1.0, 0.0, 1.0]), hostile.arrays)
     return {"batch": out}
 
 
@@ -170,6 +180,17 @@ def _with_action_contexts(thing: Any, arguments: dict[str, Argument]) -> dict[st
         "action_contexts": Argument([Z[:2], Z[:3].tolist()], hostile.things),
     }
     return {"action contexts": one, "ragged action contexts": {**one, **lists}}
+
+
+def _with_rewards(maker: Callable[[], Any]) -> Callable[[], Any]:
+    """The same agent with rewards that can be replaced, each by what it was."""
+
+    def make() -> Any:
+        agent = maker()
+        agent.observe(np.stack([context_of(agent)] * 3), np.array([1, 2, 1]), np.array([1.0, 0.0, 1.0]))
+        return agent
+
+    return make
 
 
 def _with_retired(maker: Callable[[], Any]) -> Callable[[], Any]:

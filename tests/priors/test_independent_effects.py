@@ -15,8 +15,8 @@ import manyarms as ma
 from manyarms._base import block_diagonal
 from manyarms._base.typing import Array
 from manyarms.beliefs import Belief, IdentityMixing, Leaves, MixingMatrices, MixingWeights
-from manyarms.beliefs.mixing import CommonMixing, Mixing
 from manyarms.beliefs.factored_root import FactoredRoot
+from manyarms.beliefs.mixing import CommonMixing, Mixing
 from manyarms.beliefs.roots import GaussianRoot
 
 K, L, D = 7, 3, 2

@@ -145,6 +145,8 @@ class Belief:
         correcting.check_counts(self.leaves, actions, self.per_action)
         if self.likelihood.noise_variance is None:
             correcting.replaced(self._rows, self.leaves.catalogue.slots(actions), X, was, now)
+        else:
+            correcting.check_digits(self.root, self.leaves, actions, X, self.likelihood.noise_variance)
         return X, actions, was, now
 
     def correct(self, X: Array, actions: Ints, was: Array, now: Array) -> None:

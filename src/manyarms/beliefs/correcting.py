@@ -9,6 +9,14 @@ whatever the root makes of its information, and whatever was learned in between.
 every root that follows from the precision and the information it was told (all of them: known, Gaussian, mean-field, blockwise,
 chains by any rule) and for centres that follow from what their leaf tells.
 
+What a row moves, S_a x / sigma^2, is made of S_a as it is now, whose roundings it has; with v = tr S_a, and the prior variance
+of W_a m with it where the root is not known, about
+
+    2e-16 x^T x v / sigma^2        of (now - was) / |x|
+
+which is nothing, unless the noise is far below what is still open about the action. Rows that come are learned without that loss;
+of a row that is gone, sums and factors hold no more. Beyond `MOST`, four digits, replacing is refused.
+
 A likelihood that is not exact keeps the rows of its actions: the reward is replaced there and the action is fitted again.
 """
 
@@ -22,6 +30,8 @@ from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.leaves import Leaves
 from manyarms.beliefs.roots import Root
 from manyarms.errors import InvalidInput
+
+MOST = 1e-4 / float(np.finfo(np.float64).eps)  # x^T x v / sigma^2 at which a replaced reward has four digits
 
 Corrections = tuple[
     Array, Ints, Array, Array
@@ -40,6 +50,17 @@ def check_counts(leaves: Leaves, actions: Ints, per_action: bool) -> None:
         whose = f"action {touched[first]}" if per_action else "all actions"
         came = f"{asked[first]} rewards of {whose} to be replaced, of which {seen[first]} were observed"
         raise InvalidInput("action", came, "rewards that were observed before")
+
+
+def check_digits(root: Root, leaves: Leaves, actions: Ints, X: Array, noise_variance: float) -> None:
+    """Refuse rows that the sums of their actions, all of them played, hold too few digits of."""
+    open_variances = leaves.packing.trace(leaves.S.rows[leaves.catalogue.slots(actions)])
+    if not root.known:
+        open_variances = open_variances + root.size() * leaves.mixing.sizes(actions, leaves.dim)
+    ratio = float((np.einsum("nd,nd->n", X, X) * open_variances).max()) / noise_variance
+    if ratio > MOST:
+        came = f"rewards whose noise is {1 / np.sqrt(ratio):.3g} of the standard deviation that is still open"
+        raise InvalidInput("was", came, f"at least {1 / np.sqrt(MOST):.3g} of it: no digits of such a row are kept")
 
 
 def correct_sums(root: Root, leaves: Leaves, slots: Ints, X: Array, changes: Array) -> None:
@@ -73,4 +94,4 @@ def replaced(
     return out
 
 
-__all__ = ["Corrections", "check_counts", "correct_sums", "replaced"]
+__all__ = ["MOST", "Corrections", "check_counts", "check_digits", "correct_sums", "replaced"]

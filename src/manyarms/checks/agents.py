@@ -117,6 +117,27 @@ def a_batch_is_its_rows(make: MakeAgent) -> None:
             require(error < (1e-8 if exact else 1e-4), f"{what} gives the same belief as rows one by one", error)
 
 
+def a_replaced_reward_is_another_reward(make: MakeAgent) -> None:
+    """Replaced there and back, rewards leave the belief as it was, counts and all; an action without rewards is refused."""
+    agent, rows = make(0), _rows(make(0), 20)
+    agent.observe(*rows)
+    before, version, played = _posteriors(agent), agent.version, agent.played
+    some = slice(3, 9)
+    x, a, was = rows[0][some], rows[1][some], rows[2][some]
+    agent.replace_reward(x, a, was, 1.0 - was)
+    moved = float(np.abs(_posteriors(agent)[0] - before[0]).max())
+    require(moved > 0 or not rows[0].any(), "another reward makes another belief", moved)
+    agent.replace_reward(x, a, 1.0 - was, was)
+    require((agent.version, agent.played) == (version + 2, played), "it is a change, and no row more", agent.version)
+    likelihood = agent.belief.likelihood
+    if likelihood.exact or getattr(likelihood, "expansion", "") != "cavity":
+        for ours, theirs in zip(_posteriors(agent), before, strict=True):
+            error = float(np.abs(ours - theirs).max() / max(1.0, float(np.abs(theirs).max())))
+            require(error < (1e-8 if likelihood.exact else 1e-4), "there and back is where it began", error)
+    fresh = make(0)
+    _refused(fresh, lambda: fresh.replace_reward(x[0], int(a[0]), 1.0, 0.0), "a reward that nobody observed")
+
+
 def saving_keeps_the_next_decision(make: MakeAgent) -> None:
     """After save and load, and in a copy, the next decisions are the same to the last bit."""
     agent = make(1)
@@ -212,6 +233,7 @@ AGENT_CHECKS: tuple[Callable[[MakeAgent], None], ...] = (
     decisions_can_be_made_again,
     deciding_changes_nothing,
     a_batch_is_its_rows,
+    a_replaced_reward_is_another_reward,
     saving_keeps_the_next_decision,
     retired_actions_stay_away,
     bad_input_is_refused,

@@ -111,7 +111,7 @@ class Challenge:
             tried.update(_rewards(own))
             return None if tried.alarm is None else places[tried.alarm - self.detector.count - 1]
         weights, rewards = self._weighed(own)
-        totals, variations = self.gain.better.after(((1 - rewards) + weights * rewards) / 2)
+        totals, variations = self.gain.better._after(((1 - rewards) + weights * rewards) / 2)
         rounds = np.arange(self.gain.count + 1, self.gain.count + len(own) + 1)
         excess, enough = totals - rounds * ((1 + self.margin) / 2), -math.log(self.level)
         near = np.flatnonzero(excess >= enough)  # ln E is at most the excess

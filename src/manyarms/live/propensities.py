@@ -1,29 +1,28 @@
-"""Propensities that are not known exactly, computed behind the decisions: version by version, from the store alone.
+"""Propensities that are not known exactly, computed behind the decisions, from the store alone.
 
-The worker folds the log for itself, some versions behind, and stops at every version to estimate the propensities of the decisions
-made by it, from the decision's own draw number: whoever does it, and whenever, gets the same.
+The worker folds the log for itself and stops at every version by which decisions were made, to estimate their propensities from
+their own draw numbers: whoever does it, and whenever, gets the same. How far it has come is in the store.
 """
 
 from __future__ import annotations
 
-import json
 import threading
+import uuid
 from contextlib import suppress
 
 from manyarms.errors import ManyArmsError
-from manyarms.live import log, snapshots
+from manyarms.live import lease, log, snapshots
 from manyarms.live.deciding import propensities
 from manyarms.live.records import DecisionRecord
 from manyarms.live.state import State, View
 from manyarms.live.stores.database import Database, Transaction, Work
 
-AT_ONCE = 64  # decisions whose propensities are written together
+LEASE = "propensities"
+CURSOR = "propensities_upto"
+"""The row of `meta` that says up to which position every decision has its propensity."""
+AT_ONCE = 256  # decisions looked at together
 UNKNOWN = (0.0, 0.0, 0.0, -1.0, 0)
 """What is written where the propensity cannot be known any more: no draws, and an error below 0."""
-MISSING = (
-    "SELECT version FROM decisions d WHERE propensity IS NULL AND erased = 0 "
-    "AND NOT EXISTS (SELECT 1 FROM propensities p WHERE p.decision = d.position)"
-)
 
 
 class PropensityWorker:
@@ -32,53 +31,60 @@ class PropensityWorker:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._lock = threading.Lock()
+        self._holder = uuid.uuid4().hex
+        self._sighting = lease.Sighting()
         self._state: State | None = None
 
-    def work(self, most: int | None = None) -> int:
-        """Compute what is missing, the oldest version first; how many were computed. most: no more than about so many."""
+    def work(self, *, share: bool = True) -> int:
+        """Compute what is missing; how many were. share: leave it to another process where one is at it."""
         done = 0
+        self._database.require_own_process()  # before the lock, which a thread of the other process may hold for ever
         with self._lock:
-            while most is None or done < most:
-                rows = self._database.read(f"{MISSING} ORDER BY version LIMIT 1")
-                if not rows:
-                    break
-                number = self._of_version(rows[0][0])
-                if not number:
-                    break
-                done += number
-        return done
+            while True:
+                if share and self._database.do(lease.take(self._holder, self._sighting, name=LEASE)) is None:
+                    return done
+                with self._database.reading() as reader:
+                    after = int(log.get(reader, CURSOR) or 0)
+                    some = log.decisions_from(reader, after, AT_ONCE)
+                    missing = log.without_propensity(reader, some)
+                if not some:
+                    return done
+                for version in sorted({record.version for record in missing}):
+                    self._of_version(version, [record for record in missing if record.version == version])
+                self._database.do(_move(some[-1].position))
+                done += len(missing)
 
-    def _of_version(self, version: int) -> int:
+    def _of_version(self, version: int, records: list[DecisionRecord]) -> None:
+        view = self._view(version)
+        self._database.write([_computed(view, record) for record in records])
+
+    def _view(self, version: int) -> View | None:
+        """What decided; None where nobody knows any more."""
         state, self._state = self._state, None
-        if state is None or state.chunk.version > version:
-            state = snapshots.state_of(self._database, version)
-        else:
-            state = snapshots.fold(self._database, state, version)
-        # what decided is gone: compacted, or an event that it had learned from was erased
-        lost = state.chunk.version != version or self._erased_since(state.chunk.upto)
-        view, done = None if lost else state.view(), 0
-        while True:
-            sql = f"{MISSING.replace('SELECT version', 'SELECT position')} AND version = ? ORDER BY position LIMIT {AT_ONCE}"
-            positions = [row[0] for row in self._database.read(sql, (version,))]
-            if not positions:
-                break
-            with self._database.reading() as reader:
-                records = log.decisions_at(reader, positions)
-            found = [_computed(view, record) for record in records.values()]
-            self._database.write(found)
-            done += len(found)
+        try:
+            if state is None or state.chunk.version > version:
+                state = snapshots.state_of(self._database, version)
+            else:
+                state = snapshots.fold(self._database, state, version)
+        except snapshots.Compacted:
+            return None
+        # an event that had been learned by then and was erased since: what decided is gone
+        lost = state.chunk.version != version or snapshots.erased_since(self._database, state.chunk.upto)
         self._state = None if lost else state
-        return done
+        return None if lost else state.view()
 
-    def _erased_since(self, upto: int) -> bool:
-        """Whether an event that was folded up to this position has been erased after it."""
-        rows = self._database.read("SELECT body FROM operations WHERE kind = 'erase' AND position > ?", (upto,))
-        return any(json.loads(body)["decision"] <= upto for (body,) in rows)
+
+def _move(upto: int) -> Work:
+    def work(tx: Transaction) -> None:
+        if int(log.get(tx, CURSOR) or 0) < upto:
+            log.put(tx, CURSOR, str(upto))
+
+    return work
 
 
 def _computed(view: View | None, record: DecisionRecord) -> Work:
     """Writes the propensity of a decision, unless somebody has, or it has been erased meanwhile; `view` None: nobody can tell."""
-    values = UNKNOWN
+    values: tuple[float, ...] = UNKNOWN
     if view is not None:
         with suppress(ManyArmsError):  # an arm that cannot tell
             found = propensities(view, record)
@@ -97,4 +103,4 @@ def _computed(view: View | None, record: DecisionRecord) -> Work:
     return work
 
 
-__all__ = ["PropensityWorker"]
+__all__ = ["CURSOR", "UNKNOWN", "PropensityWorker"]

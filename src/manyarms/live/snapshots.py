@@ -13,6 +13,11 @@ from manyarms.live.records import Chunk
 from manyarms.live.state import NeedsRebuild, State
 from manyarms.live.stores.database import Database, Reader, Transaction, Work
 
+
+class Compacted(StorageError):
+    """What is asked for begins before the store's origin."""
+
+
 KEEP = 3  # snapshots beside the origin
 
 
@@ -30,7 +35,8 @@ def _name_whole(chunk: Chunk, writing: str, parts: int, checksum: str, origin: b
         taken = tx.execute(
             "SELECT 1 FROM snapshots WHERE version = ? OR (origin = 1 AND ? = 1)", (chunk.version, int(origin))
         )
-        if taken or _erased_since(tx, chunk.upto):
+        packing.remove_orphans(tx)
+        if taken or _erased_after(tx, chunk.upto) or not packing.are_there(tx, writing, parts):
             tx.execute("DELETE FROM snapshot_parts WHERE writing = ?", (writing,))
             return False
         tx.execute(
@@ -43,9 +49,14 @@ def _name_whole(chunk: Chunk, writing: str, parts: int, checksum: str, origin: b
     return work
 
 
-def _erased_since(tx: Transaction, upto: int) -> bool:
-    """Whether something that has been folded up to this position was erased after it."""
-    rows = tx.execute("SELECT body FROM operations WHERE kind = 'erase' AND position > ?", (upto,))
+def erased_since(database: Database, upto: int) -> bool:
+    """Whether something that had been folded up to this position was erased after it."""
+    with database.reading() as reader:
+        return _erased_after(reader, upto)
+
+
+def _erased_after(reader: Reader, upto: int) -> bool:
+    rows = reader.execute("SELECT body FROM operations WHERE kind = 'erase' AND position > ?", (upto,))
     return any(json.loads(body)["decision"] <= upto for (body,) in rows)
 
 
@@ -94,7 +105,7 @@ def fold(database: Database, state: State, version: int | None = None) -> State:
 
 def _check_next(state: State, chunk: Chunk) -> None:
     if chunk.version != state.chunk.version + 1:
-        raise StorageError(
+        raise Compacted(
             f"the log has no chunk {state.chunk.version + 1}: it was compacted, or belongs to another store"
         )
 

@@ -1,4 +1,4 @@
-"""The state: what the log makes of the agents, chunk by chunk. The same log and the same chunks give the same state, to the last bit.
+"""The state: what the log makes of the agents, chunk by chunk. The same log and the same chunks give the same bits.
 
 `State.apply` is the only place where anything live ever changes. Decisions are made on a `View`, which never does.
 """
@@ -25,6 +25,7 @@ from manyarms.live.watch import Watch
 
 STEP = 4096  # positions folded at a time: what fits easily into memory, and the same for everybody
 RESULTS = 256  # outcomes of operations that are remembered
+COUNTS = ("learned", "replaced", "rows_refused", "operations_refused", "settled")
 
 
 class NeedsRebuild(Exception):
@@ -45,6 +46,7 @@ class View:
     deployment: Deployment
     capped: frozenset[int]
     catalogue: int
+    learning: tuple[int, int] | None  # the length of contexts and the number of actions of those that learn
     frozen: Mapping[str, Any]  # counts and monitors, to look at
 
 
@@ -52,7 +54,7 @@ class View:
 class State:
     """What the log makes of the agents.
 
-    chunk: the last one that was folded. sound_upto: erasures up to this position of the log had happened before anything was folded.
+    chunk: the last one that was folded. sound_upto: erasures up to this position of the log came before anything was folded.
     counts: rows learned, replaced and refused, and more. results: of the last operations, by position.
     catalogue: how often the catalogue has changed.
     """
@@ -61,7 +63,7 @@ class State:
     salt: str
     arms: dict[str, Arm]
     deployment: Deployment
-    chunk: Chunk = Chunk()
+    chunk: Chunk = field(default_factory=Chunk)
     sound_upto: int = 0
     catalogue: int = 0
     exposures: list[Exposure] = field(default_factory=list)
@@ -74,7 +76,10 @@ class State:
         capped: frozenset[int] = frozenset().union(*(exposure.capped() for exposure in self.exposures))
         arms = {name: arm.view() for name, arm in self.arms.items()}
         frozen = {"counts": dict(self.counts), "watch": self.watch.to_json(), "results": dict(self.results)}
-        return View(self.chunk.version, self.chunk.upto, arms, self.deployment, capped, self.catalogue, frozen)
+        learning = next(((arm.dim, arm.actions) for arm in self.arms.values() if arm.dim is not None), None)
+        return View(
+            self.chunk.version, self.chunk.upto, arms, self.deployment, capped, self.catalogue, learning, frozen
+        )
 
     def deploy(self, wanted: Deployment) -> None:
         """Deploy this from now on; what was deployed before is remembered."""
@@ -101,9 +106,9 @@ class State:
         assert chunk.version == before.version + 1
         operations = log.operations_between(reader, before.upto, chunk.upto)
         for operation in operations:  # looked for first: nothing has changed yet
-            if operation.kind == "erase" and operation.position > self.sound_upto:
-                if operation.body["decision"] <= before.upto:
-                    raise NeedsRebuild(operation.body["decision"])
+            late = operation.kind == "erase" and operation.position > self.sound_upto
+            if late and operation.body["decision"] <= before.upto:
+                raise NeedsRebuild(operation.body["decision"])
         self.chunk = Chunk(chunk.version, before.upto, before.due, chunk.at, chunk.token)
         for operation in operations:
             self._fold_upto(reader, operation.position - 1)
@@ -156,9 +161,16 @@ class State:
         self.counts["learned"] += len(new)
         self.counts["replaced"] += len(changed)
         for arm in self.arms.values():
-            if arm.learns:
-                self._tell(arm, [row for row in new if row.decision.position > arm.since])
-                self._tell(arm, [row for row in changed if row.decision.position > arm.since])
+            if arm.learns and arm.dim is not None:
+                self._tell(arm, self._for(arm, new))
+                self._tell(arm, self._for(arm, changed))
+
+    def _for(self, arm: Arm, rows: list[TaughtRow]) -> list[TaughtRow]:
+        """The rows that an arm can be told: decided after it joined, and not by a process that did not know of it yet."""
+        since = [row for row in rows if row.decision.position > arm.since]
+        fitting = [row for row in since if row.context is not None and len(row.context) == arm.dim]
+        self.counts["rows_refused"] += len(since) - len(fitting)
+        return fitting
 
     def _tell(self, arm: Arm, rows: list[TaughtRow]) -> None:
         """Rows that are all new, or all changed, in one call; where it is refused, one by one, leaving out those refused."""
@@ -174,12 +186,8 @@ class State:
                 self._tell(arm, [row])
 
 
-COUNTS = ("learned", "replaced", "rows_refused", "operations_refused", "settled")
-
-
 def _taught(arm: Arm, rows: list[TaughtRow]) -> None:
-    contexts = [row.decision.question.context_of(row.action) for row in rows if row.decision.question is not None]
-    X = np.array(contexts)
+    X = np.array([row.context for row in rows])
     actions = np.array([row.action for row in rows], dtype=np.int64)
     now = np.array([row.now for row in rows])
     if rows[0].was is None:

@@ -56,7 +56,7 @@ def boundary(variation: float, rho: float, log_threshold: float) -> float:
 def _log_k(a: Array, s: Array) -> Array:
     """ln K(a, s)."""
     out = np.empty(len(a))
-    far = s < -np.minimum(8 * np.sqrt(a), a / 2)
+    far = s < -np.minimum(4 * np.sqrt(a), a / 2)  # there SciPy's gammainc stops its series too early
     for i in np.flatnonzero(far):
         out[i] = -_log_of_fraction(float(a[i]), float(s[i]))
     a, s = a[~far], s[~far]
@@ -91,7 +91,7 @@ def _log_p(a: Array, s: Array, peak: Array) -> Array:
     if not huge.any():
         return np.asarray(np.log(special.gammainc(a, a + s)))
     exact = np.log(special.gammainc(np.where(huge, 1.0, a), np.where(huge, 1.0, a + s)))
-    return np.where(huge, special.log_ndtr(np.copysign(np.sqrt(2 * peak), s)), exact)
+    return np.asarray(np.where(huge, special.log_ndtr(np.copysign(np.sqrt(2 * peak), s)), exact))
 
 
 def _log_of_fraction(a: float, s: float) -> float:

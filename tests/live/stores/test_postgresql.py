@@ -13,6 +13,7 @@ from live.postgres import Server
 from live.stores.contract import Contract, entries, entry
 from manyarms.errors import InvalidInput, StorageError, StoreUnavailable
 from manyarms.live.group_commit import GroupCommit
+from manyarms.live.stores import postgresql as module
 from manyarms.live.stores.database import Database, Transaction
 from manyarms.live.stores.opening import open_database, prepare
 from manyarms.live.stores.postgresql import PostgreSQL
@@ -155,6 +156,34 @@ def test_a_lock_that_another_holds_is_waited_for_and_then_refused(
             with pytest.raises(StoreUnavailable, match="locked by another process for too long"):
                 impatient.do(entry("lost"))
             assert entries(impatient) == [(1, "first")]
+    as_before(store, address)
+
+
+def test_a_process_that_sleeps_within_a_transaction_does_not_stop_the_others(
+    store: PostgreSQL, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server ends its transaction; here after a fifth of a second."""
+    monkeypatch.setattr(module, "_FORGETFUL", 0.2)
+    done: list[int] = []
+
+    def sleep(tx: Transaction) -> None:
+        entry("lost")(tx)
+        done.append(store.do(entry("second")))  # waits for the sleeper's lock
+        tx.execute("SELECT 1")
+
+    with PostgreSQL(address) as sleeper, pytest.raises(StoreUnavailable, match=r"waited too long|connection is lost"):
+        sleeper.do(sleep)
+    assert done == [2]
+    assert entries(store) == [(1, "first"), (2, "second")]
+
+
+def test_an_interrupt_within_a_transaction_keeps_nothing_of_it(store: PostgreSQL, address: str) -> None:
+    def work(tx: Transaction) -> None:
+        entry("lost")(tx)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        store.do(work)
     as_before(store, address)
 
 

@@ -46,6 +46,7 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
     # decisions that may never be shown are activated when they are
     1: (
         "ALTER TABLE decisions ADD COLUMN active INTEGER NOT NULL DEFAULT 1",
+        "CREATE INDEX decisions_by_time ON decisions (at)",
         "DROP INDEX decisions_by_unit",
         "CREATE INDEX decisions_by_unit ON decisions (unit, version)",
     ),

@@ -29,9 +29,10 @@ from manyarms._base import validate
 from manyarms._base.files import as_path
 from manyarms.errors import StorageError, StoreUnavailable
 from manyarms.live.stores import sqlite_errors
+from manyarms.live.stores.connections import Connections
 from manyarms.live.stores.database import Clock, Counter, Database, Reader, Row, Work, run_all
-from manyarms.live.stores.pool import Pool
 from manyarms.live.stores.sqlite_file import LogReplaced, StoreFile
+from manyarms.live.stores.steady_clock import SteadyClock
 
 _MAKING = threading.Lock()  # closing a file gives up all locks that the process has on it, those of SQLite among them
 
@@ -97,7 +98,7 @@ class _Writing(_Reading):
 class SQLite(Database):
     """A log in an SQLite file, which is made where there is none; only its owner may read it then.
 
-    `patience`: seconds that a writer waits for another process, and a reader for one of `pool.MOST_READERS` connections.
+    `patience`: seconds that a writer waits for another process, and a reader for one of `connections.MOST_READERS` connections.
 
     The file, and those that SQLite keeps beside it (-wal, -shm), belong together: they are backed up by SQLite's own means
     (`.backup`, `VACUUM INTO`) while the store is open.
@@ -107,14 +108,14 @@ class SQLite(Database):
     shared = False
     synchronous: ClassVar[str] = "FULL"
 
-    def __init__(self, path: Path | str, *, clock: Clock = time.time, patience: float = 10.0) -> None:
+    def __init__(self, path: Path | str, *, clock: Clock | None = None, patience: float = 10.0) -> None:
         super().__init__()
         self._file = StoreFile(as_path("path", path))
-        self._clock = clock
+        self._clock: Clock = SteadyClock() if clock is None else clock
         self._patience = validate.number("patience", patience, least=0.0, most=3600.0)
         self._lock = threading.Lock()  # of the one connection that writes
         self._writer: sqlite3.Connection | None = None
-        self._readers = Pool(
+        self._readers = Connections(
             str(self.path), self._open_reader, spoils=sqlite_errors.spoils_connection, patience=self._patience
         )
         self._closed = False
@@ -124,7 +125,7 @@ class SQLite(Database):
                 self._writer = self._open_writer()
 
     @staticmethod
-    def in_memory(*, clock: Clock = time.time) -> SQLite:
+    def in_memory(*, clock: Clock | None = None) -> SQLite:
         """A log that ends with the process: for tests, and to measure what the disk costs."""
         return _InMemory(clock)
 
@@ -143,7 +144,7 @@ class SQLite(Database):
         with self._lock, self._errors():
             connection = self._writer = self._writer or self._open_writer()
             try:
-                connection.execute("BEGIN IMMEDIATE")
+                self._take_turn(connection)
                 self._file.require_same()
                 tx = _Writing(connection, self._clock)
                 results, keep = run_all(tx, work)
@@ -163,6 +164,24 @@ class SQLite(Database):
                 raise
             return results
 
+    def _take_turn(self, connection: sqlite3.Connection) -> None:
+        """Begin a transaction that writes, when no other process has one.
+
+        SQLite asks again after ever longer sleeps, of up to 0.1 s; beside a busy writer that meant waits of a second. The gaps
+        between two transactions of another process are found by asking often.
+        """
+        deadline = time.monotonic() + self._patience
+        pause = 0.0002
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                if sqlite_errors.code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+            time.sleep(pause)
+            pause = min(1.1 * pause, 0.001)
+
     def _open_writer(self) -> sqlite3.Connection:
         """The connection that writes, with what makes it durable in force; called under the lock."""
         connection = self._connect()
@@ -173,6 +192,7 @@ class SQLite(Database):
             connection.execute("PRAGMA fullfsync=ON")  # macOS: the disk's own cache too
             connection.execute(f"PRAGMA journal_size_limit={1 << 26}")
             self._begin_watching(connection)
+            connection.execute("PRAGMA busy_timeout=0")  # from here on `_take_turn` waits
             self._file.sync_folder()
         except BaseException:
             connection.close()
@@ -307,7 +327,7 @@ class _InMemory(SQLite):
 
     synchronous = "OFF"
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock | None) -> None:
         memory = "/dev/shm"
         folder = tempfile.mkdtemp(prefix="manyarms-", dir=memory if os.access(memory, os.W_OK) else None)
         self._removed = weakref.finalize(self, _remove, folder, os.getpid())

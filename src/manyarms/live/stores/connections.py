@@ -22,7 +22,7 @@ class Closeable(Protocol):
 Connection = TypeVar("Connection", bound=Closeable)
 
 
-class Pool(Generic[Connection]):
+class Connections(Generic[Connection]):
     """At most `most` connections at a time; whoever comes too late waits up to `patience` seconds.
 
     `spoils` says of an error whether the connection that it came from must not be used again; `alive` whether one that was put
@@ -108,4 +108,4 @@ class Pool(Generic[Connection]):
         self.drop()
 
 
-__all__ = ["MOST_READERS", "Pool"]
+__all__ = ["MOST_READERS", "Connections"]
