@@ -194,7 +194,7 @@ def test_from_the_challenge_to_the_roll_back_and_replayed() -> None:
         assert live.decide([1.0]).arm == "new"
         play(live, [0.0, 0.0], 250, rng)
         assert live.challenges()[0]["state"] == "rolled back" and live.deployment.champion == "agent"
-        assert "rolled back" in str(live.report())
+        assert "rolled back" in str(live.report()) and len(live.status()["alarms"]) == 1
         assert packing.pack_state(snapshots.from_origin(live.database)) == live.state_bytes()
         assert packing.pack_state(snapshots.state_of(live.database)) == live.state_bytes()
 

@@ -14,7 +14,7 @@ from manyarms.live import packing, snapshots
 from manyarms.live.deployment import Deployment
 from manyarms.live.learned_rows import SettledEvent
 from manyarms.live.records import Chunk
-from manyarms.live.report import Report
+from manyarms.live.report import Report, alarms
 from manyarms.live.settings import Settings
 from manyarms.live.state import State
 from manyarms.live.watch import Watch
@@ -136,6 +136,7 @@ def test_broken_routing_is_noticed_and_right_routing_is_not() -> None:
         state = state_of(deployment)
         state.watch.settle(state, [event(arm="ab"[int(u > share)]) for u in rng.random(3000)])
         assert (report(state)["sample_ratio"]["alarm"] is not None) is alarm
+        assert alarms(state.watch.to_json()) == ["arms do not get the shares that they should"] * alarm
     # a sticky unit counts once: here one of them comes again and again
     state = state_of(deployment)
     state.watch.settle(state, [event(arm="a", unit="u", repeated="unit")] * 1000)
@@ -180,6 +181,7 @@ def test_wrong_propensities_are_noticed_and_right_ones_are_not() -> None:
     alarm = report(wrong)["propensities"]["agent"]["alarm"]
     assert alarm["side"] == "too small" and alarm["event"] < 100
     assert "ALARM" in str(Report.of(wrong.watch.to_json(), UNIT_REWARDS, 0))
+    assert alarms(wrong.watch.to_json()) == ["propensities of agent are too small"]
 
 
 def test_arms_that_disagree_about_the_best_action_are_no_wrong_propensities() -> None:
@@ -236,7 +238,7 @@ def test_a_removed_arm_is_forgotten() -> None:
         live.deploy("agent")
         live.remove_arm("s")
         assert live.report().body["shadows"] == {}
-        assert live.status()["watch"] == live.report().body
+        assert live.status()["alarms"] == []
 
 
 def test_replayed_with_everything_watched() -> None:

@@ -25,7 +25,7 @@ from manyarms.live.group_commit import GroupCommit
 from manyarms.live.learner import Background, Learner
 from manyarms.live.propensities import PropensityWorker
 from manyarms.live.records import MOST_OF_AN_ID, DecisionRecord, Question
-from manyarms.live.report import Report
+from manyarms.live.report import Report, alarms
 from manyarms.live.settings import Settings
 from manyarms.live.state import State
 from manyarms.live.stores.database import Database
@@ -237,7 +237,7 @@ class Live:
             "arms": sorted(view.arms),
             "capped": sorted(view.capped),
             **view.frozen["counts"],
-            "watch": self.report().body,
+            "alarms": alarms(view.frozen["watch"]),
             "failures": {name: str(error) for name, error in self._failures.items() if error is not None},
         }
 

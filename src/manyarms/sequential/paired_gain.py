@@ -91,6 +91,8 @@ class PairedGain:
         totals, variations = self.better._after(((1 - r) + w * r) / 2)
         excess = totals - np.arange(self.count + 1, self.count + len(w) + 1) * ((1 + unit) / 2)
         near = np.flatnonzero(excess >= log_threshold)  # ln E is at most the excess
+        if not len(near):
+            return None
         reached = near[log_mixture(variations[near], excess[near], self.better.rho) >= log_threshold]
         return int(reached[0]) if len(reached) else None
 
