@@ -211,6 +211,29 @@ def test_an_erased_event_is_none_of_the_challenge() -> None:
         assert packing.pack_state(snapshots.from_origin(live.database)) == live.state_bytes()
 
 
+def test_an_erasure_may_undo_a_promotion_and_nothing_else_breaks() -> None:
+    with opened(FixedPolicy(COIN)) as live:
+        live.challenge(FixedPolicy([0.0, 1.0]), name="new", margin=0.2)  # its gain is 0.5
+        won, number = [], 0
+        while live.deployment.champion != "new":
+            number += 1
+            decision = live.decide([1.0], id=f"event {number}")
+            live.reward(decision.id, float(decision.action))
+            won += [decision.id] * decision.action
+            live.learn()
+            assert number < 1_000
+        promoted = live.version
+        play(live, [0.0, 1.0], 20, np.random.default_rng(0), each=5)
+        live.erase(won[-1])
+        replayed = snapshots.from_origin(live.database)
+        assert packing.pack_state(replayed) == live.state_bytes()
+        assert snapshots.from_origin(live.database, promoted).deployment.champion == "agent"
+        assert live.challenges()[0]["state"] == "running"  # events that the challenger decided say nothing about it
+        play(live, [0.0, 1.0], 300, np.random.default_rng(1))
+        assert live.deployment.champion == "new"
+        assert packing.pack_state(snapshots.from_origin(live.database)) == live.state_bytes()
+
+
 def test_a_learning_challenger_is_seen_as_it_was_before_each_event() -> None:
     prior = ma.ActionPrior(actions=2, mean=[0.5], covariance=[[1.0]])
     with opened(FixedPolicy(COIN)) as live:

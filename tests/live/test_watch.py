@@ -255,7 +255,8 @@ def test_replayed_with_everything_watched() -> None:
 
 
 @pytest.mark.slow
-def test_intervals_for_a_fixed_policy_hold_at_all_times_on_the_log_of_an_agent_that_learns() -> None:
+@pytest.mark.parametrize("rule", [ma.agents.EpsilonGreedy(0.15), ma.agents.Ensemble(draws=8, epsilon=0.15)])
+def test_intervals_for_a_fixed_policy_hold_at_all_times_on_the_log_of_an_agent_that_learns(rule: Any) -> None:
     # two contexts, three actions; the logging agent moves to its favourites while the target stays
     means = np.array([[0.2, 0.5, 0.8], [0.7, 0.4, 0.1]])
     target = np.array([0.5, 0.3, 0.2])
@@ -264,7 +265,8 @@ def test_intervals_for_a_fixed_policy_hold_at_all_times_on_the_log_of_an_agent_t
     worlds, missed = 30, 0
     for seed in range(worlds):
         rng = np.random.default_rng([5, seed])
-        with opened(ma.agents.EpsilonGreedyAgent(prior, epsilon=0.15, seed=seed)) as live:
+        belief = ma.beliefs.belief_of(prior, ma.beliefs.Linear())
+        with opened(ma.agents.Agent(belief, rule, seed=seed)) as live:
             live.add_arm("target", FixedPolicy(target))
             live.deploy("agent", shadows=["target"])
             ever = False
@@ -272,8 +274,9 @@ def test_intervals_for_a_fixed_policy_hold_at_all_times_on_the_log_of_an_agent_t
                 place = int(rng.integers(2))
                 decision = live.decide(np.eye(2)[place], id=f"event {number}")
                 live.reward(decision.id, float(rng.random() < means[place, decision.action]))
-                if number % 20 == 19:
+                if number % 10 == 9:
                     live.learn()
+                if number % 50 == 49:
                     found = live.report().body["shadows"]["target"]["value"]
                     ever |= not found["low"] <= truth <= found["high"]
             missed += ever
