@@ -506,7 +506,7 @@ def test_policies_under_filters(policy: Policy, retired: frozenset[int], filters
     arm = an_arm("arm", policy)
     arm.take_over(retired)
     view, asked = arm.view(), Question(X, *filters)
-    law = policy.probabilities_of_many(X[None], np.arange(6)[None])[0].tolist() + [0.0, 0.0]
+    law = [*policy.probabilities_of_many(X[None], np.arange(6)[None])[0].tolist(), 0.0, 0.0]
     allowed = [a for a in (filters[0] or ALL) if a not in retired and a not in (filters[1] or [])]
     mass = sum(law[a] for a in allowed)
     expected = {a: law[a] / mass if mass > 0 else 1 / len(allowed) for a in allowed}
