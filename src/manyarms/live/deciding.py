@@ -37,6 +37,8 @@ def decided(
     found: dict[str, Any] = {}
     if known or estimate:
         found = propensities(view, record)
+        if view.deployment.holdout:
+            details["treated"] = found["treated"]
         if name == BASELINE or not known:
             greedy = None
         else:
@@ -53,13 +55,14 @@ def decided(
 
 
 def propensities(view: View, record: DecisionRecord, draws: int | None = None) -> dict[str, Any]:
-    """How likely the first action was: over all arms with their shares, and given the arm; and how well that is known."""
+    """How likely the first action was: over all arms with their shares, given the arm, and given that it is not held out
+    (treated); and how well that is known."""
     assert record.question is not None
     action = record.actions[0]
-    total = given = inclusion = variance = 0.0
+    total = given = inclusion = variance = treated = 0.0
     exact, number = True, 0
     baseline = record.details.get("baseline")
-    for share, name in view.deployment.laws:
+    for place, (share, name) in enumerate(view.deployment.laws):
         if name == BASELINE:
             value = among = float(baseline == action)
             error = 0.0
@@ -71,8 +74,10 @@ def propensities(view: View, record: DecisionRecord, draws: int | None = None) -
         total, inclusion, variance = total + share * value, inclusion + share * among, variance + (share * error) ** 2
         if name == record.arm:
             given = value
+        if place < len(view.deployment.shares):
+            treated += share / (1.0 - view.deployment.holdout) * value
     return {
-        "propensity": total, "arm_propensity": given, "inclusion": inclusion,
+        "propensity": total, "arm_propensity": given, "treated": treated, "inclusion": inclusion,
         "propensity_kind": "exact" if exact else "estimated", "error": variance**0.5, "draws": number,
     }  # fmt: skip
 

@@ -18,12 +18,14 @@ from manyarms.agents import Agent
 from manyarms.errors import InvalidInput, LiveError, ManyArmsError, Overloaded, StoreUnavailable, UnknownEvent
 from manyarms.live import log, packing
 from manyarms.live.arms import Arm, an_arm, check_joins
+from manyarms.live.challenge import challenge_body, check_possible
 from manyarms.live.deciding import decided
 from manyarms.live.deployment import BASELINE, Deployment
 from manyarms.live.group_commit import GroupCommit
 from manyarms.live.learner import Background, Learner
 from manyarms.live.propensities import PropensityWorker
 from manyarms.live.records import MOST_OF_AN_ID, DecisionRecord, Question
+from manyarms.live.report import Report
 from manyarms.live.settings import Settings
 from manyarms.live.state import State
 from manyarms.live.stores.database import Database
@@ -235,7 +237,7 @@ class Live:
             "arms": sorted(view.arms),
             "capped": sorted(view.capped),
             **view.frozen["counts"],
-            "watch": view.frozen["watch"],
+            "watch": self.report().body,
             "failures": {name: str(error) for name, error in self._failures.items() if error is not None},
         }
 
@@ -284,6 +286,59 @@ class Live:
     def roll_back(self) -> None:
         """Back to what was deployed before."""
         self._operate("roll_back", {})
+
+    def challenge(
+        self,
+        challenger: str | Agent | Policy,
+        *,
+        name: str | None = None,
+        alpha: float = 0.05,
+        margin: float = 0.0,
+        guard: float = 0.02,
+        mean_time: float = 10_000,
+    ) -> str:
+        """Promote this arm by itself once it is certified to be better than what is deployed; its name.
+
+        challenger: an arm of the store, or an agent or a policy, taken in under `name`. It looks on until it is certified: the
+        lower end of its gain, valid at all times at once, is above `margin`. Together all challenges are ever wrong with
+        probability at most `alpha`: each has a smaller part of it. Then it gets all the traffic but the hold-out, and its rewards
+        are watched: when they have fallen `guard` below what was certified, the store rolls back by itself; without cause that
+        happens once in `mean_time` settled events on average, or more rarely. margin and guard are in the units of rewards.
+
+        It needs a `reward_range`, a default reward, and arms with exact propensities (docs/challenges.md).
+        """
+        body = challenge_body(self._settings, alpha, margin, guard, mean_time)
+        view = self._learner.view
+        exact = {arm: seen.exact for arm, seen in view.arms.items()}
+        if isinstance(challenger, str):
+            called = _name("challenger", challenger)
+            if name is not None or called not in view.arms:
+                came = called if name is None else f"the arm {called} and name={name!r}"
+                raise InvalidInput(
+                    "challenger", came, f"one of the arms {', '.join(sorted(view.arms))}, without a `name`"
+                )
+            check_possible(self._settings, view.deployment, called, exact)
+        else:
+            called = _name("name", name)
+            exact[called] = an_arm("challenger", challenger).view().exact
+            check_possible(self._settings, view.deployment, called, exact)
+            self.add_arm(called, challenger)
+        self._operate("challenge", {"name": called, **body})
+        return called
+
+    def challenges(self) -> list[dict[str, Any]]:
+        """Every challenge: its state, the gain so far and its lower end, α, how many events count, and since when."""
+        found: list[dict[str, Any]] = self.report().body["challenges"]
+        return found
+
+    def withdraw(self, name: str) -> None:
+        """End a challenge, or the guard of an arm that was promoted; what is deployed stays."""
+        self._operate("withdraw", {"name": _name("name", name)})
+
+    def report(self) -> Report:
+        """What is watched: values, lift, sample ratio, propensities, shadows and challenges. Print it, or take its `body`."""
+        view = self._learner.view
+        return Report.of(view.frozen["watch"], self._settings, view.version)
 
     def add_actions(
         self,
@@ -339,6 +394,7 @@ class Live:
 
     def close(self) -> None:
         """Write what was accepted, stop learning, and let the store go. Nothing depends on it: what was told is in the store."""
+        self._database.require_own_process()
         if self._closed:
             return
         self._closed = True

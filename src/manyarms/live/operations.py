@@ -59,6 +59,7 @@ def _remove_arm(state: State, reader: Reader, position: int, body: dict[str, Any
     if len(state.arms) == 1:
         raise InvalidInput("name", name, "an arm beside which there are others")
     del state.arms[name]
+    state.watch.forget(name)
     return {}
 
 
@@ -82,12 +83,7 @@ def _promote(state: State, reader: Reader, position: int, body: dict[str, Any]) 
 
 @operation("roll_back")
 def _roll_back(state: State, reader: Reader, position: int, body: dict[str, Any]) -> Any:
-    previous = state.deployment.previous
-    if previous is None:
-        raise InvalidInput("deployment", "the first one", "one before it to roll back to")
-    for name in previous.names:
-        _known(state, name)
-    state.deployment = previous
+    state.roll_back()
     return {}
 
 

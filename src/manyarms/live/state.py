@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from manyarms.errors import ManyArmsError
+from manyarms.errors import InvalidInput, ManyArmsError
 from manyarms.live import learned_rows, log
 from manyarms.live.arms import Arm, ArmView
 from manyarms.live.deployment import Deployment
@@ -83,7 +83,20 @@ class State:
 
     def deploy(self, wanted: Deployment) -> None:
         """Deploy this from now on; what was deployed before is remembered."""
-        self.deployment = replace(wanted, previous=self.deployment.cut(DEPTH))
+        self._change(replace(wanted, previous=self.deployment.cut(DEPTH)))
+
+    def roll_back(self, earlier: Deployment | None = None) -> None:
+        """Deploy what was deployed before; earlier: which of those, the last one unless said."""
+        previous = self.deployment.previous if earlier is None else earlier
+        if previous is None:
+            raise InvalidInput("deployment", "the first one", "one before it to roll back to")
+        for name in previous.names - set(self.arms):
+            raise InvalidInput("name", name, f"an arm of this store: {', '.join(sorted(self.arms))}")
+        self._change(previous)
+
+    def _change(self, wanted: Deployment) -> None:
+        before, self.deployment = self.deployment, wanted
+        self.watch.changed(self, before)
 
     # ---- the fold
 
@@ -124,7 +137,7 @@ class State:
             taught, settled = learned_rows.of_due(reader, self.settings, after, upto, chunk.upto)
             self._teach(taught)
             self.counts["settled"] += len(settled)
-            self.deployment = self.watch.settle(settled, self.settings, self.deployment)
+            self.watch.settle(self, settled)
             after = upto
 
     def _operate(self, reader: Reader, position: int, kind: str, body: dict[str, Any]) -> None:

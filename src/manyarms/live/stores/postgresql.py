@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 import select
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -27,6 +26,7 @@ from manyarms.errors import InvalidInput, MissingExtra, StorageError, StoreUnava
 from manyarms.live.stores import postgresql_errors
 from manyarms.live.stores.connections import Connections
 from manyarms.live.stores.database import Clock, Counter, Database, Reader, Row, Work, run_all
+from manyarms.live.stores.steady_clock import SteadyClock
 
 if TYPE_CHECKING:
     import psycopg
@@ -171,12 +171,12 @@ class PostgreSQL(Database):
     shared = True
 
     def __init__(
-        self, address: str, *, clock: Clock = time.time, patience: float = 10.0, require_fsync: bool = True
+        self, address: str, *, clock: Clock | None = None, patience: float = 10.0, require_fsync: bool = True
     ) -> None:
         super().__init__()
         self._patience = validate.number("patience", patience, least=0.001, most=3600.0)
         self._require_fsync = validate.flag("require_fsync", require_fsync)
-        self._clock = clock
+        self._clock: Clock = SteadyClock() if clock is None else clock
         self._closed = False
         self._options, self._where = self._read_address(address)
         self._lock = threading.Lock()  # of the one connection that writes
