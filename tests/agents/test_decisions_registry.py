@@ -20,6 +20,8 @@ SHIPPED = {
     "ucb": ma.agents.UCB(1.5, on_mean=True),
     "pessimistic": ma.agents.Pessimistic(0.5),
     "epsilon-greedy": ma.agents.EpsilonGreedy(0.3),
+    "epsilon-mixed": ma.agents.EpsilonMixed(ma.agents.UCB(1.5, on_mean=True), 0.3),
+    "ensemble": ma.agents.Ensemble(5, 0.2),
 }
 
 

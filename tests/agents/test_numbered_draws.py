@@ -118,9 +118,9 @@ def test_asking_changes_nothing_and_repeats_nothing() -> None:
     p = agent.propensity(X[0], 3, draws=50)
     assert agent.draws == 0
     assert agent.propensity(X[0], 3, draws=50) == p == agent.propensity(X[0], 3, draws=50, draw=0)
-    others = {agent.propensity(X[0], a, draws=200, draw=1).value for a in range(K)}
-    assert sum(agent.propensity(X[0], a, draws=200, draw=1).value for a in range(K)) == pytest.approx(1.0)
-    assert len(others) > 1
+    assert agent.propensity(X[0], 3, draws=50, draw=1) != p
+    likely = [agent.propensity(X[0], a, draws=50, draw=1) for a in range(K)]
+    assert abs(sum(p.value for p in likely) - 1) < 5 * sum(p.standard_error for p in likely)
 
 
 @pytest.mark.parametrize("again", [Agent.copy, lambda a: pickle.loads(pickle.dumps(a)), None])

@@ -2,7 +2,18 @@
 
 from manyarms.agents.agent import Agent
 from manyarms.agents.deciding import NumberedDecision, Snapshot
-from manyarms.agents.decisions import UCB, Decision, EpsilonGreedy, Greedy, Pessimistic, Propensity, Thompson, Uniform
+from manyarms.agents.decisions import (
+    UCB,
+    Decision,
+    Ensemble,
+    EpsilonGreedy,
+    EpsilonMixed,
+    Greedy,
+    Pessimistic,
+    Propensity,
+    Thompson,
+    Uniform,
+)
 from manyarms.agents.named import (
     GLMTS,
     GLMUCB,
@@ -25,8 +36,10 @@ __all__ = [
     "UCBGLM",
     "Agent",
     "Decision",
+    "Ensemble",
     "EpsilonGreedy",
     "EpsilonGreedyAgent",
+    "EpsilonMixed",
     "Greedy",
     "GreedyAgent",
     "HierTS",

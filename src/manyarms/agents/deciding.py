@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from manyarms._base import storage, validate
 from manyarms._base.typing import Array, Ints
-from manyarms.agents.decisions import Decision, Greedy, Propensity
+from manyarms.agents.decisions import Decision, Propensity
+from manyarms.agents.decisions.mixtures import WithUniform
 from manyarms.agents.draws import NumberedDraws, Seed
 from manyarms.agents.questions import Question, questions
 from manyarms.agents.shared_belief import FrozenBelief, SharedBelief
@@ -82,14 +83,15 @@ class Decider:
         x: one context (d,), or a batch (n, d), each with a draw of its own. candidates: only these; exclude: not these.
         Returns an int, or arrays of shape (k,), (n,) or (n, k).
 
-        Every call takes the next draw number (`draws`), a batch one for all, and its random numbers follow from the seed and that
-        number alone. draw: decide with this number again, which takes none. rng: a generator or seed in place of both.
+        Every call takes the next draw number (`draws`), a batch one for all, and its random numbers follow from the seed and
+        that number alone. draw: decide with this number again, which takes none. rng: a generator or seed in place of both.
 
-        action_contexts: a context for each action in place of one for all, (m, d), so that action a scores z_a^T theta_a. Row i
-        belongs to candidates[i]; without candidates there is a row for every action, by id (those of retired ones are not
-        looked at). A batch is (n, m, d) with candidates that all contexts share, or with a list of n lists of candidates; these
-        may differ in length, with a list of n arrays (m_i, d). x is not needed then: if given it must have as many contexts,
-        and the scores do not depend on it. Learn with `observe(z_a, a, r)`. Cost O(m d^2), whatever the catalogue's size.
+        action_contexts: a context for each action in place of one for all, (m, d), so that action a scores z_a^T theta_a. Row
+        i belongs to candidates[i]; without candidates there is a row for every action, by id (those of retired ones are not
+        looked at). A batch is (n, m, d) with candidates that all contexts share, or with a list of n lists of candidates;
+        these may differ in length, with a list of n arrays (m_i, d). x is not needed then: if given it must have as many
+        contexts, and the scores do not depend on it. Learn with `observe(z_a, a, r)`. Cost O(m d^2), whatever the catalogue's
+        size.
         """
         return self._choose(x, candidates, exclude, k, action_contexts, rng, draw)[0]
 
@@ -147,18 +149,22 @@ class Decider:
         candidates: npt.ArrayLike | None = None,
         exclude: npt.ArrayLike | None = None,
         k: int = 1,
-        draws: int = 1000,
+        draws: int | None = None,
         action_contexts: npt.ArrayLike | None = None,
         rng: Seed = None,
         draw: int | None = None,
     ) -> Propensity:
         """How likely `decide` is to choose `action` in context x (or with `action_contexts`) under the same filters.
 
-        Exact for decisions that do not draw, for epsilon-greedy and uniform; a Monte-Carlo estimate over `draws` decisions for
-        Thompson sampling, and it says so (`exact`, `draws`, `standard_error`). An action that the filters leave out has 0.
+        Exact for decisions that do not draw, for mixtures of them with uniform play, and for an ensemble given its draws; for
+        Thompson sampling an estimate without bias, the mean over `draws` of the action's chance given what is drawn of the
+        shared parameters, and it says so (`kind`, `draws`, `standard_error`). By default a few draws where they are that
+        smooth, 1,000 for a decision that can only be tried out: docs/propensities.md has accuracy and cost. An action that
+        the filters leave out has 0.
 
-        The estimate's random numbers belong to a draw number, as those of decisions do, but are others: asking changes nothing
-        and repeats nothing. draw: the decision's number, by default the next one's. rng: a generator or seed in place of it.
+        The estimate's random numbers belong to a draw number, as those of decisions do, but are others: asking changes
+        nothing and repeats nothing. draw: the decision's number, by default the next one's. rng: a generator or seed in place
+        of it. Only a decision whose propensities are those given its draws (`Ensemble`) is asked with its own random numbers.
         """
         held, numbered = self._belief.enter(), self._draws
         try:
@@ -168,13 +174,13 @@ class Decider:
                 name = "x" if action_contexts is None else "action_contexts"
                 raise InvalidInput(name, f"a batch of {sum(len(q.X) for q in asked)}", "a single context")
             action = held.belief.catalogue.check_one("action", action)
-            draws = validate.count("draws", draws)
+            draws = self.decision.propensity_draws(belief) if draws is None else validate.count("draws", draws)
             if rng is not None:
                 _refuse_both(draw)
                 generator = validate.seeded(rng, "rng")
                 return self.decision.propensity(belief, X[0], action, offer, number, draws, generator)
             n = numbered.following if draw is None else validate.count("draw", draw, least=0)
-            stream = numbered.question(n)
+            stream = numbered.decision(n) if self.decision.from_draws else numbered.question(n)
             try:
                 return self.decision.propensity(belief, X[0], action, offer, number, draws, stream.generator)
             finally:
@@ -247,8 +253,8 @@ class Decider:
     def snapshot(self) -> Snapshot:
         """What it is now: decides and answers, learns nothing, and stays as it is whatever the agent learns.
 
-        Taking one costs next to nothing. As long as it lives, its belief is held beside the agent's: the next change is made on a
-        copy. Its decisions take their numbers from the same count as the agent's, so that no number is used twice.
+        Taking one costs next to nothing. As long as it lives, its belief is held beside the agent's: the next change is made
+        on a copy. Its decisions take their numbers from the same count as the agent's, so that no number is used twice.
         """
         return Snapshot(self._belief.frozen(), self.decision, self._draws, self.name)
 
@@ -277,17 +283,18 @@ class Decider:
         frozen = self.snapshot()
         catalogue = frozen.belief.catalogue
         complete = catalogue.alive == catalogue.size
-        kind, options = self.decision.kind, self.decision.options()
-        if not self.decision.draws:
+        kind, rule = self.decision.kind, self.decision
+        if not rule.draws:
             return DeterministicPolicy(frozen._certain, catalogue.size)
         if kind == "uniform" and complete:
             return UniformPolicy(catalogue.size)
-        if kind == "epsilon-greedy" and complete:
-            greedy = Snapshot(frozen._belief, Greedy(), self._draws, self.name)
-            return EpsilonMixture(DeterministicPolicy(greedy._certain, catalogue.size), float(str(options["epsilon"])))
+        if isinstance(rule, WithUniform) and complete:
+            ruled = Snapshot(frozen._belief, rule.certain, self._draws, self.name)
+            return EpsilonMixture(DeterministicPolicy(ruled._certain, catalogue.size), rule.epsilon)
         came = f"an agent that decides by {kind}" + ("" if complete else " and has retired actions")
         raise InvalidInput(
-            "policy", came, "a policy, or an agent that decides greedily, pessimistically, by an index or epsilon-greedily: "
+            "policy", came, "a policy, or an agent that decides greedily, pessimistically, by an index, or by "
+            "epsilon-mixtures of these: "
             "only then are its probabilities known",
         )  # fmt: skip
 

@@ -8,7 +8,7 @@ It learns rows, and answers what decisions ask: conditional scores given a draw 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,10 @@ import numpy.typing as npt
 from manyarms._base import linalg, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.registry import Registry
-from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.beliefs import correcting, expansions, folding, leaf_scores, limits
+from manyarms._base.typing import AnyArray, Array, Bools, Ints
+from manyarms.beliefs import chances, correcting, expansions, folding, leaf_scores, limits
 from manyarms.beliefs.action_priors import FULL_AT_A_TIME
-from manyarms.beliefs.actions.catalogue import Catalogue, Offer
+from manyarms.beliefs.actions.catalogue import Catalogue, Offer, Place
 from manyarms.beliefs.actions.unplayed_scores import UnplayedScores
 from manyarms.beliefs.correcting import Corrections
 from manyarms.beliefs.folding import Rounds
@@ -236,6 +236,19 @@ class Belief:
         """The same draw for the unplayed actions: the scores above the floor among the best k, and their units' places."""
         return self.unplayed.best(x, root, offer, floor, k, rng)
 
+    @property
+    def propensity_draws(self) -> int:
+        """How many draws of `log_chances` usually do."""
+        return 8
+
+    def log_chances(
+        self, x: Array, offer: Offer, place: Place, k: int, n: int, rng: np.random.Generator
+    ) -> chances.Chances:
+        """How likely the action at a place of the offer has the best score, or one of the best k, given n draws of the root."""
+        contests = chances.TwoLevel(self, x, offer, place)
+        M, strata = contests.roots(n, rng)
+        return chances.of_contests(contests.contests(M), k, n, rng, strata)
+
     def played_scores(self, X: Array, M: Array, offer: Offer) -> tuple[Array, Array]:
         """Mean and variance (n, P) of the offered played actions' scores, given the roots M."""
         return leaf_scores.scores(self.leaves, X, None if self.root.known else M, offer.slots)
@@ -259,11 +272,21 @@ class Belief:
 
     def draw_listed(self, Z: Array, ids: Ints, rng: np.random.Generator) -> Array:
         """A draw of the posterior for each of Z (n, m, d): scores z_a^T theta_a (n, m) of the listed actions, played or not."""
+        return noisy(*self.listed_given_draws(Z, ids, rng), rng)
+
+    def listed_given_draws(self, Z: Array, ids: Ints, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Mean and variance (n, m) of the same scores, independent of each other, given a draw of the root for each of Z."""
         M = self.root.draw(rng, len(Z))
-        moments = leaf_scores.listed_scores(
+        return leaf_scores.listed_scores(
             self.leaves, Z, ids, self.known, lambda i, some: self.leaves.mixing.apply(some, M[i])
         )
-        return noisy(*moments, rng)
+
+    def listed_log_chances(
+        self, Z: Array, ids: Ints, place: int, k: int, n: int, rng: np.random.Generator
+    ) -> chances.Chances:
+        """`log_chances` of the listed action at a place, with contexts Z (m, d)."""
+        mean, variance = self.listed_given_draws(np.broadcast_to(Z, (n, *Z.shape)), ids, rng)
+        return chances.of_listed(mean, variance, cast(Bools, Z.any(axis=1)), place, k, rng)
 
     def listed_moments(self, Z: Array, ids: Ints, *, spread: bool) -> tuple[Array, Array]:
         """Marginal mean and, if `spread`, variance (n, m) of z_a^T theta_a for the listed actions, played or not."""

@@ -40,6 +40,10 @@ class ChainRoot(Root):
         self._conditionals: ChainConditionals | None = None
         self._moments: tuple[Array, Array] | None = None
 
+    @property
+    def normal(self) -> bool:
+        return bool(self.chain.exact)
+
     def observe(self, u: Array, variance: float, value: float) -> None:
         scaled = u / variance
         self._precision += np.outer(scaled, u)

@@ -61,6 +61,10 @@ class FactoredRoot(Root):
     def parts(self) -> int:
         return self.effects if self.exact is None else 1
 
+    @property
+    def normal(self) -> bool:
+        return True
+
     def observe(self, u: Array, variance: float, value: float) -> None:
         parts = u.reshape(self.effects, self.block)
         self._precision += parts[:, :, None] * (parts / variance)[:, None, :]

@@ -11,20 +11,24 @@ Kinds of this belief differ in the law of the centres and in its posterior: `Ind
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 
 import numpy as np
 
 from manyarms._base import validate
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.beliefs import leaf_scores, saved_state
-from manyarms.beliefs.actions.catalogue import Offer
+from manyarms.beliefs import chances, leaf_scores, saved_state
+from manyarms.beliefs.actions.catalogue import Offer, Place
 from manyarms.beliefs.belief import Belief, noisy
+from manyarms.beliefs.contests import Cloud, Contest, Piece, binned, rivals
 from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.leaves import Leaves
 from manyarms.beliefs.likelihoods.base import Likelihood
 from manyarms.beliefs.mixing import IdentityMixing
 from manyarms.beliefs.roots import KnownRoot
 from manyarms.errors import InvalidInput
+
+CENTRES = 1 << 15  # of unplayed actions, drawn at a time
 
 
 class _NoRoot(KnownRoot):
@@ -70,6 +74,12 @@ class IndependentCentres(Belief):
     def _draw_best_unplayed(self, x: Array, sd: float, count: int, k: int, rng: np.random.Generator) -> Array:
         """At least the min(k, count) largest of `count` independent scores x^T m + sd z of unplayed actions."""
 
+    def _unplayed_rivals(self, x: Array, sd: float, count: int, rng: np.random.Generator) -> tuple[Piece, Cloud | None]:
+        """`count` unplayed actions as rivals, given draws of their centres; or as a cloud, the centres integrated out."""
+        parts = [self._draw_prior_centres(min(CENTRES, count - i), rng) @ x for i in range(0, count, CENTRES)]
+        means = np.concatenate([np.empty(0), *parts])
+        return binned(means, sd, np.ones(len(means))), None
+
     # ---- learning
 
     def _learned(self, actions: Ints) -> None:
@@ -105,7 +115,32 @@ class IndependentCentres(Belief):
         scores = largest(scores[scores > floor], k)
         return scores, np.zeros(len(scores), dtype=np.int64)  # all unplayed actions are one unit
 
-    def draw_listed(self, Z: Array, ids: Ints, rng: np.random.Generator) -> Array:
+    def log_chances(
+        self, x: Array, offer: Offer, place: Place, k: int, n: int, rng: np.random.Generator
+    ) -> chances.Chances:
+        """The same, given n draws of all centres."""
+        slots = self._slots(offer)
+        at, variance = leaf_scores.scores(self.leaves, x[None], None, offer.slots)
+        pulled, sd = self.leaves.pulled(x, slots), np.sqrt(np.maximum(variance[0], 0.0))
+        keep = np.ones(len(slots), dtype=bool)
+        if offer.slots is None:
+            keep[offer.barred] = False
+        keep[place.position if place.played else slice(0)] = False
+        fresh, unplayed_sd = offer.fresh - (not place.played), float(np.sqrt(x @ self.leaves.covariance @ x))
+
+        def contests() -> Iterator[Contest]:
+            for _ in range(n):
+                mean = at[0] + np.einsum("ad,ad->a", pulled, self._draw_centres(slots, rng)) if len(slots) else at[0]
+                if place.played:
+                    own = float(mean[place.position]), float(sd[place.position])
+                else:
+                    own = float(self._draw_prior_centres(1, rng)[0] @ x), unplayed_sd
+                rest, cloud = self._unplayed_rivals(x, unplayed_sd, fresh, rng)
+                yield Contest(*own, rivals([(mean[keep], sd[keep], np.ones(int(keep.sum()))), rest], cloud))
+
+        return chances.of_contests(contests(), k, n, rng)
+
+    def listed_given_draws(self, Z: Array, ids: Ints, rng: np.random.Generator) -> tuple[Array, Array]:
         """Played actions draw their centres from the posterior, the others from the prior; each context has draws of its own."""
 
         def centres(_: int, some: Ints) -> Array:
@@ -117,7 +152,7 @@ class IndependentCentres(Belief):
                 out[~played] = self._draw_prior_centres(int((~played).sum()), rng)
             return out
 
-        return noisy(*leaf_scores.listed_scores(self.leaves, Z, ids, None, centres), rng)
+        return leaf_scores.listed_scores(self.leaves, Z, ids, None, centres)
 
     def listed_moments(self, Z: Array, ids: Ints, *, spread: bool) -> tuple[Array, Array]:
         """Means as `played_moments` and `unplayed_moments` have them; variances given the centres."""

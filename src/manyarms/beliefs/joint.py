@@ -17,9 +17,11 @@ import numpy.typing as npt
 from manyarms._base import linalg, validate
 from manyarms._base.nested import under
 from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms.beliefs import joint_chances
 from manyarms.beliefs.actions.all_played import AllPlayed
-from manyarms.beliefs.actions.catalogue import Catalogue, Offer
+from manyarms.beliefs.actions.catalogue import Catalogue, Offer, Place
 from manyarms.beliefs.belief import BELIEFS, Belief, Rounds, check_contexts, restored_parts
+from manyarms.beliefs.chances import Chances
 from manyarms.beliefs.leaves import Leaves
 from manyarms.beliefs.likelihoods.base import Likelihood
 from manyarms.beliefs.roots import Root, restore_root
@@ -124,6 +126,25 @@ class JointBelief(Belief):
 
     def draw_listed(self, Z: Array, ids: Ints, rng: np.random.Generator) -> Array:
         return self._draw(Z, rng)
+
+    @property
+    def propensity_draws(self) -> int:
+        return 256
+
+    def log_chances(self, x: Array, offer: Offer, place: Place, k: int, n: int, rng: np.random.Generator) -> Chances:
+        """The same, given n draws of all but one direction of theta (joint_chances.py)."""
+        Z, mine = self._offered(x[None], offer)[0], place.position
+        if offer.slots is None and len(offer.barred):
+            Z, mine = np.delete(Z, offer.barred, axis=0), mine - int(np.searchsorted(offer.barred, mine))
+        return self.listed_log_chances(Z, offer.ids_of_slots(), mine, k, n, rng)
+
+    def listed_log_chances(self, Z: Array, ids: Ints, place: int, k: int, n: int, rng: np.random.Generator) -> Chances:
+        if self.root.known or self.root.normal:  # theta is one normal vector, the root integrated out
+            mean, covariance = self.action_posterior(np.zeros(1, dtype=np.int64))
+            means, factor = np.broadcast_to(mean[0], (n, self.dim)), linalg.half(covariance[0])
+        else:
+            means, factor = self._parameter(self.root.draw(rng, n))
+        return joint_chances.along_a_line(Z, place, means, factor, k, rng)
 
     def _draw(self, Z: Array, rng: np.random.Generator, barred: Ints | None = None) -> Array:
         mean, factor = self._parameter(self.root.draw(rng, len(Z)))

@@ -44,6 +44,25 @@ def scores(leaves: Leaves, X: Array, M: Array | None, slots: Ints | None) -> tup
     return mean, table[:, 0]
 
 
+def lines(leaves: Leaves, x: Array, slots: Ints, known: bool) -> tuple[Array, Array, Array | None]:
+    """The same scores as functions of the root, for one context: at the root 0 (P,), variances (P,), slopes (P, p).
+
+    Slopes are W_a^T Sigma_a^-1 S_a x; None where the root is known, the first being the means then.
+    """
+    S, c = leaves.S.rows, leaves.c.rows
+    if len(slots) < len(c) or (slots[1:] < slots[:-1]).any():  # not all of them in their order
+        S, c = S[slots], c[slots]
+    ids = leaves.catalogue.played.rows[slots]
+    if known:
+        return c @ x, S @ leaves.packing.bilinear(x, x), None
+    # S_a x, one column of coefficients for each of its entries
+    Sx = S @ leaves.packing.bilinear(np.eye(len(x)), np.broadcast_to(x, (len(x), len(x)))).T
+    if not len(slots):
+        return c @ x, Sx @ x, np.empty((0, leaves.root_dim))
+    u = leaves.towards(slots, Sx, np.broadcast_to(x, Sx.shape))
+    return c @ x, Sx @ x, leaves.mixing.lift_all(ids, u)
+
+
 def _scores_one_by_one(
     leaves: Leaves, X: Array, M: Array, slots: Ints | None, mean: Array, variance: Array
 ) -> tuple[Array, Array]:
@@ -120,4 +139,4 @@ def _times(matrices: Array, z: Array) -> Array:
     return cast(Array, np.matmul(matrices, np.ascontiguousarray(z.transpose(1, 2, 0))).transpose(2, 0, 1))
 
 
-__all__ = ["listed_scores", "scores"]
+__all__ = ["lines", "listed_scores", "scores"]

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from manyarms._base.typing import Array, Ints
 from manyarms.beliefs.actions.catalogue import Catalogue, Offer, Place
 from manyarms.beliefs.belief import Belief
+from manyarms.beliefs.chances import Chances
 from manyarms.errors import InvalidInput
 
 TINY = 1e-300  # breaks ties between scores of exactly 0, and is below every other score
@@ -63,6 +64,14 @@ class ListedActions(Belief):
     ) -> tuple[Array, Ints]:
         """Nothing: everything offered is listed."""
         return np.empty(0), np.empty(0, dtype=np.int64)
+
+    def log_chances(self, x: Array, offer: Offer, place: Place, k: int, n: int, rng: np.random.Generator) -> Chances:
+        """The same for one of the listed actions, x being their contexts (m, d)."""
+        return self.belief.listed_log_chances(x, self.ids, place.position, k, n, rng)
+
+    @property
+    def propensity_draws(self) -> int:
+        return self.belief.propensity_draws
 
     def played_moments(self, X: Array, offer: Offer, *, spread: bool) -> tuple[Array, Array]:
         """Marginal mean and, if `spread`, variance (n, m)."""

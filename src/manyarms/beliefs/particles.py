@@ -28,6 +28,7 @@ from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.beliefs import leaf_scores
 from manyarms.beliefs.actions.catalogue import Offer
 from manyarms.beliefs.belief import BELIEFS, restored_parts
+from manyarms.beliefs.contests import Cloud, Piece
 from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.independent_centres import IndependentCentres, identical_leaves
 from manyarms.beliefs.leaves import Leaves
@@ -100,6 +101,10 @@ class ParticleBelief(IndependentCentres):
         if count <= len(means):
             return means[rng.integers(len(means), size=count)] + sd * rng.standard_normal(count)
         return largest_of_mixture(means, sd, count, k, rng)
+
+    def _unplayed_rivals(self, x: Array, sd: float, count: int, rng: np.random.Generator) -> tuple[Piece, Cloud | None]:
+        none = np.empty(0)
+        return (none, none, none), (self.centres @ x, sd, count)
 
     def played_moments(self, X: Array, offer: Offer, *, spread: bool) -> tuple[Array, Array]:
         mean, variance = leaf_scores.scores(self.leaves, X, None, offer.slots)

@@ -36,6 +36,11 @@ class Root(ABC):
     dim: int
 
     @property
+    def normal(self) -> bool:
+        """Whether its draws are mean + factor z with z standard normal, so that z may be chosen in a clever way."""
+        return False
+
+    @property
     def parts(self) -> int:
         """How many parts of it learn apart: `learn` is given a diagonal block for each of several, and the whole for one."""
         return 1
@@ -171,6 +176,10 @@ class GaussianRoot(Root):
         self._precision, self._information = np.zeros((self.dim, self.dim)), np.zeros(self.dim)
         self._blocks = False
         self._now: tuple[Array, Array] | None = None
+
+    @property
+    def normal(self) -> bool:
+        return True
 
     def observe(self, u: Array, variance: float, value: float) -> None:
         self._take_over()

@@ -1,10 +1,10 @@
-"""Decisions: what to do about a belief. Thompson sampling, indices, and uniform play and epsilon-greedy as controls.
+"""Decisions: what to do about a belief. Thompson sampling, indices, mixtures of them with uniform play, and uniform play itself.
 
 One file each; a new one registers itself by name.
 """
 
 from manyarms.agents.decisions.base import DECISIONS, Decision, Pick, Propensity, restore_decision
-from manyarms.agents.decisions.mixtures import EpsilonGreedy
+from manyarms.agents.decisions.mixtures import Ensemble, EpsilonGreedy, EpsilonMixed
 from manyarms.agents.decisions.optimistic import UCB, Greedy, IndexDecision, Pessimistic
 from manyarms.agents.decisions.thompson import Thompson
 from manyarms.agents.decisions.uniform import Uniform, pick_uniformly
@@ -13,7 +13,9 @@ __all__ = [
     "DECISIONS",
     "UCB",
     "Decision",
+    "Ensemble",
     "EpsilonGreedy",
+    "EpsilonMixed",
     "Greedy",
     "IndexDecision",
     "Pessimistic",

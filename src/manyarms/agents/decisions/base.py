@@ -36,7 +36,7 @@ class Propensity:
     """Probability that an action is chosen, and how well it is known.
 
     value: probability of the first place. inclusion: of a place among the best k (equal to `value` for k = 1).
-    exact: known exactly; otherwise both are Monte-Carlo means over `draws`, with their standard errors.
+    exact: known exactly; otherwise both are means over `draws`, without bias, with their standard errors.
     """
 
     value: float
@@ -45,6 +45,24 @@ class Propensity:
     draws: int = 0
     standard_error: float = 0.0
     inclusion_standard_error: float = 0.0
+
+    @property
+    def kind(self) -> str:
+        """ "exact" or "estimated", as logs of decisions have it."""
+        return "exact" if self.exact else "estimated"
+
+    @property
+    def relative_error(self) -> float:
+        """The standard error of `value` as a share of it."""
+        return self.standard_error / self.value if self.value > 0 else math.inf if self.standard_error > 0 else 0.0
+
+    @property
+    def inverse_bias(self) -> float:
+        """By how much 1/value is too large on average, as a share: about the squared relative error, E[1/p'] = (1 + cv^2) / p.
+
+        Weights of IPS inherit it. Learning can live with it, certificates cannot: they want exact propensities.
+        """
+        return self.relative_error**2
 
 
 @dataclass(slots=True)
@@ -91,6 +109,9 @@ class Decision(ABC):
     draws: ClassVar[bool] = True
     """Whether chance plays a part: then propensities are Monte-Carlo estimates unless the rule knows better."""
 
+    from_draws: ClassVar[bool] = False
+    """Whether propensities are those given what a decision has drawn: they are then made of its own random numbers."""
+
     @property
     def kind(self) -> str:
         """The name it is registered and saved under."""
@@ -127,6 +148,10 @@ class Decision(ABC):
         spread = [max(float(hit.var(ddof=1)), share**2 / draws) if draws > 1 else np.inf for hit in (first, inside)]
         error = np.sqrt(np.array(spread) / draws)
         return Propensity(float(first.mean()), float(inside.mean()), False, draws, float(error[0]), float(error[1]))
+
+    def propensity_draws(self, belief: Belief) -> int:
+        """How many draws `propensity` takes unless it is told otherwise."""
+        return 1000
 
     def options(self) -> dict[str, Any]:
         """What is needed to build it again."""

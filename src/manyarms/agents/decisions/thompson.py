@@ -6,11 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manyarms._base import validate
 from manyarms._base.typing import Array, Ints
-from manyarms.agents.decisions.base import DECISIONS, Decision, Pick, in_chunks
+from manyarms.agents.decisions.base import DECISIONS, Decision, Pick, Propensity, in_chunks
 from manyarms.agents.decisions.uniform import pick_uniformly
 from manyarms.beliefs.actions.catalogue import Offer
 from manyarms.beliefs.belief import Belief
+from manyarms.beliefs.contests import LARGEST_K
+
+SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 @DECISIONS.register("thompson")
@@ -41,6 +45,48 @@ class Thompson(Decision):
                     floor = float(-np.partition(-row, k - 1)[k - 1]) if number >= k else -np.inf
                     picks.append(_best_of(row, belief.best_unplayed(x, root, offer, floor, k, rng), k))
         return picks
+
+    def propensity_draws(self, belief: Belief) -> int:
+        """Few, as each is a chance and not a yes or no (docs/propensities.md)."""
+        return belief.propensity_draws
+
+    def propensity(
+        self, belief: Belief, x: Array, action: int, offer: Offer, k: int, draws: int, rng: np.random.Generator
+    ) -> Propensity:
+        """The mean over `draws` of the action's chance given what is drawn of the parameters that actions share.
+
+        It has no bias, and is positive wherever each draw leaves the action a chance: always with a parameter for each action.
+        A probability below the smallest normal float is given as that.
+        """
+        place = offer.place_of(action)
+        if place is None:
+            return Propensity(0.0, 0.0, exact=True)
+        if not x.any():  # all scores are equal
+            return Propensity(1.0 / offer.total, k / offer.total, exact=True)
+        if offer.total == 1:
+            return Propensity(1.0, 1.0, exact=True)
+        if k > LARGEST_K:
+            return super().propensity(belief, x, action, offer, k, draws, rng)
+        validate.room("draws", draws, 64 + 8 * belief.root.dim + (8 * len(x) if x.ndim > 1 else 0), "draws")
+        chances = belief.log_chances(x, offer, place, k, draws, rng)
+        value, error = _mean(chances.first, chances.strata)
+        inclusion, inclusion_error = (value, error) if k == 1 else _mean(chances.inside, chances.strata)
+        if k == offer.total:
+            inclusion, inclusion_error = 1.0, 0.0
+        return Propensity(value, max(value, inclusion), False, draws, error, inclusion_error)
+
+
+def _mean(logs: Array, strata: int) -> tuple[float, float]:
+    """The mean of strata of equal probability, from logarithms, and its standard error: inf from less than two draws in each."""
+    top = float(logs.max())
+    if top == -np.inf:  # never a chance: it is known to be small, no more
+        return 0.0, 1.0 / len(logs) if len(logs) > 1 else np.inf
+    parts = np.array_split(np.exp(logs - top), strata)
+    mean = float(np.mean([part.mean() for part in parts]))
+    spread = sum(float(part.var(ddof=1)) / len(part) if len(part) > 1 else np.inf for part in parts)
+    scale = float(np.exp(top))
+    error = scale * float(np.sqrt(spread)) / strata if np.isfinite(spread) else np.inf
+    return min(max(scale * mean, SMALLEST), 1.0), error
 
 
 def _best_one(top: int, floor: float, found: tuple[Array, Ints]) -> Pick:

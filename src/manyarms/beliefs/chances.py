@@ -1,0 +1,189 @@
+"""Chances of an action given draws of what all actions share, whose average is its propensity under Thompson sampling.
+
+One draw of the root makes one contest (contests.py). Draws differ only by what the root does to the chance, and most of that
+happens along one direction of it: the gradient of the log-chance at the root's mean. So the roots are stratified along that
+direction, two or three draws in each of n/2 strata of equal probability. The average over strata is unbiased whatever the
+direction is, and the differences inside the strata give its standard error, without bias too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import numpy as np
+from scipy.special import log_ndtr, logsumexp, ndtri
+
+from manyarms._base.typing import Array, Bools, Ints
+from manyarms.beliefs import leaf_scores
+from manyarms.beliefs.actions.catalogue import Offer, Place
+from manyarms.beliefs.contests import HALF_LOG_2PI, MANY, TINY, Contest, Found, binned, chance, rivals
+
+if TYPE_CHECKING:
+    from manyarms.beliefs.belief import Belief
+
+GRID = 1024
+
+
+class Chances(NamedTuple):
+    """Logarithms of unbiased estimates (n,) of the chance of the first place, and of a place among the best k.
+
+    strata: in how many strata of equal probability they were drawn, in order; sizes differ by at most one.
+    """
+
+    first: Array
+    inside: Array
+    strata: int = 1
+
+
+def of_contests(contests: Iterable[Contest], k: int, n: int, rng: np.random.Generator, strata: int = 1) -> Chances:
+    """The chances in n contests."""
+    first, inside = np.empty(n), np.empty(n)
+    shifts = rng.random((n, 2))
+    shifts[shifts == 0.0] = 0.5
+    best: Found | None = None
+    among: Found | None = None
+    for i, contest in enumerate(contests):
+        best = chance(contest, 1, shifts[i, 0], best)
+        first[i] = best.log
+        if k > 1:
+            among = chance(contest, k, shifts[i, 1], among)
+            inside[i] = among.log
+    return Chances(first, inside if k > 1 else first, strata)
+
+
+def of_listed(mean: Array, variance: Array, moved: Bools, place: int, k: int, rng: np.random.Generator) -> Chances:
+    """The chances of one of m actions with independent scores N(mean, variance) (n, m).
+
+    moved: which have a context other than zeros (m,). The others score 0, whatever is drawn, and are put in any order alike:
+    one of them is first where no other score is positive, and then with the chance of each.
+    """
+    n, m = mean.shape
+    others = np.delete(np.arange(m), place)
+    sd = np.sqrt(np.maximum(variance, 0.0))
+    if moved[place]:
+        one = np.ones(m - 1)
+        contests = (
+            Contest(float(a[place]), float(b[place]), rivals([(a[others], b[others], one)]))
+            for a, b in zip(mean, sd, strict=True)
+        )
+        return of_contests(contests, k, n, rng)
+    still, others = m - int(moved.sum()), np.flatnonzero(moved)
+    first, inside = np.empty(n), np.empty(n)
+    for i in range(n):
+        fewer = rivals([(mean[i, others], sd[i, others], np.ones(len(others)))]).ahead(np.zeros(1), k)[0]
+        first[i], inside[i] = fewer[0], logsumexp(fewer[::-1][: min(k, still)])
+    return Chances(first - np.log(still), inside - np.log(still))
+
+
+class TwoLevel:
+    """Contests of one action of a two-level belief in one context, as functions of the root."""
+
+    def __init__(self, belief: Belief, x: Array, offer: Offer, place: Place) -> None:
+        self.x, self.root, self.leaves = x, belief.root, belief.leaves
+        slots = np.arange(len(self.leaves.counts)) if offer.slots is None else offer.slots
+        self.own: tuple[float, float, Array | None] | None = None  # of a played action: at the root 0, variance, slope
+        self.own_row: Array | None = None  # of an unplayed one: its features, where actions have any
+        units, features = self.leaves.catalogue.units, self.leaves.mixing.features
+        ids, counts = units.represent if offer.units is None else units.represent[offer.units], offer.counts
+        gone = offer.barred if offer.slots is None else slots[:0]
+        if place.played:
+            mine = slots[place.position : place.position + 1]
+            at, variance, slopes = leaf_scores.lines(self.leaves, x, mine, self.root.known)
+            self.own = float(at[0]), float(variance[0]), None if slopes is None else slopes[0]
+            gone = np.append(gone, place.position)
+        else:
+            counts = counts.copy()
+            counts[place.position] -= 1
+            mine = ids[place.position : place.position + 1]
+            self.own_row = np.ones(1) if features is None else features[mine[0]]
+            self.own_variance = float(self.leaves.prior_variances(x, mine)[0])
+        slots = np.delete(slots, gone) if len(gone) else slots
+        self.at, self.variance, self.slopes = leaf_scores.lines(self.leaves, x, slots, self.root.known)
+        # units of which any are left: their members, and a column of features for each
+        left = np.flatnonzero(counts)
+        self.counts = counts[left].astype(np.float64)
+        self.columns = np.ones((1, len(left))) if features is None else np.ascontiguousarray(features[ids[left]].T)
+        self.unit_variance = self.leaves.prior_variances(x, ids[left])  # one, or one for each unit
+
+    def contests(self, M: Array) -> Iterator[Contest]:
+        """The contest that each root makes."""
+        if self.root.known:
+            contest = self.contest(M[0])
+            for _ in M:
+                yield contest
+        else:
+            yield from map(self.contest, M)
+
+    def contest(self, m: Array) -> Contest:
+        """The contest, given the root."""
+        c = self._coefficients(m)
+        mean = self.at if self.slopes is None else self.at + self.slopes @ m
+        pieces = [(mean, np.sqrt(np.maximum(self.variance, 0.0)), np.ones(len(mean)))]
+        if len(self.counts):
+            means, sd = c @ self.columns, np.sqrt(np.maximum(self.unit_variance, 0.0))
+            pieces.append(binned(means, float(sd[0]), self.counts) if len(sd) == 1 else (means, sd, self.counts))
+        return Contest(*self._own(m, c), rivals(pieces))
+
+    def roots(self, n: int, rng: np.random.Generator) -> tuple[Array, int]:
+        """n draws of the root, and in how many strata they lie."""
+        if not self.root.normal or n < 4:
+            return self.root.draw(rng, n), 1
+        mean, factor = self.root.mean(), self.root.factor()
+        along = self._gradient(mean) @ factor
+        size = float(np.linalg.norm(along))
+        z = rng.standard_normal((n, self.root.dim))
+        if not 0 < size < np.inf:
+            return mean + z @ factor.T, 1
+        along /= size
+        strata = n // 2
+        which = np.concatenate([np.full(len(some), i) for i, some in enumerate(np.array_split(np.arange(n), strata))])
+        u = np.clip((which + rng.random(n)) / strata, TINY, 1 - 1e-16)
+        z += np.outer(ndtri(u) - z @ along, along)
+        return mean + z @ factor.T, strata
+
+    def _coefficients(self, m: Array) -> Array:
+        return cast(Array, self.leaves.mixing.coefficients(self.x[None], m[None])[0])
+
+    def _own(self, m: Array, c: Array) -> tuple[float, float]:
+        """Mean and sd of the action's score."""
+        if self.own_row is not None:
+            return float(self.own_row @ c), float(np.sqrt(max(self.own_variance, 0.0)))
+        at, variance, slope = cast("tuple[float, float, Array | None]", self.own)
+        return at if slope is None else at + float(slope @ m), float(np.sqrt(max(variance, 0.0)))
+
+    def _gradient(self, m: Array) -> Array:
+        """(p,): how the log-chance of the first place moves with the root, at the mode of its integrand.
+
+        With s = mu_a + sd_a z the score there, log F(s) moves by h_b (slope_a - slope_b) for each rival b, where
+        h_b = phi / Phi at (s - mu_b) / sd_b, over sd_b.
+        """
+        c, slopes, p = self._coefficients(m), cast(Array, self.slopes), self.root.dim
+        contest = self.contest(m)
+        s = contest.mean + contest.sd * chance(contest, 1, 0.5).mode
+        played = _hazards(self.at + slopes @ m, np.sqrt(np.maximum(self.variance, TINY)), np.ones(len(self.at)), s)
+        unplayed = self._unit_hazards(c, s)
+        # the coefficients are linear in the root: one row for each of its entries
+        rows = self.leaves.mixing.coefficients(np.broadcast_to(self.x, (p, len(self.x))), np.eye(p))
+        own = cast(Array, self.own[2]) if self.own_row is None and self.own else rows @ cast(Array, self.own_row)
+        total = float(played.sum() + unplayed.sum())
+        return total * own - played @ slopes - rows @ (self.columns @ unplayed)
+
+    def _unit_hazards(self, c: Array, s: float) -> Array:
+        """h of each unit, times its members; from a table, where many units share an sd."""
+        means, sd = c @ self.columns, np.sqrt(np.maximum(self.unit_variance, TINY))
+        if len(sd) > 1 or len(means) <= MANY:
+            return _hazards(means, sd, self.counts, s)
+        low, high = float(means.min()), float(means.max())
+        grid = np.linspace(low, high, GRID)
+        which = ((means - low) * ((GRID - 1) / max(high - low, TINY))).astype(np.int64)
+        return self.counts * _hazards(grid, sd, np.ones(GRID), s)[np.clip(which, 0, GRID - 1)]
+
+
+def _hazards(mean: Array, sd: Array, counts: Array | Ints, s: float) -> Array:
+    with np.errstate(over="ignore"):
+        z = (s - mean) / sd
+        return cast(Array, counts * np.exp(np.minimum(-0.5 * z * z - HALF_LOG_2PI - log_ndtr(z), 600.0)) / sd)
+
+
+__all__ = ["Chances", "TwoLevel", "of_contests", "of_listed"]
