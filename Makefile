@@ -22,7 +22,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 .DELETE_ON_ERROR:
 # under -j two pips must not write into one .venv
 .NOTPARALLEL:
-.PHONY: help setup demo test test-all test-lowest test-portable fuzz kills flat audit lint format bench wheel release-check clean distclean
+.PHONY: help setup demo test test-all test-lowest test-portable fuzz kills torture flat audit lint format bench wheel release-check clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -34,9 +34,9 @@ demo: $(VENV)/.has-experiments ## show the main jobs on 100,000 items: tables, p
 	@$(BIN)/manyarms demo --out out/demo
 
 # one thread per process: two pools of threads on two cores cost more than they give
-test test-all test-lowest fuzz kills flat bench: export OMP_NUM_THREADS := 1
-test test-all test-lowest fuzz kills flat bench: export OPENBLAS_NUM_THREADS := 1
-test test-all test-lowest fuzz kills flat bench: export MKL_NUM_THREADS := 1
+test test-all test-lowest fuzz kills torture flat bench: export OMP_NUM_THREADS := 1
+test test-all test-lowest fuzz kills torture flat bench: export OPENBLAS_NUM_THREADS := 1
+test test-all test-lowest fuzz kills torture flat bench: export MKL_NUM_THREADS := 1
 
 # a later -m takes the place of an earlier one: PYTEST_ARGS='-m slow' runs the others alone
 test: lint ## lint, then all tests but the slow ones; PYTEST_ARGS='-k storage' for some
@@ -60,6 +60,10 @@ fuzz: $(VENV)/.has-dev ## hostile calls over the whole public interface, then ho
 
 kills: $(VENV)/.has-dev ## kill -9 at random moments: N=100 SEED=0
 	@cd tests && ../$(BIN)/python -W ignore -m hard_use.kills --kills $(or $(N),100) --seed $(SEED)
+
+# half an hour for each store at most; PostgreSQL is left out where it is not installed
+torture: $(VENV)/.has-dev ## kill -9 in live stores, SQLite and PostgreSQL: N=1000 SEED=0
+	@cd tests && ../$(BIN)/python -W ignore -m live.torture --store all --kills $(or $(N),1000) --seed $(SEED) --seconds 1800
 
 flat: $(VENV)/.has-dev ## deciding, learning, evaluating and saving for long: memory, files and threads do not grow
 	@cd tests && ../$(BIN)/python -m hard_use.flat

@@ -258,6 +258,14 @@ RULES: list[Rule] = [
     ("add_actions.number|candidates.number", "", lambda m: 2, h.integers),
     ("retire.actions|reinstate.actions", "", lambda m: [3], h.ids),
     ("decide.x|observe.x|replace_reward.x|propensity.x", "", lambda m: m.x, h.arrays),
+    # statistics that may be looked at at any time
+    ("Lift.share", "", lambda m: 0.5, h.numbers),
+    ("SampleRatio.shares", "", lambda m: [0.2, 0.3, 0.5], h.arrays),
+    ("SampleRatio.update.arm", "", lambda m: [0, 2], h.ids),
+    ("spent_alpha.challenger", "", lambda m: 3, h.integers),
+    ("update.weight", "", lambda m: [0.5, 2.0], h.arrays),
+    ("update.value|update.reward|update.residual|update.propensity", "", lambda m: [1.0, 0.5], h.arrays),
+    ("update.held_out|update.greedy", "", lambda m: [True, False], h.flags),
     # priors
     ("prior|structure", r"^MixedEffectPrior$|Structure$", lambda m: m.mixed, h.things),
     ("prior", r"HierarchicalPrior", lambda m: m.hierarchical, h.things),

@@ -21,14 +21,14 @@ GOOD_ERRORS = (manyarms.ManyArmsError, TypeError)
 ANY_LENGTH = {
     "LoggedData", "FixedPolicy", "UniformPolicy", "DeterministicPolicy", "FunctionPolicy", "PC", "cluster_actions",
     "mixture", "Neighbours", "Pool", "labels", "isotropic", "from_data", "learned", "grid", "FaissIndex",
-    "Grid", "TopSoftmaxPolicy", "sigmas", "coverage",
+    "Grid", "TopSoftmaxPolicy", "sigmas", "coverage", "update",
 }  # fmt: skip
 # label of the hostile value: callables and parameters where it looks meaningless and is legal
 LEGAL = {
     # a batch of nothing; one context of no numbers, for a policy that does not look at it
-    "no rows": {"X", "contexts", "FixedPolicy", "UniformPolicy", "DeterministicPolicy", "FunctionPolicy"},
+    "no rows": {"X", "contexts", "FixedPolicy", "UniformPolicy", "DeterministicPolicy", "FunctionPolicy", "update"},
     "two more axes": {"Factors"},
-    "a number": {"gaussian_kl", "kl", "coverage"},  # of which all entries are that number; a list of one
+    "a number": {"gaussian_kl", "kl", "coverage", "update"},  # of which all entries are that number; a list of one
     "list": {"hidden"},  # widths
     "inf": {"Shrinkage", "ClipWeights", "rows_needed", "kl", "gap"},  # no correction; no bound
     "longer": ANY_LENGTH,

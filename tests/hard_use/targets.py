@@ -1,4 +1,4 @@
-"""What is called: every public callable with correct arguments, and the methods of agents, policies, worlds and logs."""
+"""What is called: every public callable with correct arguments, and methods of agents, policies, worlds, logs, statistics."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _add_methods(material: Material, found: Targets) -> None:
             owners.append((f"{target.name}()", lambda t=target: call_correctly(t), True))
             for label, changes in variants(material, target).items():
                 owners.append((f"{target.name}({label})", lambda t=target, c=changes: _with(t, **c), True))
-        elif inspect.isclass(value) and (hasattr(value, "probabilities_of") or hasattr(value, "regret")):
+        elif inspect.isclass(value) and any(hasattr(value, one) for one in ("probabilities_of", "regret", "update")):
             owners.append((target.name, lambda t=target: call_correctly(t), False))
     for owner, maker, stateful in owners:
         try:

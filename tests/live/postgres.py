@@ -21,14 +21,23 @@ _FOLDERS = ("/usr/lib/postgresql", "/usr/local/lib/postgresql")
 _WITHIN = 60.0  # seconds for a server to start or to stop
 
 
+def is_installed() -> bool:
+    """Whether there is a server to be started."""
+    return _newest("postgres") is not None
+
+
 def find_program(name: str) -> str:
     """The newest program of this name."""
-    found = [p for folder in _FOLDERS for p in Path(folder).glob(f"*/bin/{name}")]
-    newest = max(found, key=lambda p: float(p.parts[-3]), default=None)
-    program = str(newest) if newest else shutil.which(name)
+    program = _newest(name)
     if program is None:
         pytest.fail(f"PostgreSQL's {name} is not installed (Debian and Ubuntu: apt-get install postgresql)")
     return program
+
+
+def _newest(name: str) -> str | None:
+    found = [p for folder in _FOLDERS for p in Path(folder).glob(f"*/bin/{name}")]
+    newest = max(found, key=lambda p: float(p.parts[-3]), default=None)
+    return str(newest) if newest else shutil.which(name)
 
 
 class Server:

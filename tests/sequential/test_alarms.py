@@ -151,7 +151,7 @@ def test_evidence_is_never_below_zero_and_its_mean_is_one_at_the_edge() -> None:
     """For every law of X in [0, 1] with the mean m₀, here with two values."""
     for mean in (0.01, 0.5, 0.999):
         detector = EDetector(mean, bets=[0.1, 1.0])
-        none, all_of_it = np.array(detector.factors(0.0)), np.array(detector.factors(1.0))
+        none, all_of_it = np.array(detector._factors(0.0)), np.array(detector._factors(1.0))
         assert (all_of_it >= 0).all() and np.allclose(mean * all_of_it + (1 - mean) * none, 1.0)
 
 

@@ -24,7 +24,7 @@ class News:
 
     name: str
     done: int
-    total: int
+    total: int | None  # None: nobody knows
     words: str
 
 

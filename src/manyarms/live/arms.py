@@ -6,6 +6,7 @@ An arm changes when a chunk is folded. Decisions are made on a *view* of it, whi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from manyarms.errors import InvalidInput
 from manyarms.live.records import Question
 from manyarms.policies import Policy
 
-TRIES = 1000  # draws of a policy before one is found that the filters allow
+RARE = 0.01  # where filters leave less of a policy than this, what is left is listed rather than waited for
 
 
 class ArmView(ABC):
@@ -43,10 +44,9 @@ class ArmView(ABC):
     def greedy(self, asked: Question) -> int | None:
         """The action that looks best to it; None where it cannot tell."""
 
-    @property
-    def catalogue(self) -> int:
-        """How many actions it has ever known."""
-        return 0
+    @abstractmethod
+    def can_do_without(self, asked: Question, barred: set[int]) -> bool:
+        """Whether it still has as many actions as were asked for where these, and those retired, are left out."""
 
 
 class Arm(ABC):
@@ -61,6 +61,29 @@ class Arm(ABC):
         self.learns = learns
         self.since = since
 
+    @property
+    @abstractmethod
+    def actions(self) -> int:
+        """How many actions it has ever known: their ids are below."""
+
+    @property
+    @abstractmethod
+    def dim(self) -> int | None:
+        """The length of the contexts that it learns from; None where it learns nothing."""
+
+    @property
+    @abstractmethod
+    def retired(self) -> Set[int]:
+        """Which of them are retired."""
+
+    @abstractmethod
+    def take_over(self, retired: Set[int]) -> None:
+        """From now on these are retired, and no others."""
+
+    @abstractmethod
+    def check_reward(self, value: float) -> None:
+        """Refuse a reward that it could not learn."""
+
     @abstractmethod
     def view(self) -> ArmView:
         """As it is now, for ever."""
@@ -69,18 +92,21 @@ class Arm(ABC):
     def save(self, folder: Path) -> None:
         """Write it to a folder."""
 
+    @abstractmethod
     def observe(self, X: Array, actions: Ints, rewards: Array) -> None:
         """Learn rows."""
 
+    @abstractmethod
     def replace_reward(self, X: Array, actions: Ints, was: Array, now: Array) -> None:
         """Learn that rewards it has learned were others."""
 
+    @abstractmethod
     def check_catalogue(self, kind: str, body: dict[str, Any]) -> None:
         """Refuse what `change_catalogue` could not do."""
 
+    @abstractmethod
     def change_catalogue(self, kind: str, body: dict[str, Any]) -> list[int]:
         """Add, retire or reinstate actions; the ids of new ones."""
-        return []
 
 
 # ---- an agent
@@ -98,6 +124,8 @@ class AgentView(ArmView):
         return [found] if isinstance(found, int) else found.tolist()
 
     def propensity(self, asked: Question, action: int, draw: int, draws: int | None = None) -> Propensity:
+        if action in self.snapshot.belief.catalogue.retired:  # the caller's own choice
+            return Propensity(0.0, 0.0, exact=True)
         options = asked.arguments()
         options["k"] = asked.k or 1
         if draws is not None:
@@ -113,9 +141,12 @@ class AgentView(ArmView):
         """The same belief, decided greedily."""
         return Snapshot(self.snapshot._belief, Greedy(), self.snapshot._draws, "greedy")
 
-    @property
-    def catalogue(self) -> int:
-        return int(self.snapshot.belief.catalogue.size)
+    def can_do_without(self, asked: Question, barred: set[int]) -> bool:
+        catalogue = self.snapshot.belief.catalogue
+        wanted = asked.k or 1
+        if asked.candidates is not None:
+            return len(set(asked.candidates) - barred) >= wanted
+        return catalogue.size - len(catalogue.retired | barred) >= wanted
 
 
 class AgentArm(Arm):
@@ -126,6 +157,28 @@ class AgentArm(Arm):
     def __init__(self, agent: Agent, learns: bool = True, since: int = 0) -> None:
         super().__init__(learns, since)
         self.agent = agent
+
+    @property
+    def actions(self) -> int:
+        return self.agent.belief.catalogue.size
+
+    @property
+    def dim(self) -> int:
+        return self.agent.belief.dim
+
+    @property
+    def retired(self) -> Set[int]:
+        return self.agent.belief.catalogue.retired
+
+    def take_over(self, retired: Set[int]) -> None:
+        mine = set(self.retired)
+        if retired - mine:
+            self.agent.retire(sorted(retired - mine))
+        if mine - retired:
+            self.agent.reinstate(sorted(mine - retired))
+
+    def check_reward(self, value: float) -> None:
+        self.agent.belief.likelihood.check(np.array([value]))
 
     def view(self) -> AgentView:
         return AgentView(self.agent.snapshot(), knows_its_propensities(self.agent))
@@ -192,48 +245,67 @@ class PolicyView(ArmView):
 
     def decide(self, asked: Question, draw: int) -> list[int]:
         _one_action(asked)
+        barred, left = self._filters(asked)
         stream = self.draws.decision(draw)
         try:
             rng = stream.generator
-            if asked.candidates is not None:
-                ids, mass = self._of_candidates(asked)
-                return [int(rng.choice(ids, p=mass / mass.sum()))]
-            barred = self._barred(asked)
-            for _ in range(TRIES):
-                found = int(self.policy.sample(asked.context[None], rng)[0])
-                if found not in barred:
-                    return [found]
-            raise InvalidInput("exclude", f"{len(barred)} actions", "fewer: the policy hardly ever takes any other")
+            if left is None:  # drawn until one is allowed: the law of the policy, given that it is
+                while True:
+                    found = int(self.policy.sample(asked.context[None], rng)[0])
+                    if found not in barred:
+                        return [found]
+            ids, chances = left
+            return [int(rng.choice(ids, p=chances))]
         finally:
             self.draws.release(stream)
 
     def propensity(self, asked: Question, action: int, draw: int, draws: int | None = None) -> Propensity:
         _one_action(asked)
-        if asked.candidates is not None:
-            ids, mass = self._of_candidates(asked)
-            value = float(mass[ids == action].sum() / mass.sum())
+        barred, left = self._filters(asked)
+        if left is not None:
+            value = float(left[1][left[0] == action].sum())
+        elif action in barred:
+            value = 0.0
         else:
-            barred = sorted(self._barred(asked))
-            listed = np.array([[action, *barred]])
-            mass = self.policy.probabilities_of_many(asked.context[None], listed)[0]
-            value = 0.0 if action in barred else min(1.0, float(mass[0] / (1.0 - mass[1:].sum())))
+            value = min(1.0, self._mass(asked, [action]).sum() / (1.0 - self._mass(asked, barred).sum()))
         return Propensity(value, value, exact=True)
 
     def greedy(self, asked: Question) -> int | None:
         return None
 
-    def _barred(self, asked: Question) -> frozenset[int]:
-        return self.retired if asked.exclude is None else self.retired | set(asked.exclude)
+    def can_do_without(self, asked: Question, barred: set[int]) -> bool:
+        if asked.candidates is not None:
+            return not barred.issuperset(asked.candidates)
+        return bool(self._mass(asked, self.retired | barred).sum() < 1.0 - RARE)
 
-    def _of_candidates(self, asked: Question) -> tuple[Ints, Array]:
-        """The candidates that are left, and what the policy gives to each."""
-        assert asked.candidates is not None
-        barred = self._barred(asked)
-        ids = np.array([a for a in asked.candidates if a not in barred], dtype=np.int64)
+    def _filters(self, asked: Question) -> tuple[frozenset[int], tuple[Ints, Array] | None]:
+        """What may not be chosen; what may, where it has to be listed, and its chances.
+
+        They are in proportion to the policy's, or equal where it would take none of them.
+        """
+        barred = self.retired if asked.exclude is None else self.retired | set(asked.exclude)
+        if asked.candidates is not None:
+            listed = asked.candidates
+            if len(set(listed)) < len(listed):
+                raise InvalidInput("candidates", "an action more than once", "every action at most once")
+        elif barred and self._mass(asked, barred).sum() > 1.0 - RARE:
+            listed = list(range(self.policy.action_count))
+        else:
+            return barred, None
+        ids = np.array([a for a in listed if a not in barred], dtype=np.int64)
         if not len(ids):
-            raise InvalidInput("candidates", "only actions that are excluded or retired", "at least one that is not")
-        mass = self.policy.probabilities_of_many(asked.context[None], ids[None])[0]
-        return ids, mass if mass.sum() > 0 else np.ones(len(ids))
+            name = "exclude" if asked.candidates is None else "candidates"
+            raise InvalidInput(name, "nothing left to choose from", "at least one action, neither retired nor excluded")
+        mass = self._mass(asked, ids.tolist())
+        return barred, (ids, mass / mass.sum() if mass.sum() > 0 else np.full(len(ids), 1.0 / len(ids)))
+
+    def _mass(self, asked: Question, ids: Collection[int]) -> Array:
+        """What the policy gives to each of these, 0 where it does not know it."""
+        known = np.fromiter(ids, np.int64, len(ids))
+        mass, mine = np.zeros(len(known)), known < self.policy.action_count
+        if mine.any():
+            mass[mine] = self.policy.probabilities_of_many(asked.context[None], known[mine][None])[0]
+        return mass
 
 
 class PolicyArm(Arm):
@@ -251,19 +323,46 @@ class PolicyArm(Arm):
         super().__init__(False, since)
         self.policy = policy
         self.draws = draws
-        self.retired = retired
+        self._retired = retired
+
+    @property
+    def actions(self) -> int:
+        return self.policy.action_count
+
+    @property
+    def dim(self) -> None:
+        return None
+
+    @property
+    def retired(self) -> frozenset[int]:
+        return self._retired
+
+    def take_over(self, retired: Set[int]) -> None:
+        self._retired = frozenset(retired)
+
+    def check_reward(self, value: float) -> None:
+        pass
 
     def view(self) -> PolicyView:
-        return PolicyView(self.policy, self.draws, self.retired)
+        return PolicyView(self.policy, self.draws, self._retired)
 
     def save(self, folder: Path) -> None:
         self.policy.save(folder)  # type: ignore[attr-defined]
 
+    def observe(self, X: Array, actions: Ints, rewards: Array) -> None:
+        pass  # it was learned elsewhere
+
+    def replace_reward(self, X: Array, actions: Ints, was: Array, now: Array) -> None:
+        pass
+
+    def check_catalogue(self, kind: str, body: dict[str, Any]) -> None:
+        pass  # it only leaves out what is retired
+
     def change_catalogue(self, kind: str, body: dict[str, Any]) -> list[int]:
         if kind == "retire":
-            self.retired |= set(body["actions"])
+            self._retired |= set(body["actions"])
         elif kind == "reinstate":
-            self.retired -= set(body["actions"])
+            self._retired -= set(body["actions"])
         return []
 
 
@@ -285,13 +384,35 @@ def an_arm(name: str, value: object, learns: bool = True) -> Arm:
     raise InvalidInput(name, validate.describe(value), "an agent or a policy")
 
 
-def without(asked: Question, capped: frozenset[int]) -> Question:
-    """The question with these actions left out as well, where that leaves any."""
+def check_joins(arm: Arm, others: Iterable[Arm], default: float | None) -> None:
+    """Refuse an arm that does not fit the others of a store: whatever one of them takes, all that learn can learn."""
+    if default is not None:
+        try:
+            arm.check_reward(default)
+        except InvalidInput:
+            raise InvalidInput("default", f"{default:g}", "a reward that every agent of the store can learn") from None
+    for other in others:
+        agents = arm.dim is not None, other.dim is not None
+        if all(agents) and arm.dim != other.dim:
+            raise InvalidInput(
+                "arm", f"contexts of length {arm.dim}", f"length {other.dim}, as the store's agents have"
+            )
+        if all(agents) and arm.actions != other.actions:
+            raise InvalidInput("arm", f"{arm.actions} actions", f"{other.actions}, as the store's agents have")
+        if any(agents):
+            agent, policy = (arm, other) if agents[0] else (other, arm)
+            if policy.actions > agent.actions:
+                raise InvalidInput(
+                    "arm", f"a policy for {policy.actions} actions", f"at most {agent.actions}, the agents'"
+                )
+
+
+def without(asked: Question, capped: frozenset[int], arm: ArmView) -> Question:
+    """The question with these actions left out as well, where that leaves enough of what the arm chooses from."""
     if not capped:
         return asked
-    if asked.candidates is not None and not (set(asked.candidates) - set(asked.exclude or ()) - capped):
-        return asked
-    return replace(asked, exclude=sorted({*(asked.exclude or ()), *capped}))
+    barred = {*(asked.exclude or ()), *capped}
+    return replace(asked, exclude=sorted(barred)) if arm.can_do_without(asked, barred) else asked
 
 
-__all__ = ["AgentArm", "Arm", "ArmView", "PolicyArm", "an_arm", "knows_its_propensities", "without"]
+__all__ = ["AgentArm", "Arm", "ArmView", "PolicyArm", "an_arm", "check_joins", "knows_its_propensities", "without"]

@@ -1,4 +1,4 @@
-"""One decision: which arm, which actions, how likely they were. Everything follows from the view, the question and the event's id."""
+"""One decision: which arm, which actions, how likely they were. All follows from the view, the question and the event's id."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ def decided(
     """The decision of a view. estimate: propensities that are not known exactly are estimated here and now."""
     name, held_out = view.deployment.route(salt, event if unit is None else unit)
     draw = draw_number(event, unit, view.version)
-    allowed = without(asked, view.capped)
-    actions = [_own_choice(baseline)] if name == BASELINE else view.arms[name].decide(allowed, draw)
+    _check_can_be_learned(view, asked, baseline)
+    if name == BASELINE:
+        actions = [_own_choice(baseline)]
+    else:
+        actions = view.arms[name].decide(without(asked, view.capped, view.arms[name]), draw)
     details: dict[str, Any] = {"catalogue": view.catalogue, "encoding": ENCODING}
     if held_out:
         details["held_out"] = True
@@ -34,12 +37,17 @@ def decided(
     found: dict[str, Any] = {}
     if known or estimate:
         found = propensities(view, record)
-        greedy = None if name == BASELINE or not known else view.arms[name].greedy(allowed)
+        if view.deployment.holdout:
+            details["treated"] = found["treated"]
+        if name == BASELINE or not known:
+            greedy = None
+        else:
+            greedy = view.arms[name].greedy(without(asked, view.capped, view.arms[name]))
         if greedy is not None:
             details["greedy"] = greedy == actions[0]
     if view.deployment.shadows:
         details["shadows"] = {
-            shadow: _seen_by(view, shadow, allowed, actions[0], draw) for shadow in view.deployment.shadows
+            shadow: _seen_by(view, shadow, asked, actions[0], draw) for shadow in view.deployment.shadows
         }
     for field in ("propensity", "arm_propensity", "inclusion", "propensity_kind"):
         object.__setattr__(record, field, found.get(field))
@@ -47,27 +55,48 @@ def decided(
 
 
 def propensities(view: View, record: DecisionRecord, draws: int | None = None) -> dict[str, Any]:
-    """How likely the first action was: over all arms with their shares, and given the arm; and how well that is known."""
+    """How likely the first action was: over all arms with their shares, given the arm, and given that it is not held out
+    (treated); and how well that is known."""
     assert record.question is not None
-    allowed, action = without(record.question, view.capped), record.actions[0]
-    total = given = inclusion = variance = 0.0
+    action = record.actions[0]
+    total = given = inclusion = variance = treated = 0.0
     exact, number = True, 0
     baseline = record.details.get("baseline")
-    for share, name in view.deployment.laws:
+    for place, (share, name) in enumerate(view.deployment.laws):
         if name == BASELINE:
             value = among = float(baseline == action)
             error = 0.0
         else:
-            found = view.arms[name].propensity(allowed, action, record.draw, draws)
+            arm = view.arms[name]
+            found = arm.propensity(without(record.question, view.capped, arm), action, record.draw, draws)
             value, among, error = found.value, found.inclusion, found.standard_error
             exact, number = exact and found.exact, max(number, found.draws)
         total, inclusion, variance = total + share * value, inclusion + share * among, variance + (share * error) ** 2
         if name == record.arm:
             given = value
+        if place < len(view.deployment.shares):
+            treated += share / (1.0 - view.deployment.holdout) * value
     return {
-        "propensity": total, "arm_propensity": given, "inclusion": inclusion,
+        "propensity": total, "arm_propensity": given, "treated": treated, "inclusion": inclusion,
         "propensity_kind": "exact" if exact else "estimated", "error": variance**0.5, "draws": number,
     }  # fmt: skip
+
+
+def _check_can_be_learned(view: View, asked: Question, baseline: int | None) -> None:
+    """Refuse what the agents could not learn from, whoever decides it."""
+    listed = asked.candidates
+    if baseline is not None and listed is not None and baseline not in listed:
+        raise InvalidInput("baseline", baseline, "one of the candidates")
+    if view.learning is None:
+        return
+    dim, number = view.learning
+    name = "action_contexts" if asked.per_action else "x"
+    if asked.context.shape[-1] != dim:
+        raise InvalidInput(name, f"length {asked.context.shape[-1]}", f"contexts of length {dim}")
+    if asked.per_action and len(asked.context) != (number if listed is None else len(listed)):
+        raise InvalidInput(name, f"{len(asked.context)} contexts", "one for each of the candidates, or of all actions")
+    if baseline is not None and baseline >= number:
+        raise InvalidInput("baseline", baseline, f"an action that the agents know, below {number}")
 
 
 def _own_choice(baseline: int | None) -> int:
@@ -79,6 +108,7 @@ def _own_choice(baseline: int | None) -> int:
 def _seen_by(view: View, name: str, asked: Question, action: int, draw: int) -> list[Any]:
     """What a shadow would have done, and how likely the action taken is to it (None where it cannot tell)."""
     arm = view.arms[name]
+    asked = without(asked, view.capped, arm)
     try:
         would = arm.decide(asked, draw)[0]
         chance = arm.propensity(asked, action, draw).value if arm.exact else None

@@ -1,13 +1,15 @@
 """Who decides: shares of the traffic, a permanent hold-out, and shadows that only look on.
 
-An event (or, sticky, its unit) is hashed to a number in [0, 1). Hold-out and shares have numbers of their own, so that a unit stays
-in the hold-out however shares change, and units move between arms only as far as shares do.
+An event (or, sticky, its unit) is hashed to numbers in [0, 1): one for the hold-out, so that a unit stays in it however shares
+change, and one for each arm. With -log(u) / share as the time that an arm takes, the fastest wins, each as often as its share
+says; a unit moves from one arm to another only if the other's share has grown in proportion to its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import log1p
 from typing import Any
 
 from manyarms._base import validate
@@ -34,7 +36,7 @@ class Deployment:
 
     def __post_init__(self) -> None:
         validate.instance("shares", self.shares, Mapping, "a dictionary {name of an arm: its share}")
-        shares = {name: validate.positive(f"shares[{name!r}]", share) for name, share in self.shares.items()}
+        shares = {_arm(name): validate.positive(f"shares[{name!r}]", share) for name, share in self.shares.items()}
         if not shares or abs(sum(shares.values()) - 1.0) > 1e-9:
             raise InvalidInput("shares", f"a sum of {sum(shares.values()):g}", "positive shares that sum to 1")
         object.__setattr__(self, "shares", dict(sorted(shares.items())))  # one order for everybody
@@ -44,7 +46,14 @@ class Deployment:
         object.__setattr__(self, "holdout", holdout)
         if holdout and self.holdout_arm is None:
             raise InvalidInput("holdout_arm", None, "the name of the arm that the hold-out gets")
-        object.__setattr__(self, "shadows", tuple(dict.fromkeys(self.shadows)))
+        if self.holdout_arm is not None:
+            _arm(self.holdout_arm, "holdout_arm")
+        if isinstance(self.shadows, str) or not isinstance(self.shadows, Sequence):
+            raise InvalidInput("shadows", validate.describe(self.shadows), "a list of names of arms")
+        shadows = tuple(dict.fromkeys(_arm(name, "shadows") for name in self.shadows))
+        if BASELINE in shadows:
+            raise InvalidInput("shadows", BASELINE, "arms of the store: the baseline is the caller's own choice")
+        object.__setattr__(self, "shadows", shadows)
 
     @property
     def champion(self) -> str:
@@ -66,13 +75,10 @@ class Deployment:
         """The arm of an event or unit, and whether it is held out."""
         if self.holdout and self.holdout_arm and fraction(salt, "holdout", who) < self.holdout:
             return self.holdout_arm, True
-        point, upto = fraction(salt, "share", who), 0.0
-        name = ""
-        for name, share in self.shares.items():
-            upto += share
-            if point < upto:
-                return name, False
-        return name, False  # a sum of shares that rounds to less than 1
+        if len(self.shares) == 1:
+            return self.champion, False
+        # 1 - u, from (0, 1], has the same law as u
+        return min(self.shares, key=lambda name: -log1p(-fraction(salt, "arm", name, who)) / self.shares[name]), False
 
     def cut(self, depth: int) -> Deployment | None:
         """The same, remembering so many deployments at most, itself included."""
@@ -98,6 +104,12 @@ class Deployment:
             body["shares"], body["holdout"], body["holdout_arm"], tuple(body["shadows"]),
             None if previous is None else cls.from_json(previous),
         )  # fmt: skip
+
+
+def _arm(name: object, argument: str = "shares") -> str:
+    if not isinstance(name, str):
+        raise InvalidInput(argument, validate.describe(name), "names of arms")
+    return name
 
 
 def fraction(*parts: object) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from manyarms._base.typing import Array
 from manyarms.live import log
 from manyarms.live.records import DecisionRecord, RewardRecord
 from manyarms.live.settings import Settings
@@ -24,6 +25,12 @@ class TaughtRow:
     action: int
     was: float | None
     now: float
+
+    @property
+    def context(self) -> Array | None:
+        """In which the action was taken; None where the question has none for it."""
+        asked = self.decision.question
+        return None if asked is None else asked.context_of(self.action)
 
 
 @dataclass(frozen=True, slots=True)

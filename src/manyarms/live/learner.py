@@ -10,6 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from manyarms.errors import ManyArmsError, StorageError
 from manyarms.live import lease, log, snapshots
@@ -28,6 +29,7 @@ class Learner:
         self._lock = threading.RLock()  # one at a time folds
         self._holder = uuid.uuid4().hex
         self._token: int | None = None
+        self._sighting = lease.Sighting()
         self._renewed = -float("inf")
         self._snapshot_every = snapshot_every
         self._last_snapshot = state.chunk.version
@@ -40,7 +42,7 @@ class Learner:
 
     def learn(self) -> View:
         """Cut what is new, if this process is the learner or can become it; fold what was cut; the newest view."""
-        with self._lock:
+        with self._alone():
             if self._cuts:
                 self._cut()
             self.follow()
@@ -50,7 +52,7 @@ class Learner:
 
     def follow(self) -> View:
         """Fold what was cut since, here or elsewhere."""
-        with self._lock:
+        with self._alone():
             start = self._state
             if start is None:
                 start = snapshots.newest(self._database)
@@ -62,9 +64,13 @@ class Learner:
 
     def snapshot(self) -> None:
         """Keep the state in the store."""
-        with self._lock:
+        with self._alone():
             snapshots.write(self._database, self._whole())
             self._last_snapshot = self.view.version
+
+    def _alone(self) -> AbstractContextManager[bool]:
+        self._database.require_own_process()  # before the lock, which a thread of the other process may hold for ever
+        return self._lock
 
     def _whole(self) -> State:
         self.follow()
@@ -74,7 +80,7 @@ class Learner:
     def _cut(self) -> Chunk | None:
         now = time.monotonic()
         if self._token is None or now - self._renewed > lease.SECONDS / 3:
-            self._token = self._database.do(lease.take(self._holder))
+            self._token = self._database.do(lease.take(self._holder, self._sighting))
             self._renewed = now
         if self._token is None:
             return None
@@ -95,12 +101,12 @@ class Learner:
         """The state, as a snapshot would keep it."""
         from manyarms.live.packing import pack_state
 
-        with self._lock:
+        with self._alone():
             return pack_state(self._whole())
 
     def resign(self) -> None:
         """Give the lease back, so that another process need not wait for its end."""
-        with self._lock:
+        with self._alone():
             if self._token is not None:
                 self._database.do(lease.give_up(self._holder, self._token))
                 self._token = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal
@@ -14,15 +15,17 @@ import numpy.typing as npt
 
 from manyarms._base import validate
 from manyarms.agents import Agent
-from manyarms.errors import InvalidInput, LiveError, ManyArmsError, Overloaded, StoreUnavailable
+from manyarms.errors import InvalidInput, LiveError, ManyArmsError, Overloaded, StoreUnavailable, UnknownEvent
 from manyarms.live import log, packing
-from manyarms.live.arms import Arm, an_arm
+from manyarms.live.arms import Arm, an_arm, check_joins
+from manyarms.live.challenge import challenge_body, check_possible
 from manyarms.live.deciding import decided
 from manyarms.live.deployment import BASELINE, Deployment
 from manyarms.live.group_commit import GroupCommit
 from manyarms.live.learner import Background, Learner
 from manyarms.live.propensities import PropensityWorker
 from manyarms.live.records import MOST_OF_AN_ID, DecisionRecord, Question
+from manyarms.live.report import Report
 from manyarms.live.settings import Settings
 from manyarms.live.state import State
 from manyarms.live.stores.database import Database
@@ -79,6 +82,8 @@ class Live:
         self._without_store = validate.one_of("without_store", without_store, ("refuse", "decide"))
         self._patience = validate.not_negative("patience", patience)
         every = validate.positive("fold_every", fold_every)
+        self._background = validate.flag("background", background)
+        computes = validate.flag("propensities", propensities)
         self._learner = Learner(
             database,
             state,
@@ -89,10 +94,9 @@ class Live:
         self._failures: dict[str, ManyArmsError | None] = {}
         self._threads: list[Background] = []
         self._worker = PropensityWorker(database)
-        self._background = validate.flag("background", background)
         if self._background:
             self._start("learner", self._learner.learn, every)
-            if validate.flag("propensities", propensities):
+            if computes:
                 self._start("propensities", self._worker.work, every)
         self._closed = False
 
@@ -119,23 +123,35 @@ class Live:
     ) -> LiveDecision:
         """Decide, and return when the decision is in the store.
 
-        x, candidates, exclude, k, action_contexts: as `Agent.decide` takes them. unit: a user or session that keeps its arm and, as
-        long as nothing new is learned, its random numbers. id: of the event, made here if it is not given; the same id with the
-        same question gives the same decision again, with another one a Conflict. baseline: the action that the application would
-        take, where the deployment asks for it. propensity: estimate it now, where it is not known exactly.
+        x, candidates, exclude, k, action_contexts: as `Agent.decide` takes them. unit: a user or session that keeps its arm and,
+        as long as nothing new is learned, its random numbers. id: of the event, made here if it is not given; the same id with
+        the same question gives the same decision again, with another one a Conflict. baseline: the action that the application
+        would take, where the deployment asks for it. propensity: estimate it now, where it is not known exactly.
         """
         asked = _question(x, candidates, exclude, k, action_contexts)
         event = uuid.uuid4().hex if id is None else _name("id", id)
         unit = None if unit is None else _name("unit", unit)
         baseline = None if baseline is None else validate.count("baseline", baseline, least=0)
         estimate = validate.flag("propensity", propensity)
-        record = decided(self._learner.view, self._salt, asked, event, unit, baseline, estimate)
+        try:
+            record = decided(self._learner.view, self._salt, asked, event, unit, baseline, estimate)
+        except ManyArmsError:
+            if id is not None and (earlier := self._earlier(event, asked.digest(unit))) is not None:
+                return _answer(earlier)  # what can be decided no more was decided before
+            raise
         try:
             return _answer(self._submit(log.add_decision(record)))
         except (StoreUnavailable, Overloaded):
             if self._without_store == "refuse":
                 raise
             return _answer(record, logged=False)
+
+    def _earlier(self, event: str, digest: bytes) -> DecisionRecord | None:
+        """The decision with this id, if it answers this question."""
+        with suppress(UnknownEvent):
+            found = self.event(event)
+            return found if found.digest == digest else None
+        return None
 
     def reward(self, event: str, value: float = 1.0, *, action: int | None = None, id: str = "") -> None:
         """The reward of an event, in the store when this returns. Told twice, it counts once.
@@ -209,7 +225,7 @@ class Live:
         return self._learner.state_bytes()
 
     def status(self) -> dict[str, Any]:
-        """How it is going: version, what waits to be folded, what was learned, replaced and refused, failures in the background."""
+        """How it is going: version, what waits to be folded, what was learned, replaced and refused, what failed behind it."""
         view = self._learner.view
         [(position, at)] = self._database.read("SELECT position, at FROM counter")
         return {
@@ -221,18 +237,23 @@ class Live:
             "arms": sorted(view.arms),
             "capped": sorted(view.capped),
             **view.frozen["counts"],
-            "watch": view.frozen["watch"],
+            "watch": self.report().body,
             "failures": {name: str(error) for name, error in self._failures.items() if error is not None},
         }
 
     # ---- operations ---------------------------------------------------------------------------------------------------
 
     def add_arm(self, name: str, arm: Agent | Policy, *, learns: bool = True) -> None:
-        """Take in another agent or a policy. It learns what is decided from now on, and decides nothing until it is deployed."""
+        """Take in another agent or a policy. It learns what is decided from now on, and decides nothing until it is deployed.
+
+        An agent has contexts as long and as many actions as the agents that are there; which of them are retired it takes from
+        the store.
+        """
         name = _name("name", name)
         if name == BASELINE or name in self._learner.view.arms:
             raise InvalidInput("name", name, "a name that no arm of this store has")
         made: Arm = an_arm("arm", arm, validate.flag("learns", learns))
+        check_joins(made, (), self._settings.default)
         writing = packing.write_parts(self._database, packing.pack({}, {name: made}))
         self._operate("add_arm", {"name": name, "writing": writing})
 
@@ -255,7 +276,7 @@ class Live:
         holdout: a part of the traffic that goes to `holdout_arm` for good. shadows: arms that only look on.
         """
         parts = {shares: 1.0} if isinstance(shares, str) else shares
-        wanted = Deployment(parts, holdout, holdout_arm, tuple(shadows))
+        wanted = Deployment(parts, holdout, holdout_arm, shadows)  # type: ignore[arg-type]
         self._operate("deploy", wanted.to_json())
 
     def promote(self, name: str) -> None:
@@ -265,6 +286,59 @@ class Live:
     def roll_back(self) -> None:
         """Back to what was deployed before."""
         self._operate("roll_back", {})
+
+    def challenge(
+        self,
+        challenger: str | Agent | Policy,
+        *,
+        name: str | None = None,
+        alpha: float = 0.05,
+        margin: float = 0.0,
+        guard: float = 0.02,
+        mean_time: float = 10_000,
+    ) -> str:
+        """Promote this arm by itself once it is certified to be better than what is deployed; its name.
+
+        challenger: an arm of the store, or an agent or a policy, taken in under `name`. It looks on until it is certified: the
+        lower end of its gain, valid at all times at once, is above `margin`. Together all challenges are ever wrong with
+        probability at most `alpha`: each has a smaller part of it. Then it gets all the traffic but the hold-out, and its rewards
+        are watched: when they have fallen `guard` below what was certified, the store rolls back by itself; without cause that happens once in
+        `mean_time` settled events on average, or more rarely. margin and guard are in the units of rewards.
+
+        It needs a `reward_range`, a default reward, and arms with exact propensities (docs/challenges.md).
+        """
+        body = challenge_body(self._settings, alpha, margin, guard, mean_time)
+        view = self._learner.view
+        exact = {arm: seen.exact for arm, seen in view.arms.items()}
+        if isinstance(challenger, str):
+            called = _name("challenger", challenger)
+            if name is not None or called not in view.arms:
+                came = called if name is None else f"the arm {called} and name={name!r}"
+                raise InvalidInput(
+                    "challenger", came, f"one of the arms {', '.join(sorted(view.arms))}, without a `name`"
+                )
+            check_possible(self._settings, view.deployment, called, exact)
+        else:
+            called = _name("name", name)
+            exact[called] = an_arm("challenger", challenger).view().exact
+            check_possible(self._settings, view.deployment, called, exact)
+            self.add_arm(called, challenger)
+        self._operate("challenge", {"name": called, **body})
+        return called
+
+    def challenges(self) -> list[dict[str, Any]]:
+        """Every challenge: its state, the gain so far and its lower end, α, how many events count, and since when."""
+        found: list[dict[str, Any]] = self.report().body["challenges"]
+        return found
+
+    def withdraw(self, name: str) -> None:
+        """End a challenge, or the guard of an arm that was promoted; what is deployed stays."""
+        self._operate("withdraw", {"name": _name("name", name)})
+
+    def report(self) -> Report:
+        """What is watched: values, lift, sample ratio, propensities, shadows and challenges. Print it, or take its `body`."""
+        view = self._learner.view
+        return Report.of(view.frozen["watch"], self._settings, view.version)
 
     def add_actions(
         self,
@@ -320,16 +394,15 @@ class Live:
 
     def close(self) -> None:
         """Write what was accepted, stop learning, and let the store go. Nothing depends on it: what was told is in the store."""
+        self._database.require_own_process()
         if self._closed:
             return
         self._closed = True
         for thread in self._threads:
             thread.stop()
         self._commits.close()
-        try:
+        with suppress(ManyArmsError):  # the store is gone: the lease ends by itself
             self._learner.resign()
-        except ManyArmsError:  # the store is gone: the lease ends by itself
-            pass
         self._database.close()
 
     def __enter__(self) -> Live:
@@ -363,6 +436,8 @@ def _question(x: Any, candidates: Any, exclude: Any, k: Any, action_contexts: An
 
 def _ids(name: str, values: Any) -> list[int]:
     found: list[int] = validate.integers(name, values, 1, "a list of integers, ids of actions").tolist()
+    if found and min(found) < 0:
+        raise InvalidInput(name, min(found), "ids of actions, from 0")
     return found
 
 

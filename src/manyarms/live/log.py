@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from manyarms.errors import Conflict, InvalidInput, UnknownEvent
+from manyarms.errors import Conflict, InvalidInput, LiveError, UnknownEvent
 from manyarms.live.records import Chunk, DecisionRecord, Operation, Question, RewardRecord
 from manyarms.live.stores.database import Reader, Row, Transaction, Work
 
@@ -35,7 +35,6 @@ def add_decision(record: DecisionRecord) -> Work:
     values = (
         record.id, record.unit, record.arm, record.version, record.draw, record.digest, asked.context.tobytes(), asked.text(),
         dumped(record.actions), record.propensity, record.arm_propensity, record.inclusion, record.propensity_kind,
-        dumped(record.details), 0,
     )  # fmt: skip
 
     def work(tx: Transaction) -> DecisionRecord:
@@ -47,14 +46,23 @@ def add_decision(record: DecisionRecord) -> Work:
             if earlier.digest != record.digest:
                 raise Conflict(f"event {record.id!r} was decided before, with another context, unit, filter or k")
             return earlier
+        details = record.details | _repeated(tx, record.unit, record.version)
         position, at = tx.place()
+        row = (position, values[0], at, *values[1:], dumped(details), 0)
         tx.execute(
-            f"INSERT INTO decisions ({DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (position, values[0], at, *values[1:]),
+            f"INSERT INTO decisions ({DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row
         )
-        return _decision((position, values[0], at, *values[1:]))
+        return _decision(row)
 
     return work
+
+
+def _repeated(tx: Transaction, unit: str | None, version: int) -> dict[str, str]:
+    """Whether the unit was decided for before: its arm is the one that it had, and in the same version its random numbers."""
+    if unit is None or not tx.execute("SELECT 1 FROM decisions WHERE unit = ? LIMIT 1", (unit,)):
+        return {}
+    same = tx.execute("SELECT 1 FROM decisions WHERE unit = ? AND version = ? LIMIT 1", (unit, version))
+    return {"repeated": "draw" if same else "unit"}
 
 
 def _decision(row: Row) -> DecisionRecord:
@@ -108,6 +116,18 @@ def decisions_at(reader: Reader, positions: Sequence[int]) -> dict[int, Decision
         for row in reader.execute(f"SELECT {DECISION} FROM decisions WHERE position IN ({marks})", some):
             found[row[0]] = _decision(row)
     return found
+
+
+def first_decisions_after(reader: Reader, after: int, upto: int, limit: int) -> list[DecisionRecord]:
+    """The first decisions with positions in (after, upto], in order."""
+    sql = f"SELECT {DECISION} FROM decisions WHERE position > ? AND position <= ? ORDER BY position LIMIT {limit}"
+    return [_decision(row) for row in reader.execute(sql, (after, upto))]
+
+
+def due_at(reader: Reader, at: float) -> int:
+    """The position of the last decision made at this time or before; 0 where there is none."""
+    rows = reader.execute("SELECT position FROM decisions WHERE at <= ? ORDER BY at DESC, position DESC LIMIT 1", (at,))
+    return int(rows[0][0]) if rows else 0
 
 
 def decisions_of_version(reader: Reader, version: int, after: int = 0, limit: int = 1000) -> list[DecisionRecord]:
@@ -180,14 +200,29 @@ def rewards_of(reader: Reader, decisions: Sequence[int], upto: int) -> dict[tupl
     return found
 
 
+# ---- propensities that were computed afterwards
+
+
+def propensities_of(reader: Reader, decisions: Sequence[int]) -> dict[int, tuple[float, float, float, float, int]]:
+    """By position: propensity, that given the arm, inclusion, standard error (below 0: unknown for good) and draws."""
+    found: dict[int, tuple[float, float, float, float, int]] = {}
+    for some in _some(sorted(set(decisions))):
+        marks = ", ".join("?" * len(some))
+        sql = "SELECT decision, propensity, arm_propensity, inclusion, error, draws FROM propensities"
+        found |= {row[0]: row[1:] for row in reader.execute(f"{sql} WHERE decision IN ({marks})", some)}
+    return found
+
+
 # ---- operations
 
 
 def add_operation(kind: str, body: dict[str, Any]) -> Work:
-    """Write an operation; its position."""
-    text = dumped(body)
+    """Write an operation; its position. What it brings along (`writing`) must still be there."""
+    text, brings = dumped(body), body.get("writing")
 
     def work(tx: Transaction) -> int:
+        if brings and not tx.execute("SELECT 1 FROM snapshot_parts WHERE writing = ? LIMIT 1", (brings,)):
+            raise LiveError(f"{kind}: what it brings along was removed before it came to be named: do it again")
         position, at = tx.place()
         tx.execute("INSERT INTO operations (position, at, kind, body) VALUES (?, ?, ?, ?)", (position, at, kind, text))
         return position
@@ -218,12 +253,13 @@ def erase(event: str) -> Work:
             "draw = 0, propensity = NULL, arm_propensity = NULL, inclusion = NULL WHERE position = ?",
             ("{}", "[]", "{}", b"", where),
         )
+        gone = tx.execute("SELECT position FROM rewards WHERE decision = ? ORDER BY position", (where,))
         tx.execute("DELETE FROM rewards WHERE decision = ?", (where,))
         tx.execute("DELETE FROM propensities WHERE decision = ?", (where,))
         _expire(tx, where)
         tx.execute(
             "INSERT INTO operations (position, at, kind, body) VALUES (?, ?, ?, ?)",
-            (position, at, "erase", dumped({"decision": where, "version": version})),
+            (position, at, "erase", dumped({"decision": where, "version": version, "rewards": [p for (p,) in gone]})),
         )
         return position
 
@@ -267,10 +303,7 @@ def cut(wait: float, token: int, allowed: Work | None) -> Work:
         last = last_chunk(tx) or Chunk()
         new = [tx.execute(f"SELECT 1 FROM {table} WHERE position > ? LIMIT 1", (last.upto,)) for table in ENTRIES]
         upto, at = tx.following()
-        rows = tx.execute(
-            "SELECT position FROM decisions WHERE at <= ? ORDER BY at DESC, position DESC LIMIT 1", (at - wait,)
-        )
-        due = max(last.due, rows[0][0] if rows else 0)
+        due = max(last.due, due_at(tx, at - wait))
         if not any(new) and due == last.due:
             return None
         tx.place()

@@ -10,7 +10,7 @@ from manyarms._base import validate
 from manyarms.agents import Agent
 from manyarms.errors import InvalidInput
 from manyarms.live import log, packing, snapshots
-from manyarms.live.arms import an_arm
+from manyarms.live.arms import an_arm, check_joins
 from manyarms.live.deployment import Deployment
 from manyarms.live.live import Live
 from manyarms.live.settings import Aggregate, Settings
@@ -45,13 +45,14 @@ def open(
     agent: what decides first, where the store is new; a store that is there goes on with what it has learned, and `agent` may be
     left out. name: what that arm is called.
 
-    aggregate, default, wait, reward_range: how rewards count (see `Settings`), agreed when the store is made; opened later, they are
-    those of the store.
+    aggregate, default, wait, reward_range: how rewards count (see `Settings`), agreed when the store is made; opened later, they
+    are those of the store.
 
-    background: learn in threads of this process, every `fold_every` seconds; otherwise `learn()` does. learner: whether this process
-    may become the one that learns for all. propensities: compute them in the background. snapshot_every: chunks between two snapshots.
-    most_waiting: writes that may wait at once; patience: seconds that a caller then waits for room before it is refused (Overloaded).
-    without_store: "refuse" to decide while the store cannot be reached, or "decide" without a record (`logged` is False).
+    background: learn in threads of this process, every `fold_every` seconds; otherwise `learn()` does. learner: whether this
+    process may become the one that learns for all. propensities: compute them in the background. snapshot_every: chunks between
+    two snapshots. most_waiting: writes that may wait at once; patience: seconds that a caller then waits for room before it is
+    refused (Overloaded). without_store: "refuse" to decide while the store cannot be reached, or "decide" without a record
+    (`logged` is False).
     """
     settings = Settings(aggregate, default, wait, reward_range)
     name = _arm_name(name)
@@ -87,6 +88,7 @@ class _reader:
 def _make(database: Database, agent: Agent | Policy, name: str, settings: Settings) -> None:
     """The origin: the agent as it is given, before anything was decided. Who comes second finds it made."""
     arm = an_arm("agent", agent)
+    check_joins(arm, (), settings.default)
     state = State(settings, os.urandom(16).hex(), {name: arm}, Deployment({name: 1.0}))
     content = packing.pack_state(state)
     writing = packing.write_parts(database, content)

@@ -1,6 +1,7 @@
 """Operations: what is done to the arms, one function each. They are folded like everything else, in their place in the log.
 
-An operation is checked when it is asked for and again here, against the state that it meets: it refuses before it changes anything.
+An operation is checked when it is asked for and again here, against the state that it meets: it refuses before it changes
+anything.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from manyarms.errors import InvalidInput
 from manyarms.live import packing
+from manyarms.live.arms import check_joins
 from manyarms.live.deployment import BASELINE, Deployment
 from manyarms.live.exposure import Exposure
 from manyarms.live.stores.database import Reader
@@ -41,7 +43,10 @@ def _add_arm(state: State, reader: Reader, position: int, body: dict[str, Any]) 
     name = body["name"]
     if name in state.arms:
         raise InvalidInput("name", name, "a name that no arm of this store has")
-    state.arms[name] = packing.read_arm(reader, body["writing"], since=position)
+    arm = packing.read_arm(reader, body["writing"], since=position)
+    check_joins(arm, state.arms.values(), state.settings.default)
+    arm.take_over(next(iter(state.arms.values())).retired)  # all have the same
+    state.arms[name] = arm
     return {}
 
 
@@ -51,7 +56,10 @@ def _remove_arm(state: State, reader: Reader, position: int, body: dict[str, Any
     _known(state, name)
     if name in state.deployment.names:
         raise InvalidInput("name", name, "an arm that has no part in the deployment")
+    if len(state.arms) == 1:
+        raise InvalidInput("name", name, "an arm beside which there are others")
     del state.arms[name]
+    state.watch.forget(name)
     return {}
 
 
@@ -75,12 +83,7 @@ def _promote(state: State, reader: Reader, position: int, body: dict[str, Any]) 
 
 @operation("roll_back")
 def _roll_back(state: State, reader: Reader, position: int, body: dict[str, Any]) -> Any:
-    previous = state.deployment.previous
-    if previous is None:
-        raise InvalidInput("deployment", "the first one", "one before it to roll back to")
-    for name in previous.names:
-        _known(state, name)
-    state.deployment = previous
+    state.roll_back()
     return {}
 
 

@@ -1,8 +1,9 @@
 """Arms and whole states as bytes, and bytes in a store.
 
-An archive (zip, nothing compressed, nothing dated) holds `state.json` and a folder for each arm, as `save` writes it; the same state
-makes the same bytes. In the store it lies in parts, each written in a transaction of its own so that nobody waits long; a row that
-names the parts and their checksum, written last, makes them a whole.
+An archive (zip, nothing compressed, nothing dated) holds `state.json` and a folder for each arm, as `save` writes it; the same
+state makes the same bytes. In the store it lies in parts, each written in a transaction of its own so that nobody waits long; a
+row that names the parts and their checksum, written last, makes them a whole. Parts whose process was killed before it came to
+that are removed when the next snapshot is named, if they are old enough that nobody can still be at it.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from manyarms.live.state import State
 
 PART = 1 << 22  # bytes
+ORPHANED = 3600.0  # seconds after which nobody is still writing parts, or about to name them
 STATE = "state.json"
 _NAME = re.compile(r"state\.json|arms/\d+/(manifest\.json|arrays-[0-9a-f]{16}\.npz)")
 _ALWAYS = (1980, 1, 1, 0, 0, 0)
@@ -134,7 +136,7 @@ def unpack_state(content: bytes) -> State:
 
 def write_parts(database: Database, content: bytes) -> str:
     """Write bytes in parts; the name under which they were written. They count for nothing until something names them."""
-    writing = uuid.uuid4().hex
+    writing = f"{int(database.do(_now)):012d}-{uuid.uuid4().hex}"
     for number, body in enumerate(_parts(content)):
         database.do(_add_part(writing, number, body))
     return writing
@@ -150,6 +152,37 @@ def _add_part(writing: str, number: int, body: bytes) -> Work:
         tx.execute("INSERT INTO snapshot_parts (writing, part, body) VALUES (?, ?, ?)", (writing, number, body))
 
     return work
+
+
+def _now(tx: Transaction) -> float:
+    _, at = tx.following()
+    return at
+
+
+def are_there(reader: Reader, writing: str, parts: int) -> bool:
+    """Whether all parts are still there: whoever was asleep between writing and naming them may come too late."""
+    rows = reader.execute("SELECT COUNT(*) FROM snapshot_parts WHERE writing = ?", (writing,))
+    return bool(rows[0][0] >= parts)
+
+
+def remove_orphans(tx: Transaction) -> int:
+    """Remove parts that were written more than `ORPHANED` seconds ago and that nothing names; how many writings."""
+    end = _now(tx) - ORPHANED
+    every = [name for (name,) in tx.execute("SELECT DISTINCT writing FROM snapshot_parts")]
+    old = {name for name in every if _written_at(name) < end}
+    old -= {name for (name,) in tx.execute("SELECT writing FROM snapshots")}
+    if old:  # arms that operations brought along
+        bodies = tx.execute("SELECT body FROM operations WHERE body LIKE ?", ('%"writing"%',))
+        old = {name for name in old if not any(name in body for (body,) in bodies)}
+    for writing in sorted(old):
+        tx.execute("DELETE FROM snapshot_parts WHERE writing = ?", (writing,))
+    return len(old)
+
+
+def _written_at(writing: str) -> float:
+    """When a writing began, by the log's time: its name says it."""
+    found = re.match(r"(\d{12})-", writing)
+    return float(found[1]) if found else float("inf")
 
 
 def read_parts(reader: Reader, writing: str) -> bytes:
@@ -171,4 +204,7 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-__all__ = ["pack", "pack_state", "read_arm", "read_parts", "sha256", "unpack", "unpack_state", "write_parts"]
+__all__ = [
+    "are_there", "pack", "pack_state", "read_arm", "read_parts", "remove_orphans", "sha256", "unpack", "unpack_state",
+    "write_parts",
+]  # fmt: skip

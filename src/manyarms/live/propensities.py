@@ -32,14 +32,16 @@ class PropensityWorker:
         self._database = database
         self._lock = threading.Lock()
         self._holder = uuid.uuid4().hex
+        self._sighting = lease.Sighting()
         self._state: State | None = None
 
     def work(self, *, share: bool = True) -> int:
         """Compute what is missing; how many were. share: leave it to another process where one is at it."""
         done = 0
+        self._database.require_own_process()  # before the lock, which a thread of the other process may hold for ever
         with self._lock:
             while True:
-                if share and self._database.do(lease.take(self._holder, name=LEASE)) is None:
+                if share and self._database.do(lease.take(self._holder, self._sighting, name=LEASE)) is None:
                     return done
                 with self._database.reading() as reader:
                     after = int(log.get(reader, CURSOR) or 0)

@@ -59,13 +59,13 @@ class Question:
         found["action_contexts" if self.per_action else "x"] = self.context
         return found
 
-    def context_of(self, action: int) -> Array:
-        """The context in which this action was taken."""
+    def context_of(self, action: int) -> Array | None:
+        """The context in which this action was taken; None where there is none for it."""
         if not self.per_action:
             return self.context
         # without candidates there is a row for every action, by id
-        row: Array = self.context[action if self.candidates is None else self.candidates.index(action)]
-        return row
+        ids = range(len(self.context)) if self.candidates is None else self.candidates
+        return self.context[ids.index(action)] if action in ids else None
 
 
 @dataclass(frozen=True, slots=True)

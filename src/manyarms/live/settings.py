@@ -61,6 +61,15 @@ class Settings:
         low, high = self.reward_range
         return min(1.0, max(0.0, (value - low) / (high - low)))
 
+    @property
+    def span(self) -> float:
+        """How far apart rewards can be; 1 where nobody said."""
+        return 1.0 if self.reward_range is None else self.reward_range[1] - self.reward_range[0]
+
+    def shrunk(self, difference: float) -> float:
+        """A difference of rewards in units of the range."""
+        return difference / self.span
+
     def to_json(self) -> str:
         """As a store keeps them."""
         return json.dumps(asdict(self))

@@ -35,7 +35,8 @@ def _name_whole(chunk: Chunk, writing: str, parts: int, checksum: str, origin: b
         taken = tx.execute(
             "SELECT 1 FROM snapshots WHERE version = ? OR (origin = 1 AND ? = 1)", (chunk.version, int(origin))
         )
-        if taken or _erased_after(tx, chunk.upto):
+        packing.remove_orphans(tx)
+        if taken or _erased_after(tx, chunk.upto) or not packing.are_there(tx, writing, parts):
             tx.execute("DELETE FROM snapshot_parts WHERE writing = ?", (writing,))
             return False
         tx.execute(

@@ -1,4 +1,4 @@
-"""The state: what the log makes of the agents, chunk by chunk. The same log and the same chunks give the same state, to the last bit.
+"""The state: what the log makes of the agents, chunk by chunk. The same log and the same chunks give the same bits.
 
 `State.apply` is the only place where anything live ever changes. Decisions are made on a `View`, which never does.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from manyarms.errors import ManyArmsError
+from manyarms.errors import InvalidInput, ManyArmsError
 from manyarms.live import learned_rows, log
 from manyarms.live.arms import Arm, ArmView
 from manyarms.live.deployment import Deployment
@@ -24,8 +24,8 @@ from manyarms.live.stores.database import Reader
 from manyarms.live.watch import Watch
 
 STEP = 4096  # positions folded at a time: what fits easily into memory, and the same for everybody
-COUNTS = ("learned", "replaced", "rows_refused", "operations_refused", "settled")
 RESULTS = 256  # outcomes of operations that are remembered
+COUNTS = ("learned", "replaced", "rows_refused", "operations_refused", "settled")
 
 
 class NeedsRebuild(Exception):
@@ -46,6 +46,7 @@ class View:
     deployment: Deployment
     capped: frozenset[int]
     catalogue: int
+    learning: tuple[int, int] | None  # the length of contexts and the number of actions of those that learn
     frozen: Mapping[str, Any]  # counts and monitors, to look at
 
 
@@ -53,7 +54,7 @@ class View:
 class State:
     """What the log makes of the agents.
 
-    chunk: the last one that was folded. sound_upto: erasures up to this position of the log had happened before anything was folded.
+    chunk: the last one that was folded. sound_upto: erasures up to this position of the log came before anything was folded.
     counts: rows learned, replaced and refused, and more. results: of the last operations, by position.
     catalogue: how often the catalogue has changed.
     """
@@ -75,11 +76,27 @@ class State:
         capped: frozenset[int] = frozenset().union(*(exposure.capped() for exposure in self.exposures))
         arms = {name: arm.view() for name, arm in self.arms.items()}
         frozen = {"counts": dict(self.counts), "watch": self.watch.to_json(), "results": dict(self.results)}
-        return View(self.chunk.version, self.chunk.upto, arms, self.deployment, capped, self.catalogue, frozen)
+        learning = next(((arm.dim, arm.actions) for arm in self.arms.values() if arm.dim is not None), None)
+        return View(
+            self.chunk.version, self.chunk.upto, arms, self.deployment, capped, self.catalogue, learning, frozen
+        )
 
     def deploy(self, wanted: Deployment) -> None:
         """Deploy this from now on; what was deployed before is remembered."""
-        self.deployment = replace(wanted, previous=self.deployment.cut(DEPTH))
+        self._change(replace(wanted, previous=self.deployment.cut(DEPTH)))
+
+    def roll_back(self, earlier: Deployment | None = None) -> None:
+        """Deploy what was deployed before; earlier: which of those, the last one unless said."""
+        previous = self.deployment.previous if earlier is None else earlier
+        if previous is None:
+            raise InvalidInput("deployment", "the first one", "one before it to roll back to")
+        for name in previous.names - set(self.arms):
+            raise InvalidInput("name", name, f"an arm of this store: {', '.join(sorted(self.arms))}")
+        self._change(previous)
+
+    def _change(self, wanted: Deployment) -> None:
+        before, self.deployment = self.deployment, wanted
+        self.watch.changed(self, before)
 
     # ---- the fold
 
@@ -120,7 +137,7 @@ class State:
             taught, settled = learned_rows.of_due(reader, self.settings, after, upto, chunk.upto)
             self._teach(taught)
             self.counts["settled"] += len(settled)
-            self.deployment = self.watch.settle(settled, self.settings, self.deployment)
+            self.watch.settle(self, settled)
             after = upto
 
     def _operate(self, reader: Reader, position: int, kind: str, body: dict[str, Any]) -> None:
@@ -144,9 +161,16 @@ class State:
         self.counts["learned"] += len(new)
         self.counts["replaced"] += len(changed)
         for arm in self.arms.values():
-            if arm.learns:
-                self._tell(arm, [row for row in new if row.decision.position > arm.since])
-                self._tell(arm, [row for row in changed if row.decision.position > arm.since])
+            if arm.learns and arm.dim is not None:
+                self._tell(arm, self._for(arm, new))
+                self._tell(arm, self._for(arm, changed))
+
+    def _for(self, arm: Arm, rows: list[TaughtRow]) -> list[TaughtRow]:
+        """The rows that an arm can be told: decided after it joined, and not by a process that did not know of it yet."""
+        since = [row for row in rows if row.decision.position > arm.since]
+        fitting = [row for row in since if row.context is not None and len(row.context) == arm.dim]
+        self.counts["rows_refused"] += len(since) - len(fitting)
+        return fitting
 
     def _tell(self, arm: Arm, rows: list[TaughtRow]) -> None:
         """Rows that are all new, or all changed, in one call; where it is refused, one by one, leaving out those refused."""
@@ -163,8 +187,7 @@ class State:
 
 
 def _taught(arm: Arm, rows: list[TaughtRow]) -> None:
-    contexts = [row.decision.question.context_of(row.action) for row in rows if row.decision.question is not None]
-    X = np.array(contexts)
+    X = np.array([row.context for row in rows])
     actions = np.array([row.action for row in rows], dtype=np.int64)
     now = np.array([row.now for row in rows])
     if rows[0].was is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -122,15 +122,29 @@ def schema_of(log: LoggedData) -> Any:
     notes = list(log.notes)
     if log.logging is not None:
         notes.append("the logging policy itself was at hand when this was written, but is not part of the file")
-    told = {
+    ids = None if log.catalogue is None else list(log.catalogue)
+    encoder = None if log.encoder is None else log.encoder.as_json()
+    about = told(log.action_count, log.propensities_are_estimates, notes, ids, encoder)
+    return pa.schema(fields, metadata={METADATA: about})
+
+
+def told(
+    action_count: int,
+    estimates: bool,
+    notes: Sequence[str] = (),
+    catalogue: Sequence[str] | None = None,
+    encoder: Mapping[str, Any] | None = None,
+) -> str:
+    """What a file says about itself, for its metadata."""
+    about = {
         "version": VERSION,
-        "action_count": log.action_count,
-        "propensities_are_estimates": log.propensities_are_estimates,
-        "catalogue": None if log.catalogue is None else list(log.catalogue),
-        "encoder": None if log.encoder is None else log.encoder.as_json(),
-        "notes": notes,
+        "action_count": action_count,
+        "propensities_are_estimates": estimates,
+        "catalogue": catalogue,
+        "encoder": encoder,
+        "notes": list(notes),
     }
-    return pa.schema(fields, metadata={METADATA: json.dumps(told)})
+    return json.dumps(about)
 
 
 def table_of_log(log: LoggedData, schema: Any) -> Any:
@@ -158,15 +172,17 @@ def stated_in(metadata: Mapping[bytes, bytes] | None, source: str) -> Stated:
     if not metadata or METADATA not in metadata:
         return Stated()
     try:
-        told = json.loads(metadata[METADATA])
-        if told["version"] != VERSION:
-            raise DataError(f"{source}: written as version {told['version']} of our logs; this release reads {VERSION}")
+        about = json.loads(metadata[METADATA])
+        if about["version"] != VERSION:
+            raise DataError(
+                f"{source}: written as version {about['version']} of our logs; this release reads {VERSION}"
+            )
         return Stated(
-            action_count=int(told["action_count"]),
-            propensities_are_estimates=bool(told["propensities_are_estimates"]),
-            catalogue_ids=None if told["catalogue"] is None else tuple(told["catalogue"]),
-            encoder=told["encoder"],
-            notes=tuple(told["notes"]),
+            action_count=int(about["action_count"]),
+            propensities_are_estimates=bool(about["propensities_are_estimates"]),
+            catalogue_ids=None if about["catalogue"] is None else tuple(about["catalogue"]),
+            encoder=about["encoder"],
+            notes=tuple(about["notes"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, DataError):
@@ -174,4 +190,4 @@ def stated_in(metadata: Mapping[bytes, bytes] | None, source: str) -> Stated:
         raise DataError(f"{source}: what it says about itself cannot be read: {error!r}") from error
 
 
-__all__ = ["column_of_arrow", "kind_of", "pyarrow", "schema_of", "stated_in", "table_of_log", "unfit"]
+__all__ = ["column_of_arrow", "kind_of", "pyarrow", "schema_of", "stated_in", "table_of_log", "told", "unfit"]

@@ -60,9 +60,9 @@ class RunningValue:
 
     def update(self, value: npt.ArrayLike) -> None:
         """One number X ≥ 0, or several in the order in which they came."""
-        self.commit(*self.after(inputs.batch("value", value, 0.0)))
+        self._commit(*self._after(inputs.batch("value", value, 0.0)))
 
-    def after(self, values: Array) -> tuple[Array, Array]:
+    def _after(self, values: Array) -> tuple[Array, Array]:
         """ΣX and v after each of the checked numbers, as if they came one by one: sums run in order. Nothing changes."""
         totals = np.add.accumulate(np.concatenate(([self.total], values)))
         rounds = np.arange(self.count + 1, self.count + len(values) + 1, dtype=np.float64)
@@ -70,8 +70,8 @@ class RunningValue:
         variations = np.add.accumulate(np.concatenate(([self.variation], gaps * gaps)))
         return totals[1:], variations[1:]
 
-    def commit(self, totals: Array, variations: Array) -> None:
-        """Take what `after` gave as the state."""
+    def _commit(self, totals: Array, variations: Array) -> None:
+        """Take what `_after` gave as the state."""
         if len(totals):
             self.count += len(totals)
             self.total, self.variation = float(totals[-1]), float(variations[-1])
@@ -151,9 +151,9 @@ class ValueInterval:
         """The weight π(a|x)/p of what was played and its reward, of one round or of several in order."""
         w, r = inputs.batch("weight", weight, 0.0), self.rewards.unit("reward", reward)
         inputs.same_length(weight=w, reward=r)
-        value, rest = self.value.after(w * r), self.rest.after(w * (1 - r))
-        self.value.commit(*value)
-        self.rest.commit(*rest)
+        value, rest = self.value._after(w * r), self.rest._after(w * (1 - r))
+        self.value._commit(*value)
+        self.rest._commit(*rest)
 
     def interval(self, alpha: float = 0.05) -> tuple[float, float]:
         """The ends, inside the range of rewards. Ends that cross are an error: then weights have another mean than 1."""

@@ -33,7 +33,7 @@ MOST_TIME = 1e100
 
 
 class ShiryaevRoberts:
-    """The averages of M = (1 + M) E and their alarms; what E is, a detector says (`factors`).
+    """The averages of M = (1 + M) E and their alarms; what E is, a detector says (`_factors`).
 
     mean_time: rounds from one false alarm to the next, on average, at least. restart: begin anew after an alarm; otherwise
     the first alarm stays.
@@ -49,7 +49,7 @@ class ShiryaevRoberts:
         self.alarms = 0
         self.alarm: int | None = None  # the round of the last alarm, from 1 on
 
-    def factors(self, value: float) -> list[float]:
+    def _factors(self, value: float) -> list[float]:
         """E of one number, for each of the changes that are looked for."""
         raise NotImplementedError
 
@@ -58,28 +58,28 @@ class ShiryaevRoberts:
         """The average of M, to be compared with `mean_time`."""
         return math.fsum(self.evidence) / len(self.evidence)
 
-    def take(self, values: Array) -> None:
+    def _take(self, values: Array) -> None:
         """Numbers that have been checked, one after another."""
         enough = self.mean_time
         for value in values.tolist():
             self.count += 1
-            self.evidence = [min((1 + m) * e, CAP) for m, e in zip(self.evidence, self.factors(value), strict=True)]
+            self.evidence = [min((1 + m) * e, CAP) for m, e in zip(self.evidence, self._factors(value), strict=True)]
             if self.statistic >= enough and (self.restart or not self.alarms):
                 self.alarms += 1
                 self.alarm = self.count
                 if self.restart:
                     self.evidence = [0.0] * len(self.evidence)
 
-    def declared(self) -> dict[str, Any]:
+    def _declared(self) -> dict[str, Any]:
         """The arguments of the constructor."""
         raise NotImplementedError
 
     def spec(self) -> dict[str, Any]:
         """The state as JSON holds it."""
         state = {"evidence": list(self.evidence), "count": self.count, "alarms": self.alarms, "alarm": self.alarm}
-        return {"kind": self.kind, **self.declared(), **state}
+        return {"kind": self.kind, **self._declared(), **state}
 
-    def resume(self, evidence: object, count: object, alarms: object, alarm: object) -> None:
+    def _resume(self, evidence: object, count: object, alarms: object, alarm: object) -> None:
         """Take a saved state, checked."""
         if not isinstance(evidence, list | tuple) or len(evidence) != len(self.evidence):
             raise InvalidInput("spec", validate.describe(evidence), f"{len(self.evidence)} numbers of evidence")
@@ -132,13 +132,13 @@ class EDetector(ShiryaevRoberts):
 
     def update(self, value: npt.ArrayLike) -> None:
         """One number inside the range of rewards, or several in order."""
-        self.take(self.rewards.unit("value", value))
+        self._take(self.rewards.unit("value", value))
 
-    def factors(self, value: float) -> list[float]:
+    def _factors(self, value: float) -> list[float]:
         """1 + λ(m₀ − X), which rounding does not take below 0."""
         return [max(0.0, 1 + stake * (unit - value)) for stake, unit in self._stakes]
 
-    def declared(self) -> dict[str, Any]:
+    def _declared(self) -> dict[str, Any]:
         """The arguments of the constructor."""
         first = {"mean": self.mean, "mean_time": self.mean_time, "restart": self.restart}
         return {**first, "reward_range": self.rewards.spec(), "bets": list(self.bets)}
@@ -151,7 +151,7 @@ class EDetector(ShiryaevRoberts):
             spec, cls.kind, *names, "evidence", "count", "alarms", "alarm"
         )
         made = cls(*declared)
-        made.resume(evidence, count, alarms, alarm)
+        made._resume(evidence, count, alarms, alarm)
         return made
 
 

@@ -72,10 +72,10 @@ class Lift:
         guesses = np.minimum(1.0, (FIRST_GUESS + totals[:-1]) / rounds)
         sides = np.where(out, -(self.scale / self.share), self.scale / (1 - self.share))
         parts = (r - guesses) * sides  # m D, in [−1, 1]
-        above, below = self.above.after(1 + parts), self.below.after(1 - parts)
+        above, below = self.above._after(1 + parts), self.below._after(1 - parts)
         self.total = float(totals[-1])
-        self.above.commit(*above)
-        self.below.commit(*below)
+        self.above._commit(*above)
+        self.below._commit(*below)
 
     def lower(self, alpha: float = 0.05) -> float:
         """The lift is at least this, at all times at once, with probability 1 − alpha."""

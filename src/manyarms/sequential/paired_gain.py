@@ -53,9 +53,9 @@ class PairedGain:
         w, r = inputs.batch("weight", weight, 0.0), self.rewards.unit("reward", reward)
         inputs.same_length(weight=w, reward=r)
         # (1 − r) + w r and not 1 + (w − 1) r: no sum of parts that are not negative rounds below 0
-        better, worse = self.better.after(((1 - r) + w * r) / 2), self.worse.after((r + w * (1 - r)) / 2)
-        self.better.commit(*better)
-        self.worse.commit(*worse)
+        better, worse = self.better._after(((1 - r) + w * r) / 2), self.worse._after((r + w * (1 - r)) / 2)
+        self.better._commit(*better)
+        self.worse._commit(*worse)
 
     def lower(self, alpha: float = 0.05) -> float:
         """The gain is at least this, at all times at once, with probability 1 − alpha."""

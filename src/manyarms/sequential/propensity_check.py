@@ -80,18 +80,18 @@ class PropensityCheck:
         played = inputs.flags("greedy", greedy)
         inputs.same_length(propensity=p, greedy=played)
         w = np.where(played, 1 / p, 0.0)
-        small, large = self.small.after(w), None
+        small, large = self.small._after(w), None
         if self.least_propensity is not None:
             if len(p) and p[played].min(initial=1.0) < self.least_propensity:
                 came = f"{p[played].min()} of the greedy action"
                 raise InvalidInput("propensity", came, f"at least the declared {self.least_propensity:g}")
             most = 1 / self.least_propensity
-            large = self.large.after((most - w) / (most - 1))
+            large = self.large._after((most - w) / (most - 1))
         found = [self._crossed(*small, SIDES[0])]
-        self.small.commit(*small)
+        self.small._commit(*small)
         if large is not None:
             found.append(self._crossed(*large, SIDES[1]))
-            self.large.commit(*large)
+            self.large._commit(*large)
         if self.alarm is None:
             self.alarm = min((one for one in found if one is not None), key=lambda one: one.round, default=None)
 

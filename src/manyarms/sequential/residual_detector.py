@@ -51,13 +51,13 @@ class ResidualDetector(ShiryaevRoberts):
 
     def update(self, residual: npt.ArrayLike) -> None:
         """One standardised residual, or several in order."""
-        self.take(inputs.batch("residual", residual, -LARGEST_RESIDUAL, LARGEST_RESIDUAL))
+        self._take(inputs.batch("residual", residual, -LARGEST_RESIDUAL, LARGEST_RESIDUAL))
 
-    def factors(self, value: float) -> list[float]:
+    def _factors(self, value: float) -> list[float]:
         """exp(δz − δ²/2), cut where it could overflow."""
         return [math.exp(min(delta * value - delta * delta / 2, LARGEST_EXPONENT)) for delta in self.shifts]
 
-    def declared(self) -> dict[str, Any]:
+    def _declared(self) -> dict[str, Any]:
         """The arguments of the constructor."""
         return {"mean_time": self.mean_time, "restart": self.restart, "shifts": list(self.shifts)}
 
@@ -67,7 +67,7 @@ class ResidualDetector(ShiryaevRoberts):
         names = ("mean_time", "restart", "shifts", "evidence", "count", "alarms", "alarm")
         *declared, evidence, count, alarms, alarm = inputs.saved(spec, cls.kind, *names)
         made = cls(*declared)
-        made.resume(evidence, count, alarms, alarm)
+        made._resume(evidence, count, alarms, alarm)
         return made
 
 

@@ -13,10 +13,11 @@ from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Protocol, Self
 
 from manyarms.errors import ManyArmsError, StorageError
+from manyarms.live.stores.steady_clock import SteadyClock
 
 Row = tuple[Any, ...]
 Clock = Callable[[], float]
-"""Seconds since 1970, as `time.time`; it may jump back."""
+"""Seconds since 1970. It may jump back, as `time.time` does; a `SteadyClock` does not, and goes on from the log's last time."""
 
 
 class Reader(Protocol):
@@ -60,7 +61,9 @@ class Counter:
         if self._last is None:
             self._last = self._stored()
         position, at = self._last
-        self._last = position + 1, max(at, float(self._clock()))
+        clock = self._clock
+        now = clock.after(at) if isinstance(clock, SteadyClock) else max(at, float(clock()))
+        self._last = position + 1, now
         self.given += 1
         return self._last
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from manyarms._base.files import as_path
 from manyarms.errors import StorageError
 from manyarms.live.stores import schema
 from manyarms.live.stores.database import Clock, Database, Reader, Transaction
@@ -14,11 +16,11 @@ from manyarms.live.stores.sqlite import SQLite
 _NAMES = {found[1] for sql in schema.TABLES if (found := re.match(r"CREATE TABLE (\w+)", sql))}
 
 
-def open_database(address: Path | str, *, clock: Clock = time.time) -> Database:
+def open_database(address: Path | str, *, clock: Clock | None = None) -> Database:
     """The store at an address, made if there is none, and brought up to date if it is of an older version.
 
     `address` is the path of an SQLite file, ``":memory:"`` for a store that ends with the process, or
-    ``postgresql://user@host:port/database``.
+    ``postgresql://user@host:port/database``. `clock`: a `SteadyClock` of the system's time unless given.
     """
     database = _database(address, clock)
     try:
@@ -29,11 +31,44 @@ def open_database(address: Path | str, *, clock: Clock = time.time) -> Database:
     return database
 
 
-def _database(address: Path | str, clock: Clock) -> Database:
-    if isinstance(address, str) and re.match(r"postgres(ql)?://", address):
+def open_existing(address: Path | str) -> Database:
+    """The store at an address; where there is none, nothing is made."""
+    if not _is_postgresql(address):
+        path = as_path("store", address)
+        if not path.exists() or (path.is_file() and not path.stat().st_size):
+            raise StorageError(f"{path}: there is no live store")
+    database = _database(address, None)
+    try:
+        with database.reading() as reader:
+            version = _version(database, reader)
+        if not version or not database.read("SELECT 1 FROM meta WHERE name = 'origin'"):
+            raise StorageError(f"{database!r}: there is no live store in it yet")
+        prepare(database)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+@contextmanager
+def opened(store: Path | str | Database) -> Iterator[Database]:
+    """A store that is there, by its address, closed afterwards; or one that is open, which stays so."""
+    if isinstance(store, Database):
+        yield store
+        return
+    with open_existing(store) as database:
+        yield database
+
+
+def _is_postgresql(address: object) -> bool:
+    return isinstance(address, str) and bool(re.match(r"postgres(ql)?://", address))
+
+
+def _database(address: Path | str, clock: Clock | None) -> Database:
+    if _is_postgresql(address):
         from manyarms.live.stores.postgresql import PostgreSQL  # needs a package that SQLite does not
 
-        return PostgreSQL(address, clock=clock)
+        return PostgreSQL(str(address), clock=clock)
     if address == ":memory:":
         return SQLite.in_memory(clock=clock)
     return SQLite(address, clock=clock)
@@ -81,4 +116,4 @@ def _version(database: Database, reader: Reader) -> int:
     return version
 
 
-__all__ = ["open_database", "prepare"]
+__all__ = ["open_database", "open_existing", "opened", "prepare"]

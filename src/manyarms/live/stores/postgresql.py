@@ -4,8 +4,9 @@ Every transaction that writes first locks the counter's row, so that they take t
 in the order of commits, and work may look before it writes, as with SQLite. `synchronous_commit` is set for the session, whatever
 the server's default; a server with `fsync=off` is refused.
 
-Statements that give no rows are sent without waiting for the answer to each (pipeline mode); all answers are in before the commit
-counts. With one look and one row for each piece of work that takes a third off a transaction, on loopback.
+Statements that give no rows are sent together with the next one that does (pipeline mode), without waiting for each answer; all
+answers are in before the commit counts. With one look and one row for each piece of work that takes a third off a transaction, on
+loopback.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from __future__ import annotations
 import re
 import select
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -26,6 +26,7 @@ from manyarms.errors import InvalidInput, MissingExtra, StorageError, StoreUnava
 from manyarms.live.stores import postgresql_errors
 from manyarms.live.stores.connections import Connections
 from manyarms.live.stores.database import Clock, Counter, Database, Reader, Row, Work, run_all
+from manyarms.live.stores.steady_clock import SteadyClock
 
 if TYPE_CHECKING:
     import psycopg
@@ -51,18 +52,14 @@ def _statement(sql: str) -> tuple[str, bool]:
     )
 
 
-def _sent(connection: Connection, sql: str, parameters: Sequence[object]) -> tuple[Cursor, bool]:
-    """A statement on its way, and whether it gives rows."""
+def _send(cursor: Cursor, text: str, parameters: Sequence[object]) -> None:
+    """Run a statement, or have it on its way where there is a pipeline."""
     import psycopg
 
-    text, gives_rows = _statement(sql)
-    values = [int(value) if value.__class__ is bool else value for value in parameters]
-    cursor = connection.cursor(binary=True)
     try:
-        cursor.execute(text, values)
+        cursor.execute(text, [int(value) if value.__class__ is bool else value for value in parameters])
     except UnicodeError as error:  # text that is none
         raise psycopg.DataError(str(error)) from error
-    return cursor, gives_rows
 
 
 class _Reading:
@@ -72,39 +69,67 @@ class _Reading:
         self._connection = connection
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> list[Row]:
-        cursor, _ = _sent(self._connection, sql, parameters)
+        cursor = self._connection.cursor(binary=True)
+        _send(cursor, _statement(sql)[0], parameters)
         return cursor.fetchall() if cursor.description is not None else []
 
 
 class _Writing:
-    """A transaction in pipeline mode: statements, and positions."""
+    """A transaction: statements, and positions.
 
-    def __init__(self, connection: Connection, pipeline: psycopg.Pipeline, stored: list[Row], clock: Clock) -> None:
+    Statements that give no rows wait here until one that does, or the end, and all of them go out together, the server's answers
+    asked for at once (sync). A transaction whose process then sleeps is idle to the server, which ends it after a while; it
+    would not be while statements wait in psycopg's pipeline.
+    """
+
+    def __init__(self, connection: Connection, pipeline: psycopg.Pipeline, lock: str, clock: Clock) -> None:
         self._connection = connection
         self._pipeline = pipeline
-        self._sent: list[Cursor] = []  # what may have changed something
+        self._waiting: list[tuple[Cursor, str, Sequence[object]]] = []
+        self._changing: list[Cursor] = []  # what may have changed something
         self._last: Cursor | None = None
-        self.counter = Counter(lambda: self._stored(stored), clock)
+        self.counter = Counter(self._stored, clock)
+        self._wait_for("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+        self._lock = self._wait_for(lock)
+        self.flush()
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> list[Row]:
-        self._last, gives_rows = _sent(self._connection, sql, parameters)
+        text, gives_rows = _statement(sql)
+        self._last = cursor = self._connection.cursor(binary=True)
+        self._waiting.append((cursor, text, tuple(parameters)))
         if not gives_rows or "RETURNING" in sql:
-            self._sent.append(self._last)
-        return self._last.fetchall() if gives_rows else []
+            self._changing.append(cursor)
+        if gives_rows:
+            self.flush()
+            return cursor.fetchall()
+        return []
+
+    def _wait_for(self, text: str) -> Cursor:
+        """A statement without parameters, to be sent with the next."""
+        cursor = self._connection.cursor(binary=True)
+        self._waiting.append((cursor, text, ()))
+        return cursor
+
+    def flush(self, *, sync: bool = True) -> None:
+        """Send what waits, and have all answers; without `sync` when the pipeline is left."""
+        waiting, self._waiting = self._waiting, []
+        for statement in waiting:
+            _send(*statement)
+        if waiting and sync:
+            self._pipeline.sync()
 
     @property
     def changed(self) -> int:
-        self._pipeline.sync()
-        return max(self._last.rowcount, 0) if self._last is not None and self._last in self._sent[-1:] else 0
+        self.flush()
+        return max(self._last.rowcount, 0) if self._last is not None and self._last in self._changing[-1:] else 0
 
     @property
     def steps(self) -> int:
-        return len(self._sent)
+        return len(self._changing)
 
     def changed_since(self, steps: int) -> bool:
-        if len(self._sent) > steps:
-            self._pipeline.sync()
-        return any(cursor.rowcount != 0 for cursor in self._sent[steps:])  # -1: tables
+        self.flush()
+        return any(cursor.rowcount != 0 for cursor in self._changing[steps:])  # -1: tables
 
     def following(self) -> tuple[int, float]:
         return self.counter.following()
@@ -112,13 +137,20 @@ class _Writing:
     def place(self) -> tuple[int, float]:
         return self.counter.next()
 
-    def settle(self) -> None:
-        """Write the counter back."""
-        if self.counter.given:
+    def end(self, keep: bool) -> Cursor:
+        """Write the counter back and commit, or take everything back; the pipeline is left afterwards."""
+        if not keep:
+            self._waiting = []
+        elif self.counter.given:
             self.execute("UPDATE counter SET position = ?, at = ?", self.counter.last())
+        last = self._wait_for("COMMIT" if keep else "ROLLBACK")
+        self.flush(sync=False)
+        return last
 
-    def _stored(self, stored: list[Row]) -> tuple[int, float]:
-        [(position, at)] = stored or self.execute("SELECT position, at FROM counter")
+    def _stored(self) -> tuple[int, float]:
+        """What the counter says: read by the lock, but where it locks something else."""
+        rows = self._lock.fetchall() if self._lock.description and len(self._lock.description) == 2 else []
+        [(position, at)] = rows or self.execute("SELECT position, at FROM counter")
         return position, at
 
 
@@ -139,12 +171,12 @@ class PostgreSQL(Database):
     shared = True
 
     def __init__(
-        self, address: str, *, clock: Clock = time.time, patience: float = 10.0, require_fsync: bool = True
+        self, address: str, *, clock: Clock | None = None, patience: float = 10.0, require_fsync: bool = True
     ) -> None:
         super().__init__()
         self._patience = validate.number("patience", patience, least=0.001, most=3600.0)
         self._require_fsync = validate.flag("require_fsync", require_fsync)
-        self._clock = clock
+        self._clock: Clock = SteadyClock() if clock is None else clock
         self._closed = False
         self._options, self._where = self._read_address(address)
         self._lock = threading.Lock()  # of the one connection that writes
@@ -176,35 +208,21 @@ class PostgreSQL(Database):
     def _write(self, work: Sequence[Work], lock: str) -> list[Any]:
         self.require_own_process()
         with self._lock, self._errors():
-            connection, stored = self._begin(lock)
+            if self._writer is not None and not _alive(self._writer):
+                self._writer.close()
+                self._writer = None
+            connection = self._writer = self._writer or self._open_writer()
             try:
                 with connection.pipeline() as pipeline:
-                    tx = _Writing(connection, pipeline, stored if lock is _TAKE_TURNS else [], self._clock)
+                    tx = _Writing(connection, pipeline, lock, self._clock)
                     results, keep = run_all(tx, work)
-                    if keep:
-                        tx.settle()
-                    end = connection.execute("COMMIT" if keep else "ROLLBACK")
-                if keep and end.statusmessage != "COMMIT":
+                    last = tx.end(keep)
+                if keep and last.statusmessage != "COMMIT":
                     raise StoreUnavailable(f"{self._where}: the server has not kept the transaction")
             except BaseException as error:
                 self._abandon(connection, error)
                 raise
             return results
-
-    def _begin(self, lock: str) -> tuple[Connection, list[Row]]:
-        """A transaction that others wait for, and what its lock says; called under the lock of threads."""
-        if self._writer is not None and not _alive(self._writer):
-            self._writer.close()
-            self._writer = None
-        connection = self._writer = self._writer or self._open_writer()
-        try:
-            with connection.pipeline():
-                connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
-                stored = connection.execute(lock)
-            return connection, stored.fetchall()
-        except BaseException as error:
-            self._abandon(connection, error)
-            raise
 
     def _abandon(self, connection: Connection, error: BaseException) -> None:
         """Take back what was done, and close the connection where it cannot be trusted afterwards; called under the lock."""
@@ -304,6 +322,12 @@ class PostgreSQL(Database):
             connection.execute(f"SET lock_timeout = {patience}")
             connection.execute(f"SET statement_timeout = {round(_LONGEST * 1000)}")
             connection.execute(f"SET idle_in_transaction_session_timeout = {round(_FORGETFUL * 1000)}")
+            for name in (
+                "idle",
+                "interval",
+            ):  # the same where the whole machine is gone, and holds what others wait for
+                connection.execute(f"SET tcp_keepalives_{name} = {max(1, round(_FORGETFUL / 4))}")
+            connection.execute("SET tcp_keepalives_count = 3")
         except BaseException:
             connection.close()
             raise

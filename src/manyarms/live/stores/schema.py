@@ -22,7 +22,7 @@ TABLES = (
         version INTEGER NOT NULL, draw INTEGER NOT NULL, digest BYTES NOT NULL, context BYTES, question TEXT NOT NULL,
         actions TEXT NOT NULL, propensity REAL, arm_propensity REAL, inclusion REAL, propensity_kind TEXT, details TEXT NOT NULL,
         erased INTEGER NOT NULL, active INTEGER NOT NULL DEFAULT 1)""",
-    "CREATE INDEX decisions_by_unit ON decisions (unit)",
+    "CREATE INDEX decisions_by_unit ON decisions (unit, version)",
     "CREATE INDEX decisions_by_version ON decisions (version)",
     "CREATE INDEX decisions_by_time ON decisions (at)",
     """CREATE TABLE rewards (
@@ -47,6 +47,8 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
     1: (
         "ALTER TABLE decisions ADD COLUMN active INTEGER NOT NULL DEFAULT 1",
         "CREATE INDEX decisions_by_time ON decisions (at)",
+        "DROP INDEX decisions_by_unit",
+        "CREATE INDEX decisions_by_unit ON decisions (unit, version)",
     ),
 }
 

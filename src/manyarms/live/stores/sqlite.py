@@ -32,6 +32,7 @@ from manyarms.live.stores import sqlite_errors
 from manyarms.live.stores.connections import Connections
 from manyarms.live.stores.database import Clock, Counter, Database, Reader, Row, Work, run_all
 from manyarms.live.stores.sqlite_file import LogReplaced, StoreFile
+from manyarms.live.stores.steady_clock import SteadyClock
 
 _MAKING = threading.Lock()  # closing a file gives up all locks that the process has on it, those of SQLite among them
 
@@ -107,10 +108,10 @@ class SQLite(Database):
     shared = False
     synchronous: ClassVar[str] = "FULL"
 
-    def __init__(self, path: Path | str, *, clock: Clock = time.time, patience: float = 10.0) -> None:
+    def __init__(self, path: Path | str, *, clock: Clock | None = None, patience: float = 10.0) -> None:
         super().__init__()
         self._file = StoreFile(as_path("path", path))
-        self._clock = clock
+        self._clock: Clock = SteadyClock() if clock is None else clock
         self._patience = validate.number("patience", patience, least=0.0, most=3600.0)
         self._lock = threading.Lock()  # of the one connection that writes
         self._writer: sqlite3.Connection | None = None
@@ -124,7 +125,7 @@ class SQLite(Database):
                 self._writer = self._open_writer()
 
     @staticmethod
-    def in_memory(*, clock: Clock = time.time) -> SQLite:
+    def in_memory(*, clock: Clock | None = None) -> SQLite:
         """A log that ends with the process: for tests, and to measure what the disk costs."""
         return _InMemory(clock)
 
@@ -326,7 +327,7 @@ class _InMemory(SQLite):
 
     synchronous = "OFF"
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock | None) -> None:
         memory = "/dev/shm"
         folder = tempfile.mkdtemp(prefix="manyarms-", dir=memory if os.access(memory, os.W_OK) else None)
         self._removed = weakref.finalize(self, _remove, folder, os.getpid())

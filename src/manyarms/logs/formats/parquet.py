@@ -39,7 +39,8 @@ class ParquetTables(LogFormat):
             raise DataError(
                 f"{self.path}: states {self.row_count:,} rows in {self.path.stat().st_size:,} bytes, as no log does"
             )
-        self.stated = stated_in(self._schema.metadata, self.name)
+        # beside the schema's own there is what was written last, when it was known
+        self.stated = stated_in({**(self._schema.metadata or {}), **(self._metadata.metadata or {})}, self.name)
 
     def kinds(self) -> dict[str, Kind]:
         return {field.name: kind_of(field.type) for field in self._schema}
