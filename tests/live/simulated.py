@@ -18,8 +18,9 @@ from manyarms.agents.decisions import Decision
 from manyarms.live.arms import AgentArm, Arm
 from manyarms.live.deciding import decided, propensities
 from manyarms.live.deployment import Deployment
-from manyarms.live.records import DecisionRecord, Question
-from manyarms.live.state import View
+from manyarms.live.records import Chunk, DecisionRecord, Question
+from manyarms.live.settings import Settings
+from manyarms.live.state import State, View
 
 ACTIONS, DIM, RETIRED = 16, 3, 15
 REFUSED = 1e-6  # a statistical test refuses at this probability: no seed decides
@@ -96,7 +97,7 @@ def eligible(asked: Question) -> Ints:
 def a_view(arms: Mapping[str, Arm], deployment: Deployment | None = None, version: int = 0) -> View:
     """What decides, as the fold of a log gives it."""
     deployment = Deployment({next(iter(arms)): 1.0}) if deployment is None else deployment
-    return View(version, 0, {name: arm.view() for name, arm in arms.items()}, deployment, frozenset(), 0, {})
+    return State(Settings(), SALT, dict(arms), deployment, Chunk(version)).view()
 
 
 def of_agent(agent: Agent) -> View:

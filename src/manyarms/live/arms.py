@@ -228,7 +228,7 @@ class AgentArm(Arm):
 
 def knows_its_propensities(agent: Agent | Snapshot) -> bool:
     """Whether the rule that it decides by knows the probabilities of its choices."""
-    return not agent.decision.draws or agent.decision.kind in ("uniform", "epsilon-greedy")
+    return agent.decision.exact
 
 
 # ---- a policy

@@ -113,6 +113,11 @@ class Decision(ABC):
     """Whether propensities are those given what a decision has drawn: they are then made of its own random numbers."""
 
     @property
+    def exact(self) -> bool:
+        """Whether its propensities are known exactly, rather than estimated from draws."""
+        return not self.draws
+
+    @property
     def kind(self) -> str:
         """The name it is registered and saved under."""
         return DECISIONS.name_of(type(self))

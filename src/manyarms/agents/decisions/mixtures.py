@@ -34,6 +34,10 @@ class WithUniform(Decision):
     epsilon: float
 
     @property
+    def exact(self) -> bool:
+        return True
+
+    @property
     @abstractmethod
     def certain(self) -> Decision:
         """The rule."""
@@ -133,6 +137,10 @@ class Ensemble(Decision):
         object.__setattr__(self, "draws", validate.count("draws", self.draws))
         validate.room("draws", self.draws, 1000, "draws")
         object.__setattr__(self, "epsilon", validate.probability("epsilon", self.epsilon))
+
+    @property
+    def exact(self) -> bool:
+        return True
 
     def lists(self, belief: Belief, x: Array, offer: Offer, k: int, rng: np.random.Generator) -> list[Pick]:
         """What each draw would pick."""
