@@ -228,7 +228,7 @@ class AgentArm(Arm):
 
 def knows_its_propensities(agent: Agent | Snapshot) -> bool:
     """Whether the rule that it decides by knows the probabilities of its choices."""
-    return agent.decision.exact
+    return agent.decision.exact or not agent.decision.draws
 
 
 # ---- a policy

@@ -109,7 +109,7 @@ class _Export:
 
     def _compute_missing(self) -> None:
         worker, done = PropensityWorker(self._database), 0
-        while number := worker.work(COMPUTED_AT_ONCE):
+        while number := worker.work(COMPUTED_AT_ONCE, share=False):
             done += number
             self._progress(done, 0, f"{done:,} propensities computed")
 
@@ -187,7 +187,7 @@ class _Export:
             return ESTIMATED
         asked, action = record.question, record.actions[0]
         context = asked.context_of(action)
-        if len(context) != self._width:
+        if context is None or context.shape != (self._width,):
             return OTHER_LENGTH
         self._per_action |= asked.per_action
         self._largest = max(self._largest, *record.actions)

@@ -35,12 +35,15 @@ class PropensityWorker:
         self._sighting = lease.Sighting()
         self._state: State | None = None
 
-    def work(self, *, share: bool = True) -> int:
-        """Compute what is missing; how many were. share: leave it to another process where one is at it."""
+    def work(self, most: int | None = None, *, share: bool = True) -> int:
+        """Compute what is missing; how many were.
+
+        most: stop after about so many. share: leave it to another process where one is at it.
+        """
         done = 0
         self._database.require_own_process()  # before the lock, which a thread of the other process may hold for ever
         with self._lock:
-            while True:
+            while most is None or done < most:
                 if share and self._database.do(lease.take(self._holder, self._sighting, name=LEASE)) is None:
                     return done
                 with self._database.reading() as reader:
@@ -53,6 +56,7 @@ class PropensityWorker:
                     self._of_version(version, [record for record in missing if record.version == version])
                 self._database.do(_move(some[-1].position))
                 done += len(missing)
+        return done
 
     def _of_version(self, version: int, records: list[DecisionRecord]) -> None:
         view = self._view(version)

@@ -109,13 +109,11 @@ class Decision(ABC):
     draws: ClassVar[bool] = True
     """Whether chance plays a part: then propensities are Monte-Carlo estimates unless the rule knows better."""
 
+    exact: ClassVar[bool] = False
+    """Whether its propensities are known exactly although it draws."""
+
     from_draws: ClassVar[bool] = False
     """Whether propensities are those given what a decision has drawn: they are then made of its own random numbers."""
-
-    @property
-    def exact(self) -> bool:
-        """Whether its propensities are known exactly, rather than estimated from draws."""
-        return not self.draws
 
     @property
     def kind(self) -> str:

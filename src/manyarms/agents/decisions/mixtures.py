@@ -33,9 +33,7 @@ class WithUniform(Decision):
 
     epsilon: float
 
-    @property
-    def exact(self) -> bool:
-        return True
+    exact = True
 
     @property
     @abstractmethod
@@ -131,16 +129,13 @@ class Ensemble(Decision):
     draws: int = 32  # type: ignore[assignment,misc]  # a rule that draws, and how often
     epsilon: float = 0.1
 
+    exact = True
     from_draws: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "draws", validate.count("draws", self.draws))
         validate.room("draws", self.draws, 1000, "draws")
         object.__setattr__(self, "epsilon", validate.probability("epsilon", self.epsilon))
-
-    @property
-    def exact(self) -> bool:
-        return True
 
     def lists(self, belief: Belief, x: Array, offer: Offer, k: int, rng: np.random.Generator) -> list[Pick]:
         """What each draw would pick."""

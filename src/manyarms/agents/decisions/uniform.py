@@ -17,9 +17,7 @@ from manyarms.beliefs.belief import Belief
 class Uniform(Decision):
     """Any offered action, all alike."""
 
-    @property
-    def exact(self) -> bool:
-        return True
+    exact = True
 
     def pick(self, belief: Belief, X: Array, offer: Offer, k: int, rng: np.random.Generator) -> list[Pick]:
         return [pick_uniformly(offer, k, rng) for _ in range(len(X))]
