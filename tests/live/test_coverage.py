@@ -107,9 +107,11 @@ def test_known_values_are_covered(kind: str, units: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "units"), [("ensemble", 0), ("policy", 0), ("shares", 0), ("shares", 1)])
 def test_known_values_are_covered_in_longer_logs(kind: str, units: int) -> None:
-    """200 logs of 300 events with epsilon 0.1: weights up to 100."""
-    rows = logs(WORLD, EXACT[kind](0.1), 200, 300, seed=12, units=units)
+    """40 logs of 1,500 events with epsilon 0.1: weights of up to 10, and of up to 100."""
+    rows = logs(WORLD, EXACT[kind](0.1), 40, 1500, seed=12, units=units)
     check_covers(rows, WORLD.uniform(), 100.0)
+    contrary = WORLD.contrary(WORLD.agent(rules.Greedy()))
+    check_covers(rows, contrary, 100.0)
 
 
 @pytest.mark.slow
@@ -174,7 +176,7 @@ def test_thompson_sampling_by_its_estimated_propensities(kind: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["LinTS", "HierTS"])
 def test_thompson_sampling_by_its_estimated_propensities_in_longer_logs(kind: str) -> None:
-    check_estimated(kind, 200, 150)
+    check_estimated(kind, 100, 200)
 
 
 # ---- the road through the store
