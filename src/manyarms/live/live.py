@@ -26,7 +26,7 @@ from manyarms.live.group_commit import GroupCommit
 from manyarms.live.learner import Background, Learner
 from manyarms.live.propensities import PropensityWorker
 from manyarms.live.records import MOST_OF_AN_ID, DecisionRecord, Question
-from manyarms.live.report import Report
+from manyarms.live.report import Report, alarms
 from manyarms.live.settings import Settings
 from manyarms.live.state import State
 from manyarms.live.stores.database import Database
@@ -226,20 +226,28 @@ class Live:
         return self._learner.state_bytes()
 
     def status(self) -> dict[str, Any]:
-        """How it is going: version, what waits to be folded, what was learned, replaced and refused, what failed behind it."""
+        """How it is going: version, what waits to be folded, what was learned, replaced and refused, what failed behind it.
+
+        It answers where the store does not, too: what only the store knows is None then, and `failures` says why.
+        """
         view = self._learner.view
-        [(position, at)] = self._database.read("SELECT position, at FROM counter")
+        failures = {name: str(error) for name, error in self._failures.items() if error is not None}
+        position = at = None
+        try:
+            [(position, at)] = self._database.read("SELECT position, at FROM counter")
+        except StoreUnavailable as error:
+            failures["store"] = str(error)
         return {
             "version": view.version,
-            "waiting": position - view.upto,
+            "waiting": None if position is None else position - view.upto,
             "at": at,
             "learner": self._learner.is_learner,
             "deployment": view.deployment.to_json() | {"previous": None},
             "arms": sorted(view.arms),
             "capped": sorted(view.capped),
             **view.frozen["counts"],
-            "watch": self.report().body,
-            "failures": {name: str(error) for name, error in self._failures.items() if error is not None},
+            "alarms": alarms(view.frozen["watch"]),
+            "failures": failures,
         }
 
     # ---- operations ---------------------------------------------------------------------------------------------------
@@ -304,7 +312,7 @@ class Live:
         lower end of its gain, valid at all times at once, is above `margin`. Together all challenges are ever wrong with
         probability at most `alpha`: each has a smaller part of it. Then it gets all the traffic but the hold-out, and its rewards
         are watched: when they have fallen `guard` below what was certified, the store rolls back by itself; without cause that
-        happens once in `mean_time` settled events on average, or more rarely. margin and guard are in the units of rewards.
+        happens once in `mean_time` of its events on average, or more rarely. margin and guard are in the units of rewards.
 
         It needs a `reward_range`, a default reward, and arms with exact propensities (docs/challenges.md).
         """
