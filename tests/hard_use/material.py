@@ -275,8 +275,13 @@ RULES: list[Rule] = [
     ("SampleRatio.shares", "", lambda m: [0.2, 0.3, 0.5], h.arrays),
     ("SampleRatio.update.arm", "", lambda m: [0, 2], h.ids),
     ("spent_alpha.challenger", "", lambda m: 3, h.integers),
-    ("update.weight", "", lambda m: [0.5, 2.0], h.arrays),
-    ("update.value|update.reward|update.residual|update.propensity", "", lambda m: [1.0, 0.5], h.arrays),
+    ("update.weight|first_certified.weight", "", lambda m: [0.5, 2.0], h.arrays),
+    (
+        "update.value|update.reward|first_certified.reward|update.residual|update.propensity",
+        "",
+        lambda m: [1.0, 0.5],
+        h.arrays,
+    ),
     ("update.held_out|update.greedy", "", lambda m: [True, False], h.flags),
     # priors
     ("prior|structure", r"^MixedEffectPrior$|Structure$", lambda m: m.mixed, h.things),

@@ -26,7 +26,7 @@ from manyarms.live.group_commit import GroupCommit
 from manyarms.live.learner import Background, Learner
 from manyarms.live.propensities import PropensityWorker
 from manyarms.live.records import MOST_OF_AN_ID, DecisionRecord, Question
-from manyarms.live.report import Report
+from manyarms.live.report import Report, alarms
 from manyarms.live.settings import Settings
 from manyarms.live.state import State
 from manyarms.live.stores.database import Database
@@ -246,7 +246,7 @@ class Live:
             "arms": sorted(view.arms),
             "capped": sorted(view.capped),
             **view.frozen["counts"],
-            "watch": self.report().body,
+            "alarms": alarms(view.frozen["watch"]),
             "failures": failures,
         }
 
@@ -312,7 +312,7 @@ class Live:
         lower end of its gain, valid at all times at once, is above `margin`. Together all challenges are ever wrong with
         probability at most `alpha`: each has a smaller part of it. Then it gets all the traffic but the hold-out, and its rewards
         are watched: when they have fallen `guard` below what was certified, the store rolls back by itself; without cause that
-        happens once in `mean_time` settled events on average, or more rarely. margin and guard are in the units of rewards.
+        happens once in `mean_time` of its events on average, or more rarely. margin and guard are in the units of rewards.
 
         It needs a `reward_range`, a default reward, and arms with exact propensities (docs/challenges.md).
         """
@@ -387,7 +387,10 @@ class Live:
         self._operate("cap", body)
 
     def erase(self, event: str) -> None:
-        """Forget an event: its record is blanked, and the state becomes what it would be had it never been."""
+        """Forget an event: its record is blanked, and the state becomes what it would be had it never been.
+
+        What a compaction has made the origin of the log stays as it is (docs/live.md).
+        """
         position = self._submit(log.erase(_name("event", event)))
         self.sync(position)
 

@@ -140,7 +140,7 @@ def _check_decisions(
                 found.add(
                     f"event {record.id!r}: context, filters, k or unit are not those that were asked (its digest differs)"
                 )
-            if record.draw != (draw := draw_number(record.id, record.unit, record.version)):
+            if record.draw != (draw := draw_number(record.id, record.unit, record.version, record.arm)):
                 found.add(f"event {record.id!r}: draw number {record.draw} recorded, {draw} expected")
         after = positions[-1][0]
         progress(after, last, "decisions")
