@@ -1,9 +1,9 @@
 """Kill -9 in a live store: `make torture N=1000 SEED=0`, or in tests/: python -m live.torture --kills 50 --store sqlite.
 
 Two writers and a reader, each a process, work on one store; each may become its learner. They are killed at random moments, and
-some at a chosen one: between a commit and its return, during a fold, during a snapshot (`tortured.AIMS`). A new process takes the
-place of one that was killed. After some kills, when all processes are dead, the store is compared with their journals and with
-itself (`torture_checks`). The exit code is 1 where something did not hold.
+some at a chosen one: between a commit and its return, during a fold, a snapshot or a compaction (`tortured.AIMS`). A new process
+takes the place of one that was killed. After some kills, when all processes are dead, the store is compared with their journals
+and with itself (`torture_checks`). The exit code is 1 where something did not hold.
 
 When a kill comes is random; what must hold then does not depend on it. Children are forked, and only they are killed, by their
 process ids; the parent never opens a store itself.
@@ -30,9 +30,13 @@ PROCESSES = ("writer", "writer", "reader")
 KILLS_A_ROUND = 10
 ROUNDS_A_STORE = 5  # then a new store: a check folds the whole log, and should not take for ever
 AIMED = 0.7  # of the processes
-LONGEST = 1.5  # seconds that one with an aim may take to come to it
-CRASHES = 0.05  # of the turns: the server of the database crashes, and starts again
-PAUSED = 0.1  # of the turns: a process sleeps for longer than its lease, and goes on as if nothing had been
+LONGEST = 4.0  # seconds that one may take to do what it shall do, or to come to its aim
+LINES = {
+    "writer": 150,
+    "reader": 20,
+}  # of its journal that a process without an aim writes at most before it may be killed
+CRASHES = 0.01  # of the turns: the server of the database crashes, and starts again
+PAUSED = 0.03  # of the turns: a process sleeps for longer than its lease, and goes on as if nothing had been
 
 
 def child(work: Callable[[], None]) -> int:
@@ -56,7 +60,9 @@ class Round:
     def __init__(self, address: str, folder: Path, rng: random.Random, crash: Callable[[], None] | None) -> None:
         self.address, self.folder, self.rng, self.crash = address, folder, rng, crash
         self.alive: dict[int, tuple[str, str | None]] = {}
-        self.since: dict[int, float] = {}
+        self.ripe: dict[
+            int, tuple[Path, float, float]
+        ] = {}  # its journal, how many lines it shall have, and when at the latest
         self.killed: Counter[str] = Counter()
         self.paused = self.crashed = 0
         self.wrong: list[str] = []
@@ -64,20 +70,23 @@ class Round:
     def start(self, role: str) -> None:
         """A process that works until it is killed."""
         number, seed = len(list(self.folder.glob("*.journal"))), self.rng.randrange(2**32)
-        aim = self.rng.choice(sorted(tortured.AIMS)) if self.rng.random() < AIMED else None
+        aim = tortured.choose_aim(role, self.rng) if self.rng.random() < AIMED else None
         name = f"{role}-{number}"
         path = self.folder / f"{name}.journal"
         path.touch()
         pid = child(lambda: tortured.ROLES[role](self.address, tortured.Journal(path), name, seed, aim))
         self.alive[pid] = role, aim
-        self.since[pid] = time.monotonic()
+        lines = float("inf") if aim else self.rng.choice([0, 1, 1, 1]) * self.rng.randrange(LINES[role])
+        self.ripe[pid] = path, lines, time.monotonic() + LONGEST
 
     def kill_one(self) -> None:
-        """One at random; those with an aim have some time to come to it."""
+        """One of those that have done what they should."""
         now = time.monotonic()
-        ripe = [pid for pid, (_, aim) in self.alive.items() if aim is None or now - self.since[pid] > LONGEST]
-        if ripe:
-            self.kill(self.rng.choice(ripe))
+        for pid in self.rng.sample(sorted(self.alive), len(self.alive)):
+            path, lines, latest = self.ripe[pid]
+            if now > latest or path.read_bytes().count(b"\n") >= lines:
+                self.kill(pid)
+                return
 
     def pause_one(self) -> None:
         """One sleeps, and wakes up without knowing."""
@@ -112,7 +121,7 @@ class Round:
         for role in PROCESSES:
             self.start(role)
         while self.killed.total() + len(PROCESSES) < kills and not self.wrong:
-            time.sleep(self.rng.uniform(0, 0.25))
+            time.sleep(self.rng.uniform(0, 0.1))
             self.reap()
             if self.rng.random() < PAUSED:
                 self.pause_one()
@@ -124,7 +133,7 @@ class Round:
             roles = Counter(PROCESSES) - Counter(role for role, _ in self.alive.values())
             for role in roles.elements():
                 self.start(role)
-        time.sleep(self.rng.uniform(0, 0.25))
+        time.sleep(self.rng.uniform(0, 0.5))
         self.reap()
         for pid in list(self.alive):
             self.kill(pid)

@@ -68,7 +68,7 @@ class Journals:
                     known[6] = 1
         elif kind == "failed":
             self.failed[f"{words[0]}: {words[1][:120]}"] += 1
-        else:
+        elif kind != "looked":
             self.wrong.append(f"{kind}: {' '.join(map(str, words))}")
 
 

@@ -8,7 +8,6 @@ whoever checks can say what should be in the store.
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import os
 import random
@@ -16,7 +15,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,7 +22,7 @@ import numpy as np
 
 import manyarms as ma
 from manyarms.errors import InvalidInput, LiveError, Overloaded, StoreUnavailable, UnknownEvent
-from manyarms.live import learned_rows, lease, packing, snapshots
+from manyarms.live import compaction, learned_rows, lease, packing, snapshots
 from manyarms.live.learner import Learner
 from manyarms.live.live import Live
 from manyarms.live.state import State
@@ -35,15 +33,15 @@ DIM, ACTIONS = 3, 12
 DEFAULT, WAIT = 0.25, 0.15  # a default that comes before some rewards, and is replaced by them
 REWARD_IDS = ("", "click", "purchase")
 OTHERS = ("other", "third")  # arms that join
-KEEP = 0.5  # seconds of the log that compaction leaves
+KEEP = 0.2  # seconds of the log that compaction leaves
 LEASE = 0.3  # seconds: learners are killed more often than they are in real life
 
 
-def fresh_agent(decision: str = "thompson", seed: int = 11) -> Any:
+def fresh_agent(thompson: bool = False, seed: int = 11) -> Any:
     """An agent whose actions all hang together, so that one row too many is seen everywhere."""
     weights = np.random.default_rng(7).normal(size=(ACTIONS, 2))
     prior = ma.MixedEffectPrior(weights, np.zeros((2, DIM)), np.eye(2 * DIM), np.eye(DIM))
-    if decision == "thompson":
+    if thompson:
         return ma.meTS(prior, seed=seed)
     return ma.agents.Agent(ma.beliefs.belief_of(prior, ma.beliefs.Linear()), ma.agents.EpsilonGreedy(0.25), seed=seed)
 
@@ -125,14 +123,17 @@ AIMS: dict[str, Callable[[str, random.Random], None]] = {
     "after a snapshot is named": lambda a, rng: _at(snapshots, "write", rng.randint(1, 3), after=True),
     "while a snapshot is read": lambda a, rng: _at(packing, "unpack_state", 1, after=False),
 }
-COMPACTION: Any = None
-with suppress(ImportError):
-    COMPACTION = importlib.import_module("manyarms.live.compaction")
-    AIMS |= {
-        "before the origin moves": lambda a, rng: _at(COMPACTION, "_become_origin", rng.randint(1, 3), after=True),
-        "when the origin has moved": lambda a, rng: _at(COMPACTION, "_move", rng.randint(1, 3), after=True),
-        "while the log is swept": lambda a, rng: _at(COMPACTION, "_delete_some", rng.randint(1, 4), after=False),
-    }
+# of readers, which compact
+COMPACTING: dict[str, Callable[[str, random.Random], None]] = {
+    "before the origin moves": lambda a, rng: _at(compaction, "_become_origin", rng.randint(1, 2), after=True),
+    "when the origin has moved": lambda a, rng: _at(compaction, "_move", rng.randint(1, 2), after=True),
+    "while the log is swept": lambda a, rng: _at(compaction, "_delete_some", rng.randint(1, 3), after=False),
+}
+
+
+def choose_aim(role: str, rng: random.Random) -> str:
+    """Where a process shall die."""
+    return rng.choice(sorted(COMPACTING if role == "reader" and rng.random() < 0.7 else AIMS))
 
 
 # ---- what a process does
@@ -157,7 +158,7 @@ def _hurry(address: str, rng: random.Random, aim: str | None) -> None:
     lease.SECONDS = LEASE
     packing.PART = 4096  # so that a snapshot has several
     if aim is not None:
-        AIMS[aim](address, rng)
+        (AIMS | COMPACTING)[aim](address, rng)
 
 
 def _opened(address: str, journal: Journal, **options: Any) -> Live:
@@ -247,7 +248,7 @@ def _operate(live: Live, journal: Journal, rng: random.Random) -> None:
     elif kind in ("retire", "reinstate"):
         told, call = [which], lambda: getattr(live, kind)(told)
     elif kind == "add_arm":
-        told, call = OTHERS[which % 2], lambda: live.add_arm(told, fresh_agent(decision="epsilon", seed=which))
+        told, call = OTHERS[which % 2], lambda: live.add_arm(told, fresh_agent(thompson=told == "third", seed=which))
     elif kind == "deploy":
         told, call = (
             {"agent": 0.5, OTHERS[which % 2]: 0.5},
@@ -276,12 +277,11 @@ def told_of(kind: str, body: dict[str, Any]) -> Any:
 
 
 def reader(address: str, journal: Journal, name: str, seed: int, aim: str | None) -> None:
-    """Read everything again and again; become the learner now and then; compact where that can be done."""
+    """Read everything again and again; become the learner now and then; compact."""
     rng = random.Random(seed)
     _hurry(address, rng, aim)
     live = _opened(address, journal, fold_every=0.02, snapshot_every=3)
-    if COMPACTION is not None:
-        _archive_first(live.database, journal)
+    _archive_first(live.database, journal)
     last = 0
     while True:
         try:
@@ -294,13 +294,14 @@ def reader(address: str, journal: Journal, name: str, seed: int, aim: str | None
                     "broken", "reader", f"{rows} decisions up to {largest}, counter at {position} after {last}"
                 )
             last = position
+            journal.note("looked", position)
             live.status()
             for failure in filter(None, live._failures.values()):  # in the background
                 _note_failure(journal, failure)
             if rng.random() < 0.1:
                 live.snapshot()
-            if COMPACTION is not None and rng.random() < 0.1:
-                COMPACTION.compact(live.database, KEEP)
+            if rng.random() < 0.3:
+                live.compact(KEEP)
             time.sleep(rng.uniform(0, 0.05))
         except BaseException as error:
             _note_failure(journal, error)
@@ -308,7 +309,7 @@ def reader(address: str, journal: Journal, name: str, seed: int, aim: str | None
 
 def _archive_first(database: Database, journal: Journal) -> None:
     """Before anything is deleted, what may be goes into the journal."""
-    move = COMPACTION._move
+    move = compaction._move
 
     def archived(where: Database, target: Any) -> Any:
         with database.reading() as reading:
@@ -318,7 +319,7 @@ def _archive_first(database: Database, journal: Journal) -> None:
                 journal.note("archive", table, [[_plain(value) for value in row] for row in rows])
         return move(where, target)
 
-    COMPACTION._move = archived
+    compaction._move = archived
 
 
 def _plain(value: Any) -> Any:

@@ -122,7 +122,8 @@ def _become_origin(target: Chunk, writing: str, content: bytes, sound_upto: int)
             _delete_parts(tx, [writing])
             return True
         erased = tx.execute("SELECT body FROM operations WHERE kind = 'erase' AND position > ?", (sound_upto,))
-        if any(json.loads(body)["decision"] <= target.upto for (body,) in erased):
+        lost = not packing.are_there(tx, writing, parts)  # it took so long that they were taken for left over
+        if lost or any(json.loads(body)["decision"] <= target.upto for (body,) in erased):
             _delete_parts(tx, [writing])
             return False
         _, at = tx.following()

@@ -241,6 +241,8 @@ def erase(event: str) -> Work:
         where, version, erased = found[0]
         if erased:
             raise UnknownEvent(f"event {event!r} was erased before")
+        if _in_origin(tx, where):
+            raise UnknownEvent(f"event {event!r} was compacted: what was learned from it can no longer be taken back")
         position, at = tx.place()
         tx.execute(
             "UPDATE decisions SET erased = 1, context = NULL, unit = NULL, question = ?, actions = ?, details = ?, digest = ?, "
@@ -260,8 +262,20 @@ def erase(event: str) -> Work:
     return work
 
 
+def _in_origin(reader: Reader, decision: int) -> bool:
+    """Whether the origin has learned from a decision, which is still there because a reward of it came later."""
+    rows = reader.execute(
+        "SELECT c.upto, c.due FROM chunks c JOIN snapshots s ON s.version = c.version WHERE s.origin = 1"
+    )
+    if not rows or decision > rows[0][0]:
+        return False
+    upto, due = rows[0]
+    sql = "SELECT 1 FROM rewards WHERE decision = ? AND position <= ? LIMIT 1"
+    return decision <= due or bool(reader.execute(sql, (decision, upto)))
+
+
 def _expire(tx: Transaction, position: int) -> None:
-    """Delete the snapshots that have folded what is at this position; the origin never has."""
+    """Delete the snapshots that have folded what is at this position; the origin has not learned from it."""
     for (writing,) in tx.execute("SELECT writing FROM snapshots WHERE upto >= ? AND origin = 0", (position,)):
         tx.execute("DELETE FROM snapshot_parts WHERE writing = ?", (writing,))
     tx.execute("DELETE FROM snapshots WHERE upto >= ? AND origin = 0", (position,))
