@@ -108,7 +108,10 @@ def call_correctly(target: Target) -> Any:
 
 
 def _add_methods(material: Material, found: Targets) -> None:
-    owners: list[tuple[str, Callable[[], Any], bool]] = [("LoggedData", lambda: material.log, False)]
+    owners: list[tuple[str, Callable[[], Any], bool]] = [
+        ("LoggedData", lambda: material.log, False),
+        ("Live", lambda: _a_live(material), False),
+    ]
     for target in list(found.calls):
         value = target.function
         if is_agent_maker(value) and target.name != "load":
@@ -150,6 +153,15 @@ def _add_methods(material: Material, found: Targets) -> None:
                 }.items():
                     full = f"{owner}({label}).{name}"
                     found.calls.append(Target(full, method, varied, maker=maker, stateful=stateful, changes=changes))
+
+
+def _a_live(material: Material) -> Any:
+    """A live store with two arms, an event and an action that is retired."""
+    live = material.public["live.open"](":memory:", material.agent, background=False)
+    live.add_arm("second", material.agent)
+    live.retire([K - 1])
+    live.decide(context_of(material.agent), id="decided")
+    return live
 
 
 def _in_batches(thing: Any, name: str, arguments: dict[str, Argument]) -> dict[str, dict[str, Argument]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,7 +51,7 @@ def test_nothing_is_lost_and_versions_never_fall(tmp_path: Path) -> None:
     status = live.status()
     assert status["learned"] == THREADS * EACH and status["failures"] == {} and status["waiting"] == 0
     reference = an_agent()
-    for row in sum(rows, []):
+    for row in itertools.chain(*rows):
         reference.observe(*row)
     same_belief(agent_of(live), reference)
     assert from_origin(live) == live.state_bytes()

@@ -183,8 +183,8 @@ class Live:
 
     def sync(self, position: int | None = None, timeout: float = 30.0) -> int:
         """Wait until everything that is in the store now has been folded, and is decided with here; the version."""
-        if position is None:
-            position = int(self._database.read("SELECT position FROM counter")[0][0])
+        last = int(self._database.read("SELECT position FROM counter")[0][0])
+        position = last if position is None else validate.count("position", position, least=0, most=last)
         end = time.monotonic() + validate.not_negative("timeout", timeout)
         while True:
             view = self._learner.learn()

@@ -18,7 +18,8 @@ DECISION = (
     "position, id, at, unit, arm, version, draw, digest, context, question, actions, propensity, arm_propensity, inclusion, "
     "propensity_kind, details, erased"
 )
-INSERT_DECISION = f"INSERT INTO decisions ({DECISION}) VALUES ({', '.join('?' * len(DECISION.split(',')))}) ON CONFLICT (id) DO NOTHING"
+_MARKS = ", ".join("?" * len(DECISION.split(", ")))
+INSERT_DECISION = f"INSERT INTO decisions ({DECISION}) VALUES ({_MARKS}) ON CONFLICT (id) DO NOTHING"
 AT_A_TIME = 500  # parameters of one statement
 
 
