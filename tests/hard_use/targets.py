@@ -180,7 +180,7 @@ def _in_batches(thing: Any, name: str, arguments: dict[str, Argument]) -> dict[s
 
 def _with_action_contexts(thing: Any, arguments: dict[str, Argument]) -> dict[str, dict[str, Argument]]:
     """The same call with a context for each action, and with a ragged batch of them where a batch is taken."""
-    if "action_contexts" not in arguments:
+    if "action_contexts" not in arguments or not hasattr(thing, "belief"):
         return {}
     catalogue = thing.belief.catalogue
     Z = np.linspace(-1, 1, catalogue.size * thing.belief.dim).reshape(catalogue.size, thing.belief.dim) + 0.1
