@@ -115,6 +115,18 @@ class Material:
         return self.make("meTS", self.mixed, seed=1)
 
     @cached_property
+    def store(self) -> str:
+        """The file of a live store with a few events in it."""
+        path = str(self.folder / "live.db")
+        with self.public["live.open"](
+            path, self.make("UniformAgent", K, D, seed=1), default=0.0, wait=0.0, background=False
+        ) as live:
+            for x in self.X[:3]:
+                live.reward(live.decide(x).id, 1.0)
+            live.learn()
+        return path
+
+    @cached_property
     def saved(self) -> str:
         self.agent.save(self.folder / "agent")
         return str(self.folder / "agent")
@@ -280,8 +292,13 @@ RULES: list[Rule] = [
     ("SampleRatio.shares", "", lambda m: [0.2, 0.3, 0.5], h.arrays),
     ("SampleRatio.update.arm", "", lambda m: [0, 2], h.ids),
     ("spent_alpha.challenger", "", lambda m: 3, h.integers),
-    ("update.weight", "", lambda m: [0.5, 2.0], h.arrays),
-    ("update.value|update.reward|update.residual|update.propensity", "", lambda m: [1.0, 0.5], h.arrays),
+    ("update.weight|first_certified.weight", "", lambda m: [0.5, 2.0], h.arrays),
+    (
+        "update.value|update.reward|first_certified.reward|update.residual|update.propensity",
+        "",
+        lambda m: [1.0, 0.5],
+        h.arrays,
+    ),
     ("update.held_out|update.greedy", "", lambda m: [True, False], h.flags),
     # priors
     ("prior|structure", r"^MixedEffectPrior$|Structure$", lambda m: m.mixed, h.things),
@@ -356,6 +373,8 @@ RULES: list[Rule] = [
     ("bound", r"Unified", lambda m: m.make("Unified", m.make("ClipPropensities", 0.1), 0.5), h.things),
     ("bounds", r"Bound", lambda m: [m.make("Unified", m.make("ClipPropensities", 0.1), 0.5)], h.things),
     ("grid", r"Grid", lambda m: m.make("Grid"), h.things),
+    ("live.export.store|live.replay.store|live.compact.store", "", lambda m: m.store, h.paths),
+    ("live.compact.keep", "", lambda m: 1e6, h.numbers),
     ("frame", "", lambda m: m.frame, h.frames),
     ("function", "", lambda m: np.tanh, h.functions),
     ("folder", "", lambda m: m.new_folder(), h.paths),

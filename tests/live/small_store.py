@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import manyarms as ma
 from manyarms.agents import Agent
@@ -14,8 +16,18 @@ from manyarms.agents.decisions import DECISIONS
 from manyarms.beliefs import belief_of
 from manyarms.live import Live
 from manyarms.live.stores.opening import open_database
+from manyarms.live.stores.sqlite import SQLite
 
 D, K = 3, 6
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick_disk() -> Iterator[None]:
+    """Nothing waits for the disk in modules that import this: what survives a crash is tested elsewhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        patch.setattr(SQLite, "synchronous", "OFF")
+        yield
 
 
 class Clock:
@@ -65,6 +77,8 @@ def traffic(
             asked["unit"] = f"user {number % 3}"
         if number % 7 == 4:
             asked["k"] = 2
+        if "baseline" in asked:
+            asked |= {"k": None, "baseline": asked.get("candidates", [0, 1])[asked.get("exclude") == [0]]}
         made = live.decide(rng.normal(size=D), id=f"{seed}-{number}", **asked)
         ids.append(made.id)
         if number % 3 == 0:

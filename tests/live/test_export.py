@@ -10,6 +10,7 @@ import pytest
 
 import manyarms as ma
 from live.small_store import Clock, D, K, small_agent, small_live, traffic
+from live.small_store import quick_disk as quick_disk
 from manyarms.errors import InvalidInput, LiveError, StorageError
 from manyarms.live import exporting
 

@@ -31,6 +31,7 @@ KILLS_A_ROUND = 10
 ROUNDS_A_STORE = 5  # then a new store: a check folds the whole log, and should not take for ever
 AIMED = 0.7  # of the processes
 LONGEST = 1.5  # seconds that one with an aim may take to come to it
+CRASHES = 0.05  # of the turns: the server of the database crashes, and starts again
 PAUSED = 0.1  # of the turns: a process sleeps for longer than its lease, and goes on as if nothing had been
 
 
@@ -52,12 +53,12 @@ def child(work: Callable[[], None]) -> int:
 class Round:
     """Processes on one store, and their kills."""
 
-    def __init__(self, address: str, folder: Path, rng: random.Random) -> None:
-        self.address, self.folder, self.rng = address, folder, rng
+    def __init__(self, address: str, folder: Path, rng: random.Random, crash: Callable[[], None] | None) -> None:
+        self.address, self.folder, self.rng, self.crash = address, folder, rng, crash
         self.alive: dict[int, tuple[str, str | None]] = {}
         self.since: dict[int, float] = {}
         self.killed: Counter[str] = Counter()
-        self.paused = 0
+        self.paused = self.crashed = 0
         self.wrong: list[str] = []
 
     def start(self, role: str) -> None:
@@ -115,6 +116,9 @@ class Round:
             self.reap()
             if self.rng.random() < PAUSED:
                 self.pause_one()
+            elif self.crash is not None and self.rng.random() < CRASHES:
+                self.crash()
+                self.crashed += 1
             else:
                 self.kill_one()
             roles = Counter(PROCESSES) - Counter(role for role, _ in self.alive.values())
@@ -146,11 +150,17 @@ def checked(address: str, folder: Path) -> tuple[list[str], str]:
     return [line for line in told.split("\n") if line], figures.strip()
 
 
-def torture(kills: int, seed: int, new_address: Callable[[Path], str], seconds: float = float("inf")) -> bool:
-    """So many kills, or as many as fit into the time; whether everything held."""
+def torture(
+    kills: int,
+    seed: int,
+    new_address: Callable[[Path], str],
+    seconds: float = float("inf"),
+    crash: Callable[[], None] | None = None,
+) -> bool:
+    """So many kills, or as many as fit into the time; whether everything held. crash: of the store's server, and its restart."""
     rng, end = random.Random(seed), time.monotonic() + seconds
     killed: Counter[str] = Counter()
-    good, paused = True, 0
+    good, paused, crashed = True, 0, 0
     while killed.total() < kills and good and time.monotonic() < end:
         folder = Path(tempfile.mkdtemp(prefix="torture-"))
         try:
@@ -158,14 +168,14 @@ def torture(kills: int, seed: int, new_address: Callable[[Path], str], seconds: 
             for _ in range(ROUNDS_A_STORE):
                 if killed.total() >= kills or not good or time.monotonic() > end:
                     break
-                one = Round(address, folder, rng)
+                one = Round(address, folder, rng, crash)
                 try:
                     one.run(min(KILLS_A_ROUND, kills - killed.total()))
                 finally:
                     for pid in list(one.alive):
                         one.kill(pid)
                 killed += one.killed
-                paused += one.paused
+                paused, crashed = paused + one.paused, crashed + one.crashed
                 wrong, figures = checked(address, folder)
                 for text in one.wrong + wrong:
                     print(f"WRONG (seed {seed}, after {killed.total()} kills): {text}", flush=True)
@@ -181,6 +191,8 @@ def torture(kills: int, seed: int, new_address: Callable[[Path], str], seconds: 
     for what, number in sorted(killed.items()):
         print(f"  {number:5} {what}")
     print(f"  {paused:5} paused for longer than the lease, and woken up")
+    if crash is not None:
+        print(f"  {crashed:5} crashes of the server")
     return good
 
 
@@ -194,9 +206,14 @@ def on_postgresql(kills: int, seed: int, seconds: float = float("inf")) -> bool:
     """In databases of a server that is started for it."""
     print(f"postgresql, seed {seed}:", flush=True)
     server = postgres.Server()
+
+    def crash() -> None:
+        server.stop(signal.SIGQUIT)
+        server.start()
+
     try:
         server.start()
-        return torture(kills, seed, lambda _: server.new_database(), seconds)
+        return torture(kills, seed, lambda _: server.new_database(), seconds, crash)
     finally:
         server.remove()
 

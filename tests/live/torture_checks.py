@@ -22,6 +22,7 @@ from manyarms.live.state import State
 from manyarms.live.stores.database import Database
 
 Pair = tuple[int, int]
+Tables = dict[str, list[list[Any]]]
 
 
 class Journals:
@@ -38,6 +39,7 @@ class Journals:
         self.erased: set[str] = set()
         self.failed: Counter[str] = Counter()
         self.wrong: list[str] = []
+        self.archive: dict[str, dict[int, list[Any]]] = {name: {} for name in tortured.COLUMNS}
         for path in sorted(folder.glob("*.journal")):
             for line in path.read_bytes().split(b"\n")[:-1]:  # what comes after the last line's end was cut off
                 self._take(json.loads(line))
@@ -56,6 +58,14 @@ class Journals:
             getattr(self, kind)[json.dumps(words)] += 1
         elif kind in ("erasing", "erased"):
             getattr(self, kind).add(words[0])
+        elif kind == "archive":
+            table, rows = words
+            for row in rows:
+                if table == "decisions" and row[4] is not None:
+                    row[4] = bytes.fromhex(row[4])
+                known = self.archive[table].setdefault(row[0], row)
+                if table == "decisions" and row[6]:
+                    known[6] = 1
         elif kind == "failed":
             self.failed[f"{words[0]}: {words[1][:120]}"] += 1
         else:
@@ -67,16 +77,12 @@ def check(address: str, folder: Path) -> tuple[list[str], dict[str, Any]]:
     lease.SECONDS = tortured.LEASE
     journals = Journals(folder)
     with tortured.open_live(address, background=False) as live:
-        with live.database.reading() as reader:
-            tables = {
-                name: reader.execute(f"SELECT {columns} FROM {name} ORDER BY {columns.split(',')[0]}")
-                for name, columns in COLUMNS.items()
-            }
-            [(position, at)] = reader.execute("SELECT position, at FROM counter")
+        live.sync()
+        tables, position, at = everything(live.database, journals)
         wrong = [*journals.wrong]
         wrong += told_and_kept(journals, tables)
         wrong += in_order(tables, position, at)
-        wrong += states(live)
+        wrong += states(live, tables)
     figures = {
         "decisions": len(tables["decisions"]),
         "rewards": len(tables["rewards"]),
@@ -88,15 +94,25 @@ def check(address: str, folder: Path) -> tuple[list[str], dict[str, Any]]:
     return wrong, figures
 
 
-COLUMNS = {
-    "decisions": "position, id, at, version, context, actions, erased",
-    "rewards": "position, decision, action, id, value, at",
-    "operations": "position, at, kind, body",
-    "chunks": "version, upto, due, at, token",
-}
+def everything(database: Database, journals: Journals) -> tuple[Tables, int, float]:
+    """The tables, with what compaction has deleted; and the counter."""
+    tables: Tables = {}
+    with database.reading() as reader:
+        for name, columns in tortured.COLUMNS.items():
+            found = dict(journals.archive[name])
+            found |= {row[0]: list(row) for row in reader.execute(f"SELECT {columns} FROM {name}")}
+            tables[name] = [found[key] for key in sorted(found)]
+        [(position, at)] = reader.execute("SELECT position, at FROM counter")
+    erased = {json.loads(row[3])["decision"] for row in tables["operations"] if row[2] == "erase"}
+    for row in tables["decisions"]:  # erased after it had gone into the archive, and deleted then
+        row[6] = int(row[0] in erased or row[6])
+    tables["rewards"] = [
+        row for row in tables["rewards"] if row[0] not in journals.archive["rewards"] or row[1] not in erased
+    ]
+    return tables, position, at
 
 
-def told_and_kept(journals: Journals, tables: dict[str, list[Any]]) -> list[str]:
+def told_and_kept(journals: Journals, tables: Tables) -> list[str]:
     """Nothing is lost, and nothing invented."""
     wrong = []
     decisions = {row[1]: row for row in tables["decisions"]}
@@ -125,13 +141,13 @@ def told_and_kept(journals: Journals, tables: dict[str, list[Any]]) -> list[str]
     return wrong + _operations(journals, tables)
 
 
-def _operations(journals: Journals, tables: dict[str, list[Any]]) -> list[str]:
+def _operations(journals: Journals, tables: Tables) -> list[str]:
     """Operations have no ids: of each kind there are as many as were told, and at most as many as were asked for."""
     kept: Counter[str] = Counter()
     for _, _, kind, text in tables["operations"]:
         body = json.loads(text)
         if kind != "erase":
-            kept[json.dumps([kind, body["weights"] if kind == "add_actions" else body["actions"]])] += 1
+            kept[json.dumps([kind, tortured.told_of(kind, body)])] += 1
     wrong = []
     for what in {*kept, *journals.operated}:
         if not journals.operated[what] <= kept[what] <= journals.operating[what]:
@@ -140,7 +156,7 @@ def _operations(journals: Journals, tables: dict[str, list[Any]]) -> list[str]:
     return wrong
 
 
-def in_order(tables: dict[str, list[Any]], position: int, at: float) -> list[str]:
+def in_order(tables: Tables, position: int, at: float) -> list[str]:
     """Positions have no gaps (but for rewards of erased events), times never fall, chunks follow each other."""
     wrong = []
     entries = [
@@ -174,11 +190,10 @@ def in_order(tables: dict[str, list[Any]], position: int, at: float) -> list[str
 # ---- the state
 
 
-def states(live: Live) -> list[str]:
+def states(live: Live, tables: Tables) -> list[str]:
     """The same bits on every way to the newest state; snapshots are what the fold from the origin is at their version."""
     wrong = []
     database = live.database
-    live.sync()
     expected = live.state_bytes()
     state = snapshots.from_origin(database)
     if packing.pack_state(state) != expected:
@@ -199,40 +214,38 @@ def states(live: Live) -> list[str]:
         start.sound_upto = position
         if packing.pack_state(snapshots.fold(database, start)) != expected:
             wrong.append(f"the fold from the snapshot of version {version} is another")
-    return wrong + beliefs(database, state)
+    return wrong + beliefs(tables, state)
 
 
-def final_rewards(database: Database, due: int) -> dict[Pair, tuple[Any, float]]:
+def final_rewards(tables: Tables, due: int) -> dict[Pair, tuple[Any, float]]:
     """The context and the reward of every (decision, action) that has one: the sum of its rewards, or the default."""
     found: dict[Pair, tuple[Any, float]] = {}
-    decisions = database.read("SELECT position, context, actions FROM decisions WHERE erased = 0")
     sums: dict[Pair, float] = {}
-    for decision, action, value in database.read("SELECT decision, action, value FROM rewards"):
+    for _, decision, action, _, value, _ in tables["rewards"]:
         sums[decision, action] = sums.get((decision, action), 0.0) + value
-    for position, context, actions in decisions:
-        for action in json.loads(actions):
+    for position, _, _, _, context, actions, erased in tables["decisions"]:
+        for action in [] if erased else json.loads(actions):
             reward = sums.get((position, action), tortured.DEFAULT if position <= due else None)
             if reward is not None:
                 found[position, action] = np.frombuffer(context), reward
     return found
 
 
-def beliefs(database: Database, state: State) -> list[str]:
+def beliefs(tables: Tables, state: State) -> list[str]:
     """The belief is that of an agent that was told the final rewards, each once."""
-    rows = final_rewards(database, state.chunk.due)
+    rows = final_rewards(tables, state.chunk.due)
     wrong = []
     if state.counts["learned"] != len(rows):
         wrong.append(f"{state.counts['learned']} rows were learned, and {len(rows)} have a reward")
     if state.counts["rows_refused"]:
         wrong.append(f"{state.counts['rows_refused']} rows were refused")
-    [(settled,)] = database.read(
-        "SELECT COUNT(*) FROM decisions WHERE erased = 0 AND position <= ?", (state.chunk.due,)
-    )
+    settled = sum(not row[6] and row[0] <= state.chunk.due for row in tables["decisions"])
     if state.counts["settled"] != settled:
         wrong.append(f"{state.counts['settled']} events were settled, and {settled} are due")
     agent = tortured.fresh_agent()
-    for (text,) in database.read("SELECT body FROM operations WHERE kind = 'add_actions' ORDER BY position"):
-        agent.add_actions(weights=json.loads(text)["weights"])
+    for _, _, kind, text in tables["operations"]:
+        if kind == "add_actions":
+            agent.add_actions(weights=json.loads(text)["weights"])
     if rows:
         actions = np.array([action for _, action in rows], dtype=np.int64)
         agent.observe(np.array([x for x, _ in rows.values()]), actions, np.array([r for _, r in rows.values()]))

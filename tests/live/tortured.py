@@ -16,13 +16,14 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
 import manyarms as ma
-from manyarms.errors import ManyArmsError, UnknownEvent
+from manyarms.errors import InvalidInput, LiveError, Overloaded, StoreUnavailable, UnknownEvent
 from manyarms.live import learned_rows, lease, packing, snapshots
 from manyarms.live.learner import Learner
 from manyarms.live.live import Live
@@ -33,13 +34,18 @@ from manyarms.live.stores.sqlite import SQLite
 DIM, ACTIONS = 3, 12
 DEFAULT, WAIT = 0.25, 0.15  # a default that comes before some rewards, and is replaced by them
 REWARD_IDS = ("", "click", "purchase")
-LEASE = 0.4  # seconds: learners are killed more often than they are in real life
+OTHERS = ("other", "third")  # arms that join
+KEEP = 0.5  # seconds of the log that compaction leaves
+LEASE = 0.3  # seconds: learners are killed more often than they are in real life
 
 
-def fresh_agent() -> Any:
+def fresh_agent(decision: str = "thompson", seed: int = 11) -> Any:
     """An agent whose actions all hang together, so that one row too many is seen everywhere."""
     weights = np.random.default_rng(7).normal(size=(ACTIONS, 2))
-    return ma.meTS(ma.MixedEffectPrior(weights, np.zeros((2, DIM)), np.eye(2 * DIM), np.eye(DIM)), seed=11)
+    prior = ma.MixedEffectPrior(weights, np.zeros((2, DIM)), np.eye(2 * DIM), np.eye(DIM))
+    if decision == "thompson":
+        return ma.meTS(prior, seed=seed)
+    return ma.agents.Agent(ma.beliefs.belief_of(prior, ma.beliefs.Linear()), ma.agents.EpsilonGreedy(0.25), seed=seed)
 
 
 def open_live(address: str, **options: Any) -> Live:
@@ -119,24 +125,27 @@ AIMS: dict[str, Callable[[str, random.Random], None]] = {
     "after a snapshot is named": lambda a, rng: _at(snapshots, "write", rng.randint(1, 3), after=True),
     "while a snapshot is read": lambda a, rng: _at(packing, "unpack_state", 1, after=False),
 }
-try:
-    _compaction: Any = importlib.import_module("manyarms.live.compaction")
-    AIMS["after a compaction"] = lambda a, rng: _at(_compaction, "compact", rng.randint(1, 2), after=True)
-except ImportError:
-    _compaction = None
+COMPACTION: Any = None
+with suppress(ImportError):
+    COMPACTION = importlib.import_module("manyarms.live.compaction")
+    AIMS |= {
+        "before the origin moves": lambda a, rng: _at(COMPACTION, "_become_origin", rng.randint(1, 3), after=True),
+        "when the origin has moved": lambda a, rng: _at(COMPACTION, "_move", rng.randint(1, 3), after=True),
+        "while the log is swept": lambda a, rng: _at(COMPACTION, "_delete_some", rng.randint(1, 4), after=False),
+    }
 
 
 # ---- what a process does
 
 
 def writer(address: str, journal: Journal, name: str, seed: int, aim: str | None) -> None:
-    """Decide, reward, change the catalogue and erase, in three threads, until the end."""
+    """Decide, reward, change the catalogue and erase, in four threads, until the end."""
     rng = random.Random(seed)
     _hurry(address, rng, aim)
-    live = open_live(address, fold_every=0.01, snapshot_every=4, propensities=False)
+    live = _opened(address, journal, fold_every=0.01, snapshot_every=4, propensities=False)
     threads = [
         threading.Thread(target=_write_on, args=(live, journal, f"{name}-{number}", rng.randrange(2**32)), daemon=True)
-        for number in range(3)
+        for number in range(4)
     ]
     for thread in threads:
         thread.start()
@@ -151,6 +160,16 @@ def _hurry(address: str, rng: random.Random, aim: str | None) -> None:
         AIMS[aim](address, rng)
 
 
+def _opened(address: str, journal: Journal, **options: Any) -> Live:
+    """The store, as soon as it can be reached."""
+    while True:
+        try:
+            return open_live(address, **options)
+        except StoreUnavailable as error:
+            _note_failure(journal, error)
+            time.sleep(0.05)
+
+
 def _write_on(live: Live, journal: Journal, name: str, seed: int) -> None:
     rng, number = random.Random(seed), 0
     while True:
@@ -159,11 +178,14 @@ def _write_on(live: Live, journal: Journal, name: str, seed: int) -> None:
             _one_call(live, journal, rng, f"{name}-{number}")
         except UnknownEvent:  # somebody has erased it
             pass
-        except ManyArmsError as error:
-            journal.note("failed", type(error).__name__, str(error))
         except BaseException as error:
-            journal.note("broken", type(error).__name__, str(error))
-            raise
+            _note_failure(journal, error)
+
+
+def _note_failure(journal: Journal, error: BaseException) -> None:
+    """A store that cannot be reached may refuse; nothing else may go wrong."""
+    kind = "failed" if isinstance(error, StoreUnavailable | Overloaded) else "broken"
+    journal.note(kind, type(error).__name__, str(error))
 
 
 def _one_call(live: Live, journal: Journal, rng: random.Random, event: str) -> None:
@@ -174,7 +196,7 @@ def _one_call(live: Live, journal: Journal, rng: random.Random, event: str) -> N
         _reward(live, journal, rng)
     elif kind < 0.97:
         _operate(live, journal, rng)
-    elif kind < 0.98:
+    elif kind < 0.985:
         time.sleep(rng.uniform(0, 2 * WAIT))
     elif found := _somebodys(live, rng):
         journal.note("erasing", found[0])
@@ -217,22 +239,49 @@ def _somebodys(live: Live, rng: random.Random) -> tuple[str, list[int]] | None:
 
 
 def _operate(live: Live, journal: Journal, rng: random.Random) -> None:
-    kind = rng.choice(["add_actions", "retire", "reinstate"])
+    kind = rng.choice(["add_actions", "retire", "reinstate", "add_arm", "deploy", "roll_back", "cap"])
     which = rng.randrange(ACTIONS // 2)  # the others always remain
-    told: Any = weights_of(which) if kind == "add_actions" else [which]
-    journal.note("operating", kind, told)
+    told: Any = None
     if kind == "add_actions":
-        live.add_actions(weights=told)
+        told, call = weights_of(which), lambda: live.add_actions(weights=told)
+    elif kind in ("retire", "reinstate"):
+        told, call = [which], lambda: getattr(live, kind)(told)
+    elif kind == "add_arm":
+        told, call = OTHERS[which % 2], lambda: live.add_arm(told, fresh_agent(decision="epsilon", seed=which))
+    elif kind == "deploy":
+        told, call = (
+            {"agent": 0.5, OTHERS[which % 2]: 0.5},
+            lambda: live.deploy(told, shadows=OTHERS[1 - which % 2 :][:1]),
+        )
+    elif kind == "roll_back":
+        call = live.roll_back
     else:
-        getattr(live, kind)(told)
+        told, call = 3 + which, lambda: live.cap(told, window=1.0)
+    journal.note("operating", kind, told)
+    try:
+        call()
+    except LiveError as error:  # the fold refuses: it is in the log all the same. Or it was refused before
+        if type(error) is not LiveError:
+            raise
+        return
+    except InvalidInput:
+        return
     journal.note("operated", kind, told)
+
+
+def told_of(kind: str, body: dict[str, Any]) -> Any:
+    """What `_operate` told of an operation, from its body in the log."""
+    names = {"add_actions": "weights", "add_arm": "name", "deploy": "shares", "roll_back": "", "cap": "most"}
+    return body.get(names.get(kind, "actions"))
 
 
 def reader(address: str, journal: Journal, name: str, seed: int, aim: str | None) -> None:
     """Read everything again and again; become the learner now and then; compact where that can be done."""
     rng = random.Random(seed)
     _hurry(address, rng, aim)
-    live = open_live(address, fold_every=0.02, snapshot_every=3)
+    live = _opened(address, journal, fold_every=0.02, snapshot_every=3)
+    if COMPACTION is not None:
+        _archive_first(live.database, journal)
     last = 0
     while True:
         try:
@@ -245,13 +294,41 @@ def reader(address: str, journal: Journal, name: str, seed: int, aim: str | None
                     "broken", "reader", f"{rows} decisions up to {largest}, counter at {position} after {last}"
                 )
             last = position
-            for what, failure in live.status()["failures"].items():
-                journal.note("failed", what, failure)
+            live.status()
+            for failure in filter(None, live._failures.values()):  # in the background
+                _note_failure(journal, failure)
             if rng.random() < 0.1:
                 live.snapshot()
+            if COMPACTION is not None and rng.random() < 0.1:
+                COMPACTION.compact(live.database, KEEP)
             time.sleep(rng.uniform(0, 0.05))
-        except ManyArmsError as error:
-            journal.note("failed", type(error).__name__, str(error))
+        except BaseException as error:
+            _note_failure(journal, error)
 
 
+def _archive_first(database: Database, journal: Journal) -> None:
+    """Before anything is deleted, what may be goes into the journal."""
+    move = COMPACTION._move
+
+    def archived(where: Database, target: Any) -> Any:
+        with database.reading() as reading:
+            for table, columns in COLUMNS.items():
+                key = "upto" if table == "chunks" else "position"
+                rows = reading.execute(f"SELECT {columns} FROM {table} WHERE {key} <= ?", (target.upto,))
+                journal.note("archive", table, [[_plain(value) for value in row] for row in rows])
+        return move(where, target)
+
+    COMPACTION._move = archived
+
+
+def _plain(value: Any) -> Any:
+    return bytes(value).hex() if isinstance(value, bytes | memoryview) else value
+
+
+COLUMNS = {
+    "decisions": "position, id, at, version, context, actions, erased",
+    "rewards": "position, decision, action, id, value, at",
+    "operations": "position, at, kind, body",
+    "chunks": "version, upto, due, at, token",
+}
 ROLES = {"writer": writer, "reader": reader}

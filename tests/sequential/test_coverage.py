@@ -117,6 +117,25 @@ def test_a_policy_that_is_the_live_one_has_no_gain() -> None:
     assert not gain.certified(0.5, margin=1.0)
 
 
+def test_the_first_round_with_which_a_gain_is_certified() -> None:
+    rng = np.random.default_rng(12)
+    weights = rng.choice([0.2, 1.8], size=400)
+    rewards = (rng.random(400) < np.where(weights > 1, 0.7, 0.3)).astype(float)
+    for before, margin in ((0, 0.0), (30, 0.05), (0, -2.0), (0, 1.0)):
+        gain, one_by_one = PairedGain(), PairedGain()
+        gain.update(weights[:before], rewards[:before])
+        one_by_one.update(weights[:before], rewards[:before])
+        first = gain.first_certified(weights[before:], rewards[before:], 0.05, margin)
+        assert gain.count == before
+        found = None
+        for place in range(400 - before):
+            one_by_one.update(weights[before + place], rewards[before + place])
+            if one_by_one.certified(0.05, margin):
+                found = place
+                break
+        assert first == found and (first is None) is (margin == 1.0)
+
+
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.9])
 def test_the_lift_at_all_times_at_once(share: float) -> None:
     """Values of both sides drift; X of the docstring, with a guess that is made beforehand."""

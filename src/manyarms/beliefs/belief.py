@@ -246,8 +246,9 @@ class Belief:
     ) -> chances.Chances:
         """How likely the action at a place of the offer has the best score, or one of the best k, given n draws of the root."""
         contests = chances.TwoLevel(self, x, offer, place)
-        M, strata = contests.roots(n, rng)
-        return chances.of_contests(contests.contests(M), k, n, rng, strata)
+        roots = contests.roots(k, n, rng)
+        found = chances.of_contests(contests.contests(roots.draws), k, n, rng)
+        return chances.Chances(found.first + roots.log_weights, found.inside + roots.log_weights, roots.strata)
 
     def played_scores(self, X: Array, M: Array, offer: Offer) -> tuple[Array, Array]:
         """Mean and variance (n, P) of the offered played actions' scores, given the roots M."""

@@ -1,9 +1,10 @@
 """Chances of an action given draws of what all actions share, whose average is its propensity under Thompson sampling.
 
 One draw of the root makes one contest (contests.py). Draws differ only by what the root does to the chance, and most of that
-happens along one direction of it: the gradient of the log-chance at the root's mean. So the roots are stratified along that
-direction, two or three draws in each of n/2 strata of equal probability. The average over strata is unbiased whatever the
-direction is, and the differences inside the strata give its standard error, without bias too.
+happens along one direction of it: the gradient of the log-chance at the root's mean. With t the standard normal coordinate along
+it, t is drawn from N(b, 1), where the chance times the density of t has its top, weighted by exp(-b t + b^2/2), in n/2 strata of
+equal probability with two or three draws in each. The average over strata is unbiased whatever the direction and b are, and the
+differences inside the strata give its variance, without bias too.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Chances(NamedTuple):
     strata: int = 1
 
 
-def of_contests(contests: Iterable[Contest], k: int, n: int, rng: np.random.Generator, strata: int = 1) -> Chances:
+def of_contests(contests: Iterable[Contest], k: int, n: int, rng: np.random.Generator) -> Chances:
     """The chances in n contests."""
     first, inside = np.empty(n), np.empty(n)
     shifts = rng.random((n, 2))
@@ -49,7 +50,7 @@ def of_contests(contests: Iterable[Contest], k: int, n: int, rng: np.random.Gene
         if k > 1:
             among = chance(contest, k, shifts[i, 1], among)
             inside[i] = among.log
-    return Chances(first, inside if k > 1 else first, strata)
+    return Chances(first, inside if k > 1 else first)
 
 
 def of_listed(mean: Array, variance: Array, moved: Bools, place: int, k: int, rng: np.random.Generator) -> Chances:
@@ -74,6 +75,14 @@ def of_listed(mean: Array, variance: Array, moved: Bools, place: int, k: int, rn
         fewer = rivals([(mean[i, others], sd[i, others], np.ones(len(others)))]).ahead(np.zeros(1), k)[0]
         first[i], inside[i] = fewer[0], logsumexp(fewer[::-1][: min(k, still)])
     return Chances(first - np.log(still), inside - np.log(still))
+
+
+class Roots(NamedTuple):
+    """Draws of a root (n, p), the logarithms of their weights (n,), and in how many strata they were drawn."""
+
+    draws: Array
+    log_weights: Array
+    strata: int
 
 
 class TwoLevel:
@@ -125,22 +134,28 @@ class TwoLevel:
             pieces.append(binned(means, float(sd[0]), self.counts) if len(sd) == 1 else (means, sd, self.counts))
         return Contest(*self._own(m, c), rivals(pieces))
 
-    def roots(self, n: int, rng: np.random.Generator) -> tuple[Array, int]:
-        """n draws of the root, and in how many strata they lie."""
+    def roots(self, k: int, n: int, rng: np.random.Generator) -> Roots:
+        """n draws of the root, tilted and stratified where it is normal."""
         if not self.root.normal or n < 4:
-            return self.root.draw(rng, n), 1
+            return Roots(self.root.draw(rng, n), np.zeros(n), 1)
         mean, factor = self.root.mean(), self.root.factor()
-        along = self._gradient(mean) @ factor
-        size = float(np.linalg.norm(along))
+        middle, gradient = self._gradient(mean)
+        along = gradient @ factor
+        slope = float(np.linalg.norm(along))
         z = rng.standard_normal((n, self.root.dim))
-        if not 0 < size < np.inf:
-            return mean + z @ factor.T, 1
-        along /= size
+        if not 0 < slope < np.inf:
+            return Roots(mean + z @ factor.T, np.zeros(n), 1)
+        along /= slope
+        # log-chance ~ slope t - bend t^2 / 2 on the line, so that times a normal density it has its top at slope / (1 + bend)
+        far = float(np.clip(slope, 0.5, 3.0))
+        there = chance(self.contest(mean + far * (factor @ along)), 1, 0.5, middle).log
+        bend = max(2 * (slope * far - (there - middle.log)) / far**2, 0.0)
+        tilt = slope / (1 + bend) / (1 if k == 1 else 2)
         strata = n // 2
-        which = np.concatenate([np.full(len(some), i) for i, some in enumerate(np.array_split(np.arange(n), strata))])
-        u = np.clip((which + rng.random(n)) / strata, TINY, 1 - 1e-16)
-        z += np.outer(ndtri(u) - z @ along, along)
-        return mean + z @ factor.T, strata
+        which = np.repeat(np.arange(strata), [len(some) for some in np.array_split(np.arange(n), strata)])
+        t = tilt + ndtri(np.clip((which + rng.random(n)) / strata, TINY, 1 - 1e-16))
+        z += np.outer(t - z @ along, along)
+        return Roots(mean + z @ factor.T, tilt * (tilt / 2 - t), strata)
 
     def _coefficients(self, m: Array) -> Array:
         return cast(Array, self.leaves.mixing.coefficients(self.x[None], m[None])[0])
@@ -152,22 +167,23 @@ class TwoLevel:
         at, variance, slope = cast("tuple[float, float, Array | None]", self.own)
         return at if slope is None else at + float(slope @ m), float(np.sqrt(max(variance, 0.0)))
 
-    def _gradient(self, m: Array) -> Array:
-        """(p,): how the log-chance of the first place moves with the root, at the mode of its integrand.
+    def _gradient(self, m: Array) -> tuple[Found, Array]:
+        """The chance of the first place, and (p,) how its logarithm moves with the root, at the mode of its integrand.
 
         With s = mu_a + sd_a z the score there, log F(s) moves by h_b (slope_a - slope_b) for each rival b, where
         h_b = phi / Phi at (s - mu_b) / sd_b, over sd_b.
         """
         c, slopes, p = self._coefficients(m), cast(Array, self.slopes), self.root.dim
         contest = self.contest(m)
-        s = contest.mean + contest.sd * chance(contest, 1, 0.5).mode
+        found = chance(contest, 1, 0.5)
+        s = contest.mean + contest.sd * found.mode
         played = _hazards(self.at + slopes @ m, np.sqrt(np.maximum(self.variance, TINY)), np.ones(len(self.at)), s)
         unplayed = self._unit_hazards(c, s)
         # the coefficients are linear in the root: one row for each of its entries
         rows = self.leaves.mixing.coefficients(np.broadcast_to(self.x, (p, len(self.x))), np.eye(p))
         own = cast(Array, self.own[2]) if self.own_row is None and self.own else rows @ cast(Array, self.own_row)
         total = float(played.sum() + unplayed.sum())
-        return total * own - played @ slopes - rows @ (self.columns @ unplayed)
+        return found, total * own - played @ slopes - rows @ (self.columns @ unplayed)
 
     def _unit_hazards(self, c: Array, s: float) -> Array:
         """h of each unit, times its members; from a table, where many units share an sd."""

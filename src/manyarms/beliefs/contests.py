@@ -158,14 +158,14 @@ def _locate(contest: Contest, k: int, start: Found | None) -> tuple[float, float
         if max(low, high) > here or not np.isfinite(here):  # uphill, in steps that grow where it goes on
             way = 1 if high > low or not np.isfinite(here) else -1
             mode += way * width
-            width = min(1.0, 2 * width) if way == moved else width
+            width = 2 * width if way == moved else width
             moved = way
             continue
         fall = min(here - low, here - high)
         top = 0.5 * (high - low) / (2 * here - low - high) if np.isfinite(low + high) and fall > 0 else 0.0
         mode += width * top
         width = min(1.0, width / float(np.sqrt(2 * max(fall, 0.02))))
-        if 0.1 < fall < 3.0 or width == 1.0:
+        if 0.1 < fall < 3.0 or (width == 1.0 and fall < 3.0):
             break
         moved = 0
     return mode, width

@@ -36,6 +36,8 @@ HELP = """Contextual bandits for catalogues of thousands to millions of actions.
 
   manyarms certify POLICY LOG            bound the value of a policy with high probability
 
+  manyarms export STORE LOG              a live store as a log; replay verifies one, compact makes it smaller
+
 Run a command with --help for its options and examples."""
 
 

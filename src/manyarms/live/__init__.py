@@ -3,11 +3,28 @@
 live = ma.live.open("shop.db", agent)          # SQLite; or a PostgreSQL address
 d = live.decide(context, k=3)                  # d.id, d.actions, d.version
 live.reward(d.id, 1.0)                         # now, tomorrow, twice: counted once
+
+export, replay, compact: a store as a log, verified, and made smaller; `manyarms export`, `replay` and `compact` do the same
 """
 
+from manyarms.live.compaction import Compaction, compact
 from manyarms.live.deployment import Deployment
+from manyarms.live.exporting import Exported, export
 from manyarms.live.live import Live, LiveDecision
 from manyarms.live.opening import open
+from manyarms.live.replaying import Replayed, replay
 from manyarms.live.settings import Settings
 
-__all__ = ["Deployment", "Live", "LiveDecision", "Settings", "open"]
+__all__ = [
+    "Compaction",
+    "Deployment",
+    "Exported",
+    "Live",
+    "LiveDecision",
+    "Replayed",
+    "Settings",
+    "compact",
+    "export",
+    "open",
+    "replay",
+]

@@ -17,7 +17,6 @@ events on average, or more rarely. The guard ends when somebody deploys somethin
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -33,7 +32,6 @@ from manyarms.live.settings import Settings
 from manyarms.live.stores.database import Reader
 from manyarms.live.watched import Watched, unusable
 from manyarms.sequential import EDetector, PairedGain, RunningValue, spent_alpha
-from manyarms.sequential.mixture import log_mixture
 
 if TYPE_CHECKING:
     from manyarms.live.state import State
@@ -111,12 +109,8 @@ class Challenge:
             tried.update(_rewards(own))
             return None if tried.alarm is None else places[tried.alarm - self.detector.count - 1]
         weights, rewards = self._weighed(own)
-        totals, variations = self.gain.better._after(((1 - rewards) + weights * rewards) / 2)
-        rounds = np.arange(self.gain.count + 1, self.gain.count + len(own) + 1)
-        excess, enough = totals - rounds * ((1 + self.margin) / 2), -math.log(self.level)
-        near = np.flatnonzero(excess >= enough)  # ln E is at most the excess
-        reached = near[log_mixture(variations[near], excess[near], self.gain.better.rho) >= enough]
-        return places[reached[0]] if len(reached) else None
+        first = self.gain.first_certified(weights, rewards, self.level, self.margin)
+        return None if first is None else places[first]
 
     def take(self, rows: Sequence[Watched]) -> None:
         """These events have settled."""

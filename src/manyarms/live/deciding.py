@@ -18,7 +18,7 @@ def decided(
 ) -> DecisionRecord:
     """The decision of a view. estimate: propensities that are not known exactly are estimated here and now."""
     name, held_out = view.deployment.route(salt, event if unit is None else unit)
-    draw = draw_number(event, unit, view.version)
+    draw = draw_number(event, unit, view.version, name)
     _check_can_be_learned(view, asked, baseline)
     if name == BASELINE:
         actions = [_own_choice(baseline)]
@@ -47,7 +47,8 @@ def decided(
             details["greedy"] = greedy == actions[0]
     if view.deployment.shadows:
         details["shadows"] = {
-            shadow: _seen_by(view, shadow, asked, actions[0], draw) for shadow in view.deployment.shadows
+            shadow: _seen_by(view, shadow, asked, actions[0], draw_number(event, unit, view.version, shadow))
+            for shadow in view.deployment.shadows
         }
     for field in ("propensity", "arm_propensity", "inclusion", "propensity_kind"):
         object.__setattr__(record, field, found.get(field))
@@ -68,7 +69,8 @@ def propensities(view: View, record: DecisionRecord, draws: int | None = None) -
             error = 0.0
         else:
             arm = view.arms[name]
-            found = arm.propensity(without(record.question, view.capped, arm), action, record.draw, draws)
+            draw = draw_number(record.id, record.unit, record.version, name)
+            found = arm.propensity(without(record.question, view.capped, arm), action, draw, draws)
             value, among, error = found.value, found.inclusion, found.standard_error
             exact, number = exact and found.exact, max(number, found.draws)
         total, inclusion, variance = total + share * value, inclusion + share * among, variance + (share * error) ** 2

@@ -7,8 +7,8 @@ is known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,6 +18,7 @@ from manyarms._base import files, validate
 from manyarms.errors import LiveError
 from manyarms.live import log, snapshots
 from manyarms.live.arms import AgentArm, PolicyArm
+from manyarms.live.progress import Progress, to_whom
 from manyarms.live.propensities import PropensityWorker
 from manyarms.live.records import DecisionRecord
 from manyarms.live.settings import Settings
@@ -28,8 +29,6 @@ from manyarms.logs import arrow
 
 STEP = 4096  # positions at a time
 COMPUTED_AT_ONCE = 256  # propensities between two reports of progress
-Progress = Callable[[int, int, str], None]
-"""What is told of the way: how much is done, of how much, and what it is."""
 
 
 @dataclass
@@ -37,9 +36,9 @@ class Exported:
     """What was written, and what was left out, by reason."""
 
     path: Path
-    rows: int = 0
-    estimated: int = 0
-    left_out: dict[str, int] = field(default_factory=dict)
+    rows: int
+    estimated: int
+    left_out: dict[str, int]
 
     def __str__(self) -> str:
         estimates = f", {self.estimated:,} with estimated propensities" if self.estimated else ""
@@ -54,6 +53,7 @@ ERASED = "events that were erased"
 UNKNOWN = "events whose propensity cannot be known any more"
 ESTIMATED = "events whose propensity is an estimate"
 OTHER_LENGTH = "events with a context of another length"
+REASONS = (NOT_DUE, NO_REWARD, ERASED, UNKNOWN, ESTIMATED, OTHER_LENGTH)
 
 
 def export(
@@ -76,10 +76,11 @@ def export(
     """
     target = files.as_path("path", path)
     unsettled, exact_only = validate.flag("unsettled", unsettled), validate.flag("exact_only", exact_only)
+    told = to_whom(progress)
     arrow.pyarrow("exporting a live log")
     files.require_file("path", target)
     with opened(store) as database:
-        return _Export(database, target, unsettled, exact_only, progress or (lambda *_: None)).run()
+        return _Export(database, target, unsettled, exact_only, told).run()
 
 
 class _Export:
@@ -87,9 +88,7 @@ class _Export:
 
     def __init__(self, database: Database, path: Path, unsettled: bool, exact_only: bool, progress: Progress) -> None:
         self._database, self._unsettled, self._exact_only, self._progress = database, unsettled, exact_only, progress
-        self._found = Exported(
-            path, left_out=dict.fromkeys((NOT_DUE, NO_REWARD, ERASED, UNKNOWN, ESTIMATED, OTHER_LENGTH), 0)
-        )
+        self._found = Exported(path, 0, 0, dict.fromkeys(REASONS, 0))
         self._upto, now = database.do(_now)
         state = snapshots.state_of(database)
         with database.reading() as reader:
@@ -144,7 +143,7 @@ class _Export:
         after = done = 0
         while after < self._upto:
             with self._database.reading() as reader:
-                records = log.first_decisions_after(reader, after, self._upto, STEP)
+                records = [r for r in log.decisions_from(reader, after, STEP) if r.position <= self._upto]
                 if not records:
                     return
                 positions = [record.position for record in records]

@@ -19,13 +19,14 @@ from manyarms.errors import InvalidInput, LiveError, ManyArmsError, Overloaded, 
 from manyarms.live import log, packing
 from manyarms.live.arms import Arm, an_arm, check_joins
 from manyarms.live.challenge import challenge_body, check_possible
+from manyarms.live.compaction import Compaction, compact
 from manyarms.live.deciding import decided
 from manyarms.live.deployment import BASELINE, Deployment
 from manyarms.live.group_commit import GroupCommit
 from manyarms.live.learner import Background, Learner
 from manyarms.live.propensities import PropensityWorker
 from manyarms.live.records import MOST_OF_AN_ID, DecisionRecord, Question
-from manyarms.live.report import Report
+from manyarms.live.report import Report, alarms
 from manyarms.live.settings import Settings
 from manyarms.live.state import State
 from manyarms.live.stores.database import Database
@@ -225,20 +226,28 @@ class Live:
         return self._learner.state_bytes()
 
     def status(self) -> dict[str, Any]:
-        """How it is going: version, what waits to be folded, what was learned, replaced and refused, what failed behind it."""
+        """How it is going: version, what waits to be folded, what was learned, replaced and refused, what failed behind it.
+
+        It answers where the store does not, too: what only the store knows is None then, and `failures` says why.
+        """
         view = self._learner.view
-        [(position, at)] = self._database.read("SELECT position, at FROM counter")
+        failures = {name: str(error) for name, error in self._failures.items() if error is not None}
+        position = at = None
+        try:
+            [(position, at)] = self._database.read("SELECT position, at FROM counter")
+        except StoreUnavailable as error:
+            failures["store"] = str(error)
         return {
             "version": view.version,
-            "waiting": position - view.upto,
+            "waiting": None if position is None else position - view.upto,
             "at": at,
             "learner": self._learner.is_learner,
             "deployment": view.deployment.to_json() | {"previous": None},
             "arms": sorted(view.arms),
             "capped": sorted(view.capped),
             **view.frozen["counts"],
-            "watch": self.report().body,
-            "failures": {name: str(error) for name, error in self._failures.items() if error is not None},
+            "alarms": alarms(view.frozen["watch"]),
+            "failures": failures,
         }
 
     # ---- operations ---------------------------------------------------------------------------------------------------
@@ -303,7 +312,7 @@ class Live:
         lower end of its gain, valid at all times at once, is above `margin`. Together all challenges are ever wrong with
         probability at most `alpha`: each has a smaller part of it. Then it gets all the traffic but the hold-out, and its rewards
         are watched: when they have fallen `guard` below what was certified, the store rolls back by itself; without cause that
-        happens once in `mean_time` settled events on average, or more rarely. margin and guard are in the units of rewards.
+        happens once in `mean_time` of its events on average, or more rarely. margin and guard are in the units of rewards.
 
         It needs a `reward_range`, a default reward, and arms with exact propensities (docs/challenges.md).
         """
@@ -378,7 +387,10 @@ class Live:
         self._operate("cap", body)
 
     def erase(self, event: str) -> None:
-        """Forget an event: its record is blanked, and the state becomes what it would be had it never been."""
+        """Forget an event: its record is blanked, and the state becomes what it would be had it never been.
+
+        What a compaction has made the origin of the log stays as it is (docs/live.md).
+        """
         position = self._submit(log.erase(_name("event", event)))
         self.sync(position)
 
@@ -389,6 +401,13 @@ class Live:
         if "refused" in result:
             raise LiveError(result["refused"])
         return result
+
+    def compact(self, keep: float, *, dry_run: bool = False) -> Compaction:
+        """Delete what happened more than `keep` seconds ago; what was learned from it stays, to the last bit.
+
+        Its events are unknown afterwards, for late rewards, erasures and exports. dry_run: only say what would go.
+        """
+        return compact(self._database, keep, dry_run=dry_run)
 
     # ---- the end ------------------------------------------------------------------------------------------------------
 

@@ -123,12 +123,6 @@ def decisions_at(reader: Reader, positions: Sequence[int]) -> dict[int, Decision
     return found
 
 
-def first_decisions_after(reader: Reader, after: int, upto: int, limit: int) -> list[DecisionRecord]:
-    """The first decisions with positions in (after, upto], in order."""
-    sql = f"SELECT {DECISION} FROM decisions WHERE position > ? AND position <= ? ORDER BY position LIMIT {limit}"
-    return [_decision(row) for row in reader.execute(sql, (after, upto))]
-
-
 def due_at(reader: Reader, at: float) -> int:
     """The position of the last decision made at this time or before; 0 where there is none."""
     rows = reader.execute("SELECT position FROM decisions WHERE at <= ? ORDER BY at DESC, position DESC LIMIT 1", (at,))

@@ -139,9 +139,12 @@ def hashed(*parts: object, bits: int = 62) -> int:
     return int.from_bytes(digest, "little") >> (64 - bits)
 
 
-def draw_number(event: str, unit: str | None, version: int) -> int:
-    """The number of a decision's random numbers: one for each event; with a unit, one for it and each version."""
-    return hashed("event", event) if unit is None else hashed("unit", unit, version)
+def draw_number(event: str, unit: str | None, version: int, arm: str) -> int:
+    """The number of an arm's random numbers: one for each event; with a unit, one for it and each version.
+
+    Each arm has its own, as arms may have the same key: what one of them has drawn then says nothing of what another will.
+    """
+    return hashed("event", event, arm) if unit is None else hashed("unit", unit, version, arm)
 
 
 __all__ = ["Chunk", "DecisionRecord", "Operation", "Question", "RewardRecord", "draw_number", "hashed"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from manyarms.live.challenge import PROMOTED, RUNNING, Challenge
+from manyarms.live.challenge import PROMOTED, ROLLED_BACK, RUNNING, STRANDED, Challenge
 from manyarms.live.settings import Settings
 from manyarms.live.watch import Watch
 from manyarms.live.watched import unusable
@@ -64,6 +64,23 @@ class Report:
         return "\n".join(_lines(self.body))
 
     __repr__ = __str__
+
+
+def alarms(watch: Mapping[str, Any]) -> list[str]:
+    """What the monitors of a view complain of, in words. It costs nothing."""
+    found = [
+        f"propensities of {name} are {check['alarm'][0]}"
+        for name, check in watch["checks"].items()
+        if check["alarm"] is not None
+    ]
+    routing = watch["routing"]
+    if routing is not None and routing[2] is not None and routing[2]["alarm"] is not None:
+        found.append("arms do not get the shares that they should")
+    return found + [
+        f"{one['name']} was promoted and fell: {one['state']}"
+        for one in watch["challenges"]["made"]
+        if one["state"] in (ROLLED_BACK, STRANDED)
+    ]
 
 
 class _Scale:
@@ -209,4 +226,4 @@ def _table(title: str, rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-__all__ = ["Report"]
+__all__ = ["Report", "alarms"]

@@ -33,7 +33,8 @@ def _name_whole(chunk: Chunk, writing: str, parts: int, checksum: str, origin: b
     def work(tx: Transaction) -> bool:
         _, at = tx.following()
         taken = tx.execute(
-            "SELECT 1 FROM snapshots WHERE version = ? OR (origin = 1 AND ? = 1)", (chunk.version, int(origin))
+            "SELECT 1 FROM snapshots WHERE version = ? OR (origin = 1 AND (? = 1 OR version > ?))",
+            (chunk.version, int(origin), chunk.version),
         )
         packing.remove_orphans(tx)
         if taken or _erased_after(tx, chunk.upto) or not packing.are_there(tx, writing, parts):
@@ -70,25 +71,37 @@ def _leave_newest(tx: Transaction) -> None:
 def newest(database: Database, before: int | None = None) -> State:
     """The newest whole snapshot; before: that had folded less than this position."""
     with database.reading() as reader:
-        position = reader.execute("SELECT position FROM counter")[0][0]
-        sql = "SELECT version, writing, parts, sha256 FROM snapshots{} ORDER BY version DESC"
-        if before is None:
-            rows = reader.execute(sql.format(""))
-        else:
-            rows = reader.execute(sql.format(" WHERE upto < ? OR origin = 1"), (before,))
-        for _, writing, _, checksum in rows:
-            content = packing.read_parts(reader, writing)
-            if packing.sha256(content) == checksum:
-                state = packing.unpack_state(content)
-                state.sound_upto = position
-                return state
+        return newest_in(reader, before)
+
+
+def newest_in(reader: Reader, before: int | None = None) -> State:
+    """The same, for a reader."""
+    position = reader.execute("SELECT position FROM counter")[0][0]
+    sql = "SELECT version, writing, parts, sha256 FROM snapshots{} ORDER BY version DESC"
+    if before is None:
+        rows = reader.execute(sql.format(""))
+    else:
+        rows = reader.execute(sql.format(" WHERE upto < ? OR origin = 1"), (before,))
+    for _, writing, _, checksum in rows:
+        content = packing.read_parts(reader, writing)
+        if packing.sha256(content) == checksum:
+            state = packing.unpack_state(content)
+            state.sound_upto = position
+            return state
     raise StorageError("the store has no whole snapshot to begin with")
 
 
 def fold(database: Database, state: State, version: int | None = None) -> State:
-    """Fold what has been cut since, up to a version; where an erasure demands it, from an earlier snapshot on."""
+    """Fold what has been cut since, up to a version; where an erasure demands it, from an earlier snapshot on.
+
+    A version before the origin cannot be folded any more: the origin comes instead.
+    """
     while True:
         with database.reading() as reader:
+            if (begins := origin_version(reader)) > state.chunk.version:  # compacted meanwhile: what comes next is gone
+                state = newest_in(reader) if version is None else origin_in(reader)
+                if version is not None and begins > version:
+                    return state
             chunks = log.chunks_after(reader, state.chunk.version, limit=64)
             chunks = [chunk for chunk in chunks if version is None or chunk.version <= version]
             if not chunks:
@@ -124,13 +137,19 @@ def from_origin(database: Database, version: int | None = None) -> State:
     return fold(database, origin(database), version)
 
 
+def origin_version(reader: Reader) -> int:
+    """The version of the origin: 0, or where compaction has cut."""
+    return int(reader.execute("SELECT version FROM snapshots WHERE origin = 1")[0][0])
+
+
 def origin(database: Database) -> State:
     """Where the log begins."""
     with database.reading() as reader:
-        return _origin(reader)
+        return origin_in(reader)
 
 
-def _origin(reader: Reader) -> State:
+def origin_in(reader: Reader) -> State:
+    """Where the log begins, for a reader."""
     position = reader.execute("SELECT position FROM counter")[0][0]
     for writing, checksum in reader.execute("SELECT writing, sha256 FROM snapshots WHERE origin = 1"):
         content = packing.read_parts(reader, writing)
@@ -142,4 +161,4 @@ def _origin(reader: Reader) -> State:
     raise StorageError("the store has no origin")
 
 
-__all__ = ["fold", "from_origin", "newest", "origin", "state_of", "write"]
+__all__ = ["fold", "from_origin", "newest", "newest_in", "origin", "origin_in", "origin_version", "state_of", "write"]

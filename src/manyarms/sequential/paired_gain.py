@@ -16,11 +16,13 @@ from __future__ import annotations
 import math
 from typing import Any, Self
 
+import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
 from manyarms.sequential import inputs
 from manyarms.sequential.confidence_sequence import RunningValue, twins
+from manyarms.sequential.mixture import log_mixture
 
 
 class PairedGain:
@@ -72,6 +74,27 @@ class PairedGain:
         if unit < -1:
             return True
         return unit < 1 and self.better.log_e((1 + unit) / 2) >= log_threshold
+
+    def first_certified(
+        self, weight: npt.ArrayLike, reward: npt.ArrayLike, alpha: float = 0.05, margin: float = 0.0
+    ) -> int | None:
+        """The place, from 0 on, of the first of these rounds with which the gain is `certified`; None: with none.
+
+        Nothing changes: the rounds still have to be taken with `update`.
+        """
+        w, r = inputs.batch("weight", weight, 0.0), self.rewards.unit("reward", reward)
+        inputs.same_length(weight=w, reward=r)
+        log_threshold = -math.log(inputs.level(alpha))
+        unit = validate.number("margin", margin) / self.rewards.span
+        if unit < -1 or unit >= 1:
+            return 0 if unit < -1 and len(w) else None
+        totals, variations = self.better._after(((1 - r) + w * r) / 2)
+        excess = totals - np.arange(self.count + 1, self.count + len(w) + 1) * ((1 + unit) / 2)
+        near = np.flatnonzero(excess >= log_threshold)  # ln E is at most the excess
+        if not len(near):
+            return None
+        reached = near[log_mixture(variations[near], excess[near], self.better.rho) >= log_threshold]
+        return int(reached[0]) if len(reached) else None
 
     def spec(self) -> dict[str, Any]:
         """The state as JSON holds it."""

@@ -86,7 +86,9 @@ def _mean(logs: Array, strata: int) -> tuple[float, float]:
     spread = sum(float(part.var(ddof=1)) / len(part) if len(part) > 1 else np.inf for part in parts)
     scale = float(np.exp(top))
     error = scale * float(np.sqrt(spread)) / strata if np.isfinite(spread) else np.inf
-    return min(max(scale * mean, SMALLEST), 1.0), error
+    if scale * mean < SMALLEST:  # less than a float holds
+        return SMALLEST, SMALLEST
+    return min(scale * mean, 1.0), error
 
 
 def _best_one(top: int, floor: float, found: tuple[Array, Ints]) -> Pick:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from manyarms._base.files import as_path
+from manyarms._base.files import as_path, reason
+from manyarms._base.validate import describe
 from manyarms.errors import StorageError
 from manyarms.live.stores import schema
 from manyarms.live.stores.database import Clock, Database, Reader, Transaction
@@ -35,8 +36,12 @@ def open_existing(address: Path | str) -> Database:
     """The store at an address; where there is none, nothing is made."""
     if not _is_postgresql(address):
         path = as_path("store", address)
-        if not path.exists() or (path.is_file() and not path.stat().st_size):
-            raise StorageError(f"{path}: there is no live store")
+        try:
+            found = path.stat()
+        except OSError as error:
+            raise StorageError(f"{describe(str(path))}: there is no live store: {reason(error)}") from error
+        if not found.st_size:
+            raise StorageError(f"{path}: there is no live store: the file is empty")
     database = _database(address, None)
     try:
         with database.reading() as reader:

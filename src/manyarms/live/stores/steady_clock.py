@@ -3,6 +3,8 @@
 The log's times never fall. Were that all, they would stand still for an hour when the system's clock is set back by one: no
 waiting time would end meanwhile, and decisions made in that hour would look as old as it lasted as soon as the clock has caught
 up, and have their defaults at once. So time goes on from the last known moment by a clock that measures only what has passed.
+
+A process that starts while the system's clock is behind takes the log's last time for the present: that is at least so late.
 """
 
 from __future__ import annotations

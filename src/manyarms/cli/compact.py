@@ -1,0 +1,55 @@
+"""`manyarms compact STORE`: delete what an old state of a live store has folded."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import typer
+
+from manyarms.cli import _live, options
+from manyarms.cli.commands import COMMANDS
+from manyarms.errors import InvalidInput
+
+UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0, "": 1.0}
+
+
+@COMMANDS.register("compact")
+def compact(
+    store: _live.Store,
+    keep: Annotated[str, typer.Option(help="What is younger stays: 30d, 12h, 90min, 600s.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; say what would go.")] = False,
+) -> None:
+    """Delete old events of a live store. What was learned from them stays, to the last bit.
+
+    The newest version that is older than KEEP becomes the origin of the log, and decisions, rewards, operations and snapshots
+    that it has folded are deleted. Decisions stay that still wait for a reward there, or had one later.
+
+    Deleted events cannot be exported any more, and are unknown: late rewards and erasures of them are refused. Export first.
+    The store may be in use. A file does not become smaller: what is free in it is used again.
+
+    [bold]Examples[/bold]
+
+      manyarms compact shop.db --keep 30d --dry-run
+
+      manyarms compact postgresql://shop@localhost/live --keep 12w
+
+    [bold]Before[/bold]: manyarms export STORE OUT.parquet
+    """
+    from manyarms.live import compaction
+
+    seconds = _seconds(keep)
+    with _live.reporting("compact") as progress:
+        found = compaction.compact(store, seconds, dry_run=dry_run, progress=progress)
+    options.say(str(found))
+
+
+def _seconds(text: str) -> float:
+    """A number and a unit of time, as seconds."""
+    found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,9})?)\s*(s|m|min|h|d|w|)", text.strip())
+    if found is None:
+        raise InvalidInput("--keep", repr(text), "a time such as 30d, 12h, 90min or 600s")
+    return float(found[1]) * UNITS[found[2]]
+
+
+__all__ = ["compact"]
