@@ -127,6 +127,11 @@ class Material:
         return path
 
     @cached_property
+    def sure_agent(self) -> Any:
+        """An agent that knows its propensities."""
+        return self.make("EpsilonGreedyAgent", self.action_prior, seed=1)
+
+    @cached_property
     def saved(self) -> str:
         self.agent.save(self.folder / "agent")
         return str(self.folder / "agent")
@@ -201,7 +206,12 @@ RULES: list[Rule] = [
     ("Live.reward.event|Live.event.event|Live.erase.event", "", lambda m: "decided", h.things),
     ("Live.add_arm.name", "", lambda m: "another", h.things),
     ("Live.remove_arm.name|Live.promote.name", "", lambda m: "second", h.things),
-    ("Live.add_arm.arm", "", lambda m: m.agent, h.things),
+    ("Live.add_arm.arm", "", lambda m: m.sure_agent, h.things),
+    ("Live.challenge.challenger", "", lambda m: "second", h.things),
+    ("Live.challenge.name", "", lambda m: None, h.texts),
+    ("Live.reward.action", "", lambda m: None, h.integers),
+    ("Live.compact.keep", "", lambda m: 3600.0, h.numbers),
+    ("Live.withdraw.name", "", lambda m: "third", h.things),
     ("Live.deploy.shares", "", lambda m: {"agent": 0.5, "second": 0.5}, h.things),
     ("Live.retire.actions", "", lambda m: [0, 1], h.ids),
     ("Live.reinstate.actions", "", lambda m: [K - 1], h.ids),

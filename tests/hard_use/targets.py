@@ -156,11 +156,14 @@ def _add_methods(material: Material, found: Targets) -> None:
 
 
 def _a_live(material: Material) -> Any:
-    """A live store with two arms, an event and an action that is retired."""
-    live = material.public["live.open"](":memory:", material.agent, background=False)
-    live.add_arm("second", material.agent)
+    """A live store with three arms, a challenge, an event and an action that is retired."""
+    options = {"background": False, "reward_range": (0.0, 1.0), "default": 0.0}
+    live = material.public["live.open"](":memory:", material.sure_agent, **options)
+    for name in ("second", "third"):
+        live.add_arm(name, material.sure_agent)
+    live.challenge("third")
     live.retire([K - 1])
-    live.decide(context_of(material.agent), id="decided")
+    live.decide(np.linspace(-1, 1, D), id="decided")
     return live
 
 
