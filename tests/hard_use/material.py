@@ -127,6 +127,11 @@ class Material:
         return path
 
     @cached_property
+    def sure_agent(self) -> Any:
+        """An agent that knows its propensities."""
+        return self.make("EpsilonGreedyAgent", self.action_prior, seed=1)
+
+    @cached_property
     def saved(self) -> str:
         self.agent.save(self.folder / "agent")
         return str(self.folder / "agent")
@@ -194,6 +199,28 @@ RULES: list[Rule] = [
         lambda m: m.make("UniformPolicy", 50),
         h.things,
     ),
+    ("open.store", "", lambda m: ":memory:", h.things),
+    ("open.agent", "", lambda m: m.agent, h.things),
+    ("open.background", "", lambda m: False, h.things),
+    ("Live.decide.x", "", lambda m: m.X[0], h.arrays),
+    ("Live.reward.event|Live.event.event|Live.erase.event", "", lambda m: "decided", h.things),
+    ("Live.add_arm.name", "", lambda m: "another", h.things),
+    ("Live.remove_arm.name|Live.promote.name", "", lambda m: "second", h.things),
+    ("Live.add_arm.arm", "", lambda m: m.sure_agent, h.things),
+    ("Live.challenge.challenger", "", lambda m: "second", h.things),
+    ("Live.challenge.name", "", lambda m: None, h.texts),
+    ("Live.reward.action", "", lambda m: None, h.integers),
+    ("Live.compact.keep", "", lambda m: 3600.0, h.numbers),
+    ("Live.withdraw.name", "", lambda m: "third", h.things),
+    ("Live.deploy.shares", "", lambda m: {"agent": 0.5, "second": 0.5}, h.things),
+    ("Live.retire.actions", "", lambda m: [0, 1], h.ids),
+    ("Live.reinstate.actions", "", lambda m: [K - 1], h.ids),
+    ("Live.cap.most", "", lambda m: 2, h.integers),
+    ("Live.add_actions.number", "", lambda m: 2, h.amounts),
+    ("Deployment.holdout_arm|Live.deploy.holdout_arm", "", lambda m: None, h.texts),
+    ("Live.decide.unit|Live.decide.id", "", lambda m: None, h.texts),
+    ("Live.reward.id", "", lambda m: "", h.texts),
+    ("Deployment.shares", "", lambda m: {"agent": 1.0}, h.things),
     ("NetworkLink.skip", "", lambda m: 0.5, h.numbers),
     ("NetworkLink.layers", "", lambda m: [(np.eye(D), np.zeros(D)), (np.eye(D), np.zeros(D))], h.things),
     ("group_mass.wanted", "", lambda m: np.array([0, 1, 2, 0]), h.labels),
@@ -390,6 +417,7 @@ NOT_CALLED = {
         "made by the library alone"
     ),
     r"MovieLens|[Ii]mage|[Ii]nteraction|[Oo]pen_?[Bb]andit|dsjson|[Rr]atings|worlds\.datasets|from_features": "reads data sets",
+    r"^live\.Live$|^live\.LiveDecision$": "made by `live.open`",
     r"^checks\.": "checks that take what they check",
 }
 

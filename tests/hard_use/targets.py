@@ -108,7 +108,10 @@ def call_correctly(target: Target) -> Any:
 
 
 def _add_methods(material: Material, found: Targets) -> None:
-    owners: list[tuple[str, Callable[[], Any], bool]] = [("LoggedData", lambda: material.log, False)]
+    owners: list[tuple[str, Callable[[], Any], bool]] = [
+        ("LoggedData", lambda: material.log, False),
+        ("Live", lambda: _a_live(material), False),
+    ]
     for target in list(found.calls):
         value = target.function
         if is_agent_maker(value) and target.name != "load":
@@ -152,6 +155,18 @@ def _add_methods(material: Material, found: Targets) -> None:
                     found.calls.append(Target(full, method, varied, maker=maker, stateful=stateful, changes=changes))
 
 
+def _a_live(material: Material) -> Any:
+    """A live store with three arms, a challenge, an event and an action that is retired."""
+    options = {"background": False, "reward_range": (0.0, 1.0), "default": 0.0}
+    live = material.public["live.open"](":memory:", material.sure_agent, **options)
+    for name in ("second", "third"):
+        live.add_arm(name, material.sure_agent)
+    live.challenge("third")
+    live.retire([K - 1])
+    live.decide(np.linspace(-1, 1, D), id="decided")
+    return live
+
+
 def _in_batches(thing: Any, name: str, arguments: dict[str, Argument]) -> dict[str, dict[str, Argument]]:
     """Three rounds at once."""
     if name not in ("decide", "observe", "replace_reward") or not hasattr(thing, "belief"):
@@ -168,7 +183,7 @@ def _in_batches(thing: Any, name: str, arguments: dict[str, Argument]) -> dict[s
 
 def _with_action_contexts(thing: Any, arguments: dict[str, Argument]) -> dict[str, dict[str, Argument]]:
     """The same call with a context for each action, and with a ragged batch of them where a batch is taken."""
-    if "action_contexts" not in arguments:
+    if "action_contexts" not in arguments or not hasattr(thing, "belief"):
         return {}
     catalogue = thing.belief.catalogue
     Z = np.linspace(-1, 1, catalogue.size * thing.belief.dim).reshape(catalogue.size, thing.belief.dim) + 0.1

@@ -264,5 +264,5 @@ class AnySequence(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-AnySequence.TestCase.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+AnySequence.TestCase.settings = settings(max_examples=12, stateful_step_count=20, deadline=None)
 TestAnySequence = AnySequence.TestCase

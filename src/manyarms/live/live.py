@@ -184,8 +184,8 @@ class Live:
 
     def sync(self, position: int | None = None, timeout: float = 30.0) -> int:
         """Wait until everything that is in the store now has been folded, and is decided with here; the version."""
-        if position is None:
-            position = int(self._database.read("SELECT position FROM counter")[0][0])
+        last = int(self._database.read("SELECT position FROM counter")[0][0])
+        position = last if position is None else validate.count("position", position, least=0, most=last)
         end = time.monotonic() + validate.not_negative("timeout", timeout)
         while True:
             view = self._learner.learn()
@@ -367,11 +367,11 @@ class Live:
 
     def retire(self, actions: int | npt.ArrayLike) -> None:
         """Do not choose these any more; rewards that come late are still learned."""
-        self._operate("retire", {"actions": _ids("actions", np.atleast_1d(np.asarray(actions)))})
+        self._operate("retire", {"actions": _one_or_more(actions)})
 
     def reinstate(self, actions: int | npt.ArrayLike) -> None:
         """Choose these again."""
-        self._operate("reinstate", {"actions": _ids("actions", np.atleast_1d(np.asarray(actions)))})
+        self._operate("reinstate", {"actions": _one_or_more(actions)})
 
     def cap(self, most: int | None, window: float = 86_400.0, actions: npt.ArrayLike | None = None) -> None:
         """An action that was taken `most` times in `window` seconds rests; None: no cap any more.
@@ -458,6 +458,11 @@ def _ids(name: str, values: Any) -> list[int]:
     if found and min(found) < 0:
         raise InvalidInput(name, min(found), "ids of actions, from 0")
     return found
+
+
+def _one_or_more(actions: Any) -> list[int]:
+    one = isinstance(actions, int | np.integer)
+    return _ids("actions", [actions] if one else actions)
 
 
 def _name(argument: str, value: object, empty: bool = False) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from manyarms.errors import Conflict, InvalidInput, LiveError, UnknownEvent
@@ -17,12 +18,17 @@ DECISION = (
     "position, id, at, unit, arm, version, draw, digest, context, question, actions, propensity, arm_propensity, inclusion, "
     "propensity_kind, details, erased"
 )
+_MARKS = ", ".join("?" * len(DECISION.split(", ")))
+INSERT_DECISION = f"INSERT INTO decisions ({DECISION}) VALUES ({_MARKS}) ON CONFLICT (id) DO NOTHING"
 AT_A_TIME = 500  # parameters of one statement
+
+
+_JSON = json.JSONEncoder(separators=(",", ":"), sort_keys=True, allow_nan=False)
 
 
 def dumped(value: object) -> str:
     """JSON, short and always the same for the same value."""
-    return json.dumps(value, separators=(",", ":"), sort_keys=True, allow_nan=False)
+    return _JSON.encode(value)
 
 
 # ---- decisions
@@ -38,21 +44,20 @@ def add_decision(record: DecisionRecord) -> Work:
     )  # fmt: skip
 
     def work(tx: Transaction) -> DecisionRecord:
-        found = tx.execute(f"SELECT {DECISION} FROM decisions WHERE id = ?", (record.id,))
-        if found:
-            earlier = _decision(found[0])
-            if earlier.erased:
-                raise UnknownEvent(f"event {record.id!r} was erased: its id cannot be used again")
-            if earlier.digest != record.digest:
-                raise Conflict(f"event {record.id!r} was decided before, with another context, unit, filter or k")
-            return earlier
+        position, at = tx.following()
         details = record.details | _repeated(tx, record.unit, record.version)
-        position, at = tx.place()
-        row = (position, values[0], at, *values[1:], dumped(details), 0)
-        tx.execute(
-            f"INSERT INTO decisions ({DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row
-        )
-        return _decision(row)
+        # one statement where the id is new: each hands the interpreter over, and threads that decide are slow to give it back
+        tx.execute(INSERT_DECISION, (position, values[0], at, *values[1:], dumped(details), 0))
+        if tx.changed:
+            tx.place()
+            return replace(record, position=position, at=at, details=details)
+        [row] = tx.execute(f"SELECT {DECISION} FROM decisions WHERE id = ?", (record.id,))
+        earlier = _decision(row)
+        if earlier.erased:
+            raise UnknownEvent(f"event {record.id!r} was erased: its id cannot be used again")
+        if earlier.digest != record.digest:
+            raise Conflict(f"event {record.id!r} was decided before, with another context, unit, filter or k")
+        return earlier
 
     return work
 

@@ -134,6 +134,9 @@ def _change_all(state: State, kind: str, body: dict[str, Any]) -> Any:
 @operation("cap")
 def _cap(state: State, reader: Reader, position: int, body: dict[str, Any]) -> Any:
     named = body["actions"]
+    known = max(arm.actions for arm in state.arms.values())
+    if named and named[-1] >= known:
+        raise InvalidInput("actions", named[-1], f"actions of the store, below {known}")
     same = [e for e in state.exposures if (None if e.actions is None else sorted(e.actions)) == named]
     state.exposures = [e for e in state.exposures if e not in same]
     if body["most"] is not None:

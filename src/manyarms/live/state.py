@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from manyarms.errors import InvalidInput, ManyArmsError
+from manyarms.errors import InvalidInput, ManyArmsError, StorageError
 from manyarms.live import learned_rows, log
 from manyarms.live.arms import Arm, ArmView
 from manyarms.live.deployment import Deployment
@@ -144,6 +144,8 @@ class State:
         self.chunk = Chunk(self.chunk.version, position, self.chunk.due, self.chunk.at, self.chunk.token)
         try:
             result: Any = OPERATIONS[kind](self, reader, position, body)
+        except StorageError:  # a store that cannot be read refuses nothing: others would fold another state
+            raise
         except ManyArmsError as error:  # what was right when it was asked for, and is not any more
             self.counts["operations_refused"] += 1
             result = {"refused": str(error)}
