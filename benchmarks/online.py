@@ -28,6 +28,7 @@ import numpy as np
 from _churn import agents as churning_agents
 from _churn import churn
 from _peers import PEERS, CarefulNumPy, EinsumNumPy, Textbook
+from _propensities import propensities
 from _report import Figures, as_json, first_line, report
 from _timing import Learner, Play, alternate, clock, floor_of_scoring, label, milliseconds, over, summary
 
@@ -55,6 +56,8 @@ class Sizes:
     listed: int = 500  # candidates with a context of their own
     listed_dim: int = 16
     churn: int = 100_000  # actions that are added, retired or reinstated
+    taught: int = 4_000  # rounds before propensities are asked for
+    asked: int = 60
 
 
 # ---- worlds and agents ------------------------------------------------------------------------------------------------
@@ -234,6 +237,11 @@ def run_action_contexts(sizes: Sizes) -> Figures:
     }
 
 
+def run_propensity(sizes: Sizes) -> Figures:
+    """The propensity of an action that meTS has decided on: milliseconds, and relative standard error."""
+    return propensities(sizes.peers, sizes.effects, sizes.listed_dim, sizes.taught, sizes.asked)
+
+
 def run_churn(sizes: Sizes) -> Figures:
     """Actions added, retired and reinstated at the large catalogue: the mean cost of one change, and the longest."""
     large, figures = label(sizes.large), Figures()
@@ -399,6 +407,7 @@ PARTS: dict[str, Callable[[Sizes], Figures]] = {
     "mets-many-effects": run_many_effects,
     "mets-onehot": run_onehot,
     "action-contexts": run_action_contexts,
+    "propensity": run_propensity,
     "churn": run_churn,
     "state": run_state,
     "textbook": run_textbook,

@@ -53,19 +53,20 @@ def learned(kind: str) -> tuple[ma.Agent, Any]:
     return agent, Z if agent.belief.per_action is False else X
 
 
-@pytest.mark.parametrize("k", [1, 3])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "k"), [*((kind, 3) for kind in KINDS), ("meTS", 1), ("jointTS", 1), ("dTS, particles", 1)]
+)
 def test_they_are_the_frequencies_of_decisions(kind: str, k: int) -> None:
     agent, x = learned(kind)
-    n = 3000 if "chain" in kind or "particles" in kind else 10_000
+    n = 1000 if "chain" in kind or "particles" in kind else 4000
     options: dict[str, Any] = {"exclude": [12, 41]}
     decided = np.concatenate(
         [np.asarray(agent.decide(np.broadcast_to(x, (1000, *x.shape)), k=k, **options)) for _ in range(n // 1000)]
     )
     counts = np.stack([np.bincount(decided[:, 0], minlength=K), np.bincount(decided.ravel(), minlength=K)])
-    likely = np.argsort(-counts[1])[:8]
+    likely = np.argsort(-counts[1])[:3]
     for action in [*likely.tolist(), 7, 11]:
-        found = agent.propensity(x, action, k=k, draws=100, **options)
+        found = agent.propensity(x, action, k=k, draws=40, **options)
         assert found.kind == "estimated" and found.value <= found.inclusion <= 1
         for have, error, seen in (
             (found.value, found.standard_error, counts[0, action] / n),
@@ -78,10 +79,10 @@ def test_they_are_the_frequencies_of_decisions(kind: str, k: int) -> None:
         assert found.exact and found.value == found.inclusion == 0.0
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if "chain" not in kind])
+@pytest.mark.parametrize("kind", ["own covariances", "meTS", "jointTS"])
 def test_they_sum_to_one(kind: str) -> None:
     agent, x = learned(kind)
-    found = [agent.propensity(x, a, draws=40, rng=a) for a in range(K) if a != 30]
+    found = [agent.propensity(x, a, draws=16, rng=a) for a in range(K) if a != 30]
     error = np.sqrt(sum(p.standard_error**2 for p in found))
     assert abs(sum(p.value for p in found) - 1) < 6 * error
 
@@ -91,18 +92,18 @@ def test_the_standard_error_is_honest(kind: str) -> None:
     """Intervals by the t distribution of n/2 degrees of freedom cover as often as they say, binomially."""
     agent, x = learned(kind)
     for action in (7, 11):
-        truth = agent.propensity(x, action, draws=4000, rng=0)
-        found = [agent.propensity(x, action, draws=32, rng=seed) for seed in range(1, 201)]
+        truth = agent.propensity(x, action, draws=1000, rng=0)
+        found = [agent.propensity(x, action, draws=32, rng=seed) for seed in range(1, 101)]
         reach = float(stats.t.ppf(0.975, 16))
         covered = sum(
             abs(p.value - truth.value) <= reach * np.hypot(p.standard_error, truth.standard_error) for p in found
         )
-        assert covered >= stats.binom.ppf(1e-6, 200, 0.95)
+        assert covered >= stats.binom.ppf(1e-6, 100, 0.95)
         values, errors = np.array([p.value for p in found]), np.array([p.standard_error for p in found])
         # the variance that they state is that which they have: a ratio of chi-squares
         ratio = values.var(ddof=1) / np.mean(errors**2)
-        assert 0.55 < ratio < 1.8
-        assert abs(values.mean() - truth.value) < 6 * np.hypot(errors.mean() / np.sqrt(200), truth.standard_error)
+        assert 0.4 < ratio < 2.5
+        assert abs(values.mean() - truth.value) < 6 * np.hypot(errors.mean() / 10, truth.standard_error)
 
 
 def test_no_action_is_impossible_in_a_large_catalogue() -> None:
@@ -122,7 +123,7 @@ def test_no_action_is_impossible_in_a_large_catalogue() -> None:
     assert nothing.value == nothing.standard_error == np.finfo(float).tiny
     chosen = int(agent.decide(x))
     found = agent.propensity(x, chosen)
-    assert found.draws == 8 and 0 < found.relative_error < 0.5
+    assert found.draws == 6 and 0 < found.relative_error < 0.5
     assert found.inverse_bias == pytest.approx(found.relative_error**2)
 
 
@@ -150,18 +151,18 @@ def test_contexts_of_zeros_among_contexts_of_actions(k: int) -> None:
     some, contexts = [3, 8, 9, 20, 33, 40], np.random.default_rng(0).uniform(-1, 1, (6, D))
     contexts[[1, 4]] = 0.0
     options: dict[str, Any] = {"action_contexts": contexts, "candidates": some}
-    batch = np.broadcast_to(contexts, (6000, 6, D))
+    batch = np.broadcast_to(contexts, (2000, 6, D))
     decided = np.asarray(agent.decide(action_contexts=batch, candidates=some, k=k))
     total = 0.0
     for action in some:
-        found = agent.propensity(None, action, k=k, draws=200, **options)
+        found = agent.propensity(None, action, k=k, draws=100, **options)
         assert found.value > 0
         total += found.value
         for have, error, seen in (
             (found.value, found.standard_error, (decided[:, 0] == action).mean()),
             (found.inclusion, found.inclusion_standard_error, (decided == action).any(axis=1).mean()),
         ):
-            assert abs(have - seen) < 6 * np.hypot(error, np.sqrt(max(have, 5e-3) / 6000))
+            assert abs(have - seen) < 6 * np.hypot(error, np.sqrt(max(have, 5e-3) / 2000))
     assert total == pytest.approx(1, abs=0.1)
 
 

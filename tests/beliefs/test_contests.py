@@ -65,12 +65,23 @@ def test_bins_leave_the_best_of_many_as_it_is(range_: float) -> None:
     for mean in (rng.uniform(-range_, 0, 20_000), -range_ * rng.integers(0, 40, 20_000) / 40.0):
         counts = rng.integers(1, 4, 20_000).astype(np.float64)
         plain = Rivals(mean, np.ones(len(mean)), counts)
-        less = Rivals(*binned(mean, 1.0, counts))
+        less = Rivals(*binned(mean, np.ones(1), counts))
         assert len(less.mean) <= contests.BINS + 1 and less.counts.sum() == counts.sum()
         s = np.linspace(-1, 7, 33)
         # where log F matters to a chance at all
         want, have = plain.log_best(s), less.log_best(s)
         np.testing.assert_allclose(have[want > -50], want[want > -50], rtol=1e-3)
+
+
+def test_bins_are_laid_around_those_that_are_left() -> None:
+    """One far ahead of the others that is gone leaves them as they are; and few are not binned at all."""
+    mean, counts = np.append(np.random.default_rng(0).uniform(-1, 0, 5000), 100.0), np.append(np.ones(5000), 0.0)
+    s = np.linspace(1, 6, 9)
+    want = Rivals(mean[:-1], np.ones(5000), counts[:-1]).log_best(s)
+    np.testing.assert_allclose(Rivals(*binned(mean, np.ones(1), counts)).log_best(s), want, rtol=1e-4)
+    few_left = binned(mean[-5:], np.ones(1), counts[-5:])
+    np.testing.assert_array_equal(few_left[0], mean[-5:-1])
+    assert binned(mean, np.ones(1), np.zeros(5001))[0].size == 0
 
 
 def test_a_cloud_is_a_mixture() -> None:

@@ -15,7 +15,7 @@ import manyarms as ma
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 OURS = [
-    *("lints", "hierts", "mets", "mets-many-effects", "mets-onehot", "action-contexts", "churn"),
+    *("lints", "hierts", "mets", "mets-many-effects", "mets-onehot", "action-contexts", "churn", "propensity"),
     *("state", "textbook", "numpy", "allplayed", "threads"),
 ]
 MODULES = {"mabwiser": "mabwiser", "contextualbandits": "contextualbandits", "vw": "vowpalwabbit"}
@@ -44,6 +44,8 @@ def tiny(online: ModuleType) -> object:
         listed=20,
         listed_dim=3,
         churn=40,
+        taught=40,
+        asked=3,
     )
 
 

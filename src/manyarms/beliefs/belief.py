@@ -239,7 +239,7 @@ class Belief:
     @property
     def propensity_draws(self) -> int:
         """How many draws of `log_chances` usually do."""
-        return 8
+        return 6
 
     def log_chances(
         self, x: Array, offer: Offer, place: Place, k: int, n: int, rng: np.random.Generator

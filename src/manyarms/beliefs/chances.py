@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 from scipy.special import log_ndtr, logsumexp, ndtri
 
-from manyarms._base.typing import Array, Bools, Ints
+from manyarms._base.typing import Array, Bools
 from manyarms.beliefs import leaf_scores
 from manyarms.beliefs.actions.catalogue import Offer, Place
 from manyarms.beliefs.contests import HALF_LOG_2PI, MANY, TINY, Contest, Found, binned, chance, rivals
@@ -91,29 +91,23 @@ class TwoLevel:
     def __init__(self, belief: Belief, x: Array, offer: Offer, place: Place) -> None:
         self.x, self.root, self.leaves = x, belief.root, belief.leaves
         slots = np.arange(len(self.leaves.counts)) if offer.slots is None else offer.slots
-        self.own: tuple[float, float, Array | None] | None = None  # of a played action: at the root 0, variance, slope
-        self.own_row: Array | None = None  # of an unplayed one: its features, where actions have any
-        units, features = self.leaves.catalogue.units, self.leaves.mixing.features
-        ids, counts = units.represent if offer.units is None else units.represent[offer.units], offer.counts
-        gone = offer.barred if offer.slots is None else slots[:0]
-        if place.played:
-            mine = slots[place.position : place.position + 1]
-            at, variance, slopes = leaf_scores.lines(self.leaves, x, mine, self.root.known)
-            self.own = float(at[0]), float(variance[0]), None if slopes is None else slopes[0]
-            gone = np.append(gone, place.position)
-        else:
-            counts = counts.copy()
-            counts[place.position] -= 1
-            mine = ids[place.position : place.position + 1]
-            self.own_row = np.ones(1) if features is None else features[mine[0]]
-            self.own_variance = float(self.leaves.prior_variances(x, mine)[0])
-        slots = np.delete(slots, gone) if len(gone) else slots
         self.at, self.variance, self.slopes = leaf_scores.lines(self.leaves, x, slots, self.root.known)
-        # units of which any are left: their members, and a column of features for each
-        left = np.flatnonzero(counts)
-        self.counts = counts[left].astype(np.float64)
-        self.columns = np.ones((1, len(left))) if features is None else np.ascontiguousarray(features[ids[left]].T)
-        self.unit_variance = self.leaves.prior_variances(x, ids[left])  # one, or one for each unit
+        self.mine = place.position if place.played else None
+        # the rivals among the played actions
+        self.played = np.ones(len(slots), dtype=bool)
+        self.played[offer.barred if offer.slots is None else slice(0)] = False
+        self.played[place.position if place.played else slice(0)] = False
+        # and the others, by units: their members, and a row of features for each, from the table itself where units are actions
+        units, features = self.leaves.catalogue.units, self.leaves.mixing.features
+        ids = units.represent if offer.units is None else units.represent[offer.units]
+        self.counts = offer.counts.astype(np.float64)
+        whole = features is not None and offer.units is None and units.alone and len(ids) == len(features)
+        self.rows = np.ones((len(ids), 1)) if features is None else features if whole else features[ids]
+        self.unit_variance = self.leaves.prior_variances(x, None if whole else ids)  # one, or one for each unit
+        if not place.played:
+            self.counts[place.position] -= 1
+            self.own_row = self.rows[place.position]
+            self.own_variance = float(self.unit_variance[place.position if len(self.unit_variance) > 1 else 0])
 
     def contests(self, M: Array) -> Iterator[Contest]:
         """The contest that each root makes."""
@@ -126,13 +120,16 @@ class TwoLevel:
 
     def contest(self, m: Array) -> Contest:
         """The contest, given the root."""
-        c = self._coefficients(m)
+        c, keep = self._coefficients(m), self.played
         mean = self.at if self.slopes is None else self.at + self.slopes @ m
-        pieces = [(mean, np.sqrt(np.maximum(self.variance, 0.0)), np.ones(len(mean)))]
+        pieces = [(mean[keep], np.sqrt(np.maximum(self.variance[keep], 0.0)), np.ones(int(keep.sum())))]
         if len(self.counts):
-            means, sd = c @ self.columns, np.sqrt(np.maximum(self.unit_variance, 0.0))
-            pieces.append(binned(means, float(sd[0]), self.counts) if len(sd) == 1 else (means, sd, self.counts))
-        return Contest(*self._own(m, c), rivals(pieces))
+            means, sd = self.rows @ c, np.sqrt(np.maximum(self.unit_variance, 0.0))
+            pieces.append(binned(means, sd, self.counts))
+        if self.mine is None:
+            return Contest(float(self.own_row @ c), float(np.sqrt(max(self.own_variance, 0.0))), rivals(pieces))
+        own = float(mean[self.mine]), float(np.sqrt(max(self.variance[self.mine], 0.0)))
+        return Contest(*own, rivals(pieces))
 
     def roots(self, k: int, n: int, rng: np.random.Generator) -> Roots:
         """n draws of the root, tilted and stratified where it is normal."""
@@ -160,13 +157,6 @@ class TwoLevel:
     def _coefficients(self, m: Array) -> Array:
         return cast(Array, self.leaves.mixing.coefficients(self.x[None], m[None])[0])
 
-    def _own(self, m: Array, c: Array) -> tuple[float, float]:
-        """Mean and sd of the action's score."""
-        if self.own_row is not None:
-            return float(self.own_row @ c), float(np.sqrt(max(self.own_variance, 0.0)))
-        at, variance, slope = cast("tuple[float, float, Array | None]", self.own)
-        return at if slope is None else at + float(slope @ m), float(np.sqrt(max(variance, 0.0)))
-
     def _gradient(self, m: Array) -> tuple[Found, Array]:
         """The chance of the first place, and (p,) how its logarithm moves with the root, at the mode of its integrand.
 
@@ -177,17 +167,17 @@ class TwoLevel:
         contest = self.contest(m)
         found = chance(contest, 1, 0.5)
         s = contest.mean + contest.sd * found.mode
-        played = _hazards(self.at + slopes @ m, np.sqrt(np.maximum(self.variance, TINY)), np.ones(len(self.at)), s)
+        played = _hazards(self.at + slopes @ m, np.sqrt(np.maximum(self.variance, TINY)), self.played, s)
         unplayed = self._unit_hazards(c, s)
         # the coefficients are linear in the root: one row for each of its entries
-        rows = self.leaves.mixing.coefficients(np.broadcast_to(self.x, (p, len(self.x))), np.eye(p))
-        own = cast(Array, self.own[2]) if self.own_row is None and self.own else rows @ cast(Array, self.own_row)
+        lift = self.leaves.mixing.coefficients(np.broadcast_to(self.x, (p, len(self.x))), np.eye(p))
+        own = lift @ self.own_row if self.mine is None else slopes[self.mine]
         total = float(played.sum() + unplayed.sum())
-        return found, total * own - played @ slopes - rows @ (self.columns @ unplayed)
+        return found, total * own - played @ slopes - lift @ (unplayed @ self.rows)
 
     def _unit_hazards(self, c: Array, s: float) -> Array:
         """h of each unit, times its members; from a table, where many units share an sd."""
-        means, sd = c @ self.columns, np.sqrt(np.maximum(self.unit_variance, TINY))
+        means, sd = self.rows @ c, np.sqrt(np.maximum(self.unit_variance, TINY))
         if len(sd) > 1 or len(means) <= MANY:
             return _hazards(means, sd, self.counts, s)
         low, high = float(means.min()), float(means.max())
@@ -196,7 +186,7 @@ class TwoLevel:
         return self.counts * _hazards(grid, sd, np.ones(GRID), s)[np.clip(which, 0, GRID - 1)]
 
 
-def _hazards(mean: Array, sd: Array, counts: Array | Ints, s: float) -> Array:
+def _hazards(mean: Array, sd: Array, counts: Array | Bools, s: float) -> Array:
     with np.errstate(over="ignore"):
         z = (s - mean) / sd
         return cast(Array, counts * np.exp(np.minimum(-0.5 * z * z - HALF_LOG_2PI - log_ndtr(z), 600.0)) / sd)

@@ -31,7 +31,7 @@ from scipy.special import log_ndtr, logsumexp, ndtri
 
 from manyarms._base.typing import Array
 
-NODES = 6
+NODES = 5
 BINS = 768
 REACH = 17.0  # sds below the largest mean, beyond which a rival cannot matter
 MANY = 2 * BINS  # rivals from which on they are binned
@@ -151,6 +151,9 @@ def _locate(contest: Contest, k: int, start: Found | None) -> tuple[float, float
         mode, width = far, 1.0 / (1.0 + far)
     else:
         mode, width = start.mode, start.width
+        step = _newton(contest, mode) if k == 1 and rivals.cloud is None else np.inf
+        if abs(step) < 1.5 * width:  # not far from the last time's
+            return mode + step, width
     moved = 0
     for _ in range(STEPS):
         z = mode + width * np.array([-1.0, 0.0, 1.0])
@@ -169,6 +172,18 @@ def _locate(contest: Contest, k: int, start: Found | None) -> tuple[float, float
             break
         moved = 0
     return mode, width
+
+
+def _newton(contest: Contest, z: float) -> float:
+    """Newton's step towards the mode, for the best of all."""
+    mean, sd, rivals = contest
+    with np.errstate(over="ignore", invalid="ignore"):
+        at = (mean + sd * z - rivals.mean) / rivals.sd
+        hazard = np.exp(-0.5 * at * at - HALF_LOG_2PI - log_ndtr(at))
+        weight = rivals.counts * hazard * (sd / rivals.sd)
+        bend = 1.0 + float(weight @ ((at + hazard) * (sd / rivals.sd)))
+        step = (float(weight.sum()) - z) / bend
+    return step if np.isfinite(step) else np.inf
 
 
 def few(logs: Array, numbers: Array, k: int) -> Array:
@@ -209,21 +224,30 @@ def few(logs: Array, numbers: Array, k: int) -> Array:
     return out
 
 
-def binned(mean: Array, sd: float, counts: Array) -> Piece:
-    """Fewer rivals in their place, by bins of their means: means, sds and counts."""
-    if len(mean) > MANY:
-        top = float(mean.max())
-        low = max(float(mean.min()), top - REACH * sd)
-        step = max((top - low) / BINS, np.finfo(float).tiny)
-        at = (mean - low) / step
-        np.maximum(at, 0.0, out=at)
-        which = at.astype(np.int64)
-        number = cast(Array, np.bincount(which, weights=counts, minlength=BINS + 1))
-        centre = np.bincount(which, weights=counts * at, minlength=BINS + 1)
-        filled = np.flatnonzero(number)
-        counts = number[filled]
-        mean = low + step * centre[filled] / counts
-    return mean, np.full(len(mean), sd), counts
+def binned(mean: Array, sd: Array, counts: Array) -> Piece:
+    """Fewer rivals in their place, by bins of their means where they share one sd (1,); those with a count of 0 are left out."""
+    if len(sd) == 1 and len(mean) > MANY:
+        found = _bins(mean, float(sd[0]), counts)
+        if not len(found[0]) or found[0][-1] >= mean.max() - REACH / 2 * sd[0]:
+            return found
+    if not counts.all():  # and the bins were not laid around those that are gone
+        here = np.flatnonzero(counts)
+        return binned(mean[here], sd if len(sd) == 1 else sd[here], counts[here])
+    return mean, np.broadcast_to(sd, mean.shape), counts
+
+
+def _bins(mean: Array, sd: float, counts: Array) -> Piece:
+    top = float(mean.max())
+    low = max(float(mean.min()), top - REACH * sd)
+    at = (mean - low) / max((top - low) / BINS, TINY)
+    np.maximum(at, 0.0, out=at)
+    which = at.astype(np.int64)
+    number = cast(Array, np.bincount(which, weights=counts, minlength=BINS + 1))
+    at *= counts
+    centre = np.bincount(which, weights=at, minlength=BINS + 1)
+    filled = np.flatnonzero(number)
+    counts = number[filled]
+    return low + (top - low) / BINS * centre[filled] / counts, np.full(len(filled), sd), counts
 
 
 def rivals(pieces: Iterable[Piece], cloud: Cloud | None = None) -> Rivals:

@@ -78,7 +78,7 @@ class IndependentCentres(Belief):
         """`count` unplayed actions as rivals, given draws of their centres; or as a cloud, the centres integrated out."""
         parts = [self._draw_prior_centres(min(CENTRES, count - i), rng) @ x for i in range(0, count, CENTRES)]
         means = np.concatenate([np.empty(0), *parts])
-        return binned(means, sd, np.ones(len(means))), None
+        return binned(means, np.array([sd]), np.ones(len(means))), None
 
     # ---- learning
 
