@@ -56,6 +56,8 @@ def open(
     """
     settings = Settings(aggregate, default, wait, reward_range)
     name = _arm_name(name)
+    if not isinstance(store, str | Path | Database):
+        raise InvalidInput("store", validate.describe(store), "the path of a file, an address, or a database")
     database = store if isinstance(store, Database) else open_database(store)
     try:
         if log.get(_reader(database), "origin") is None:
