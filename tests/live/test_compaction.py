@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -210,7 +211,7 @@ def test_an_erasure_meanwhile_is_in_the_new_origin(busy: Busy, monkeypatch: pyte
 
 
 def test_an_event_that_stayed_can_be_erased_and_all_processes_agree(busy: Busy, tmp_path: Path) -> None:
-    """Its record goes, and what was learned from it after the origin; every way of folding gives the same state."""
+    """What the origin has learned from is refused, the rest goes; every way of folding gives the same state."""
     live, clock, _ = busy
     with small_live(tmp_path / "s.db", clock, learner=False) as other:
         done = live.compact(150.0)
@@ -218,8 +219,9 @@ def test_an_event_that_stayed_can_be_erased_and_all_processes_agree(busy: Busy, 
             "SELECT id FROM decisions WHERE position <= (SELECT MAX(upto) FROM snapshots WHERE origin = 1)"
         )
         assert done.moved and stayed
-        for (event,) in stayed[:2]:
-            live.erase(event)
+        for (event,) in stayed:
+            with suppress(UnknownEvent):
+                live.erase(event)
         assert live.state_bytes() == other.state_bytes()
         assert packing.pack_state(snapshots.from_origin(live.database)) == live.state_bytes()
         assert replay(live.database).ok
