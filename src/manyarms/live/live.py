@@ -377,7 +377,8 @@ class Live:
         """An action that was taken `most` times in `window` seconds rests; None: no cap any more.
 
         actions: which have this cap, each by itself; every action unless said. It holds from version to version, so that an
-        action may be taken a few times more before the next chunk is folded.
+        action may be taken a few times more before the next chunk is folded. Where caps would leave fewer actions than a
+        question asks for, they do not count for that question: it is answered all the same.
         """
         body: dict[str, Any] = {
             "most": None if most is None else validate.count("most", most),
@@ -389,7 +390,7 @@ class Live:
     def erase(self, event: str) -> None:
         """Forget an event: its record is blanked, and the state becomes what it would be had it never been.
 
-        What a compaction has made the origin of the log stays as it is (docs/live.md).
+        An event from which the origin of a compacted log has learned cannot be erased any more (UnknownEvent).
         """
         position = self._submit(log.erase(_name("event", event)))
         self.sync(position)
