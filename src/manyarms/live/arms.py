@@ -267,7 +267,7 @@ class PolicyView(ArmView):
         elif action in barred:
             value = 0.0
         else:
-            value = min(1.0, self._mass(asked, [action]).sum() / (1.0 - self._mass(asked, barred).sum()))
+            value = min(1.0, float(self._mass(asked, [action]).sum() / (1.0 - self._mass(asked, barred).sum())))
         return Propensity(value, value, exact=True)
 
     def greedy(self, asked: Question) -> int | None:
@@ -375,12 +375,18 @@ def _one_action(asked: Question) -> None:
 
 def an_arm(name: str, value: object, learns: bool = True) -> Arm:
     """An agent or a policy, as an arm."""
+    known = check_kind(name, value)
+    return AgentArm(known.copy(), learns) if isinstance(known, Agent) else PolicyArm(known, NumberedDraws.seeded(None))
+
+
+def check_kind(name: str, value: object) -> Agent | Policy:
+    """Refuse what cannot be an arm."""
     if isinstance(value, Agent):
-        return AgentArm(value.copy(), learns)
+        return value
     if isinstance(value, Policy) and not isinstance(value, type):
         if not hasattr(value, "save"):
             raise InvalidInput(name, validate.describe(value), "a policy that can be saved")
-        return PolicyArm(value, NumberedDraws.seeded(None))
+        return value
     raise InvalidInput(name, validate.describe(value), "an agent or a policy")
 
 
@@ -395,15 +401,18 @@ def check_joins(arm: Arm, others: Iterable[Arm], default: float | None) -> None:
         agents = arm.dim is not None, other.dim is not None
         if all(agents) and arm.dim != other.dim:
             raise InvalidInput(
-                "arm", f"contexts of length {arm.dim}", f"length {other.dim}, as the store's agents have"
+                "arm", f"an agent for contexts of length {arm.dim}", f"length {other.dim}, that of the store's agents"
             )
         if all(agents) and arm.actions != other.actions:
-            raise InvalidInput("arm", f"{arm.actions} actions", f"{other.actions}, as the store's agents have")
+            came = f"an agent with {arm.actions} actions"
+            raise InvalidInput("arm", came, f"{other.actions} actions, as the store's agents have")
         if any(agents):
             agent, policy = (arm, other) if agents[0] else (other, arm)
             if policy.actions > agent.actions:
                 raise InvalidInput(
-                    "arm", f"a policy for {policy.actions} actions", f"at most {agent.actions}, the agents'"
+                    "arm",
+                    f"a policy for {policy.actions} actions",
+                    f"at most {agent.actions}, those of the store's agents",
                 )
 
 
@@ -415,4 +424,14 @@ def without(asked: Question, capped: frozenset[int], arm: ArmView) -> Question:
     return replace(asked, exclude=sorted(barred)) if arm.can_do_without(asked, barred) else asked
 
 
-__all__ = ["AgentArm", "Arm", "ArmView", "PolicyArm", "an_arm", "check_joins", "knows_its_propensities", "without"]
+__all__ = [
+    "AgentArm",
+    "Arm",
+    "ArmView",
+    "PolicyArm",
+    "an_arm",
+    "check_joins",
+    "check_kind",
+    "knows_its_propensities",
+    "without",
+]
