@@ -163,7 +163,7 @@ def _a_live(material: Material) -> Any:
         live.add_arm(name, material.sure_agent)
     live.challenge("third")
     live.retire([K - 1])
-    live.decide(np.linspace(-1, 1, D), id="decided")
+    live.decide(np.linspace(-1, 1, D), candidates=[1], id="decided")
     return live
 
 

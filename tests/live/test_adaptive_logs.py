@@ -64,7 +64,7 @@ def check_learning(runs: int, events: int) -> tuple[int, float]:
 
 
 def test_an_agent_that_learns_is_covered_at_all_times() -> None:
-    check_learning(15, 150)
+    check_learning(12, 100)
 
 
 @pytest.mark.slow

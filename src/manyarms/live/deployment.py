@@ -46,6 +46,8 @@ class Deployment:
         object.__setattr__(self, "holdout", holdout)
         if holdout and self.holdout_arm is None:
             raise InvalidInput("holdout_arm", None, "the name of the arm that the hold-out gets")
+        if self.previous is not None:
+            validate.instance("previous", self.previous, Deployment, "a deployment, or None")
         if self.holdout_arm is not None:
             _arm(self.holdout_arm, "holdout_arm")
         if isinstance(self.shadows, str) or not isinstance(self.shadows, Sequence):

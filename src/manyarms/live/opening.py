@@ -56,6 +56,8 @@ def open(
     """
     settings = Settings(aggregate, default, wait, reward_range)
     name = _arm_name(name)
+    if not isinstance(store, str | Path | Database):
+        raise InvalidInput("store", validate.describe(store), "the path of a file, an address, or a database")
     if agent is not None:
         check_kind("agent", agent)
     elif not isinstance(store, Database) and is_nowhere(store):
