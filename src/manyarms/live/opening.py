@@ -68,9 +68,8 @@ def open(
             if agent is None:
                 raise _is_new()
             _make(database, agent, name, settings)
-        state = snapshots.newest(database)
+        state = snapshots.fold(database, snapshots.newest(database))
         _check_same(agent, state)
-        state = snapshots.fold(database, state)
         return Live(
             database, state, background=background, fold_every=fold_every, snapshot_every=snapshot_every,
             most_waiting=most_waiting, patience=patience, without_store=without_store, learner=learner, propensities=propensities,
