@@ -13,11 +13,11 @@ from manyarms.errors import InvalidInput, LiveError
 
 def test_what_cannot_become_a_store_leaves_no_file(tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
-    with pytest.raises(InvalidInput, match="agent: expected .* there is no store yet"):
+    with pytest.raises(InvalidInput, match=r"agent: expected .* there is no store yet"):
         ma.live.open(path)
     with pytest.raises(InvalidInput, match="agent: expected an agent or a policy"):
         ma.live.open(path, "agent")  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="store: .*got mysql://"):
+    with pytest.raises(InvalidInput, match=r"store: .*got mysql://"):
         ma.live.open("mysql://me:Tr0ub4dor@host/shop", an_agent())
     assert list(tmp_path.iterdir()) == []
 

@@ -17,7 +17,8 @@ import numpy as np
 from manyarms._base import files, validate
 from manyarms.errors import InvalidInput, LiveError
 from manyarms.live import log, snapshots
-from manyarms.live.arms import AgentArm, PolicyArm
+from manyarms.live.agent_arm import AgentArm
+from manyarms.live.policy_arm import PolicyArm
 from manyarms.live.progress import Progress, to_whom
 from manyarms.live.propensities import PropensityWorker
 from manyarms.live.records import DecisionRecord

@@ -10,8 +10,8 @@ from manyarms._base import validate
 from manyarms.agents import Agent
 from manyarms.errors import InvalidInput
 from manyarms.live import log, packing, snapshots
-from manyarms.live.arms import an_arm, check_joins, check_kind
 from manyarms.live.deployment import Deployment
+from manyarms.live.joining import an_arm, check_joins, check_kind
 from manyarms.live.live import Live
 from manyarms.live.settings import Aggregate, Settings
 from manyarms.live.state import State

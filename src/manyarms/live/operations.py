@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from manyarms.errors import InvalidInput
 from manyarms.live import packing
-from manyarms.live.arms import check_joins
 from manyarms.live.deployment import BASELINE, Deployment
 from manyarms.live.exposure import Exposure
+from manyarms.live.joining import check_joins
 from manyarms.live.stores.database import Reader
 
 if TYPE_CHECKING:
