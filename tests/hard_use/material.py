@@ -384,6 +384,7 @@ RULES: list[Rule] = [
     ("bounds", r"Bound", lambda m: [m.make("Unified", m.make("ClipPropensities", 0.1), 0.5)], h.things),
     ("grid", r"Grid", lambda m: m.make("Grid"), h.things),
     ("live.export.store|live.replay.store|live.compact.store", "", lambda m: m.store, h.paths),
+    ("live.export.path", "", lambda m: m.new_folder() + ".parquet", h.paths),
     ("live.compact.keep", "", lambda m: 1e6, h.numbers),
     ("frame", "", lambda m: m.frame, h.frames),
     ("function", "", lambda m: np.tanh, h.functions),

@@ -10,7 +10,7 @@ import numpy as np
 import manyarms as ma
 from manyarms.agents import Agent
 from manyarms.live import Live, packing, snapshots
-from manyarms.live.arms import AgentArm
+from manyarms.live.agent_arm import AgentArm
 from manyarms.live.stores.database import Database
 from manyarms.live.stores.opening import open_database
 

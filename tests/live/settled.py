@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 import manyarms as ma
-from manyarms.live.arms import an_arm
 from manyarms.live.deployment import Deployment
+from manyarms.live.joining import an_arm
 from manyarms.live.learned_rows import SettledEvent
 from manyarms.live.live import Live
 from manyarms.live.records import Chunk, DecisionRecord

@@ -15,7 +15,8 @@ import manyarms as ma
 from manyarms._base.typing import Array, Ints
 from manyarms.agents import Agent
 from manyarms.agents.decisions import Decision
-from manyarms.live.arms import AgentArm, Arm
+from manyarms.live.agent_arm import AgentArm
+from manyarms.live.arms import Arm
 from manyarms.live.deciding import decided, propensities
 from manyarms.live.deployment import Deployment
 from manyarms.live.records import Chunk, DecisionRecord, Question

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -210,18 +209,27 @@ def test_an_erasure_meanwhile_is_in_the_new_origin(busy: Busy, monkeypatch: pyte
     assert replay(live.database).ok
 
 
-def test_an_event_that_stayed_can_be_erased_and_all_processes_agree(busy: Busy, tmp_path: Path) -> None:
-    """What the origin has learned from is refused, the rest goes; every way of folding gives the same state."""
+def test_an_event_that_stayed_can_be_erased_unless_the_origin_learned_from_it(busy: Busy, tmp_path: Path) -> None:
+    """What is refused stays as it is; of what is erased, every way of folding gives the same state."""
     live, clock, _ = busy
     with small_live(tmp_path / "s.db", clock, learner=False) as other:
         done = live.compact(150.0)
-        stayed = live.database.read(
-            "SELECT id FROM decisions WHERE position <= (SELECT MAX(upto) FROM snapshots WHERE origin = 1)"
-        )
+        [(upto, due)] = live.database.read("SELECT upto, due FROM chunks WHERE version = ?", (done.version,))
+        stayed = live.database.read("SELECT id, position FROM decisions WHERE position <= ?", (upto,))
+        rewarded = {of for (of,) in live.database.read("SELECT decision FROM rewards WHERE position <= ?", (upto,))}
         assert done.moved and stayed
-        for (event,) in stayed:
-            with suppress(UnknownEvent):
+        erased = 0
+        for event, position in stayed:
+            before = live.state_bytes()
+            if position <= due or position in rewarded:
+                with pytest.raises(UnknownEvent, match="can no longer be taken back"):
+                    live.erase(event)
+                assert live.state_bytes() == before and not live.event(event).erased
+            else:
                 live.erase(event)
+                erased += 1
+        assert 0 < erased < len(stayed)
+        other.learn()
         assert live.state_bytes() == other.state_bytes()
         assert packing.pack_state(snapshots.from_origin(live.database)) == live.state_bytes()
         assert replay(live.database).ok

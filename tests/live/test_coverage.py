@@ -17,9 +17,10 @@ from live.simulated import plain_interval as interval
 from manyarms.agents import Agent
 from manyarms.agents.draws import NumberedDraws
 from manyarms.live import log
-from manyarms.live.arms import AgentArm, PolicyArm
+from manyarms.live.agent_arm import AgentArm
 from manyarms.live.deciding import decided, propensities
 from manyarms.live.deployment import Deployment
+from manyarms.live.policy_arm import PolicyArm
 from manyarms.live.propensities import PropensityWorker
 from manyarms.live.records import draw_number
 from manyarms.live.state import View

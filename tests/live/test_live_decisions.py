@@ -15,8 +15,9 @@ import manyarms as ma
 from live.making import DIM, Clock, X, a_live, agent_of, an_agent, from_origin, same_belief
 from manyarms.errors import Conflict, InvalidInput, LiveError, ManyArmsError
 from manyarms.live import Deployment, Live, packing, snapshots
-from manyarms.live.arms import an_arm, without
+from manyarms.live.arms import without
 from manyarms.live.deciding import decided, propensities
+from manyarms.live.joining import an_arm
 from manyarms.live.records import Question
 from manyarms.policies import FixedPolicy, Policy, SoftmaxPolicy, UniformPolicy
 

@@ -89,7 +89,7 @@ def test_faults_that_are_planted_are_found(folder: Path) -> None:
 
 def test_a_row_that_is_learned_twice_is_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By everybody in the same way, so that only the comparison with the final rewards can tell."""
-    from manyarms.live.arms import AgentArm
+    from manyarms.live.agent_arm import AgentArm
 
     monkeypatch.setattr(packing, "ORPHANED", 0.0)
     observe = AgentArm.observe

@@ -11,7 +11,7 @@ from manyarms.cli import _live, options
 from manyarms.cli.commands import COMMANDS
 from manyarms.errors import InvalidInput
 
-UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0, "": 1.0}
+UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 
 
 @COMMANDS.register("compact")
@@ -46,9 +46,9 @@ def compact(
 
 def _seconds(text: str) -> float:
     """A number and a unit of time, as seconds."""
-    found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,9})?)\s*(s|m|min|h|d|w|)", text.strip())
+    found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,9})?)\s*(s|m|min|h|d|w)", text.strip())
     if found is None:
-        raise InvalidInput("--keep", repr(text), "a time such as 30d, 12h, 90min or 600s")
+        raise InvalidInput("--keep", repr(text), "a time with its unit, such as 30d, 12h, 90min or 600s")
     return float(found[1]) * UNITS[found[2]]
 
 

@@ -13,6 +13,7 @@ from manyarms.live.exporting import Exported, export
 from manyarms.live.live import Live, LiveDecision
 from manyarms.live.opening import open
 from manyarms.live.replaying import Replayed, replay
+from manyarms.live.report import Report
 from manyarms.live.settings import Settings
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Live",
     "LiveDecision",
     "Replayed",
+    "Report",
     "Settings",
     "compact",
     "export",

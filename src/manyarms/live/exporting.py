@@ -15,9 +15,10 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from manyarms._base import files, validate
-from manyarms.errors import LiveError
+from manyarms.errors import InvalidInput, LiveError
 from manyarms.live import log, snapshots
-from manyarms.live.arms import AgentArm, PolicyArm
+from manyarms.live.agent_arm import AgentArm
+from manyarms.live.policy_arm import PolicyArm
 from manyarms.live.progress import Progress, to_whom
 from manyarms.live.propensities import PropensityWorker
 from manyarms.live.records import DecisionRecord
@@ -75,6 +76,8 @@ def export(
     of how much, and what it is.
     """
     target = files.as_path("path", path)
+    if target.suffix not in (".parquet", ".pq"):  # what `open_log` knows a Parquet file by
+        raise InvalidInput("path", validate.describe(str(target)), "a name that ends in .parquet")
     unsettled, exact_only = validate.flag("unsettled", unsettled), validate.flag("exact_only", exact_only)
     told = to_whom(progress)
     arrow.pyarrow("exporting a live log")

@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal
 
-import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
-from manyarms.agents import Agent
-from manyarms.errors import InvalidInput, LiveError, ManyArmsError, Overloaded, StoreUnavailable, UnknownEvent
-from manyarms.live import log, packing
-from manyarms.live.arms import Arm, an_arm, check_joins
-from manyarms.live.challenge import challenge_body, check_possible
-from manyarms.live.compaction import Compaction, compact
+from manyarms.errors import LiveError, ManyArmsError, Overloaded, StoreUnavailable, UnknownEvent
+from manyarms.live import log
+from manyarms.live.administration import Administration
+from manyarms.live.arguments import a_name, a_question
 from manyarms.live.deciding import decided
-from manyarms.live.deployment import BASELINE, Deployment
+from manyarms.live.deployment import Deployment
 from manyarms.live.group_commit import GroupCommit
 from manyarms.live.learner import Background, Learner
 from manyarms.live.propensities import PropensityWorker
-from manyarms.live.records import MOST_OF_AN_ID, DecisionRecord, Question
+from manyarms.live.records import DecisionRecord
 from manyarms.live.report import Report, alarms
 from manyarms.live.settings import Settings
 from manyarms.live.state import State
 from manyarms.live.stores.database import Database
-from manyarms.policies import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +51,7 @@ class LiveDecision:
         return self.actions[0]
 
 
-class Live:
+class Live(Administration):
     """Agents on a store: `manyarms.live.open` makes it. Threads may share it, and processes may open the same store.
 
     A decision is returned when it is in the store, and so is a reward. What was learned is folded from the store, in the
@@ -129,9 +124,9 @@ class Live:
         the same question gives the same decision again, with another one a Conflict. baseline: the action that the application
         would take, where the deployment asks for it. propensity: estimate it now, where it is not known exactly.
         """
-        asked = _question(x, candidates, exclude, k, action_contexts)
-        event = uuid.uuid4().hex if id is None else _name("id", id)
-        unit = None if unit is None else _name("unit", unit)
+        asked = a_question(x, candidates, exclude, k, action_contexts)
+        event = uuid.uuid4().hex if id is None else a_name("id", id)
+        unit = None if unit is None else a_name("unit", unit)
         baseline = None if baseline is None else validate.count("baseline", baseline, least=0)
         estimate = validate.flag("propensity", propensity)
         try:
@@ -161,10 +156,10 @@ class Live:
         event has several (a click now, a purchase tomorrow): they count together as the store's `aggregate` says. The same id
         with another value is a Conflict.
         """
-        event = _name("event", event)
+        event = a_name("event", event)
         number = self._settings.check(value)
         which = None if action is None else validate.count("action", action, least=0)
-        self._submit(log.add_reward(event, which, _name("id", id, empty=True), number))
+        self._submit(log.add_reward(event, which, a_name("id", id, empty=True), number))
 
     def _submit(self, work: Any) -> Any:
         if self._closed:
@@ -174,7 +169,7 @@ class Live:
     def event(self, event: str) -> DecisionRecord:
         """What the log has of a decision."""
         with self._database.reading() as reader:
-            return log.decision(reader, _name("event", event))
+            return log.decision(reader, a_name("event", event))
 
     # ---- learning -----------------------------------------------------------------------------------------------------
 
@@ -242,7 +237,7 @@ class Live:
             "waiting": None if position is None else position - view.upto,
             "at": at,
             "learner": self._learner.is_learner,
-            "deployment": view.deployment.to_json() | {"previous": None},
+            "deployment": {name: value for name, value in view.deployment.to_json().items() if name != "previous"},
             "arms": sorted(view.arms),
             "capped": sorted(view.capped),
             **view.frozen["counts"],
@@ -250,164 +245,10 @@ class Live:
             "failures": failures,
         }
 
-    # ---- operations ---------------------------------------------------------------------------------------------------
-
-    def add_arm(self, name: str, arm: Agent | Policy, *, learns: bool = True) -> None:
-        """Take in another agent or a policy. It learns what is decided from now on, and decides nothing until it is deployed.
-
-        An agent has contexts as long and as many actions as the agents that are there; which of them are retired it takes from
-        the store.
-        """
-        name = _name("name", name)
-        if name == BASELINE or name in self._learner.view.arms:
-            raise InvalidInput("name", name, "a name that no arm of this store has")
-        made: Arm = an_arm("arm", arm, validate.flag("learns", learns))
-        check_joins(made, (), self._settings.default)
-        writing = packing.write_parts(self._database, packing.pack({}, {name: made}))
-        self._operate("add_arm", {"name": name, "writing": writing})
-
-    def remove_arm(self, name: str) -> None:
-        """Let go of an arm that has no part in the deployment."""
-        self._operate("remove_arm", {"name": _name("name", name)})
-
-    def deploy(
-        self,
-        shares: Mapping[str, float] | str,
-        *,
-        holdout: float = 0.0,
-        holdout_arm: str | None = None,
-        shadows: Sequence[str] = (),
-    ) -> None:
-        """Who decides from now on.
-
-        shares: the part of the traffic that each arm gets, together 1; or the name of one arm. "baseline" is what the application
-        would do (`decide(..., baseline=action)`): an apprentice is {"baseline": 1.0} with the agent among the shadows.
-        holdout: a part of the traffic that goes to `holdout_arm` for good. shadows: arms that only look on.
-        """
-        parts = {shares: 1.0} if isinstance(shares, str) else shares
-        wanted = Deployment(parts, holdout, holdout_arm, shadows)  # type: ignore[arg-type]
-        self._operate("deploy", wanted.to_json())
-
-    def promote(self, name: str) -> None:
-        """All the traffic but the hold-out to this arm; those that had it look on."""
-        self._operate("promote", {"name": _name("name", name)})
-
-    def roll_back(self) -> None:
-        """Back to what was deployed before."""
-        self._operate("roll_back", {})
-
-    def challenge(
-        self,
-        challenger: str | Agent | Policy,
-        *,
-        name: str | None = None,
-        alpha: float = 0.05,
-        margin: float = 0.0,
-        guard: float = 0.02,
-        mean_time: float = 10_000,
-    ) -> str:
-        """Promote this arm by itself once it is certified to be better than what is deployed; its name.
-
-        challenger: an arm of the store, or an agent or a policy, taken in under `name`. It looks on until it is certified: the
-        lower end of its gain, valid at all times at once, is above `margin`. Together all challenges are ever wrong with
-        probability at most `alpha`: each has a smaller part of it. Then it gets all the traffic but the hold-out, and its rewards
-        are watched: when they have fallen `guard` below what was certified, the store rolls back by itself; without cause that
-        happens once in `mean_time` of its events on average, or more rarely. margin and guard are in the units of rewards.
-
-        It needs a `reward_range`, a default reward, and arms with exact propensities (docs/challenges.md).
-        """
-        body = challenge_body(self._settings, alpha, margin, guard, mean_time)
-        view = self._learner.view
-        exact = {arm: seen.exact for arm, seen in view.arms.items()}
-        if isinstance(challenger, str):
-            called = _name("challenger", challenger)
-            if name is not None or called not in view.arms:
-                came = called if name is None else f"the arm {called} and name={name!r}"
-                raise InvalidInput(
-                    "challenger", came, f"one of the arms {', '.join(sorted(view.arms))}, without a `name`"
-                )
-            check_possible(self._settings, view.deployment, called, exact)
-        else:
-            called = _name("name", name)
-            exact[called] = an_arm("challenger", challenger).view().exact
-            check_possible(self._settings, view.deployment, called, exact)
-            self.add_arm(called, challenger)
-        self._operate("challenge", {"name": called, **body})
-        return called
-
-    def challenges(self) -> list[dict[str, Any]]:
-        """Every challenge: its state, the gain so far and its lower end, α, how many events count, and since when."""
-        found: list[dict[str, Any]] = self.report().body["challenges"]
-        return found
-
-    def withdraw(self, name: str) -> None:
-        """End a challenge, or the guard of an arm that was promoted; what is deployed stays."""
-        self._operate("withdraw", {"name": _name("name", name)})
-
     def report(self) -> Report:
         """What is watched: values, lift, sample ratio, propensities, shadows and challenges. Print it, or take its `body`."""
         view = self._learner.view
         return Report.of(view.frozen["watch"], self._settings, view.version)
-
-    def add_actions(
-        self,
-        number: int | None = None,
-        *,
-        weights: npt.ArrayLike | None = None,
-        covariance: npt.ArrayLike | None = None,
-    ) -> list[int]:
-        """New actions for every arm; their ids. The arguments are those of `Agent.add_actions`."""
-        body: dict[str, Any] = {"number": None if number is None else validate.count("number", number)}
-        if weights is not None:
-            body["weights"] = validate.as_floats("weights", weights).tolist()
-        if covariance is not None:
-            body["covariance"] = validate.as_floats("covariance", covariance).tolist()
-        ids: list[int] = self._operate("add_actions", body)["ids"]
-        return ids
-
-    def retire(self, actions: int | npt.ArrayLike) -> None:
-        """Do not choose these any more; rewards that come late are still learned."""
-        self._operate("retire", {"actions": _one_or_more(actions)})
-
-    def reinstate(self, actions: int | npt.ArrayLike) -> None:
-        """Choose these again."""
-        self._operate("reinstate", {"actions": _one_or_more(actions)})
-
-    def cap(self, most: int | None, window: float = 86_400.0, actions: npt.ArrayLike | None = None) -> None:
-        """An action that was taken `most` times in `window` seconds rests; None: no cap any more.
-
-        actions: which have this cap, each by itself; every action unless said. It holds from version to version, so that an
-        action may be taken a few times more before the next chunk is folded.
-        """
-        body: dict[str, Any] = {
-            "most": None if most is None else validate.count("most", most),
-            "window": validate.positive("window", window),
-            "actions": None if actions is None else sorted(set(_ids("actions", actions))),
-        }
-        self._operate("cap", body)
-
-    def erase(self, event: str) -> None:
-        """Forget an event: its record is blanked, and the state becomes what it would be had it never been.
-
-        What a compaction has made the origin of the log stays as it is (docs/live.md).
-        """
-        position = self._submit(log.erase(_name("event", event)))
-        self.sync(position)
-
-    def _operate(self, kind: str, body: dict[str, Any]) -> Any:
-        position = self._submit(log.add_operation(kind, body))
-        self.sync(position)
-        result = self._learner.view.frozen["results"].get(position, {})
-        if "refused" in result:
-            raise LiveError(result["refused"])
-        return result
-
-    def compact(self, keep: float, *, dry_run: bool = False) -> Compaction:
-        """Delete what happened more than `keep` seconds ago; what was learned from it stays, to the last bit.
-
-        Its events are unknown afterwards, for late rewards, erasures and exports. dry_run: only say what would go.
-        """
-        return compact(self._database, keep, dry_run=dry_run)
 
     # ---- the end ------------------------------------------------------------------------------------------------------
 
@@ -435,45 +276,6 @@ class Live:
     def __repr__(self) -> str:
         view = self._learner.view
         return f"<Live: {', '.join(sorted(view.arms))}; version {view.version}>"
-
-
-def _question(x: Any, candidates: Any, exclude: Any, k: Any, action_contexts: Any) -> Question:
-    given, name = (x, "x") if action_contexts is None else (action_contexts, "action_contexts")
-    if given is None:
-        raise InvalidInput("x", "None", "a context, or `action_contexts`")
-    numbers = validate.as_floats(name, given)
-    if numbers.ndim != (1 if name == "x" else 2):
-        expected = "one context, (d,)" if name == "x" else "a context for each action, (m, d)"
-        raise InvalidInput(name, f"shape {numbers.shape}", expected)
-    return Question(
-        np.ascontiguousarray(numbers, dtype="<f8").copy(),
-        None if candidates is None else _ids("candidates", candidates),
-        None if exclude is None else _ids("exclude", exclude),
-        None if k is None else validate.count("k", k),
-    )
-
-
-def _ids(name: str, values: Any) -> list[int]:
-    found: list[int] = validate.integers(name, values, 1, "a list of integers, ids of actions").tolist()
-    if found and min(found) < 0:
-        raise InvalidInput(name, min(found), "ids of actions, from 0")
-    return found
-
-
-def _one_or_more(actions: Any) -> list[int]:
-    one = isinstance(actions, int | np.integer)
-    return _ids("actions", [actions] if one else actions)
-
-
-def _name(argument: str, value: object, empty: bool = False) -> str:
-    """An id or a name: text that is not too long."""
-    if not isinstance(value, str) or len(value) > MOST_OF_AN_ID or not (value or empty) or "\0" in value:
-        raise InvalidInput(argument, validate.describe(value), f"a text of 1 to {MOST_OF_AN_ID} characters")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise InvalidInput(argument, validate.describe(value), "text that can be written as UTF-8") from None
-    return value
 
 
 def _answer(record: DecisionRecord, logged: bool = True) -> LiveDecision:

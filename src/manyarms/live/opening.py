@@ -10,13 +10,13 @@ from manyarms._base import validate
 from manyarms.agents import Agent
 from manyarms.errors import InvalidInput
 from manyarms.live import log, packing, snapshots
-from manyarms.live.arms import an_arm, check_joins
 from manyarms.live.deployment import Deployment
+from manyarms.live.joining import an_arm, check_joins, check_kind
 from manyarms.live.live import Live
 from manyarms.live.settings import Aggregate, Settings
 from manyarms.live.state import State
 from manyarms.live.stores.database import Database, Transaction
-from manyarms.live.stores.opening import open_database
+from manyarms.live.stores.opening import is_nowhere, open_database
 from manyarms.policies import Policy
 
 FIRST_ARM = "agent"
@@ -58,15 +58,18 @@ def open(
     name = _arm_name(name)
     if not isinstance(store, str | Path | Database):
         raise InvalidInput("store", validate.describe(store), "the path of a file, an address, or a database")
+    if agent is not None:
+        check_kind("agent", agent)
+    elif not isinstance(store, Database) and is_nowhere(store):
+        raise _is_new()
     database = store if isinstance(store, Database) else open_database(store)
     try:
         if log.get(_reader(database), "origin") is None:
             if agent is None:
-                raise InvalidInput("agent", None, "an agent or a policy: this store is new")
+                raise _is_new()
             _make(database, agent, name, settings)
-        state = snapshots.newest(database)
+        state = snapshots.fold(database, snapshots.newest(database))
         _check_same(agent, state)
-        state = snapshots.fold(database, state)
         return Live(
             database, state, background=background, fold_every=fold_every, snapshot_every=snapshot_every,
             most_waiting=most_waiting, patience=patience, without_store=without_store, learner=learner, propensities=propensities,
@@ -109,15 +112,26 @@ def _make(database: Database, agent: Agent | Policy, name: str, settings: Settin
     database.do(work)
 
 
+def _is_new() -> InvalidInput:
+    return InvalidInput("agent", None, "an agent or a policy that decides first: there is no store yet at this address")
+
+
 def _check_same(agent: object, state: State) -> None:
-    """An agent that is given to a store with another shape is a mistake, and not one to be silent about."""
+    """An agent that is given to a store with another shape is a mistake, and not one to be silent about.
+
+    It may know fewer actions than the store: those that were added since.
+    """
     if not isinstance(agent, Agent):
         return
+    catalogue = agent.belief.catalogue
     for arm in state.arms.values():
         own = getattr(arm, "agent", None)
         if own is not None and own.belief.dim != agent.belief.dim:
             came = f"an agent for contexts of length {agent.belief.dim}"
             raise InvalidInput("agent", came, f"length {own.belief.dim}, that of the agent in the store (or None)")
+        if own is not None and catalogue.size > own.belief.catalogue.size:
+            most = f"at most {own.belief.catalogue.size}, those of the agent in the store: `add_actions` adds others"
+            raise InvalidInput("agent", f"an agent with {catalogue.size} actions", most)
 
 
 def _arm_name(name: object) -> str:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from manyarms.errors import InvalidInput
 from manyarms.live import packing
-from manyarms.live.arms import check_joins
 from manyarms.live.deployment import BASELINE, Deployment
 from manyarms.live.exposure import Exposure
+from manyarms.live.joining import check_joins
 from manyarms.live.stores.database import Reader
 
 if TYPE_CHECKING:
@@ -66,8 +66,11 @@ def _remove_arm(state: State, reader: Reader, position: int, body: dict[str, Any
 @operation("deploy")
 def _deploy(state: State, reader: Reader, position: int, body: dict[str, Any]) -> Any:
     wanted = Deployment.from_json(body)
-    for name in wanted.names:
-        _known(state, name)
+    held_out = () if wanted.holdout_arm is None else (wanted.holdout_arm,)
+    for argument, names in (("shares", wanted.shares), ("holdout_arm", held_out), ("shadows", wanted.shadows)):
+        for name in names:
+            if name != BASELINE:
+                _known(state, name, argument)
     state.deploy(wanted)
     return {}
 
@@ -93,9 +96,9 @@ def promoted(now: Deployment, name: str) -> Deployment:
     return replace(now, shares={name: 1.0}, shadows=tuple(shadows), previous=None)
 
 
-def _known(state: State, name: str) -> None:
+def _known(state: State, name: str, argument: str = "name") -> None:
     if name not in state.arms:
-        raise InvalidInput("name", name, f"an arm of this store: {', '.join(sorted(state.arms))}")
+        raise InvalidInput(argument, repr(name), f"an arm of this store ({', '.join(sorted(state.arms))})")
 
 
 # ---- the catalogue

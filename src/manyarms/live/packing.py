@@ -23,7 +23,9 @@ from manyarms._base import storage
 from manyarms.agents import Agent
 from manyarms.agents.draws import NumberedDraws
 from manyarms.errors import StorageError
-from manyarms.live.arms import AgentArm, Arm, PolicyArm
+from manyarms.live.agent_arm import AgentArm
+from manyarms.live.arms import Arm
+from manyarms.live.policy_arm import PolicyArm
 from manyarms.live.stores.database import Database, Reader, Transaction, Work
 
 if TYPE_CHECKING:

@@ -54,8 +54,10 @@ class Replayed:
         made += [f"{self.left_out:,} not in the sample"] * bool(self.left_out)
         made += [f"{self.before:,} made before where this begins"] * bool(self.before)
         made += [f"{self.erased_since:,} not verifiable: what they were made from was erased"] * bool(self.erased_since)
+        first, last = self.begins.upto + 1, self.ends.upto
+        folded = f"positions {first:,} to {last:,} folded" if first <= last else "none folded"
         facts = {
-            "log": f"{self.entries:,} entries, positions {self.begins.upto + 1:,} to {self.ends.upto:,} folded",
+            "log": f"{self.entries:,} entries, {folded}",
             "fold": span, "snapshots": compared, "decisions": "; ".join(made), "propensities": f"{self.propensities:,} the same",
             "differences": f"{self.differences.number:,}" if self.differences.number else "none",
         }  # fmt: skip

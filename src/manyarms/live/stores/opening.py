@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from manyarms._base.files import as_path, reason
-from manyarms.errors import StorageError
+from manyarms.errors import InvalidInput, StorageError
 from manyarms.live.stores import schema
 from manyarms.live.stores.database import Clock, Database, Reader, Transaction
 from manyarms.live.stores.sqlite import SQLite
@@ -33,8 +34,7 @@ def open_database(address: Path | str, *, clock: Clock | None = None) -> Databas
 
 def open_existing(address: Path | str) -> Database:
     """The store at an address; where there is none, nothing is made."""
-    if not _is_postgresql(address):
-        path = as_path("store", address)
+    if (path := _path(address)) is not None:
         try:
             found = path.stat()
         except OSError as error:
@@ -68,6 +68,21 @@ def _is_postgresql(address: object) -> bool:
     return isinstance(address, str) and bool(re.match(r"postgres(ql)?://", address))
 
 
+def _path(address: object) -> Path | None:
+    """The file that an address names; None for PostgreSQL."""
+    if _is_postgresql(address):
+        return None
+    if isinstance(address, str) and (found := re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", address)):
+        raise InvalidInput("store", f"{found[1]}://...", "a path, or an address that begins with postgresql://")
+    return as_path("store", address)
+
+
+def is_nowhere(address: Path | str) -> bool:
+    """Whether there is no file yet where a store would be made. A server has to be asked: False."""
+    path = _path(address)
+    return path is not None and (address == ":memory:" or not os.path.exists(path))
+
+
 def _database(address: Path | str, clock: Clock | None) -> Database:
     if _is_postgresql(address):
         from manyarms.live.stores.postgresql import PostgreSQL  # needs a package that SQLite does not
@@ -75,7 +90,9 @@ def _database(address: Path | str, clock: Clock | None) -> Database:
         return PostgreSQL(str(address), clock=clock)
     if address == ":memory:":
         return SQLite.in_memory(clock=clock)
-    return SQLite(address, clock=clock)
+    path = _path(address)
+    assert path is not None
+    return SQLite(path, clock=clock)
 
 
 def prepare(database: Database) -> None:
@@ -120,4 +137,4 @@ def _version(database: Database, reader: Reader) -> int:
     return version
 
 
-__all__ = ["open_database", "open_existing", "opened", "prepare"]
+__all__ = ["is_nowhere", "open_database", "open_existing", "opened", "prepare"]

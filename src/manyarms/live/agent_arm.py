@@ -1,0 +1,140 @@
+"""An agent as an arm: it learns what it is taught, and decides by a snapshot of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manyarms._base import validate
+from manyarms._base.typing import Array, Ints
+from manyarms.agents import Agent
+from manyarms.agents.deciding import Snapshot
+from manyarms.agents.decisions import Greedy, Propensity
+from manyarms.live.arms import Arm, ArmView
+from manyarms.live.records import Question
+
+
+@dataclass(frozen=True)
+class AgentView(ArmView):
+    """A snapshot of an agent."""
+
+    snapshot: Snapshot
+    exact: bool
+
+    def decide(self, asked: Question, draw: int) -> list[int]:
+        found = self.snapshot.decide(**asked.arguments(), draw=draw)
+        return [found] if isinstance(found, int) else found.tolist()
+
+    def propensity(self, asked: Question, action: int, draw: int, draws: int | None = None) -> Propensity:
+        if action in self.snapshot.belief.catalogue.retired:  # the caller's own choice
+            return Propensity(0.0, 0.0, exact=True)
+        options = asked.arguments()
+        options["k"] = asked.k or 1
+        if draws is not None:
+            options["draws"] = draws
+        return self.snapshot.propensity(options.pop("x", None), action, draw=draw, **options)
+
+    def greedy(self, asked: Question) -> int | None:
+        options = asked.arguments() | {"k": None}
+        return int(self.best.decide(**options, draw=0))
+
+    @property
+    def best(self) -> Snapshot:
+        """The same belief, decided greedily."""
+        return Snapshot(self.snapshot._belief, Greedy(), self.snapshot._draws, "greedy")
+
+    def can_do_without(self, asked: Question, barred: set[int]) -> bool:
+        catalogue = self.snapshot.belief.catalogue
+        wanted = asked.k or 1
+        if asked.candidates is not None:
+            return len(set(asked.candidates) - barred) >= wanted
+        return catalogue.size - len(catalogue.retired | barred) >= wanted
+
+
+class AgentArm(Arm):
+    """An agent."""
+
+    kind = "agent"
+
+    def __init__(self, agent: Agent, learns: bool = True, since: int = 0) -> None:
+        super().__init__(learns, since)
+        self.agent = agent
+
+    @property
+    def actions(self) -> int:
+        return self.agent.belief.catalogue.size
+
+    @property
+    def dim(self) -> int:
+        return self.agent.belief.dim
+
+    @property
+    def retired(self) -> Set[int]:
+        return self.agent.belief.catalogue.retired
+
+    def take_over(self, retired: Set[int]) -> None:
+        mine = set(self.retired)
+        if retired - mine:
+            self.agent.retire(sorted(retired - mine))
+        if mine - retired:
+            self.agent.reinstate(sorted(mine - retired))
+
+    def check_reward(self, value: float) -> None:
+        self.agent.belief.likelihood.check(np.array([value]))
+
+    def view(self) -> AgentView:
+        return AgentView(self.agent.snapshot(), knows_its_propensities(self.agent))
+
+    def save(self, folder: Path) -> None:
+        self.agent.save(folder)
+
+    def observe(self, X: Array, actions: Ints, rewards: Array) -> None:
+        self.agent.observe(X, actions, rewards)
+
+    def replace_reward(self, X: Array, actions: Ints, was: Array, now: Array) -> None:
+        self.agent.replace_reward(X, actions, was, now)
+
+    def check_catalogue(self, kind: str, body: dict[str, Any]) -> None:
+        belief = self.agent.belief
+        if kind == "retire":
+            belief.catalogue.check("actions", body["actions"], unique=True)
+        elif kind == "reinstate":
+            belief.catalogue.check_retired("actions", body["actions"])
+        else:
+            told = self.of_new_actions(body)
+            covariance = told.get("covariance")
+            given = None if covariance is None else validate.as_floats("covariance", covariance)
+            belief.new_actions(told.get("weights"), told.get("number"), given)
+
+    def change_catalogue(self, kind: str, body: dict[str, Any]) -> list[int]:
+        if kind == "retire":
+            self.agent.retire(body["actions"])
+        elif kind == "reinstate":
+            self.agent.reinstate(body["actions"])
+        else:
+            new: list[int] = self.agent.add_actions(**self.of_new_actions(body)).tolist()
+            return new
+        return []
+
+    def of_new_actions(self, body: dict[str, Any]) -> dict[str, Any]:
+        """What this agent needs to be told of new actions: weights and covariances only where it has them of its own."""
+        belief = self.agent.belief
+        told: dict[str, Any] = {"number": body["number"]}
+        leaves = getattr(belief, "leaves", None)
+        if leaves is None or leaves.mixing.features is not None:
+            told["weights"] = body.get("weights")
+        if leaves is None or not leaves.shared:
+            told["covariance"] = body.get("covariance")
+        return {name: value for name, value in told.items() if value is not None}
+
+
+def knows_its_propensities(agent: Agent | Snapshot) -> bool:
+    """Whether the rule that it decides by knows the probabilities of its choices."""
+    return agent.decision.exact or not agent.decision.draws
+
+
+__all__ = ["AgentArm", "AgentView", "knows_its_propensities"]
