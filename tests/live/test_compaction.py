@@ -306,6 +306,27 @@ def test_processes_that_use_and_compact_a_store_may_be_killed_at_any_moment(tmp_
         assert packing.pack_state(snapshots.from_origin(live.database)) == live.state_bytes()
 
 
+def test_a_unit_that_comes_again_after_its_events_went_is_no_new_one(tmp_path: Path) -> None:
+    """Its arm was drawn once: counted with every compaction, twenty units that stay would raise the alarm of the sample ratio."""
+    clock = Clock()
+    with small_live(tmp_path / "s.db", clock, small_agent(decision="epsilon-greedy"), reward_range=(0, 1)) as live:
+        live.add_arm("other", small_agent(2, "uniform"))
+        live.deploy({"agent": 0.5, "other": 0.5}, holdout=0.25, holdout_arm="agent")
+        for number in range(4):
+            for unit in range(20):
+                record = live.event(live.decide(np.ones(D), unit=f"u{unit}").id)
+                assert record.details.get("repeated") == (None if number == 0 else "unit")
+            live.decide(np.ones(D), unit=f"only {number}")
+            live.learn()
+            clock.now += 100.0
+            live.learn()
+            clock.now += 100.0
+            assert live.compact(50.0).decisions == 21
+        body = live.report().body
+        assert body["events"] == 84 and body["sample_ratio"]["events"] == body["lift"]["events"] == 24
+        assert not live.database.read("SELECT 1 FROM decisions")
+
+
 @pytest.mark.slow
 def test_the_tools_on_postgresql(postgres: Server, tmp_path: Path) -> None:
     """Export, compaction and replay speak to PostgreSQL as they do to SQLite."""

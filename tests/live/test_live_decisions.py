@@ -304,6 +304,36 @@ def test_the_baseline_takes_part_in_the_propensity() -> None:
     live.close()
 
 
+def test_a_question_is_refused_for_all_or_for_none_whoever_it_goes_to() -> None:
+    """Where one arm refused what another answers, the events that remain would be chosen by who was asked."""
+    live = a_live(an_agent(kind="thompson"))
+    live.add_arm("policy", UniformPolicy(6))
+    live.deploy({"agent": 0.9, "baseline": 0.1})
+    for i in range(40):
+        with pytest.raises(InvalidInput, match="baseline"):
+            live.decide(X, unit=str(i))
+    for held_out in ("baseline", "policy"):
+        live.deploy("agent", holdout=0.1, holdout_arm=held_out)
+        for i in range(40):
+            with pytest.raises(InvalidInput, match=r"baseline|k:"):
+                live.decide(X, unit=str(i), k=2)
+        arms = {live.decide(X, unit=str(i), baseline=1).arm for i in range(99)}
+        assert arms == {"agent", held_out}
+    assert live.status()["rows_refused"] == 0
+    live.close()
+
+
+def test_whether_a_propensity_is_exact_does_not_hang_on_the_action() -> None:
+    """A retired action has the chance 0 under Thompson sampling, exactly; the others are estimated, and so are all."""
+    live = a_live(an_agent(kind="thompson"))
+    live.retire([5])
+    live.deploy({"agent": 0.5, "baseline": 0.5})
+    found = [live.decide(X, unit=str(i), baseline=5, propensity=True) for i in range(40)]
+    assert {d.action == 5 for d in found} == {True, False}
+    assert {d.propensity_kind for d in found} == {"estimated"}
+    live.close()
+
+
 # ---- deployments
 
 

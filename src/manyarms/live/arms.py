@@ -22,6 +22,10 @@ class ArmView(ABC):
     exact: bool
     """Whether its propensities are known exactly."""
 
+    def check(self, asked: Question) -> None:
+        """Refuse a kind of question that it never answers, though others do."""
+        return
+
     @abstractmethod
     def decide(self, asked: Question, draw: int) -> list[int]:
         """The actions that it takes, by the random numbers of a draw."""

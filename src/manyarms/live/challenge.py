@@ -11,8 +11,10 @@ are deployed meanwhile, the comparison is with something else: it begins anew, a
 
 **Guard.** After the promotion an `EDetector` takes the rewards of the new champion's own fresh events, against the value that was
 certified less `guard`. That value, wrong with probability at most α_k, is the larger of two lower ends: that of w·r, and that of
-the rewards of what was deployed plus that of the gain. An alarm rolls back; without cause it comes once in `mean_time` of these
-events on average, or more rarely. The guard ends when somebody deploys something else.
+the rewards of what was deployed plus that of the gain. An alarm rolls back; as long as each of these
+rewards has at least that mean, given what came before, it comes once in `mean_time` of these events on average, or more rarely.
+The certified value is an average over the events of the challenge: where values move with the time of day, `guard` has to
+leave room for it. The guard ends when somebody deploys something else.
 """
 
 from __future__ import annotations

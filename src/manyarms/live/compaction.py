@@ -5,7 +5,7 @@ behind it begins with it (`snapshots.fold`). Decisions and rewards go afterwards
 waits long: whatever is left when that is interrupted is deleted by the next compaction, and does no harm until then.
 
 A decision stays as long as the log after the origin needs it: while it waits for its reward at the origin, and where a reward of
-it came after the origin.
+it came after the origin. Of the units only hashes stay: one that comes again is no new one (`log.remember_units`).
 """
 
 from __future__ import annotations
@@ -174,6 +174,7 @@ def _delete_some(origin: Chunk) -> Work:
         for start in range(0, len(positions), log.AT_A_TIME):
             some = positions[start : start + log.AT_A_TIME]
             marks = ", ".join("?" * len(some))
+            log.remember_units(tx, some)
             tx.execute(f"DELETE FROM rewards WHERE decision IN ({marks})", some)
             tx.execute(f"DELETE FROM propensities WHERE decision IN ({marks})", some)
             tx.execute(f"DELETE FROM decisions WHERE position IN ({marks})", some)

@@ -19,9 +19,11 @@ def decided(
     """The decision of a view. estimate: propensities that are not known exactly are estimated here and now."""
     name, held_out = view.deployment.route(salt, event if unit is None else unit)
     draw = draw_number(event, unit, view.version, name)
+    _check_all_can_answer(view, asked, baseline)
     _check_can_be_learned(view, asked, baseline)
     if name == BASELINE:
-        actions = [_own_choice(baseline)]
+        assert baseline is not None
+        actions = [baseline]
     else:
         actions = view.arms[name].decide(without(asked, view.capped, view.arms[name]), draw)
     details: dict[str, Any] = {"catalogue": view.catalogue, "encoding": ENCODING}
@@ -57,7 +59,11 @@ def decided(
 
 def propensities(view: View, record: DecisionRecord, draws: int | None = None) -> dict[str, Any]:
     """How likely the first action was: over all arms with their shares, given the arm, and given that it is not held out
-    (treated); and how well that is known."""
+    (treated); and how well that is known.
+
+    Exactly, only if every arm knows its propensities whatever is taken: events are chosen for certificates by that, and must not
+    be chosen by their actions (an action that is not on offer has the chance 0 exactly, where others are estimated).
+    """
     assert record.question is not None
     action = record.actions[0]
     total = given = inclusion = variance = treated = 0.0
@@ -72,7 +78,7 @@ def propensities(view: View, record: DecisionRecord, draws: int | None = None) -
             draw = draw_number(record.id, record.unit, record.version, name)
             found = arm.propensity(without(record.question, view.capped, arm), action, draw, draws)
             value, among, error = found.value, found.inclusion, found.standard_error
-            exact, number = exact and found.exact, max(number, found.draws)
+            exact, number = exact and arm.exact, max(number, found.draws)
         total, inclusion, variance = total + share * value, inclusion + share * among, variance + (share * error) ** 2
         if name == record.arm:
             given = value
@@ -82,6 +88,17 @@ def propensities(view: View, record: DecisionRecord, draws: int | None = None) -
         "propensity": total, "arm_propensity": given, "treated": treated, "inclusion": inclusion,
         "propensity_kind": "exact" if exact else "estimated", "error": variance**0.5, "draws": number,
     }  # fmt: skip
+
+
+def _check_all_can_answer(view: View, asked: Question, baseline: int | None) -> None:
+    """Refuse what one of the arms could not answer, whichever it goes to: else who is asked decides which events there are."""
+    for _, name in view.deployment.laws:
+        if name != BASELINE:
+            view.arms[name].check(asked)
+        elif baseline is None:
+            raise InvalidInput(
+                "baseline", None, "the action that the application would take: the deployment asks for it"
+            )
 
 
 def _check_can_be_learned(view: View, asked: Question, baseline: int | None) -> None:
@@ -99,12 +116,6 @@ def _check_can_be_learned(view: View, asked: Question, baseline: int | None) -> 
         raise InvalidInput(name, f"{len(asked.context)} contexts", "one for each of the candidates, or of all actions")
     if baseline is not None and baseline >= number:
         raise InvalidInput("baseline", baseline, f"an action that the agents know, below {number}")
-
-
-def _own_choice(baseline: int | None) -> int:
-    if baseline is None:
-        raise InvalidInput("baseline", None, "the action that the application would take: the deployment asks for it")
-    return baseline
 
 
 def _seen_by(view: View, name: str, asked: Question, action: int, draw: int) -> list[Any]:

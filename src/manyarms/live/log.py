@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from manyarms.errors import Conflict, InvalidInput, LiveError, UnknownEvent
-from manyarms.live.records import Chunk, DecisionRecord, Operation, Question, RewardRecord
+from manyarms.live.records import Chunk, DecisionRecord, Operation, Question, RewardRecord, hashed
 from manyarms.live.stores.database import Reader, Row, Transaction, Work
 
 DECISION = (
@@ -64,10 +64,23 @@ def add_decision(record: DecisionRecord) -> Work:
 
 def _repeated(tx: Transaction, unit: str | None, version: int) -> dict[str, str]:
     """Whether the unit was decided for before: its arm is the one that it had, and in the same version its random numbers."""
-    if unit is None or not tx.execute("SELECT 1 FROM decisions WHERE unit = ? LIMIT 1", (unit,)):
+    if unit is None:
         return {}
+    if not tx.execute("SELECT 1 FROM decisions WHERE unit = ? LIMIT 1", (unit,)):
+        long_ago = tx.execute("SELECT 1 FROM units WHERE unit = ?", (hashed("unit seen", unit),))
+        return {"repeated": "unit"} if long_ago else {}
     same = tx.execute("SELECT 1 FROM decisions WHERE unit = ? AND version = ? LIMIT 1", (unit, version))
     return {"repeated": "draw" if same else "unit"}
+
+
+def remember_units(tx: Transaction, positions: Sequence[int]) -> None:
+    """These decisions go: their units are still no new ones, and would be counted again wherever each counts once."""
+    marks = ", ".join("?" * len(positions))
+    sql = f"SELECT DISTINCT unit FROM decisions WHERE position IN ({marks}) AND unit IS NOT NULL"
+    units = sorted({hashed("unit seen", unit) for (unit,) in tx.execute(sql, positions)})
+    if units:
+        rows = ", ".join(["(?)"] * len(units))
+        tx.execute(f"INSERT INTO units (unit) VALUES {rows} ON CONFLICT (unit) DO NOTHING", units)
 
 
 def _decision(row: Row) -> DecisionRecord:

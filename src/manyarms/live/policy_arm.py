@@ -29,8 +29,14 @@ class PolicyView(ArmView):
     retired: frozenset[int]
     exact: bool = True
 
+    def check(self, asked: Question) -> None:
+        if asked.k not in (None, 1):
+            raise InvalidInput("k", asked.k, "1: a policy chooses one action")
+        if asked.per_action:
+            raise InvalidInput("action_contexts", "contexts for each action", "one context: a policy decides here")
+
     def decide(self, asked: Question, draw: int) -> list[int]:
-        _one_action(asked)
+        self.check(asked)
         barred, left = self._filters(asked)
         stream = self.draws.decision(draw)
         try:
@@ -46,7 +52,7 @@ class PolicyView(ArmView):
             self.draws.release(stream)
 
     def propensity(self, asked: Question, action: int, draw: int, draws: int | None = None) -> Propensity:
-        _one_action(asked)
+        self.check(asked)
         barred, left = self._filters(asked)
         if left is not None:
             value = float(left[1][left[0] == action].sum())
@@ -150,13 +156,6 @@ class PolicyArm(Arm):
         elif kind == "reinstate":
             self._retired -= set(body["actions"])
         return []
-
-
-def _one_action(asked: Question) -> None:
-    if asked.k not in (None, 1):
-        raise InvalidInput("k", asked.k, "1: a policy chooses one action")
-    if asked.per_action:
-        raise InvalidInput("action_contexts", "contexts for each action", "one context: a policy decides here")
 
 
 __all__ = ["PolicyArm", "PolicyView"]

@@ -56,7 +56,8 @@ class Thompson(Decision):
         """The mean over `draws` of the action's chance given what is drawn of the parameters that actions share.
 
         It has no bias, and is positive wherever each draw leaves the action a chance: always with a parameter for each action.
-        A probability below the smallest normal float is given as that.
+        A probability below the smallest normal float is given as that, and a mean above 1 (draws are weighted) as 1, which is a
+        bias where few draws are taken of a probability near 1.
         """
         place = offer.place_of(action)
         if place is None:

@@ -25,6 +25,8 @@ TABLES = (
     "CREATE INDEX decisions_by_unit ON decisions (unit, version)",
     "CREATE INDEX decisions_by_version ON decisions (version)",
     "CREATE INDEX decisions_by_time ON decisions (at)",
+    # the units of decisions that compaction has deleted, by a hash: their arms were drawn long ago
+    "CREATE TABLE units (unit INTEGER PRIMARY KEY)",
     """CREATE TABLE rewards (
         position INTEGER PRIMARY KEY, decision INTEGER NOT NULL, action INTEGER NOT NULL, id TEXT NOT NULL,
         value REAL NOT NULL, at REAL NOT NULL, UNIQUE (decision, action, id))""",
@@ -43,8 +45,9 @@ TABLES = (
 )
 
 MIGRATIONS: dict[int, tuple[str, ...]] = {
-    # decisions that may never be shown are activated when they are
+    # decisions that may never be shown are activated when they are; units outlive their decisions
     1: (
+        "CREATE TABLE units (unit INTEGER PRIMARY KEY)",
         "ALTER TABLE decisions ADD COLUMN active INTEGER NOT NULL DEFAULT 1",
         "CREATE INDEX decisions_by_time ON decisions (at)",
         "DROP INDEX decisions_by_unit",
