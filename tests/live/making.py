@@ -58,6 +58,11 @@ def a_live(agent: Any = None, clock: Clock | None = None, path: Path | str = ":m
     return ma.live.open(store, agent, **{"background": False, **options})
 
 
+def contexts(number: int, seed: int = 5) -> np.ndarray:
+    """So many contexts."""
+    return np.random.default_rng(seed).standard_normal((number, DIM))
+
+
 def agent_of(live: Live, name: str = "agent") -> Agent:
     """The agent that the state of this process has now."""
     state = packing.unpack_state(live.state_bytes())
