@@ -47,5 +47,5 @@ def propensities(actions: int, effects: int, dim: int, rows: int, asked: int, dr
 
 
 if __name__ == "__main__":  # the table of docs/propensities.md
-    for number in (4, 8, 16, 32, 64, 128, 256, 512, 1024):
+    for number in (4, 6, 8, 16, 32, 64, 128, 256, 512, 1024):
         propensities(100_000, 5, 16, 4_000, 60 if number <= 64 else 10, number)

@@ -146,12 +146,20 @@ def _locate(contest: Contest, k: int, start: Found | None) -> tuple[float, float
     The half-width is the sd of a normal law that falls as much on its wider side.
     """
     mean, sd, rivals = contest
+    smooth = k == 1 and rivals.cloud is None
     if start is None:
         far = max((rivals.high() - mean) / sd, 0.0) if sd > 0 else 0.0
         mode, width = far, 1.0 / (1.0 + far)
+        for _ in range(6 if smooth else 0):  # from below, where Newton's steps never go too far
+            step, curved = _newton(contest, mode)
+            if not abs(step) < 10:
+                break
+            mode, width = mode + step, min(1.0, curved)
+            if abs(step) < 0.3 * width:
+                break
     else:
         mode, width = start.mode, start.width
-        step = _newton(contest, mode) if k == 1 and rivals.cloud is None else np.inf
+        step = _newton(contest, mode)[0] if smooth else np.inf
         if abs(step) < 1.5 * width:  # not far from the last time's
             return mode + step, width
     moved = 0
@@ -174,8 +182,8 @@ def _locate(contest: Contest, k: int, start: Found | None) -> tuple[float, float
     return mode, width
 
 
-def _newton(contest: Contest, z: float) -> float:
-    """Newton's step towards the mode, for the best of all."""
+def _newton(contest: Contest, z: float) -> tuple[float, float]:
+    """Newton's step towards the mode, and the width that the curvature here stands for; for the best of all."""
     mean, sd, rivals = contest
     with np.errstate(over="ignore", invalid="ignore"):
         at = (mean + sd * z - rivals.mean) / rivals.sd
@@ -183,7 +191,7 @@ def _newton(contest: Contest, z: float) -> float:
         weight = rivals.counts * hazard * (sd / rivals.sd)
         bend = 1.0 + float(weight @ ((at + hazard) * (sd / rivals.sd)))
         step = (float(weight.sum()) - z) / bend
-    return step if np.isfinite(step) else np.inf
+    return (step, 1.0 / float(np.sqrt(bend))) if np.isfinite(step) else (np.inf, 1.0)
 
 
 def few(logs: Array, numbers: Array, k: int) -> Array:

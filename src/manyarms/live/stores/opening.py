@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from manyarms._base.files import as_path, reason
-from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput, StorageError
 from manyarms.live.stores import schema
 from manyarms.live.stores.database import Clock, Database, Reader, Transaction
@@ -39,7 +38,7 @@ def open_existing(address: Path | str) -> Database:
         try:
             found = path.stat()
         except OSError as error:
-            raise StorageError(f"{describe(str(path))}: there is no live store: {reason(error)}") from error
+            raise StorageError(f"{path}: there is no live store: {reason(error)}") from error
         if not found.st_size:
             raise StorageError(f"{path}: there is no live store: the file is empty")
     database = _database(address, None)
