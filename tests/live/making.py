@@ -51,10 +51,16 @@ def database(path: Path | str = ":memory:", clock: Clock | None = None) -> Datab
 
 
 def a_live(agent: Any = None, clock: Clock | None = None, path: Path | str = ":memory:", **options: Any) -> Live:
-    """A live store that learns when it is told to."""
-    return ma.live.open(
-        database(path, clock), an_agent() if agent is None else agent, **{"background": False, **options}
-    )
+    """A live store that learns when it is told to; with an agent of ours where it is new and none is given."""
+    store = database(path, clock)
+    if agent is None and not store.read("SELECT 1 FROM meta WHERE name = 'origin'"):
+        agent = an_agent()
+    return ma.live.open(store, agent, **{"background": False, **options})
+
+
+def contexts(number: int, seed: int = 5) -> np.ndarray:
+    """So many contexts."""
+    return np.random.default_rng(seed).standard_normal((number, DIM))
 
 
 def agent_of(live: Live, name: str = "agent") -> Agent:

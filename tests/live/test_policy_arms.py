@@ -1,0 +1,61 @@
+"""Policies as arms: their law under filters, and the questions that they cannot answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from live.making import X, a_live, contexts
+from manyarms.errors import InvalidInput
+from manyarms.live.joining import an_arm
+from manyarms.live.records import Question
+from manyarms.policies import FixedPolicy, Policy, SoftmaxPolicy, UniformPolicy
+
+ALL = range(6)
+
+
+POLICIES: list[Policy] = [
+    UniformPolicy(6),
+    FixedPolicy([0.4, 0.3, 0.2, 0.1, 0.0, 0.0]),
+    FixedPolicy([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]),
+    FixedPolicy([0.999, 0.0006, 0.0004, 0.0, 0.0, 0.0]),
+    SoftmaxPolicy(contexts(6, seed=8), temperature=0.7),
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("retired", [frozenset(), frozenset({1}), frozenset({1, 6})])
+@pytest.mark.parametrize(
+    "filters", [(None, None), (None, [0]), (None, [0, 6]), ([0, 2, 4], None), ([4, 2, 7], [2]), ([4, 5], None)]
+)
+def test_policies_under_filters(policy: Policy, retired: frozenset[int], filters: tuple[Any, Any]) -> None:
+    arm = an_arm("arm", policy)
+    arm.take_over(retired)
+    view, asked = arm.view(), Question(X, *filters)
+    law = [*policy.probabilities_of_many(X[None], np.arange(6)[None])[0].tolist(), 0.0, 0.0]
+    allowed = [a for a in (filters[0] or ALL) if a not in retired and a not in (filters[1] or [])]
+    mass = sum(law[a] for a in allowed)
+    expected = {a: law[a] / mass if mass > 0 else 1 / len(allowed) for a in allowed}
+    found = [view.propensity(asked, a, 0).value for a in range(8)]
+    np.testing.assert_allclose(found, [expected.get(a, 0.0) for a in range(8)], atol=1e-12)
+    n = 400
+    taken = Counter(view.decide(asked, draw)[0] for draw in range(n))
+    for a in range(8):
+        chance = min(1.0, found[a])
+        assert 2 * min(binom.cdf(taken[a], n, chance), binom.sf(taken[a] - 1, n, chance)) > 1e-9
+
+
+def test_questions_that_a_policy_cannot_answer() -> None:
+    live = a_live(UniformPolicy(6))
+    for asked in ({"k": 2}, {"candidates": [1, 1]}, {"candidates": [-1]}, {"exclude": [*ALL]}, {"candidates": []}):
+        with pytest.raises(InvalidInput):
+            live.decide(X, **asked)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput):
+        live.decide(action_contexts=contexts(6))
+    assert live.learn() == 0
+    assert live.decide(X, exclude=[0, 1, 2, 3, 4]).action == 5
+    live.close()
