@@ -31,6 +31,8 @@ ACCEPTED = {
 }  # fmt: skip
 # files under it keep it: accepted for what only tests, checks or benchmarks need, and nobody gets with the package
 ACCEPTED_FOR_TOOLS = {*ACCEPTED, "MPL-2.0"}
+# of an extra that nobody gets unasked, imported as it is from a package of its own: all that the LGPL wants of its users
+APART = {"psycopg": "LGPL-3.0-only", "psycopg-binary": "LGPL-3.0-only"}
 TOOLS = ("test", "lint", "bench")  # extras that nobody needs to use the library
 # what packages write in place of an SPDX name: a pattern of their text, or of their trove classifier
 SPELLINGS = {
@@ -54,7 +56,8 @@ class Package:
 
     @property
     def accepted(self) -> bool:
-        return is_accepted(self.licence, ACCEPTED_FOR_TOOLS if self.tool else ACCEPTED)
+        accepted = ACCEPTED_FOR_TOOLS if self.tool else ACCEPTED
+        return is_accepted(self.licence, accepted | {APART.get(self.name, "")})
 
 
 # ---- licences
