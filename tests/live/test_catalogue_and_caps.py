@@ -164,3 +164,12 @@ def test_capped_questions_are_asked_of_each_arm_as_far_as_it_can_do_without() ->
     asked = Question(X)
     assert without(asked, frozenset({0}), fixed) is asked
     assert without(asked, frozenset({0}), even).exclude == [0]
+
+
+@pytest.mark.parametrize("name", ["weights", "covariance"])
+def test_what_no_agent_knows_its_actions_by_is_refused(name: str) -> None:
+    live = a_live()
+    with pytest.raises(LiveError, match=name):
+        live.add_actions(1, **{name: [[0.5, 0.5]]})
+    assert live.add_actions(1) == [6]
+    live.close()

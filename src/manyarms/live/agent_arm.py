@@ -122,14 +122,14 @@ class AgentArm(Arm):
 
     def of_new_actions(self, body: dict[str, Any]) -> dict[str, Any]:
         """What this agent needs to be told of new actions: weights and covariances only where it has them of its own."""
-        belief = self.agent.belief
-        told: dict[str, Any] = {"number": body["number"]}
-        leaves = getattr(belief, "leaves", None)
-        if leaves is None or leaves.mixing.features is not None:
-            told["weights"] = body.get("weights")
-        if leaves is None or not leaves.shared:
-            told["covariance"] = body.get("covariance")
-        return {name: value for name, value in told.items() if value is not None}
+        return {name: body[name] for name in ("number", *sorted(self.features)) if body.get(name) is not None}
+
+    @property
+    def features(self) -> frozenset[str]:
+        leaves = getattr(self.agent.belief, "leaves", None)
+        weights = leaves is None or leaves.mixing.features is not None
+        covariance = leaves is None or not leaves.shared
+        return frozenset(name for name, has in (("weights", weights), ("covariance", covariance)) if has)
 
 
 def knows_its_propensities(agent: Agent | Snapshot) -> bool:

@@ -66,6 +66,11 @@ class Arm(ABC):
         """The length of the contexts that it learns from; None where it learns nothing."""
 
     @property
+    def features(self) -> frozenset[str]:
+        """What it must be told of each new action: "weights", "covariance", or nothing."""
+        return frozenset()
+
+    @property
     @abstractmethod
     def retired(self) -> Set[int]:
         """Which of them are retired."""

@@ -106,6 +106,9 @@ def _known(state: State, name: str, argument: str = "name") -> None:
 
 @operation("add_actions")
 def _add_actions(state: State, reader: Reader, position: int, body: dict[str, Any]) -> Any:
+    for name in ("weights", "covariance"):
+        if body.get(name) is not None and not any(name in arm.features for arm in state.arms.values()):
+            raise InvalidInput(name, name, "nothing: no agent of this store knows its actions by that")
     for arm in state.arms.values():
         arm.check_catalogue("add_actions", body)
     ids: list[int] = []

@@ -168,7 +168,9 @@ DECISIONS: Registry[type[Decision]] = Registry(
 
 def restore_decision(spec: Mapping[str, Any]) -> Decision:
     """The decision that its kind and options describe."""
-    options = dict(spec)
+    options: dict[str, Any] = {
+        name: restore_decision(value) if isinstance(value, Mapping) else value for name, value in spec.items()
+    }
     return DECISIONS[options.pop("kind")](**options)
 
 

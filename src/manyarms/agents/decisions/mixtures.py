@@ -9,7 +9,6 @@ log of such decisions tells anything about it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,7 +16,7 @@ import numpy as np
 
 from manyarms._base import validate
 from manyarms._base.typing import Array
-from manyarms.agents.decisions.base import DECISIONS, Decision, Pick, Propensity, restore_decision
+from manyarms.agents.decisions.base import DECISIONS, Decision, Pick, Propensity
 from manyarms.agents.decisions.optimistic import Greedy
 from manyarms.agents.decisions.thompson import Thompson
 from manyarms.agents.decisions.uniform import Uniform, pick_uniformly
@@ -94,8 +93,6 @@ class EpsilonMixed(WithUniform):
 
     def __post_init__(self) -> None:
         rule = self.rule
-        if isinstance(rule, Mapping):  # as `options` has it
-            rule = restore_decision(rule)
         if not isinstance(rule, Decision) or rule.draws:
             raise InvalidInput(
                 "rule", validate.describe(rule), "a decision that draws nothing, such as Greedy() or UCB(1.0)"
