@@ -41,6 +41,7 @@ SPELLINGS = {
     r"^Apache( Software License| License)?,?( Version)? ?2\.0": "Apache-2.0",
     r"^Apache Software License$": "Apache-2.0", r"^Mozilla Public License 2\.0": "MPL-2.0", r"^MPL 2\.0": "MPL-2.0",
     r"^Python Software Foundation License$": "PSF-2.0", r"^The Unlicense": "Unlicense", r"^zlib": "Zlib",
+    r"^GNU Lesser General Public License v3": "LGPL-3.0-only",
 }  # fmt: skip
 SERVICES = ("pypi", "osv")
 
