@@ -162,8 +162,11 @@ def test_rewards_up_to_b(world, learned, prior):
     assert {name: pytest.approx(5 * cost) for name, cost in plain.terms.items()} == large.terms
 
 
-def test_estimated_propensities_are_noted(log, learned, prior):
-    made = certify(learned, replace(log, propensities_are_estimates=True), prior=prior)
+def test_estimated_propensities_are_refused_or_noted(log, learned, prior):
+    estimated = replace(log, propensities_are_estimates=True)
+    with pytest.raises(InvalidInput, match="propensities that are estimates"):
+        certify(learned, estimated, prior=prior)
+    made = certify(learned, estimated, prior=prior, trust_estimates=True)
     assert any("estimates" in note for note in made.notes)
     assert not any("estimates" in note for note in certify(learned, log, prior=prior).notes)
 

@@ -93,7 +93,10 @@ def test_estimated_propensities_are_computed_kept_and_recognisable(tmp_path: Pat
         log = ma.open_log(tmp_path / "log.parquet")
         assert log.collect().propensities_are_estimates
         np.testing.assert_array_equal(log.collect().propensities, [value for _, value in kept])
-        certificate = ma.certify(ma.SoftmaxPolicy(actions=np.zeros((K, D))), log, independent=True)
+        policy = ma.SoftmaxPolicy(actions=np.zeros((K, D)))
+        with pytest.raises(InvalidInput, match="propensities that are estimates"):
+            ma.certify(policy, log, independent=True)
+        certificate = ma.certify(policy, log, independent=True, trust_estimates=True)
         assert "propensities are estimates" in str(certificate)
         with pytest.raises(InvalidInput, match="estimated propensities"):
             log.collect().require("known_propensities", purpose="a test")

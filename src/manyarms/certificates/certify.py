@@ -57,6 +57,7 @@ def certify(
     learned_from: LogSource | RowSketch | None = None,
     largest_group: int | None = None,
     independent: bool = False,
+    trust_estimates: bool = False,
     draws: int = DRAWS,
     seed: int = SEED,
 ) -> Certificate:
@@ -70,11 +71,24 @@ def certify(
     largest_reward: the largest that there can be; the smallest is 0. two_sided=False spends all of delta on the lower end.
     largest_group: for rows that come in groups, the most rows that one can have; the certificate is then for the value per group,
     and of the number of groups (`manyarms.certificates.groups`). independent: rows of a group are independent all the same.
+    trust_estimates: take propensities that are estimates for exact; refused otherwise.
     draws, seed: of the Monte Carlo
     for mixed-logit policies, drawn anew for the certificate.
     """
     two_sided = validate.flag("two_sided", two_sided)
-    case = _Case(policy, log, prior, delta, largest_reward, learned_from, largest_group, independent, draws, seed)
+    case = _Case(
+        policy,
+        log,
+        prior,
+        delta,
+        largest_reward,
+        learned_from,
+        largest_group,
+        independent,
+        draws,
+        seed,
+        trust_estimates,
+    )
     read = case.read(case.declared(bound), _grid(grid), gain=False)
     return case.certificate(read, two_sided)
 
@@ -90,6 +104,7 @@ def improvement(
     learned_from: LogSource | RowSketch | None = None,
     largest_group: int | None = None,
     independent: bool = False,
+    trust_estimates: bool = False,
     draws: int = DRAWS,
     seed: int = SEED,
 ) -> Improvement:
@@ -97,7 +112,19 @@ def improvement(
 
     A statement of its own: it and a certificate hold with probability 1 - delta each, not together.
     """
-    case = _Case(policy, log, prior, delta, largest_reward, learned_from, largest_group, independent, draws, seed)
+    case = _Case(
+        policy,
+        log,
+        prior,
+        delta,
+        largest_reward,
+        learned_from,
+        largest_group,
+        independent,
+        draws,
+        seed,
+        trust_estimates,
+    )
     return case.improvement(case.read((), _grid(grid), gain=True))
 
 
@@ -114,12 +141,25 @@ def certify_with_improvement(
     learned_from: LogSource | RowSketch | None = None,
     largest_group: int | None = None,
     independent: bool = False,
+    trust_estimates: bool = False,
     draws: int = DRAWS,
     seed: int = SEED,
 ) -> tuple[Certificate, Improvement]:
     """`certify` and `improvement`, each with its own delta, from one reading of the log."""
     two_sided = validate.flag("two_sided", two_sided)
-    case = _Case(policy, log, prior, delta, largest_reward, learned_from, largest_group, independent, draws, seed)
+    case = _Case(
+        policy,
+        log,
+        prior,
+        delta,
+        largest_reward,
+        learned_from,
+        largest_group,
+        independent,
+        draws,
+        seed,
+        trust_estimates,
+    )
     read = case.read(case.declared(bound), _grid(grid), gain=True)
     return case.certificate(read, two_sided), case.improvement(read)
 
@@ -149,6 +189,7 @@ class _Case:
         independent: bool,
         draws: int,
         seed: int,
+        trust_estimates: bool,
     ) -> None:
         self.delta, independent = confidence("delta", delta), validate.flag("independent", independent)
         self.largest_reward = validate.positive("largest_reward", largest_reward)
@@ -170,7 +211,14 @@ class _Case:
         if self.largest_group is None:
             said = "rows are taken to be independent" + ("" if first.groups is None else ", also those of one group")
             self.notes.append(f"{said}: rounds of the same user or session are not")
+        trusted = validate.flag("trust_estimates", trust_estimates)
         if first.propensities_are_estimates:
+            if not trusted:
+                raise InvalidInput(
+                    "log", "propensities that are estimates, whose weights are too large on average (by their relative error "
+                    "squared, where they were drawn)", "propensities as the logger knew them; trust_estimates=True "
+                    "(--trust-estimates on the command line) takes these for exact, and says so",
+                )  # fmt: skip
             self.notes.append(
                 "propensities are estimates, and the certificate takes them for exact: it holds only as far as they do"
             )

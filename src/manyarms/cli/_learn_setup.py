@@ -293,7 +293,7 @@ class Pessimism:
         fixed = self.parameters.get(self.parameter or "")
         by_default = self.kind in ("es", HEURISTIC)  # what `certify` takes by itself: es and ls
         return certify_with_improvement(
-            policy, log, prior=prior, delta=self.delta, independent=self.independent,
+            policy, log, prior=prior, delta=self.delta, independent=self.independent, trust_estimates=True,  # and says so
             bound=None if by_default else tuple(dict.fromkeys((self.kind, "ls"))),
             grid=Grid() if fixed is None else self._grid(float(fixed)),
         )  # fmt: skip

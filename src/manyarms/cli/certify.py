@@ -60,6 +60,9 @@ def certify(
     independent: Annotated[
         bool, typer.Option("--independent", help="Treat rows of the same group as independent.")
     ] = False,
+    trust_estimates: Annotated[
+        bool, typer.Option("--trust-estimates", help="Take propensities that are estimates for exact.")
+    ] = False,
     action: options.Action = None,
     reward: options.Reward = None,
     propensity: options.Propensity = None,
@@ -108,6 +111,7 @@ def certify(
     made, gain = certificates.certify_with_improvement(
         saved.policy, source, prior=around, delta=delta, bound=options.listed(bound), largest_reward=high,
         two_sided=not lower_only, largest_group=largest_group, independent=independent,
+        trust_estimates=trust_estimates,
     )  # fmt: skip
     options.write_json(out / "certificate.json", text.as_data(made, gain))
     report = page.write(made, gain, out / "report.html", policy.name or str(policy))

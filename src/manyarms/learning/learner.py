@@ -124,7 +124,7 @@ def learn(
     delta = objective.delta if isinstance(objective, PACBayes) else 0.05
     prior = replace(prior, encoder=result.policy.encoder)  # the start's, in whatever form: it was not learned
     try:
-        return replace(result, certificate=certify(result.policy, log, prior=prior, delta=delta))
+        return replace(result, certificate=certify(result.policy, log, prior=prior, delta=delta, trust_estimates=True))
     except Contradiction as error:  # what was learned is not lost with its certificate
         return replace(result, notes=(f"no certificate: {error}",))
 
