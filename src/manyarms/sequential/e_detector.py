@@ -17,6 +17,7 @@ as X ≤ 1, and has mean 1 + λ(m₀ − E[X | past]) ≤ 1 as long as the condi
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -32,7 +33,7 @@ CAP = 1e300  # of M, which only has to be right up to the alarm
 MOST_TIME = 1e100
 
 
-class ShiryaevRoberts:
+class ShiryaevRoberts(ABC):
     """The averages of M = (1 + M) E and their alarms; what E is, a detector says (`_factors`).
 
     mean_time: rounds from one false alarm to the next, on average, at least. restart: begin anew after an alarm; otherwise
@@ -49,9 +50,9 @@ class ShiryaevRoberts:
         self.alarms = 0
         self.alarm: int | None = None  # the round of the last alarm, from 1 on
 
+    @abstractmethod
     def _factors(self, value: float) -> list[float]:
         """E of one number, for each of the changes that are looked for."""
-        raise NotImplementedError
 
     @property
     def statistic(self) -> float:
@@ -70,9 +71,9 @@ class ShiryaevRoberts:
                 if self.restart:
                     self.evidence = [0.0] * len(self.evidence)
 
+    @abstractmethod
     def _declared(self) -> dict[str, Any]:
         """The arguments of the constructor."""
-        raise NotImplementedError
 
     def spec(self) -> dict[str, Any]:
         """The state as JSON holds it."""

@@ -231,7 +231,7 @@ class PostgreSQL(Database):
         if trusted:
             try:
                 connection.execute("ROLLBACK")
-            except Exception:
+            except Exception:  # whatever it was: what cannot be taken back is closed, and the first error is raised
                 trusted = False
         if not trusted:
             self._writer = None
