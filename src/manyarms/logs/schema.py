@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manyarms._base import files, storage, validate
+from manyarms._base.nested import prefixed, under
+from manyarms._base.typing import AnyArray
 from manyarms.logs.actions import Actions
 from manyarms.logs.data import LogSource
 from manyarms.logs.encoding import TableEncoder
@@ -33,6 +35,26 @@ class Schema:
             validate.instance("encoder", self.encoder, TableEncoder, "a TableEncoder, or None")
         if self.catalogue is not None:
             validate.instance("catalogue", self.catalogue, Actions, "Actions, the ids of a catalogue, or None")
+
+    def state(self) -> tuple[dict[str, storage.JSON], dict[str, AnyArray]]:
+        """A JSON part and arrays that give it back: a part of what is saved for a policy or an agent."""
+        spec: dict[str, storage.JSON] = {"encoder": None, "catalogue": self.catalogue is not None}
+        arrays: dict[str, AnyArray] = {}
+        if self.encoder is not None:
+            spec["encoder"], made = self.encoder.state()
+            arrays |= prefixed("encoder/", made)
+        if self.catalogue is not None:
+            arrays |= prefixed("catalogue/", self.catalogue.arrays())
+        return spec, arrays
+
+    @classmethod
+    def from_state(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Schema:
+        """The schema that `state` came from."""
+        encoder, catalogue = under("encoder/", arrays), under("catalogue/", arrays)
+        return cls(
+            None if spec["encoder"] is None else TableEncoder.from_state(spec["encoder"], encoder),
+            Actions.from_arrays(catalogue) if spec["catalogue"] else None,
+        )
 
     @classmethod
     def of(cls, log: LogSource) -> Schema:
