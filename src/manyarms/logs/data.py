@@ -26,7 +26,7 @@ from manyarms.errors import InvalidInput
 from manyarms.logs import checks, fields
 from manyarms.logs.actions import Actions
 from manyarms.logs.columns import ESTIMATE
-from manyarms.logs.encoding import TableEncoder
+from manyarms.logs.encoding import Encoder
 from manyarms.logs.hashes import row_hashes, sequence_hash
 
 CHUNK = 65_536  # rounds a chunk: large enough for numpy, small enough for any memory
@@ -104,7 +104,7 @@ class LoggedData:
     timestamps: AnyArray | None = None
     groups: AnyArray | None = None
     catalogue: Actions | None = None
-    encoder: TableEncoder | None = None
+    encoder: Encoder | None = None
     notes: tuple[str, ...] = ()
     origin: LoggedData | None = None
     positions: Ints | None = None

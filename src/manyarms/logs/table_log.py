@@ -19,14 +19,16 @@ from manyarms.logs.actions import Actions
 from manyarms.logs.checks import Where
 from manyarms.logs.columns import GUESS, Columns, Resolved
 from manyarms.logs.data import CHUNK, LoggedData, concatenate
-from manyarms.logs.encoding import Encoding, TableEncoder, TextPart, as_codes
+from manyarms.logs.encoding import (
+    Encoder, EncoderLike, Encoding, TableEncoder, TextPart, as_codes, as_encoder, encoder_of_json,
+)  # fmt: skip
 from manyarms.logs.gathering import gathered
 from manyarms.logs.spool import SpooledTables
 from manyarms.logs.tables import Column, Kind, Table, TableSource, as_times
 
 MOST_IDS = 50_000_000
 CatalogueOption = Actions | Literal["build"] | None
-EncoderOption = TableEncoder | Encoding | None
+EncoderOption = EncoderLike | Encoding | None
 SpoolOption = bool | Literal["fit"]
 
 
@@ -37,8 +39,8 @@ class TableLog:
     action_count  K; otherwise what the file states, or the largest action seen + 1
     catalogue     the ids of the actions. Texts get one by themselves, in order of first appearance; "build" makes one
                   of integers that are ids rather than rows
-    encoder       a fitted TableEncoder; or an Encoding, to be fitted on this log; otherwise numbers stay as they are, and
-                  texts are encoded one entry a category
+    encoder       a fitted encoder, or a fitted scikit-learn transformer; or an Encoding, to be fitted on this log; otherwise
+                  numbers stay as they are, and texts are encoded one entry a category
     drop_missing  leave out rows whose action, reward or propensity is missing; they are refused otherwise
     spool         keep what was decoded of a file, so that it is read once (see `manyarms.logs.spool`): True for all passes,
                   "fit" where a pass is needed before the first chunk, to find ids, K or the encoder. Without, every pass
@@ -61,15 +63,14 @@ class TableLog:
             raise InvalidInput("source", describe(source), "tables of a file or of a frame (open_log, from_frame)")
         if not isinstance(columns, Columns | None):
             raise InvalidInput("columns", describe(columns), "Columns(...), or None")
-        if not isinstance(encoder, TableEncoder | Encoding | None):
-            raise InvalidInput("encoder", describe(encoder), "a TableEncoder, an Encoding or None")
+        encoder = encoder if isinstance(encoder, Encoding) else as_encoder("encoder", encoder)
         if not isinstance(catalogue, Actions | None) and not (isinstance(catalogue, str) and catalogue == "build"):
             raise InvalidInput("catalogue", describe(catalogue), 'Actions, "build" or None')
         if not isinstance(spool, bool) and not (isinstance(spool, str) and spool == "fit"):
             raise InvalidInput("spool", describe(spool), 'True, False or "fit"')
         stated = source.stated
         wanted = Columns() if columns is None else columns
-        if isinstance(encoder, TableEncoder) and wanted.context == GUESS:
+        if encoder is not None and not isinstance(encoder, Encoding) and wanted.context == GUESS:
             wanted = replace(wanted, context=tuple(encoder.columns))
         self.columns = wanted.resolve(source)
         if source.row_count == 0:
@@ -91,9 +92,10 @@ class TableLog:
             known = None if largest is None else largest + 1
         # an encoder that the file states has made its vectors already: it is for new rows, not for these
         ours = encoder is None and stated.encoder is not None and self.columns.context == ("context",)
-        self._encoded = TableEncoder.from_json(stated.encoder) if ours and stated.encoder is not None else None
-        plan = self._plan(encoder)
+        made = encoder_of_json(stated.encoder) if ours and stated.encoder is not None else None
+        plan = self._plan(encoder) if made is None else None
         self._fit(plan, catalogue, known, spool)
+        self.encoder: Encoder | None = self._applied or made or self._unchanged()
         if isinstance(self.catalogue, Actions):
             if given is not None and given != len(self.catalogue):
                 expected = f"{len(self.catalogue)}, the number of ids; give catalogue= to name the others"
@@ -104,8 +106,8 @@ class TableLog:
     @property
     def dim(self) -> int:
         """d, the length of a context."""
-        if self.encoder is not None:
-            return self.encoder.dim
+        if self._applied is not None:
+            return self._applied.dim
         widths = [self.kinds[name].width for name in self.columns.context]
         if None in widths:
             return next(iter(self.chunks())).dim
@@ -144,7 +146,7 @@ class TableLog:
 
     # ---- what must be known before the first chunk
 
-    def _ids(self, kinds: dict[str, Kind], catalogue: CatalogueOption, encoder: EncoderOption) -> set[str]:
+    def _ids(self, kinds: dict[str, Kind], catalogue: CatalogueOption, encoder: Encoder | Encoding | None) -> set[str]:
         """Columns whose entries are names, also where they look like numbers."""
         c = self.columns
         texts = {c.action} if catalogue is not None else set()
@@ -155,8 +157,8 @@ class TableLog:
             texts |= {part.column for part in encoder.parts if isinstance(part, TextPart)}
         return texts
 
-    def _plan(self, encoder: EncoderOption) -> EncoderOption:
-        if encoder is not None or self._encoded is not None:
+    def _plan(self, encoder: Encoder | Encoding | None) -> Encoder | Encoding | None:
+        if encoder is not None:
             return encoder
         if self.source.stated.encoding is not None:
             return self.source.stated.encoding
@@ -165,7 +167,16 @@ class TableLog:
         texts = any(self.kinds[name].name == "text" for name in self.columns.context)
         return Encoding(standardise=False, intercept=False) if texts else None
 
-    def _fit(self, plan: EncoderOption, catalogue: CatalogueOption, known: int | None, spool: SpoolOption) -> None:
+    def _unchanged(self) -> TableEncoder | None:
+        """Contexts that are columns of numbers have no encoding, but names: a later row may be given by them."""
+        kinds = {name: self.kinds[name] for name in self.columns.context}
+        named = any(kind.name == "number" for kind in kinds.values())
+        widths = {name: kind.width for name, kind in kinds.items() if kind.width is not None}
+        return TableEncoder.unchanged(widths) if named and len(widths) == len(kinds) else None
+
+    def _fit(
+        self, plan: Encoder | Encoding | None, catalogue: CatalogueOption, known: int | None, spool: SpoolOption
+    ) -> None:
         """One pass, over the columns that something must still be learned from."""
         context = list(self.columns.context) if isinstance(plan, Encoding) else []
         build, count = catalogue == "build", catalogue is None and known is None
@@ -188,7 +199,8 @@ class TableLog:
                 yield part
 
         seen = tables()
-        self.encoder: TableEncoder | None = plan.fit(seen, context) if isinstance(plan, Encoding) else plan
+        # what makes contexts of these tables; None where they are contexts already
+        self._applied: Encoder | None = plan.fit(seen, context) if isinstance(plan, Encoding) else plan
         for _ in seen:  # what no encoder was fitted on
             pass
         self.catalogue: Actions | None = Actions(ids) if build else catalogue  # type: ignore[assignment]
@@ -212,16 +224,16 @@ class TableLog:
             raise InvalidInput(f"column {self.columns.action!r}", f"a number beyond all ids at {row}", "ids of actions")
         return int(values.max())
 
-    def _notes(self, plan: EncoderOption) -> tuple[str, ...]:
+    def _notes(self, plan: Encoder | Encoding | None) -> tuple[str, ...]:
         notes = list(self.source.stated.notes)
         if not self.source.stated.action_count:  # in a file of ours nothing is a guess
             guesses = "; ".join(self.columns.guesses)
             notes += [f"guessed from the names in {self.source.name}: {guesses}"] if guesses else []
         if not self.columns.context:
             notes.append("the log has no contexts: each is the number 1")
-        elif isinstance(plan, Encoding) and self.encoder is not None:
+        elif isinstance(plan, Encoding) and self._applied is not None:
             notes.append(
-                f"contexts were encoded from {len(self.columns.context)} columns to {self.encoder.dim} numbers"
+                f"contexts were encoded from {len(self.columns.context)} columns to {self._applied.dim} numbers"
             )
         return tuple(notes)
 
@@ -242,7 +254,7 @@ class TableLog:
         rewards = self._numbers(c.reward, table[c.reward], table)
         support = self._support_ids(table) if c.support else None
         return LoggedData(
-            contexts=self._matrix(c.context, table) if self.encoder is None else self.encoder.apply(table),
+            contexts=self._matrix(c.context, table) if self._applied is None else self._applied.apply(table),
             actions=self._action_rows(c.action, table[c.action], table),
             rewards=rewards,
             action_count=self.action_count,
@@ -254,7 +266,7 @@ class TableLog:
             timestamps=None if c.timestamp is None else as_times(c.timestamp, table[c.timestamp], self._where(table)),
             groups=None if c.group is None else _labels(table[c.group]),
             catalogue=self.catalogue,
-            encoder=self._encoded if self.encoder is None else self.encoder,
+            encoder=self.encoder,
             notes=self.notes,
             first_row=table.first_row,
             column_names=c.names() | self._entry_names(),
@@ -263,7 +275,7 @@ class TableLog:
     def _entry_names(self) -> dict[str, str]:
         """The column behind each entry of a context, where every column is one entry: for messages."""
         context = self.columns.context
-        if self.encoder is not None or any(self.kinds[name].name != "number" for name in context):
+        if self._applied is not None or any(self.kinds[name].name != "number" for name in context):
             return {}
         return {f"contexts[{entry}]": name for entry, name in enumerate(context)}
 
