@@ -20,6 +20,7 @@ import numpy as np
 from manyarms._base.typing import AnyArray, Bools, Ints
 from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput
+from manyarms.logs.actions import ActionId
 from manyarms.logs.checks import Where
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class Stated:
 
     action_count: int | None = None
     propensities_are_estimates: bool = False
-    catalogue_ids: tuple[str, ...] | None = None
+    catalogue_ids: tuple[ActionId, ...] | None = None
     encoder: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()
     columns: Columns | None = None
