@@ -1,4 +1,4 @@
-"""Fitted scikit-learn transformers as encoders: the same numbers as theirs, saved without pickle, refused where that cannot be."""
+"""Fitted scikit-learn transformers as encoders: the same numbers as theirs, saved without pickle, or refused."""
 
 from __future__ import annotations
 

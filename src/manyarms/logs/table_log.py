@@ -20,8 +20,15 @@ from manyarms.logs.checks import Where
 from manyarms.logs.columns import GUESS, Columns, Resolved
 from manyarms.logs.data import CHUNK, LoggedData, concatenate
 from manyarms.logs.encoding import (
-    Encoder, EncoderLike, Encoding, TableEncoder, TextPart, as_codes, as_encoder, encoder_of_json,
-)  # fmt: skip
+    Encoder,
+    EncoderLike,
+    Encoding,
+    TableEncoder,
+    TextPart,
+    as_codes,
+    as_encoder,
+    encoder_of_json,
+)
 from manyarms.logs.gathering import gathered
 from manyarms.logs.spool import SpooledTables
 from manyarms.logs.tables import Column, Kind, Table, TableSource, as_times
