@@ -35,7 +35,8 @@ from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput, StorageError
 from manyarms.logs.checks import Where
 from manyarms.logs.encoded_columns import NumberPart, TextPart, as_codes
-from manyarms.logs.tables import Column, Table, table_of
+from manyarms.logs.frame_columns import table_of
+from manyarms.logs.tables import Column, Table
 
 KIND = "table-encoder"
 TRANSFORMER = "transformer-encoder"

@@ -22,7 +22,8 @@ from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput, MissingExtra, StorageError
 from manyarms.logs.checks import Where
 from manyarms.logs.encoding import TRANSFORMER, names_of
-from manyarms.logs.tables import Column, Table, table_of
+from manyarms.logs.frame_columns import table_of
+from manyarms.logs.tables import Column, Table
 
 # types of scikit-learn's own parts that skops does not list: data, or functions without effects
 HARMLESS = (
@@ -240,7 +241,9 @@ def _dumped(transformer: Any) -> bytes:
         packed = bytes(skops.dumps(transformer))
         foreign = sorted(set(skops.get_untrusted_types(data=packed)) - set(HARMLESS))
     except Exception as error:  # whatever its parts raise, or skops about them
-        raise InvalidInput("transformer", f"{type(transformer).__name__} ({error})", "one that skops can save") from error
+        raise InvalidInput(
+            "transformer", f"{type(transformer).__name__} ({error})", "one that skops can save"
+        ) from error
     if foreign:
         expected = "parts of scikit-learn and NumPy alone: nothing else is read from a folder, lest it runs code"
         raise InvalidInput("transformer", ", ".join(foreign), expected)
