@@ -97,7 +97,7 @@ def _column_of_series(name: str, series: Any) -> Column:
         return column_of(name, found.to_numpy(), missing)
     entries = [None if gone else value for value, gone in zip(found.to_list(), missing.tolist(), strict=True)]
     # where pandas has Python objects and all are missing, nothing says that they were texts
-    texts = kind == nw.String and not (missing.all() and getattr(series, "dtype", None) == object)
+    texts = kind == nw.String and not (missing.all() and getattr(series, "dtype", None) == np.dtype(object))
     return text_column(entries) if texts else column_of(name, entries, missing)
 
 
