@@ -25,7 +25,7 @@ from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs import checks, fields
 from manyarms.logs.actions import Actions
-from manyarms.logs.encoding import TableEncoder
+from manyarms.logs.encoding import Encoder
 from manyarms.logs.hashes import row_hashes, sequence_hash
 from manyarms.logs.usual_names import ESTIMATE
 
@@ -104,7 +104,7 @@ class LoggedData:
     timestamps: AnyArray | None = None
     groups: AnyArray | None = None
     catalogue: Actions | None = None
-    encoder: TableEncoder | None = None
+    encoder: Encoder | None = None
     notes: tuple[str, ...] = ()
     origin: LoggedData | None = None
     positions: Ints | None = None
