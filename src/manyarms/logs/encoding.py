@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import storage, validate
+from manyarms._base import tables as shown
 from manyarms._base.moments import RunningMoments
 from manyarms._base.private import locked
 from manyarms._base.typing import AnyArray, Array
@@ -99,8 +100,8 @@ class TextPart:
         out[np.arange(len(column)), places[codes]] = 1.0
 
 
-@dataclass(frozen=True, eq=False)
-class TableEncoder:
+@dataclass(frozen=True, eq=False, repr=False)
+class TableEncoder(shown.Shown):
     """A fitted encoding; `Encoding(...).fit(...)` makes one, `apply` uses it, `save` and `manyarms.load` keep it."""
 
     parts: tuple[NumberPart | TextPart, ...]
@@ -188,6 +189,11 @@ class TableEncoder:
         """Write the encoder to a folder of its own; `manyarms.load` reads it."""
         spec, arrays = self.state()
         storage.save(folder, KIND, spec, arrays)
+
+    def _table(self) -> shown.Table:
+        from manyarms.logs.printing import encoder_table
+
+        return encoder_table(self)
 
 
 def _checked_numbers(*given: npt.ArrayLike) -> tuple[Array, Array, Array]:

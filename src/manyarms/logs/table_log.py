@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from manyarms._base import tables as shown
 from manyarms._base import validate
 from manyarms._base.private import locked
 from manyarms._base.typing import AnyArray, Array, Ints
@@ -30,7 +31,7 @@ EncoderOption = TableEncoder | Encoding | None
 SpoolOption = bool | Literal["fit"]
 
 
-class TableLog:
+class TableLog(shown.Shown):
     """A LogSource over tables: nothing is held but the catalogue and the encoder.
 
     columns       which column is what; guessed where not said, and the notes repeat the guesses
@@ -324,6 +325,14 @@ class TableLog:
 
     def _where(self, table: Table) -> Where:
         return Where(table.first_row)
+
+    def _table(self) -> shown.Table:
+        from manyarms.logs.printing import table_log_table
+
+        return table_log_table(self)
+
+    def _line(self) -> str:
+        return self._table().title
 
 
 def _labels(column: Column) -> AnyArray:
