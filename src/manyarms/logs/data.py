@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from manyarms._base import validate
 from manyarms._base.private import locked
+from manyarms._base.tables import Shown, Table
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs import checks, fields
@@ -71,7 +72,7 @@ def a_log(name: str, value: LogSource) -> LogSource:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LoggedData:
+class LoggedData(Shown):
     """A log in memory, checked when it is made: n rounds, contexts of length d, K = `action_count` actions.
 
     contexts (n, d)                     float64
@@ -310,6 +311,11 @@ class LoggedData:
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
+
+    def _table(self) -> Table:
+        from manyarms.logs.printing import log_table
+
+        return log_table(self)
 
 
 _ADVICE = {

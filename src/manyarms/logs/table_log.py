@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from manyarms._base import tables as shown
 from manyarms._base import validate
 from manyarms._base.private import locked
 from manyarms._base.typing import AnyArray, Array, Ints
@@ -39,7 +40,7 @@ SpoolOption = bool | Literal["fit"]
 Ids = Actions | Literal["build"] | None
 
 
-class TableLog:
+class TableLog(shown.Shown):
     """A LogSource over tables: nothing is held but the catalogue and the encoder.
 
     columns       which column is what; guessed where not said, and the notes repeat the guesses
@@ -355,6 +356,14 @@ class TableLog:
             came = f"{describe(ids[codes[first]])} at {table.where.row(int(first[0]))}"
             raise UnknownAction(f"column {name!r}", came, f"an id of the catalogue, which has {len(catalogue)}")
         return found
+
+    def _table(self) -> shown.Table:
+        from manyarms.logs.printing import table_log_table
+
+        return table_log_table(self)
+
+    def _line(self) -> str:
+        return self._table().title
 
 
 def _labels(column: Column) -> AnyArray:
