@@ -41,7 +41,7 @@ def decided(agent: Agent, contexts: Array, n: int = DRAWS, **options: Any) -> In
 
 
 def moments(agent: Agent, contexts: Array, ids: Ints | None = None) -> tuple[Array, Array]:
-    view, X, offer = view_of(agent.belief, contexts[None], ids, None)
+    view, X, offer = view_of(agent.belief, contexts[None], agent.belief.catalogue.listed(ids), whole=False)
     mean, variance = view.played_moments(X, offer, spread=True)
     return mean[0], variance[0]
 
@@ -66,7 +66,7 @@ def test_moments_are_those_of_the_joint_gaussian(mixing: str, root: str, shared:
 def test_pieces_of_actions_change_nothing(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     agent, _ = learned(random_case(2, "weights", actions=K))
     many = np.random.default_rng(0).standard_normal((n, K, D))
-    view, X, offer = view_of(agent.belief, many, None, None)
+    view, X, offer = view_of(agent.belief, many, agent.belief.catalogue.listed(), whole=True)
     whole = view.played_moments(X, offer, spread=True)
     monkeypatch.setattr(leaf_scores, "FULL_AT_A_TIME", 3 * D * (D + n))
     pieces = view.played_moments(X, offer, spread=True)
@@ -77,7 +77,7 @@ def test_pieces_of_actions_change_nothing(n: int, monkeypatch: pytest.MonkeyPatc
 def test_a_matrix_repeated_is_as_good_as_its_copies(mixing: str) -> None:
     """Contexts that are one matrix seen n times (as propensities ask) give the very draws of n copies."""
     agent, _ = learned(random_case(2, mixing, actions=K))
-    view, X, offer = view_of(agent.belief, np.broadcast_to(Z, (6, K, D)), None, None)
+    view, X, offer = view_of(agent.belief, np.broadcast_to(Z, (6, K, D)), agent.belief.catalogue.listed(), whole=True)
     for spread in (False, True):
         seen, copied = (view.played_moments(contexts, offer, spread=spread) for contexts in (X, X.copy()))
         np.testing.assert_allclose(seen, copied, atol=1e-12)

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -99,6 +99,29 @@ class TextPart:
         out[np.arange(len(column)), places[codes]] = 1.0
 
 
+@runtime_checkable
+class Encoder(Protocol):
+    """What makes contexts of rows of a table, the same way every time."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it reads."""
+
+    @property
+    def names(self) -> list[str]:
+        """What each entry of a context is."""
+
+    @property
+    def dim(self) -> int:
+        """The length of a context."""
+
+    def apply(self, rows: Any) -> Array:
+        """Contexts (n, d) of rows."""
+
+    def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+        """A JSON part, with its kind, and arrays that give it back."""
+
+
 @dataclass(frozen=True, eq=False)
 class TableEncoder:
     """A fitted encoding; `Encoding(...).fit(...)` makes one, `apply` uses it, `save` and `manyarms.load` keep it."""
@@ -154,7 +177,7 @@ class TableEncoder:
                 arrays |= {f"{number}/{name}": getattr(part, name) for name in ("mean", "scale", "fill")}
             else:
                 spec.append({"kind": "text", **common, "categories": list(part.categories)})
-        return {"intercept": self.intercept, "parts": spec}, arrays
+        return {"kind": KIND, "intercept": self.intercept, "parts": spec}, arrays
 
     @classmethod
     def from_state(cls, spec: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> TableEncoder:
@@ -349,4 +372,4 @@ def as_codes(name: str, column: Column) -> tuple[list[str], AnyArray]:
     return texts, np.where(column.absent, -1, codes)
 
 
-__all__ = ["Encoding", "TableEncoder", "as_codes"]
+__all__ = ["KIND", "Encoder", "Encoding", "TableEncoder", "as_codes"]
