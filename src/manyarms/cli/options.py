@@ -26,6 +26,7 @@ from manyarms.estimators.naming import parameters_of
 from manyarms.logs import Columns, Schema, open_log
 from manyarms.logs.columns import GUESS
 from manyarms.logs.formats.base import format_of, suffixes
+from manyarms.logs.schema import NOTHING
 from manyarms.logs.table_log import TableLog
 from manyarms.policies import Policy
 from manyarms.weights import CORRECTIONS
@@ -123,7 +124,7 @@ def columns_of(context: list[str] | None, **parts: str | None) -> Columns:
 
 @dataclass(frozen=True)
 class SavedPolicy:
-    """A policy from a folder, with the schema beside it, which turns a table into its contexts and actions."""
+    """A policy from a folder, with its schema, which turns a table into its contexts and actions."""
 
     policy: Policy
     schema: Schema
@@ -135,7 +136,7 @@ class SavedPolicy:
         policy = found.as_policy() if isinstance(found, Agent) else found
         if not isinstance(policy, Policy):
             raise StorageError(f"{folder}: holds a {type(policy).__name__}, expected a policy or an agent")
-        return cls(policy, Schema.load(folder))
+        return cls(policy, getattr(policy, "schema", NOTHING))
 
     def open_log(self, path: Path, columns: Columns, *, drop_missing: bool) -> TableLog:
         """The rounds in a file as the policy's contexts and actions; the file is read once."""

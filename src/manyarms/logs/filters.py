@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
+from manyarms._base.text import counted
 from manyarms._base.typing import AnyArray, Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs.actions import ActionId, Actions
@@ -94,7 +95,7 @@ def filter_of(
     matrix = _matrix(name, value, actions)
     number = len(value) if matrix is None else len(matrix)  # type: ignore[arg-type]
     if contexts is None:
-        raise InvalidInput(name, f"filters for each of {number} contexts", "a list of ids: there is one context")
+        raise InvalidInput(name, f"filters for {counted(number, 'context')} of a batch", "a list of ids: there is one context")
     if number != contexts:
         raise InvalidInput(name, f"{number} lists or rows", f"{contexts}, one for each context")
     if matrix is not None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from manyarms._base import storage, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray
 from manyarms.errors import InvalidInput
 from manyarms.logs.actions import ActionId, Actions
-from manyarms.logs.data import LogSource
 from manyarms.logs.encoding import KIND, Encoder
+
+if TYPE_CHECKING:
+    from manyarms.logs.data import LogSource
 
 
 @runtime_checkable
@@ -73,6 +75,11 @@ class Schema:
         """The schema of a log; of a source that knows of neither it is empty."""
         return cls(getattr(log, "encoder", None), getattr(log, "catalogue", None))
 
+    def beside(self, other: Schema) -> Schema:
+        """This one, with what it lacks taken from another."""
+        encoder = other.encoder if self.encoder is None else self.encoder
+        return Schema(encoder, other.catalogue if self.catalogue is None else self.catalogue)
+
     def state(self) -> tuple[dict[str, storage.JSON], dict[str, AnyArray]]:
         """A JSON part and arrays that give it back: a part of what is saved for a policy or an agent."""
         spec: dict[str, storage.JSON] = {"encoder": None, "catalogue": self.catalogue is not None}
@@ -112,7 +119,7 @@ def as_encoder(name: str, given: EncoderLike | None) -> Encoder | None:
         import importlib  # here: only who has one needs what reads it
 
         made = importlib.import_module("manyarms.logs.transformers").TransformerEncoder(given)
-        return validate.instance(name, made, Encoder, "an encoder")  # type: ignore[type-abstract]
+        return validate.instance(name, made, Encoder, "an encoder")
     raise InvalidInput(name, validate.describe(given), "an encoder, such as log.encoder, or a fitted transformer")
 
 

@@ -240,7 +240,7 @@ class Edge(ABC):
 def _listed(filtered: Filter) -> Filter:
     """One id alone is a list of one."""
     if isinstance(filtered, Integral) or (isinstance(filtered, str) and filtered):
-        return [filtered]  # type: ignore[list-item]
+        return [filtered]
     if isinstance(filtered, np.ndarray) and filtered.ndim == 0:
         return filtered.reshape(1)
     return filtered
