@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
 from manyarms.cli.options import SavedPolicy
 from manyarms.errors import InvalidInput
-from manyarms.logs import CHUNK, Columns, Embeddings, LoggedData, LogSource, Schema, TableLog, open_log
+from manyarms.logs import CHUNK, Columns, Embeddings, LoggedData, LogSource, Schema, TableEncoder, TableLog, open_log
 from manyarms.logs.encoding import TextPart
 
 
@@ -107,7 +108,7 @@ class Inputs:
 
     def _open(self, schema: Schema, action_count: int | None = None) -> TableLog:
         return open_log(
-            self.log, self.columns, action_count=action_count, catalogue=schema.catalogue, encoder=schema.encoder,
+            self.log, self.columns, action_count=action_count, catalogue=schema.catalogue, encoder=cast("TableEncoder | None", schema.encoder),
             drop_missing=self.drop_missing, spool="fit",
         )  # fmt: skip
 
