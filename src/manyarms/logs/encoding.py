@@ -29,11 +29,11 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import storage, validate
+from manyarms._base import tables as shown
 from manyarms._base.moments import RunningMoments
 from manyarms._base.private import locked
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput, StorageError
-from manyarms.logs.checks import Where
 from manyarms.logs.encoded_columns import NumberPart, TextPart, as_codes
 from manyarms.logs.frame_columns import table_of
 from manyarms.logs.tables import Column, Table
@@ -97,8 +97,8 @@ EncoderLike = Encoder | Transformer
 """What `encoder=` takes."""
 
 
-@dataclass(frozen=True, eq=False)
-class TableEncoder:
+@dataclass(frozen=True, eq=False, repr=False)
+class TableEncoder(shown.Shown):
     """A fitted encoding; `Encoding(...).fit(...)` makes one, `apply` uses it, `save` and `manyarms.load` keep it."""
 
     parts: tuple[NumberPart | TextPart, ...]
@@ -157,7 +157,7 @@ class TableEncoder:
         out = np.empty((table.rows, self.dim))
         out[:, : int(self.intercept)] = 1.0
         at = int(self.intercept)
-        where = Where(table.first_row)
+        where = table.where
         for part in self.parts:
             if part.column not in table.columns:
                 raise InvalidInput("table", f"no column {part.column!r}", "the columns " + ", ".join(self.columns))
@@ -217,6 +217,11 @@ class TableEncoder:
         """Write the encoder to a folder of its own; `manyarms.load` reads it."""
         spec, arrays = self.state()
         storage.save(folder, KIND, spec, arrays)
+
+    def _table(self) -> shown.Table:
+        from manyarms.logs.printing import encoder_table
+
+        return encoder_table(self)
 
 
 def _checked_numbers(*given: npt.ArrayLike) -> tuple[Array, Array, Array]:
