@@ -59,6 +59,7 @@ LOADERS: Registry[Loader] = Registry("kind of saved object", group="manyarms.loa
 _MODULES = {
     "actions": "manyarms.logs.actions",
     "agent": "manyarms.agents.agent",
+    "catalogue": "manyarms.items.catalogue",
     "table-encoder": "manyarms.logs.encoding",
     "policy": "manyarms.policies",
     "pretrained-diffusion": "manyarms.priors.pretraining",

@@ -94,7 +94,7 @@ class Transformer(Protocol):
 
 
 EncoderLike = Encoder | Transformer
-"""What `encoder=` takes."""
+"""What `encoder` takes: an encoder, such as that of a log, or a fitted scikit-learn transformer."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
