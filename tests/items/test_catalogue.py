@@ -1,4 +1,4 @@
-"""A catalogue of items: read from anything, fitted once, longer without forgetting, kept whole, and clear about what it is not."""
+"""A catalogue of items: read from anything, fitted once, longer without forgetting, kept whole, and clear about what is none."""
 
 from __future__ import annotations
 

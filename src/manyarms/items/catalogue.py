@@ -209,7 +209,7 @@ class Catalogue(tables.Shown):
         """A prior for contexts of length `dim`: items that share effects, as `mixing` says.
 
         variance: of every entry of theta_a; by default 1/dim, with which scores of contexts whose entries are about 1 in size
-        have about variance 1. share: the effects' part of it, the rest is the item's own. `manyarms.fit_prior` fits both to a log.
+        have about variance 1. share: the effects' part of it, the rest is the item's own. `manyarms.fit_prior` fits both.
         """
         dim = validate.count("dim", dim)
         share = validate.number("share", share, above=0, below=1)

@@ -16,6 +16,7 @@ from manyarms.certificates import PolicyPrior, certify
 from manyarms.errors import Contradiction, InvalidInput, MissingExtra
 from manyarms.estimators.base import Objective
 from manyarms.estimators.pessimism import PACBayes
+from manyarms.learning.projecting import projected
 from manyarms.learning.results import Learnable, Learned, Moment, require_learnable
 from manyarms.learning.settings import Precision, Towards, Train, TrainingSettings
 from manyarms.logs.data import LoggedData, LogSource, a_log
@@ -63,7 +64,8 @@ def learn(
     """A policy that maximises an objective on a log.
 
     policy: where to start, and what is learned: a SoftmaxPolicy (all actions; with an encoder, the encoder), a
-    SupportSoftmaxPolicy (the logging support or candidates alone) or a TwoStagePolicy (clusters).
+    SupportSoftmaxPolicy (the logging support or candidates alone) or a TwoStagePolicy (clusters). The embeddings of a
+    SoftmaxPolicy may be of another length than the contexts: a projection between them is then learned, and a note says so.
 
     epochs to draws: how it is learned, see `TrainingSettings`.
 
@@ -102,15 +104,17 @@ def learn(
         raise InvalidInput("patience", settings.patience, "validation= or score= as well, to compare epochs by")
     if held is not None:
         held.require("propensities", purpose="a validation of the learned policy")
-    prior = _prior(objective, policy, log, settings, prior_learned_from, certified)
+    start, said = projected(policy, log, settings)
+    prior = _prior(objective, start, log, settings, prior_learned_from, certified)
     try:
         from manyarms.learning.loop import TrainingRun
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
         raise MissingExtra("torch", "torch", "learning policies from logs") from error
-    run = TrainingRun(log, policy, objective, settings, device)
-    result = run.go(held, score, run.checkpoints(policy, folder, checkpoint_seconds), progress)
+    run = TrainingRun(log, start, objective, settings, device)
+    result = run.go(held, score, run.checkpoints(start, folder, checkpoint_seconds), progress)
+    result = replace(result, notes=(*said, *result.notes))
     chose = held is not None and settings.patience is not None and score is None
     rows = RowSketch.of(
         log, *([held] if held is not None and chose else [])
@@ -120,7 +124,7 @@ def learn(
     result.policy.training_rows = rows
     result.policy.schema = fitting(Schema.of(log).beside(policy.schema), result.policy)
     if isinstance(objective, PACBayes) and not objective.certifies:
-        return replace(result, notes=(NO_CERTIFICATE.format(objective.label),))
+        return replace(result, notes=(*result.notes, NO_CERTIFICATE.format(objective.label)))
     if prior is None or not certified:
         return result
     delta = objective.delta if isinstance(objective, PACBayes) else 0.05
@@ -128,7 +132,7 @@ def learn(
     try:
         return replace(result, certificate=certify(result.policy, log, prior=prior, delta=delta, trust_estimates=True))
     except Contradiction as error:  # what was learned is not lost with its certificate
-        return replace(result, notes=(f"no certificate: {error}",))
+        return replace(result, notes=(*result.notes, f"no certificate: {error}"))
 
 
 def _prior(
