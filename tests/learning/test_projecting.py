@@ -32,7 +32,7 @@ def problem(
 def test_a_projection_is_learned_said_and_saved(tmp_path: Path) -> None:
     log, beta, means = problem(0)
     start = ma.SoftmaxPolicy(actions=beta)
-    result = ma.learn(log, start, ma.cLPI(tau=0.01), epochs=30, learning_rate=0.1, seed=0)
+    result = ma.learn(log, start, ma.IPS(), epochs=30, learning_rate=0.1, seed=0)
     assert any("projection" in note and "6" in note and "2" in note for note in result.notes)
     assert "projection" in str(result)
     policy = result.policy
