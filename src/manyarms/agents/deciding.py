@@ -21,7 +21,7 @@ from manyarms.beliefs import Belief
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LogSource, a_log
 from manyarms.logs.schema import Schema
-from manyarms.policies import DeterministicPolicy, EpsilonMixture, Policy, UniformPolicy
+from manyarms.policies import DeterministicPolicy, EpsilonMixture, Policy, StreamedPolicy, UniformPolicy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -280,6 +280,14 @@ class Decider:
 
     def as_policy(self) -> Policy:
         """The agent as it is now, as a policy with known probabilities; refused where its decision draws from its belief."""
+        policy = self._as_policy()
+        belief = self._belief.belief
+        if belief.per_action:  # with one parameter for all a context is whatever its features are made of
+            policy.dim = belief.dim
+        policy.training_rows = belief.training_rows
+        return policy
+
+    def _as_policy(self) -> StreamedPolicy:
         frozen = self.snapshot()
         catalogue = frozen.belief.catalogue
         complete = catalogue.alive == catalogue.size

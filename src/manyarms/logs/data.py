@@ -28,6 +28,7 @@ from manyarms.logs.actions import Actions
 from manyarms.logs.columns import ESTIMATE
 from manyarms.logs.encoding import TableEncoder
 from manyarms.logs.hashes import row_hashes, sequence_hash
+from manyarms.logs.tables import Table, joined_tables
 
 CHUNK = 65_536  # rounds a chunk: large enough for numpy, small enough for any memory
 
@@ -89,6 +90,7 @@ class LoggedData:
     notes                               what was done to the log on its way here, in plain words
     origin, positions (n,)              the log that this is a part of, and where its rounds are there; None for a whole log
     sources                             of a log joined from several: their fingerprints, and where its rounds are there
+    original                            the columns that the rounds were read from, where they were kept
     """
 
     contexts: Array
@@ -109,6 +111,7 @@ class LoggedData:
     origin: LoggedData | None = None
     positions: Ints | None = None
     sources: tuple[tuple[int, Ints], ...] = ()
+    original: Table | None = None
     first_row: InitVar[int | Ints] = 0  # for messages: the number of the first row in its file, or of each row
     column_names: InitVar[Mapping[str, str] | None] = None  # for messages: what the file calls the fields
 
@@ -293,6 +296,8 @@ class LoggedData:
         for name in PER_ROUND:
             if (value := getattr(self, name)) is not None:
                 part._set(name, value[index])
+        if self.original is not None:
+            part._set("original", self.original.part(index))
         if self.positions is not None:
             part._set("positions", self.positions[index])
         else:
@@ -358,9 +363,16 @@ def concatenate(logs: Iterable[LoggedData], *, chunks: bool = False) -> LoggedDa
     joined._set("positions", np.concatenate(places) if of_one_log else None)
     remembered = not of_one_log and len(parts) > 1 and not chunks
     joined._set("sources", tuple(part.lineage()[0] for part in parts) if remembered else first.sources)
+    joined._set("original", joined_originals(parts))
     for name, value in (changes | {"propensities_are_estimates": estimates, "notes": notes}).items():
         joined._set(name, value)
     return joined
+
+
+def joined_originals(parts: Sequence[LoggedData]) -> Table | None:
+    """The original columns of several logs, where all of them have kept theirs."""
+    kept = [part.original for part in parts if part.original is not None]
+    return joined_tables(kept) if len(kept) == len(parts) else None
 
 
 def written_columns(log: LoggedData) -> dict[str, AnyArray]:
@@ -376,4 +388,7 @@ def collect(source: LogSource, rows: int = CHUNK) -> LoggedData:
     return source if isinstance(source, LoggedData) else concatenate(a_log("source", source).chunks(rows), chunks=True)
 
 
-__all__ = ["CHUNK", "LogSource", "LoggedData", "LoggingPolicy", "a_log", "collect", "concatenate", "written_columns"]
+__all__ = [
+    "CHUNK", "LogSource", "LoggedData", "LoggingPolicy", "a_log", "collect", "concatenate", "joined_originals",
+    "written_columns",
+]  # fmt: skip

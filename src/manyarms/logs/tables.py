@@ -95,8 +95,8 @@ class Table:
         """The number of each row in its source, for messages."""
         return self.first_row + np.arange(self.rows) if isinstance(self.first_row, int) else self.first_row
 
-    def part(self, index: Bools | slice) -> Table:
-        """The rows of a mask or of a slice."""
+    def part(self, index: Bools | Ints | slice) -> Table:
+        """The rows of a mask, of integers or of a slice."""
         numbers = self.row_numbers[index]
         return Table({name: c.rows(index) for name, c in self.columns.items()}, len(numbers), numbers)
 
@@ -104,6 +104,27 @@ class Table:
         """The table in parts of at most `rows`."""
         for start in range(0, self.rows, rows):
             yield self.part(slice(start, start + rows))
+
+
+def joined_tables(tables: Sequence[Table]) -> Table:
+    """The rows of several tables one after the other, of the columns that all of them have."""
+    names = [name for name in tables[0].columns if all(name in one.columns for one in tables)]
+    found = {name: _joined([one.columns[name] for one in tables]) for name in names}
+    return Table(found, sum(one.rows for one in tables), np.concatenate([one.row_numbers for one in tables]))
+
+
+def _joined(columns: Sequence[Column]) -> Column:
+    missing = np.concatenate([one.absent for one in columns])
+    if all(one.categories is None for one in columns):
+        return Column(np.concatenate([one.values for one in columns]), missing)
+    codes: dict[str, int] = {}
+    values: list[AnyArray] = []
+    for one in columns:
+        texts = one if one.categories is not None else text_column(one.texts().tolist())
+        assert texts.categories is not None
+        here = [codes.setdefault(text, len(codes)) for text in texts.categories.tolist()]
+        values.append(np.array([*here, -1], dtype=np.int64)[texts.values])
+    return Column(np.concatenate(values), missing, np.array(list(codes) or [""], dtype=np.str_))
 
 
 @dataclass(frozen=True)
@@ -396,5 +417,5 @@ def as_times(name: str, column: Column, where: Where) -> AnyArray:
 
 __all__ = [
     "Column", "Kind", "MemoryTables", "Stated", "Table", "TableSource", "as_times", "column_of", "frame_tables",
-    "number_column", "table_of", "text_column", "utc",
+    "joined_tables", "number_column", "table_of", "text_column", "utc",
 ]  # fmt: skip

@@ -30,6 +30,7 @@ from manyarms.agents.decisions import Decision, Greedy, Pessimistic, Thompson
 from manyarms.beliefs import Belief, Likelihood, Linear, belief_of, independent_belief_of
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LogSource
+from manyarms.logs.row_sketch import RowSketch
 from manyarms.policies.base import action_blocks, shaped
 from manyarms.priors import MixedEffectPrior, ParameterPrior, mixture
 from manyarms.rewards.linear import MATRICES_AT_A_TIME, DirectFrequentist, LinearModel, rows_of
@@ -67,8 +68,17 @@ class BeliefModel(LinearModel):
 
     def fold(self, source: LogSource) -> BeliefModel:
         """Learn one more log; the same belief as if it had come with the first."""
-        self.belief.fold(rows_of(source, self.belief))
+        sketch = RowSketch()
+        self.belief.fold(rows_of(source, self.belief, sketch))
+        if self.belief.training_rows is not None:
+            sketch.include(self.belief.training_rows)
+        self.belief.training_rows = sketch
         return self
+
+    @property
+    def training_rows(self) -> RowSketch | None:  # type: ignore[override]
+        """A sketch of the rows of all logs that it learned; agents and policies that are made from it carry it."""
+        return self.belief.training_rows
 
     # ---- posteriors ---------------------------------------------------------------------------------------------------
 

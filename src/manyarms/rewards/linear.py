@@ -21,6 +21,7 @@ from manyarms.beliefs.belief import Rounds
 from manyarms.beliefs.sums import Sums
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.logs.data import LogSource
+from manyarms.logs.row_sketch import RowSketch
 from manyarms.policies.base import shaped
 from manyarms.policies.softmax import TopSoftmaxPolicy
 from manyarms.rewards.base import CatalogueModel
@@ -34,6 +35,9 @@ SMALLEST_RIDGE = 1e-8
 
 class LinearModel:
     """r_hat(x, a) = g(x^T theta_a) for a table of parameters (K, d), g the likelihood's mean (identity for linear rewards)."""
+
+    training_rows: RowSketch | None = None
+    """A sketch of the rows that it was learned from, where that is known: its policies carry it."""
 
     def __init__(self, parameters: npt.ArrayLike, likelihood: Likelihood = Linear()) -> None:
         # a copy; not a read-only one, which PyTorch would complain of where the model goes into an objective
@@ -92,7 +96,9 @@ class LinearModel:
 
     def greedy_policy(self) -> TopSoftmaxPolicy:
         """The greedy decision as a policy, 1 for the best action and 0 for the others: for estimators, and to be saved."""
-        return TopSoftmaxPolicy(self.parameters, 1)
+        policy = TopSoftmaxPolicy(self.parameters, 1)
+        policy.training_rows = self.training_rows
+        return policy
 
     @cached_property
     def _best(self) -> BestAction:
@@ -169,15 +175,17 @@ class DirectFrequentist:
         """The model of a log, or of anything that gives one in chunks."""
         source = log_source(source)
         validate.room("source", source.action_count, 16 * source.dim, f"actions with {source.dim:,} numbers each")
-        sums = Sums(source.dim)
-        for rows in rows_of(source):
+        sums, sketch = Sums(source.dim), RowSketch()
+        for rows in rows_of(source, sketch=sketch):
             sums.add(*rows)
         parameters = np.zeros((source.action_count, source.dim))
         step = max(1, MATRICES_AT_A_TIME // source.dim**2)
         for start in range(0, len(sums), step):
             some = slice(start, start + step)
             parameters[sums.ids[some]] = _ridge(sums.packing.unpack(sums.G[some]), sums.B[some], self.lam)
-        return LinearModel(parameters)
+        model = LinearModel(parameters)
+        model.training_rows = sketch
+        return model
 
 
 def _ridge(G: Array, B: Array, lam: float) -> Array:
@@ -203,8 +211,8 @@ def log_source(source: object, name: str = "source") -> LogSource:
     return validate.instance(name, source, LogSource, "a log, or a source that gives one in chunks")
 
 
-def rows_of(source: LogSource, belief: Belief | None = None) -> Iterator[Rounds]:
-    """The rows of a log in chunks (contexts, actions, rewards), checked against what is to learn them."""
+def rows_of(source: LogSource, belief: Belief | None = None, sketch: RowSketch | None = None) -> Iterator[Rounds]:
+    """The rows of a log in chunks (contexts, actions, rewards), checked against what is to learn them; noted in a sketch."""
     log_source(source)
     if belief is not None:
         if source.dim != belief.dim:
@@ -219,7 +227,11 @@ def rows_of(source: LogSource, belief: Belief | None = None) -> Iterator[Rounds]
         if belief is not None:
             belief.likelihood.check(chunk.rewards)
             belief.catalogue.check("actions", chunk.actions, unique=False)
+        if sketch is not None:
+            sketch.add(chunk)
         yield chunk.contexts, chunk.actions, chunk.rewards
+    if sketch is not None:
+        sketch.end_of_log()
 
 
 __all__ = ["MATRICES_AT_A_TIME", "Clipped", "DirectFrequentist", "LinearModel", "log_source", "rows_of"]
