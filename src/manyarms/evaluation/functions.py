@@ -88,7 +88,8 @@ class FromClassifier(_Asked):
 
     def __init__(self, model: Any, log: LogSource, argument: str) -> None:
         super().__init__(argument, type(model).__name__, log.action_count)
-        self._model, self._ids = model, self._classes(log)
+        self._model = model
+        self._ids = self._classes(log)
         names = getattr(model, "feature_names_in_", None)
         self._names = None if names is None else [str(name) for name in names]
         encoder = getattr(log, "encoder", None)
