@@ -304,7 +304,7 @@ def test_a_policy_over_the_same_ids_in_another_order_goes_by_ids(problem, catalo
     longer = SoftmaxPolicy(np.zeros((K + 1, 3)))
     longer.schema = Schema(catalogue=Actions([*NAMES, "kale"]))
     with pytest.raises(
-        UnknownAction, match="catalogue=policy.schema.catalogue, got actions that the log does not know: 'kale'"
+        UnknownAction, match=r"catalogue=policy.schema.catalogue, got actions that the log does not know: 'kale'"
     ):
         evaluation.evaluate(longer, log)
 
@@ -382,7 +382,7 @@ def test_an_agent_that_draws_is_evaluated_by_estimates_without_bias(problem):
     assert abs(found["ips"].value - truth) < FAR * np.hypot(found["ips"].standard_error, error)
     with pytest.raises(InvalidInput, match=r"Agent\(agent.belief, Greedy\(\)\), got .*estimates"):
         ma.certify(agent, log)
-    with pytest.raises(InvalidInput, match="estimators: expected estimators of the IPS family .* got dm"):
+    with pytest.raises(InvalidInput, match=r"estimators: expected estimators of the IPS family .* got dm"):
         ma.evaluate(agent, log, [DM(problem.model)])
 
 
@@ -442,7 +442,7 @@ def test_wrong_things_get_the_list_of_right_ones(problem):
     log = problem.log(ROWS, np.random.default_rng(15))
     p = problem.policy.probabilities_of(log.contexts, log.actions)
     for wrong in (None, 3, object(), SoftmaxPolicy, {"a": 1}, "softmax", b"uniform"):
-        with pytest.raises(InvalidInput, match="policy: expected a policy or an agent, .* with predict_proba|floats"):
+        with pytest.raises(InvalidInput, match=r"policy: expected a policy or an agent, .* with predict_proba|floats"):
             ma.evaluate(wrong, log)
     with pytest.raises(InvalidInput, match=r"Column\('p_new'\)"):
         ma.evaluate("p_new", log)
@@ -450,11 +450,11 @@ def test_wrong_things_get_the_list_of_right_ones(problem):
         InvalidInput, match="expected the log's 300 rows, got probabilities of the logged actions, 299 rows"
     ):
         ma.evaluate(p[:-1], log)
-    with pytest.raises(InvalidInput, match="1.5 at row 7"):
+    with pytest.raises(InvalidInput, match=r"1.5 at row 7"):
         ma.evaluate(np.where(np.arange(ROWS) == 7, 1.5, p), log)
     with pytest.raises(InvalidInput, match="nan"):
         ma.evaluate(np.where(np.arange(ROWS) == 7, np.nan, p), log)
-    with pytest.raises(InvalidInput, match="row 120 with sum 0.5"):
+    with pytest.raises(InvalidInput, match=r"row 120 with sum 0.5"):
         ma.evaluate(np.where(np.arange(ROWS)[:, None] == 120, 0.5, 1.0) / K * np.ones((1, K)), log, chunk=50)
     with pytest.raises(InvalidInput, match="a column for each of the log's 7 actions"):
         ma.evaluate(np.full((ROWS, 2), 0.5), log)
@@ -490,7 +490,7 @@ def test_ids_and_columns_that_are_not_there_are_named(problem, catalogue):
     log = from_frame(frame, COLUMNS, catalogue=catalogue)
     with pytest.raises(UnknownAction, match="'kale' at row 250"):
         ma.evaluate(np.where(np.arange(ROWS) == 250, "kale", frame["item"]), log, chunk=100)
-    with pytest.raises(InvalidInput, match="one of .*'p_new'.*, got no column 'p_old' in the log"):
+    with pytest.raises(InvalidInput, match=r"one of .*'p_new'.*, got no column 'p_old' in the log"):
         ma.evaluate(Column("p_old"), log)
     with pytest.raises(UnknownAction, match="'kale'"):
         ma.evaluate(Proba(problem.policy, classes=np.array([*NAMES[1:], "kale"])), log)
