@@ -11,7 +11,7 @@ from manyarms._base.private import locked
 from manyarms._base.typing import AnyArray
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import PER_ROUND, LoggedData
-from manyarms.logs.tables import joined_tables
+from manyarms.logs.joining import joined_tables
 
 TEXTS = ("event_ids", "groups")  # whose type may be another one in every chunk
 
