@@ -365,7 +365,8 @@ class Decider(Shown):
         policy = frozen._as_policy()
         policy.schema = frozen.schema
         if frozen.belief.per_action:
-            policy.dim = frozen.belief.dim
+            policy.dim = frozen.belief.dim  # with one parameter for all a context is whatever its features are made of
+        policy.training_rows = frozen.belief.training_rows
         return policy
 
     def _as_policy(self) -> StreamedPolicy:

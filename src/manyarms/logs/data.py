@@ -24,10 +24,11 @@ from manyarms._base.private import locked
 from manyarms._base.tables import Shown, Table
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.logs import checks, fields
+from manyarms.logs import checks, fields, tables
 from manyarms.logs.actions import Actions
 from manyarms.logs.encoding import Encoder
 from manyarms.logs.hashes import row_hashes, sequence_hash
+from manyarms.logs.joining import joined_tables
 from manyarms.logs.schema import Schema
 from manyarms.logs.usual_names import ESTIMATE
 
@@ -91,6 +92,7 @@ class LoggedData(Shown):
     notes                               what was done to the log on its way here, in plain words
     origin, positions (n,)              the log that this is a part of, and where its rounds are there; None for a whole log
     sources                             of a log joined from several: their fingerprints, and where its rounds are there
+    original                            the columns that the rounds were read from, where they were kept
     """
 
     contexts: Array
@@ -111,6 +113,7 @@ class LoggedData(Shown):
     origin: LoggedData | None = None
     positions: Ints | None = None
     sources: tuple[tuple[int, Ints], ...] = ()
+    original: tables.Table | None = None
     first_row: InitVar[int | Ints] = 0  # for messages: the number of the first row in its file, or of each row
     column_names: InitVar[Mapping[str, str] | None] = None  # for messages: what the file calls the fields
     row_unit: InitVar[str] = "row"  # for messages: what the file's rows are called, such as line
@@ -301,6 +304,8 @@ class LoggedData(Shown):
         for name in PER_ROUND:
             if (value := getattr(self, name)) is not None:
                 part._set(name, value[index])
+        if self.original is not None:
+            part._set("original", self.original.part(index))
         if self.positions is not None:
             part._set("positions", self.positions[index])
         else:
@@ -371,9 +376,16 @@ def concatenate(logs: Iterable[LoggedData], *, chunks: bool = False) -> LoggedDa
     joined._set("positions", np.concatenate(places) if of_one_log else None)
     remembered = not of_one_log and len(parts) > 1 and not chunks
     joined._set("sources", tuple(part.lineage()[0] for part in parts) if remembered else first.sources)
+    joined._set("original", joined_originals(parts))
     for name, value in (changes | {"propensities_are_estimates": estimates, "notes": notes}).items():
         joined._set(name, value)
     return joined
+
+
+def joined_originals(parts: Sequence[LoggedData]) -> tables.Table | None:
+    """The original columns of several logs, where all of them have kept theirs."""
+    kept = [part.original for part in parts if part.original is not None]
+    return joined_tables(kept) if len(kept) == len(parts) else None
 
 
 def written_columns(log: LoggedData) -> dict[str, AnyArray]:
@@ -389,4 +401,7 @@ def collect(source: LogSource, rows: int = CHUNK) -> LoggedData:
     return source if isinstance(source, LoggedData) else concatenate(a_log("source", source).chunks(rows), chunks=True)
 
 
-__all__ = ["CHUNK", "LogSource", "LoggedData", "LoggingPolicy", "a_log", "collect", "concatenate", "written_columns"]
+__all__ = [
+    "CHUNK", "LogSource", "LoggedData", "LoggingPolicy", "a_log", "collect", "concatenate", "joined_originals",
+    "written_columns",
+]  # fmt: skip
