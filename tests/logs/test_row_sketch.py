@@ -162,4 +162,5 @@ def test_a_sketch_with_every_kind_of_marks_is_below_a_megabyte():
     log = a_log(n, 16, event_ids=np.arange(n).astype(str), groups=np.arange(n), timestamps=times)
     sketch = RowSketch.of(log.rows(slice(0, n)))
     assert all(f"{kind}.marks" in sketch.arrays() for kind in row_sketch.KINDS)
+    assert all(kind.isidentifier() for kind in row_sketch.KINDS)  # a saved array is called by it
     assert sum(array.nbytes for array in sketch.arrays().values()) < 1_000_000

@@ -18,10 +18,32 @@ def decimals(value: float, places: int = 0) -> str:
     return f"{value:,.{places}f}" if abs(value) < 1e9 else f"{value:.4g}"
 
 
+def number(value: float) -> str:
+    """Four digits that count: 0.04127, 12.5, 1,234,568; 2e+99 where that would fill lines."""
+    value += 0.0  # a zero has no sign
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
+
+
+def interval_text(low: float, high: float) -> str:
+    """Two ends: [0.41, 0.4275]."""
+    return f"[{number(low)}, {number(high)}]"
+
+
+def counted(count: int, one: str, several: str | None = None) -> str:
+    """So many of something: 1 row, 2 rows, 1,000 policies (where `several` is given, that in place of an s)."""
+    return f"{count:,} {one if count == 1 else several or one + 's'}"
+
+
+def shortened(text: str, most: int) -> str:
+    """On one line, of at most so many letters."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: max(0, most - 3)].rstrip() + "..."
+
+
 def labelled(name: str, settings: Mapping[str, float]) -> str:
     """A name with its parameters behind it: es (alpha=0.5)."""
     inside = ", ".join(f"{key}={value:.3g}" for key, value in settings.items())
     return f"{name} ({inside})" if inside else name
 
 
-__all__ = ["decimals", "duration", "labelled"]
+__all__ = ["counted", "decimals", "duration", "interval_text", "labelled", "number", "shortened"]

@@ -58,7 +58,7 @@ class Board:
         self._due = dict.fromkeys(names, time.monotonic() + SECONDS_BETWEEN_LINES)
         self._tasks: dict[str, TaskID] = {}
         columns = (
-            SpinnerColumn(), TextColumn("[bold]{task.description}"), BarColumn(bar_width=20),
+            SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=20),
             TextColumn("{task.fields[words]}"), TimeElapsedColumn(),
         )  # fmt: skip
         self._bars = Progress(*columns, console=console) if console.is_terminal else None

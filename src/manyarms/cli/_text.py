@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from rich.console import Console
 from rich.text import Text
 
@@ -16,9 +18,24 @@ def plain(value: object) -> Text:
 
 
 def say(console: Console, *lines: object, style: str = "") -> None:
-    """Print lines as they are, nothing of them cut to the terminal's width."""
+    """Print lines as they are. In a terminal a line that is too long goes on below it, broken between words; a file has it whole."""
     for line in lines:
-        console.print(plain(line), style=style, highlight=False, soft_wrap=True)
+        text = plain(line)
+        if console.is_terminal:
+            text = Text("\n".join(_broken(one, console.width) for one in text.plain.split("\n")))
+        console.print(text, style=style, highlight=False, soft_wrap=True)
+
+
+def _broken(line: str, width: int) -> str:
+    if len(line) <= width:
+        return line
+    indent = " " * (len(line) - len(line.lstrip()))
+    return "\n".join(
+        textwrap.wrap(
+            line.lstrip(), width, initial_indent=indent, subsequent_indent=f"{indent}  ", break_long_words=False,
+            break_on_hyphens=False,
+        )  # fmt: skip
+    )
 
 
 __all__ = ["plain", "say"]

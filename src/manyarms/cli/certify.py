@@ -77,7 +77,7 @@ def certify(
     Prints the certificate, the cost of each term of the bound, and whether the improvement over the logging policy is certified;
     writes OUT/report.html and OUT/certificate.json.
 
-    [bold]Examples[/bold]
+    Examples
 
       manyarms certify policy/ later-rounds.parquet
 
@@ -85,7 +85,7 @@ def certify(
 
       manyarms certify policy/ rounds.parquet --bound ls --delta 0.01 --lower-only
 
-    [bold]With or without a prior[/bold]: without --prior the policy must not have been learned from LOG. With --prior it may have
+    With or without a prior: without --prior the policy must not have been learned from LOG. With --prior it may have
     been, and must be a Gaussian or a mixed-logit policy; the further it is from the prior, the wider the certificate.
     """
     if prior is None and prior_log is not None:

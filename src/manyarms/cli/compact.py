@@ -28,13 +28,13 @@ def compact(
     Deleted events cannot be exported any more, and are unknown: late rewards and erasures of them are refused. Export first.
     The store may be in use. A file does not become smaller: what is free in it is used again.
 
-    [bold]Examples[/bold]
+    Examples
 
       manyarms compact shop.db --keep 30d --dry-run
 
       manyarms compact postgresql://shop@localhost/live --keep 12w
 
-    [bold]Before[/bold]: manyarms export STORE OUT.parquet
+    Before: manyarms export STORE OUT.parquet
     """
     from manyarms.live import compaction
 

@@ -92,7 +92,7 @@ def evaluate(
     Prints a table and writes OUT/report.html (the estimates, the tail of the importance weights, the overlap of the two
     policies) and OUT/evaluation.json. The log needs propensities, and must not be the one the policy was learned from.
 
-    [bold]Examples[/bold]
+    Examples
 
       manyarms evaluate uniform rounds.parquet
 
@@ -104,11 +104,11 @@ def evaluate(
 
       manyarms evaluate policy/ rounds.parquet --model agent/ --estimators snips,dm,dr
 
-    [bold]How to save a policy[/bold] in Python
+    How to save a policy in Python
 
       policy.save("policy", log)    includes the log's encoder and action ids
 
-    [bold]How to read the table[/bold]: an interval without * is for the policy's value. ips is unbiased; snips has a lower
+    How to read the table: an interval without * is for the policy's value. ips is unbiased; snips has a lower
     variance; the others trade bias for variance. Trust no estimate where eff. n is small or there are many warnings. See
     docs/evaluation.md.
     """

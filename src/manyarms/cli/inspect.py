@@ -54,7 +54,7 @@ def inspect(
     duplicates, missing entries and the order of timestamps. It takes one pass in bounded memory. A file that other commands
     would refuse is summarised as well.
 
-    [bold]Examples[/bold]
+    Examples
 
       manyarms inspect rounds.parquet
 
@@ -62,7 +62,7 @@ def inspect(
 
       manyarms inspect events.dsjson --strict --out inspection.html
 
-    [bold]Next[/bold]: manyarms evaluate uniform LOG
+    Next: manyarms evaluate uniform LOG
     """
     columns = options.columns_of(
         context,

@@ -25,12 +25,12 @@ POTEC_LINE = "offcem on a policy in two stages: a cluster, then its best action 
 HELP = """Learn a policy from a log, for catalogues of up to millions of actions.
 
 Shows the objective, the validation reward, rows per second and the time left. Writes the policy (plain arrays, usable without
-PyTorch), learning.json and [bold]report.html[/bold] to the folder OUT. Requires the extra torch.
+PyTorch), learning.json and report.html to the folder OUT. Requires the extra torch.
 
 After an interruption, the same command resumes from OUT/checkpoint and ends with the same policy as an uninterrupted run; the
 checkpoint is removed at the end.
 
-[bold]Examples[/bold]
+Examples
 
   manyarms learn rounds.parquet --out policy/
 
@@ -42,17 +42,17 @@ checkpoint is removed at the end.
 
   manyarms learn rounds.parquet --pessimism es --logging old-policy/ --prior old-policy/ --learning-rate 0.1
 
-[bold]Objectives[/bold]
+Objectives
 
 {objectives}
 
-[bold]With a certificate[/bold]: --pessimism learns a randomised policy by maximising a lower bound on its value, and writes
+With a certificate: --pessimism learns a randomised policy by maximising a lower bound on its value, and writes
 OUT/certificate.json: bounds on its value that hold with probability 1 - delta, the cost of each term, and whether the improvement
 over the logging policy is certified. The prior must not depend on the rows of LOG. es-authors alone comes without one.
 
 {bounds}
 
-[bold]Next[/bold]: manyarms evaluate OUT ANOTHER-LOG; see docs/learning.md on choosing an objective,
+Next: manyarms evaluate OUT ANOTHER-LOG; see docs/learning.md on choosing an objective,
 docs/safe-to-ship.md on choosing a bound. manyarms certify OUT ANOTHER-LOG, or OUT LOG --prior OUT/prior after --pessimism.
 """
 

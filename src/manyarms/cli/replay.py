@@ -32,13 +32,13 @@ def replay(
 
     Nothing is written, and the store may be in use. Ends with code 1 if anything differs, and names the first differences.
 
-    [bold]Examples[/bold]
+    Examples
 
       manyarms replay shop.db
 
       manyarms replay shop.db --from-snapshot --decisions 1000
 
-    [bold]Next[/bold]: manyarms export STORE OUT.parquet
+    Next: manyarms export STORE OUT.parquet
     """
     from manyarms.live import replaying
 

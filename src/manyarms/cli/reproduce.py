@@ -36,7 +36,7 @@ def reproduce(
 ) -> None:
     """Run an experiment of the thesis and check what the thesis states about it.
 
-    [bold]Examples[/bold]
+    Examples
 
       manyarms reproduce --list
 
@@ -44,7 +44,7 @@ def reproduce(
 
       manyarms reproduce mets-actions --scale paper --out out/actions
 
-    [bold]Results[/bold], in the folder --out
+    Results, in the folder --out
 
       report.html       everything on one page: claims, figures, numbers, settings
 

@@ -21,86 +21,84 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import storage, validate
+from manyarms._base import tables as shown
 from manyarms._base.moments import RunningMoments
 from manyarms._base.private import locked
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput, StorageError
 from manyarms.logs.checks import Where
+from manyarms.logs.encoded_columns import NumberPart, TextPart, as_codes
 from manyarms.logs.tables import Column, Table, table_of
 
 KIND = "table-encoder"
+TRANSFORMER = "transformer-encoder"
 MOST_DISTINCT = 1_000_000  # texts remembered while fitting; a column with more is no category
 
 
-@dataclass(frozen=True, eq=False)
-class NumberPart:
-    """A column of numbers, or of vectors of `width`."""
+@runtime_checkable
+class Encoder(Protocol):
+    """From the columns of a table to contexts; fitted once, and saved with whatever learned from its contexts."""
 
-    column: str
-    mean: Array  # (width,), as are the next two
-    scale: Array
-    fill: Array  # what a missing number becomes, before it is scaled
-    tells_missing: bool
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it reads."""
+        ...
+
+    @property
+    def vectors(self) -> frozenset[str]:
+        """Those of them whose every entry is a vector."""
+        ...
 
     @property
     def names(self) -> list[str]:
-        width = len(self.mean)
-        own = [self.column] if width == 1 else [f"{self.column}[{i}]" for i in range(width)]
-        return own + ([f"{self.column} is missing"] if self.tells_missing else [])
-
-    def write(self, column: Column, out: Array, where: Where) -> None:
-        if column.kind.name not in ("number", "vector"):
-            raise InvalidInput(f"column {self.column!r}", f"a column of {column.kind.name}s", "numbers")
-        width = len(self.mean)
-        values = column.values.astype(np.float64).reshape(len(column), -1)
-        if values.shape[1] != width:
-            raise InvalidInput(f"column {self.column!r}", f"vectors of length {values.shape[1]}", f"length {width}")
-        gone = column.absent[:, None] | np.isnan(values)
-        if gone.any():
-            if not self.tells_missing:
-                row = where.row(int(np.argmax(gone.any(axis=1))))
-                came = f"a missing number at {row}"
-                raise InvalidInput(f"column {self.column!r}", came, "numbers, as when the encoder was fitted")
-            values = np.where(gone, self.fill, values)
-        bad = ~(np.abs(values) < validate.LARGEST)
-        where.refuse(self.column, bad, values, f"finite numbers below {validate.LARGEST:g} in size")
-        out[:, :width] = (values - self.mean) / self.scale
-        if self.tells_missing:
-            out[:, width] = gone.any(axis=1)
-
-
-@dataclass(frozen=True, eq=False)
-class TextPart:
-    """A column of texts with its known categories."""
-
-    column: str
-    categories: tuple[str, ...]
-    tells_missing: bool
+        """What each entry of a context is."""
+        ...
 
     @property
-    def names(self) -> list[str]:
-        known = [f"{self.column}={category}" for category in self.categories]
-        return [*known, f"{self.column}: other"] + ([f"{self.column}: missing"] if self.tells_missing else [])
+    def dim(self) -> int:
+        """The length of a context."""
+        ...
 
-    def write(self, column: Column, out: Array, where: Where) -> None:
-        other = len(self.categories)
-        place = {category: index for index, category in enumerate(self.categories)}
-        categories, codes = as_codes(self.column, column)
-        places = np.array([place.get(text, other) for text in categories] + [0], dtype=np.int64)
-        places[-1] = other + 1 if self.tells_missing else other  # the code -1
-        out[:] = 0.0
-        out[np.arange(len(column)), places[codes]] = 1.0
+    def apply(self, rows: Any) -> Array:
+        """Contexts (n, d) of a frame, of a mapping from columns to values, or of a Table."""
+        ...
+
+    def row(self, values: Mapping[str, Any]) -> Array:
+        """The context (d,) of one row; every column is there."""
+        ...
+
+    def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+        """A JSON part, whose "kind" is that of its loader (`manyarms._base.storage`), and arrays, which give it back."""
+        ...
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it in one JSON object, which `encoder_of_json` reads."""
+        ...
 
 
-@dataclass(frozen=True, eq=False)
-class TableEncoder:
+@runtime_checkable
+class Transformer(Protocol):
+    """What is used of a fitted scikit-learn transformer; `TransformerEncoder` makes an encoder of it."""
+
+    def transform(self, X: Any) -> Any:
+        """Numbers (n, d) for the rows of a frame."""
+        ...
+
+
+EncoderLike = Encoder | Transformer
+"""What `encoder=` takes."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TableEncoder(shown.Shown):
     """A fitted encoding; `Encoding(...).fit(...)` makes one, `apply` uses it, `save` and `manyarms.load` keep it."""
 
     parts: tuple[NumberPart | TextPart, ...]
@@ -111,15 +109,40 @@ class TableEncoder:
         """What each entry of a context is."""
         return (["intercept"] if self.intercept else []) + [name for part in self.parts for name in part.names]
 
-    @property
+    @cached_property
     def dim(self) -> int:
         """The length of a context."""
         return int(self.intercept) + sum(len(part.names) for part in self.parts)
 
-    @property
+    @cached_property
     def columns(self) -> list[str]:
         """The columns that it reads."""
         return [part.column for part in self.parts]
+
+    @cached_property
+    def vectors(self) -> frozenset[str]:
+        """The columns whose every entry is a vector."""
+        return frozenset(p.column for p in self.parts if isinstance(p, NumberPart) and len(p.mean) != 1)
+
+    @cached_property
+    def _places(self) -> list[tuple[NumberPart | TextPart, int]]:
+        """Every part, and the first of its entries."""
+        ends = np.cumsum([int(self.intercept)] + [len(part.names) for part in self.parts])
+        return list(zip(self.parts, ends.tolist(), strict=False))
+
+    def row(self, values: Mapping[str, Any]) -> Array:
+        """The context (d,) of one row, which has every column: what `apply` gives for it, bit for bit.
+
+        >>> encoder = Encoding().fit({"age": [20.0, 40.0], "town": ["Ulm", "Bonn"]}, ["age", "town"])
+        >>> encoder.row({"age": 50, "town": "Bonn"})
+        array([1., 2., 1., 0., 0.])
+        """
+        out: Array = np.zeros(self.dim)
+        if self.intercept:
+            out[0] = 1.0
+        for part, at in self._places:
+            part.put(values[part.column], out, at)
+        return out
 
     def apply(self, rows: Table | Any) -> Array:
         """Contexts (n, d) of the rows of a frame, of a mapping from columns to values, or of a Table.
@@ -134,7 +157,7 @@ class TableEncoder:
         out = np.empty((table.rows, self.dim))
         out[:, : int(self.intercept)] = 1.0
         at = int(self.intercept)
-        where = Where(table.first_row)
+        where = table.where
         for part in self.parts:
             if part.column not in table.columns:
                 raise InvalidInput("table", f"no column {part.column!r}", "the columns " + ", ".join(self.columns))
@@ -154,7 +177,7 @@ class TableEncoder:
                 arrays |= {f"{number}/{name}": getattr(part, name) for name in ("mean", "scale", "fill")}
             else:
                 spec.append({"kind": "text", **common, "categories": list(part.categories)})
-        return {"intercept": self.intercept, "parts": spec}, arrays
+        return {"kind": KIND, "intercept": self.intercept, "parts": spec}, arrays
 
     @classmethod
     def from_state(cls, spec: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> TableEncoder:
@@ -184,10 +207,21 @@ class TableEncoder:
         """The encoder that `as_json` came from."""
         return cls.from_state(told, told.get("arrays", {}))
 
+    @classmethod
+    def unchanged(cls, widths: Mapping[str, int]) -> TableEncoder:
+        """The encoder of columns that are contexts as they are: it knows their names, order and lengths, and refuses gaps."""
+        parts = (NumberPart(name, np.zeros(n), np.ones(n), np.zeros(n), False) for name, n in widths.items())
+        return cls(tuple(parts), False)
+
     def save(self, folder: Path | str) -> None:
         """Write the encoder to a folder of its own; `manyarms.load` reads it."""
         spec, arrays = self.state()
         storage.save(folder, KIND, spec, arrays)
+
+    def _table(self) -> shown.Table:
+        from manyarms.logs.printing import encoder_table
+
+        return encoder_table(self)
 
 
 def _checked_numbers(*given: npt.ArrayLike) -> tuple[Array, Array, Array]:
@@ -208,6 +242,30 @@ def _checked_categories(given: object) -> tuple[str, ...]:
 @storage.LOADERS.register(KIND)
 def _restore(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> TableEncoder:
     return TableEncoder.from_state(spec, arrays)
+
+
+def encoder_of_json(told: Mapping[str, Any]) -> Encoder:
+    """The encoder that `as_json` came from; earlier releases, which had one kind alone, did not name it."""
+    kind = told.get("kind", KIND)
+    if kind == KIND:
+        return TableEncoder.from_json(told)
+    if kind == TRANSFORMER:
+        from manyarms.logs.transformers import TransformerEncoder  # here: it needs scikit-learn
+
+        return TransformerEncoder.from_json(told)
+    raise StorageError(f"no encoder is of the kind {validate.describe(kind)}")
+
+
+def as_encoder(name: str, given: object) -> Encoder | None:
+    """An encoder, from itself or from a fitted scikit-learn transformer; None stays None."""
+    if given is None or (isinstance(given, Encoder) and not isinstance(given, type)):
+        return given
+    if not isinstance(given, Transformer) or isinstance(given, type):
+        expected = "an encoder, such as log.encoder, a fitted scikit-learn transformer, or None"
+        raise InvalidInput(name, validate.describe(given), expected)
+    from manyarms.logs.transformers import TransformerEncoder  # here: it needs scikit-learn
+
+    return TransformerEncoder(given)
 
 
 @dataclass(frozen=True)
@@ -338,15 +396,7 @@ def names_of(argument: str, names: Iterable[str]) -> tuple[str, ...]:
     return found
 
 
-def as_codes(name: str, column: Column) -> tuple[list[str], AnyArray]:
-    """The distinct texts and the code of each row, -1 where missing; numbers are written out, whole ones without .0"""
-    if column.categories is not None:
-        return column.categories.tolist(), column.values
-    if column.values.ndim != 1 or column.kind.name != "number":
-        raise InvalidInput(f"column {name!r}", f"a column of {column.kind.name}s", "texts or numbers as categories")
-    distinct, codes = np.unique(np.where(column.absent, 0, column.values), return_inverse=True)
-    texts = [str(int(v)) if float(v).is_integer() else repr(float(v)) for v in distinct.tolist()]
-    return texts, np.where(column.absent, -1, codes)
-
-
-__all__ = ["Encoding", "TableEncoder", "as_codes"]
+__all__ = [
+    "KIND", "TRANSFORMER", "Encoder", "EncoderLike", "Encoding", "NumberPart", "TableEncoder", "TextPart", "Transformer",
+    "as_codes", "as_encoder", "encoder_of_json", "names_of",
+]  # fmt: skip

@@ -43,7 +43,7 @@ from manyarms.logs.hashes import STEP, UInts, bits_of, mixed, row_hashes, sequen
 SIZE = 16_384
 ALPHA = 1e-9
 NEARLY_ALL = 0.9
-KINDS = ("groups", "events", "positions", "timed contents", "contents")  # in the order in which they decide
+KINDS = ("groups", "events", "positions", "timed_contents", "contents")  # in the order in which they decide
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class RowSketch:
         contents = row_hashes(part.contexts, part.actions, part.rewards)
         self._see("contents", contents)
         if part.timestamps is not None:
-            self._see("timed contents", mixed(contents + mixed(bits_of(part.timestamps) + STEP)))
+            self._see("timed_contents", mixed(contents + mixed(bits_of(part.timestamps) + STEP)))
         if part.event_ids is not None:
             self._see("events", text_hashes(part.event_ids))
         if part.groups is not None:

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from manyarms._base.typing import AnyArray, Bools, Ints
 from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput
+from manyarms.logs.actions import ActionId
 from manyarms.logs.checks import Where
 
 if TYPE_CHECKING:
@@ -86,6 +88,9 @@ class Table:
     columns: Mapping[str, Column]
     rows: int
     first_row: int | Ints = 0  # for messages: the number of the first row, or of each
+    unit: str = (
+        "row"  # and what rows are called in the source: lines of a text file, whose numbers are then those of lines
+    )
 
     def __getitem__(self, name: str) -> Column:
         return self.columns[name]
@@ -98,7 +103,12 @@ class Table:
     def part(self, index: Bools | slice) -> Table:
         """The rows of a mask or of a slice."""
         numbers = self.row_numbers[index]
-        return Table({name: c.rows(index) for name, c in self.columns.items()}, len(numbers), numbers)
+        return Table({name: c.rows(index) for name, c in self.columns.items()}, len(numbers), numbers, self.unit)
+
+    @property
+    def where(self) -> Where:
+        """How messages speak of its rows."""
+        return Where(self.first_row, unit=self.unit)
 
     def chunks(self, rows: int) -> Iterator[Table]:
         """The table in parts of at most `rows`."""
@@ -116,7 +126,7 @@ class Stated:
 
     action_count: int | None = None
     propensities_are_estimates: bool = False
-    catalogue_ids: tuple[str, ...] | None = None
+    catalogue_ids: tuple[ActionId, ...] | None = None
     encoder: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()
     columns: Columns | None = None
@@ -150,8 +160,8 @@ class TableSource(ABC):
         """The same with these columns as texts, where the source has numbers written out (a postcode 01234)."""
         return self
 
-    def largest(self, column: str) -> int | None:
-        """The largest integer of a column where the source states it, without reading the column."""
+    def limits(self, column: str) -> tuple[int, int] | None:
+        """The smallest and the largest integer of a column where the source states them, without reading the column."""
         return None
 
 
@@ -176,7 +186,7 @@ class MemoryTables(TableSource):
 
     def tables(self, columns: Sequence[str], rows: int) -> Iterator[Table]:
         chosen = {name: self.table[name] for name in columns}
-        yield from Table(chosen, self.table.rows, self.table.first_row).chunks(rows)
+        yield from Table(chosen, self.table.rows, self.table.first_row, self.table.unit).chunks(rows)
 
 
 # ---- making columns
@@ -234,7 +244,7 @@ def _array_of(values: Any) -> AnyArray:
 
 
 def _from_objects(name: str, array: AnyArray, missing: Bools | None) -> Column:
-    gone = np.array([_is_missing(value) for value in array], dtype=np.bool_) if missing is None else missing
+    gone = np.array([is_missing(value) for value in array], dtype=np.bool_) if missing is None else missing
     present = np.flatnonzero(~gone)
     if not len(present):
         return Column(np.full(len(array), np.nan), gone)
@@ -265,14 +275,21 @@ def _from_objects(name: str, array: AnyArray, missing: Bools | None) -> Column:
     return _vectors(name, array, gone)
 
 
-def _is_missing(value: object) -> bool:
-    return value is None or (isinstance(value, (float, np.floating, np.datetime64)) and value != value)
+def is_missing(value: object) -> bool:
+    """Whether a value stands for nothing: None, NaN, NaT, or pandas' NA, which is known by its name alone."""
+    if value is None:
+        return True
+    if isinstance(value, (float, np.floating, np.datetime64)):
+        return bool(value != value)
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    return type(value).__name__ in ("NAType", "NaTType") and type(value).__module__.startswith("pandas.")
 
 
 def _family(value: object) -> str | None:
     if isinstance(value, str):
         return "texts"
-    if isinstance(value, (numbers.Real, np.bool_)):
+    if isinstance(value, (numbers.Real, Decimal, np.bool_)):
         return "numbers"
     if isinstance(value, (datetime.date, np.datetime64)):
         return "times"
@@ -396,5 +413,5 @@ def as_times(name: str, column: Column, where: Where) -> AnyArray:
 
 __all__ = [
     "Column", "Kind", "MemoryTables", "Stated", "Table", "TableSource", "as_times", "column_of", "frame_tables",
-    "number_column", "table_of", "text_column", "utc",
+    "is_missing", "number_column", "table_of", "text_column", "utc",
 ]  # fmt: skip

@@ -20,6 +20,8 @@ from manyarms._base import validate
 from manyarms._base.files import write_text_atomically
 from manyarms._base.html import require_page
 from manyarms.errors import InvalidInput
+from manyarms.logs.action_columns import are_ids, ids_note
+from manyarms.logs.actions import ActionId
 from manyarms.logs.columns import Columns, Resolved
 from manyarms.logs.data import CHUNK, LoggedData, written_columns
 from manyarms.logs.formats.base import tables_in
@@ -74,6 +76,10 @@ def inspect(
         if kinds[name].name == "unsupported":
             raise tables.complaint(name)
     statistics = LogStatistics(resolved, kinds)
+    if kinds[resolved.action].name == "number":
+        note = _ids_note(source, tables, resolved.action, action_count, rows_per_chunk)
+        statistics.actions_are_ids = note is not None
+        notes += (note,) if note else ()
     statistics.mixed = {
         name: str(tables.complaint(name).came) for name in resolved.context if kinds[name].name == "mixed"
     }
@@ -87,6 +93,23 @@ def inspect(
 def write_page(found: Inspection, path: Path | str) -> None:
     """The inspection as one HTML file."""
     write_text_atomically(require_page("path", path), page(found))
+
+
+def _ids_note(source: Any, tables: TableSource, action: str, action_count: int | None, rows: int) -> str | None:
+    """None where the integers of the action column are rows; what is said of it, or nothing, where they are ids."""
+    if isinstance(source, TableLog):
+        return None if source.catalogue is None else ""
+    if tables.stated.catalogue_ids is not None:
+        return ""
+    if action_count is not None or tables.stated.action_count is not None:
+        return None
+    limits, rounds = tables.limits(action), tables.row_count
+    if limits is None or rounds is None:
+        columns = [table[action] for table in tables.tables([action], rows)]
+        here = [column.values[~column.absent & (np.abs(column.values) < 2**63)] for column in columns]
+        ends = [int(end) for some in here if some.size for end in (some.min(), some.max())]
+        limits, rounds = (min(ends, default=0), max(ends, default=0)), sum(len(column) for column in columns)
+    return ids_note(action, *limits, rounds) if are_ids(*limits, rounds) else None
 
 
 def _tables(source: Any) -> tuple[TableSource, tuple[str, ...]]:
@@ -169,14 +192,14 @@ def _guesses(columns: Resolved, stated: Stated) -> tuple[str, ...]:
     return (f"guessed from the names: {guessed}",) if guessed else ()
 
 
-def _unseen(m: LogStatistics, count: int, ids: tuple[str, ...] | None) -> tuple[str, ...]:
+def _unseen(m: LogStatistics, count: int, ids: tuple[ActionId, ...] | None) -> tuple[str, ...]:
     if m.actions.ids is None:
         here = m.actions["rows"][:count] > 0
         never = np.flatnonzero(~here)[:MOST_SHOWN].tolist()
         beyond = range(len(here), min(count, len(here) + MOST_SHOWN - len(never)))  # above the largest that was played
         return tuple(str(row) for row in [*never, *beyond])
-    unplayed = (name for name in ids or () if name not in m.actions.ids)
-    return tuple(name for name, _ in zip(unplayed, range(MOST_SHOWN), strict=False))
+    unplayed = (name for name in ids or () if str(name) not in m.actions.ids)
+    return tuple(str(name) for name, _ in zip(unplayed, range(MOST_SHOWN), strict=False))
 
 
 def _parts(columns: Resolved) -> dict[str, str]:
