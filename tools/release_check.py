@@ -47,8 +47,8 @@ import json
 from manyarms.cli.commands import COMMANDS
 print(json.dumps(list(COMMANDS)))
 """
-# extras that bring packages which nothing else brings, and something that needs each
-MISSING = ("experiments", "faiss", "frames", "torch")
+# extras, and something that needs each
+MISSING = ("experiments", "faiss", "frames", "postgresql", "torch")
 ASK_FOR_EXTRAS = """
 import numpy as np
 import manyarms as ma
@@ -58,6 +58,7 @@ for ask in (
     lambda: ma.logs.to_parquet(log, "log.parquet"),
     lambda: ma.logs.to_pandas(log),
     lambda: ma.policies.FaissIndex(np.eye(2)),
+    lambda: ma.live.open("postgresql://127.0.0.1/shop", ma.agents.UniformAgent(2, 1)),
 ):
     try:
         ask()
@@ -228,9 +229,11 @@ def wrong_with_the_commands(python: Path, version: str, folder: Path) -> list[st
         if name not in output_of(f"manyarms {name} --help", command, name, "--help", cwd=folder):
             wrong.append(f"wheel: `manyarms {name} --help` does not name itself")
     told = output_of("manyarms version", command, "version", cwd=folder)
-    # what an extra needs may come with something else (numpy, rich), so only those that bring a package of their own
-    wrong += [f"wheel: `manyarms version` does not say that [{extra}] is missing" for extra in MISSING if
-              f"manyarms[{extra}]" not in told]  # fmt: skip
+    wrong += [
+        f"wheel: `manyarms version` does not say that [{extra}] is missing"
+        for extra in (*MISSING, "sklearn")
+        if f"manyarms[{extra}]" not in told
+    ]
     refusals = output_of("asking for what is missing", python, "-I", "-c", ASK_FOR_EXTRAS, cwd=folder)
     wrong += [
         f"wheel: what needs [{extra}] does not say so" for extra in MISSING if f"manyarms[{extra}]" not in refusals
