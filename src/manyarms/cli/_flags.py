@@ -45,14 +45,16 @@ class Flags:
     @classmethod
     def of(cls, command: Any) -> Flags:
         """Those of a command of the program."""
-        function = inspect.unwrap(command.callback)
-        hints = get_type_hints(function, include_extras=True)
+        hints = get_type_hints(inspect.unwrap(command.callback), include_extras=True)
         found: dict[str, list[str]] = {}
         switches = set()
         for one in command.params:
-            argument = one.param_type_name == "argument"
-            flag = str(one.metavar or one.name.upper()).rstrip(".") if argument else max(one.opts, key=len)
-            switches |= {flag} if not argument and one.is_flag else set()
+            if one.param_type_name == "argument":  # POLICY LOG are two
+                for word in str(one.metavar or one.name.upper()).replace("...", "").split():
+                    found[word.lower()] = [word]
+                continue
+            flag = max(one.opts, key=len)
+            switches |= {flag} if one.is_flag else set()
             marks = get_args(hints.get(one.name)) if get_origin(hints.get(one.name)) is Annotated else ()
             others = [name for mark in marks if isinstance(mark, StandsFor) for name in mark.arguments]
             for name in (one.name, *others):

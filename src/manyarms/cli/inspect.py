@@ -54,12 +54,10 @@ def inspect(
     duplicates, missing entries and the order of timestamps. It takes one pass in bounded memory. A file that other commands
     would refuse is summarised as well.
 
-    Examples
+    Examples:
 
       manyarms inspect rounds.parquet
-
       manyarms inspect clicks.csv.gz --action item --reward click --context user_ --actions 5000
-
       manyarms inspect events.dsjson --strict --out inspection.html
 
     Next: manyarms evaluate uniform LOG
@@ -95,8 +93,7 @@ def _show(found: Inspection, console: Console) -> None:
     if found.missing:
         sections["missing entries"] = {m.column: f"{m.count:,} ({m.share:.2%})" for m in found.missing}
     for title, facts in sections.items():
-        console.print(options.facts_table(title, facts))
-        console.print()
+        options.say(options.facts(title, facts), "")
     if not found.findings:
         console.print("no findings")
         return

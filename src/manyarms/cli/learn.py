@@ -30,19 +30,15 @@ PyTorch), learning.json and report.html to the folder OUT. Requires the extra to
 After an interruption, the same command resumes from OUT/checkpoint and ends with the same policy as an uninterrupted run; the
 checkpoint is removed at the end.
 
-Examples
+Examples:
 
   manyarms learn rounds.parquet --out policy/
-
   manyarms learn clicks.csv.gz --action item --reward click --context user_ --actions items.parquet --tau 0.001
-
   manyarms learn rounds.parquet --actions items.npy --parametrisation light --patience 3 --epochs 50
-
   manyarms learn rounds.parquet --objective ips --support logging --logging old-policy/
-
   manyarms learn rounds.parquet --pessimism es --logging old-policy/ --prior old-policy/ --learning-rate 0.1
 
-Objectives
+Objectives:
 
 {objectives}
 
@@ -222,7 +218,7 @@ def learn(
         checkpoint_seconds=checkpoint_seconds, keep_checkpoint=keep_checkpoint, console=Console(stderr=True),
     )  # fmt: skip
     console = Console()
-    console.print(options.facts_table("learned", _learn_run.summary(outcome)))
+    options.say(options.facts("learned", _learn_run.summary(outcome)))
     if outcome.certified is not None:
         certificate, gain = outcome.certified
         options.say(f"\n{certificate}\n\n{verdict(gain)}\n")
@@ -245,7 +241,7 @@ def _help() -> str:
     width = max(map(len, objectives | bounds))
 
     def lines(named: dict[str, str]) -> str:
-        return "\n\n".join(f"  {name:{width}}  {line}" for name, line in named.items())
+        return "\n".join(f"  {name:{width}}  {line}" for name, line in named.items())
 
     return HELP.format(objectives=lines(objectives), bounds=lines(bounds))
 

@@ -36,24 +36,18 @@ def reproduce(
 ) -> None:
     """Run an experiment of the thesis and check what the thesis states about it.
 
-    Examples
+    Examples:
 
       manyarms reproduce --list
-
       manyarms reproduce mets-synthetic --scale smoke
-
       manyarms reproduce mets-actions --scale paper --out out/actions
 
-    Results, in the folder --out
+    Results, in the folder --out:
 
       report.html       everything on one page: claims, figures, numbers, settings
-
       claims.json       each statement, the measured figure, its standard error, and whether it holds
-
       results.parquet   one row for each checkpoint of each run
-
       figures/          SVG and PNG
-
       parts/            finished work: after Ctrl-C the same command resumes
 
     The MovieLens experiment reads the folder that MANYARMS_DATA names, and uses made-up ratings, with a note, without it.
