@@ -22,7 +22,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 .DELETE_ON_ERROR:
 # under -j two pips must not write into one .venv
 .NOTPARALLEL:
-.PHONY: help setup demo test test-all test-lowest test-portable fuzz kills torture flat audit lint format bench wheel release-check clean distclean
+.PHONY: help setup demo test test-all test-lowest test-portable fuzz kills torture flat audit lint format docs bench wheel release-check clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -82,6 +82,12 @@ format: $(VENV)/.has-dev ## put the code into the project's style
 	@$(BIN)/ruff check --quiet --fix --exit-zero $(SOURCES)
 	@$(BIN)/ruff format $(SOURCES)
 
+# strict: a link that leads nowhere fails; so does anything that a reader's browser would fetch from elsewhere
+docs: export NO_MKDOCS_2_WARNING := 1
+docs: $(VENV)/.has-docs ## build the manual: out/site/index.html
+	@$(BIN)/mkdocs build --quiet --strict
+	@$(BIN)/python tools/site/check.py out/site
+
 bench: $(VENV)/.has-experiments $(VENV)/.has-bench ## run every benchmark; each ends with one line of JSON
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done
 
@@ -127,6 +133,11 @@ $(VENV)/.has-dev: $(VENV)/.created pyproject.toml constraints.txt
 	@echo "installing into $(VENV), with the tools for tests and lint (a minute or so, the first time)"
 	@$(PIP_INSTALL) -e '.[test,lint]'
 	@touch $(VENV)/.has-experiments $@
+
+$(VENV)/.has-docs: $(VENV)/.created pyproject.toml constraints.txt
+	@echo "installing what the manual is built with into $(VENV) (a minute or so, the first time)"
+	@$(PIP_INSTALL) -e '.[docs]'
+	@touch $@
 
 $(VENV)/.has-bench: $(VENV)/.created pyproject.toml constraints.txt
 	@echo "installing the benchmarks' neighbours into $(VENV) (a minute or so, the first time)"

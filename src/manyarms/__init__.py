@@ -13,8 +13,6 @@ The names of every day are here; the rest is by topic: `ma.agents`, `ma.beliefs`
 """
 
 from importlib import import_module as _import_module
-from importlib.metadata import PackageNotFoundError as _NotInstalled
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 if _TYPE_CHECKING:
@@ -51,6 +49,8 @@ if _TYPE_CHECKING:
     from manyarms.priors import ActionPrior, DiffusionPrior, HierarchicalPrior, MixedEffectPrior, pretrain
     from manyarms.rewards import fit_prior, sdm
 
+    __version__: str
+
 _TOPICS = (
     "agents", "beliefs", "bounds", "certificates", "checks", "errors", "estimators", "evaluation", "learning", "live", "logs",
     "policies", "priors", "rewards", "sequential", "theory", "weights", "worlds",
@@ -84,6 +84,9 @@ def __getattr__(name: str) -> object:
         value = getattr(_import_module(_NAMES[name]), name)
         globals()[name] = value  # looked up once
         return value
+    if name == "__version__":
+        globals()[name] = value = _version()
+        return value
     raise AttributeError(f"module 'manyarms' has no attribute {name!r}")
 
 
@@ -91,10 +94,17 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-try:
-    __version__ = _version("manyarms")
-except _NotInstalled:  # run from a source tree that is not installed
-    __version__ = "0+unknown"
+def _version() -> str:
+    from importlib.metadata import (
+        PackageNotFoundError,
+        version,
+    )  # late: it takes as long to import as all the rest here
+
+    try:
+        return version("manyarms")
+    except PackageNotFoundError:  # run from a source tree that is not installed
+        return "0+unknown"
+
 
 __all__ = [
     "DM",

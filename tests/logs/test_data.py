@@ -162,7 +162,7 @@ def test_rewards_move_to_the_unit_interval_with_a_note() -> None:
 
 def test_logs_that_do_not_belong_together_are_not_joined() -> None:
     log = made()
-    for other in (made(action_count=6), made(propensities=None), made(catalogue=Actions("abcde"))):
+    for other in (made(action_count=6), made(propensities=None), made(catalogue=Actions(list("abcde")))):
         with pytest.raises(InvalidInput, match="logs"):
             concatenate([log, other])
     with pytest.raises(InvalidInput):

@@ -35,7 +35,7 @@ def test_a_catalogue_is_saved_and_refuses_what_it_does_not_know(tmp_path: Path) 
         actions.rows(["a", "b"])
     with pytest.raises(UnknownAction):
         actions.ids([4])
-    for bad in (["a", "a"], [""], [1]):
+    for bad in (["a", "a"], [""], ["a", 1], [1.0], [True], [2**63], "abc"):
         with pytest.raises(InvalidInput):
             Actions(bad)  # type: ignore[arg-type]
     with pytest.raises(StorageError):

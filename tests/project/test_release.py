@@ -48,6 +48,21 @@ def test_one_version_everywhere(check: ModuleType) -> None:
     assert check.wrong_with_the_version(PYPROJECT, CHANGELOG, version) == []
 
 
+def test_the_citation_is_of_this_version() -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    told = dict(re.findall(r"^([a-z-]+): (.+)$", citation, re.MULTILINE))
+    project = tomllib.loads(PYPROJECT)["project"]
+    assert told["cff-version"] == "1.2.0" and told["type"] == "software" and told["title"] == project["name"]
+    assert told["version"] == project["version"] and told["license"] == project["license"]
+    assert [f'"{one["name"]}"' for one in project["authors"]] == re.findall(r"^  - name: (.+)$", citation, re.MULTILINE)
+
+
+def test_no_address_of_the_project_is_invented() -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert "urls" not in tomllib.loads(PYPROJECT)["project"]
+    assert not re.search(r"https?:|doi|repository", citation)
+
+
 def test_a_version_that_differs_is_seen(check: ModuleType) -> None:
     project = '[project]\nversion = "1.2.3"\n'
     log = "# Changelog\n\n## [1.2.3] - 2030-01-31\n\n- Something.\n\n## [1.2.2]\n\n- More.\n"

@@ -6,7 +6,6 @@ from functools import lru_cache
 from typing import NamedTuple, cast
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from manyarms._base.typing import AnyArray, Array, Ints
 
@@ -172,6 +171,8 @@ def condition_on_rows(factor: Array, mean: Array, rows: Array, values: Array) ->
     With R the triangle of the stacked matrix [I; rows F], the new factor is F R^-1, and the mean moves by F times its
     least-squares solution: no square is ever summed, so that what is lost is a rounding of the rows, not of their squares.
     """
+    from scipy.linalg import solve_triangular  # late: it takes a while to import, and only batches need it
+
     p = len(mean)
     stacked = np.zeros((p + len(rows), p + 1))
     stacked[:p, :p] = np.eye(p)

@@ -14,11 +14,9 @@ module whose decorators register its parts.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
-from importlib import metadata
 from typing import Generic, TypeVar
 
 from manyarms.errors import InvalidInput
@@ -56,6 +54,8 @@ class Registry(Mapping[str, Part], Generic[Part]):
             self._load()
         name = self._aliases.get(name, name)
         if name not in self._parts:
+            import difflib  # late: only an error needs it
+
             near = difflib.get_close_matches(str(name), self._parts, n=2, cutoff=0.6)
             hint = f" (did you mean {' or '.join(near)}?)" if near else ""
             raise InvalidInput(self.kind, repr(name), f"one of {', '.join(self._parts)}{hint}")
@@ -91,6 +91,8 @@ class Registry(Mapping[str, Part], Generic[Part]):
             for module in pkgutil.walk_packages(package.__path__, f"{self.package}."):
                 if "._" not in module.name:  # private modules hold no parts, and may be heavy
                     importlib.import_module(module.name)
+        from importlib import metadata  # late: it takes a while to import, and most sessions look up nothing
+
         for entry in metadata.entry_points(group=self.group):
             entry.load()
 

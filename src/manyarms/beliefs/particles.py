@@ -19,7 +19,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.spatial import cKDTree
 from scipy.special import ndtr
 
 from manyarms._base import validate
@@ -195,6 +194,8 @@ def joined(draws: Array) -> tuple[Array, Array]:
     wide = values > 1e-10 * max(values[-1], np.finfo(np.float64).tiny)
     if not wide.any():
         return draws, np.zeros_like(C)
+    from scipy.spatial import cKDTree  # late: it takes a while to import, and only non-linear chains need it
+
     units = centred @ (vectors[:, wide] / np.sqrt(values[wide]))
     nearest = cKDTree(units).query(units, k=2)[0][:, 1]
     h2 = min(1.0, float(np.square(nearest).mean()) / units.shape[1])

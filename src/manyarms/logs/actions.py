@@ -112,7 +112,7 @@ class Actions(Sequence[ActionId]):
         names = names.tolist() if isinstance(names, np.ndarray) else list(names)
         kind = int if self.numbered else str
         if all(type(name) is kind for name in names):  # the usual case, at the speed of a dictionary
-            rows: Ints = np.fromiter(map(self._rows.get, names, repeat(-1)), np.int64, len(names))  # type: ignore[arg-type]
+            rows: Ints = np.fromiter(map(self._rows.get, names, repeat(-1)), np.int64, len(names))
             rows[rows >= self._size] = -1
             return rows
         return np.fromiter(map(self.find, names), np.int64, len(names))

@@ -10,6 +10,7 @@ import numpy as np
 
 from manyarms._base.typing import AnyArray
 from manyarms.errors import DataError, InvalidInput, MissingExtra
+from manyarms.logs.actions import ActionId
 from manyarms.logs.data import LoggedData, written_columns
 from manyarms.logs.tables import Column, Kind, Stated, number_column
 
@@ -132,7 +133,7 @@ def told(
     action_count: int,
     estimates: bool,
     notes: Sequence[str] = (),
-    catalogue: Sequence[str] | None = None,
+    catalogue: Sequence[ActionId] | None = None,
     encoder: Mapping[str, Any] | None = None,
 ) -> str:
     """What a file says about itself, for its metadata."""

@@ -21,8 +21,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -33,70 +34,48 @@ from manyarms._base.private import locked
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput, StorageError
 from manyarms.logs.checks import Where
+from manyarms.logs.encoded_columns import NumberPart, TextPart, as_codes
 from manyarms.logs.tables import Column, Table, table_of
 
 KIND = "table-encoder"
 MOST_DISTINCT = 1_000_000  # texts remembered while fitting; a column with more is no category
 
 
-@dataclass(frozen=True, eq=False)
-class NumberPart:
-    """A column of numbers, or of vectors of `width`."""
+@runtime_checkable
+class Encoder(Protocol):
+    """From the columns of a table to contexts; fitted once, and saved with whatever learned from its contexts."""
 
-    column: str
-    mean: Array  # (width,), as are the next two
-    scale: Array
-    fill: Array  # what a missing number becomes, before it is scaled
-    tells_missing: bool
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it reads."""
+        ...
+
+    @property
+    def vectors(self) -> frozenset[str]:
+        """Those of them whose every entry is a vector."""
+        ...
 
     @property
     def names(self) -> list[str]:
-        width = len(self.mean)
-        own = [self.column] if width == 1 else [f"{self.column}[{i}]" for i in range(width)]
-        return own + ([f"{self.column} is missing"] if self.tells_missing else [])
-
-    def write(self, column: Column, out: Array, where: Where) -> None:
-        if column.kind.name not in ("number", "vector"):
-            raise InvalidInput(f"column {self.column!r}", f"a column of {column.kind.name}s", "numbers")
-        width = len(self.mean)
-        values = column.values.astype(np.float64).reshape(len(column), -1)
-        if values.shape[1] != width:
-            raise InvalidInput(f"column {self.column!r}", f"vectors of length {values.shape[1]}", f"length {width}")
-        gone = column.absent[:, None] | np.isnan(values)
-        if gone.any():
-            if not self.tells_missing:
-                row = where.row(int(np.argmax(gone.any(axis=1))))
-                came = f"a missing number at {row}"
-                raise InvalidInput(f"column {self.column!r}", came, "numbers, as when the encoder was fitted")
-            values = np.where(gone, self.fill, values)
-        bad = ~(np.abs(values) < validate.LARGEST)
-        where.refuse(self.column, bad, values, f"finite numbers below {validate.LARGEST:g} in size")
-        out[:, :width] = (values - self.mean) / self.scale
-        if self.tells_missing:
-            out[:, width] = gone.any(axis=1)
-
-
-@dataclass(frozen=True, eq=False)
-class TextPart:
-    """A column of texts with its known categories."""
-
-    column: str
-    categories: tuple[str, ...]
-    tells_missing: bool
+        """What each entry of a context is."""
+        ...
 
     @property
-    def names(self) -> list[str]:
-        known = [f"{self.column}={category}" for category in self.categories]
-        return [*known, f"{self.column}: other"] + ([f"{self.column}: missing"] if self.tells_missing else [])
+    def dim(self) -> int:
+        """The length of a context."""
+        ...
 
-    def write(self, column: Column, out: Array, where: Where) -> None:
-        other = len(self.categories)
-        place = {category: index for index, category in enumerate(self.categories)}
-        categories, codes = as_codes(self.column, column)
-        places = np.array([place.get(text, other) for text in categories] + [0], dtype=np.int64)
-        places[-1] = other + 1 if self.tells_missing else other  # the code -1
-        out[:] = 0.0
-        out[np.arange(len(column)), places[codes]] = 1.0
+    def apply(self, rows: Any) -> Array:
+        """Contexts (n, d) of a frame, of a mapping from columns to values, or of a Table."""
+        ...
+
+    def row(self, values: Mapping[str, Any]) -> Array:
+        """The context (d,) of one row; every column is there."""
+        ...
+
+    def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+        """A JSON part, whose "kind" tells which encoder it is, and arrays; `encoder_from_state` gives it back."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,15 +90,40 @@ class TableEncoder:
         """What each entry of a context is."""
         return (["intercept"] if self.intercept else []) + [name for part in self.parts for name in part.names]
 
-    @property
+    @cached_property
     def dim(self) -> int:
         """The length of a context."""
         return int(self.intercept) + sum(len(part.names) for part in self.parts)
 
-    @property
+    @cached_property
     def columns(self) -> list[str]:
         """The columns that it reads."""
         return [part.column for part in self.parts]
+
+    @cached_property
+    def vectors(self) -> frozenset[str]:
+        """The columns whose every entry is a vector."""
+        return frozenset(p.column for p in self.parts if isinstance(p, NumberPart) and len(p.mean) != 1)
+
+    @cached_property
+    def _places(self) -> list[tuple[NumberPart | TextPart, int]]:
+        """Every part, and the first of its entries."""
+        ends = np.cumsum([int(self.intercept)] + [len(part.names) for part in self.parts])
+        return list(zip(self.parts, ends.tolist(), strict=False))
+
+    def row(self, values: Mapping[str, Any]) -> Array:
+        """The context (d,) of one row, which has every column: what `apply` gives for it, bit for bit.
+
+        >>> encoder = Encoding().fit({"age": [20.0, 40.0], "town": ["Ulm", "Bonn"]}, ["age", "town"])
+        >>> encoder.row({"age": 50, "town": "Bonn"})
+        array([1., 2., 1., 0., 0.])
+        """
+        out: Array = np.zeros(self.dim)
+        if self.intercept:
+            out[0] = 1.0
+        for part, at in self._places:
+            part.put(values[part.column], out, at)
+        return out
 
     def apply(self, rows: Table | Any) -> Array:
         """Contexts (n, d) of the rows of a frame, of a mapping from columns to values, or of a Table.
@@ -338,15 +342,4 @@ def names_of(argument: str, names: Iterable[str]) -> tuple[str, ...]:
     return found
 
 
-def as_codes(name: str, column: Column) -> tuple[list[str], AnyArray]:
-    """The distinct texts and the code of each row, -1 where missing; numbers are written out, whole ones without .0"""
-    if column.categories is not None:
-        return column.categories.tolist(), column.values
-    if column.values.ndim != 1 or column.kind.name != "number":
-        raise InvalidInput(f"column {name!r}", f"a column of {column.kind.name}s", "texts or numbers as categories")
-    distinct, codes = np.unique(np.where(column.absent, 0, column.values), return_inverse=True)
-    texts = [str(int(v)) if float(v).is_integer() else repr(float(v)) for v in distinct.tolist()]
-    return texts, np.where(column.absent, -1, codes)
-
-
-__all__ = ["Encoding", "TableEncoder", "as_codes"]
+__all__ = ["Encoder", "Encoding", "NumberPart", "TableEncoder", "TextPart", "as_codes"]

@@ -15,7 +15,7 @@ from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.logs import checks
-from manyarms.logs.actions import Actions
+from manyarms.logs.actions import ActionId, Actions
 from manyarms.logs.checks import Where
 from manyarms.logs.columns import GUESS, Columns, Resolved
 from manyarms.logs.data import CHUNK, LoggedData, concatenate
@@ -312,7 +312,7 @@ class TableLog:
             return self._looked_up(names[0], self._own_ids, codes, self.catalogue, table)
         return np.column_stack([self._action_rows(name, table[name], table) for name in names])
 
-    def _looked_up(self, name: str, ids: Sequence[str], codes: AnyArray, catalogue: Actions, table: Table) -> Ints:
+    def _looked_up(self, name: str, ids: Sequence[ActionId], codes: AnyArray, catalogue: Actions, table: Table) -> Ints:
         """Codes into some ids, (n,) or (n, m), as rows of the catalogue."""
         rows: Ints = np.array([catalogue.row(one) if one in catalogue else -1 for one in ids], dtype=np.int64)
         found: Ints = rows[codes]

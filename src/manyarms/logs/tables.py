@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from manyarms._base.typing import AnyArray, Bools, Ints
 from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput
+from manyarms.logs.actions import ActionId
 from manyarms.logs.checks import Where
 
 if TYPE_CHECKING:
@@ -116,7 +118,7 @@ class Stated:
 
     action_count: int | None = None
     propensities_are_estimates: bool = False
-    catalogue_ids: tuple[str, ...] | None = None
+    catalogue_ids: tuple[ActionId, ...] | None = None
     encoder: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()
     columns: Columns | None = None
@@ -234,7 +236,7 @@ def _array_of(values: Any) -> AnyArray:
 
 
 def _from_objects(name: str, array: AnyArray, missing: Bools | None) -> Column:
-    gone = np.array([_is_missing(value) for value in array], dtype=np.bool_) if missing is None else missing
+    gone = np.array([is_missing(value) for value in array], dtype=np.bool_) if missing is None else missing
     present = np.flatnonzero(~gone)
     if not len(present):
         return Column(np.full(len(array), np.nan), gone)
@@ -265,14 +267,21 @@ def _from_objects(name: str, array: AnyArray, missing: Bools | None) -> Column:
     return _vectors(name, array, gone)
 
 
-def _is_missing(value: object) -> bool:
-    return value is None or (isinstance(value, (float, np.floating, np.datetime64)) and value != value)
+def is_missing(value: object) -> bool:
+    """Whether a value stands for nothing: None, NaN, NaT, or pandas' NA, which is known by its name alone."""
+    if value is None:
+        return True
+    if isinstance(value, (float, np.floating, np.datetime64)):
+        return bool(value != value)
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    return type(value).__name__ in ("NAType", "NaTType") and type(value).__module__.startswith("pandas.")
 
 
 def _family(value: object) -> str | None:
     if isinstance(value, str):
         return "texts"
-    if isinstance(value, (numbers.Real, np.bool_)):
+    if isinstance(value, (numbers.Real, Decimal, np.bool_)):
         return "numbers"
     if isinstance(value, (datetime.date, np.datetime64)):
         return "times"
@@ -396,5 +405,5 @@ def as_times(name: str, column: Column, where: Where) -> AnyArray:
 
 __all__ = [
     "Column", "Kind", "MemoryTables", "Stated", "Table", "TableSource", "as_times", "column_of", "frame_tables",
-    "number_column", "table_of", "text_column", "utc",
+    "is_missing", "number_column", "table_of", "text_column", "utc",
 ]  # fmt: skip

@@ -27,7 +27,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dposv
 
 from manyarms._base import validate
 from manyarms._base.registry import Registry
@@ -164,6 +163,8 @@ class GeneralisedLinear(Likelihood):
 
     def _mode(self, X: Array, target: Array, theta: Array, around: Gaussian) -> tuple[Array, Array, Array]:
         """The mode, X times it, and minus the Hessian of the log-likelihood there."""
+        from scipy.linalg.lapack import dposv  # late: it takes a while to import, and linear rewards do not need it
+
         nu, P = around
         u = X @ theta
         value = self._loss(theta, u, target, around)

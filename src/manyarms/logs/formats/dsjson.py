@@ -93,7 +93,7 @@ class DsjsonTables(MemoryFormat):
         super().__init__(path)
 
     def read(self) -> MemoryTables:
-        rounds = _Rounds(ids={name: row for row, name in enumerate(self._catalogue or ())})
+        rounds = _Rounds(ids={str(name): row for row, name in enumerate(self._catalogue or ())})
         with open_text(self.path) as stream:
             for number, text in enumerate(stream, start=1):
                 if text.strip():

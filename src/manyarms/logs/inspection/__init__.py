@@ -20,6 +20,7 @@ from manyarms._base import validate
 from manyarms._base.files import write_text_atomically
 from manyarms._base.html import require_page
 from manyarms.errors import InvalidInput
+from manyarms.logs.actions import ActionId
 from manyarms.logs.columns import Columns, Resolved
 from manyarms.logs.data import CHUNK, LoggedData, written_columns
 from manyarms.logs.formats.base import tables_in
@@ -169,14 +170,14 @@ def _guesses(columns: Resolved, stated: Stated) -> tuple[str, ...]:
     return (f"guessed from the names: {guessed}",) if guessed else ()
 
 
-def _unseen(m: LogStatistics, count: int, ids: tuple[str, ...] | None) -> tuple[str, ...]:
+def _unseen(m: LogStatistics, count: int, ids: tuple[ActionId, ...] | None) -> tuple[str, ...]:
     if m.actions.ids is None:
         here = m.actions["rows"][:count] > 0
         never = np.flatnonzero(~here)[:MOST_SHOWN].tolist()
         beyond = range(len(here), min(count, len(here) + MOST_SHOWN - len(never)))  # above the largest that was played
         return tuple(str(row) for row in [*never, *beyond])
-    unplayed = (name for name in ids or () if name not in m.actions.ids)
-    return tuple(name for name, _ in zip(unplayed, range(MOST_SHOWN), strict=False))
+    unplayed = (name for name in ids or () if str(name) not in m.actions.ids)
+    return tuple(str(name) for name, _ in zip(unplayed, range(MOST_SHOWN), strict=False))
 
 
 def _parts(columns: Resolved) -> dict[str, str]:
