@@ -5,8 +5,8 @@ Each option stands for the argument of its own name, and for others where it say
     floor: Annotated[float | None, typer.Option(...), StandsFor("propensity_floor")]
 
 From a command's options follows how its messages are to be read (`Flags`). In an error the name of the argument is exchanged; in
-any text only what cannot be an English word: names with an underscore, `names` in back quotes, and name=value, which becomes
---name value. What came from the user, in quotes, is left alone.
+any text only what cannot be an English word: names with an underscore, `names` in back quotes, name=True, and name="value", which
+becomes --name value. Numbers are left alone, since es (alpha=0.5) is what an estimator is called, and so is all in quotes.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ class Flags:
         if not self.by_argument:
             return message
         names = "|".join(sorted(map(re.escape, self.by_argument), key=len, reverse=True))
-        pattern = rf"""(?<![\w.'"/-])`?\b(?:columns\.)?(?P<name>{names})\b(?P<value>=(?:\([^()]*\)|"[^"]*"|[\w.]+)?)?`?(?!['"\w/])"""
+        value = r'(?P<value>=(?:\([^()]*\)|"[^"]*"|True|False)?)?'
+        pattern = rf"""(?<![\w.'"/-])`?\b(?:columns\.)?(?P<name>{names})\b{value}`?(?!['"\w/=.-])"""
         return re.sub(pattern, self._exchanged, message)
 
     def _exchanged(self, found: re.Match[str]) -> str:

@@ -69,7 +69,9 @@ class Group(TyperGroup):
         for name, command in self.commands.items():
             title = getattr(command, "rich_help_panel", None)
             first = next(iter(_paragraphs(command.help or "")), "")
-            sections.setdefault(title if isinstance(title, str) else "Commands", []).append((name, " ".join(first.split())))
+            sections.setdefault(title if isinstance(title, str) else "Commands", []).append(
+                (name, " ".join(first.split()))
+            )
         options = [(_option(one, {}), _about(one)) for one in self.get_params(ctx) if not getattr(one, "hidden", False)]
         for title, rows in [*sections.items(), (OPTIONS, options)]:
             with formatter.section(title):
@@ -150,7 +152,10 @@ def _about(one: Any) -> str:
 def _kinds(callback: Any) -> dict[str, str]:
     """What a value looks like, by the type of its parameter."""
     hints = get_type_hints(inspect.unwrap(callback)) if callback is not None else {}
-    return {name: next((METAVARS[kind] for kind in _members(hint) if kind in METAVARS), "TEXT") for name, hint in hints.items()}
+    return {
+        name: next((METAVARS[kind] for kind in _members(hint) if kind in METAVARS), "TEXT")
+        for name, hint in hints.items()
+    }
 
 
 def _members(hint: Any) -> list[Any]:

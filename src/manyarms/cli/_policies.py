@@ -90,6 +90,13 @@ class Judged:
     policies: dict[str, Policy | None]
     log: TableLog
 
+    def only(self, why: str) -> tuple[str, Policy]:
+        """The one policy; why: there is nothing to be found out about the logging policy."""
+        ((name, policy),) = self.policies.items()
+        if policy is None:
+            raise InvalidInput("POLICY", "logging", f"another policy: {why}")
+        return name, policy
+
     def as_read(self, path: Path, columns: Columns, *, drop_missing: bool) -> TableLog:
         """Another file, with the encoder and the ids of this log: its rows can be compared with those here."""
         catalogue = self.log.catalogue
@@ -116,7 +123,11 @@ class Judged:
                 raise InvalidInput("POLICY", f"{one.text} twice", "different policies")
             found = saved.get(one)
             policies[name] = (
-                found.policy if found is not None else UniformPolicy(source.action_count) if one.text == UNIFORM else None
+                found.policy
+                if found is not None
+                else UniformPolicy(source.action_count)
+                if one.text == UNIFORM
+                else None
             )
         return cls(policies, source)
 
@@ -125,7 +136,9 @@ def _require_same(one: Named, first: SavedPolicy, two: Named, second: SavedPolic
     """Refuse policies that read a table in different ways."""
     ours, theirs = first.schema, second.schema
     if ours.catalogue != theirs.catalogue or first.policy.action_count != second.policy.action_count:
-        raise InvalidInput("POLICY", f"other actions in {two.text}", f"the same actions in the same order as in {one.text}")
+        raise InvalidInput(
+            "POLICY", f"other actions in {two.text}", f"the same actions in the same order as in {one.text}"
+        )
     if _encoding(ours) != _encoding(theirs):
         raise InvalidInput("POLICY", f"another encoding of contexts in {two.text}", f"the encoding of {one.text}")
 

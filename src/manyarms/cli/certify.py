@@ -107,7 +107,7 @@ def certify(
         context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id
     )
     read = Judged.read([named], log, columns, drop_missing=drop_missing)
-    ((name, policy),) = read.policies.items()
+    name, policy = read.only("its value is the mean of the log's rewards")
     source: LogSource = read.log
     if logging is not None:
         logger = SavedPolicy.load(logging)

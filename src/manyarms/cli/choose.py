@@ -30,12 +30,13 @@ def choose(
     ),
     delta: Annotated[float, typer.Option(help="Probability with which any of the bounds may fail.")] = 0.05,
     kind: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="KIND",
             help=f"Kind of lower bound: {', '.join(KINDS)}. ls and bernstein hold for any number of rows, the others for many.",
+            show_default="ls; normal where rows come in groups",
         ),
-    ] = "ls",
+    ] = None,
     estimator: Annotated[
         str | None,
         typer.Option(
@@ -82,12 +83,24 @@ def choose(
     read = Judged.read(named, log, columns, drop_missing=drop_missing)
     policies = {name: one for name, one in read.policies.items() if one is not None}
     if len(policies) < len(named):
-        raise InvalidInput("POLICY", "logging", "policies other than that of the log, whose mean reward is shown beside them")
+        raise InvalidInput(
+            "POLICY", "logging", "policies other than that of the log, whose mean reward is shown beside them"
+        )
+    kind = kind or ("ls" if read.log.columns.group is None else "normal")  # ls needs rows that are independent
     with following_log(read.log, "choose") as source:
         found = evaluation.choose(
-            policies, source, delta=delta, kind=kind, estimator=estimator, reward_range=limits, propensity_floor=floor, seed=seed
+            policies,
+            source,
+            delta=delta,
+            kind=kind,
+            estimator=estimator,
+            reward_range=limits,
+            propensity_floor=floor,
+            seed=seed,
         )
-        learned_here = [f"{name}: {text}" for name, one in policies.items() for text in training_rows_warnings(one, source)]
+        learned_here = [
+            f"{name}: {text}" for name, one in policies.items() for text in training_rows_warnings(one, source)
+        ]
     options.write_json(out / "choice.json", choice_data(found, learned_here))
     write_text_atomically(out / "report.html", _pages.of_choice(found, learned_here))
     options.say(*(f"warning: {text}" for text in learned_here), str(found), f"report: {out / 'report.html'}")

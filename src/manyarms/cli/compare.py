@@ -75,7 +75,13 @@ def compare(
     options.require_logs({"LOG": log})
     limits, length = options.reward_range(low, high), _blocks.read(block)
     columns = options.columns_of(
-        context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id, timestamp=timestamp
+        context,
+        action=action,
+        reward=reward,
+        propensity=propensity,
+        group=group,
+        event_id=event_id,
+        timestamp=timestamp,
     )
     read = Judged.read(named, log, columns, drop_missing=drop_missing)
     # the logging policy has no probabilities of its own to estimate by: it is what the other is compared with
@@ -128,7 +134,9 @@ def judge(found: Difference, judged: dict[str, Evaluation], names: tuple[str, st
     if not found.interval.covers.startswith("the difference of the policies' values"):
         reason = f"The interval of {estimate.label} leaves its bias out: {numbers}."
         return Verdict(CANNOT_TELL, reason, ("--estimator snips",), *rest)
-    doubtful = [(f"{name}: {why}", need) for name, one in judged.items() for why, need in doubts(one, one.estimates[0], found)]
+    doubtful = [
+        (f"{name}: {why}", need) for name, one in judged.items() for why, need in doubts(one, one.estimates[0], found)
+    ]
     needed = tuple(dict.fromkeys(need for _, need in doubtful))
     if not found.significant:
         enough = _rows_needed(found, rows)
@@ -156,7 +164,13 @@ def difference_data(found: Difference) -> dict[str, Any]:
         "correlation": finite(found.correlation),
         "significant": found.significant,
         "intervals": [
-            {"kind": one.kind, "low": finite(one.low), "high": finite(one.high), "level": one.level, "covers": one.covers}
+            {
+                "kind": one.kind,
+                "low": finite(one.low),
+                "high": finite(one.high),
+                "level": one.level,
+                "covers": one.covers,
+            }
             for one in found.intervals
         ],
         "warnings": list(found.warnings),

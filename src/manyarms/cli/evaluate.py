@@ -74,8 +74,8 @@ def evaluate(
 
     How to save a policy in Python: policy.save("policy"), with the encoding and the ids of what it was learned from.
 
-    How to read the table: an interval without * is for the policy's value. ips is unbiased; snips has a lower variance; the others
-    trade bias for variance. Trust no estimate where eff. n is small or there are many warnings. See docs/evaluation.md.
+    How to read the table: an interval without * is for the policy's value. ips is unbiased; snips has a lower variance; the
+    others trade bias for variance. Trust no estimate where eff. n is small or there are many warnings. See docs/evaluation.md.
     """
     (named,), log = divided(words, 1, 1)
     require_apart("--out", out, {"POLICY": named.folder, "LOG": log, "--model": model}, *FILES)
@@ -83,10 +83,16 @@ def evaluate(
     options.require_logs({"LOG": log})
     limits, length = options.reward_range(low, high), _blocks.read(block)
     columns = options.columns_of(
-        context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id, timestamp=timestamp
+        context,
+        action=action,
+        reward=reward,
+        propensity=propensity,
+        group=group,
+        event_id=event_id,
+        timestamp=timestamp,
     )
     read = Judged.read([named], log, columns, drop_missing=drop_missing)
-    ((name, policy),) = read.policies.items()
+    name, policy = read.only("its value is the mean of the log's rewards")
     with following_log(read.log, "evaluate") as source:
         found = evaluation.evaluate(
             policy, source, options.listed(estimators), level=level, interval=interval, propensity_floor=floor, seed=seed,

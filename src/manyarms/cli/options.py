@@ -81,7 +81,8 @@ def _suffixes() -> str:
 
 
 LOG_FILES = f"A log file: {_suffixes()}."
-COLUMNS = "Columns of the log (guessed by name unless given)"
+COLUMNS = "Columns of the log (guessed by name unless given; none for none)"
+NONE = "none"
 
 
 def _column(about: str) -> Any:
@@ -170,9 +171,13 @@ def require_logs(paths: Mapping[str, Path | None]) -> None:
 
 
 def columns_of(context: list[str] | None, **parts: str | None) -> Columns:
-    """Columns as they were named; the others are looked for by their usual names."""
-    named: dict[str, Any] = {part: name for part, name in parts.items() if name}
-    return Columns(GUESS if not context else context[0] if len(context) == 1 else context, **named)
+    """Columns as they were named, none where there is to be none; the others are looked for by their usual names."""
+    named: dict[str, Any] = {part: None if name == NONE else name for part, name in parts.items() if name}
+    if context == [NONE]:
+        context = []
+    elif not context:
+        return Columns(GUESS, **named)
+    return Columns(context[0] if len(context) == 1 else context, **named)
 
 
 # ---- what comes out
@@ -199,8 +204,8 @@ def say_next(*commands: str) -> None:
 
 
 __all__ = [
-    "COLUMNS", "LOG_FILES", "Action", "Block", "Context", "Delta", "DropMissing", "EventId", "Floor", "Group", "High", "Intervals",
-    "Level", "Log", "Low", "PriorLog", "Propensity", "Reward", "Seed", "Timestamp", "bound_names", "columns_of", "estimator_names",
-    "facts", "listed", "model_estimator_names", "objective_lines", "one_of", "require_logs", "reward_range", "say", "say_next",
-    "write_json",
+    "COLUMNS", "LOG_FILES", "Action", "Block", "Context", "Delta", "DropMissing", "EventId", "Floor", "Group", "High",
+    "Intervals", "Level", "Log", "Low", "PriorLog", "Propensity", "Reward", "Seed", "Timestamp", "bound_names", "columns_of",
+    "estimator_names", "facts", "listed", "model_estimator_names", "objective_lines", "one_of", "require_logs", "reward_range",
+    "say", "say_next", "write_json",
 ]  # fmt: skip

@@ -37,7 +37,9 @@ def tune(
         str,
         typer.Option(
             metavar="NAME",
-            help="Whose parameter to choose: " + ", ".join(f"{name} ({what})" for name, what in tunable().items()) + ".",
+            help="Whose parameter to choose: "
+            + ", ".join(f"{name} ({what})" for name, what in tunable().items())
+            + ".",
         ),
         StandsFor("family"),
     ] = "es",
@@ -51,12 +53,14 @@ def tune(
         str,
         typer.Option(
             metavar="RULE",
-            help="mse: the smallest squared bias bound plus variance. slope: the strongest correction whose interval meets those of "
-            "all weaker ones.",
+            help="mse: the smallest squared bias bound plus variance. slope: the strongest correction whose interval meets "
+            "those of all weaker ones.",
         ),
     ] = "mse",
     width: Annotated[float, typer.Option(help="For slope: intervals are so many standard errors wide.")] = 0.5,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for report.html and tuning.json.")] = Path("out/tune"),
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for report.html and tuning.json.")] = Path(
+        "out/tune"
+    ),
     action: options.Action = None,
     reward: options.Reward = None,
     propensity: options.Propensity = None,
@@ -90,9 +94,7 @@ def tune(
         context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id
     )
     read = Judged.read(named, log, columns, drop_missing=drop_missing)
-    ((name, policy),) = read.policies.items()
-    if policy is None:
-        raise InvalidInput("POLICY", "logging", "another policy: the weights of the logging policy are all 1")
+    name, policy = read.only("its weights are all 1")
     with following_log(read.log, "tune") as source:
         found = evaluation.tune(policy, source, estimator, values, rule=rule, width=width)
     options.write_json(out / "tuning.json", tuning_data(found, name, estimator))
