@@ -138,7 +138,7 @@ class TableEncoder:
         out = np.empty((table.rows, self.dim))
         out[:, : int(self.intercept)] = 1.0
         at = int(self.intercept)
-        where = Where(table.first_row)
+        where = table.where
         for part in self.parts:
             if part.column not in table.columns:
                 raise InvalidInput("table", f"no column {part.column!r}", "the columns " + ", ".join(self.columns))
