@@ -98,7 +98,7 @@ def test_a_saved_policy_and_an_agent_as_its_model(tmp_path: Path) -> None:
 BAD = {
     "a propensity of 0": ((17, 4, "0"), ["'propensity'", "0.0 at row 17"]),
     "one above 1": ((17, 4, "1.5"), ["'propensity'", "1.5 at row 17"]),
-    "a missing one": ((17, 4, ""), ["'propensity'", "row 17", "drop_missing"]),
+    "a missing one": ((17, 4, ""), ["'propensity'", "row 17", "--drop-missing"]),
     "a reward that is a text": ((17, 3, "good"), ["'click'", "'good' at row 17"]),
     "a missing reward": ((17, 3, ""), ["'click'", "row 17"]),
     "a missing action": ((17, 2, ""), ["'item'", "row 17"]),

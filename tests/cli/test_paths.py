@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from manyarms.cli import _learn_inputs, app, options
+from manyarms.cli import _learn_inputs, _policies, app, options
 from manyarms.cli._text import plain, say
 from manyarms.errors import InvalidInput
 from manyarms.logs import LoggedData, inspection, open_log, read_log, to_csv
@@ -54,7 +54,7 @@ def nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("the work has begun")
 
     monkeypatch.setattr(inspection, "inspect", work)
-    monkeypatch.setattr(options.SavedPolicy, "load", work)
+    monkeypatch.setattr(_policies.SavedPolicy, "load", work)
     monkeypatch.setattr(_learn_inputs.Inputs, "read", work)
     for name in ("manyarms_thesis.harness.runner._work", "manyarms.cli.demo.demo.PARTS"):
         module, _, attribute = name.rpartition(".")

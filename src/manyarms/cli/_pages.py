@@ -69,8 +69,8 @@ def of_choice(found: Choice, warnings: Sequence[str] = ()) -> str:
                 [(one.name, one.estimate.value, _from_below(one.lower, one.estimate.value)) for one in ordered],
                 found.logged, title="lower bounds of all policies",
             ),
-            "Each policy from its lower bound to its estimate. Chosen is the largest lower bound, not the largest estimate, which "
-            "among many policies is lucky.",
+            "Each policy from its lower bound to its estimate. Chosen is the largest lower bound, not the largest estimate: that "
+            "is lucky among many policies.",
         ),
         report.heading("Policies"),
         report.table(
