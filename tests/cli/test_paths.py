@@ -170,8 +170,7 @@ def test_a_device_that_is_none(log: Path, capfd: pytest.CaptureFixture[str]) -> 
 def test_names_are_shown_as_they_are(name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run("inspect", tmp_path / f"{name}.csv") == app.ERROR
     assert f"{name}.csv: no such file" in capfd.readouterr().err
-    console = Console(width=200)
-    console.print(options.facts_table(name, {name: name}))
+    options.say(options.facts(name, {name: name}))
     assert capfd.readouterr().out.count(name) == 3
     assert plain(name).plain == name
 
