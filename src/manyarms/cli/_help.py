@@ -84,7 +84,7 @@ def laid_out(text: str, width: int) -> str:
 
 
 def _paragraphs(text: str) -> list[str]:
-    return [part.strip("\n") for part in re.split(r"\n\s*\n", inspect.cleandoc(text)) if part.strip()]
+    return [part.strip("\n") for part in re.split(r"\n\s*\n", text) if part.strip()]
 
 
 def _lines(paragraph: str, width: int) -> Iterator[str]:

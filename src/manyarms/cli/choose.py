@@ -10,6 +10,7 @@ import typer
 from manyarms import evaluation
 from manyarms._base.files import require_apart, require_folder, write_text_atomically
 from manyarms.cli import _pages, options
+from manyarms.cli._flags import StandsFor
 from manyarms.cli._policies import POLICY, Judged, divided
 from manyarms.cli._progress import following_log
 from manyarms.cli.commands import COMMANDS
@@ -44,6 +45,7 @@ def choose(
             help=f"Estimator, with an optional parameter (cips:0.01): {', '.join(options.estimator_names())}.",
             show_default="the one that fits --kind",
         ),
+        StandsFor("estimators"),
     ] = None,
     low: options.Low = None,
     high: options.High = None,

@@ -81,7 +81,7 @@ def _suffixes() -> str:
 
 
 LOG_FILES = f"A log file: {_suffixes()}."
-COLUMNS = "Columns of the log (guessed by name unless given; none for none)"
+COLUMNS = "Columns of the log (guessed unless given; or none)"
 NONE = "none"
 
 
