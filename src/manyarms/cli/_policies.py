@@ -16,6 +16,7 @@ from manyarms._base.storage import load
 from manyarms.agents.agent import Agent
 from manyarms.errors import InvalidInput, StorageError
 from manyarms.logs import Columns, Schema, open_log
+from manyarms.logs.schema import NOTHING
 from manyarms.logs.table_log import TableLog
 from manyarms.policies import Policy, UniformPolicy
 
@@ -38,7 +39,7 @@ class SavedPolicy:
         policy = found.as_policy() if isinstance(found, Agent) else found
         if not isinstance(policy, Policy):
             raise StorageError(f"{folder}: holds a {type(policy).__name__}, expected a policy or an agent")
-        return cls(policy, Schema.load(folder))
+        return cls(policy, getattr(policy, "schema", NOTHING))
 
     def open_log(self, path: Path, columns: Columns, *, drop_missing: bool) -> TableLog:
         """The rounds in a file as the policy's contexts and actions; the file is read once."""

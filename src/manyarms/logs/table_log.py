@@ -31,6 +31,7 @@ from manyarms.logs.encoding import (
     encoder_of_json,
 )
 from manyarms.logs.gathering import gathered
+from manyarms.logs.schema import Schema
 from manyarms.logs.spool import SpooledTables
 from manyarms.logs.tables import Column, Kind, Table, TableSource, as_times
 
@@ -109,6 +110,11 @@ class TableLog(shown.Shown):
                 raise InvalidInput("action_count", given, expected)
             self.action_count = len(self.catalogue)
         self.notes = self._notes(plan)
+
+    @property
+    def schema(self) -> Schema:
+        """Encoder and ids, for what is learned from the log."""
+        return Schema.of(self)
 
     @property
     def dim(self) -> int:
