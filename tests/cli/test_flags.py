@@ -26,7 +26,9 @@ def flags_of(command: str) -> Flags:
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("flags")
     rng = np.random.default_rng(0)
-    data = LoggedData(rng.normal(size=(40, 2)), rng.integers(3, size=40), rng.integers(2, size=40), 3, np.full(40, 1 / 3))
+    data = LoggedData(
+        rng.normal(size=(40, 2)), rng.integers(3, size=40), rng.integers(2, size=40), 3, np.full(40, 1 / 3)
+    )
     to_csv(data, folder / "log.csv")
     UniformPolicy(3).save(folder / "policy")
     return {"LOG": str(folder / "log.csv"), "POLICY": str(folder / "policy"), "OUT": str(folder / "out")}
@@ -55,12 +57,22 @@ def test_every_option_is_called_by_its_flag(command: str) -> None:
 
 
 ARGUMENTS = {
-    "evaluate": {"propensity_floor": "--floor", "reward_range": "--low, --high", "columns.action": "--action", "log": "LOG"},
+    "evaluate": {
+        "propensity_floor": "--floor",
+        "reward_range": "--low, --high",
+        "columns.action": "--action",
+        "log": "LOG",
+    },
     "compare": {"propensity_floor": "--floor", "reward_range": "--low, --high", "policy": "POLICY"},
     "choose": {"propensity_floor": "--floor", "reward_range": "--low, --high", "columns.event_id": "--event-id"},
     "tune": {"family": "--estimator", "columns.reward": "--reward"},
     "certify": {"largest_reward": "--high", "two_sided": "--lower-only", "largest_group": "--largest-group"},
-    "learn": {"learning_rate": "--learning-rate", "columns.timestamp": "--timestamp", "by": "--split-by", "k": "--neighbours"},
+    "learn": {
+        "learning_rate": "--learning-rate",
+        "columns.timestamp": "--timestamp",
+        "by": "--split-by",
+        "k": "--neighbours",
+    },
     "inspect": {"action_count": "--actions", "columns.propensity": "--propensity"},
 }
 

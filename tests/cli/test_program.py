@@ -63,7 +63,9 @@ def test_commands_in_help_can_be_copied() -> None:
     lines = laid_out(f"Examples:\n\n{text}", 50).splitlines()[2:]
     assert len(lines) > 1 and all(line.endswith(" \\") for line in lines[:-1]) and max(map(len, lines)) <= 50
     assert " ".join(line.rstrip("\\").strip() for line in lines) == text.strip()
-    assert not any(line.rstrip(" \\").endswith(("--objective", "--learning-rate", "--context", "--out")) for line in lines)
+    assert not any(
+        line.rstrip(" \\").endswith(("--objective", "--learning-rate", "--context", "--out")) for line in lines
+    )
 
 
 def test_brackets_are_shown_as_they_are() -> None:
@@ -140,9 +142,7 @@ def test_something_unexpected_is_one_line_and_the_rest_on_request(
     assert capsys.readouterr().err.startswith("manyarms: unexpected MemoryError (")
 
 
-def test_interrupted(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_interrupted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ending(monkeypatch, KeyboardInterrupt(), tmp_path) == 130
     assert "Traceback" not in capsys.readouterr().err
 
@@ -162,9 +162,10 @@ def test_no_colour_in_a_pipe_nor_where_none_is_wanted(tmp_path: Path) -> None:
 
 WITHOUT = """
 import sys
+EXTRAS = {"torch", "pyarrow", "pandas", "polars", "sklearn", "matplotlib", "faiss", "psycopg", "narwhals", "skops"}
 class Refuse:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"torch", "pyarrow", "pandas", "polars", "sklearn", "matplotlib", "faiss", "psycopg", "narwhals", "skops"}:
+        if name.split(".")[0] in EXTRAS:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Refuse())
 from manyarms.cli import app

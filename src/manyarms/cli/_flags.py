@@ -49,15 +49,17 @@ class Flags:
         found: dict[str, list[str]] = {}
         switches = set()
         for one in command.params:
-            if one.param_type_name == "argument":  # POLICY LOG are two
-                for word in str(one.metavar or one.name.upper()).replace("...", "").split():
-                    found[word.lower()] = [word]
-                continue
-            flag = max(one.opts, key=len)
-            switches |= {flag} if one.is_flag else set()
-            marks = get_args(hints.get(one.name)) if get_origin(hints.get(one.name)) is Annotated else ()
+            hint = hints.get(one.name)
+            marks = get_args(hint) if get_origin(hint) is Annotated else ()
             others = [name for mark in marks if isinstance(mark, StandsFor) for name in mark.arguments]
-            for name in (one.name, *others):
+            if one.param_type_name == "argument":  # POLICY LOG are two
+                called = str(one.metavar or one.name.upper()).replace("...", "").split()
+                names = [(word.lower(), word) for word in called] + [(other, called[-1]) for other in others]
+            else:
+                flag = max(one.opts, key=len)
+                switches |= {flag} if one.is_flag else set()
+                names = [(name, flag) for name in (one.name, *others)]
+            for name, flag in names:
                 if flag not in found.setdefault(name, []):
                     found[name].append(flag)
         return cls({name: ", ".join(flags) for name, flags in found.items()}, frozenset(switches))
