@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manyarms.cli.options import SavedPolicy
+from manyarms.cli._policies import SavedPolicy
 from manyarms.errors import InvalidInput
 from manyarms.logs import CHUNK, Columns, Embeddings, LoggedData, LogSource, Schema, TableEncoder, TableLog, open_log
 from manyarms.logs.encoding import TextPart

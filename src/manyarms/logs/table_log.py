@@ -84,9 +84,9 @@ class TableLog(shown.Shown):
         wanted = Columns() if columns is None else columns
         if encoder is not None and not isinstance(encoder, Encoding) and wanted.context == GUESS:
             wanted = replace(wanted, context=tuple(encoder.columns))
-        self.columns = wanted.resolve(source)
-        if source.row_count == 0:
+        if source.row_count == 0:  # before columns are looked for: of one without entries nobody knows what it holds
             raise InvalidInput(source.name, "no row", "at least one round")
+        self.columns = wanted.resolve(source)
         self._numbered = source.kinds()[self.columns.action].name == "number"
         self.source: TableSource = source.as_texts(self._named(source.kinds(), ids, encoder))
         self._unspooled = self.source
