@@ -197,7 +197,8 @@ class _Case:
         require_policy(policy)
         if prior is not None:
             validate.instance("prior", prior, PolicyPrior, "a PolicyPrior, such as PolicyPrior.of(policy0)")
-        self.reading = Reading(log, by_group=not independent)
+        trusted = validate.flag("trust_estimates", trust_estimates)
+        self.reading = Reading(log, by_group=not independent, trust_estimates=trusted)
         first = self.reading.first
         self.notes = list(first.notes)
         if largest_group is not None and (first.groups is None or independent):
@@ -211,17 +212,6 @@ class _Case:
         if self.largest_group is None:
             said = "rows are taken to be independent" + ("" if first.groups is None else ", also those of one group")
             self.notes.append(f"{said}: rounds of the same user or session are not")
-        trusted = validate.flag("trust_estimates", trust_estimates)
-        if first.propensities_are_estimates:
-            if not trusted:
-                raise InvalidInput(
-                    "log", "propensities that are estimates, whose weights are too large on average (by their relative error "
-                    "squared, where they were drawn)", "propensities as the logger knew them; trust_estimates=True "
-                    "(--trust-estimates on the command line) takes these for exact, and says so",
-                )  # fmt: skip
-            self.notes.append(
-                "propensities are estimates, and the certificate takes them for exact: it holds only as far as they do"
-            )
         self.kl, self.learned, self.randomised = 0.0, prior is not None, isinstance(policy, Randomised)
         if prior is not None:
             if not isinstance(policy, Randomised):
@@ -320,6 +310,12 @@ class _Case:
         else:
             summaries, sizes = self.reading.grouped(self.policy, bounds, self.largest_reward, self.largest_group)
         rows = summaries.rows
+        if self.reading.estimated:
+            share = self.reading.estimated / self.reading.read
+            self.notes.append(
+                f"propensities are estimates{'' if share == 1 else f' in {share:.1%} of the rows'}, and the certificate takes "
+                "them for exact: it holds only as far as they do"
+            )
         return _Read(families(rows), gains(grid, rows), summaries, grid_values(families(rows), grid, rows), sizes)
 
     def certificate(self, read: _Read, two_sided: bool) -> Certificate:

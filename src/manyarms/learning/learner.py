@@ -117,8 +117,11 @@ def learn(
     if policy.training_rows is not None:
         rows.include(policy.training_rows)
     result.policy.training_rows = rows
+    if log.propensities_are_estimates:
+        said = f"propensities are estimates in {log.estimated_share:.1%} of the rows that were learned from"
+        result = replace(result, notes=(*result.notes, said))
     if isinstance(objective, PACBayes) and not objective.certifies:
-        return replace(result, notes=(NO_CERTIFICATE.format(objective.label),))
+        return replace(result, notes=(*result.notes, NO_CERTIFICATE.format(objective.label)))
     if prior is None or not certified:
         return result
     delta = objective.delta if isinstance(objective, PACBayes) else 0.05
@@ -126,7 +129,7 @@ def learn(
     try:
         return replace(result, certificate=certify(result.policy, log, prior=prior, delta=delta, trust_estimates=True))
     except Contradiction as error:  # what was learned is not lost with its certificate
-        return replace(result, notes=(f"no certificate: {error}",))
+        return replace(result, notes=(*result.notes, f"no certificate: {error}"))
 
 
 def _prior(

@@ -33,7 +33,6 @@ from manyarms._base.moments import RunningMoments
 from manyarms._base.private import locked
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput, StorageError
-from manyarms.logs.checks import Where
 from manyarms.logs.encoded_columns import NumberPart, TextPart, as_codes
 from manyarms.logs.tables import Column, Table, table_of
 

@@ -49,6 +49,8 @@ def gathered(chunks: Iterator[LoggedData], rows: int) -> LoggedData:
         joined._set(name, locked(array if at == rows else array[:at].copy()))
     for name, pieces in texts.items():
         joined._set(name, locked(np.concatenate(pieces)))
+    if joined.estimated is not None:
+        joined._set("propensities_are_estimates", bool(joined.estimated.any()))
     return joined
 
 
