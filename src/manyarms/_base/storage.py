@@ -62,6 +62,7 @@ _MODULES = {
     "table-encoder": "manyarms.logs.encoding",
     "policy": "manyarms.policies",
     "pretrained-diffusion": "manyarms.priors.pretraining",
+    "transformer-encoder": "manyarms.logs.transformers",
 }
 Saved = TypeVar("Saved")
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import storage, validate
+from manyarms._base.tables import Shown, Table
 from manyarms._base.typing import Array, Ints
 from manyarms.agents.decisions import Decision, Propensity
 from manyarms.agents.decisions.mixtures import WithUniform
@@ -24,8 +25,8 @@ from manyarms.logs.schema import Schema
 from manyarms.policies import DeterministicPolicy, EpsilonMixture, Policy, UniformPolicy
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NumberedDecision:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class NumberedDecision(Shown):
     """A decision, and what makes it again: the draw's number and the version of the agent that made it.
 
     actions: what `decide` returns. draw: its number, None where the caller brought a generator. version: how many changes the
@@ -46,7 +47,7 @@ class NumberedDecision:
         return hash((self.draw, self.version))
 
 
-class Decider:
+class Decider(Shown):
     """A belief that is read, a decision rule and numbered draws. Threads may share it."""
 
     def __init__(
@@ -301,6 +302,15 @@ class Decider:
     def _certain(self, X: Array) -> int | Ints:
         """A decision in which nothing is drawn: it needs no number of its own."""
         return self.decide(X, draw=0)
+
+    def _table(self) -> Table:
+        from manyarms.agents.printing import agent_table
+
+        held = self._belief.enter()
+        try:
+            return agent_table(self, held.belief, held.version)
+        finally:
+            self._belief.leave(held)
 
 
 class Snapshot(Decider):

@@ -138,12 +138,20 @@ def learn(
             show_default="a ridge regression per action",
         ),
     ] = None,
-    epochs: Annotated[int, typer.Option(help="Number of passes over the log.")] = 10,
+    epochs: Annotated[
+        int | None, typer.Option(help="Number of passes over the log.", show_default="10, more for small logs")
+    ] = None,
     batch: Annotated[int, typer.Option(help="Batch size.")] = 256,
-    learning_rate: Annotated[float, typer.Option(help="Initial learning rate.")] = 1e-3,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Initial learning rate.", show_default="by the length of the contexts")
+    ] = None,
     schedule: Annotated[
-        str, typer.Option(help="Learning rate schedule: constant, linear, cosine, exponential, one-cycle.")
-    ] = "constant",
+        str | None,
+        typer.Option(
+            help="Learning rate schedule: constant, linear, cosine, exponential, one-cycle.",
+            show_default="constant; linear if --learning-rate is not given",
+        ),
+    ] = None,
     optimiser: Annotated[str, typer.Option(help="Optimiser: adam, sgd or adagrad.")] = "adam",
     l2: Annotated[float, typer.Option("--l2", help="L2 penalty: weight of the squared distance to --towards.")] = 0.0,
     towards: Annotated[str, typer.Option(help="Centre of the L2 penalty: zero, start or logging.")] = "zero",
@@ -213,12 +221,15 @@ def learn(
         drop_missing,
         None if actions is None else read_embeddings(actions, "--actions"), logging, prior, prior_log,
     )  # fmt: skip
+    choosable = {"epochs": epochs, "learning_rate": learning_rate, "schedule": schedule}
     settings = TrainingSettings(
-        epochs=epochs, batch=batch, learning_rate=learning_rate, schedule=schedule, optimiser=optimiser, l2=l2,
-        towards=cast("Towards", towards), precision=cast("Precision", precision), patience=patience, seed=seed,
+        **{name: value for name, value in choosable.items() if value is not None},  # type: ignore[arg-type]
+        batch=batch, optimiser=optimiser, l2=l2, towards=cast("Towards", towards), precision=cast("Precision", precision),
+        patience=patience, seed=seed,
     )  # fmt: skip
     outcome = _learn_run.run(
-        inputs, out, choices, settings, pessimism=careful, validation=validation, device=device,
+        inputs, out, choices, settings, left_open=[name for name, value in choosable.items() if value is None],
+        pessimism=careful, validation=validation, device=device,
         checkpoint_seconds=checkpoint_seconds, keep_checkpoint=keep_checkpoint, console=Console(stderr=True),
     )  # fmt: skip
     console = Console()

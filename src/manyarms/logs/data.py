@@ -21,11 +21,12 @@ import numpy.typing as npt
 
 from manyarms._base import validate
 from manyarms._base.private import locked
+from manyarms._base.tables import Shown, Table
 from manyarms._base.typing import AnyArray, Array, Bools, Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs import checks, fields, splitting
 from manyarms.logs.actions import Actions
-from manyarms.logs.encoding import TableEncoder
+from manyarms.logs.encoding import Encoder
 from manyarms.logs.hashes import row_hashes, sequence_hash
 from manyarms.logs.splitting import SplitBy
 from manyarms.logs.usual_names import ESTIMATE, ESTIMATED
@@ -73,7 +74,7 @@ def a_log(name: str, value: LogSource) -> LogSource:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LoggedData:
+class LoggedData(Shown):
     """A log in memory, checked when it is made: n rounds, contexts of length d, K = `action_count` actions.
 
     contexts (n, d)                     float64
@@ -107,7 +108,7 @@ class LoggedData:
     timestamps: AnyArray | None = None
     groups: AnyArray | None = None
     catalogue: Actions | None = None
-    encoder: TableEncoder | None = None
+    encoder: Encoder | None = None
     notes: tuple[str, ...] = ()
     origin: LoggedData | None = None
     positions: Ints | None = None
@@ -318,6 +319,11 @@ class LoggedData:
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
+
+    def _table(self) -> Table:
+        from manyarms.logs.printing import log_table
+
+        return log_table(self)
 
 
 _ADVICE = {

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown, Table
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs import checks
@@ -41,13 +42,18 @@ CERTAIN = 0.99  # a typical held-out propensity above: the action follows from t
 BYTES_AN_ACTION = 64  # of shares and counts of every action, and of a row of claims
 
 
-@dataclass(frozen=True, eq=False)
-class EstimatedPropensities:
+@dataclass(frozen=True, eq=False, repr=False)
+class EstimatedPropensities(Shown):
     """The log with propensities, the model behind them, and how it did on rows that it had not seen."""
 
     log: LoggedData
     model: PropensityModel
     calibration: PropensityCalibration
+
+    def _table(self) -> Table:
+        from manyarms.logs.printing import estimated_table
+
+        return estimated_table(self)
 
 
 def estimate_propensities(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from manyarms._base import files, storage, validate
 from manyarms._base.nested import prefixed, under
+from manyarms._base.tables import Shown
 from manyarms._base.typing import AnyArray
 from manyarms.logs.actions import Actions
 from manyarms.logs.data import LogSource
@@ -15,8 +16,8 @@ from manyarms.logs.encoding import TableEncoder
 ENCODER, ACTIONS = "encoder", "actions"
 
 
-@dataclass(frozen=True)
-class Schema:
+@dataclass(frozen=True, repr=False)
+class Schema(Shown):
     """The context encoder and the action ids of a log; None where the log has vectors and numbered actions already.
 
     Saved beside a policy, as `folder/encoder` and `folder/actions`, it turns another file into the policy's contexts and actions,

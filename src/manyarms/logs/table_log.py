@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from manyarms._base import tables as shown
 from manyarms._base import validate
 from manyarms._base.private import locked
 from manyarms._base.typing import AnyArray, Array, Ints
@@ -19,7 +20,16 @@ from manyarms.logs.action_columns import CatalogueOption, are_ids, as_catalogue,
 from manyarms.logs.actions import ActionId, Actions
 from manyarms.logs.columns import GUESS, Columns, Resolved
 from manyarms.logs.data import CHUNK, LoggedData, concatenate
-from manyarms.logs.encoding import Encoding, TableEncoder, TextPart, as_codes
+from manyarms.logs.encoding import (
+    Encoder,
+    EncoderLike,
+    Encoding,
+    TableEncoder,
+    TextPart,
+    as_codes,
+    as_encoder,
+    encoder_of_json,
+)
 from manyarms.logs.gaps import EstimateOption, Gaps, as_estimates, filled, without_gaps
 from manyarms.logs.gathering import gathered
 from manyarms.logs.propensity_models import PropensityModel, action_frequencies
@@ -28,12 +38,12 @@ from manyarms.logs.spool import SpooledTables
 from manyarms.logs.tables import Column, Kind, Table, TableSource, as_times
 
 MOST_IDS = 50_000_000
-EncoderOption = TableEncoder | Encoding | None
+EncoderOption = EncoderLike | Encoding | None
 SpoolOption = bool | Literal["fit"]
 Ids = Actions | Literal["build"] | None
 
 
-class TableLog:
+class TableLog(shown.Shown):
     """A LogSource over tables: nothing is held but the catalogue and the encoder.
 
     columns       which column is what; guessed where not said, and the notes repeat the guesses
@@ -41,8 +51,8 @@ class TableLog:
     catalogue     the ids of the actions: Actions, a list of ids, or a Catalogue. Texts get one by themselves, in order of first
                   appearance; "build" makes one of integers that are ids rather than rows. So do integers that can hardly be rows
                   (`manyarms.logs.action_columns` says which), with a note, unless action_count is given
-    encoder       a fitted TableEncoder; or an Encoding, to be fitted on this log; otherwise numbers stay as they are, and
-                  texts are encoded one entry a category
+    encoder       a fitted encoder, or a fitted scikit-learn transformer; or an Encoding, to be fitted on this log; otherwise
+                  numbers stay as they are, and texts are encoded one entry a category
     drop_missing  leave out rows whose action, reward or propensity is missing; they are refused otherwise
     estimate_missing   propensities that are missing are estimated, by how often each action was played (True) or by a model
                   (estimate_propensities(...).model), and marked row by row (`LoggedData.estimated`); the others stay
@@ -69,14 +79,13 @@ class TableLog:
             raise InvalidInput("source", describe(source), "tables of a file or of a frame (open_log, from_frame)")
         if not isinstance(columns, Columns | None):
             raise InvalidInput("columns", describe(columns), "Columns(...), or None")
-        if not isinstance(encoder, TableEncoder | Encoding | None):
-            raise InvalidInput("encoder", describe(encoder), "a TableEncoder, an Encoding or None")
+        encoder = encoder if isinstance(encoder, Encoding) else as_encoder("encoder", encoder)
         ids = as_catalogue(catalogue)
         if not isinstance(spool, bool) and not (isinstance(spool, str) and spool == "fit"):
             raise InvalidInput("spool", describe(spool), 'True, False or "fit"')
         stated = source.stated
         wanted = Columns() if columns is None else columns
-        if isinstance(encoder, TableEncoder) and wanted.context == GUESS:
+        if encoder is not None and not isinstance(encoder, Encoding) and wanted.context == GUESS:
             wanted = replace(wanted, context=tuple(encoder.columns))
         self.columns = wanted.resolve(source)
         if source.row_count == 0:
@@ -96,11 +105,12 @@ class TableLog:
         known = given if given is not None else stated.action_count
         # an encoder that the file states has made its vectors already: it is for new rows, not for these
         ours = encoder is None and stated.encoder is not None and self.columns.context == ("context",)
-        self._encoded = TableEncoder.from_json(stated.encoder) if ours and stated.encoder is not None else None
+        made = encoder_of_json(stated.encoder) if ours and stated.encoder is not None else None
         self._model: PropensityModel | None = None
-        plan = self._plan(encoder)
+        plan = self._plan(encoder) if made is None else None
         self._actions_note = ""
         self._fit(plan, ids, known, spool)
+        self.encoder: Encoder | None = self._applied or made or self._unchanged()
         if self.catalogue is not None:
             if given is not None and given != len(self.catalogue):
                 expected = f"{len(self.catalogue)}, the number of ids; give catalogue= to name the others"
@@ -113,8 +123,8 @@ class TableLog:
     @property
     def dim(self) -> int:
         """d, the length of a context."""
-        if self.encoder is not None:
-            return self.encoder.dim
+        if self._applied is not None:
+            return self._applied.dim
         widths = [self.kinds[name].width for name in self.columns.context]
         if None in widths:
             return next(iter(self.chunks())).dim
@@ -200,7 +210,7 @@ class TableLog:
 
     # ---- what must be known before the first chunk
 
-    def _named(self, kinds: dict[str, Kind], ids: Ids, encoder: EncoderOption) -> set[str]:
+    def _named(self, kinds: dict[str, Kind], ids: Ids, encoder: Encoder | Encoding | None) -> set[str]:
         """Columns whose entries are names, also where they look like numbers."""
         c = self.columns
         texts = {c.action} if ids is not None else set()
@@ -211,8 +221,8 @@ class TableLog:
             texts |= {part.column for part in encoder.parts if isinstance(part, TextPart)}
         return texts
 
-    def _plan(self, encoder: EncoderOption) -> EncoderOption:
-        if encoder is not None or self._encoded is not None:
+    def _plan(self, encoder: Encoder | Encoding | None) -> Encoder | Encoding | None:
+        if encoder is not None:
             return encoder
         if self.source.stated.encoding is not None:
             return self.source.stated.encoding
@@ -221,7 +231,14 @@ class TableLog:
         texts = any(self.kinds[name].name == "text" for name in self.columns.context)
         return Encoding(standardise=False, intercept=False) if texts else None
 
-    def _fit(self, plan: EncoderOption, ids: Ids, known: int | None, spool: SpoolOption) -> None:
+    def _unchanged(self) -> TableEncoder | None:
+        """Contexts that are columns of numbers have no encoding, but names: a later row may be given by them."""
+        kinds = {name: self.kinds[name] for name in self.columns.context}
+        named = any(kind.name == "number" for kind in kinds.values())
+        widths = {name: kind.width for name, kind in kinds.items() if kind.width is not None}
+        return TableEncoder.unchanged(widths) if named and len(widths) == len(kinds) else None
+
+    def _fit(self, plan: Encoder | Encoding | None, ids: Ids, known: int | None, spool: SpoolOption) -> None:
         """One pass, over the columns that something must still be learned from; another one where integers turn out to be ids."""
         context = list(self.columns.context) if isinstance(plan, Encoding) else []
         action, count = self.columns.action, ids is None and known is None
@@ -252,7 +269,8 @@ class TableLog:
                 yield part
 
         seen = tables(names)
-        self.encoder: TableEncoder | None = plan.fit(seen, context) if isinstance(plan, Encoding) else plan
+        # what makes contexts of these tables; None where they are contexts already
+        self._applied: Encoder | None = plan.fit(seen, context) if isinstance(plan, Encoding) else plan
         for _ in seen:  # what no encoder was fitted on
             pass
         if ends:
@@ -285,7 +303,7 @@ class TableLog:
             raise InvalidInput(f"column {self.columns.action!r}", f"a number beyond all ids at {row}", "ids of actions")
         return [int(values.min()), int(values.max())]
 
-    def _notes(self, plan: EncoderOption) -> tuple[str, ...]:
+    def _notes(self, plan: Encoder | Encoding | None) -> tuple[str, ...]:
         notes = list(self.source.stated.notes)
         if not self.source.stated.action_count:  # in a file of ours nothing is a guess
             guesses = "; ".join(self.columns.guesses)
@@ -293,9 +311,9 @@ class TableLog:
         notes += [self._actions_note] if self._actions_note else []
         if not self.columns.context:
             notes.append("the log has no contexts: each is the number 1")
-        elif isinstance(plan, Encoding) and self.encoder is not None:
+        elif isinstance(plan, Encoding) and self._applied is not None:
             notes.append(
-                f"contexts were encoded from {len(self.columns.context)} columns to {self.encoder.dim} numbers"
+                f"contexts were encoded from {len(self.columns.context)} columns to {self._applied.dim} numbers"
             )
         return tuple(notes)
 
@@ -316,7 +334,7 @@ class TableLog:
         c: Resolved = self.columns
         rewards = self._numbers(c.reward, table[c.reward], table)
         support = self._support_ids(table) if c.support else None
-        contexts = self._matrix(c.context, table) if self.encoder is None else self.encoder.apply(table)
+        contexts = self._matrix(c.context, table) if self._applied is None else self._applied.apply(table)
         actions = self._action_rows(c.action, table[c.action], table)
         propensities, estimated = self._propensities(table, contexts, actions)
         return LoggedData(
@@ -333,7 +351,7 @@ class TableLog:
             timestamps=None if c.timestamp is None else as_times(c.timestamp, table[c.timestamp], table.where),
             groups=None if c.group is None else _labels(table[c.group]),
             catalogue=self.catalogue,
-            encoder=self._encoded if self.encoder is None else self.encoder,
+            encoder=self.encoder,
             notes=self.notes,
             first_row=table.first_row,
             row_unit=table.unit,
@@ -370,7 +388,7 @@ class TableLog:
     def _entry_names(self) -> dict[str, str]:
         """The column behind each entry of a context, where every column is one entry: for messages."""
         context = self.columns.context
-        if self.encoder is not None or any(self.kinds[name].name != "number" for name in context):
+        if self._applied is not None or any(self.kinds[name].name != "number" for name in context):
             return {}
         return {f"contexts[{entry}]": name for entry, name in enumerate(context)}
 
@@ -434,6 +452,14 @@ class TableLog:
             came = f"{describe(ids[codes[first]])} at {table.where.row(int(first[0]))}"
             raise UnknownAction(f"column {name!r}", came, f"an id of the catalogue, which has {len(catalogue)}")
         return found
+
+    def _table(self) -> shown.Table:
+        from manyarms.logs.printing import table_log_table
+
+        return table_log_table(self)
+
+    def _line(self) -> str:
+        return self._table().title
 
 
 def _labels(column: Column) -> AnyArray:
