@@ -1,7 +1,7 @@
 """Missing propensities, estimated from the log itself; the log then says that they are estimates.
 
     frequencies    the share of the action among all rows, or among the rows of its group (a position, a segment)
-    multinomial    logistic regression of the action on the context, for up to 200 actions seen
+    multinomial    logistic regression of the action on the context; time grows with rows × actions seen
     nearest        the action's share among the rows with the nearest contexts, or its mean probability in their supports
 
 None of this brings back what the log does not hold: an action that was never played where a policy wants to play it
@@ -26,12 +26,12 @@ from manyarms.logs.calibration import MOST_PAIRS, PropensityCalibration, Reliabi
 from manyarms.logs.data import LoggedData
 from manyarms.logs.gaps import SMALLEST
 from manyarms.logs.labels import labels_of
+from manyarms.logs.multinomial import fit_multinomial
 from manyarms.logs.propensity_models import (
     FrequencyTable,
     NearestModel,
     PropensityModel,
     action_frequencies,
-    fit_multinomial,
     fit_nearest,
     own_groups,
 )
