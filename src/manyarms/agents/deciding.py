@@ -301,6 +301,11 @@ class Decider(Shown):
             self._belief.leave(held)
 
     @property
+    def dim(self) -> int:
+        """d, the length of a context."""
+        return self._belief.belief.dim
+
+    @property
     def actions(self) -> int:
         """How many actions there are that are not retired."""
         held = self._belief.enter()
