@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
 from manyarms.cli.options import SavedPolicy
 from manyarms.errors import InvalidInput
-from manyarms.logs import CHUNK, Columns, Embeddings, LoggedData, LogSource, Schema, TableLog, open_log
+from manyarms.logs import CHUNK, Columns, Embeddings, LoggedData, LogSource, Schema, TableEncoder, TableLog, open_log
 from manyarms.logs.encoding import TextPart
 
 
@@ -70,7 +71,7 @@ class Inputs:
         """Whether categories, means and scales of the contexts come from this log, and not with a saved policy."""
         if log.encoder is None or self._schema().encoder is not None:
             return False
-        return any(
+        return isinstance(log.encoder, TableEncoder) and any(
             isinstance(p, TextPart) or p.tells_missing or p.mean.any() or (p.scale != 1).any()
             for p in log.encoder.parts
         )

@@ -32,7 +32,11 @@ def _broken(line: str, width: int) -> str:
     indent = " " * (len(line) - len(line.lstrip()))
     return "\n".join(
         textwrap.wrap(
-            line.lstrip(), width, initial_indent=indent, subsequent_indent=f"{indent}  ", break_long_words=False,
+            line.lstrip(),
+            width,
+            initial_indent=indent,
+            subsequent_indent=f"{indent}  ",
+            break_long_words=False,
             break_on_hyphens=False,
         )  # fmt: skip
     )
