@@ -108,7 +108,8 @@ class Inputs:
 
     def _open(self, schema: Schema, action_count: int | None = None) -> TableLog:
         return open_log(
-            self.log, self.columns, action_count=action_count, catalogue=schema.catalogue, encoder=cast("TableEncoder | None", schema.encoder),
+            self.log, self.columns, action_count=action_count, catalogue=schema.catalogue, 
+            encoder=cast("TableEncoder | None", schema.encoder),
             drop_missing=self.drop_missing, spool="fit",
         )  # fmt: skip
 

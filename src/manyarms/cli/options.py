@@ -143,7 +143,8 @@ class SavedPolicy:
         schema = self.schema
         return open_log(
             path, columns, action_count=self.policy.action_count if schema.catalogue is None else None,
-            catalogue=schema.catalogue, encoder=cast("TableEncoder | None", schema.encoder), drop_missing=drop_missing, spool=True,
+            catalogue=schema.catalogue, 
+            encoder=cast("TableEncoder | None", schema.encoder), drop_missing=drop_missing, spool=True,
         )  # fmt: skip
 
     def require_actions(self, count: int) -> None:

@@ -320,6 +320,8 @@ class TableLog:
 
     def _looked_up(self, name: str, ids: Sequence[ActionId], codes: AnyArray, catalogue: Actions, table: Table) -> Ints:
         """Codes into some ids, (n,) or (n, m), as rows of the catalogue."""
+        if catalogue.numbered:  # columns hand out numbers written as texts
+            ids = [int(one) if isinstance(one, str) and one.removeprefix("-").isdecimal() else one for one in ids]
         rows: Ints = np.array([catalogue.row(one) if one in catalogue else -1 for one in ids], dtype=np.int64)
         found: Ints = rows[codes]
         if (found < 0).any():
