@@ -85,7 +85,7 @@ format: $(VENV)/.has-dev ## put the code into the project's style
 # strict: a link that leads nowhere fails; so does anything that a reader's browser would fetch from elsewhere
 docs: export NO_MKDOCS_2_WARNING := 1
 docs: $(VENV)/.has-docs ## build the manual: out/site/index.html
-	@$(BIN)/mkdocs build --quiet --strict
+	@$(BIN)/mkdocs build --strict > $(VENV)/mkdocs.log 2>&1 || { cat $(VENV)/mkdocs.log; exit 1; }
 	@$(BIN)/python tools/site/check.py out/site
 
 bench: $(VENV)/.has-experiments $(VENV)/.has-bench ## run every benchmark; each ends with one line of JSON

@@ -206,7 +206,7 @@ def test_whole_numbers_are_rows_or_ids_as_said() -> None:
     frame = {"x": [1.0, 2.0, 3.0], "action": [900, 17, 900], "reward": [0.0, 1.0, 1.0]}
     assert from_frame(frame).action_count == 901
     built = from_frame(frame, catalogue="build")
-    assert list(built.catalogue or ()) == ["900", "17"]
+    assert list(built.catalogue or ()) == [900, 17]
     with pytest.raises(UnknownAction, match=r"'17' at row 1"):
         from_frame(frame, catalogue=Actions(["900"]))
     with pytest.raises(InvalidInput, match="action_count"):
@@ -247,7 +247,7 @@ def test_rows_with_missing_entries_can_be_left_out(tmp_path: Path) -> None:
         from_frame({"x": [1.0], "action": [0], "reward": [None]}, Columns(context=["x"]), drop_missing=True)
     # rows keep their numbers in messages when others are left out
     (tmp_path / "l.csv").write_text("x,action,reward,propensity\n1,0,,0.5\n1,0,1,0.5\n1,1,1,7\n")
-    with pytest.raises(InvalidInput, match="row 2"):
+    with pytest.raises(InvalidInput, match="line 4"):
         read_csv(tmp_path / "l.csv", drop_missing=True)
 
 
@@ -261,7 +261,7 @@ def test_csv_kinds_are_found_over_the_whole_file(tmp_path: Path) -> None:
     log = read_csv(
         path, Columns(context=["x", "t"]), catalogue="build", encoder=Encoding(standardise=False, intercept=False)
     )
-    assert list(log.catalogue or ()) == ["9007199254740993", "7"]  # not a float on its way
+    assert list(log.catalogue or ()) == [9007199254740993, 7]  # not a float on its way
     np.testing.assert_array_equal(
         log.contexts, [[1, 0, 1, 0, 0, 0], [2.5, 0, 0, 0, 0, 1], [1.75, 1, 0, 1, 0, 0]]
     )  # fmt: skip
@@ -269,7 +269,7 @@ def test_csv_kinds_are_found_over_the_whole_file(tmp_path: Path) -> None:
 
 def test_numbers_and_texts_in_one_csv_column_are_refused_unless_they_are_ids(tmp_path: Path) -> None:
     path = write_csv(tmp_path, "x,action,reward\n1,a,0\n2,7,1\nfar,b,1\n")
-    with pytest.raises(InvalidInput, match=r"'x'.*'far' at row 2, but a number at row 0"):
+    with pytest.raises(InvalidInput, match=r"'x'.*'far' at line 4, but a number at line 2"):
         read_csv(path, Columns(context=["x"]))
     log = read_csv(path, Columns(context=["x"]), encoder=Encoding(categorical=("x",), intercept=False))
     np.testing.assert_array_equal(log.contexts[:, :3], np.eye(3))
@@ -290,7 +290,7 @@ def test_ids_that_look_like_numbers_stay_as_they_are_written(tmp_path: Path) -> 
     [
         ("", "empty"),
         ("x,action,reward\n", "no row"),
-        ("x,action,reward\n1,0\n", "row 0 has 2 fields"),
+        ("x,action,reward\n1,0\n", "line 2 has 2 fields"),
         ("x,action,action\n1,0,1\n", "'action' is there twice"),
         ('x,action,reward\n1,0,"1\n', "line"),
     ],

@@ -129,7 +129,7 @@ def test_csv_columns_do_not_depend_on_where_blocks_end(
     source = csv_format.CsvTables(path)
     kinds = {name: kind.name for name, kind in source.kinds().items()}
     assert kinds == {name: "mixed" if name == "code" else "number" for name in cells}
-    assert "'x' at row 7, but a number at row 0" in str(source.complaint("code"))
+    assert "'x' at line 9, but a number at line 2" in str(source.complaint("code"))
 
     def read(tables: Any, name: str) -> list[Any]:
         return [value for table in tables.tables([name], 3) for value in table[name].texts().tolist()]
@@ -209,7 +209,7 @@ def test_dsjson_is_a_format_as_any_other(tmp_path: Path) -> None:
 
 def test_mixed_and_unsupported_columns_are_told_apart(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("x,action,reward\n1,0,1\nfar,1,0\n")
-    with pytest.raises(InvalidInput, match="'far' at row 1"):
+    with pytest.raises(InvalidInput, match="'far' at line 3"):
         read_csv(tmp_path / "log.csv", Columns(context="x"))
     assert inspect(tmp_path / "log.csv", Columns(context="x")).problems
     with pytest.raises(InvalidInput, match="'x'"):

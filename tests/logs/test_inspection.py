@@ -121,15 +121,15 @@ def test_a_log_that_would_be_refused_is_inspected_all_the_same(tmp_path: Path) -
         assert len(hits) == 1, (words, list(said))
         return hits[0]
 
-    assert level("1 missing entry", "'reward'", "row 2") == "problem"
-    assert level("1 missing entry", "'propensity'", "row 5") == "problem"
-    assert level("1 missing entry", "'x'", "row 1") == "warning"
-    assert level("'town'", "row 2") == "warning"
-    assert level("actions that are not rows", "row 3 (-3)") == "problem"
-    assert level("rewards that are not finite numbers", "row 4 (oops)") == "problem"
-    assert level("propensities outside (0, 1]", "2 rows", "row 3") == "problem"
-    assert level("1 event ids are repeated", "row 2") == "problem"
-    assert level("timestamps are out of order", "1 row", "row 1") == "note"
+    assert level("1 missing entry", "'reward'", "line 4") == "problem"
+    assert level("1 missing entry", "'propensity'", "line 7") == "problem"
+    assert level("1 missing entry", "'x'", "line 3") == "warning"
+    assert level("'town'", "line 4") == "warning"
+    assert level("actions that are not rows", "line 5 (-3)") == "problem"
+    assert level("rewards that are not finite numbers", "line 6 (oops)") == "problem"
+    assert level("propensities outside (0, 1]", "2 rows", "line 5") == "problem"
+    assert level("1 event ids are repeated", "line 4") == "problem"
+    assert level("timestamps are out of order", "1 row", "line 3") == "note"
     assert found.missing and found.rows == 6
     assert all(finding.advice for finding in found.findings)
     assert [f.level for f in found.findings] == sorted(
@@ -314,11 +314,11 @@ def test_numbers_and_texts_in_one_context_column_are_a_problem(tmp_path: Path) -
     rows = "\n".join(f"{'old' if i == 4 else i},{i % 2},{i % 3},0.5" for i in range(9))
     (tmp_path / "log.csv").write_text("context_age,action,reward,propensity\n" + rows + "\n")
     (problem,) = inspect(tmp_path / "log.csv").problems
-    assert "'context_age'" in problem.what and "'old' at row 4" in problem.what
+    assert "'context_age'" in problem.what and "'old' at line 6" in problem.what
 
 
 def test_a_text_among_rewards_counts_once(tmp_path: Path) -> None:
     rows = "\n".join(f"{i},{i % 2},{'good' if i == 4 else i % 3},0.5" for i in range(9))
     (tmp_path / "log.csv").write_text("context_age,action,reward,propensity\n" + rows + "\n")
     (problem,) = inspect(tmp_path / "log.csv").problems
-    assert "1 row, the first at row 4 (good)" in problem.what
+    assert "1 row, the first at line 6 (good)" in problem.what

@@ -65,7 +65,7 @@ def test_what_is_absent_or_broken_is_named(tmp_path: Path, monkeypatch: pytest.M
     path = folder / "random" / "all" / "all.csv.gz"
     lines = gzip.decompress(path.read_bytes()).decode().splitlines()
     cells = lines[4].split(",")
-    for place, value, message in ((2, "3", "'3' at row 3"), (3, "4", "4 at row 3"), (5, "0.0", "row 3")):
+    for place, value, message in ((2, "3", "'3' at line 5"), (3, "4", "4 at line 5"), (5, "0.0", "line 5")):
         wrong = [*cells[:place], value, *cells[place + 1 :]]
         path.write_bytes(gzip.compress("\n".join([*lines[:4], ",".join(wrong), *lines[5:]]).encode()))
         with pytest.raises(InvalidInput, match=message):

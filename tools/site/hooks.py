@@ -149,10 +149,16 @@ def on_page_content(content: str, **_: Any) -> str:
     """LaTeX between the marks of Arithmatex becomes MathML."""
 
     def inline(found: re.Match[str]) -> str:
-        return convert(html.unescape(found[1]), display="inline")
+        return formula(found[1], "inline")
 
     def block(found: re.Match[str]) -> str:
-        return f'<div class="arithmatex">{convert(html.unescape(found[1]), display="block")}</div>'
+        return f'<div class="arithmatex">{formula(found[1], "block")}</div>'
 
     content = re.sub(r'<span class="arithmatex">\\\((.*?)\\\)</span>', inline, content, flags=re.DOTALL)
     return re.sub(r'<div class="arithmatex">\s*\\\[(.*?)\\\]\s*</div>', block, content, flags=re.DOTALL)
+
+
+def formula(latex: str, display: str) -> str:
+    """MathML of a formula. Limits stand beside their sums: above and below they overlap where no mathematical font is installed."""
+    made: str = convert(html.unescape(latex), display=display)
+    return made.replace("munderover", "msubsup").replace("munder>", "msub>")

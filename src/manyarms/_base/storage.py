@@ -64,6 +64,7 @@ _MODULES = {
     "policy": "manyarms.policies",
     "schema": "manyarms.logs.schema",
     "pretrained-diffusion": "manyarms.priors.pretraining",
+    "transformer-encoder": "manyarms.logs.transformers",
 }
 Saved = TypeVar("Saved")
 

@@ -22,6 +22,7 @@ from manyarms._base.text import counted, number, shortened
 
 MOST, LEAST = 100, 60  # columns of a terminal that are used, and that are needed
 ONE_LINE = 120
+NARROWEST = 12  # columns of words that are folded keep so much
 FEW = 6  # entries of an array or a list that are shown one by one
 
 Cell = str | int | float | bool | None | np.generic
@@ -166,13 +167,13 @@ def _is_number(column: Sequence[str]) -> bool:
 
 
 def _aligned(rows: Sequence[Sequence[str]], right: Sequence[bool], width: int) -> list[str]:
-    """Rows of cells as lines; where they are too wide, the widest column of words is folded."""
+    """Rows of cells as lines; where they are too wide, columns of words are folded, the widest first."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     words = [place for place, is_right in enumerate(right) if not is_right]
-    if words:
-        widest = max(words, key=lambda place: widths[place])
-        over = sum(widths) + 2 * (len(widths) - 1) - width
-        widths[widest] = max(16, widths[widest] - max(0, over))
+    over = sum(widths) + 2 * (len(widths) - 1) - width
+    while words and over > 0 and widths[widest := max(words, key=lambda place: widths[place])] > NARROWEST:
+        widths[widest] -= 1
+        over -= 1
     lines = []
     for row in rows:
         folded = [

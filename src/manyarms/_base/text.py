@@ -24,6 +24,11 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
 
 
+def interval_text(low: float, high: float) -> str:
+    """Two ends: [0.41, 0.4275]."""
+    return f"[{number(low)}, {number(high)}]"
+
+
 def counted(count: int, one: str, several: str | None = None) -> str:
     """So many of something: 1 row, 2 rows, 1,000 policies (where `several` is given, that in place of an s)."""
     return f"{count:,} {one if count == 1 else several or one + 's'}"
@@ -41,4 +46,4 @@ def labelled(name: str, settings: Mapping[str, float]) -> str:
     return f"{name} ({inside})" if inside else name
 
 
-__all__ = ["counted", "decimals", "duration", "labelled", "number", "shortened"]
+__all__ = ["counted", "decimals", "duration", "interval_text", "labelled", "number", "shortened"]

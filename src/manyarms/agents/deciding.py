@@ -11,6 +11,7 @@ import numpy as np
 
 from manyarms._base import storage, validate
 from manyarms._base.nested import prefixed
+from manyarms._base.tables import Shown, Table
 from manyarms._base.typing import (
     ActionContexts,
     AnyArray,
@@ -38,8 +39,8 @@ from manyarms.logs.schema import Schema
 from manyarms.policies import DeterministicPolicy, EpsilonMixture, Policy, StreamedPolicy, UniformPolicy
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NumberedDecision:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class NumberedDecision(Shown):
     """A decision, and what makes it again: the draw's number and the version of the agent that made it.
 
     actions: what `decide` returns. draw: its number, None where the caller brought a generator. version: how many changes the
@@ -70,7 +71,7 @@ class Filters(TypedDict, total=False):
     draw: int | None
 
 
-class Decider:
+class Decider(Shown):
     """A belief that is read, a decision rule and numbered draws. Threads may share it."""
 
     def __init__(
@@ -388,6 +389,15 @@ class Decider:
     def _certain(self, X: Array) -> Ints:
         """A decision by rows in which nothing is drawn: it needs no number of its own."""
         return cast(Ints, self._choose(X, None, None, None, None, None, 0, named=False)[0])
+
+    def _table(self) -> Table:
+        from manyarms.agents.printing import agent_table
+
+        held = self._belief.enter()
+        try:
+            return agent_table(self, held.belief, held.version)
+        finally:
+            self._belief.leave(held)
 
 
 class Snapshot(Decider):

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 
+from manyarms._base.tables import Shown, Table
 from manyarms.errors import InvalidInput
 
 TOKEN = object()
@@ -21,8 +22,8 @@ def _require_token(token: object, what: str, maker: str) -> None:
         raise InvalidInput(what, "one constructed directly", f"one returned by manyarms.certificates.{maker}")
 
 
-@dataclass(frozen=True)
-class Ends:
+@dataclass(frozen=True, repr=False)
+class Ends(Shown):
     """What one bound says, in the units of the rewards; it holds together with all others of its certificate."""
 
     family: str
@@ -37,8 +38,8 @@ class Ends:
     settings: Mapping[str, float]
 
 
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, repr=False)
+class Certificate(Shown):
     """The policy's value lies between `lower` and `upper` with probability at least 1 - delta over logs like this one.
 
     value: the estimate that the best lower bound starts from. terms: what is taken off it, by name. candidates: all bounds that
@@ -94,20 +95,25 @@ class Certificate:
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper
 
-    def __str__(self) -> str:
-        from manyarms.certificates.text import as_text
-
-        return as_text(self)
-
     def report(self, path: str | Path, improvement: Improvement | None = None) -> Path:
         """Write an HTML page; its path."""
         from manyarms.certificates.page import write
 
         return write(self, improvement, Path(path))
 
+    def _table(self) -> Table:
+        from manyarms.certificates.text import as_table
 
-@dataclass(frozen=True)
-class Improvement:
+        return as_table(self)
+
+    def _line(self) -> str:
+        from manyarms.certificates.text import claim
+
+        return claim(self)
+
+
+@dataclass(frozen=True, repr=False)
+class Improvement(Shown):
     """The policy's value exceeds the logging policy's by at least `lower`, with probability at least 1 - delta."""
 
     lower: float
@@ -131,10 +137,10 @@ class Improvement:
         """Whether the policy is shown to be better."""
         return self.lower > 0
 
-    def __str__(self) -> str:
-        from manyarms.certificates.text import verdict
+    def _table(self) -> Table:
+        from manyarms.certificates.text import improvement_table
 
-        return verdict(self)
+        return improvement_table(self)
 
 
 __all__ = ["TOKEN", "Certificate", "Ends", "Improvement"]

@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput
 from manyarms.estimators.inputs import require_log
@@ -39,8 +40,8 @@ class Randomised(Protocol):
         """What is made of a context first."""
 
 
-@dataclass(frozen=True, eq=False)
-class PolicyPrior:
+@dataclass(frozen=True, eq=False, repr=False)
+class PolicyPrior(Shown):
     """N(mean, sigma^2 I) over the parameters (K, l) of all actions; Gumbel noise, where a policy has it, is the same in both.
 
     learned_from: the log that the mean was learned from, or its sketch; its rows must not be those of the certificate.

@@ -6,9 +6,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from manyarms._base.tables import Table
+from manyarms._base.text import counted, number
 from manyarms.certificates.certificate import Certificate, Ends, Improvement
 from manyarms.evaluation import verdicts
-from manyarms.evaluation.tables import aligned, finite, number, verdict_data
+from manyarms.evaluation.tables import finite, verdict_data
 
 MEANINGS = {
     "contexts": "these contexts for all contexts",
@@ -90,23 +92,45 @@ def costs(ends: Ends) -> list[tuple[str, str, str, str]]:
     return [(name, cell(below, name), cell(above, name), MEANINGS[name]) for name in names]
 
 
+def as_table(certificate: Certificate) -> Table:
+    """What is certified, every bound, and what each costs."""
+    kind = f"KL to the prior {number(certificate.kl)}" if certificate.learned else "a policy fixed beforehand"
+    counts = f"{counted(certificate.rows, certificate.unit)}, {counted(certificate.actions, 'action')}"
+    below = [
+        f"{counts}, delta = {certificate.delta:g}; {kind}",
+        f"mean reward of the log: {number(certificate.logged)}",
+    ]
+    empty = emptiness(certificate)
+    order = sorted(certificate.candidates, key=lambda one: -one.lower)
+    return Table(
+        claim(certificate),
+        ("bound", "estimate", "lower", "upper"),
+        table(certificate),
+        [*([] if empty is None else [empty]), *below, *(f"note: {text}" for text in certificate.notes)],
+        [
+            Table(f"what {ends.label} costs", ("term", "below", "above", "what is paid for"), costs(ends))
+            for ends in order
+        ],
+    )
+
+
 def as_text(certificate: Certificate) -> str:
     """For the terminal."""
-    kind = f"KL to the prior {number(certificate.kl)}" if certificate.learned else "a policy fixed beforehand"
-    lines = [
-        f"{certificate.rows:,} {certificate.unit}s, {certificate.actions:,} actions, delta = {certificate.delta:g}; {kind}",
-        claim(certificate),
-        *(text for text in [emptiness(certificate)] if text is not None),
-        "",
-        *aligned([("bound", "estimate", "lower", "upper"), *table(certificate)]),
-        "",
-    ]
-    for ends in sorted(certificate.candidates, key=lambda one: -one.lower):
-        lines.append(f"what {ends.label} costs, below and above:")
-        lines += [f"  {name:<11} {low:>10} {high:>10}  {words}" for name, low, high, words in costs(ends)]
-    lines += ["", f"mean reward of the log: {number(certificate.logged)}"]
-    lines += [f"note: {text}" for text in certificate.notes]
-    return "\n".join(lines)
+    return as_table(certificate).text()
+
+
+def improvement_table(improvement: Improvement) -> Table:
+    """Whether the improvement is certified, and the numbers."""
+    return Table(
+        verdict(improvement),
+        rows=[
+            ("estimate", f"{improvement.estimate:+.4g} per {improvement.unit}"),
+            ("at least", f"{improvement.lower:+.4g}, with probability {1 - improvement.delta:.4g}"),
+            ("logging policy", number(improvement.logged)),
+            ("from", counted(improvement.rows, improvement.unit)),
+        ],
+        notes=[f"note: {text}" for text in improvement.notes],
+    )
 
 
 def as_data(certificate: Certificate, improvement: Improvement | None = None) -> dict[str, Any]:
@@ -150,4 +174,15 @@ def as_data(certificate: Certificate, improvement: Improvement | None = None) ->
     return found
 
 
-__all__ = ["MEANINGS", "as_data", "as_text", "claim", "costs", "emptiness", "table", "verdict"]
+__all__ = [
+    "MEANINGS",
+    "as_data",
+    "as_table",
+    "as_text",
+    "claim",
+    "costs",
+    "emptiness",
+    "improvement_table",
+    "table",
+    "verdict",
+]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 
@@ -71,7 +70,7 @@ class Inputs:
         """Whether categories, means and scales of the contexts come from this log, and not with a saved policy."""
         if log.encoder is None or self._schema().encoder is not None:
             return False
-        return any(
+        return isinstance(log.encoder, TableEncoder) and any(
             isinstance(p, TextPart) or p.tells_missing or p.mean.any() or (p.scale != 1).any()
             for p in log.encoder.parts
         )
@@ -108,8 +107,7 @@ class Inputs:
 
     def _open(self, schema: Schema, action_count: int | None = None) -> TableLog:
         return open_log(
-            self.log, self.columns, action_count=action_count, catalogue=schema.catalogue, 
-            encoder=cast("TableEncoder | None", schema.encoder),
+            self.log, self.columns, action_count=action_count, catalogue=schema.catalogue, encoder=schema.encoder,
             drop_missing=self.drop_missing, spool="fit",
         )  # fmt: skip
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -23,7 +23,7 @@ from manyarms.errors import InvalidInput, StorageError
 from manyarms.estimators import OBJECTIVES, summaries
 from manyarms.estimators.base import Estimator
 from manyarms.estimators.naming import parameters_of
-from manyarms.logs import Columns, Schema, TableEncoder, open_log
+from manyarms.logs import Columns, Schema, open_log
 from manyarms.logs.columns import GUESS
 from manyarms.logs.formats.base import format_of, suffixes
 from manyarms.logs.schema import NOTHING
@@ -144,7 +144,7 @@ class SavedPolicy:
         return open_log(
             path, columns, action_count=self.policy.action_count if schema.catalogue is None else None,
             catalogue=schema.catalogue, 
-            encoder=cast("TableEncoder | None", schema.encoder), drop_missing=drop_missing, spool=True,
+            encoder=schema.encoder, drop_missing=drop_missing, spool=True,
         )  # fmt: skip
 
     def require_actions(self, count: int) -> None:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from manyarms._base import validate
 from manyarms._base.moments import Part
+from manyarms._base.tables import Shown, Table
+from manyarms._base.text import number
 from manyarms.bounds.concentration import NEAREST_TO_ONE
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Estimator, Range
@@ -75,8 +77,8 @@ def difference(
     return paired(sums.moments, ours, theirs, wanted, limits, note)
 
 
-@dataclass(frozen=True)
-class Candidate:
+@dataclass(frozen=True, repr=False)
+class Candidate(Shown):
     """A policy's estimate and the lower bound it is judged by."""
 
     name: str
@@ -84,8 +86,8 @@ class Candidate:
     lower: float
 
 
-@dataclass(frozen=True)
-class Choice:
+@dataclass(frozen=True, repr=False)
+class Choice(Shown):
     """The policy with the largest lower bound, and all of them."""
 
     best: str
@@ -99,6 +101,18 @@ class Choice:
     """The mean reward of the log, to compare with."""
 
     note: str
+
+    def _table(self) -> Table:
+        best = f"{self.best}: worth at least {number(self.lower)} with probability {1 - self.delta:.4g}"
+        return Table(
+            best if math.isfinite(self.lower) else "no bound says anything: no policy is chosen for a reason",
+            ("policy", "lower bound", "estimate", "std. error"),
+            [
+                (one.name, one.lower, one.estimate.value, one.estimate.standard_error)
+                for one in sorted(self.candidates, key=lambda one: -one.lower)
+            ],
+            [f"mean reward of the log: {number(self.logged)}", f"note: {self.note}"],
+        )
 
 
 def choose(

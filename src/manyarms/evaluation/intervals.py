@@ -18,13 +18,15 @@ import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
+from manyarms._base.tables import Shown, Table
+from manyarms._base.text import interval_text
 from manyarms.bounds.concentration import bernstein_margin, confidence, from_products
 
 KINDS = ("normal", "bootstrap", "block", "bernstein", "ls")
 
 
-@dataclass(frozen=True)
-class Interval:
+@dataclass(frozen=True, repr=False)
+class Interval(Shown):
     """Two ends, what they were computed by, and what they are for."""
 
     low: float
@@ -35,6 +37,9 @@ class Interval:
 
     def __contains__(self, value: float) -> bool:
         return self.low <= value <= self.high
+
+    def _table(self) -> Table:
+        return Table(f"{self.covers}: {interval_text(self.low, self.high)}, {self.kind} at {self.level:.4g}")
 
 
 def normal(value: float, standard_error: float, level: float) -> tuple[float, float]:

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 
 from manyarms._base.moments import Contrast, Moments, Part
+from manyarms._base.tables import Shown, Table
+from manyarms._base.text import interval_text, number
 from manyarms.estimators.base import Range
 from manyarms.evaluation.intervals import Interval
 from manyarms.evaluation.readings import VALUE, Readings, Wanted, contradictions, error_of, intervals_of, possible
@@ -13,8 +15,8 @@ from manyarms.evaluation.readings import VALUE, Readings, Wanted, contradictions
 AGAINST_THE_LOG = "the logging policy's value is the mean of the rewards"
 
 
-@dataclass(frozen=True)
-class Difference:
+@dataclass(frozen=True, repr=False)
+class Difference(Shown):
     """The value of one policy less that of another, on the same log."""
 
     value: float
@@ -31,6 +33,20 @@ class Difference:
     def significant(self) -> bool:
         """Whether the interval leaves out 0."""
         return not self.interval.low <= 0 <= self.interval.high
+
+    def _table(self) -> Table:
+        shown = "it is shown" if self.significant else "no difference is shown"
+        ends = interval_text(self.interval.low, self.interval.high)
+        return Table(
+            f"difference {self.value:+.4g} {ends}: {shown} at {self.interval.level:.4g}",
+            ("interval", "low", "high", "level", "is for"),
+            [(one.kind, one.low, one.high, f"{one.level:.4g}", one.covers) for one in self.intervals],
+            [
+                f"standard error {number(self.standard_error)}; correlation of the two policies' terms {self.correlation:.3f}"
+            ]
+            + [f"warning: {text}" for text in self.warnings]
+            + ([f"note: {self.note}"] if self.note else []),
+        )
 
 
 def of_the_log(column: int, limits: Range | None) -> Readings:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown, Table
+from manyarms._base.text import counted, number
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Estimator
 from manyarms.estimators.inputs import require_policy
@@ -27,8 +29,8 @@ from manyarms.worlds.base import Pool, World
 TRUTH_ROWS = 50_000
 
 
-@dataclass(frozen=True)
-class Coverage:
+@dataclass(frozen=True, repr=False)
+class Coverage(Shown):
     """How often intervals of a kind hold the truth, and the estimator's own mean."""
 
     kind: str
@@ -37,8 +39,8 @@ class Coverage:
     width: float
 
 
-@dataclass(frozen=True)
-class Quality:
+@dataclass(frozen=True, repr=False)
+class Quality(Shown):
     """One estimator over all runs. bias_error is the standard error of the bias."""
 
     name: str
@@ -61,6 +63,24 @@ class Quality:
         if found is None:
             raise InvalidInput("kind", validate.describe(kind), f"one of {', '.join(c.kind for c in self.coverage)}")
         return found
+
+    def _table(self) -> Table:
+        return Table(
+            f"{self.label}: {number(self.mean)} on average of {counted(self.runs, 'log')}, the truth {number(self.truth)}",
+            rows=[
+                ("bias", f"{self.bias:+.4g} ± {self.bias_error:.2g}"),
+                ("variance", number(self.variance)),
+                ("mean squared error", number(self.mse)),
+                ("standard error, as reported", number(self.standard_error)),
+            ],
+            parts=[
+                Table(
+                    "how often the intervals held the truth",
+                    ("interval", "of the value", "of the mean", "width"),
+                    [(one.kind, f"{one.of_value:.1%}", f"{one.of_mean:.1%}", one.width) for one in self.coverage],
+                )
+            ],
+        )
 
 
 def true_value(world: World, policy: Policy, rows: int = TRUTH_ROWS) -> tuple[float, float]:

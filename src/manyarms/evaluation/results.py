@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown, Table
 from manyarms.errors import InvalidInput
 from manyarms.evaluation.diagnostics import PolicyOverlap
 from manyarms.evaluation.intervals import Interval
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from manyarms.evaluation.verdicts import Verdict
 
 
-@dataclass(frozen=True)
-class Estimate:
+@dataclass(frozen=True, repr=False)
+class Estimate(Shown):
     """One estimator's answer."""
 
     name: str
@@ -52,9 +53,14 @@ class Estimate:
         """The interval of a kind, if there is one."""
         return next((interval for interval in self.intervals if interval.kind == kind), None)
 
+    def _table(self) -> Table:
+        from manyarms.evaluation.tables import estimate_table
 
-@dataclass(frozen=True)
-class Evaluation:
+        return estimate_table(self)
+
+
+@dataclass(frozen=True, repr=False)
+class Evaluation(Shown):
     """All estimates of one policy on one log."""
 
     policy: str
@@ -80,11 +86,6 @@ class Evaluation:
                 return estimate
         raise InvalidInput("name", validate.describe(name), f"one of {', '.join(e.name for e in self.estimates)}")
 
-    def __str__(self) -> str:
-        from manyarms.evaluation.tables import as_text
-
-        return as_text(self)
-
     def verdict(self, estimator: str | None = None) -> Verdict:
         """Ship, do not ship or cannot tell (see `manyarms.evaluation.verdict`)."""
         from manyarms.evaluation.verdicts import verdict
@@ -96,6 +97,11 @@ class Evaluation:
         from manyarms.evaluation.page import write
 
         return write(self, Path(path))
+
+    def _table(self) -> Table:
+        from manyarms.evaluation.tables import as_table
+
+        return as_table(self)
 
 
 __all__ = ["Estimate", "Evaluation"]

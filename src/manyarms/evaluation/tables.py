@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
+from manyarms._base.tables import Table
+from manyarms._base.text import counted, interval_text, number
 from manyarms.evaluation.diagnostics import PolicyOverlap
 from manyarms.evaluation.results import Estimate, Evaluation
 from manyarms.evaluation.verdicts import Verdict
@@ -15,45 +16,61 @@ HEAD = ("estimator", "value", "error", "interval", "eff. n")
 LEGEND = "error: standard error; eff. n: the effective sample size"
 
 
-def number(value: float) -> str:
-    """Four digits that count."""
-    return f"{value:.4g}"
-
-
-def cells(estimate: Estimate, usual: str) -> tuple[str, ...]:
+def cells(estimate: Estimate, usual: str) -> tuple[str, float, float, str, str]:
     """One row of the table; the interval's kind is named where it is not the usual one."""
-    low, high = number(estimate.interval.low), number(estimate.interval.high)
+    ends = interval_text(estimate.interval.low, estimate.interval.high)
     mark = "" if estimate.interval_is_for.startswith("the policy's") or estimate.name == "logged" else " *"
     kind = "" if estimate.kind == usual else f" {estimate.kind}"
     return (
         estimate.label,
-        number(estimate.value),
-        f"{estimate.standard_error:.3g}",
-        f"[{low}, {high}]{kind}{mark}",
+        estimate.value,
+        estimate.standard_error,
+        f"{ends}{kind}{mark}",
         f"{estimate.effective_sample_size:,.0f}",
     )
 
 
-def as_text(evaluation: Evaluation) -> str:
-    """A table in plain text, with what to beware of under it."""
+def as_table(evaluation: Evaluation) -> Table:
+    """The estimates, and what to beware of under them."""
     usual = Counter(estimate.kind for estimate in evaluation.estimates).most_common(1)[0][0]
     rows = [cells(estimate, usual) for estimate in (evaluation.logged, *evaluation.estimates)]
-    grouped = "" if evaluation.groups is None else f" in {evaluation.groups:,} groups"
-    lines = [
-        f"{evaluation.policy}: {evaluation.rows:,} rows{grouped}, {evaluation.actions:,} actions; "
-        f"intervals are {usual}, at {evaluation.level:.4g}",
-        *aligned([HEAD, *rows]),
-    ]
+    notes = [LEGEND]
     if any(" *" in row[3] for row in rows):
-        lines.append("* an interval for the estimator's mean; its bias is not in it")
-    lines.append(LEGEND)
+        notes.insert(0, "* an interval for the estimator's mean; its bias is not in it")
     overlap = evaluation.overlap
     if overlap is not None and overlap.zero < overlap.rows:
-        lines.append(f"weights: as much information as {_rows(overlap)}; Pareto k {tail_words(overlap)}")
-    lines += [f"warning: {text}" for text in evaluation.warnings]
-    lines += [f"warning, {', '.join(names)}: {text}" for text, names in shared_warnings(evaluation).items()]
-    lines += [f"note: {text}" for text in evaluation.notes]
-    return "\n".join(lines)
+        notes.append(f"weights: as much information as {_rows(overlap)}; Pareto k {tail_words(overlap)}")
+    notes += [f"warning: {text}" for text in evaluation.warnings]
+    notes += [f"warning, {', '.join(names)}: {text}" for text, names in shared_warnings(evaluation).items()]
+    notes += [f"note: {text}" for text in evaluation.notes]
+    title = f"{evaluation.policy}: {size(evaluation)}; intervals are {usual}, at {evaluation.level:.4g}"
+    return Table(title, HEAD, rows, notes)
+
+
+def as_text(evaluation: Evaluation) -> str:
+    """A table in plain text, with what to beware of under it."""
+    return as_table(evaluation).text()
+
+
+def size(evaluation: Evaluation) -> str:
+    """What the estimates rest on: 1,000 rows in 12 groups, 5 actions."""
+    grouped = "" if evaluation.groups is None else f" in {counted(evaluation.groups, 'group')}"
+    return f"{counted(evaluation.rows, 'row')}{grouped}, {counted(evaluation.actions, 'action')}"
+
+
+def estimate_table(estimate: Estimate) -> Table:
+    """One estimator's answer, with all its intervals."""
+    ends = interval_text(estimate.interval.low, estimate.interval.high)
+    notes = [f"warning: {text}" for text in estimate.warnings] + ([f"note: {estimate.note}"] if estimate.note else [])
+    return Table(
+        f"{estimate.label}: {number(estimate.value)} {ends}, {estimate.kind} at {estimate.interval.level:.4g}",
+        ("interval", "low", "high", "is for"),
+        [(one.kind, one.low, one.high, one.covers) for one in estimate.intervals],
+        [
+            f"standard error {number(estimate.standard_error)}; effective sample size {estimate.effective_sample_size:,.0f}",
+            *notes,
+        ],
+    )
 
 
 def tail_words(overlap: PolicyOverlap) -> str:
@@ -64,13 +81,7 @@ def tail_words(overlap: PolicyOverlap) -> str:
 
 
 def _rows(overlap: PolicyOverlap) -> str:
-    return f"{overlap.effective_sample_size:,.0f} of {overlap.rows:,} rows"
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of cells as lines of text, every column as wide as its widest cell."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return f"{overlap.effective_sample_size:,.0f} of {counted(overlap.rows, 'row')}"
 
 
 def shared_warnings(evaluation: Evaluation) -> dict[str, list[str]]:
@@ -156,13 +167,15 @@ def finite(value: float) -> float | None:
 
 __all__ = [
     "HEAD",
-    "aligned",
     "as_data",
+    "as_table",
     "as_text",
     "cells",
+    "estimate_table",
     "finite",
     "number",
     "shared_warnings",
+    "size",
     "tail_words",
     "verdict_data",
 ]

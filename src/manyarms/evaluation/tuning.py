@@ -26,6 +26,7 @@ import numpy as np
 
 from manyarms._base import validate
 from manyarms._base.moments import Moments, Part
+from manyarms._base.tables import Shown, Table
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 from manyarms.estimators.inputs import require_log, require_policy
@@ -40,8 +41,8 @@ from manyarms.weights import CORRECTIONS, Correction
 RULES = ("mse", "slope")
 
 
-@dataclass(frozen=True)
-class Trial:
+@dataclass(frozen=True, repr=False)
+class Trial(Shown):
     """One parameter: its estimate, standard error, and bound on its bias."""
 
     parameter: float
@@ -50,8 +51,8 @@ class Trial:
     bias_bound: float
 
 
-@dataclass(frozen=True)
-class Tuning:
+@dataclass(frozen=True, repr=False)
+class Tuning(Shown):
     """The chosen correction, and what it was chosen from, weakest correction first."""
 
     correction: Correction
@@ -64,6 +65,20 @@ class Tuning:
     def estimator(self) -> IPS:
         """IPS with the chosen correction."""
         return IPS(self.correction)
+
+    def _table(self) -> Table:
+        rows = [
+            (
+                one.parameter,
+                one.value,
+                one.standard_error,
+                one.bias_bound,
+                "<- chosen" * (one.parameter == self.parameter),
+            )
+            for one in self.trials
+        ]
+        columns = (str(self.correction.parameter), "value", "std. error", "bias bound", "")
+        return Table(f"{self.correction!r}, chosen by {self.rule}", columns, rows, [f"note: {self.note}"])
 
 
 def tune(

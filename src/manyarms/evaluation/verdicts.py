@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown, Table
+from manyarms._base.text import counted, interval_text
 from manyarms.errors import LIKELY_REASONS, InvalidInput
 from manyarms.evaluation.diagnostics import DOMINANT, FEW, PolicyOverlap
 from manyarms.evaluation.paired import Difference
@@ -74,8 +76,8 @@ class Bounded(Protocol):
     def delta(self) -> float: ...
 
 
-@dataclass(frozen=True)
-class Verdict:
+@dataclass(frozen=True, repr=False)
+class Verdict(Shown):
     """One answer, why, and the numbers behind it."""
 
     verdict: str
@@ -98,9 +100,20 @@ class Verdict:
     rows_needed: int | None = None
     """About how many rows like these would show the gain, where any number would."""
 
-    def __str__(self) -> str:
-        lines = [f"verdict: {self.verdict.upper()}", f"  {self.reason}"]
-        return "\n".join([*lines, *(f"  needed: {text}" for text in self.needed)])
+    def _table(self) -> Table:
+        return Table(f"verdict: {self.verdict.upper()}", rows=list(self._facts()))
+
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        yield "why", self.reason
+        for text in self.needed:
+            yield "needed", text
+        if math.isfinite(self.gain):
+            yield "gain", f"{self.gain:+.4g} {interval_text(self.low, self.high)} at {self.level:.4g}"
+        if self.source:
+            yield "from", f"{self.source}, {counted(self.rows, 'row')}"
+
+    def _line(self) -> str:
+        return f"{self.verdict}: {self.reason}"
 
 
 def verdict(

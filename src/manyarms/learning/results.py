@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from manyarms._base.tables import Shown, Table
+from manyarms._base.text import counted, number
 from manyarms._base.validate import describe
 from manyarms.certificates import Certificate
 from manyarms.errors import InvalidInput
@@ -24,8 +26,8 @@ def require_learnable(policy: object) -> None:
         raise InvalidInput("policy", describe(policy), expected)
 
 
-@dataclass(frozen=True)
-class Epoch:
+@dataclass(frozen=True, repr=False)
+class Epoch(Shown):
     """A line of the history."""
 
     epoch: int  # from 1
@@ -36,8 +38,8 @@ class Epoch:
     learning_rate: float  # of the last batch
 
 
-@dataclass(frozen=True)
-class Moment:
+@dataclass(frozen=True, repr=False)
+class Moment(Shown):
     """Where a run stands, for a progress display."""
 
     epoch: int  # from 0
@@ -50,8 +52,39 @@ class Moment:
     history: tuple[Epoch, ...]
 
 
-@dataclass(frozen=True)
-class Learned:
+class History(Shown, tuple[Epoch, ...]):
+    """The epochs in order; printed, a table of ten of them at most."""
+
+    __slots__ = ()
+
+    def _table(self) -> Table:
+        if not self:
+            return Table("no epochs")
+        first, last = self[0], self[-1]
+        shown = [self[i] for i in sorted({round(j * (len(self) - 1) / 9) for j in range(10)})]
+        columns = ["epoch", "objective", "validation", "score", "learning rate", "rows per second"]
+        rows = [
+            (
+                one.epoch,
+                one.objective,
+                one.validation,
+                one.score,
+                f"{one.learning_rate:.3g}",
+                f"{one.rows_per_second:,.0f}",
+            )
+            for one in shown
+        ]
+        kept = [i for i in range(len(columns)) if i not in (2, 3) or any(row[i] is not None for row in rows)]
+        return Table(
+            f"{counted(len(self), 'epoch')}: the objective went from {number(first.objective)} to {number(last.objective)}",
+            [columns[i] for i in kept],
+            [[row[i] for i in kept] for row in rows],
+            [f"{len(rows)} of {len(self):,} epochs"] if len(rows) < len(self) else [],
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Learned(Shown):
     """A learned policy (plain arrays: it is saved and decides without PyTorch) and how it was found."""
 
     policy: SoftmaxPolicy | SupportSoftmaxPolicy | TwoStagePolicy | GaussianPolicy | MixedLogitPolicy
@@ -61,5 +94,14 @@ class Learned:
     certificate: Certificate | None = None  # of policies learned by a PACBayes objective
     notes: tuple[str, ...] = ()  # what to know of the result
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "history", History(self.history))
 
-__all__ = ["Epoch", "Learnable", "Learned", "Moment", "require_learnable"]
+    def _table(self) -> Table:
+        history = History(self.history)._table()
+        certified = [] if self.certificate is None else [self.certificate._table()]
+        notes = [f"note: {text}" for text in self.notes]
+        return Table(f"{self.policy!r}, learned by {self.objective}", notes=notes, parts=[history, *certified])
+
+
+__all__ = ["Epoch", "History", "Learnable", "Learned", "Moment", "require_learnable"]

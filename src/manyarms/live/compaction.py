@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown, Table
 from manyarms.live import log, packing, snapshots
 from manyarms.live.progress import Progress, to_whom
 from manyarms.live.propensities import PropensityWorker
@@ -29,8 +30,8 @@ _DONE = (
 )
 
 
-@dataclass(frozen=True)
-class Compaction:
+@dataclass(frozen=True, repr=False)
+class Compaction(Shown):
     """What went, or would go: rows by table, bytes in them, and the version that is the origin now.
 
     moved: whether the origin is another than before.
@@ -46,15 +47,13 @@ class Compaction:
     bytes: int
     dry_run: bool
 
-    def __str__(self) -> str:
+    def _table(self) -> Table:
         if not self.moved and not self.decisions:
-            return f"nothing to compact: the log begins at version {self.version}"
-        would = "would go" if self.dry_run else "gone"
-        rows = ", ".join(
-            f"{getattr(self, name):,} {name}" for name in ("decisions", "rewards", "operations", "chunks", "snapshots")
-        )
-        begins = "would begin" if self.dry_run else "begins"
-        return f"{would}: {rows} (about {self.bytes / 1e6:,.1f} MB); the log {begins} at version {self.version}"
+            return Table(f"nothing to compact: the log begins at version {self.version}")
+        would, begins = ("would go", "would begin") if self.dry_run else ("gone", "begins")
+        title = f"{would}: about {self.bytes / 1e6:,.1f} MB; the log {begins} at version {self.version}"
+        names = ("decisions", "rewards", "operations", "chunks", "snapshots")
+        return Table(title, ("rows of", would), [(name, getattr(self, name)) for name in names])
 
 
 def compact(

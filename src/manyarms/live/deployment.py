@@ -13,6 +13,8 @@ from math import log1p
 from typing import Any
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown, Table
+from manyarms._base.text import counted
 from manyarms.errors import InvalidInput
 from manyarms.live.records import hashed
 
@@ -20,8 +22,8 @@ BASELINE = "baseline"
 """The arm of the caller's own choice: `decide(..., baseline=action)`."""
 
 
-@dataclass(frozen=True)
-class Deployment:
+@dataclass(frozen=True, repr=False)
+class Deployment(Shown):
     """Which arms decide, and how often.
 
     shares: of each arm, together 1. holdout: which part of the traffic goes, for good, to `holdout_arm`.
@@ -106,6 +108,12 @@ class Deployment:
             body["shares"], body["holdout"], body["holdout_arm"], tuple(body["shadows"]),
             None if previous is None else cls.from_json(previous),
         )  # fmt: skip
+
+    def _table(self) -> Table:
+        rows = [(name, f"{share:.4g}") for name, share in self.shares.items()]
+        held = f"; {self.holdout:.4g} of the traffic held out, for {self.holdout_arm}" if self.holdout else ""
+        looks = [f"shadows: {', '.join(self.shadows)}"] if self.shadows else []
+        return Table(f"{counted(len(rows), 'arm')} decide{'s' * (len(rows) == 1)}{held}", ("arm", "share"), rows, looks)
 
 
 def _arm(name: object, argument: str = "shares") -> str:

@@ -15,6 +15,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from manyarms._base import files, validate
+from manyarms._base.tables import Shown, Table
+from manyarms._base.text import counted
 from manyarms.errors import InvalidInput, LiveError
 from manyarms.live import log, snapshots
 from manyarms.live.agent_arm import AgentArm
@@ -33,8 +35,8 @@ STEP = 4096  # positions at a time
 COMPUTED_AT_ONCE = 256  # propensities between two reports of progress
 
 
-@dataclass
-class Exported:
+@dataclass(repr=False)
+class Exported(Shown):
     """What was written, and what was left out, by reason."""
 
     path: Path
@@ -42,11 +44,10 @@ class Exported:
     estimated: int
     left_out: dict[str, int]
 
-    def __str__(self) -> str:
+    def _table(self) -> Table:
         estimates = f", {self.estimated:,} with estimated propensities" if self.estimated else ""
-        lines = [f"{self.path}: {self.rows:,} rows{estimates}"]
-        lines += [f"left out: {number:,} {why}" for why, number in self.left_out.items() if number]
-        return "\n".join(lines)
+        left = [f"left out: {number:,} {why}" for why, number in self.left_out.items() if number]
+        return Table(f"{self.path}: {counted(self.rows, 'row')}{estimates}", notes=left)
 
 
 NOT_DUE = "events that may still be rewarded"

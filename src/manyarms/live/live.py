@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown, Table, text_of
 from manyarms._base.typing import ActionContexts, ContextLike
 from manyarms.errors import LiveError, ManyArmsError, Overloaded, StoreUnavailable, UnknownAction, UnknownEvent
 from manyarms.live import log, naming
@@ -30,8 +31,8 @@ from manyarms.logs.encoding import Encoder
 from manyarms.logs.filters import Filter
 
 
-@dataclass(frozen=True, slots=True)
-class LiveDecision:
+@dataclass(frozen=True, slots=True, repr=False)
+class LiveDecision(Shown):
     """What was decided.
 
     id: of the event, for its rewards. actions: best first. version: of the state that decided. arm: which agent or policy did.
@@ -53,7 +54,7 @@ class LiveDecision:
         return self.actions[0]
 
 
-class Live(Administration):
+class Live(Shown, Administration):
     """Agents on a store: `manyarms.live.open` makes it. Threads may share it, and processes may open the same store.
 
     A decision is returned when it is in the store, and so is a reward. What was learned is folded from the store, in the
@@ -310,6 +311,13 @@ class Live(Administration):
     def __repr__(self) -> str:
         view = self._learner.view
         return f"<Live: {', '.join(sorted(view.arms))}; version {view.version}>"
+
+    def _table(self) -> Table:
+        view = self._learner.view
+        counts = [(name.replace("_", " "), text_of(count)) for name, count in view.frozen["counts"].items()]
+        told = [f"ALARM: {text}" for text in alarms(view.frozen["watch"])]
+        title = f"live at version {view.version:,}: {', '.join(sorted(view.arms))}"
+        return Table(title, rows=counts, notes=told, parts=[view.deployment._table()])
 
 
 __all__ = ["Live", "LiveDecision"]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown, Table
 from manyarms.errors import ManyArmsError, StorageError
 from manyarms.live import comparing, log, packing, snapshots
 from manyarms.live.deciding import decided, propensities
@@ -23,8 +24,8 @@ from manyarms.live.stores.opening import opened
 AT_ONCE = 512  # decisions
 
 
-@dataclass
-class Replayed:
+@dataclass(repr=False)
+class Replayed(Shown):
     """What was verified, and what differs. `ok`: nothing does. `print` shows a table."""
 
     store: str
@@ -45,7 +46,7 @@ class Replayed:
         """Whether everything is as the log says."""
         return not self.differences.number
 
-    def __str__(self) -> str:
+    def _table(self) -> Table:
         span = f"versions {self.begins.version} to {self.ends.version}"
         compared = f"{self.identical} identical to the last bit"
         if self.rounded:
@@ -61,10 +62,9 @@ class Replayed:
             "fold": span, "snapshots": compared, "decisions": "; ".join(made), "propensities": f"{self.propensities:,} the same",
             "differences": f"{self.differences.number:,}" if self.differences.number else "none",
         }  # fmt: skip
-        lines = [self.store, *(f"  {name:<13} {words}" for name, words in facts.items())]
-        lines += [f"    {words}" for words in self.differences.named]
         more = self.differences.number - len(self.differences.named)
-        return "\n".join([*lines, *([f"    and {more:,} more"] if more else [])])
+        named = [*self.differences.named, *([f"and {more:,} more"] if more else [])]
+        return Table(self.store, rows=list(facts.items()), notes=named)
 
 
 def replay(

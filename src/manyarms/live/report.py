@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from manyarms.live.challenge import PROMOTED, ROLLED_BACK, RUNNING, STRANDED, Challenge
+from manyarms._base.tables import Shown, Table
+from manyarms.live.challenge import ROLLED_BACK, STRANDED, Challenge
+from manyarms.live.report_text import report_table
 from manyarms.live.settings import Settings
 from manyarms.live.watch import Watch
 from manyarms.live.watched import unusable
@@ -15,8 +17,8 @@ from manyarms.sequential import Lift, SampleRatio, ValueInterval
 ALPHA = 0.05  # of the intervals, each by itself
 
 
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, repr=False)
+class Report(Shown):
     """What is watched on a live store. `body` has it as a dictionary of plain values; printed, it is a table."""
 
     body: dict[str, Any]
@@ -60,10 +62,8 @@ class Report:
             }
         )
 
-    def __str__(self) -> str:
-        return "\n".join(_lines(self.body))
-
-    __repr__ = __str__
+    def _table(self) -> Table:
+        return report_table(self.body)
 
 
 def alarms(watch: Mapping[str, Any]) -> list[str]:
@@ -139,91 +139,6 @@ def _ratio(laws: Sequence[Sequence[Any]], ratio: SampleRatio | None) -> dict[str
         for (share, name, held_out), number in zip(laws, ratio.counts, strict=True)
     ]
     return {"events": ratio.count, "arms": arms, "p_value": ratio.p_value, "alarm": ratio.alarm}
-
-
-# ---- as text
-
-
-def _lines(body: Mapping[str, Any]) -> list[str]:
-    skipped = ", ".join(
-        f"{number:,} {reason.replace('_', ' ')}" for reason, number in body["skipped"].items() if number
-    )
-    lines = [
-        f"Live report, version {body['version']:,}: {body['events']:,} settled events",
-        f"  not usable for weights: {skipped or 'none'}",
-    ]
-    if body["unusable"]:
-        lines.append(f"  no values: {body['unusable']}")
-    if body["values"]:
-        lines += ["", *_table("value of", [[name, *_interval(found)] for name, found in body["values"].items()])]
-    if body["lift"]:
-        lines += ["", *_table("lift over", [[f"the hold-out, {body['lift']['share']:.1%}", *_interval(body["lift"])]])]
-    if ratio := body["sample_ratio"]:
-        said = "as it should be" if ratio["alarm"] is None else f"ALARM at event {ratio['alarm']:,}"
-        lines += ["", f"sample ratio: {said} (p = {ratio['p_value']:.3g})"]
-        for arm in ratio["arms"]:
-            name = arm["arm"] + (" (hold-out)" if arm["held_out"] else "")
-            got = arm["events"] / max(1, ratio["events"])
-            lines.append(f"  {name:<24} {arm['events']:>9,} events {got:>8.2%}, should be {arm['share']:.2%}")
-    for name, check in body["propensities"].items():
-        said = (
-            "no alarm"
-            if check["alarm"] is None
-            else f"ALARM: {check['alarm']['side']}, at event {check['alarm']['event']:,}"
-        )
-        lines += [
-            "",
-            f"propensities of {name}: mean weight {check['mean_weight']:.4g} of {check['events']:,} events, {said}",
-        ]
-    for name, shadow in body["shadows"].items():
-        part = shadow["differs"] / max(1, shadow["events"])
-        lines += [
-            "",
-            f"shadow {name}: would differ in {shadow['differs']:,} of {shadow['events']:,} events ({part:.1%})",
-        ]
-        if shadow["unable"]:
-            lines.append(f"  no answer in {shadow['unable']:,}")
-        if shadow["value"]:
-            lines += _table("value of", [[name, *_interval(shadow["value"])]])
-    for one in body["challenges"]:
-        lines += ["", *_challenge(one)]
-    return lines
-
-
-def _challenge(one: Mapping[str, Any]) -> list[str]:
-    lines = [
-        f"challenge {one['number']}, {one['name']}: {one['state']}",
-        f"  gain {one['gain']:+.4g}, at least {one['gain_low']:+.4g} (level {one['alpha']:.2g}, margin {one['margin']:g}), "
-        f"{one['events']:,} events",
-    ]
-    if one["unable"]:
-        lines.append(f"  no answer in {one['unable']:,} of them")
-    if one["certified"]:
-        lines.append(f"  certified: gain {one['certified']['gain']:+.4g}, value {one['certified']['value']:.4g}")
-    if one["guard"] and one["state"] != RUNNING:
-        guard = one["guard"]
-        lines.append(
-            f"  guard: below {guard['below']:.4g}? {guard['events']:,} events, evidence {guard['evidence']:.3g} of "
-            f"{guard['mean_time']:g}"
-        )
-    elif one["state"] == PROMOTED:
-        lines.append("  guard: none; the certified value is too near the least reward")
-    return lines
-
-
-def _interval(found: Mapping[str, Any]) -> list[str]:
-    return [f"{found['events']:,}", f"{found['mean']:.4g}", f"{found['low']:.4g}", f"{found['high']:.4g}"]
-
-
-def _table(title: str, rows: Sequence[Sequence[str]]) -> list[str]:
-    heads = [title, "events", "mean", "at least", "at most"]
-    widths = [max(len(row[place]) for row in [heads, *rows]) for place in range(len(heads))]
-    return [
-        "  ".join(
-            [row[0].ljust(widths[0]), *(text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))]
-        )
-        for row in [heads, *rows]
-    ]
 
 
 __all__ = ["Report", "alarms"]

@@ -7,14 +7,15 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown
 from manyarms.errors import InvalidInput
 
 Aggregate = Literal["first", "sum", "max"]
 AGGREGATES = ("first", "sum", "max")
 
 
-@dataclass(frozen=True)
-class Settings:
+@dataclass(frozen=True, repr=False)
+class Settings(Shown):
     """How the rewards of an event become one number, and when there is one.
 
     aggregate: of several rewards of one event: the first, their sum, or the largest. default: the reward of an event that has

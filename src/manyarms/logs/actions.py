@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import storage
+from manyarms._base.tables import Shown, Table
+from manyarms._base.text import counted
 from manyarms._base.typing import AnyArray, Ints
 from manyarms._base.validate import describe, integers
 from manyarms.errors import InvalidInput, StorageError, UnknownAction
@@ -31,7 +33,7 @@ ActionId = str | int
 """What an action is called: a non-empty string, or an integer of 64 bits."""
 
 
-class Actions(Sequence[ActionId]):
+class Actions(Shown, Sequence[ActionId]):
     """An unchangeable list of distinct ids, all of them strings or all of them integers.
 
     `add` gives a longer one that shares what it can with this one: adding costs what is new, not what is there.
@@ -242,6 +244,10 @@ class Actions(Sequence[ActionId]):
     def save(self, folder: Path | str) -> None:
         """Write the catalogue to a folder of its own; `manyarms.load` reads it."""
         storage.save(folder, KIND, {}, self.arrays())
+
+    def _table(self) -> Table:
+        rows = [(row, str(name)) for name, row in zip(self, range(5), strict=False)]
+        return Table(f"{counted(len(self), 'action')}", ("row", "id"), rows, ["..."] if len(self) > 5 else [])
 
 
 def listed_ids(argument: str, names: Iterable[ActionId]) -> list[ActionId]:

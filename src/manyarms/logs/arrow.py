@@ -116,7 +116,7 @@ def schema_of(log: LoggedData) -> Any:
     for name, values in written_columns(log).items():
         type_ = entries.get(values.dtype.kind, pa.int64())
         if name == "action" and log.catalogue is not None:
-            type_ = pa.dictionary(pa.int32(), pa.string())
+            type_ = pa.int64() if log.catalogue.numbered else pa.dictionary(pa.int32(), pa.string())
         elif values.ndim == 2:
             type_ = pa.list_(type_, values.shape[1])
         fields.append(pa.field(name, type_, nullable=name in ("event_id", "timestamp", "group")))
@@ -155,6 +155,8 @@ def table_of_log(log: LoggedData, schema: Any) -> Any:
 
     def entries(name: str) -> Any:
         values, type_ = columns[name], schema.field(name).type
+        if name == "action" and log.catalogue is not None and log.catalogue.numbered:
+            return pa.array(log.catalogue.named(values), type_)
         if name == "action" and log.catalogue is not None:
             rows, codes = np.unique(values, return_inverse=True)
             ids = pa.array(log.catalogue.ids(rows), pa.string())

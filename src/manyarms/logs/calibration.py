@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manyarms._base.tables import Shown, Table
 from manyarms._base.typing import Array, Ints
 
 EDGES = np.array([0, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
@@ -28,8 +29,8 @@ OFF = 0.1  # a calibration error that deserves a warning
 BLOCK_PAIRS = 2_000_000
 
 
-@dataclass(frozen=True, eq=False)
-class PropensityCalibration:
+@dataclass(frozen=True, eq=False, repr=False)
+class PropensityCalibration(Shown):
     """What held-out rows say about estimated propensities; see the module's text for the definitions."""
 
     rows: int
@@ -75,6 +76,11 @@ class PropensityCalibration:
         if self.impossible:
             found.append(f"{self.impossible:,} rows play what the other rows never play")
         return found
+
+    def _table(self) -> Table:
+        from manyarms.logs.printing import calibration_table
+
+        return calibration_table(self)
 
 
 class Reliability:

@@ -1,7 +1,7 @@
 """Row by row checks of a log's columns; every refusal names the column and the first bad row.
 
 Rows are counted from 0, as everywhere in numpy; where only a part of a log is at hand, `first_row` is the number of its
-first row, or an array with the numbers of all.
+first row, or an array with the numbers of all. In a text file they are lines, counted from 1 as editors do, header and all.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ def row_numbers(first_row: int | Ints) -> int | Ints:
 class Where:
     """How a message speaks of a column and of a row of it."""
 
-    def __init__(self, first_row: int | Ints = 0, names: Mapping[str, str] | None = None) -> None:
+    def __init__(self, first_row: int | Ints = 0, names: Mapping[str, str] | None = None, unit: str = "row") -> None:
         self.first_row = first_row
+        self.unit = validate.instance("row_unit", unit, str, "what a row is called, such as line")
         if not isinstance(names, Mapping | None):
             raise InvalidInput("column_names", describe(names), "a mapping from fields to columns, or None")
         self.names = {} if names is None else names
@@ -52,7 +53,7 @@ class Where:
         return field if column is None or column == field else f"{field} (column {column!r})"
 
     def row(self, index: int) -> str:
-        return f"row {self.first_row + index if isinstance(self.first_row, int) else self.first_row[index]}"
+        return f"{self.unit} {self.first_row + index if isinstance(self.first_row, int) else self.first_row[index]}"
 
     def refuse(self, field: str, wrong: Bools | np.bool_, values: AnyArray, expected: str) -> None:
         """Raise for the first row where `wrong` (n,) or (n, m) holds, if there is one."""
@@ -122,7 +123,7 @@ def action_rows(field: str, array: Ints, action_count: int, where: Where) -> Non
         raise UnknownAction(
             where.name(field),
             f"{int(wrong)} at {where.row(index)}",
-            f"actions from 0 to {action_count - 1} (action_count is {action_count})",
+            f"actions from 0 to {action_count - 1} (action_count is {action_count}; integers that are ids need a catalogue)",
         )
 
 

@@ -1,6 +1,7 @@
 """Columns: which column of a table plays which part in a log, said outright or guessed from the names.
 
-A guess is only made where a name is as good as a statement, and the log's notes repeat what was guessed.
+A guess is only made where a name is as good as a statement and no other is as good (`usual_names.py`), and the log's notes repeat
+what was guessed.
 """
 
 from __future__ import annotations
@@ -12,21 +13,10 @@ from dataclasses import dataclass
 from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput
 from manyarms.logs.tables import Kind, TableSource
+from manyarms.logs.usual_names import ESTIMATE, guessed, some_usual
 
 GUESS = "?"  # as a column's name: look for it by its usual names
 
-USUAL: dict[str, tuple[str, ...]] = {
-    "action": ("action", "action_id", "item_id", "item", "arm", "arm_id", "actions", "a"),
-    "reward": ("reward", "rewards", "click", "clicked", "r"),
-    "propensity": (
-        "propensity", "propensity_estimate", "propensity_score", "pscore", "propensities", "probability", "prob",
-    ),
-    "event_id": ("event_id", "eventid", "event", "request_id"),
-    "timestamp": ("timestamp", "time", "datetime", "ts"),
-    "group": ("group", "group_id", "user_id", "user", "session_id"),
-    "support": ("support",),
-    "support_probabilities": ("support_probabilities",),
-}  # fmt: skip
 USUAL_VECTORS = ("context", "contexts", "features", "x")
 USUAL_PREFIXES = ("context_", "user_feature_", "feature_", "x_")
 # what tools add to a table without being asked, and what is never known before an action is chosen
@@ -35,7 +25,6 @@ SEVERAL = ("context", "support", "support_probabilities")  # parts that may have
 EXPECTED = dict.fromkeys(SEVERAL, "the name of a column, names of several, or None")
 EXPECTED |= dict.fromkeys(("action", "reward"), "the name of a column")
 EXPECTED |= {"propensities_are_estimates": "True, False or None"}
-ESTIMATE = "propensity_estimate"  # a column of this name holds estimates, and says so
 
 
 @dataclass(frozen=True)
@@ -46,7 +35,7 @@ class Columns:
                 texts may be mixed; () for a log without contexts, whose context is then the number 1
     action      rows 0 .. K-1, or ids
     the others  one column each; None where there is none. support and support_probabilities are vectors, or the
-                beginnings of numbered columns.
+                beginnings of numbered columns. estimated: 1 in rows whose propensity is an estimate, 0 in others.
     Each is looked for by its usual names unless given.
     """
 
@@ -60,6 +49,7 @@ class Columns:
     support: str | Sequence[str] | None = GUESS
     support_probabilities: str | Sequence[str] | None = GUESS
     propensities_are_estimates: bool | None = None  # None: unless the file or the column's name says so, they are not
+    estimated: str | None = GUESS
 
     def __post_init__(self) -> None:
         for part, given in vars(self).items():
@@ -82,15 +72,18 @@ class Columns:
             part: getattr(stated.columns or self, part) if given == GUESS else given
             for part, given in vars(self).items()
         }
-        by_lower = {name.lower(): name for name in reversed(list(kinds))}
+        lists = {part: _listed(given, part, kinds, source) for part in SEVERAL if (given := wanted[part]) != GUESS}
+        said = {name for names in lists.values() for name in names} | {
+            given for given in wanted.values() if isinstance(given, str)
+        }
         found: dict[str, str | None] = {}
-        guessed: list[str] = []
-        for part in ("action", "reward", "propensity", "event_id", "timestamp", "group"):
+        guesses: list[str] = []
+        for part in ("action", "reward", "propensity", "event_id", "timestamp", "group", "estimated"):
             given = wanted[part]
             if given == GUESS:
-                found[part] = next((by_lower[name] for name in USUAL[part] if name in by_lower), None)
-                if found[part] is not None and found[part] != part:
-                    guessed.append(f"{part} is the column {found[part]!r}")
+                found[part] = guessed(part, kinds, source, said)
+                if found[part] is not None and found[part] != part and part != "estimated":
+                    guesses.append(f"{part} is the column {found[part]!r}")
             elif given is not None and given not in kinds:
                 raise _absent(source, part, given, kinds)
             else:
@@ -98,25 +91,24 @@ class Columns:
         for part in ("action", "reward"):
             if found[part] is None:
                 raise _absent(source, part, None, kinds)
-        lists: dict[str, tuple[str, ...]] = {}
         for part in ("support", "support_probabilities"):
-            given = wanted[part]
-            lists[part] = _guess_list(part, kinds) if given == GUESS else _listed(given, part, kinds, source)
+            lists.setdefault(part, _guess_list(part, kinds))
+        if found["propensity"] is None:
+            found["estimated"] = None
         used = {name for name in found.values() if name is not None} | {n for names in lists.values() for n in names}
-        if wanted["context"] == GUESS:
-            context = _guess_context(kinds, used)
-            guessed.append("contexts are the columns " + _some(context) if context else "there are no contexts")
-        else:
-            context = _listed(wanted["context"], "context", kinds, source)
-        _refuse_twice(source, {**{k: (v,) for k, v in found.items() if v is not None}, "context": context, **lists})
+        if "context" not in lists:
+            context = lists["context"] = _guess_context(kinds, used)
+            guesses.append("contexts are the columns " + _some(context) if context else "there are no contexts")
+        _refuse_twice(source, {**{k: (v,) for k, v in found.items() if v is not None}, **lists})
         estimates = self.propensities_are_estimates
         if estimates is None:
             estimates = found["propensity"] == ESTIMATE or stated.propensities_are_estimates
         return Resolved(
-            context=context, action=str(found["action"]), reward=str(found["reward"]), propensity=found["propensity"],
-            event_id=found["event_id"], timestamp=found["timestamp"], group=found["group"], support=lists["support"],
+            context=lists["context"], action=str(found["action"]), reward=str(found["reward"]), propensity=found["propensity"],
+            estimated=found["estimated"], event_id=found["event_id"], timestamp=found["timestamp"], group=found["group"],
+            support=lists["support"],
             support_probabilities=lists["support_probabilities"],
-            propensities_are_estimates=estimates and found["propensity"] is not None, guesses=tuple(guessed),
+            propensities_are_estimates=estimates and found["propensity"] is not None, guesses=tuple(guesses),
         )  # fmt: skip
 
 
@@ -134,12 +126,13 @@ class Resolved:
     support: tuple[str, ...]
     support_probabilities: tuple[str, ...]
     propensities_are_estimates: bool
+    estimated: str | None
     guesses: tuple[str, ...]
 
     @property
     def all(self) -> list[str]:
         """Every column that is needed, once."""
-        single = [self.action, self.reward, self.propensity, self.event_id, self.timestamp, self.group]
+        single = [self.action, self.reward, self.propensity, self.event_id, self.timestamp, self.group, self.estimated]
         several = [*self.context, *self.support, *self.support_probabilities]
         return list(dict.fromkeys([name for name in single if name is not None] + several))
 
@@ -148,7 +141,7 @@ class Resolved:
         pairs = {
             "contexts": self.context[0] if len(self.context) == 1 else None, "actions": self.action,
             "rewards": self.reward, "propensities": self.propensity, "event_ids": self.event_id,
-            "timestamps": self.timestamp, "groups": self.group,
+            "timestamps": self.timestamp, "groups": self.group, "estimated": self.estimated,
         }  # fmt: skip
         return {field: name for field, name in pairs.items() if name is not None}
 
@@ -210,8 +203,7 @@ def _refuse_twice(source: str, parts: Mapping[str, Sequence[str]]) -> None:
 def _absent(source: str, part: str, name: str | None, kinds: Mapping[str, Kind]) -> InvalidInput:
     there = f"the columns {_some(tuple(kinds), 12)}" if kinds else "no column at all"
     if name is None:
-        usual = ", ".join(USUAL[part][:4])
-        expected = f"the name of a column of {source} (none is called {usual}); it has {there}"
+        expected = f"the name of a column of {source} (none is called {some_usual(part)}); it has {there}"
         return InvalidInput(f"columns.{part}", "nothing", expected)
     return InvalidInput(f"columns.{part}", describe(name), f"a column of {source}, which has {there}")
 

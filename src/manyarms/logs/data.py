@@ -21,14 +21,15 @@ import numpy.typing as npt
 
 from manyarms._base import validate
 from manyarms._base.private import locked
+from manyarms._base.tables import Shown, Table
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs import checks, fields
 from manyarms.logs.actions import Actions
-from manyarms.logs.columns import ESTIMATE
-from manyarms.logs.encoding import TableEncoder
+from manyarms.logs.encoding import Encoder
 from manyarms.logs.hashes import row_hashes, sequence_hash
 from manyarms.logs.schema import Schema
+from manyarms.logs.usual_names import ESTIMATE
 
 CHUNK = 65_536  # rounds a chunk: large enough for numpy, small enough for any memory
 
@@ -72,7 +73,7 @@ def a_log(name: str, value: LogSource) -> LogSource:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LoggedData:
+class LoggedData(Shown):
     """A log in memory, checked when it is made: n rounds, contexts of length d, K = `action_count` actions.
 
     contexts (n, d)                     float64
@@ -105,16 +106,17 @@ class LoggedData:
     timestamps: AnyArray | None = None
     groups: AnyArray | None = None
     catalogue: Actions | None = None
-    encoder: TableEncoder | None = None
+    encoder: Encoder | None = None
     notes: tuple[str, ...] = ()
     origin: LoggedData | None = None
     positions: Ints | None = None
     sources: tuple[tuple[int, Ints], ...] = ()
     first_row: InitVar[int | Ints] = 0  # for messages: the number of the first row in its file, or of each row
     column_names: InitVar[Mapping[str, str] | None] = None  # for messages: what the file calls the fields
+    row_unit: InitVar[str] = "row"  # for messages: what the file's rows are called, such as line
 
-    def __post_init__(self, first_row: int | Ints, column_names: Mapping[str, str] | None) -> None:
-        where = checks.Where(checks.row_numbers(first_row), column_names)
+    def __post_init__(self, first_row: int | Ints, column_names: Mapping[str, str] | None, row_unit: str) -> None:
+        where = checks.Where(checks.row_numbers(first_row), column_names, row_unit)
         contexts = checks.numbers("contexts", self.contexts, 2, where)
         rows, dim = contexts.shape
         if rows == 0:
@@ -315,6 +317,11 @@ class LoggedData:
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
+
+    def _table(self) -> Table:
+        from manyarms.logs.printing import log_table
+
+        return log_table(self)
 
 
 _ADVICE = {

@@ -10,6 +10,7 @@ import numpy as np
 
 from manyarms._base import validate
 from manyarms._base.files import as_path, require_regular
+from manyarms._base.tables import Shown
 from manyarms._base.typing import AnyArray
 from manyarms.errors import DataError, InvalidInput
 from manyarms.logs.actions import Actions
@@ -22,8 +23,8 @@ IDS = ("id", "ids", "action", "action_id", "item", "item_id", "arm", "arm_id")
 VECTORS = ("embedding", "embeddings", "vector", "vectors", "actions")
 
 
-@dataclass(frozen=True)
-class Embeddings:
+@dataclass(frozen=True, repr=False)
+class Embeddings(Shown):
     """Vectors (K, l) of the actions in float32, and their ids where the file has them; without, row a is action a."""
 
     vectors: AnyArray

@@ -29,15 +29,16 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import storage, validate
+from manyarms._base import tables as shown
 from manyarms._base.moments import RunningMoments
 from manyarms._base.private import locked
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput, StorageError
-from manyarms.logs.checks import Where
 from manyarms.logs.encoded_columns import NumberPart, TextPart, as_codes
 from manyarms.logs.tables import Column, Table, table_of
 
 KIND = "table-encoder"
+TRANSFORMER = "transformer-encoder"
 MOST_DISTINCT = 1_000_000  # texts remembered while fitting; a column with more is no category
 
 
@@ -74,12 +75,29 @@ class Encoder(Protocol):
         ...
 
     def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-        """A JSON part, whose "kind" tells which encoder it is, and arrays; `encoder_from_state` gives it back."""
+        """A JSON part, whose "kind" is that of its loader (`manyarms._base.storage`), and arrays, which give it back."""
+        ...
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it in one JSON object, which `encoder_of_json` reads."""
         ...
 
 
-@dataclass(frozen=True, eq=False)
-class TableEncoder:
+@runtime_checkable
+class Transformer(Protocol):
+    """What is used of a fitted scikit-learn transformer; `TransformerEncoder` makes an encoder of it."""
+
+    def transform(self, X: Any) -> Any:
+        """Numbers (n, d) for the rows of a frame."""
+        ...
+
+
+EncoderLike = Encoder | Transformer
+"""What `encoder=` takes."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TableEncoder(shown.Shown):
     """A fitted encoding; `Encoding(...).fit(...)` makes one, `apply` uses it, `save` and `manyarms.load` keep it."""
 
     parts: tuple[NumberPart | TextPart, ...]
@@ -138,7 +156,7 @@ class TableEncoder:
         out = np.empty((table.rows, self.dim))
         out[:, : int(self.intercept)] = 1.0
         at = int(self.intercept)
-        where = Where(table.first_row)
+        where = table.where
         for part in self.parts:
             if part.column not in table.columns:
                 raise InvalidInput("table", f"no column {part.column!r}", "the columns " + ", ".join(self.columns))
@@ -158,7 +176,7 @@ class TableEncoder:
                 arrays |= {f"{number}/{name}": getattr(part, name) for name in ("mean", "scale", "fill")}
             else:
                 spec.append({"kind": "text", **common, "categories": list(part.categories)})
-        return {"intercept": self.intercept, "parts": spec}, arrays
+        return {"kind": KIND, "intercept": self.intercept, "parts": spec}, arrays
 
     @classmethod
     def from_state(cls, spec: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> TableEncoder:
@@ -188,10 +206,21 @@ class TableEncoder:
         """The encoder that `as_json` came from."""
         return cls.from_state(told, told.get("arrays", {}))
 
+    @classmethod
+    def unchanged(cls, widths: Mapping[str, int]) -> TableEncoder:
+        """The encoder of columns that are contexts as they are: it knows their names, order and lengths, and refuses gaps."""
+        parts = (NumberPart(name, np.zeros(n), np.ones(n), np.zeros(n), False) for name, n in widths.items())
+        return cls(tuple(parts), False)
+
     def save(self, folder: Path | str) -> None:
         """Write the encoder to a folder of its own; `manyarms.load` reads it."""
         spec, arrays = self.state()
         storage.save(folder, KIND, spec, arrays)
+
+    def _table(self) -> shown.Table:
+        from manyarms.logs.printing import encoder_table
+
+        return encoder_table(self)
 
 
 def _checked_numbers(*given: npt.ArrayLike) -> tuple[Array, Array, Array]:
@@ -212,6 +241,30 @@ def _checked_categories(given: object) -> tuple[str, ...]:
 @storage.LOADERS.register(KIND)
 def _restore(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> TableEncoder:
     return TableEncoder.from_state(spec, arrays)
+
+
+def encoder_of_json(told: Mapping[str, Any]) -> Encoder:
+    """The encoder that `as_json` came from; earlier releases, which had one kind alone, did not name it."""
+    kind = told.get("kind", KIND)
+    if kind == KIND:
+        return TableEncoder.from_json(told)
+    if kind == TRANSFORMER:
+        from manyarms.logs.transformers import TransformerEncoder  # here: it needs scikit-learn
+
+        return TransformerEncoder.from_json(told)
+    raise StorageError(f"no encoder is of the kind {validate.describe(kind)}")
+
+
+def as_encoder(name: str, given: object) -> Encoder | None:
+    """An encoder, from itself or from a fitted scikit-learn transformer; None stays None."""
+    if given is None or (isinstance(given, Encoder) and not isinstance(given, type)):
+        return given
+    if not isinstance(given, Transformer) or isinstance(given, type):
+        expected = "an encoder, such as log.encoder, a fitted scikit-learn transformer, or None"
+        raise InvalidInput(name, validate.describe(given), expected)
+    from manyarms.logs.transformers import TransformerEncoder  # here: it needs scikit-learn
+
+    return TransformerEncoder(given)
 
 
 @dataclass(frozen=True)
@@ -342,4 +395,7 @@ def names_of(argument: str, names: Iterable[str]) -> tuple[str, ...]:
     return found
 
 
-__all__ = ["Encoder", "Encoding", "NumberPart", "TableEncoder", "TextPart", "as_codes"]
+__all__ = [
+    "KIND", "TRANSFORMER", "Encoder", "EncoderLike", "Encoding", "NumberPart", "TableEncoder", "TextPart", "Transformer",
+    "as_codes", "as_encoder", "encoder_of_json", "names_of",
+]  # fmt: skip

@@ -14,7 +14,7 @@ from manyarms._base.typing import AnyArray
 from manyarms.errors import InvalidInput
 from manyarms.logs import checks
 from manyarms.logs.actions import Actions
-from manyarms.logs.encoding import TableEncoder
+from manyarms.logs.encoding import Encoder
 from manyarms.logs.labels import labels_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def checked(log: LoggedData, where: checks.Where) -> dict[str, object]:
         if len(log.catalogue) != log.action_count:
             raise InvalidInput("catalogue", f"{len(log.catalogue)} ids", f"action_count = {log.action_count} ids")
     if log.encoder is not None:
-        validate.instance("encoder", log.encoder, TableEncoder, "a TableEncoder, or None")
+        validate.instance("encoder", log.encoder, Encoder, "an encoder, such as a TableEncoder, or None")
         if log.encoder.dim != log.dim:
             raise InvalidInput("encoder", f"an encoder to length {log.encoder.dim}", f"one to the contexts' {log.dim}")
     return found

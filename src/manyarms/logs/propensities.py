@@ -17,6 +17,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown, Table
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs.calibration import MOST_PAIRS, PropensityCalibration, Reliability, calibration
@@ -38,13 +39,18 @@ SMALLEST = 1e-12
 BYTES_AN_ACTION = 64  # of shares and counts of every action, and of a row of claims
 
 
-@dataclass(frozen=True, eq=False)
-class EstimatedPropensities:
+@dataclass(frozen=True, eq=False, repr=False)
+class EstimatedPropensities(Shown):
     """The log with propensities, the model behind them, and how it did on rows that it had not seen."""
 
     log: LoggedData
     model: PropensityModel
     calibration: PropensityCalibration
+
+    def _table(self) -> Table:
+        from manyarms.logs.printing import estimated_table
+
+        return estimated_table(self)
 
 
 def estimate_propensities(

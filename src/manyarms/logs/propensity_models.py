@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LoggedData, LogSource, a_log
@@ -35,8 +36,8 @@ class PropensityModel(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
-class FrequencyTable:
+@dataclass(frozen=True, eq=False, repr=False)
+class FrequencyTable(Shown):
     """How often each action was played in each group of rows.
 
         p(a | g) = (n_ga + s / K) / (n_g + s)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from manyarms._base import storage, validate
 from manyarms._base.nested import prefixed, under
+from manyarms._base.tables import Shown
 from manyarms._base.typing import AnyArray
 from manyarms.errors import InvalidInput
 from manyarms.logs.actions import ActionId, Actions
@@ -42,8 +43,8 @@ EncoderLike = Encoder | Transformer
 """What `encoder` takes: an encoder, such as that of a log, or a fitted scikit-learn transformer."""
 
 
-@dataclass(frozen=True)
-class Schema:
+@dataclass(frozen=True, repr=False)
+class Schema(Shown):
     """A context encoder and action ids; None where contexts are vectors and actions are numbered already.
 
     A log has one (`log.schema`), and so have the agents and policies that were made from it: what they are asked and what they

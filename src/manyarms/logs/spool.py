@@ -25,6 +25,7 @@ class _Block:
     places: Mapping[str, tuple[int, bool, bool]]  # where a column begins; has it a mask, has it categories
     rows: int
     first_row: int | Ints
+    unit: str
 
 
 class Spool:
@@ -45,14 +46,14 @@ class Spool:
             for array in (column.values, column.missing, column.categories):
                 if array is not None:
                     np.lib.format.write_array(self._file, array, allow_pickle=False)
-        self._blocks.append(_Block(places, table.rows, table.first_row))
+        self._blocks.append(_Block(places, table.rows, table.first_row, table.unit))
         self.rows += table.rows
 
     def tables(self, columns: Sequence[str]) -> Iterator[Table]:
         """The tables as they were added, with some of their columns; a column that a table lacks is left out."""
         for block in self._blocks:
             found = {name: self._column(*block.places[name]) for name in columns if name in block.places}
-            yield Table(found, block.rows, block.first_row)
+            yield Table(found, block.rows, block.first_row, block.unit)
 
     def _column(self, place: int, masked: bool, coded: bool) -> Column:
         self._file.seek(place)

@@ -9,37 +9,48 @@ from typing import Literal
 
 import numpy as np
 
+from manyarms._base import tables as shown
 from manyarms._base import validate
 from manyarms._base.private import locked
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.logs import checks
+from manyarms.logs.action_columns import CatalogueOption, are_ids, as_catalogue, built, found_in, ids_note
 from manyarms.logs.actions import ActionId, Actions
-from manyarms.logs.checks import Where
 from manyarms.logs.columns import GUESS, Columns, Resolved
 from manyarms.logs.data import CHUNK, LoggedData, concatenate
-from manyarms.logs.encoding import Encoding, TableEncoder, TextPart, as_codes
+from manyarms.logs.encoding import (
+    Encoder,
+    EncoderLike,
+    Encoding,
+    TableEncoder,
+    TextPart,
+    as_codes,
+    as_encoder,
+    encoder_of_json,
+)
 from manyarms.logs.gathering import gathered
 from manyarms.logs.schema import Schema
 from manyarms.logs.spool import SpooledTables
 from manyarms.logs.tables import Column, Kind, Table, TableSource, as_times
 
 MOST_IDS = 50_000_000
-CatalogueOption = Actions | Literal["build"] | None
-EncoderOption = TableEncoder | Encoding | None
+EncoderOption = EncoderLike | Encoding | None
 SpoolOption = bool | Literal["fit"]
+Ids = Actions | Literal["build"] | None
 
 
-class TableLog:
+class TableLog(shown.Shown):
     """A LogSource over tables: nothing is held but the catalogue and the encoder.
 
     columns       which column is what; guessed where not said, and the notes repeat the guesses
     action_count  K; otherwise what the file states, or the largest action seen + 1
-    catalogue     the ids of the actions. Texts get one by themselves, in order of first appearance; "build" makes one
-                  of integers that are ids rather than rows
-    encoder       a fitted TableEncoder; or an Encoding, to be fitted on this log; otherwise numbers stay as they are, and
-                  texts are encoded one entry a category
+    catalogue     the ids of the actions: Actions, a list of ids, or a Catalogue. Texts get one by themselves, in order of first
+                  appearance; "build" makes one of integers that are ids rather than rows. So do integers that can hardly be rows
+                  (`manyarms.logs.action_columns` says which), with a note, unless action_count is given
+    encoder       a fitted encoder, or a fitted scikit-learn transformer; or an Encoding, to be fitted on this log; otherwise
+                  numbers stay as they are, and texts are encoded one entry a category
     drop_missing  leave out rows whose action, reward or propensity is missing; they are refused otherwise
     spool         keep what was decoded of a file, so that it is read once (see `manyarms.logs.spool`): True for all passes,
                   "fit" where a pass is needed before the first chunk, to find ids, K or the encoder. Without, every pass
@@ -62,40 +73,38 @@ class TableLog:
             raise InvalidInput("source", describe(source), "tables of a file or of a frame (open_log, from_frame)")
         if not isinstance(columns, Columns | None):
             raise InvalidInput("columns", describe(columns), "Columns(...), or None")
-        if not isinstance(encoder, TableEncoder | Encoding | None):
-            raise InvalidInput("encoder", describe(encoder), "a TableEncoder, an Encoding or None")
-        if not isinstance(catalogue, Actions | None) and not (isinstance(catalogue, str) and catalogue == "build"):
-            raise InvalidInput("catalogue", describe(catalogue), 'Actions, "build" or None')
+        encoder = encoder if isinstance(encoder, Encoding) else as_encoder("encoder", encoder)
+        ids = as_catalogue(catalogue)
         if not isinstance(spool, bool) and not (isinstance(spool, str) and spool == "fit"):
             raise InvalidInput("spool", describe(spool), 'True, False or "fit"')
         stated = source.stated
         wanted = Columns() if columns is None else columns
-        if isinstance(encoder, TableEncoder) and wanted.context == GUESS:
+        if encoder is not None and not isinstance(encoder, Encoding) and wanted.context == GUESS:
             wanted = replace(wanted, context=tuple(encoder.columns))
         self.columns = wanted.resolve(source)
         if source.row_count == 0:
             raise InvalidInput(source.name, "no row", "at least one round")
-        self.source: TableSource = source.as_texts(self._ids(source.kinds(), catalogue, encoder))
+        self._numbered = source.kinds()[self.columns.action].name == "number"
+        self.source: TableSource = source.as_texts(self._named(source.kinds(), ids, encoder))
         self.kinds = self.source.kinds()
         for name in self.columns.all:
             if self.kinds[name].name in ("mixed", "unsupported"):
                 raise source.complaint(name)
         self._own_ids = stated.catalogue_ids
-        if catalogue is None and stated.catalogue_ids is not None:
-            catalogue = Actions(stated.catalogue_ids)
-        if catalogue is None and self.kinds[self.columns.action].name == "text":
-            catalogue = "build"
+        if ids is None and stated.catalogue_ids is not None:
+            ids = Actions(stated.catalogue_ids)
+        if ids is None and self.kinds[self.columns.action].name == "text":
+            ids = "build"
         given = None if action_count is None else validate.count("action_count", action_count)
         known = given if given is not None else stated.action_count
-        if known is None and catalogue is None and self.kinds[self.columns.action].name == "number":
-            largest = source.largest(self.columns.action)
-            known = None if largest is None else largest + 1
         # an encoder that the file states has made its vectors already: it is for new rows, not for these
         ours = encoder is None and stated.encoder is not None and self.columns.context == ("context",)
-        self._encoded = TableEncoder.from_json(stated.encoder) if ours and stated.encoder is not None else None
-        plan = self._plan(encoder)
-        self._fit(plan, catalogue, known, spool)
-        if isinstance(self.catalogue, Actions):
+        made = encoder_of_json(stated.encoder) if ours and stated.encoder is not None else None
+        plan = self._plan(encoder) if made is None else None
+        self._actions_note = ""
+        self._fit(plan, ids, known, spool)
+        self.encoder: Encoder | None = self._applied or made or self._unchanged()
+        if self.catalogue is not None:
             if given is not None and given != len(self.catalogue):
                 expected = f"{len(self.catalogue)}, the number of ids; give catalogue= to name the others"
                 raise InvalidInput("action_count", given, expected)
@@ -110,8 +119,8 @@ class TableLog:
     @property
     def dim(self) -> int:
         """d, the length of a context."""
-        if self.encoder is not None:
-            return self.encoder.dim
+        if self._applied is not None:
+            return self._applied.dim
         widths = [self.kinds[name].width for name in self.columns.context]
         if None in widths:
             return next(iter(self.chunks())).dim
@@ -150,10 +159,10 @@ class TableLog:
 
     # ---- what must be known before the first chunk
 
-    def _ids(self, kinds: dict[str, Kind], catalogue: CatalogueOption, encoder: EncoderOption) -> set[str]:
+    def _named(self, kinds: dict[str, Kind], ids: Ids, encoder: Encoder | Encoding | None) -> set[str]:
         """Columns whose entries are names, also where they look like numbers."""
         c = self.columns
-        texts = {c.action} if catalogue is not None else set()
+        texts = {c.action} if ids is not None else set()
         texts |= {n for n in (c.action, c.event_id, c.group, *c.support) if n is not None and kinds[n].name == "mixed"}
         if isinstance(encoder, Encoding):
             texts |= set(encoder.categorical)
@@ -161,8 +170,8 @@ class TableLog:
             texts |= {part.column for part in encoder.parts if isinstance(part, TextPart)}
         return texts
 
-    def _plan(self, encoder: EncoderOption) -> EncoderOption:
-        if encoder is not None or self._encoded is not None:
+    def _plan(self, encoder: Encoder | Encoding | None) -> Encoder | Encoding | None:
+        if encoder is not None:
             return encoder
         if self.source.stated.encoding is not None:
             return self.source.stated.encoding
@@ -171,34 +180,59 @@ class TableLog:
         texts = any(self.kinds[name].name == "text" for name in self.columns.context)
         return Encoding(standardise=False, intercept=False) if texts else None
 
-    def _fit(self, plan: EncoderOption, catalogue: CatalogueOption, known: int | None, spool: SpoolOption) -> None:
-        """One pass, over the columns that something must still be learned from."""
+    def _unchanged(self) -> TableEncoder | None:
+        """Contexts that are columns of numbers have no encoding, but names: a later row may be given by them."""
+        kinds = {name: self.kinds[name] for name in self.columns.context}
+        named = any(kind.name == "number" for kind in kinds.values())
+        widths = {name: kind.width for name, kind in kinds.items() if kind.width is not None}
+        return TableEncoder.unchanged(widths) if named and len(widths) == len(kinds) else None
+
+    def _fit(self, plan: Encoder | Encoding | None, ids: Ids, known: int | None, spool: SpoolOption) -> None:
+        """One pass, over the columns that something must still be learned from; another one where integers turn out to be ids."""
         context = list(self.columns.context) if isinstance(plan, Encoding) else []
-        build, count = catalogue == "build", catalogue is None and known is None
-        names = list(dict.fromkeys(context + ([self.columns.action] if build or count else [])))
+        action, count = self.columns.action, ids is None and known is None
+        limits = self.source.limits(action) if count else None
+        rounds = self.source.row_count
+        if limits is not None and rounds is not None and are_ids(*limits, rounds):
+            ids, self._actions_note = "build", ids_note(action, *limits, rounds)
+        build, count = ids == "build", count and limits is None
+        names = list(dict.fromkeys(context + ([action] if build or count else [])))
         if self.source.rereads and (spool is True or (spool == "fit" and names)):
             self.source = SpooledTables(self.source, self.columns.all, CHUNK)
-        ids: dict[str, None] = {}
-        largest = -1
+        found: dict[str, None] = {}
+        ends: list[int] = []
+        rounds = 0
 
-        def tables() -> Iterator[Table]:
-            nonlocal largest
-            needed = self.columns.all if self.drop_missing else names
-            for table in self.source.tables(needed, CHUNK) if names else ():
+        def tables(columns: list[str]) -> Iterator[Table]:
+            nonlocal rounds
+            for table in (
+                self.source.tables(self.columns.all if self.drop_missing else columns, CHUNK) if columns else ()
+            ):
                 part = self._complete(table) if self.drop_missing else table
-                column = part.columns.get(self.columns.action)
+                rounds += part.rows
+                column = part.columns.get(action)
                 if column is not None and build:
-                    self._note_ids(column, ids, part)
+                    self._note_ids(column, found, part)
                 elif column is not None and count:
-                    largest = max(largest, self._largest(column, part))
+                    ends.extend(self._limits(column, part))
                 yield part
 
-        seen = tables()
-        self.encoder: TableEncoder | None = plan.fit(seen, context) if isinstance(plan, Encoding) else plan
+        seen = tables(names)
+        # what makes contexts of these tables; None where they are contexts already
+        self._applied: Encoder | None = plan.fit(seen, context) if isinstance(plan, Encoding) else plan
         for _ in seen:  # what no encoder was fitted on
             pass
-        self.catalogue: Actions | None = Actions(ids) if build else catalogue  # type: ignore[assignment]
-        self.action_count = known if known is not None else largest + 1
+        if ends:
+            limits = min(ends), max(ends)
+            if are_ids(*limits, rounds):
+                self._actions_note, build = ids_note(action, *limits, rounds), True
+                self.source = self.source.as_texts({action})
+                for _ in tables([action]):
+                    pass
+        self.catalogue: Actions | None = (
+            built(found, numbers=self._numbered) if build else ids if isinstance(ids, Actions) else None
+        )
+        self.action_count = known if known is not None else 0 if limits is None else max(limits[1] + 1, 0)
 
     def _note_ids(self, column: Column, ids: dict[str, None], table: Table) -> None:
         texts, codes = as_codes(self.columns.action, column)
@@ -209,25 +243,26 @@ class TableLog:
         if len(ids) > MOST_IDS:
             raise InvalidInput(f"column {self.columns.action!r}", f"more than {MOST_IDS:,} ids", "ids of actions")
 
-    def _largest(self, column: Column, table: Table) -> int:
+    def _limits(self, column: Column, table: Table) -> list[int]:
         values = self._numbers(self.columns.action, column, table)
         if not len(values):
-            return -1
+            return []
         if values.dtype.kind == "f" and not np.abs(values).max() < 2**63:
-            row = self._where(table).row(int(np.argmax(~(np.abs(values) < 2**63))))
+            row = table.where.row(int(np.argmax(~(np.abs(values) < 2**63))))
             raise InvalidInput(f"column {self.columns.action!r}", f"a number beyond all ids at {row}", "ids of actions")
-        return int(values.max())
+        return [int(values.min()), int(values.max())]
 
-    def _notes(self, plan: EncoderOption) -> tuple[str, ...]:
+    def _notes(self, plan: Encoder | Encoding | None) -> tuple[str, ...]:
         notes = list(self.source.stated.notes)
         if not self.source.stated.action_count:  # in a file of ours nothing is a guess
             guesses = "; ".join(self.columns.guesses)
             notes += [f"guessed from the names in {self.source.name}: {guesses}"] if guesses else []
+        notes += [self._actions_note] if self._actions_note else []
         if not self.columns.context:
             notes.append("the log has no contexts: each is the number 1")
-        elif isinstance(plan, Encoding) and self.encoder is not None:
+        elif isinstance(plan, Encoding) and self._applied is not None:
             notes.append(
-                f"contexts were encoded from {len(self.columns.context)} columns to {self.encoder.dim} numbers"
+                f"contexts were encoded from {len(self.columns.context)} columns to {self._applied.dim} numbers"
             )
         return tuple(notes)
 
@@ -248,7 +283,7 @@ class TableLog:
         rewards = self._numbers(c.reward, table[c.reward], table)
         support = self._support_ids(table) if c.support else None
         return LoggedData(
-            contexts=self._matrix(c.context, table) if self.encoder is None else self.encoder.apply(table),
+            contexts=self._matrix(c.context, table) if self._applied is None else self._applied.apply(table),
             actions=self._action_rows(c.action, table[c.action], table),
             rewards=rewards,
             action_count=self.action_count,
@@ -257,19 +292,20 @@ class TableLog:
             support=support,
             support_probabilities=self._matrix(c.support_probabilities, table) if c.support_probabilities else None,
             event_ids=None if c.event_id is None else table[c.event_id].texts(),
-            timestamps=None if c.timestamp is None else as_times(c.timestamp, table[c.timestamp], self._where(table)),
+            timestamps=None if c.timestamp is None else as_times(c.timestamp, table[c.timestamp], table.where),
             groups=None if c.group is None else _labels(table[c.group]),
             catalogue=self.catalogue,
-            encoder=self._encoded if self.encoder is None else self.encoder,
+            encoder=self.encoder,
             notes=self.notes,
             first_row=table.first_row,
+            row_unit=table.unit,
             column_names=c.names() | self._entry_names(),
         )
 
     def _entry_names(self) -> dict[str, str]:
         """The column behind each entry of a context, where every column is one entry: for messages."""
         context = self.columns.context
-        if self.encoder is not None or any(self.kinds[name].name != "number" for name in context):
+        if self._applied is not None or any(self.kinds[name].name != "number" for name in context):
             return {}
         return {f"contexts[{entry}]": name for entry, name in enumerate(context)}
 
@@ -284,7 +320,7 @@ class TableLog:
         if column.categories is not None:
             for code, text in enumerate(column.categories.tolist()):
                 if not is_number(text) and (here := column.values == code).any():
-                    row = self._where(table).row(int(np.argmax(here)))
+                    row = table.where.row(int(np.argmax(here)))
                     raise InvalidInput(f"column {name!r}", f"{describe(text)} at {row}", "numbers")
         if column.missing is not None:
             self._complain_missing(name, column, table)
@@ -295,7 +331,7 @@ class TableLog:
         return column.values
 
     def _complain_missing(self, name: str, column: Column, table: Table) -> None:
-        row = self._where(table).row(int(np.argmax(column.absent)))
+        row = table.where.row(int(np.argmax(column.absent)))
         required = name in (self.columns.action, self.columns.reward, self.columns.propensity)
         advice = "drop_missing=True leaves such rows out" if required else "an Encoding can take missing entries"
         raise InvalidInput(f"column {name!r}", f"a missing entry at {row}", f"an entry in every row ({advice})")
@@ -313,25 +349,27 @@ class TableLog:
             support = self._matrix(names, table)
             if self._own_ids is None or self.catalogue is None or self._own_ids == tuple(self.catalogue):
                 return support
-            codes = checks.integers("support", support, 2, self._where(table))
-            checks.action_rows("support", codes, len(self._own_ids), self._where(table))
+            codes = checks.integers("support", support, 2, table.where)
+            checks.action_rows("support", codes, len(self._own_ids), table.where)
             return self._looked_up(names[0], self._own_ids, codes, self.catalogue, table)
         return np.column_stack([self._action_rows(name, table[name], table) for name in names])
 
     def _looked_up(self, name: str, ids: Sequence[ActionId], codes: AnyArray, catalogue: Actions, table: Table) -> Ints:
         """Codes into some ids, (n,) or (n, m), as rows of the catalogue."""
-        if catalogue.numbered:  # columns hand out numbers written as texts
-            ids = [int(one) if isinstance(one, str) and one.removeprefix("-").isdecimal() else one for one in ids]
-        rows: Ints = np.array([catalogue.row(one) if one in catalogue else -1 for one in ids], dtype=np.int64)
-        found: Ints = rows[codes]
+        found: Ints = found_in(catalogue, ids)[codes]
         if (found < 0).any():
             first = np.unravel_index(int(np.argmax(found < 0)), found.shape)
-            came = f"{describe(ids[codes[first]])} at {self._where(table).row(int(first[0]))}"
+            came = f"{describe(ids[codes[first]])} at {table.where.row(int(first[0]))}"
             raise UnknownAction(f"column {name!r}", came, f"an id of the catalogue, which has {len(catalogue)}")
         return found
 
-    def _where(self, table: Table) -> Where:
-        return Where(table.first_row)
+    def _table(self) -> shown.Table:
+        from manyarms.logs.printing import table_log_table
+
+        return table_log_table(self)
+
+    def _line(self) -> str:
+        return self._table().title
 
 
 def _labels(column: Column) -> AnyArray:

@@ -88,6 +88,9 @@ class Table:
     columns: Mapping[str, Column]
     rows: int
     first_row: int | Ints = 0  # for messages: the number of the first row, or of each
+    unit: str = (
+        "row"  # and what rows are called in the source: lines of a text file, whose numbers are then those of lines
+    )
 
     def __getitem__(self, name: str) -> Column:
         return self.columns[name]
@@ -100,7 +103,12 @@ class Table:
     def part(self, index: Bools | slice) -> Table:
         """The rows of a mask or of a slice."""
         numbers = self.row_numbers[index]
-        return Table({name: c.rows(index) for name, c in self.columns.items()}, len(numbers), numbers)
+        return Table({name: c.rows(index) for name, c in self.columns.items()}, len(numbers), numbers, self.unit)
+
+    @property
+    def where(self) -> Where:
+        """How messages speak of its rows."""
+        return Where(self.first_row, unit=self.unit)
 
     def chunks(self, rows: int) -> Iterator[Table]:
         """The table in parts of at most `rows`."""
@@ -152,8 +160,8 @@ class TableSource(ABC):
         """The same with these columns as texts, where the source has numbers written out (a postcode 01234)."""
         return self
 
-    def largest(self, column: str) -> int | None:
-        """The largest integer of a column where the source states it, without reading the column."""
+    def limits(self, column: str) -> tuple[int, int] | None:
+        """The smallest and the largest integer of a column where the source states them, without reading the column."""
         return None
 
 
@@ -178,7 +186,7 @@ class MemoryTables(TableSource):
 
     def tables(self, columns: Sequence[str], rows: int) -> Iterator[Table]:
         chosen = {name: self.table[name] for name in columns}
-        yield from Table(chosen, self.table.rows, self.table.first_row).chunks(rows)
+        yield from Table(chosen, self.table.rows, self.table.first_row, self.table.unit).chunks(rows)
 
 
 # ---- making columns

@@ -18,6 +18,8 @@ import numpy.typing as npt
 from manyarms._base import storage, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.registry import Registry
+from manyarms._base.tables import Shown, Table
+from manyarms._base.text import number
 from manyarms._base.top_k import top_k_by_rows
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
@@ -105,7 +107,7 @@ def action_blocks(actions: int, size: int = ACTIONS) -> Iterator[tuple[int, int]
         yield first, min(first + size, actions)
 
 
-class StreamedPolicy(Edge):
+class StreamedPolicy(Shown, Edge):
     """A policy from `rows` alone; `dim` is None where any context will do.
 
     `decide`, `sample` and `propensity` speak the ids and take the contexts of its `schema`; all other methods speak rows of the
@@ -277,6 +279,17 @@ class StreamedPolicy(Edge):
             wanted = "(" + ", ".join("m" if s is None else str(s) for s in shape) + ")"
             raise InvalidInput(name, f"shape {array.shape}", f"ids of actions of shape {wanted}")
         return array
+
+    def _table(self) -> Table:
+        rows = [
+            ("actions", f"{self.action_count:,}"),
+            ("contexts", "any" if self.dim is None else f"of length {self.dim:,}"),
+        ]
+        known = "known" if self.training_rows is not None else "unknown"
+        rows += [("rows it was learned from", known)]
+        if self.smallest_probability:
+            rows.append(("smallest probability", number(self.smallest_probability)))
+        return Table(repr(self), rows=rows)
 
 
 POLICIES: Registry[type[StreamedPolicy]] = Registry("policy", package="manyarms.policies", group="manyarms.policies")

@@ -12,6 +12,7 @@ Two readings of "above the actions":
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,14 +21,16 @@ import numpy.typing as npt
 
 from manyarms._base import validate
 from manyarms._base.nested import prefixed, under
+from manyarms._base.tables import Shown, Table, text_of
+from manyarms._base.text import counted
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput
 from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior
 from manyarms.priors.links import LINKS, LinearLink, Link, LinkLike, as_link
 
 
-@dataclass(frozen=True, eq=False, init=False)
-class DiffusionPrior:
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class DiffusionPrior(Shown):
     """A diffusion prior over the parameters of K actions.
 
     links: f_1, ..., f_L, from the actions upwards: matrices, functions of points (n, d), or links (manyarms.priors.links).
@@ -174,9 +177,19 @@ class DiffusionPrior:
         down = np.linalg.multi_dot([np.eye(self.dim), *self.matrices[:keep]])
         return TwoLevelPrior(self.actions, down, self._spread(keep, self.depth), self._spread(0, keep - 1))
 
+    def _table(self) -> Table:
+        chain = "one chain for all actions" if self.shared else "a chain for each action"
+        title = f"{counted(self.actions, 'action')}, contexts of length {self.dim:,}, {counted(len(self.links), 'step')}, {chain}"
+        kinds = Counter(type(link).__name__ for link in self.links)
+        rows = [
+            ("links", ", ".join(f"{n} {kind}" for kind, n in kinds.items())),
+            ("covariances", text_of(self.covariances)),
+        ]
+        return Table(title, rows=rows)
 
-@dataclass(frozen=True, eq=False)
-class TwoLevelPrior:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TwoLevelPrior(Shown):
     """psi ~ N(0, covariance), theta_a | psi ~ N(matrix psi, action_covariance): a linear chain with one latent left."""
 
     actions: int

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from manyarms._base import block_diagonal, validate
+from manyarms._base.tables import Shown, Table, text_of
+from manyarms._base.text import counted
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 
 
-@dataclass(frozen=True, eq=False)
-class ActionPrior:
+@dataclass(frozen=True, eq=False, repr=False)
+class ActionPrior(Shown):
     """Independent actions, theta_a ~ N(mean_a, covariance_a).
 
     A mean of shape (d,) and a covariance of shape (d, d) are common to all actions, and then the actions that
@@ -47,8 +49,8 @@ class ActionPrior:
         return self
 
 
-@dataclass(frozen=True, eq=False)
-class HierarchicalPrior:
+@dataclass(frozen=True, eq=False, repr=False)
+class HierarchicalPrior(Shown):
     """Actions around one shared mean: mu ~ N(mean, covariance), theta_a | mu ~ N(mu, action_covariance)."""
 
     actions: int
@@ -75,8 +77,8 @@ class HierarchicalPrior:
         return ActionPrior(self.actions, self.mean, self.covariance + self.action_covariance)
 
 
-@dataclass(frozen=True, eq=False, init=False)
-class MixedEffectPrior:
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class MixedEffectPrior(Shown):
     """Actions that mix L shared effects with known weights b_a (thesis, Section 3.1.1):
 
         Psi = (psi_1, ..., psi_L) ~ N(effect_mean, effect_covariance)
@@ -185,6 +187,19 @@ class MixedEffectPrior:
             effect_mean=validate.number("effect_mean", effect_mean) * self.effect_mean,
             effect_covariance=validate.positive("effect_covariance", effect_covariance) * effects,
             action_covariance=validate.positive("action_covariance", action_covariance) * self.action_covariance,
+        )
+
+    def _table(self) -> Table:
+        actions, effects = self.weights.shape
+        own = "one for each action" if self.action_covariance.ndim == 3 else "one for all actions"
+        return Table(
+            f"{counted(actions, 'action')} that mix {counted(effects, 'effect')}, contexts of length {self.effect_mean.shape[1]}",
+            rows=[
+                ("weights", text_of(self.weights)),
+                ("effect mean", text_of(self.effect_mean)),
+                ("effects", "depend on each other" if self.effect_blocks is None else "independent"),
+                ("action covariance", own),
+            ],
         )
 
 

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown
 from manyarms._base.typing import Array
 from manyarms.priors.gaussian import ActionPrior
 
 
-@dataclass(frozen=True, eq=False)
-class LatentPrior:
+@dataclass(frozen=True, eq=False, repr=False)
+class LatentPrior(Shown):
     """Actions that are linear maps of one latent vector, plus a deviation of their own.
 
     matrices W (K, d, d'), mean (d',), covariance (d', d'), action_covariance (d, d), or (K, d, d) for one per action.

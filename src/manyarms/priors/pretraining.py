@@ -55,6 +55,8 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import storage, validate
+from manyarms._base.tables import Shown, Table
+from manyarms._base.text import counted
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput, MissingExtra
 from manyarms.priors.diffusion import DiffusionPrior
@@ -71,8 +73,8 @@ LARGEST_REST = 0.05
 SMALLEST_BETA = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
-class History:
+@dataclass(frozen=True, eq=False, repr=False)
+class History(Shown):
     """Losses on the way: optimiser steps, mean training loss since the check before, loss on the held-out rows (NaN if none)."""
 
     steps: Array
@@ -86,9 +88,15 @@ class History:
             return int(self.steps[-1])
         return int(self.steps[int(np.nanargmin(self.held_out))])
 
+    def _table(self) -> Table:
+        places = sorted({round(j * (len(self.steps) - 1) / 9) for j in range(10)}) if len(self.steps) else []
+        rows = [(int(self.steps[i]), float(self.train[i]), float(self.held_out[i])) for i in places]
+        title = f"losses at {counted(len(self.steps), 'step')}" + (f"; the best at {self.best:,}" if rows else "")
+        return Table(title, ("step", "training loss", "held-out loss"), rows)
 
-@dataclass(frozen=True, eq=False)
-class Pretrained:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pretrained(Shown):
     """A diffusion model of action parameters, ready to be a prior. Made by `pretrain`; formulas in manyarms.priors.pretraining.
 
     mean (d,), unit (d, d): m and A. betas (L,), variances (L,): the schedule and s_1, ..., s_L. layers, steps: the network N, in
@@ -161,6 +169,14 @@ class Pretrained:
         told = self.history
         arrays["history"] = np.stack([told.steps, told.train, told.held_out], axis=1)
         storage.save(folder, KIND, {**spec, "seconds": self.seconds}, arrays)
+
+    def _table(self) -> Table:
+        sizes = " -> ".join(str(len(bias)) for _, bias in self.layers)
+        title = (
+            f"a diffusion model of {counted(self.rows, 'row')} of length {self.dim:,}, in {counted(self.depth, 'step')}"
+        )
+        network = ("network", f"{self.dim} -> {sizes}")
+        return Table(title, rows=[network, ("seconds", f"{self.seconds:.1f}")], parts=[self.history._table()])
 
 
 @storage.LOADERS.register(KIND)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from manyarms._base import validate
 from manyarms._base.linalg import packing
+from manyarms._base.tables import Shown
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput, MissingExtra
 from manyarms.priors.estimates import of_moderate_size
@@ -119,8 +120,8 @@ def _fit(
     return weights, model.means_, matrices, model.weights_
 
 
-@dataclass(frozen=True, eq=False)
-class Factors:
+@dataclass(frozen=True, eq=False, repr=False)
+class Factors(Shown):
     """A low-rank factorisation: rating of item i by user u ~ users[u] . items[i]."""
 
     users: Array

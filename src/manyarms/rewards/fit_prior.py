@@ -22,6 +22,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown, Table, text_of
+from manyarms._base.text import counted, number
 from manyarms._base.typing import Array
 from manyarms.beliefs import Belief, Likelihood, Linear, belief_of
 from manyarms.beliefs.belief import Rounds
@@ -39,8 +41,8 @@ FURTHEST = math.log(1e6)  # no number is moved further than this factor from whe
 STEP = 1e-4  # of the logarithms, for the curvature
 
 
-@dataclass(frozen=True, eq=False)
-class PredictiveCalibration:
+@dataclass(frozen=True, eq=False, repr=False)
+class PredictiveCalibration(Shown):
     """Whether a belief knows how much it does not know, on rows that it has not learned.
 
     Linear rewards: `coverage` of the central predictive intervals at `levels`, with binomial standard errors (rows of one
@@ -63,13 +65,19 @@ class PredictiveCalibration:
             ratio = np.abs(self.coverage - self.levels) / self.standard_errors
         return float(np.nanmax(ratio))
 
-    def __str__(self) -> str:
-        pairs = zip(self.levels, self.coverage, self.standard_errors, strict=True)
-        return ", ".join(f"{level:.3f}: {seen:.3f} ± {error:.3f}" for level, seen, error in pairs)
+    def _table(self) -> Table:
+        rows = list(zip(self.levels.tolist(), self.coverage.tolist(), self.standard_errors.tolist(), strict=True))
+        spread = [] if self.spread is None else [f"spread {self.spread:.4g}, where 1 is right"]
+        return Table(
+            f"coverage on {counted(self.rows, 'row')}: at most {self.worst:.1f} standard errors from what it should be",
+            ("should be", "is", "std. error"),
+            rows,
+            [*spread, f"mean log density of a row: {number(self.log_density)}"],
+        )
 
 
-@dataclass(frozen=True, eq=False)
-class FittedPrior:
+@dataclass(frozen=True, eq=False, repr=False)
+class FittedPrior(Shown):
     """A prior and a likelihood with fitted variances.
 
     action_scale and latent_scale multiplied the covariances of the structure (1 where they were not fitted, latent_scale None
@@ -86,12 +94,23 @@ class FittedPrior:
     at_bound: tuple[str, ...] = ()
     calibration: PredictiveCalibration | None = None
 
-    def __str__(self) -> str:
+    def _table(self) -> Table:
         variance = self.likelihood.noise_variance
-        parts = [] if variance is None else [f"noise {math.sqrt(variance):.4g}"]
-        parts.append(f"action covariance x {self.action_scale:.4g}")
-        parts += [] if self.latent_scale is None else [f"latent covariance x {self.latent_scale:.4g}"]
-        return ", ".join(parts) + f"; log evidence {self.log_evidence:.6g}"
+        fitted = {} if variance is None else {"noise": math.sqrt(variance)}
+        fitted["action covariance x"] = self.action_scale
+        fitted |= {} if self.latent_scale is None else {"latent covariance x": self.latent_scale}
+        edge = [f"at the edge of what was searched: {', '.join(self.at_bound)}"] if self.at_bound else []
+        return Table(
+            ", ".join(f"{name} {number(value)}" for name, value in fitted.items()),
+            rows=[
+                ("prior", text_of(self.prior)),
+                ("likelihood", text_of(self.likelihood)),
+                ("log evidence", f"{self.log_evidence:.6g}"),
+                *((f"std. error of log {name}", number(error)) for name, error in self.errors.items()),
+            ],
+            notes=edge,
+            parts=[] if self.calibration is None else [self.calibration._table()],
+        )
 
 
 def fit_prior(

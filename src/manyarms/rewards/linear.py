@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 from manyarms._base import validate
 from manyarms._base.best_action import BestAction
+from manyarms._base.tables import Shown, Table, text_of
+from manyarms._base.text import counted
 from manyarms._base.top_k import inner_product_top_k
 from manyarms._base.typing import Array, Ints
 from manyarms.beliefs import Belief, Likelihood, Linear
@@ -33,7 +35,7 @@ UNSEEN = 1e-13
 SMALLEST_RIDGE = 1e-8
 
 
-class LinearModel:
+class LinearModel(Shown):
     """r_hat(x, a) = g(x^T theta_a) for a table of parameters (K, d), g the likelihood's mean (identity for linear rewards).
 
     Actions are rows. `schema` is that of the log it was learned from, and goes to the policies and agents that it makes.
@@ -120,6 +122,11 @@ class LinearModel:
         except InvalidInput as error:
             raise UnknownAction("actions", validate.describe(actions), "integers, ids of actions") from error
         return validate.action_ids("actions", ids, self.action_count)
+
+    def _table(self) -> Table:
+        rows = [("likelihood", repr(self.likelihood)), ("parameters", text_of(self._parameters))]
+        title = f"{type(self).__name__}: {counted(self.action_count, 'action')}, contexts of length {self.dim:,}"
+        return Table(title, rows=rows)
 
 
 class Clipped:

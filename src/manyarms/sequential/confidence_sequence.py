@@ -26,16 +26,19 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown, Table
+from manyarms._base.text import counted, number
 from manyarms._base.typing import Array
 from manyarms.errors import Contradiction, InvalidInput
 from manyarms.sequential import inputs
+from manyarms.sequential.ends import ends_table
 from manyarms.sequential.mixture import boundary, log_mixture
 
 FIRST_GUESS = 0.5
 LEAST_RHO, MOST_RHO = 1e-2, 1e6
 
 
-class RunningValue:
+class RunningValue(Shown):
     """A lower end, valid at all times, for the running average of the conditional means of numbers X ≥ 0.
 
         ln E(μ) = s + v + ρ ln ρ − (v+ρ) ln(s+v+ρ) + ln γ(v+ρ, s+v+ρ) − ln γ(ρ, ρ)
@@ -118,8 +121,11 @@ class RunningValue:
     def __repr__(self) -> str:
         return f"RunningValue: mean {self.mean:.4g} of {self.count:,} numbers, at least {self.lower(0.05):.3g} at 5 %"
 
+    def _table(self) -> Table:
+        return ends_table(f"mean {number(self.mean)} of {counted(self.count, 'number')}", self.lower)
 
-class ValueInterval:
+
+class ValueInterval(Shown):
     """An interval, valid at all times, for the running average of the values of a policy on a live log.
 
     Two `RunningValue`, each at α/2: w·r has the mean V, and w·(1−r) the mean 1 − V, as weights have the mean 1. So
@@ -193,6 +199,11 @@ class ValueInterval:
     def __repr__(self) -> str:
         ends = f"at least {self.lower(0.025):.3g}, at most {self.upper(0.025):.3g} at 5 %"
         return f"ValueInterval: {self.count:,} rounds, {ends}"
+
+    def _table(self) -> Table:
+        return ends_table(
+            f"the value after {counted(self.count, 'round')}, at all times at once", self.lower, self.upper
+        )
 
 
 def twins(first: dict[str, Any], second: dict[str, Any]) -> tuple[RunningValue, RunningValue]:

@@ -24,6 +24,8 @@ from typing import Any, Self
 import numpy.typing as npt
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown, Table
+from manyarms._base.text import counted, number
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 from manyarms.sequential import inputs
@@ -33,7 +35,7 @@ CAP = 1e300  # of M, which only has to be right up to the alarm
 MOST_TIME = 1e100
 
 
-class ShiryaevRoberts(ABC):
+class ShiryaevRoberts(Shown, ABC):
     """The averages of M = (1 + M) E and their alarms; what E is, a detector says (`_factors`).
 
     mean_time: rounds from one false alarm to the next, on average, at least. restart: begin anew after an alarm; otherwise
@@ -94,6 +96,19 @@ class ShiryaevRoberts(ABC):
     def __repr__(self) -> str:
         said = "no alarm" if self.alarm is None else f"alarm in round {self.alarm:,}"
         return f"{type(self).__name__}: {self.count:,} rounds, {self.statistic:.3g} of {self.mean_time:g}, {said}"
+
+    def _table(self) -> Table:
+        said = (
+            "no alarm" if self.alarm is None else f"{counted(self.alarms, 'alarm')}, the last in round {self.alarm:,}"
+        )
+        return Table(
+            f"{type(self).__name__} after {counted(self.count, 'round')}: {said}",
+            rows=[
+                ("evidence", f"{number(self.statistic)}, alarm at {number(self.mean_time)}"),
+                ("rounds between false alarms", f"at least {number(self.mean_time)} on average"),
+                ("after an alarm", "begins anew" if self.restart else "the first alarm stays"),
+            ],
+        )
 
 
 class EDetector(ShiryaevRoberts):

@@ -24,14 +24,17 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown, Table
+from manyarms._base.text import counted
 from manyarms.errors import InvalidInput
 from manyarms.sequential import inputs
 from manyarms.sequential.confidence_sequence import FIRST_GUESS, RunningValue, twins
+from manyarms.sequential.ends import ends_table
 
 LEAST_SHARE = 1e-6
 
 
-class Lift:
+class Lift(Shown):
     """An interval, valid at all times, for the running average of the lift of treated traffic over a hold-out.
 
     share: the probability of being held out. reward_range: the least and the largest reward; the lift is in these units.
@@ -108,6 +111,10 @@ class Lift:
     def __repr__(self) -> str:
         low, high = self.interval(0.05)
         return f"Lift: {self.mean:+.3g} after {self.count:,} rounds, from {low:+.3g} to {high:+.3g} at 5 %"
+
+    def _table(self) -> Table:
+        title = f"lift {self.mean:+.4g} after {counted(self.count, 'round')}, at all times at once"
+        return ends_table(title, self.lower, self.upper)
 
 
 __all__ = ["Lift"]

@@ -20,12 +20,15 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown, Table
+from manyarms._base.text import counted
 from manyarms.sequential import inputs
 from manyarms.sequential.confidence_sequence import RunningValue, twins
+from manyarms.sequential.ends import ends_table
 from manyarms.sequential.mixture import log_mixture
 
 
-class PairedGain:
+class PairedGain(Shown):
     """Ends, valid at all times, for the running average of V(π) − V(live): promote π once it is `certified`.
 
     reward_range: the least and the largest reward; the gain is in these units. The module's docstring has the argument.
@@ -111,6 +114,10 @@ class PairedGain:
 
     def __repr__(self) -> str:
         return f"PairedGain: {self.mean:+.3g} after {self.count:,} rounds, at least {self.lower(0.05):+.3g} at 5 %"
+
+    def _table(self) -> Table:
+        title = f"gain {self.mean:+.4g} after {counted(self.count, 'round')}, at all times at once"
+        return ends_table(title, self.lower, self.upper)
 
 
 __all__ = ["PairedGain"]

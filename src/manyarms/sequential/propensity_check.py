@@ -24,6 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown, Table
+from manyarms._base.text import counted, number
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 from manyarms.sequential import inputs
@@ -42,7 +44,7 @@ class PropensityAlarm(NamedTuple):
     round: int
 
 
-class PropensityCheck:
+class PropensityCheck(Shown):
     """An alarm when logged propensities are not those of the acting policy; a false one, ever, with probability at most alpha.
 
     least_propensity: what the greedy action has at least, if it is known (1 − ε of an ε-greedy rule, ε/m of a mixture with a
@@ -136,6 +138,21 @@ class PropensityCheck:
     def __repr__(self) -> str:
         said = "no alarm" if self.alarm is None else f"{self.alarm.side} since round {self.alarm.round:,}"
         return f"PropensityCheck: {self.count:,} rounds, mean weight {self.small.mean:.4g}, {said}"
+
+    def _table(self) -> Table:
+        said = (
+            "no alarm"
+            if self.alarm is None
+            else f"propensities are {self.alarm.side}, certain in round {self.alarm.round:,}"
+        )
+        return Table(
+            f"propensities of {counted(self.count, 'round')}: {said}",
+            rows=[
+                ("mean weight of the greedy action", f"{number(self.small.mean)}, at most 1 if all is well"),
+                ("evidence", f"{number(self.log_e)}, alarm at {number(self.log_threshold)}"),
+                ("a false alarm, ever", f"with probability at most {self.alpha:g}"),
+            ],
+        )
 
 
 __all__ = ["PropensityAlarm", "PropensityCheck"]

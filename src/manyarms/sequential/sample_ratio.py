@@ -21,14 +21,17 @@ from typing import Any, Self
 import numpy.typing as npt
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown, Table
+from manyarms._base.text import counted
 from manyarms.errors import InvalidInput
 from manyarms.sequential import inputs
 
 MOST_ARMS = 100_000
 LEAST_SHARE = 1e-12
+MOST_SHOWN = 20  # arms, in print
 
 
-class SampleRatio:
+class SampleRatio(Shown):
     """A test, valid at all times, of whether arms are drawn with known shares; `alarm` at level alpha, ever.
 
     shares: of the arms, by their numbers 0, 1, …; they sum to 1. concentration: c, how near to the shares the alternatives
@@ -98,6 +101,16 @@ class SampleRatio:
     def __repr__(self) -> str:
         said = "no alarm" if self.alarm is None else f"alarm in round {self.alarm:,}"
         return f"SampleRatio: {self.count:,} rounds in {len(self.shares)} arms, p-value {self.p_value:.3g}, {said}"
+
+    def _table(self) -> Table:
+        said = "no alarm" if self.alarm is None else f"alarm in round {self.alarm:,}"
+        title = f"sample ratio of {counted(self.count, 'round')}: {said}, p-value {self.p_value:.3g}"
+        rows = [
+            (arm, n, f"{n / max(1, self.count):.2%}", f"{share:.2%}")
+            for arm, (n, share) in enumerate(zip(self.counts, self.shares, strict=True))
+        ]
+        notes = [f"the first {MOST_SHOWN} of {len(rows):,} arms"] if len(rows) > MOST_SHOWN else []
+        return Table(title, ("arm", "rounds", "got", "should be"), rows[:MOST_SHOWN], notes)
 
 
 __all__ = ["SampleRatio"]

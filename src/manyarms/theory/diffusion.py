@@ -48,6 +48,7 @@ from typing import Literal
 import numpy as np
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown
 from manyarms.errors import InvalidInput
 from manyarms.priors.diffusion import DiffusionPrior
 from manyarms.theory.regret import (
@@ -63,8 +64,8 @@ from manyarms.theory.regret import (
 CONCENTRATION, OPTIMISM = 2.0, 1 / (4 * math.sqrt(math.e * math.pi))
 
 
-@dataclass(frozen=True)
-class DiffusionRegretBound:
+@dataclass(frozen=True, repr=False)
+class DiffusionRegretBound(Shown):
     """A bound on dTS's Bayes regret after T rounds and its parts; total = leading + constant.
 
     action_term R^act and latent_terms R_1^lat, ..., R_L^lat stand under the root.
@@ -78,8 +79,8 @@ class DiffusionRegretBound:
     delta: float
 
 
-@dataclass(frozen=True)
-class DiffusionRates:
+@dataclass(frozen=True, repr=False)
+class DiffusionRates(Shown):
     """How the two bounds scale, without logarithms and constants (thesis, Section 4.3)."""
 
     dts: float

@@ -29,14 +29,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown
 from manyarms.errors import InvalidInput
 from manyarms.priors.gaussian import MixedEffectPrior
 
 LIMIT = 1e-290
 
 
-@dataclass(frozen=True)
-class RegretBound:
+@dataclass(frozen=True, repr=False)
+class RegretBound(Shown):
     """A bound on the Bayes regret after T rounds and its parts; total = leading + constant.
 
     action_term R^A and effect_term R^E stand under the root, leading = sqrt(2 T (R^A + R^E) log(1 / delta)),
@@ -51,8 +52,8 @@ class RegretBound:
     delta: float
 
 
-@dataclass(frozen=True)
-class MetsRates:
+@dataclass(frozen=True, repr=False)
+class MetsRates(Shown):
     """The simplified rates of the thesis, Section 3.3, without logarithms and constants."""
 
     mets: float

@@ -30,14 +30,15 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
 from manyarms.rewards.bayesian import pessimism_width
 from manyarms.theory.regret import representable
 
 
-@dataclass(frozen=True)
-class SuboptimalityBound:
+@dataclass(frozen=True, repr=False)
+class SuboptimalityBound(Shown):
     """A bound and its parts: total = leading + remainder, leading = alpha * spread."""
 
     total: float

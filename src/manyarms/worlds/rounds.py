@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown, Table
 from manyarms._base.typing import Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.policies.base import Policy, first_above
@@ -15,7 +16,7 @@ from manyarms.policies.support import SupportedPolicy
 DRAWS = 4096  # rounds whose supports are looked at together
 
 
-class Value(float):
+class Value(Shown, float):
     """The true value of a policy: a number, with its standard error beside it.
 
     The sum over actions is exact at every context. The error is that of the mean over contexts, seen as a sample of all
@@ -48,6 +49,9 @@ class Value(float):
         """The mean over contexts of what a policy earns at each of them, (n,)."""
         spread = float(each.std(ddof=1) / np.sqrt(len(each))) if len(each) > 1 else 0.0
         return cls(float(each.mean()), spread)
+
+    def _table(self) -> Table:
+        return Table(f"{float(self):.4g} ± {self.standard_error:.2g}")
 
 
 def policy_over(policy: Policy, actions: int) -> Policy:

@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown, Table
+from manyarms._base.text import counted, number
 from manyarms._base.typing import Array, Ints
 from manyarms.errors import InvalidInput
 
@@ -47,8 +49,8 @@ class Actor(Protocol):
     def observe(self, x: Array, a: Any, r: Any) -> None: ...
 
 
-@dataclass(frozen=True)
-class OnlineRun:
+@dataclass(frozen=True, repr=False)
+class OnlineRun(Shown):
     """One run: cumulative expected regret at the checkpoints, and the agent's own time (decide and observe)."""
 
     rounds: Ints
@@ -58,6 +60,14 @@ class OnlineRun:
     @property
     def milliseconds_a_round(self) -> float:
         return 1e3 * self.seconds / int(self.rounds[-1])
+
+    def _table(self) -> Table:
+        places = np.unique(np.linspace(0, len(self.rounds) - 1, min(10, len(self.rounds))).astype(np.int64))
+        rounds, regret = self.rounds[places], self.regret[places]
+        title = f"regret {number(float(self.regret[-1]))} after {counted(int(self.rounds[-1]), 'round')}"
+        rows = [(int(t), float(r), float(r) / int(t)) for t, r in zip(rounds, regret, strict=True)]
+        time = f"{self.milliseconds_a_round:.3g} ms a round in decide and observe"
+        return Table(title, ("round", "cumulative regret", "regret a round"), rows, [time])
 
 
 def checkpoints_of(rounds: int, count: int = 100) -> Ints:

@@ -24,6 +24,8 @@ import numpy as np
 
 from manyarms._base import validate
 from manyarms._base.registry import Registry
+from manyarms._base.tables import Shown, Table
+from manyarms._base.text import counted, number
 from manyarms._base.typing import Array, Bools, Ints
 from manyarms.beliefs.actions.catalogue import Offer
 from manyarms.beliefs.belief import Belief
@@ -31,8 +33,8 @@ from manyarms.beliefs.belief import Belief
 SCORES_AT_A_TIME = 1 << 21  # contexts x played actions held at once
 
 
-@dataclass(frozen=True)
-class Propensity:
+@dataclass(frozen=True, repr=False)
+class Propensity(Shown):
     """Probability that an action is chosen, and how well it is known.
 
     value: probability of the first place. inclusion: of a place among the best k (equal to `value` for k = 1).
@@ -63,6 +65,14 @@ class Propensity:
         Weights of IPS inherit it. Learning can live with it, certificates cannot: they want exact propensities.
         """
         return self.relative_error**2
+
+    def _table(self) -> Table:
+        kind = "exact" if self.exact else f"estimated from {counted(self.draws, 'draw')}"
+        rows = [
+            ("first place", self.value, self.standard_error),
+            ("among the best k", self.inclusion, self.inclusion_standard_error),
+        ]
+        return Table(f"propensity {number(self.value)}, {kind}", ("of", "probability", "std. error"), rows)
 
 
 @dataclass(slots=True)

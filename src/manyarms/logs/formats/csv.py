@@ -20,7 +20,7 @@ from typing import BinaryIO
 import numpy as np
 
 from manyarms._base.files import write_atomically
-from manyarms._base.typing import AnyArray
+from manyarms._base.typing import AnyArray, Ints
 from manyarms._base.validate import describe
 from manyarms.errors import DataError, InvalidInput
 from manyarms.logs.columns import Columns
@@ -38,7 +38,7 @@ BLOCK = CHUNK // 8  # rows parsed at a time: cells are Python strings, which are
 
 @dataclass
 class _Seen:
-    """What a column was found to hold: the first rows with a number and with another text."""
+    """What a column was found to hold: the first lines with a number and with another text."""
 
     number: int | None = None
     text: int | None = None
@@ -51,21 +51,21 @@ class _Seen:
             return Kind("mixed")
         return Kind("number" if self.text is None else "text")
 
-    def see(self, column: Column, first: int) -> None:
-        """Take note of a block whose first row has the number `first`."""
+    def see(self, column: Column, lines: Ints) -> None:
+        """Take note of a block whose rows begin at some lines."""
         if column.categories is None:
             present = ~column.absent
             if present.any():
                 self.integer &= column.values.dtype.kind == "i"
-                self.number = first + int(np.argmax(present)) if self.number is None else self.number
+                self.number = int(lines[np.argmax(present)]) if self.number is None else self.number
             return
         texts = [text for text in column.categories.tolist() if text.strip() not in MISSING]
         numbers = [text for text in texts if is_number(text)]
         if self.number is None and numbers:
-            self.number = first + _first_of(column, numbers)
+            self.number = int(lines[_first_of(column, numbers)])
         if self.text is None:
             row = _first_of(column, set(texts) - set(numbers))
-            self.text, self.sample = first + row, str(column.categories[column.values[row]])
+            self.text, self.sample = int(lines[row]), str(column.categories[column.values[row]])
 
 
 @FORMATS.register("csv")
@@ -87,15 +87,16 @@ class CsvTables(LogFormat):
         self._seen: dict[str, _Seen] = {}
         self._texts: frozenset[str] = frozenset()
         self._spool, self._spellings = Spool(), Spool()
-        for rows in self._blocks(BLOCK):
-            first, columns, spellings = self._spool.rows, dict[str, Column](), dict[str, Column]()
+        for lines, rows in self._blocks(BLOCK):
+            columns, spellings = dict[str, Column](), dict[str, Column]()
+            first: int | Ints = int(lines[0]) if lines[-1] - lines[0] == len(lines) - 1 else lines
             for name, cells in zip(self.header, zip(*rows, strict=True), strict=True):
                 columns[name], spelled = _parsed(cells)
                 if spelled is not None:
                     spellings[name] = spelled
-                self._seen.setdefault(name, _Seen()).see(columns[name], first)
-            self._spool.add(Table(columns, len(rows), first))
-            self._spellings.add(Table(spellings, len(rows), first))
+                self._seen.setdefault(name, _Seen()).see(columns[name], lines)
+            self._spool.add(Table(columns, len(rows), first, "line"))
+            self._spellings.add(Table(spellings, len(rows), first, "line"))
         self.row_count = self._spool.rows
 
     def kinds(self) -> dict[str, Kind]:
@@ -106,7 +107,7 @@ class CsvTables(LogFormat):
 
     def complaint(self, column: str) -> InvalidInput:
         seen = self._seen[column]
-        came = f"{describe(seen.sample)} at row {seen.text}, but a number at row {seen.number}"
+        came = f"{describe(seen.sample)} at line {seen.text}, but a number at line {seen.number}"
         expected = "numbers, or texts, not both (Encoding(categorical=...) takes numbers as texts)"
         return InvalidInput(f"column {column!r}", came, expected)
 
@@ -118,7 +119,7 @@ class CsvTables(LogFormat):
     def tables(self, columns: Sequence[str], rows: int) -> Iterator[Table]:
         for block, spelled in zip(self._spool.tables(columns), self._spellings.tables(columns), strict=True):
             found = {name: self._column(name, block[name], spelled.columns.get(name)) for name in columns}
-            yield from Table(found, block.rows, block.first_row).chunks(rows)
+            yield from Table(found, block.rows, block.first_row, block.unit).chunks(rows)
 
     def _column(self, name: str, column: Column, spelled: Column | None) -> Column:
         """A block's column as what the file's column is."""
@@ -132,8 +133,8 @@ class CsvTables(LogFormat):
                 cells[row] = text
         return text_column(cell or None for cell in cells)
 
-    def _blocks(self, size: int) -> Iterator[list[list[str]]]:
-        """Rows as lists of cells, all as long as the header."""
+    def _blocks(self, size: int) -> Iterator[tuple[Ints, list[list[str]]]]:
+        """Rows as lists of cells, all as long as the header, and the lines that they begin at."""
         with open_text(self.path) as stream:
             reader = csv.reader(stream, delimiter=self.delimiter, strict=True)
             try:
@@ -144,17 +145,19 @@ class CsvTables(LogFormat):
                     twice = next(name for name in header if header.count(name) > 1)
                     raise DataError(f"{self.path}: the column {twice!r} is there twice")
                 self.header = header
-                done = 0
-                while lines := list(islice(reader, size)):
-                    block = [row for row in lines if row]  # an empty line is no row
-                    for number, row in enumerate(block, start=done):
+                last = reader.line_num
+                while read := [(row, reader.line_num) for row in islice(reader, size)]:
+                    ends = np.array([last, *(end for _, end in read)])
+                    last = int(ends[-1])
+                    full = [bool(row) for row, _ in read]  # an empty line is no row
+                    numbers, block = ends[:-1][full] + 1, [row for row, _ in read if row]
+                    for number, row in zip(numbers, block, strict=True):
                         if len(row) != len(header):
                             raise DataError(
-                                f"{self.path}: row {number} has {len(row)} fields, the header has {len(header)}"
+                                f"{self.path}: line {number} has {len(row)} fields, the header has {len(header)}"
                             )
                     if block:
-                        yield block
-                    done += len(block)
+                        yield numbers, block
             except csv.Error as error:
                 raise DataError(f"{self.path}: line {reader.line_num}: {error}") from error
 
@@ -220,7 +223,8 @@ def plain_columns(log: LoggedData) -> dict[str, AnyArray]:
     columns: dict[str, AnyArray] = {}
     for name, values in written_columns(log).items():
         if log.catalogue is not None and name in ("action", "support"):
-            values = np.array(log.catalogue.ids(values), dtype=np.str_).reshape(values.shape)
+            values = log.catalogue.named(values)
+            values = values if log.catalogue.numbered else values.astype(np.str_)
         if values.ndim == 1:
             columns[name] = values
         else:

@@ -126,7 +126,7 @@ class DsjsonTables(MemoryFormat):
             len(rounds.ids), catalogue_ids=tuple(rounds.ids), notes=tuple(notes), columns=known,
             encoding=Encoding(standardise=False, intercept=not features),
         )  # fmt: skip
-        return MemoryTables(Table(columns, len(rounds.rewards), np.array(rounds.lines)), self.name, stated)
+        return MemoryTables(Table(columns, len(rounds.rewards), np.array(rounds.lines), "line"), self.name, stated)
 
 
 def read_dsjson(

@@ -153,11 +153,13 @@ def _read_positions(source: CsvTables) -> Ints:
     """1, 2, 3 (left to right) as 0, 1, 2."""
     if "position" not in source.kinds():
         raise DataError(f"{source.path}: no column position")
-    values = np.concatenate([table["position"].values for table in source.tables(["position"], 65_536)])
+    tables = list(source.tables(["position"], 65_536))
+    values = np.concatenate([table["position"].values for table in tables])
     wrong = ~np.isin(values, np.arange(1, POSITIONS + 1))
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise InvalidInput("column 'position'", f"{values[row]} at row {row}", f"1 to {POSITIONS}")
+        line = int(np.concatenate([table.row_numbers for table in tables])[row])
+        raise InvalidInput("column 'position'", f"{values[row]} at line {line}", f"1 to {POSITIONS}")
     return values.astype(np.int64) - 1
 
 

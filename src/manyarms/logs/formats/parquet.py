@@ -48,9 +48,9 @@ class ParquetTables(LogFormat):
     def complaint(self, column: str) -> InvalidInput:
         return unfit(column, self._schema.field(column).type)
 
-    def largest(self, column: str) -> int | None:
+    def limits(self, column: str) -> tuple[int, int] | None:
         """From the statistics in the file's footer."""
-        largest = -1
+        found: list[int] = []
         for group in range(self._metadata.num_row_groups):
             row_group = self._metadata.row_group(group)
             for place in range(row_group.num_columns):
@@ -59,8 +59,8 @@ class ParquetTables(LogFormat):
                     known = chunk.statistics
                     if known is None or not known.has_min_max or not isinstance(known.max, int):
                         return None
-                    largest = max(largest, known.max)
-        return largest if largest >= 0 else None
+                    found += [known.min, known.max]
+        return (min(found), max(found)) if found else None
 
     def tables(self, columns: Sequence[str], rows: int) -> Iterator[Table]:
         first = 0

@@ -20,6 +20,7 @@ from manyarms._base import validate
 from manyarms._base.files import write_text_atomically
 from manyarms._base.html import require_page
 from manyarms.errors import InvalidInput
+from manyarms.logs.action_columns import are_ids, ids_note
 from manyarms.logs.actions import ActionId
 from manyarms.logs.columns import Columns, Resolved
 from manyarms.logs.data import CHUNK, LoggedData, written_columns
@@ -75,6 +76,10 @@ def inspect(
         if kinds[name].name == "unsupported":
             raise tables.complaint(name)
     statistics = LogStatistics(resolved, kinds)
+    if kinds[resolved.action].name == "number":
+        note = _ids_note(source, tables, resolved.action, action_count, rows_per_chunk)
+        statistics.actions_are_ids = note is not None
+        notes += (note,) if note else ()
     statistics.mixed = {
         name: str(tables.complaint(name).came) for name in resolved.context if kinds[name].name == "mixed"
     }
@@ -88,6 +93,23 @@ def inspect(
 def write_page(found: Inspection, path: Path | str) -> None:
     """The inspection as one HTML file."""
     write_text_atomically(require_page("path", path), page(found))
+
+
+def _ids_note(source: Any, tables: TableSource, action: str, action_count: int | None, rows: int) -> str | None:
+    """None where the integers of the action column are rows; what is said of it, or nothing, where they are ids."""
+    if isinstance(source, TableLog):
+        return None if source.catalogue is None else ""
+    if tables.stated.catalogue_ids is not None:
+        return ""
+    if action_count is not None or tables.stated.action_count is not None:
+        return None
+    limits, rounds = tables.limits(action), tables.row_count
+    if limits is None or rounds is None:
+        columns = [table[action] for table in tables.tables([action], rows)]
+        here = [column.values[~column.absent & (np.abs(column.values) < 2**63)] for column in columns]
+        ends = [int(end) for some in here if some.size for end in (some.min(), some.max())]
+        limits, rounds = (min(ends, default=0), max(ends, default=0)), sum(len(column) for column in columns)
+    return ids_note(action, *limits, rounds) if are_ids(*limits, rounds) else None
 
 
 def _tables(source: Any) -> tuple[TableSource, tuple[str, ...]]:

@@ -7,7 +7,7 @@ from typing import get_args
 
 import numpy as np
 
-from manyarms._base.text import decimals
+from manyarms._base.text import counted, decimals
 from manyarms.logs.inspection.statistics import BadRows, LogStatistics
 from manyarms.logs.inspection.summary import HEAVY, Finding, Inspection, Level
 
@@ -32,21 +32,18 @@ def findings(statistics: LogStatistics, found: Inspection) -> tuple[Finding, ...
     return tuple(sorted(said, key=lambda finding: get_args(Level).index(finding.level)))
 
 
-def _about_rows(level: Level, what: str, bad: BadRows, advice: str) -> Iterator[Finding]:
-    """What is wrong with some rows, if there are any."""
+def _about_rows(level: Level, what: str, bad: BadRows, advice: str, unit: str) -> Iterator[Finding]:
+    """What is wrong with some rows, if there are any; unit: what the source calls a row."""
     if bad.count:
         shown = f" ({bad.example})" if bad.example else ""
-        yield Finding(level, f"{what}: {_count(bad.count, 'row')}, the first at row {bad.first_row}{shown}", advice)
-
-
-def _count(number: int, one: str, many: str | None = None) -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+        where = f"the first at {unit} {bad.first_row}{shown}"
+        yield Finding(level, f"{what}: {counted(bad.count, 'row')}, {where}", advice)
 
 
 def _about_actions(m: LogStatistics, found: Inspection) -> Iterator[Finding]:
     action_count, seen = found.action_count, found.actions_seen
     advice = 'use integers from 0, or read the column as ids (catalogue="build")'
-    yield from _about_rows("problem", "actions that are not rows of a catalogue", m.bad_actions, advice)
+    yield from _about_rows("problem", "actions that are not rows of a catalogue", m.bad_actions, advice, m.unit)
     if m.actions.ids is None and m.actions.size > action_count:
         first = int(np.flatnonzero(m.actions["rows"][action_count:])[0]) + action_count
         yield Finding(
@@ -84,7 +81,9 @@ def _about_actions(m: LogStatistics, found: Inspection) -> Iterator[Finding]:
 
 def _about_rewards(m: LogStatistics) -> Iterator[Finding]:
     r = m.rewards
-    yield from _about_rows("problem", "rewards that are not finite numbers", r.infinite, "correct or drop these rows")
+    yield from _about_rows(
+        "problem", "rewards that are not finite numbers", r.infinite, "correct or drop these rows", m.unit
+    )
     if not r.moments.count:
         return
     if r.moments.least == r.moments.largest:
@@ -115,9 +114,9 @@ def _about_propensities(m: LogStatistics, estimates: bool) -> Iterator[Finding]:
         )  # fmt: skip
         return
     infinite, advice = m.propensities.infinite, "correct the rows"
-    yield from _about_rows("problem", "propensities that are not numbers", infinite, advice)
+    yield from _about_rows("problem", "propensities that are not numbers", infinite, advice, m.unit)
     advice = "what was played had a positive probability: find out what was written, or drop the column and estimate"
-    yield from _about_rows("problem", "propensities outside (0, 1]", m.bad_propensities, advice)
+    yield from _about_rows("problem", "propensities outside (0, 1]", m.bad_propensities, advice, m.unit)
     if estimates:
         yield Finding(
             "warning", "the propensities are estimates",
@@ -181,13 +180,17 @@ def _about_overlap(m: LogStatistics, found: Inspection) -> Iterator[Finding]:
 
 def _about_support(m: LogStatistics) -> Iterator[Finding]:
     advice = "correct the support's probabilities, or leave these columns out"
-    yield from _about_rows("problem", "supports whose probabilities are negative or sum above 1", m.bad_support, advice)
+    yield from _about_rows(
+        "problem", "supports whose probabilities are negative or sum above 1", m.bad_support, advice, m.unit
+    )
     advice = (
         "fine if the logger also explores beyond its top actions; otherwise supports and actions do not belong together"
     )
-    yield from _about_rows("warning", "actions that are not in their row's support", m.outside_support, advice)
+    yield from _about_rows("warning", "actions that are not in their row's support", m.outside_support, advice, m.unit)
     advice = "one of the two columns is wrong: find out which before weighting"
-    yield from _about_rows("warning", "propensities that differ from the support's probability", m.disagreeing, advice)
+    yield from _about_rows(
+        "warning", "propensities that differ from the support's probability", m.disagreeing, advice, m.unit
+    )
 
 
 def _about_duplicates(m: LogStatistics) -> Iterator[Finding]:
@@ -195,7 +198,7 @@ def _about_duplicates(m: LogStatistics) -> Iterator[Finding]:
     if c.event_id is not None and m.events.count:
         about = "" if m.events.exact else "about "
         yield Finding(
-            "problem", f"{about}{m.events.count:,} event ids are repeated, the first at row {m.events.first_row}",
+            "problem", f"{about}{m.events.count:,} event ids are repeated, the first at {m.unit} {m.events.first_row}",
             "keep one row per event: duplicated rounds make intervals too narrow",
         )  # fmt: skip
     if m.duplicate_rows.count:
@@ -212,7 +215,7 @@ def _about_duplicates(m: LogStatistics) -> Iterator[Finding]:
             "warning" if telling else "note",
             f"{about}{m.duplicate_rows.count:,} rows repeat an earlier one"
             + (" but for the event id" if apart else " entirely")
-            + f", the first at row {m.duplicate_rows.first_row}",
+            + f", the first at {m.unit} {m.duplicate_rows.first_row}",
             advice,
         )
 
@@ -220,8 +223,8 @@ def _about_duplicates(m: LogStatistics) -> Iterator[Finding]:
 def _about_missing(m: LogStatistics, found: Inspection) -> Iterator[Finding]:
     c = m.columns
     for column in found.missing:
-        entries = _count(column.count, "missing entry", "missing entries")
-        what = f"{entries} ({column.share:.2%}) in {column.column!r}, the first at row {column.first_row}"
+        entries = counted(column.count, "missing entry", "missing entries")
+        what = f"{entries} ({column.share:.2%}) in {column.column!r}, the first at {m.unit} {column.first_row}"
         if column.column == c.reward:
             advice = "rewards may still come, or never: wait, count them as 0 if that is what silence means, or drop_missing=True"
             yield Finding("problem", what, advice)
@@ -262,7 +265,7 @@ def _about_contexts(m: LogStatistics) -> Iterator[Finding]:
                 "one length for all rows",
             )
         advice = "correct or drop these rows"
-        yield from _about_rows("problem", f"infinite numbers in {name!r}", column.infinite, advice)
+        yield from _about_rows("problem", f"infinite numbers in {name!r}", column.infinite, advice, m.unit)
         if column.kind.name == "mixed":
             yield Finding(
                 "problem", f"numbers and texts in {name!r}: {m.mixed[name]}",
@@ -279,7 +282,7 @@ def _about_contexts(m: LogStatistics) -> Iterator[Finding]:
 
 def _about_times(m: LogStatistics) -> Iterator[Finding]:
     advice = "sort by time before anything that learns in order, and before a split into past and future"
-    yield from _about_rows("note", "timestamps are out of order", m.earlier, advice)
+    yield from _about_rows("note", "timestamps are out of order", m.earlier, advice, m.unit)
 
 
 __all__ = ["findings"]

@@ -21,8 +21,9 @@ from manyarms._base.moments import RunningMoments
 from manyarms._base.typing import AnyArray, Array, Bools, Ints
 from manyarms._base.validate import LARGEST, SMALLEST
 from manyarms.errors import InvalidInput
-from manyarms.logs.checks import SUM_TOLERANCE, Where
+from manyarms.logs.checks import SUM_TOLERANCE
 from manyarms.logs.columns import Resolved
+from manyarms.logs.encoding import as_codes
 from manyarms.logs.inspection.sketches import Duplicates, Sample, hashes_of
 from manyarms.logs.tables import Column, Kind, Table, as_times
 
@@ -182,7 +183,9 @@ class LogStatistics:
     def __init__(self, columns: Resolved, kinds: dict[str, Kind]) -> None:
         self.columns = columns
         self.rows = 0
+        self.unit = "row"  # what the source calls a row
         self.actions = PerAction()
+        self.actions_are_ids = False  # also where they are integers
         self.bad_actions, self.missing_actions = BadRows(), BadRows()
         self.rewards = NumberColumn()
         self.propensities = NumberColumn()
@@ -203,7 +206,12 @@ class LogStatistics:
         numbers = table.row_numbers
         c = self.columns
         self.rows += table.rows
-        slots, played = self.actions.slots(table[c.action], self.bad_actions, self.missing_actions, numbers)
+        self.unit = table.unit
+        action = table[c.action]
+        if self.actions_are_ids and action.categories is None:
+            texts, codes = as_codes(c.action, action)
+            action = Column(codes, action.missing, np.array(texts, dtype=np.str_))
+        slots, played = self.actions.slots(action, self.bad_actions, self.missing_actions, numbers)
         self.actions.add(slots[played], "rows")
         r, rewarded = self._numbers(self.rewards, table[c.reward], c.reward, numbers)
         rewarded = rewarded & played
@@ -258,7 +266,7 @@ class LogStatistics:
         rest = [table[name] for name in c.all if name != c.event_id]
         self.duplicate_rows.see(hashes_of(rest, table.rows), numbers)
         if c.timestamp is not None:
-            times = as_times(c.timestamp, table[c.timestamp], Where(numbers))
+            times = as_times(c.timestamp, table[c.timestamp], table.where)
             self.missing_times.see(np.isnat(times), numbers)
             here = np.flatnonzero(~np.isnat(times))
             if len(here):
@@ -277,7 +285,12 @@ class LogStatistics:
         c = self.columns
         action = table[c.action]
         ids = _matrix(table, c.support)
-        if ids is None or action.categories is not None or action.values.dtype.kind not in "iuf":
+        if (
+            ids is None
+            or self.actions_are_ids
+            or action.categories is not None
+            or action.values.dtype.kind not in "iuf"
+        ):
             return
         inside = ids == action.values[:, None]
         self.outside_support.see(~inside.any(axis=1), numbers)

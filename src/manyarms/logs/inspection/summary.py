@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from manyarms._base.tables import Shown, Table
 from manyarms._base.typing import Array, Ints
 from manyarms.logs.inspection.sketches import Duplicates
 from manyarms.logs.inspection.statistics import LEAST_ROWS, LOG_EDGES, QUANTILES, BadRows, LogStatistics, NumberColumn
@@ -17,17 +18,20 @@ MOST_SHOWN = 10
 Level = Literal["problem", "warning", "note"]
 
 
-@dataclass(frozen=True)
-class Finding:
+@dataclass(frozen=True, repr=False)
+class Finding(Shown):
     """Something that stands in the way (problem), calls for care (warning), or is good to know (note)."""
 
     level: Level
     what: str
     advice: str
 
+    def _line(self) -> str:
+        return f"{self.level}: {self.what}"
 
-@dataclass(frozen=True)
-class Histogram:
+
+@dataclass(frozen=True, repr=False)
+class Histogram(Shown):
     """Counts of values; labels say what each bar stands for. `exact` is False where they come from a sample."""
 
     labels: tuple[str, ...]
@@ -35,8 +39,8 @@ class Histogram:
     exact: bool = True
 
 
-@dataclass(frozen=True)
-class Distribution:
+@dataclass(frozen=True, repr=False)
+class Distribution(Shown):
     """A column of numbers in short; quantiles are exact unless `sampled`."""
 
     count: int
@@ -51,8 +55,8 @@ class Distribution:
     histogram: Histogram
 
 
-@dataclass(frozen=True)
-class ActionRow:
+@dataclass(frozen=True, repr=False)
+class ActionRow(Shown):
     """One action: how often it was played, what it brought, and how well a policy that always plays it is covered."""
 
     name: str
@@ -63,8 +67,8 @@ class ActionRow:
     effective_sample_size: float | None
 
 
-@dataclass(frozen=True)
-class LogOverlap:
+@dataclass(frozen=True, repr=False)
+class LogOverlap(Shown):
     """How far the rows reach for other policies than the one that logged them; see statistics.py for the formulas."""
 
     mean_weight: float
@@ -76,8 +80,8 @@ class LogOverlap:
     best: ActionRow | None  # the action with the best value among those with enough rows
 
 
-@dataclass(frozen=True)
-class DuplicateCount:
+@dataclass(frozen=True, repr=False)
+class DuplicateCount(Shown):
     """Entries that were there before."""
 
     count: int
@@ -85,8 +89,8 @@ class DuplicateCount:
     exact: bool
 
 
-@dataclass(frozen=True)
-class MissingColumn:
+@dataclass(frozen=True, repr=False)
+class MissingColumn(Shown):
     """Missing entries of a column."""
 
     column: str
@@ -95,8 +99,8 @@ class MissingColumn:
     first_row: int
 
 
-@dataclass(frozen=True)
-class Inspection:
+@dataclass(frozen=True, repr=False)
+class Inspection(Shown):
     """All of it; `findings` say what to do."""
 
     source: str
@@ -129,6 +133,11 @@ class Inspection:
     def problems(self) -> tuple[Finding, ...]:
         """What stands in the way of using the log as it is."""
         return tuple(finding for finding in self.findings if finding.level == "problem")
+
+    def _table(self) -> Table:
+        from manyarms.logs.printing import inspection_table
+
+        return inspection_table(self)
 
 
 def distribution(column: NumberColumn, *, log_counts: Ints | None = None) -> Distribution:
