@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from manyarms._base import storage, validate
@@ -82,12 +83,21 @@ class Schema(Shown):
             arrays |= prefixed("catalogue/", self.catalogue.arrays())
         return spec, arrays
 
+    def save(self, folder: Path | str) -> None:
+        """Write it to a folder of its own; `manyarms.load` reads it. What has a schema is saved with it."""
+        storage.save(folder, "schema", *self.state())
+
     @classmethod
     def from_state(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Schema:
         """The schema that `state` came from."""
         told = spec["encoder"]
         encoder = None if told is None else storage.restored(str(told["kind"]), told, under("encoder/", arrays))
         return cls(encoder, Actions.from_arrays(under("catalogue/", arrays)) if spec["catalogue"] else None)  # type: ignore[arg-type]
+
+
+@storage.LOADERS.register("schema")
+def _restore(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Schema:
+    return Schema.from_state(spec, arrays)
 
 
 def as_actions(name: str, given: ActionsLike | None) -> Actions | None:
