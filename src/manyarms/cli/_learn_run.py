@@ -11,6 +11,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import time
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -89,6 +90,7 @@ def run(
     choices: Choices,
     settings: TrainingSettings,
     *,
+    left_open: Collection[str] = (),
     pessimism: Pessimism | None = None,
     validation: float | None = None,
     split_by: str | None = None,
@@ -101,7 +103,7 @@ def run(
 
     pessimism: learn a randomised policy by a bound, in place of what `choices` says, and certify it. validation: the share of
     rows to hold out; a tenth, or none where the log has no propensities or the policy is certified on the rows that it was
-    learned from, unless given.
+    learned from, unless given. left_open: the settings that were not given, and are for `learn` to choose.
     """
     started = time.monotonic()
     require_folder("--out", folder, *FILES, folders=(CHECKPOINT, PRIOR))
@@ -123,7 +125,7 @@ def run(
         learned = learn(
             parts.train, start, objective, validation=0.0 if parts.watched is None else parts.watched,
             folder=folder / CHECKPOINT, device=device, progress=tell, checkpoint_seconds=checkpoint_seconds,
-            certified=False, **vars(settings),
+            certified=False, **{name: value for name, value in vars(settings).items() if name not in left_open},
         )  # fmt: skip
     evaluation = gain = None
     if parts.judged is not None:

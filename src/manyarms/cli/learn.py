@@ -159,13 +159,22 @@ def learn(
             PARAMETERS, "FOLDER", "A saved agent, the reward model of dm, dr, offcem.", "a ridge regression per action"
         ),
     ] = None,
-    epochs: Annotated[int, _option(TRAINING, None, "Number of passes over the log.")] = USUAL.epochs,
+    epochs: Annotated[
+        int | None, _option(TRAINING, None, "Number of passes over the log.", "10, more for small logs")
+    ] = None,
     batch: Annotated[int, _option(TRAINING, None, "Batch size.")] = USUAL.batch,
-    learning_rate: Annotated[float, _option(TRAINING, None, "Initial learning rate.")] = USUAL.learning_rate,
+    learning_rate: Annotated[
+        float | None, _option(TRAINING, None, "Initial learning rate.", "by the length of the contexts")
+    ] = None,
     schedule: Annotated[
-        str,
-        _option(TRAINING, "NAME", "Learning rate schedule: constant, linear, cosine, exponential, one-cycle."),
-    ] = USUAL.schedule,
+        str | None,
+        _option(
+            TRAINING,
+            "NAME",
+            "Learning rate schedule: constant, linear, cosine, exponential, one-cycle.",
+            "constant; linear if --learning-rate is not given",
+        ),
+    ] = None,
     optimiser: Annotated[str, _option(TRAINING, "NAME", "adam, sgd or adagrad.")] = USUAL.optimiser,
     l2: Annotated[
         float,
@@ -274,14 +283,17 @@ def learn(
         log, columns, drop_missing,
         None if actions is None else read_embeddings(actions, "--actions"), logging, prior, prior_log,
     )  # fmt: skip
+    choosable = {"epochs": epochs, "learning_rate": learning_rate, "schedule": schedule}
     settings = TrainingSettings(
-        epochs=epochs, batch=batch, learning_rate=learning_rate, schedule=schedule, optimiser=optimiser, l2=l2,
-        towards=cast("Towards", towards), precision=cast("Precision", precision), patience=patience, seed=seed,
+        **{name: value for name, value in choosable.items() if value is not None},  # type: ignore[arg-type]
+        batch=batch, optimiser=optimiser, l2=l2, towards=cast("Towards", towards), precision=cast("Precision", precision),
+        patience=patience, seed=seed,
     )  # fmt: skip
     if split_by is not None:
         options.one_of("--split-by", split_by, SPLITS)
     outcome = _learn_run.run(
-        inputs, out, choices, settings, pessimism=careful, validation=validation, split_by=split_by, device=device,
+        inputs, out, choices, settings, left_open=[name for name, value in choosable.items() if value is None],
+        pessimism=careful, validation=validation, split_by=split_by, device=device,
         checkpoint_seconds=checkpoint_seconds, keep_checkpoint=keep_checkpoint, console=Console(stderr=True),
     )  # fmt: skip
     options.say(options.facts("learned", _learn_run.summary(outcome)))

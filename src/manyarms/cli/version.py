@@ -16,6 +16,8 @@ EXTRAS = {
     "frames": ("pandas", "polars"),
     "torch": ("torch",),
     "faiss": ("faiss-cpu",),
+    "sklearn": ("scikit-learn", "skops"),
+    "postgresql": ("psycopg",),
 }
 
 

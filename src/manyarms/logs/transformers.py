@@ -240,7 +240,9 @@ def _dumped(transformer: Any) -> bytes:
         packed = bytes(skops.dumps(transformer))
         foreign = sorted(set(skops.get_untrusted_types(data=packed)) - set(HARMLESS))
     except Exception as error:  # whatever its parts raise, or skops about them
-        raise InvalidInput("transformer", f"{type(transformer).__name__} ({error})", "one that skops can save") from error
+        raise InvalidInput(
+            "transformer", f"{type(transformer).__name__} ({error})", "one that skops can save"
+        ) from error
     if foreign:
         expected = "parts of scikit-learn and NumPy alone: nothing else is read from a folder, lest it runs code"
         raise InvalidInput("transformer", ", ".join(foreign), expected)
