@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import manyarms as ma
 from manyarms.cli import app as cli
 from manyarms.evaluation import evaluate
-from manyarms.logs import LoggedData, Schema, read_csv, to_csv, to_parquet
+from manyarms.logs import Schema, read_csv, to_csv, to_parquet
 from manyarms.policies import SoftmaxPolicy
 from manyarms.rewards.bayesian import warm_start
 
@@ -72,14 +72,16 @@ def test_evaluate_uniform_needs_nothing_but_a_log(tmp_path: Path) -> None:
 
 
 def test_a_saved_policy_and_an_agent_as_its_model(tmp_path: Path) -> None:
-    """Encoder and ids are kept beside policy and agent, and a file with its rows reversed gives the same."""
+    """Encoder and ids are kept with policy and agent, and a file with its rows reversed gives the same."""
     cells = rows()
     log = read_csv(write(tmp_path / "log.csv", cells))
     prior = ma.HierarchicalPrior(3, np.zeros(log.dim), 1e-3 * np.eye(log.dim), 1e-3 * np.eye(log.dim))
     agent = warm_start(log, prior, ma.Linear(0.5), ma.Greedy(), seed=0)
-    agent.save(tmp_path / "agent", log)
-    SoftmaxPolicy(np.zeros((3, log.dim))).save(tmp_path / "policy", log)
-    schema = Schema.load(tmp_path / "agent")
+    agent.save(tmp_path / "agent")
+    named = SoftmaxPolicy(np.zeros((3, log.dim)))
+    named.schema = log.schema
+    named.save(tmp_path / "policy")
+    schema = ma.load(tmp_path / "agent").schema
     assert schema.catalogue == log.catalogue and schema.encoder is not None
     policy = ma.load(tmp_path / "agent").as_policy()
     np.testing.assert_array_equal(policy.sample(log.contexts, np.random.default_rng(0)), agent.decide(log.contexts))
@@ -170,7 +172,8 @@ def test_it_is_what_the_library_gives(tmp_path: Path, kind: str) -> None:
     log = read_csv(write(tmp_path / "log.csv", rows()))
     (to_parquet if kind == "parquet" else to_csv)(log, tmp_path / f"rounds.{kind}")
     policy = SoftmaxPolicy(0.05 * np.random.default_rng(1).standard_normal((3, log.dim)))
-    policy.save(tmp_path / "policy", LoggedData(log.contexts, log.actions, log.rewards, 3, catalogue=log.catalogue))
+    policy.schema = Schema(catalogue=log.catalogue)
+    policy.save(tmp_path / "policy")
     out = tmp_path / "out"
     result = invoke("evaluate", tmp_path / "policy", tmp_path / f"rounds.{kind}", "--out", out, "--seed", 3)
     assert result.exit_code == 0, result.output

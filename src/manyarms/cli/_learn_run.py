@@ -34,8 +34,7 @@ from manyarms.evaluation import page as evaluation_page
 from manyarms.evaluation.tables import as_data, finite, number
 from manyarms.learning import Learned, TrainingSettings, learn
 from manyarms.learning.trainable import Learnable
-from manyarms.logs import LoggedData
-from manyarms.logs.schema import ACTIONS, ENCODER
+from manyarms.logs import LoggedData, Schema
 
 CHECKPOINT, PRIOR, CERTIFICATE = "checkpoint", "prior", "certificate.json"
 FILES = (MANIFEST, "learning.json", "report.html", CERTIFICATE)
@@ -100,7 +99,7 @@ def run(
     learned from, unless given.
     """
     started = time.monotonic()
-    require_folder("--out", folder, *FILES, folders=(CHECKPOINT, PRIOR, ENCODER, ACTIONS))
+    require_folder("--out", folder, *FILES, folders=(CHECKPOINT, PRIOR))
     usable_device(device, "--device")
     options.require_logs({"LOG": inputs.log, "--prior-log": inputs.prior_log})
     log = inputs.read()
@@ -127,7 +126,8 @@ def run(
         gain = difference(learned.policy, None, parts.judged, seed=choices.seed)
     certified = None
     if pessimism is not None and prior is not None:
-        start.save(folder / PRIOR, log)  # for `manyarms certify OUT LOG --prior OUT/prior`
+        start.schema = Schema.of(log)
+        start.save(folder / PRIOR)  # for `manyarms certify OUT LOG --prior OUT/prior`
         if pessimism.certifies:
             try:
                 certified = pessimism.certified(learned.policy, parts.train, prior)
@@ -137,7 +137,7 @@ def run(
     if certified is None:
         with writing(folder):
             (folder / CERTIFICATE).unlink(missing_ok=True)  # of another policy that was here before
-    learned.policy.save(folder, log)
+    learned.policy.save(folder)
     took = time.monotonic() - started
     notes = (*log.notes, *learned.notes)
     outcome = Outcome(str(inputs.log), folder, learned, parts, evaluation, gain, took, notes, certified)
@@ -295,11 +295,9 @@ def _code(outcome: Outcome) -> str:
     folder = outcome.folder
     lines = ["import manyarms as ma", "", f"policy = ma.load({str(folder)!r})"]
     if train.encoder is not None:
-        lines.append(f"encoder = ma.load({str(folder / ENCODER)!r})")
-        lines.append('x = encoder.apply({"column": [value], ...})[0]     # a new row, encoded as the log was')
-    lines.append(f"best = policy.decide(x, k=10)                      # x: {train.dim} numbers; no PyTorch needed")
-    if train.catalogue is not None:
-        lines.append(f"ma.load({str(folder / ACTIONS)!r}).ids(best)")
+        lines.append('x = {"column": value, ...}              # a new row, which is encoded as the log was')
+    told = f"{train.dim} numbers; no PyTorch needed" if train.encoder is None else "ids of the ten best actions"
+    lines.append(f"best = policy.decide(x, k=10)           # {told}")
     return "\n".join(lines)
 
 

@@ -106,7 +106,7 @@ def evaluate(
 
     How to save a policy in Python
 
-      policy.save("policy", log)    includes the log's encoder and action ids
+      policy.save("policy")    includes the encoder and the action ids of the log that it was learned from
 
     How to read the table: an interval without * is for the policy's value. ips is unbiased; snips has a lower
     variance; the others trade bias for variance. Trust no estimate where eff. n is small or there are many warnings. See

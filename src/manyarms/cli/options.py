@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from rich.console import Console
@@ -23,9 +23,10 @@ from manyarms.errors import InvalidInput, StorageError
 from manyarms.estimators import OBJECTIVES, summaries
 from manyarms.estimators.base import Estimator
 from manyarms.estimators.naming import parameters_of
-from manyarms.logs import Columns, Schema, open_log
+from manyarms.logs import Columns, Schema, TableEncoder, open_log
 from manyarms.logs.columns import GUESS
 from manyarms.logs.formats.base import format_of, suffixes
+from manyarms.logs.schema import NOTHING
 from manyarms.logs.table_log import TableLog
 from manyarms.policies import Policy
 from manyarms.weights import CORRECTIONS
@@ -123,7 +124,7 @@ def columns_of(context: list[str] | None, **parts: str | None) -> Columns:
 
 @dataclass(frozen=True)
 class SavedPolicy:
-    """A policy from a folder, with the schema beside it, which turns a table into its contexts and actions."""
+    """A policy from a folder, with its schema, which turns a table into its contexts and actions."""
 
     policy: Policy
     schema: Schema
@@ -135,14 +136,14 @@ class SavedPolicy:
         policy = found.as_policy() if isinstance(found, Agent) else found
         if not isinstance(policy, Policy):
             raise StorageError(f"{folder}: holds a {type(policy).__name__}, expected a policy or an agent")
-        return cls(policy, Schema.load(folder))
+        return cls(policy, getattr(policy, "schema", NOTHING))
 
     def open_log(self, path: Path, columns: Columns, *, drop_missing: bool) -> TableLog:
         """The rounds in a file as the policy's contexts and actions; the file is read once."""
         schema = self.schema
         return open_log(
             path, columns, action_count=self.policy.action_count if schema.catalogue is None else None,
-            catalogue=schema.catalogue, encoder=schema.encoder, drop_missing=drop_missing, spool=True,
+            catalogue=schema.catalogue, encoder=cast("TableEncoder | None", schema.encoder), drop_missing=drop_missing, spool=True,
         )  # fmt: skip
 
     def require_actions(self, count: int) -> None:

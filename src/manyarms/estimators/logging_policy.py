@@ -134,7 +134,7 @@ class _FromPolicy:
         return out
 
     def sample(self, index: Ints, count: int, rng: np.random.Generator) -> Ints:
-        return self._logging.sample(np.repeat(self._X[index], count, axis=0), rng).reshape(len(index), count)
+        return self._logging.sample_rows(np.repeat(self._X[index], count, axis=0), rng).reshape(len(index), count)
 
 
 def _require_method(policy: object, method: str) -> None:

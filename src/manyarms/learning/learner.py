@@ -20,7 +20,8 @@ from manyarms.learning.results import Learnable, Learned, Moment, require_learna
 from manyarms.learning.settings import Precision, Towards, Train, TrainingSettings
 from manyarms.logs.data import LoggedData, LogSource, a_log
 from manyarms.logs.row_sketch import RowSketch, require_other_rows
-from manyarms.policies.base import Policy
+from manyarms.logs.schema import Schema
+from manyarms.policies.base import Policy, fitting
 
 if TYPE_CHECKING:
     from manyarms.learning.sampled import Sampler
@@ -117,6 +118,7 @@ def learn(
     if policy.training_rows is not None:
         rows.include(policy.training_rows)
     result.policy.training_rows = rows
+    result.policy.schema = fitting(Schema.of(log).beside(policy.schema), result.policy)
     if isinstance(objective, PACBayes) and not objective.certifies:
         return replace(result, notes=(NO_CERTIFICATE.format(objective.label),))
     if prior is None or not certified:

@@ -29,6 +29,7 @@ from manyarms.logs.actions import Actions
 from manyarms.logs.encoding import Encoder
 from manyarms.logs.hashes import row_hashes, sequence_hash
 from manyarms.logs.joining import joined_tables
+from manyarms.logs.schema import Schema
 from manyarms.logs.usual_names import ESTIMATE
 
 CHUNK = 65_536  # rounds a chunk: large enough for numpy, small enough for any memory
@@ -143,6 +144,11 @@ class LoggedData(Shown):
         self._set("rewards", rewards)
         for name, value in fields.checked(self, where).items():
             self._set(name, value)
+
+    @property
+    def schema(self) -> Schema:
+        """Encoder and ids, for what is learned from the log."""
+        return Schema(self.encoder, self.catalogue)
 
     def __len__(self) -> int:
         return len(self.rewards)

@@ -31,6 +31,7 @@ from manyarms.logs.encoding import (
     encoder_of_json,
 )
 from manyarms.logs.gathering import gathered
+from manyarms.logs.schema import Schema
 from manyarms.logs.spool import SpooledTables
 from manyarms.logs.tables import Column, Kind, MemoryTables, Table, TableSource, as_times
 
@@ -124,6 +125,11 @@ class TableLog(shown.Shown):
             other.source = self._unspooled
         other._keeps = True
         return other
+
+    @property
+    def schema(self) -> Schema:
+        """Encoder and ids, for what is learned from the log."""
+        return Schema.of(self)
 
     @property
     def dim(self) -> int:

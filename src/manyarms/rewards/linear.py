@@ -24,6 +24,7 @@ from manyarms.beliefs.sums import Sums
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.logs.data import LogSource
 from manyarms.logs.row_sketch import RowSketch
+from manyarms.logs.schema import NOTHING, Schema
 from manyarms.policies.base import shaped
 from manyarms.policies.softmax import TopSoftmaxPolicy
 from manyarms.rewards.base import CatalogueModel
@@ -36,7 +37,10 @@ SMALLEST_RIDGE = 1e-8
 
 
 class LinearModel(Shown):
-    """r_hat(x, a) = g(x^T theta_a) for a table of parameters (K, d), g the likelihood's mean (identity for linear rewards)."""
+    """r_hat(x, a) = g(x^T theta_a) for a table of parameters (K, d), g the likelihood's mean (identity for linear rewards).
+
+    Actions are rows. `schema` is that of the log it was learned from, and goes to the policies and agents that it makes.
+    """
 
     training_rows: RowSketch | None = None
     """A sketch of the rows that it was learned from, where that is known: its policies carry it."""
@@ -45,6 +49,7 @@ class LinearModel(Shown):
         # a copy; not a read-only one, which PyTorch would complain of where the model goes into an objective
         self._parameters = validate.as_array("parameters", parameters, (None, None)).copy()
         self.likelihood = validate.instance("likelihood", likelihood, Likelihood, "a likelihood, such as Linear()")
+        self.schema: Schema = NOTHING
 
     def __repr__(self) -> str:
         law = type(self.likelihood).__name__
@@ -100,6 +105,7 @@ class LinearModel(Shown):
         """The greedy decision as a policy, 1 for the best action and 0 for the others: for estimators, and to be saved."""
         policy = TopSoftmaxPolicy(self.parameters, 1)
         policy.training_rows = self.training_rows
+        policy.schema = self.schema
         return policy
 
     @cached_property
@@ -192,7 +198,15 @@ class DirectFrequentist:
             parameters[sums.ids[some]] = _ridge(sums.packing.unpack(sums.G[some]), sums.B[some], self.lam)
         model = LinearModel(parameters)
         model.training_rows = sketch
+        model.schema = schema_for(model.action_count, source)
         return model
+
+
+def schema_for(actions: int, source: LogSource) -> Schema:
+    """The encoder and the ids of a log, for what was learned from it; ids only where they are those of all actions."""
+    found = Schema.of(source)
+    whole = found.catalogue is not None and len(found.catalogue) == actions
+    return found if whole else Schema(found.encoder)
 
 
 def _ridge(G: Array, B: Array, lam: float) -> Array:
@@ -233,7 +247,8 @@ def rows_of(source: LogSource, belief: Belief | None = None, sketch: RowSketch |
     for chunk in source.chunks():
         if belief is not None:
             belief.likelihood.check(chunk.rewards)
-            belief.catalogue.check("actions", chunk.actions, unique=False)
+            rows = validate.action_ids("actions", chunk.actions, belief.catalogue.size)
+            belief.catalogue.check_rows("actions", rows, unique=False)
         if sketch is not None:
             sketch.add(chunk)
         yield chunk.contexts, chunk.actions, chunk.rewards
@@ -241,4 +256,4 @@ def rows_of(source: LogSource, belief: Belief | None = None, sketch: RowSketch |
         sketch.end_of_log()
 
 
-__all__ = ["MATRICES_AT_A_TIME", "Clipped", "DirectFrequentist", "LinearModel", "log_source", "rows_of"]
+__all__ = ["MATRICES_AT_A_TIME", "Clipped", "DirectFrequentist", "LinearModel", "log_source", "rows_of", "schema_for"]
