@@ -399,7 +399,7 @@ def test_agents_go_by_ids_and_read_columns_with_their_own_encoder(problem, catal
         here, there = ours.rows(slice(0, rows)), translated.rows(slice(0, rows))
         wanted = evaluation.evaluate(agent, there, ["ips", "snips"], replicates=0)
         assert_same(evaluation.evaluate(agent, here, ["ips", "snips"], chunk=17, replicates=0), wanted)
-    with pytest.raises(UnknownAction, match="'fig'"):
+    with pytest.raises(UnknownAction, match="no probability for 'kale' of the log"):
         evaluation.evaluate(
             drawing, from_frame(frame, COLUMNS, catalogue=Actions(["fig", *NAMES[1:-1], "kale", "nut"]))
         )
