@@ -175,7 +175,7 @@ def learn(
     keep_checkpoint: Annotated[
         bool,
         typer.Option(
-            "--keep-checkpoint", help="Keep OUT/checkpoint, so that a run with more --epochs can continue from it."
+            "--keep-checkpoint", help="Keep OUT/checkpoint, so that a run with more --epochs can continue from it (with --schedule constant)."
         ),
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the split, the order of rows and all draws.")] = 0,
