@@ -45,7 +45,7 @@ def a_log(rows: int) -> LoggedData:
         X, y = images.train[:rows].astype(np.float64), images.train_classes[:rows]
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     logging = SoftmaxPolicy(rng.standard_normal((K, DIM)))
-    actions = logging.sample(X, rng)
+    actions = logging.sample_rows(X, rng)
     propensities = logging.probabilities_of(X, actions)
     return LoggedData(X, actions, (actions == y).astype(float), K, propensities, logging=logging)
 
@@ -97,7 +97,7 @@ def run_large(rows: int) -> Figures:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((BATCH, 32))
     logging = SoftmaxPolicy(rng.standard_normal((10_000, 32)) * 0.3)
-    actions = logging.sample(X, rng)
+    actions = logging.sample_rows(X, rng)
     log = LoggedData(X, actions, np.ones(BATCH), 10_000, logging.probabilities_of(X, actions), logging=logging)
     run = TrainingRun(
         log,

@@ -41,7 +41,7 @@ def decided(agent: Agent, contexts: Array, n: int = DRAWS, **options: Any) -> In
 
 
 def moments(agent: Agent, contexts: Array, ids: Ints | None = None) -> tuple[Array, Array]:
-    view, X, offer = view_of(agent.belief, contexts[None], ids, None)
+    view, X, offer = view_of(agent.belief, contexts[None], agent.belief.catalogue.listed(ids), whole=False)
     mean, variance = view.played_moments(X, offer, spread=True)
     return mean[0], variance[0]
 
@@ -66,7 +66,7 @@ def test_moments_are_those_of_the_joint_gaussian(mixing: str, root: str, shared:
 def test_pieces_of_actions_change_nothing(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     agent, _ = learned(random_case(2, "weights", actions=K))
     many = np.random.default_rng(0).standard_normal((n, K, D))
-    view, X, offer = view_of(agent.belief, many, None, None)
+    view, X, offer = view_of(agent.belief, many, agent.belief.catalogue.listed(), whole=True)
     whole = view.played_moments(X, offer, spread=True)
     monkeypatch.setattr(leaf_scores, "FULL_AT_A_TIME", 3 * D * (D + n))
     pieces = view.played_moments(X, offer, spread=True)
@@ -77,7 +77,7 @@ def test_pieces_of_actions_change_nothing(n: int, monkeypatch: pytest.MonkeyPatc
 def test_a_matrix_repeated_is_as_good_as_its_copies(mixing: str) -> None:
     """Contexts that are one matrix seen n times (as propensities ask) give the very draws of n copies."""
     agent, _ = learned(random_case(2, mixing, actions=K))
-    view, X, offer = view_of(agent.belief, np.broadcast_to(Z, (6, K, D)), None, None)
+    view, X, offer = view_of(agent.belief, np.broadcast_to(Z, (6, K, D)), agent.belief.catalogue.listed(), whole=True)
     for spread in (False, True):
         seen, copied = (view.played_moments(contexts, offer, spread=spread) for contexts in (X, X.copy()))
         np.testing.assert_allclose(seen, copied, atol=1e-12)
@@ -404,16 +404,16 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "ragged, retired": (
         {"action_contexts": [Z[:2], Z[:3]], "candidates": [[0, 1], [2, 3, 5]]},
-        "candidates",
+        r"candidates\[1\]",
         "action 5.*retired",
     ),
-    "lists for one context": ({"action_contexts": Z[:2], "candidates": [[0], [1]]}, "candidates", "0"),
+    "lists for one context": ({"action_contexts": Z[:2], "candidates": [[0], [1]]}, "candidates", "2 contexts"),
     "retired": ({"action_contexts": Z[:2], "candidates": [0, 5]}, "candidates", "action 5.*retired"),
     "unknown": ({"action_contexts": Z[:2], "candidates": [0, 8]}, "candidates", "action 8"),
     "twice": ({"action_contexts": Z[:3], "candidates": [0, 3, 0]}, "candidates", "action 0 more"),
     "nobody": ({"action_contexts": Z, "candidates": []}, "candidates", "empty"),
     "nobody left": ({"action_contexts": Z[:1], "candidates": [1], "exclude": [1]}, "candidates", "empty"),
-    "a bad exclusion": ({"action_contexts": Z, "exclude": [9]}, "exclude", "action 9"),
+    "a bad exclusion": ({"action_contexts": Z, "exclude": [0.5]}, "exclude", "0.5"),
     "k too large": ({"action_contexts": Z[:2], "candidates": [0, 1], "k": 3}, "k", "3"),
     "k too large for one": (
         {"action_contexts": [Z[:2], Z[:3]], "candidates": [[0, 1], [1, 2, 3]], "k": 3},

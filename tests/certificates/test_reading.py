@@ -118,7 +118,7 @@ def test_the_command_parses_a_file_once(world, log, tmp_path, monkeypatch):
 
     from manyarms.cli import app as cli
 
-    SoftmaxPolicy(world.start * 0.5).save(tmp_path / "policy", log)
+    SoftmaxPolicy(world.start * 0.5).save(tmp_path / "policy")
     to_csv(log, tmp_path / "log.csv")
     read = []
     tables = CsvTables.tables

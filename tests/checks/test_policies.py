@@ -53,8 +53,8 @@ def test_what_is_no_distribution_is_caught() -> None:
         checks.check_policy(lambda: policies.FunctionPolicy(lambda X, ids: np.full(len(ids), 0.05), K), saved=False)
 
     class Absent(policies.UniformPolicy):
-        def sample(self, X, rng=None) -> Ints:  # type: ignore[no-untyped-def]
-            return np.minimum(super().sample(X, rng), K - 2)
+        def sample_rows(self, X, rng=None) -> Ints:  # type: ignore[no-untyped-def]
+            return np.minimum(super().sample_rows(X, rng), K - 2)
 
     with pytest.raises(checks.CheckFailed, match="draws have the policy's law"):
         checks.check_policy(lambda: Absent(K))

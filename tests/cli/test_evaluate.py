@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import manyarms as ma
 from manyarms.cli import app as cli
 from manyarms.evaluation import evaluate
-from manyarms.logs import LoggedData, Schema, read_csv, to_csv, to_parquet
+from manyarms.logs import Schema, read_csv, to_csv, to_parquet
 from manyarms.policies import SoftmaxPolicy
 from manyarms.rewards.bayesian import warm_start
 
@@ -72,14 +72,16 @@ def test_evaluate_uniform_needs_nothing_but_a_log(tmp_path: Path) -> None:
 
 
 def test_a_saved_policy_and_an_agent_as_its_model(tmp_path: Path) -> None:
-    """Encoder and ids are kept beside policy and agent, and a file with its rows reversed gives the same."""
+    """Encoder and ids are kept with policy and agent, and a file with its rows reversed gives the same."""
     cells = rows()
     log = read_csv(write(tmp_path / "log.csv", cells))
     prior = ma.HierarchicalPrior(3, np.zeros(log.dim), 1e-3 * np.eye(log.dim), 1e-3 * np.eye(log.dim))
     agent = warm_start(log, prior, ma.Linear(0.5), ma.Greedy(), seed=0)
-    agent.save(tmp_path / "agent", log)
-    SoftmaxPolicy(np.zeros((3, log.dim))).save(tmp_path / "policy", log)
-    schema = Schema.load(tmp_path / "agent")
+    agent.save(tmp_path / "agent")
+    named = SoftmaxPolicy(np.zeros((3, log.dim)))
+    named.schema = log.schema
+    named.save(tmp_path / "policy")
+    schema = ma.load(tmp_path / "agent").schema
     assert schema.catalogue == log.catalogue and schema.encoder is not None
     policy = ma.load(tmp_path / "agent").as_policy()
     np.testing.assert_array_equal(policy.sample(log.contexts, np.random.default_rng(0)), agent.decide(log.contexts))
@@ -96,14 +98,14 @@ def test_a_saved_policy_and_an_agent_as_its_model(tmp_path: Path) -> None:
 
 
 BAD = {
-    "a propensity of 0": ((17, 4, "0"), ["'propensity'", "0.0 at row 17"]),
-    "one above 1": ((17, 4, "1.5"), ["'propensity'", "1.5 at row 17"]),
-    "a missing one": ((17, 4, ""), ["'propensity'", "row 17", "drop_missing"]),
-    "a reward that is a text": ((17, 3, "good"), ["'click'", "'good' at row 17"]),
-    "a missing reward": ((17, 3, ""), ["'click'", "row 17"]),
-    "a missing action": ((17, 2, ""), ["'item'", "row 17"]),
-    "numbers and texts": ((17, 0, "old"), ["'age'", "'old' at row 17"]),
-    "an infinite context": ((17, 0, "inf"), ["'age'", "inf at row 17"]),
+    "a propensity of 0": ((17, 4, "0"), ["'propensity'", "0.0 at line 19"]),
+    "one above 1": ((17, 4, "1.5"), ["'propensity'", "1.5 at line 19"]),
+    "a missing one": ((17, 4, ""), ["'propensity'", "line 19", "--drop-missing"]),
+    "a reward that is a text": ((17, 3, "good"), ["'click'", "'good' at line 19"]),
+    "a missing reward": ((17, 3, ""), ["'click'", "line 19"]),
+    "a missing action": ((17, 2, ""), ["'item'", "line 19"]),
+    "numbers and texts": ((17, 0, "old"), ["'age'", "'old' at line 19"]),
+    "an infinite context": ((17, 0, "inf"), ["'age'", "inf at line 19"]),
 }
 
 
@@ -132,7 +134,7 @@ def test_bad_files_are_named_and_nothing_is_written(tmp_path: Path, capsys: pyte
     assert "no row" in told(write(tmp_path / "empty.csv", []))
     assert "2 actions" in told(write(tmp_path / "single.csv", [[*row[:2], "a", *row[3:]] for row in cells]))
     cells[5] = cells[5][:3]
-    assert "row 5 has 3 fields" in told(write(tmp_path / "ragged.csv", cells))
+    assert "3 fields" in told(write(tmp_path / "ragged.csv", cells))
     good = read_csv(write(tmp_path / "good.csv", rows()))
     to_parquet(good, tmp_path / "log.parquet")
     (tmp_path / "cut.parquet").write_bytes((tmp_path / "log.parquet").read_bytes()[:-100])
@@ -145,12 +147,12 @@ def test_bad_files_are_named_and_nothing_is_written(tmp_path: Path, capsys: pyte
     cells = rows()
     cells[11][2] = "z"
     text = told(write(tmp_path / "other.csv", cells), policy=tmp_path / "policy")
-    assert "'item'" in text and "'z' at row 11" in text
+    assert "'item'" in text and "'z' at line 13" in text
     cells = rows()
     cells[13][3] = "5"
     large = write(tmp_path / "large.csv", cells)
     text = told(large, "--estimators", "ls")
-    assert "rewards from 0 to 5" in text and "row 13" in text
+    assert "rewards from 0 to 5" in text and "line 15" in text
     assert "both, or neither" in told(large, "--low", "0")
     assert (
         invoke("evaluate", "uniform", large, "--estimators", "ls", "--low", 0, "--high", 5, "--out", out).exit_code == 0
@@ -170,7 +172,8 @@ def test_it_is_what_the_library_gives(tmp_path: Path, kind: str) -> None:
     log = read_csv(write(tmp_path / "log.csv", rows()))
     (to_parquet if kind == "parquet" else to_csv)(log, tmp_path / f"rounds.{kind}")
     policy = SoftmaxPolicy(0.05 * np.random.default_rng(1).standard_normal((3, log.dim)))
-    policy.save(tmp_path / "policy", LoggedData(log.contexts, log.actions, log.rewards, 3, catalogue=log.catalogue))
+    policy.schema = Schema(catalogue=log.catalogue)
+    policy.save(tmp_path / "policy")
     out = tmp_path / "out"
     result = invoke("evaluate", tmp_path / "policy", tmp_path / f"rounds.{kind}", "--out", out, "--seed", 3)
     assert result.exit_code == 0, result.output

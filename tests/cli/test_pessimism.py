@@ -37,9 +37,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     log = LoggedData(X, actions, rewards, K, propensities=logging.probabilities_of(X, actions))
     first, rest = log.split(0.1, seed=0)
     found = {name: folder / name for name in ("old", "start", "turned")}
-    logging.save(found["old"], log)
-    SoftmaxPolicy(TASTE / 3).save(found["start"], log)
-    SoftmaxPolicy(TASTE[:, ::-1] / 3, encoder=Projection(np.eye(D)[:, ::-1])).save(found["turned"], log)
+    logging.save(found["old"])
+    SoftmaxPolicy(TASTE / 3).save(found["start"])
+    SoftmaxPolicy(TASTE[:, ::-1] / 3, encoder=Projection(np.eye(D)[:, ::-1])).save(found["turned"])
     grouped = LoggedData(X, actions, rewards, K, propensities=log.propensities, groups=np.arange(len(X)) // 2)
     for name, part in (("first", first), ("rest", rest), ("whole", log), ("grouped", grouped)):
         found[name] = folder / f"{name}.parquet"

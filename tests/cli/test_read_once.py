@@ -59,8 +59,8 @@ def files(tmp_path: Path) -> dict[str, Path]:
         event_ids=np.array([f"e{i}" for i in range(len(X))]),
     )  # fmt: skip
     found = {"logging": tmp_path / "logging", "learned": tmp_path / "learned"}
-    logging.save(found["logging"], log)
-    GaussianPolicy(start + 0.5 * truth).save(found["learned"], log)
+    logging.save(found["logging"])
+    GaussianPolicy(start + 0.5 * truth).save(found["learned"])
     first, rest = log.split(0.2, seed=1)
     for name, part in (("first", first), ("rest", rest)):
         found[f"{name}.csv"], found[f"{name}.parquet"] = tmp_path / f"{name}.csv", tmp_path / f"{name}.parquet"

@@ -13,7 +13,7 @@ from manyarms.errors import InvalidInput
 from manyarms.estimators import MIPS
 from manyarms.evaluation import evaluate
 from manyarms.evaluation.tables import as_data
-from manyarms.logs import LoggedData, Schema, open_log, read_csv
+from manyarms.logs import LoggedData, open_log, read_csv
 from manyarms.policies import FixedPolicy, SoftmaxPolicy
 
 
@@ -65,9 +65,10 @@ def test_ids_and_encoding_travel_with_the_policy(rng, tmp_path):
     (tmp_path / "second.csv").write_text("\n".join([rows[0], *rows[:0:-1]]) + "\n")
     log = read_csv(tmp_path / "first.csv")
     policy = SoftmaxPolicy(0.05 * rng.standard_normal((3, log.dim)))
-    policy.save(tmp_path / "policy", log)
+    policy.schema = log.schema
+    policy.save(tmp_path / "policy")
     direct = evaluate(policy, log, ["ips"])["ips"].value
-    schema = Schema.load(tmp_path / "policy")
+    schema = ma.load(tmp_path / "policy").schema
     second = open_log(tmp_path / "second.csv", encoder=schema.encoder, catalogue=schema.catalogue)
     assert evaluate(ma.load(tmp_path / "policy"), second, ["ips"])["ips"].value == pytest.approx(direct, rel=1e-9)
-    assert ma.load(tmp_path / "policy" / "actions") == log.catalogue
+    assert schema.catalogue == log.catalogue

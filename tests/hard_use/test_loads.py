@@ -60,7 +60,7 @@ def test_the_loader_sees(loader: loads.Loader, tmp_path: Path, monkeypatch: Any)
         def probabilities_of(self, X: Any, actions: Any) -> Any:
             raise ValueError("never")
 
-        def sample(self, X: Any, rng: Any) -> Any:
+        def sample_rows(self, X: Any, rng: Any) -> Any:
             return np.zeros(2, dtype=int)
 
     class Wrong(Broken):

@@ -48,7 +48,7 @@ from manyarms.errors import InvalidInput, ManyArmsError, StorageError
 JSON = Any  # None, bool, int, finite float, str, and lists and string-keyed dictionaries of these; checked by `save`
 
 FORMAT = "manyarms"
-VERSION = 3
+VERSION = 4
 MANIFEST = "manifest.json"
 
 Loader = Callable[[dict[str, JSON], dict[str, AnyArray]], object]
@@ -79,14 +79,12 @@ def save(
     kind: str,
     spec: Mapping[str, JSON],
     arrays: Mapping[str, AnyArray],
-    beside: Callable[[], object] | None = None,
 ) -> None:
     """Write `spec` and `arrays` to `folder`, in place of what was saved there before.
 
     spec holds only what JSON can give back unchanged: None, bool, int (the 128 bits of a generator's state, and far
     more), finite float, str, and lists and dictionaries (with string keys) of these. Arrays may hold NaN, but no
-    Python objects. beside: writes what belongs to it into folders inside, before another writer gets its turn. When this
-    raises, the earlier save is still there (or, if only the last flush failed, the new one).
+    Python objects. When this raises, the earlier save is still there (or, if only the last flush failed, the new one).
     """
     folder = files.as_path("folder", folder)
     spec = dict(spec)
@@ -122,8 +120,6 @@ def save(
             files.rename(temporary, folder / arrays_file)
             files.write_text_atomically(folder / MANIFEST, text)
             _remove_leftovers(folder, arrays_file, replaced, alone=alone)
-            if beside is not None:
-                beside()
 
 
 @overload
@@ -141,10 +137,8 @@ def load(folder: Path | str, expected: type[Any] | None = None) -> Any:
     """
     folder = files.as_path("folder", folder)
     kind = str(_manifest_of(folder).get("kind"))
-    if kind in _MODULES:
-        importlib.import_module(_MODULES[kind])
     try:
-        loader = LOADERS[kind]
+        loader = _loader(kind)
     except InvalidInput as error:
         raise StorageError(f"{folder}: nothing here can load what it holds: {error}") from error
     spec, arrays = read(folder, kind)
@@ -160,6 +154,17 @@ def load(folder: Path | str, expected: type[Any] | None = None) -> Any:
     if expected is not None and not isinstance(found, expected):
         raise StorageError(f"{folder}: holds a {type(found).__name__}, expected {expected.__name__}")
     return found
+
+
+def _loader(kind: str) -> Loader:
+    if kind in _MODULES:
+        importlib.import_module(_MODULES[kind])
+    return LOADERS[kind]
+
+
+def restored(kind: str, spec: dict[str, JSON], arrays: dict[str, AnyArray]) -> object:
+    """A part of a saved object, of a kind that could be saved on its own."""
+    return _loader(kind)(spec, arrays)
 
 
 def read(folder: Path | str, kind: str) -> tuple[dict[str, JSON], dict[str, AnyArray]]:
@@ -336,4 +341,4 @@ def _manifest_checksum(manifest: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-__all__ = ["JSON", "LOADERS", "MANIFEST", "VERSION", "load", "read", "save"]
+__all__ = ["JSON", "LOADERS", "MANIFEST", "VERSION", "load", "read", "restored", "save"]

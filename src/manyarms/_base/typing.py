@@ -1,8 +1,9 @@
-"""Array types used across the package; float64 everywhere a belief is concerned."""
+"""Types used across the package: arrays, float64 everywhere a belief is concerned, and what callers may give."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -12,4 +13,52 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 AnyArray = npt.NDArray[Any]
 
-__all__ = ["AnyArray", "Array", "Bools", "Ints"]
+Vector: TypeAlias = np.ndarray[tuple[int], np.dtype[Any]]
+"""An array that is known to have one axis."""
+
+Matrix: TypeAlias = np.ndarray[tuple[int, int], np.dtype[Any]]
+"""An array that is known to have two axes."""
+
+Cell = str | float | bool | None
+"""A value of a table: a number or a text; None where it is missing."""
+
+Row = Mapping[str, Cell]
+"""A row of a table by the names of its columns."""
+
+Columns = Mapping[str, Sequence[Cell] | AnyArray]
+"""Columns of a table by their names."""
+
+
+@runtime_checkable
+class FrameLike(Protocol):
+    """A data frame: pandas', polars', pyarrow's."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+
+    @property
+    def columns(self) -> Any:
+        """Names of the columns."""
+
+
+ContextLike = npt.ArrayLike | Row | Columns | FrameLike | Sequence[Row]
+"""One context or many: numbers; or, where there is an encoder, a mapping, a frame or a list of mappings."""
+
+ActionContexts = npt.ArrayLike | Sequence[npt.ArrayLike]
+"""A context for each action, (m, d), of many contexts (n, m, d), or a list of n arrays (m_i, d)."""
+
+__all__ = [
+    "ActionContexts",
+    "AnyArray",
+    "Array",
+    "Bools",
+    "Cell",
+    "Columns",
+    "ContextLike",
+    "FrameLike",
+    "Ints",
+    "Matrix",
+    "Row",
+    "Vector",
+]

@@ -7,19 +7,27 @@ checked arrays.
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import storage, validate
-from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms._base.nested import under
+from manyarms._base.typing import AnyArray, Array, ContextLike, Ints
 from manyarms.agents.deciding import Decider
 from manyarms.agents.decisions import Decision, restore_decision
 from manyarms.agents.draws import MOST_COUNTED, NumberedDraws, Seed
 from manyarms.agents.shared_belief import SharedBelief
 from manyarms.beliefs import Belief, restore_belief
 from manyarms.errors import InvalidInput
+from manyarms.logs.actions import ActionId, Actions, listed_ids
+from manyarms.logs.contexts import encoded
+from manyarms.logs.schema import ActionsLike, EncoderLike, Schema
+
+ManyIds = npt.ArrayLike | Iterable[ActionId]
+"""Ids of several actions."""
 
 
 class Agent(Decider):
@@ -36,16 +44,36 @@ class Agent(Decider):
     1
     """
 
-    def __init__(self, belief: Belief, decision: Decision, seed: Seed = None, name: str = "agent") -> None:
+    def __init__(
+        self,
+        belief: Belief,
+        decision: Decision,
+        seed: Seed = None,
+        name: str = "agent",
+        catalogue: ActionsLike | None = None,
+        encoder: EncoderLike | None = None,
+    ) -> None:
+        """catalogue: the ids of the actions, in their order: strings or integers, by which everything then calls them.
+
+        encoder: makes contexts of rows of a table, such as `log.encoder`, or a fitted scikit-learn transformer.
+        """
         validate.instance("belief", belief, Belief, "a belief, such as belief_of(prior, likelihood) makes")
         validate.instance("decision", decision, Decision, "a decision, such as Thompson()")
-        super().__init__(SharedBelief(belief), decision, NumberedDraws.seeded(seed), name)
+        schema = Schema.given(catalogue, encoder)
+        if schema.encoder is not None and belief.per_action and schema.encoder.dim != belief.dim:
+            came = f"an encoder that makes contexts of length {schema.encoder.dim}"
+            raise InvalidInput("encoder", came, f"length {belief.dim}, that of the prior's parameters")
+        if schema.catalogue is not None:
+            belief.catalogue.check_names(schema.catalogue)
+        super().__init__(SharedBelief(belief), decision, NumberedDraws.seeded(seed), name, schema.encoder)
+        if schema.catalogue is not None:
+            self.belief.catalogue.names = schema.catalogue
 
     _belief: SharedBelief
 
     # ---- learning -----------------------------------------------------------------------------------------------------
 
-    def observe(self, x: npt.ArrayLike, action: int | npt.ArrayLike, reward: float | npt.ArrayLike) -> None:
+    def observe(self, x: ContextLike, action: ActionId | ManyIds, reward: float | npt.ArrayLike) -> None:
         """Learn what came of it: one row, or a batch of contexts (n, d), actions (n,) and rewards (n,).
 
         A batch gives the same belief as its rows one by one, in any order. A late reward of an action that has been retired
@@ -53,13 +81,13 @@ class Agent(Decider):
         """
         with self._belief.learning:
             belief = self._belief.belief
-            X, ids, single = _taken(belief, x, action)
+            X, ids, single = _taken(belief, encoded(self._encoder, x), action)
             rewards = _rewards("reward", reward, None if single else len(X))
             belief.likelihood.check(rewards)
             self._belief.change(_learn, *belief.evidence(X, ids, rewards))
 
     def replace_reward(
-        self, x: npt.ArrayLike, action: int | npt.ArrayLike, was: float | npt.ArrayLike, now: float | npt.ArrayLike
+        self, x: ContextLike, action: ActionId | ManyIds, was: float | npt.ArrayLike, now: float | npt.ArrayLike
     ) -> None:
         """Be as if `now` had been observed where `was` was: for one row, or a batch (n, d), (n,), (n,) and (n,).
 
@@ -79,7 +107,7 @@ class Agent(Decider):
         """
         with self._belief.learning:
             belief = self._belief.belief
-            X, ids, single = _taken(belief, x, action)
+            X, ids, single = _taken(belief, encoded(self._encoder, x), action)
             number = None if single else len(X)
             before, after = _rewards("was", was, number), _rewards("now", now, number)
             belief.likelihood.check(after)
@@ -89,19 +117,28 @@ class Agent(Decider):
         self,
         number: int | None = None,
         *,
+        ids: Iterable[ActionId] | None = None,
         weights: npt.ArrayLike | None = None,
         covariance: npt.ArrayLike | None = None,
-    ) -> Ints:
-        """New actions at their prior; returns their ids, which continue the count. Nothing else changes.
+    ) -> AnyArray:
+        """New actions at their prior; returns their ids. Nothing else changes.
 
-        weights: a row of mixing weights for each (mixed effects), or its matrix W_a; number: how many, where no rows tell.
-        covariance: prior covariances, where every action has its own.
+        ids: what they are called, where the others have ids, too; without ids they continue the count. weights: a row of mixing
+        weights for each (mixed effects), or its matrix W_a; number: how many, where neither ids nor rows tell. covariance: prior
+        covariances, where every action has its own.
         """
         given = None if covariance is None else validate.as_floats("covariance", covariance)
+        called = None if ids is None else listed_ids("ids", ids)
+        if called is not None and number is None and weights is None:
+            number = len(called)
         with self._belief.learning:
-            return self._belief.change(_add_actions, *self._belief.belief.new_actions(weights, number, given))
+            belief = self._belief.belief
+            rows, number, packed = belief.new_actions(weights, number, given)
+            names = belief.catalogue.check_new_ids(called, number)
+            new = self._belief.change(_add_actions, rows, number, packed, names)
+        return new if names is None else names.named(new)
 
-    def retire(self, actions: int | npt.ArrayLike) -> None:
+    def retire(self, actions: ActionId | ManyIds) -> None:
         """Do not choose these any more, until they are reinstated. What they taught stays, and so do their ids.
 
         Rewards that come late are still learned: give them to `observe`. Like adding and reinstating, it costs microseconds an
@@ -112,7 +149,7 @@ class Agent(Decider):
             ids = self._belief.belief.catalogue.check("actions", cast(npt.ArrayLike, listed), unique=True)
             self._belief.change(_retire, ids)
 
-    def reinstate(self, actions: int | npt.ArrayLike) -> None:
+    def reinstate(self, actions: ActionId | ManyIds) -> None:
         """Choose these again, which were retired: with all that is known of them, as if they had never been away."""
         listed = [actions] if np.isscalar(actions) else actions
         with self._belief.learning:
@@ -133,7 +170,7 @@ class Agent(Decider):
         return copy.deepcopy(self)
 
 
-def _taken(belief: Belief, x: npt.ArrayLike, action: int | npt.ArrayLike) -> tuple[Array, Ints, bool]:
+def _taken(belief: Belief, x: npt.ArrayLike, action: ActionId | ManyIds) -> tuple[Array, Ints, bool]:
     """Contexts and the actions taken in them, checked, and whether it was one.
 
     They lie in memory in one order, whatever came: sums over them are then the same to the last bit, on a twin and in a replay.
@@ -168,8 +205,10 @@ def _correct(belief: Belief, X: AnyArray, actions: Ints, was: AnyArray, now: Any
     belief.correct(X, actions, was, now)
 
 
-def _add_actions(belief: Belief, rows: AnyArray | None, number: int, covariances: AnyArray | None) -> Ints:
-    return belief.add(rows, number, covariances)
+def _add_actions(
+    belief: Belief, rows: AnyArray | None, number: int, covariances: AnyArray | None, names: Actions | None
+) -> Ints:
+    return belief.add(rows, number, covariances, names)
 
 
 def _retire(belief: Belief, ids: Ints) -> None:
@@ -182,7 +221,9 @@ def _reinstate(belief: Belief, ids: Ints) -> None:
 
 @storage.LOADERS.register("agent")
 def _restore(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Agent:
-    agent = Agent(restore_belief(spec["belief"], arrays), restore_decision(spec["decision"]), 0, str(spec["name"]))
+    schema = Schema.from_state(spec["schema"], under("schema/", arrays))
+    belief, decision = restore_belief(spec["belief"], arrays), restore_decision(spec["decision"])
+    agent = Agent(belief, decision, 0, str(spec["name"]), schema.catalogue, schema.encoder)
     agent._draws = NumberedDraws.restored(spec["draws"])
     version = validate.count("version", spec["version"], least=0, most=MOST_COUNTED)
     agent._belief = SharedBelief(agent.belief, version)

@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TypedDict, Unpack, cast, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from manyarms._base import storage, validate
+from manyarms._base.nested import prefixed
 from manyarms._base.tables import Shown, Table
-from manyarms._base.typing import Array, Ints
+from manyarms._base.typing import (
+    ActionContexts,
+    AnyArray,
+    Array,
+    Columns,
+    ContextLike,
+    FrameLike,
+    Ints,
+    Matrix,
+    Row,
+    Vector,
+)
 from manyarms.agents.decisions import Decision, Propensity
 from manyarms.agents.decisions.mixtures import WithUniform
 from manyarms.agents.draws import NumberedDraws, Seed
@@ -20,9 +31,12 @@ from manyarms.agents.questions import Question, questions
 from manyarms.agents.shared_belief import FrozenBelief, SharedBelief
 from manyarms.beliefs import Belief
 from manyarms.errors import InvalidInput
-from manyarms.logs.data import LogSource, a_log
+from manyarms.logs.actions import ActionId, Actions
+from manyarms.logs.contexts import encoded
+from manyarms.logs.encoding import Encoder
+from manyarms.logs.filters import Filter
 from manyarms.logs.schema import Schema
-from manyarms.policies import DeterministicPolicy, EpsilonMixture, Policy, UniformPolicy
+from manyarms.policies import DeterministicPolicy, EpsilonMixture, Policy, StreamedPolicy, UniformPolicy
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -33,7 +47,7 @@ class NumberedDecision(Shown):
     agent had learned.
     """
 
-    actions: int | Ints
+    actions: ActionId | AnyArray
     draw: int | None
     version: int
 
@@ -47,14 +61,30 @@ class NumberedDecision(Shown):
         return hash((self.draw, self.version))
 
 
+class Filters(TypedDict, total=False):
+    """What `decide` takes beside the context and k."""
+
+    candidates: Filter
+    exclude: Filter
+    action_contexts: ActionContexts | None
+    rng: Seed
+    draw: int | None
+
+
 class Decider(Shown):
     """A belief that is read, a decision rule and numbered draws. Threads may share it."""
 
     def __init__(
-        self, belief: SharedBelief | FrozenBelief, decision: Decision, draws: NumberedDraws, name: str
+        self,
+        belief: SharedBelief | FrozenBelief,
+        decision: Decision,
+        draws: NumberedDraws,
+        name: str,
+        encoder: Encoder | None = None,
     ) -> None:
         self._belief = belief
         self._draws = draws
+        self._encoder = encoder
         self.decision = decision
         self.name = name
 
@@ -68,27 +98,50 @@ class Decider(Shown):
 
     # ---- deciding -----------------------------------------------------------------------------------------------------
 
+    @overload
+    def decide(self, x: ContextLike | None = None, *, k: int, **options: Unpack[Filters]) -> AnyArray: ...
+    @overload
+    def decide(  # type: ignore[overload-overlap]  # a text is a sequence of texts, too, but no column
+        self, x: Row | Sequence[float] | Vector, *, k: None = None, **options: Unpack[Filters]
+    ) -> ActionId: ...
+    @overload
     def decide(
         self,
-        x: npt.ArrayLike | None = None,
+        x: Columns | FrameLike | Sequence[Row] | Sequence[Sequence[float]] | Sequence[Vector] | Matrix,
         *,
-        candidates: npt.ArrayLike | Sequence[npt.ArrayLike] | None = None,
-        exclude: npt.ArrayLike | None = None,
+        k: None = None,
+        **options: Unpack[Filters],
+    ) -> AnyArray: ...
+    @overload
+    def decide(
+        self, x: ContextLike | None = None, *, k: int | None = None, **options: Unpack[Filters]
+    ) -> ActionId | AnyArray: ...
+
+    def decide(
+        self,
+        x: ContextLike | None = None,
+        *,
+        candidates: Filter = None,
+        exclude: Filter = None,
         k: int | None = None,
-        action_contexts: npt.ArrayLike | Sequence[npt.ArrayLike] | None = None,
+        action_contexts: ActionContexts | None = None,
         rng: Seed = None,
         draw: int | None = None,
-    ) -> int | Ints:
+    ) -> ActionId | AnyArray:
         """The action to take in context x, or the best k of them, best first.
 
-        x: one context (d,), or a batch (n, d), each with a draw of its own. candidates: only these; exclude: not these.
-        Returns an int, or arrays of shape (k,), (n,) or (n, k).
+        x: one context (d,), or a batch (n, d), each with a draw of its own; with an encoder also a mapping of columns, a row of a
+        frame, a frame or a list of mappings. Returns an id, or arrays of ids of shape (k,), (n,) or (n, k): the catalogue's, or
+        integers from 0 where there is none.
+
+        candidates: only these; exclude: not these, among which unknown ones do no harm. In a batch each context may have its
+        own: a list of n lists, a boolean matrix (n, K), or a SciPy sparse one.
 
         Every call takes the next draw number (`draws`), a batch one for all, and its random numbers follow from the seed and
         that number alone. draw: decide with this number again, which takes none. rng: a generator or seed in place of both.
 
         action_contexts: a context for each action in place of one for all, (m, d), so that action a scores z_a^T theta_a. Row
-        i belongs to candidates[i]; without candidates there is a row for every action, by id (those of retired ones are not
+        i belongs to candidates[i]; without candidates there is a row for every action, by row (those of retired ones are not
         looked at). A batch is (n, m, d) with candidates that all contexts share, or with a list of n lists of candidates;
         these may differ in length, with a list of n arrays (m_i, d). x is not needed then: if given it must have as many
         contexts, and the scores do not depend on it. Learn with `observe(z_a, a, r)`. Cost O(m d^2), whatever the catalogue's
@@ -98,12 +151,12 @@ class Decider(Shown):
 
     def decide_numbered(
         self,
-        x: npt.ArrayLike | None = None,
+        x: ContextLike | None = None,
         *,
-        candidates: npt.ArrayLike | Sequence[npt.ArrayLike] | None = None,
-        exclude: npt.ArrayLike | None = None,
+        candidates: Filter = None,
+        exclude: Filter = None,
         k: int | None = None,
-        action_contexts: npt.ArrayLike | Sequence[npt.ArrayLike] | None = None,
+        action_contexts: ActionContexts | None = None,
         rng: Seed = None,
         draw: int | None = None,
     ) -> NumberedDecision:
@@ -112,27 +165,31 @@ class Decider(Shown):
 
     def _choose(
         self,
-        x: npt.ArrayLike | None,
-        candidates: npt.ArrayLike | Sequence[npt.ArrayLike] | None,
-        exclude: npt.ArrayLike | None,
+        x: ContextLike | None,
+        candidates: Filter,
+        exclude: Filter,
         k: int | None,
-        action_contexts: npt.ArrayLike | Sequence[npt.ArrayLike] | None,
+        action_contexts: ActionContexts | None,
         rng: Seed,
         draw: int | None,
-    ) -> tuple[int | Ints, int | None, int]:
+        named: bool = True,
+    ) -> tuple[ActionId | AnyArray, int | None, int]:
+        """The actions, by their ids unless `named` says otherwise, the draw's number and the version."""
         held, numbered = self._belief.enter(), self._draws
         try:
-            asked, single, number = questions(held.belief, x, candidates, exclude, action_contexts, k)
+            X = None if x is None else encoded(self._encoder, x)
+            asked, single, number = questions(held.belief, X, candidates, exclude, action_contexts, k)
+            names = held.belief.catalogue.names if named else None
             if rng is not None:
                 _refuse_both(draw)
                 generator = validate.seeded(rng, "rng")
-                return _answer(self.decision, asked, single, number, k, generator), None, held.version
+                return _answer(self.decision, asked, single, number, k, generator, names), None, held.version
             if draw is not None:
                 draw = validate.count("draw", draw, least=0)
             n = numbered.take() if draw is None else draw
             stream = numbered.decision(n)
             try:
-                return _answer(self.decision, asked, single, number, k, stream.generator), n, held.version
+                return _answer(self.decision, asked, single, number, k, stream.generator, names), n, held.version
             except BaseException:
                 if draw is None:
                     numbered.give_back(n)  # nothing was decided: nothing has changed
@@ -144,14 +201,14 @@ class Decider(Shown):
 
     def propensity(
         self,
-        x: npt.ArrayLike | None,
-        action: int,
+        x: ContextLike | None,
+        action: ActionId,
         *,
-        candidates: npt.ArrayLike | None = None,
-        exclude: npt.ArrayLike | None = None,
+        candidates: Filter = None,
+        exclude: Filter = None,
         k: int = 1,
         draws: int | None = None,
-        action_contexts: npt.ArrayLike | None = None,
+        action_contexts: ActionContexts | None = None,
         rng: Seed = None,
         draw: int | None = None,
     ) -> Propensity:
@@ -169,21 +226,22 @@ class Decider(Shown):
         """
         held, numbered = self._belief.enter(), self._draws
         try:
-            asked, single, number = questions(held.belief, x, candidates, exclude, action_contexts, k)
+            encoded_x = None if x is None else encoded(self._encoder, x)
+            asked, single, number = questions(held.belief, encoded_x, candidates, exclude, action_contexts, k)
             belief, X, offer = asked[0]
             if not single:
                 name = "x" if action_contexts is None else "action_contexts"
                 raise InvalidInput(name, f"a batch of {sum(len(q.X) for q in asked)}", "a single context")
-            action = held.belief.catalogue.check_one("action", action)
+            row = held.belief.catalogue.check_one("action", action)
             draws = self.decision.propensity_draws(belief) if draws is None else validate.count("draws", draws)
             if rng is not None:
                 _refuse_both(draw)
                 generator = validate.seeded(rng, "rng")
-                return self.decision.propensity(belief, X[0], action, offer, number, draws, generator)
+                return self.decision.propensity(belief, X[0], row, offer, number, draws, generator)
             n = numbered.following if draw is None else validate.count("draw", draw, least=0)
             stream = numbered.decision(n) if self.decision.from_draws else numbered.question(n)
             try:
-                return self.decision.propensity(belief, X[0], action, offer, number, draws, stream.generator)
+                return self.decision.propensity(belief, X[0], row, offer, number, draws, stream.generator)
             finally:
                 numbered.release(stream)
         finally:
@@ -214,7 +272,25 @@ class Decider(Shown):
         self._belief.leave(held)
         return version
 
-    def posterior(self, action: int) -> tuple[Array, Array]:
+    @property
+    def catalogue(self) -> Actions | None:
+        """The ids of its actions, those of retired ones too; None where they are numbered from 0."""
+        held = self._belief.enter()
+        names = held.belief.catalogue.names
+        self._belief.leave(held)
+        return names
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """What makes contexts of rows of a table; None where contexts are arrays."""
+        return self._encoder
+
+    @property
+    def schema(self) -> Schema:
+        """The two together, which are saved with it."""
+        return Schema(self._encoder, self.catalogue)
+
+    def posterior(self, action: ActionId) -> tuple[Array, Array]:
         """Mean (d,) and covariance (d, d) of an action's parameter, the root integrated out; of a retired one, too."""
         held = self._belief.enter()
         try:
@@ -223,6 +299,11 @@ class Decider(Shown):
             return mean[0], covariance[0]
         finally:
             self._belief.leave(held)
+
+    @property
+    def dim(self) -> int:
+        """d, the length of a context."""
+        return self._belief.belief.dim
 
     @property
     def actions(self) -> int:
@@ -257,40 +338,52 @@ class Decider(Shown):
         Taking one costs next to nothing. As long as it lives, its belief is held beside the agent's: the next change is made
         on a copy. Its decisions take their numbers from the same count as the agent's, so that no number is used twice.
         """
-        return Snapshot(self._belief.frozen(), self.decision, self._draws, self.name)
+        return Snapshot(self._belief.frozen(), self.decision, self._draws, self.name, self._encoder)
 
-    def save(self, folder: str | Path, log: LogSource | None = None) -> None:
-        """Write the whole agent to a folder; the next decision after `manyarms.load(folder)` is the same to the last bit.
+    def save(self, folder: str | Path) -> None:
+        """Write the whole agent to a folder, encoder and ids included.
 
-        log: the log that it learned from, whose encoder and action ids are then saved beside it (see `manyarms.logs.Schema`).
+        The next decision after `manyarms.load(folder)` is the same to the last bit.
         """
-        schema = Schema() if log is None else Schema.of(a_log("log", log))
         held = self._belief.enter()
         try:
+            schema, tables = Schema(self._encoder, held.belief.catalogue.names).state()
             spec = {
                 "name": self.name,
                 "belief": held.belief.spec(),
                 "decision": {"kind": self.decision.kind, **self.decision.options()},
                 "draws": self._draws.spec(),
                 "version": held.version,
+                "schema": schema,
             }
-            arrays = held.belief.arrays()
-            storage.save(folder, "agent", cast("dict[str, storage.JSON]", spec), arrays, lambda: schema.save(folder))
+            arrays = held.belief.arrays() | prefixed("schema/", tables)
+            storage.save(folder, "agent", cast("dict[str, storage.JSON]", spec), arrays)
         finally:
             self._belief.leave(held)
 
     def as_policy(self) -> Policy:
-        """The agent as it is now, as a policy with known probabilities; refused where its decision draws from its belief."""
+        """The agent as it is now, as a policy with known probabilities, encoder and ids included.
+
+        Refused where its decision draws from its belief.
+        """
         frozen = self.snapshot()
-        catalogue = frozen.belief.catalogue
+        policy = frozen._as_policy()
+        policy.schema = frozen.schema
+        if frozen.belief.per_action:
+            policy.dim = frozen.belief.dim  # with one parameter for all a context is whatever its features are made of
+        policy.training_rows = frozen.belief.training_rows
+        return policy
+
+    def _as_policy(self) -> StreamedPolicy:
+        catalogue = self.belief.catalogue
         complete = catalogue.alive == catalogue.size
         kind, rule = self.decision.kind, self.decision
         if not rule.draws:
-            return DeterministicPolicy(frozen._certain, catalogue.size)
+            return DeterministicPolicy(self._certain, catalogue.size)
         if kind == "uniform" and complete:
             return UniformPolicy(catalogue.size)
         if isinstance(rule, WithUniform) and complete:
-            ruled = Snapshot(frozen._belief, rule.certain, self._draws, self.name)
+            ruled = Snapshot(self._belief, rule.certain, self._draws, self.name)
             return EpsilonMixture(DeterministicPolicy(ruled._certain, catalogue.size), rule.epsilon)
         came = f"an agent that decides by {kind}" + ("" if complete else " and has retired actions")
         raise InvalidInput(
@@ -299,9 +392,9 @@ class Decider(Shown):
             "only then are its probabilities known",
         )  # fmt: skip
 
-    def _certain(self, X: Array) -> int | Ints:
-        """A decision in which nothing is drawn: it needs no number of its own."""
-        return self.decide(X, draw=0)
+    def _certain(self, X: Array) -> Ints:
+        """A decision by rows in which nothing is drawn: it needs no number of its own."""
+        return cast(Ints, self._choose(X, None, None, None, None, None, 0, named=False)[0])
 
     def _table(self) -> Table:
         from manyarms.agents.printing import agent_table
@@ -318,19 +411,28 @@ class Snapshot(Decider):
 
 
 def _answer(
-    decision: Decision, asked: list[Question], single: bool, number: int, k: int | None, rng: np.random.Generator
-) -> int | Ints:
-    """The actions that a rule picks, in the shape that was asked for."""
+    decision: Decision,
+    asked: list[Question],
+    single: bool,
+    number: int,
+    k: int | None,
+    rng: np.random.Generator,
+    names: Actions | None,
+) -> ActionId | AnyArray:
+    """The actions that a rule picks, in the shape that was asked for, by their ids where they have any."""
     chosen: list[Ints] = []
     for belief, X, offer in asked:
         picks = decision.pick(belief, X, offer, number, rng)
         if single and k is None:
-            return int(picks[0].actions(offer, rng)[0])
+            action = int(picks[0].actions(offer, rng)[0])
+            return action if names is None else names[action]
         chosen += [pick.actions(offer, rng) for pick in picks]
-    ids = np.array(chosen)
+    rows = np.array(chosen)
     if k is None:
-        ids = ids[:, 0]
-    return cast(Ints, ids[0]) if single else ids
+        rows = rows[:, 0]
+    if single:
+        rows = rows[0]
+    return rows if names is None else names.named(rows)
 
 
 def _refuse_both(draw: int | None) -> None:

@@ -1,5 +1,8 @@
 """Agents by their names: each is one belief and one decision, and reads like it.
 
+All take `seed` (of their random numbers), `catalogue` (the ids of the actions, in the order of the prior's rows) and `encoder`
+(which makes contexts of rows of a table), as `Agent` does.
+
 | name              | root                | W_a          | likelihood | decision        |
 | ----------------- | ------------------- | ------------ | ---------- | --------------- |
 | LinTS, LinUCB     | known               | -            | linear     | Thompson, UCB   |
@@ -24,13 +27,20 @@ from manyarms.beliefs import Belief, Likelihood, Linear, Logistic, belief_of, in
 from manyarms.beliefs.from_prior import marginal_of
 from manyarms.beliefs.joint import FeatureMap
 from manyarms.errors import InvalidInput
+from manyarms.logs.schema import ActionsLike, EncoderLike
 from manyarms.priors.base import ParameterPrior
 from manyarms.priors.diffusion import DiffusionPrior, TwoLevelPrior
 from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior, MixedEffectPrior
 
 
 def meTS(
-    prior: MixedEffectPrior, likelihood: Likelihood = Linear(), *, factored: bool | str = False, seed: Seed = None
+    prior: MixedEffectPrior,
+    likelihood: Likelihood = Linear(),
+    *,
+    factored: bool | str = False,
+    seed: Seed = None,
+    catalogue: ActionsLike | None = None,
+    encoder: EncoderLike | None = None,
 ) -> Agent:
     """Mixed-effect Thompson sampling: playing one action teaches about all that share its effects (thesis, Chapter 3).
 
@@ -41,18 +51,30 @@ def meTS(
         raise InvalidInput("prior", validate.describe(prior), "a MixedEffectPrior")
     belief = belief_of(prior, likelihood, factored=factored)
     name = "meTS-Lin" if belief.likelihood.exact else "meTS-GLM"
-    return Agent(belief, Thompson(), seed, name + ("" if not factored else "-Fb" if factored == "blockwise" else "-Fa"))
+    return Agent(
+        belief,
+        Thompson(),
+        seed,
+        name + ("" if not factored else "-Fb" if factored == "blockwise" else "-Fa"),
+        catalogue,
+        encoder,
+    )
 
 
 def HierTS(
-    prior: HierarchicalPrior | TwoLevelPrior | MixedEffectPrior, likelihood: Likelihood = Linear(), *, seed: Seed = None
+    prior: HierarchicalPrior | TwoLevelPrior | MixedEffectPrior,
+    likelihood: Likelihood = Linear(),
+    *,
+    seed: Seed = None,
+    catalogue: ActionsLike | None = None,
+    encoder: EncoderLike | None = None,
 ) -> Agent:
     """Hierarchical Thompson sampling: all actions vary around one shared mean, which is learned."""
     if isinstance(prior, MixedEffectPrior):
         prior = prior.single_effect()
     if not isinstance(prior, HierarchicalPrior | TwoLevelPrior):
         raise InvalidInput("prior", validate.describe(prior), "a HierarchicalPrior (or a MixedEffectPrior)")
-    return Agent(belief_of(prior, likelihood), Thompson(), seed, "HierTS")
+    return Agent(belief_of(prior, likelihood), Thompson(), seed, "HierTS", catalogue, encoder)
 
 
 def dTS(
@@ -61,6 +83,8 @@ def dTS(
     *,
     approximation: str | None = None,
     seed: Seed = None,
+    catalogue: ActionsLike | None = None,
+    encoder: EncoderLike | None = None,
 ) -> Agent:
     """Diffusion Thompson sampling: the actions hang on a chain of latents (thesis, Chapter 4).
 
@@ -75,7 +99,7 @@ def dTS(
         raise InvalidInput("prior", validate.describe(prior), "a DiffusionPrior")
     belief = belief_of(prior, likelihood, approximation=approximation)
     links, rewards = ("L" if linear else "N" for linear in (prior.matrices is not None, belief.likelihood.exact))
-    return Agent(belief, Thompson(), seed, f"dTS-{links}{rewards}")
+    return Agent(belief, Thompson(), seed, f"dTS-{links}{rewards}", catalogue, encoder)
 
 
 def jointTS(
@@ -87,6 +111,8 @@ def jointTS(
     context_shape: tuple[int, ...] | None = None,
     approximation: str | None = None,
     seed: Seed = None,
+    catalogue: ActionsLike | None = None,
+    encoder: EncoderLike | None = None,
 ) -> Agent:
     """Thompson sampling with one parameter for all actions and features phi(x, a) (thesis, Section 4.2.2).
 
@@ -97,7 +123,7 @@ def jointTS(
     belief = joint_belief_of(
         prior, actions, likelihood, feature_map=feature_map, context_shape=context_shape, approximation=approximation
     )
-    return Agent(belief, Thompson(), seed, "jointTS")
+    return Agent(belief, Thompson(), seed, "jointTS", catalogue, encoder)
 
 
 def _linear_belief(name: str, prior: ParameterPrior, likelihood: Likelihood, instead: str) -> Belief:
@@ -108,14 +134,28 @@ def _linear_belief(name: str, prior: ParameterPrior, likelihood: Likelihood, ins
     return belief
 
 
-def LinTS(prior: ParameterPrior, likelihood: Likelihood = Linear(), *, seed: Seed = None) -> Agent:
+def LinTS(
+    prior: ParameterPrior,
+    likelihood: Likelihood = Linear(),
+    *,
+    seed: Seed = None,
+    catalogue: ActionsLike | None = None,
+    encoder: EncoderLike | None = None,
+) -> Agent:
     """Thompson sampling with independent linear actions. A structured prior is marginalised action by action."""
-    return Agent(_linear_belief("LinTS", prior, likelihood, "GLMTS"), Thompson(), seed, "LinTS")
+    return Agent(_linear_belief("LinTS", prior, likelihood, "GLMTS"), Thompson(), seed, "LinTS", catalogue, encoder)
 
 
-def GLMTS(prior: ParameterPrior, likelihood: Likelihood = Logistic(), *, seed: Seed = None) -> Agent:
+def GLMTS(
+    prior: ParameterPrior,
+    likelihood: Likelihood = Logistic(),
+    *,
+    seed: Seed = None,
+    catalogue: ActionsLike | None = None,
+    encoder: EncoderLike | None = None,
+) -> Agent:
     """Thompson sampling with independent actions and a generalised linear reward: the textbook's Laplace approximation."""
-    return Agent(independent_belief_of(prior, likelihood), Thompson(), seed, "GLM-TS")
+    return Agent(independent_belief_of(prior, likelihood), Thompson(), seed, "GLM-TS", catalogue, encoder)
 
 
 def LinUCB(
@@ -126,6 +166,8 @@ def LinUCB(
     context_norm: float | None = None,
     width: float | None = None,
     seed: Seed = None,
+    catalogue: ActionsLike | None = None,
+    encoder: EncoderLike | None = None,
 ) -> Agent:
     """Optimism with independent linear actions: the largest mean + width * posterior sd.
 
@@ -141,7 +183,7 @@ def LinUCB(
         precisions = np.linalg.inv(independent.covariance)
         lam = float(np.trace(precisions, axis1=-2, axis2=-1).max()) / d
         width = math.sqrt(lam * d) + math.sqrt(d * math.log((1 + n * norm**2 / (lam * likelihood.noise_variance)) * n))
-    return Agent(belief, UCB(width), seed, "LinUCB")
+    return Agent(belief, UCB(width), seed, "LinUCB", catalogue, encoder)
 
 
 def _glm_width(dim: int, horizon: int) -> float:
@@ -157,6 +199,8 @@ def UCBGLM(
     horizon: int = 10_000,
     width: float | None = None,
     seed: Seed = None,
+    catalogue: ActionsLike | None = None,
+    encoder: EncoderLike | None = None,
 ) -> Agent:
     """Optimism with a generalised linear reward, on the scale of x^T theta (after Li et al., 2017).
 
@@ -165,7 +209,7 @@ def UCBGLM(
     """
     belief = independent_belief_of(prior, likelihood)
     usual = _glm_width(belief.dim, horizon)
-    return Agent(belief, UCB(usual if width is None else width), seed, "UCB-GLM")
+    return Agent(belief, UCB(usual if width is None else width), seed, "UCB-GLM", catalogue, encoder)
 
 
 def GLMUCB(
@@ -175,30 +219,52 @@ def GLMUCB(
     horizon: int = 10_000,
     width: float | None = None,
     seed: Seed = None,
+    catalogue: ActionsLike | None = None,
+    encoder: EncoderLike | None = None,
 ) -> Agent:
     """Optimism with a generalised linear reward, on the scale of rewards (after Filippi et al., 2010); see UCBGLM."""
     belief = independent_belief_of(prior, likelihood)
     usual = _glm_width(belief.dim, horizon)
-    return Agent(belief, UCB(usual if width is None else width, on_mean=True), seed, "GLM-UCB")
+    return Agent(belief, UCB(usual if width is None else width, on_mean=True), seed, "GLM-UCB", catalogue, encoder)
 
 
-def GreedyAgent(prior: ParameterPrior, likelihood: Likelihood = Linear(), *, seed: Seed = None) -> Agent:
+def GreedyAgent(
+    prior: ParameterPrior,
+    likelihood: Likelihood = Linear(),
+    *,
+    seed: Seed = None,
+    catalogue: ActionsLike | None = None,
+    encoder: EncoderLike | None = None,
+) -> Agent:
     """Always the largest posterior mean, with any prior."""
-    return Agent(belief_of(prior, likelihood), Greedy(), seed, "Greedy")
+    return Agent(belief_of(prior, likelihood), Greedy(), seed, "Greedy", catalogue, encoder)
 
 
 def EpsilonGreedyAgent(
-    prior: ParameterPrior, likelihood: Likelihood = Linear(), *, epsilon: float = 0.1, seed: Seed = None
+    prior: ParameterPrior,
+    likelihood: Likelihood = Linear(),
+    *,
+    epsilon: float = 0.1,
+    seed: Seed = None,
+    catalogue: ActionsLike | None = None,
+    encoder: EncoderLike | None = None,
 ) -> Agent:
     """Greedy, but with probability epsilon any action."""
-    return Agent(belief_of(prior, likelihood), EpsilonGreedy(epsilon), seed, "epsilon-greedy")
+    return Agent(belief_of(prior, likelihood), EpsilonGreedy(epsilon), seed, "epsilon-greedy", catalogue, encoder)
 
 
-def UniformAgent(actions: int, dim: int, *, seed: Seed = None) -> Agent:
+def UniformAgent(
+    actions: int,
+    dim: int,
+    *,
+    seed: Seed = None,
+    catalogue: ActionsLike | None = None,
+    encoder: EncoderLike | None = None,
+) -> Agent:
     """Any action, all alike: the control that every method must beat."""
     dim = validate.square_room("dim", validate.count("dim", dim), 8)
     prior = ActionPrior(actions, np.zeros(dim), np.eye(dim))
-    return Agent(belief_of(prior, Linear()), Uniform(), seed, "Uniform")
+    return Agent(belief_of(prior, Linear()), Uniform(), seed, "Uniform", catalogue, encoder)
 
 
 __all__ = [

@@ -29,6 +29,8 @@ from manyarms.beliefs.likelihoods.base import LIKELIHOODS, Gaussian, Likelihood,
 from manyarms.beliefs.roots import Root, restore_root
 from manyarms.beliefs.saved_state import check_leaves, check_root_prior, check_rows
 from manyarms.errors import InvalidInput
+from manyarms.logs.actions import Actions
+from manyarms.logs.row_sketch import RowSketch
 
 BELIEFS: Registry[type[Belief]] = Registry("belief", package="manyarms.beliefs", group="manyarms.beliefs")
 
@@ -42,6 +44,9 @@ class Belief:
 
     taken: bool = False
     """Whether it belongs to an agent, which alone may change it."""
+
+    training_rows: RowSketch | None = None
+    """A sketch of the logs that were folded into it, where that is known; agents' policies carry it. Not saved."""
 
     def __init__(self, root: Root, leaves: Leaves, likelihood: Likelihood) -> None:
         validate.instance("root", root, Root, "a root, such as GaussianRoot(mean, covariance)")
@@ -326,7 +331,8 @@ class Belief:
 
     def add_actions(self, weights: object, number: int | None, covariance: Array | None) -> Ints:
         """New actions at their prior; nothing else is touched."""
-        return self.add(*self.new_actions(weights, number, covariance))
+        rows, number, packed = self.new_actions(weights, number, covariance)
+        return self.add(rows, number, packed, self.catalogue.check_new_ids(None, number))
 
     def new_actions(
         self, weights: object, number: int | None, covariance: Array | None
@@ -339,13 +345,13 @@ class Belief:
         limits.check_new_actions(self.root, leaves, rows, packed, self.likelihood.noise_variance)
         return rows, number, packed
 
-    def add(self, rows: Array | None, number: int, covariances: Array | None) -> Ints:
-        """Add what `new_actions` has checked; the new ids."""
+    def add(self, rows: Array | None, number: int, covariances: Array | None, names: Actions | None = None) -> Ints:
+        """Add what `new_actions` has checked, `names` being the ids of all actions where they have any; the new rows."""
         leaves = self.leaves
         leaves.mixing.add(rows, number)
         if covariances is not None:
             leaves.covariances.extend(covariances)
-        return leaves.catalogue.add(number, leaves.mixing.features)
+        return leaves.catalogue.add(number, leaves.mixing.features, names)
 
     # ---- state --------------------------------------------------------------------------------------------------------
 

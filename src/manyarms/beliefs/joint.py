@@ -70,7 +70,7 @@ class JointBelief(Belief):
 
     def observed_contexts(self, x: npt.ArrayLike, action: object) -> tuple[Array, bool]:
         """Contexts as ever, or only the features phi(x, a) of the actions taken: (d,), or (n, d) for n actions."""
-        X, one = validate.as_floats("x", x), isinstance(action, int | np.integer)
+        X, one = validate.as_floats("x", x), isinstance(action, int | np.integer | str)
         if self.feature_map is None and X.ndim == (1 if one else 2):
             return check_contexts(X, (self.dim,))
         return self.contexts(X)

@@ -10,7 +10,6 @@ decision that is an offer in which all actions are 'played', and so every rule w
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from manyarms._base.typing import Array, Ints
 from manyarms.beliefs.actions.catalogue import Catalogue, Offer, Place
@@ -35,6 +34,10 @@ class ListedOffer(Offer):
     def place_of(self, action: int) -> Place | None:
         where = np.flatnonzero(self.ids == action)
         return Place(True, int(where[0])) if len(where) else None
+
+
+Listed = tuple["ListedActions", Array, ListedOffer]
+"""A view, the contexts of its actions, and the offer."""
 
 
 class ListedActions(Belief):
@@ -82,19 +85,19 @@ class ListedActions(Belief):
         return np.empty(0), np.empty(0)
 
 
-def view_of(
-    belief: Belief, Z: Array, candidates: npt.ArrayLike | None, exclude: npt.ArrayLike | None
-) -> tuple[ListedActions, Array, ListedOffer]:
+def view_of(belief: Belief, Z: Array, listed: tuple[Ints, Ints, int], *, whole: bool) -> Listed:
     """The belief through the actions offered, their contexts (n, m, d) and the offer.
 
-    Z (n, rows, d): row i belongs to candidates[i], or without candidates to action i of the whole catalogue.
+    Z (n, rows, d): row i belongs to action i of the whole catalogue (`whole`), or to candidates[i]. listed: what
+    `catalogue.lists` says of the candidates.
     """
     catalogue = belief.catalogue
-    ids, rows, listed = catalogue.listed(candidates, exclude)
-    if Z.shape[1] != listed:
-        whose = "one for each candidate" if candidates is not None else "one for every action, retired ones too"
-        raise InvalidInput("action_contexts", f"contexts of {Z.shape[1]} actions", f"{listed}, {whose}")
-    return ListedActions(belief, ids), Z if len(ids) == listed else Z[:, rows], ListedOffer(catalogue, ids)
+    ids, places, number = listed
+    places, number = (ids, catalogue.size) if whole else (places, number)
+    if Z.shape[1] != number:
+        whose = "one for every action, retired ones too" if whole else "one for each candidate"
+        raise InvalidInput("action_contexts", f"contexts of {Z.shape[1]} actions", f"{number}, {whose}")
+    return ListedActions(belief, ids), Z if len(ids) == number else Z[:, places], ListedOffer(catalogue, ids)
 
 
-__all__ = ["ListedActions", "ListedOffer", "view_of"]
+__all__ = ["Listed", "ListedActions", "ListedOffer", "view_of"]

@@ -33,9 +33,10 @@ from manyarms.certificates.prior import PolicyPrior, Randomised
 from manyarms.certificates.reading import Reading, Summaries
 from manyarms.certificates.sample_size import rows_needed
 from manyarms.errors import Contradiction, InvalidInput
-from manyarms.estimators.inputs import require_policy
 from manyarms.estimators.logging_policy import full_propensities, require_full_propensities
+from manyarms.evaluation.given import Given, PolicyLike, given_for
 from manyarms.logs.data import LogSource
+from manyarms.logs.original import with_original_columns
 from manyarms.logs.row_sketch import RowSketch
 from manyarms.policies.base import Policy
 from manyarms.policies.randomised import MixedLogitPolicy
@@ -46,7 +47,7 @@ SEED = 715_517  # of the certificate's own draws, which learning must not have s
 
 
 def certify(
-    policy: Policy,
+    policy: PolicyLike,
     log: LogSource,
     *,
     prior: PolicyPrior | None = None,
@@ -64,6 +65,7 @@ def certify(
 ) -> Certificate:
     """A certificate for the value of a policy, from the rows of a log.
 
+    policy: whatever `evaluate` takes, but an agent whose probabilities are estimates.
     prior: for a policy that was learned from these rows; without it the policy must have been fixed before, and a log that has
     rows in common with those that the policy was learned from is refused (`learned_from`, or what the policy carries).
     bound: one or several names of
@@ -97,7 +99,7 @@ def certify(
 
 
 def improvement(
-    policy: Policy,
+    policy: PolicyLike,
     log: LogSource,
     *,
     prior: PolicyPrior | None = None,
@@ -132,7 +134,7 @@ def improvement(
 
 
 def certify_with_improvement(
-    policy: Policy,
+    policy: PolicyLike,
     log: LogSource,
     *,
     prior: PolicyPrior | None = None,
@@ -182,7 +184,7 @@ class _Case:
 
     def __init__(
         self,
-        policy: Policy,
+        what: PolicyLike,
         log: LogSource,
         prior: PolicyPrior | None,
         delta: float,
@@ -197,13 +199,28 @@ class _Case:
         self.delta, independent = confidence("delta", delta), validate.flag("independent", independent)
         self.largest_reward = validate.positive("largest_reward", largest_reward)
         draws, seed = validate.count("draws", draws, least=2), validate.seed(seed)
-        require_policy(policy)
+        given = given_for(what, log)
+        if given.estimated:
+            raise InvalidInput(
+                "policy", f"{given.name}, whose probabilities are estimates", "one whose probabilities are known, such as "
+                "Agent(agent.belief, Greedy())",
+            )  # fmt: skip
+        # a policy that can be asked anywhere is one; what is known row by row answers when the rows come
+        policy: Policy | Given = given if given.policy is None else given.policy
+        if isinstance(what, Randomised) and policy is not what:
+            raise InvalidInput(
+                "policy", "a randomised policy over other ids or contexts than the log's",
+                "a log in its own words: open it with the catalogue and the encoder of policy.schema",
+            )  # fmt: skip
         if prior is not None:
             validate.instance("prior", prior, PolicyPrior, "a PolicyPrior, such as PolicyPrior.of(policy0)")
         trusted = validate.flag("trust_estimates", trust_estimates)
+        log = with_original_columns(log, given.columns_for) if given.columns_for else log
         self.reading = Reading(log, by_group=not independent, trust_estimates=trusted)
         first = self.reading.first
-        self.notes = list(first.notes)
+        given.look(first)
+        self.logged_only = given.logged_only
+        self.notes = [*first.notes, *given.notes]
         if largest_group is not None and (first.groups is None or independent):
             largest_group = validate.count("largest_group", largest_group)
             came = "a log without groups" if first.groups is None else "independent=True"
@@ -253,7 +270,7 @@ class _Case:
             )
         self.policy, self.seed = policy, seed
 
-    def _require_groups(self, policy: Policy, prior: PolicyPrior | None) -> None:
+    def _require_groups(self, policy: Policy | Given, prior: PolicyPrior | None) -> None:
         """What groups need: a policy with exact probabilities that was fixed before."""
         if prior is not None or isinstance(policy, MixedLogitPolicy):
             came = "a mixed-logit policy" if prior is None else "a prior"
@@ -303,7 +320,7 @@ class _Case:
             return given
         if self.grouped:
             return ("ls",)
-        return ("es", "ls") if full_propensities(self.reading.first) is not None else ("ls",)
+        return ("es", "ls") if not self.logged_only and full_propensities(self.reading.first) is not None else ("ls",)
 
     def read(self, declared: Sequence[Declared], grid: Grid, *, gain: bool) -> _Read:
         """Read the log for bounds of the value and, where wanted, of the gain."""
@@ -395,6 +412,9 @@ class _Case:
             if one.needs_logging_policy:
                 purpose = f"the bound {family.name!r} (its bias and variance sum over all actions; ls, london, sakhi-1 do not)"
                 require_full_propensities(self.reading.first, purpose)
+                if self.logged_only:
+                    came = f"{family.name!r}, and a policy of which the probabilities of the logged actions alone are known"
+                    raise InvalidInput("bound", came, "'ls', 'london' or 'sakhi-1', which need no others")
             if one.for_fixed_only and (self.learned or self.randomised):
                 raise InvalidInput(
                     "bound", repr(family.name),

@@ -19,6 +19,7 @@ from manyarms.certificates.prior import Randomised
 from manyarms.certificates.summarise import Collector, DrawnCollector, log_rows
 from manyarms.errors import InvalidInput
 from manyarms.estimators.inputs import logged_probabilities, require_log
+from manyarms.evaluation.given import Given
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
 from manyarms.logs.row_sketch import RowSketch, refuse, sketch_of
 from manyarms.policies.base import Policy
@@ -86,7 +87,7 @@ class Reading:
             require_log(learned_from, argument)
         self._used.append((argument, sketch_of(learned_from)))
 
-    def summaries(self, policy: Policy, declared: Declared, largest_reward: float, seed: int) -> Summaries:
+    def summaries(self, policy: Policy | Given, declared: Declared, largest_reward: float, seed: int) -> Summaries:
         """All rows, for all bounds that were declared."""
         rows = row_count(self.log)
         if rows is None and declared(2) != declared(3):  # otherwise nothing follows from the number of rows
@@ -95,28 +96,28 @@ class Reading:
             else:
                 return self._deferred(policy, declared, largest_reward)
         plan = _Plan(policy, *declared(rows or 2), seed)
-        for part, p, rewards in log_rows(policy, self._all(), largest_reward):
+        for rows_here in log_rows(policy, self._all(), largest_reward):
             for collector in plan.collectors:
-                collector.add(part, p, rewards)
+                collector.add(*rows_here)
         return plan.read()
 
     def grouped(
-        self, policy: Policy, declared: Declared, largest_reward: float, largest_group: int | None
+        self, policy: Policy | Given, declared: Declared, largest_reward: float, largest_group: int | None
     ) -> tuple[Summaries, Array, int]:
         """The same with groups in place of rows; the groups' sizes in units of the largest possible, and that size."""
-        sums = GroupSums(policy, largest_group)
-        for part, p, rewards in log_rows(policy, self._all(), largest_reward):
-            sums.add(part, p, rewards)
+        sums = GroupSums(policy.action_count, largest_group)
+        for rows in log_rows(policy, self._all(), largest_reward):
+            sums.add(*rows)
         sizes = sums.sizes
         value, gain = (statistics_of(bounds) for bounds in declared(len(sizes)))
         whole = sums.summary([*value, *gain])
         summaries = Summaries({False: whole.only(value)}, whole.only(gain), whole.rows, whole.logged, simulated=False)
         return summaries, sizes, sums.largest_group
 
-    def _deferred(self, policy: Policy, declared: Declared, largest_reward: float) -> Summaries:
+    def _deferred(self, policy: Policy | Given, declared: Declared, largest_reward: float) -> Summaries:
         kept: list[tuple[Array, Array, Array]] = []
-        for part, p, rewards in log_rows(policy, self._all(), largest_reward):
-            kept.append((logged_probabilities(policy, part), p, rewards))
+        for part, p, rewards, here in log_rows(policy, self._all(), largest_reward):
+            kept.append((logged_probabilities(here, part), p, rewards))
         plan = _Plan(policy, *declared(sum(len(p) for _, p, _ in kept)))
         for rows in kept:
             plan.usual.add_logged(*rows)
@@ -139,7 +140,7 @@ class Reading:
 class _Plan:
     """Which averages are collected, and which bounds read them."""
 
-    def __init__(self, policy: Policy, value: list[Bound], gain: list[Bound], seed: int = 0) -> None:
+    def __init__(self, policy: Policy | Given, value: list[Bound], gain: list[Bound], seed: int = 0) -> None:
         self.simulated = isinstance(policy, MixedLogitPolicy)
         usual = [one for one in value if not _is_drawn(one, self.simulated)]
         drawn = [one for one in value if _is_drawn(one, self.simulated)]

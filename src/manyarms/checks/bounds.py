@@ -143,7 +143,7 @@ class _World:
     def log(self) -> LoggedData:
         self.which = which = self.rng.integers(len(self.contexts), size=ROWS)
         X = self.contexts[which]
-        actions = self.logging.sample(X, self.rng)
+        actions = self.logging.sample_rows(X, self.rng)
         rewards = (self.rng.random(ROWS) < self.means[which, actions]).astype(np.float64)
         propensities = self.logging.probabilities_of(X, actions)
         return LoggedData(X, actions, rewards, self.means.shape[1], propensities, logging=self.logging)

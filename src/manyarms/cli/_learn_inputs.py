@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from manyarms.cli.options import SavedPolicy
+from manyarms.cli._policies import SavedPolicy
 from manyarms.errors import InvalidInput
-from manyarms.logs import CHUNK, Columns, Embeddings, LoggedData, LogSource, Schema, TableLog, open_log
-from manyarms.logs.encoding import TableEncoder, TextPart
+from manyarms.logs import CHUNK, Columns, Embeddings, LoggedData, LogSource, Schema, TableEncoder, TableLog, open_log
+from manyarms.logs.encoding import TextPart
 
 
 @dataclass(frozen=True)

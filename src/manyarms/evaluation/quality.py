@@ -100,7 +100,7 @@ def draw_log(
     """A log of a world, written by a logging policy, with its propensities (and the policy itself)."""
     rows = validate.room("rows", validate.count("rows", rows), 8 * (world.dim + 4), "rows")
     X = world.contexts(rows)
-    actions = logging.sample(X, rng)
+    actions = logging.sample_rows(X, rng)
     return LoggedData(
         X,
         actions,

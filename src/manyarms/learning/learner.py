@@ -22,7 +22,8 @@ from manyarms.learning.rising import STILL_RISING, still_rising
 from manyarms.learning.settings import Precision, Towards, Train, TrainingSettings
 from manyarms.logs.data import LoggedData, LogSource, a_log
 from manyarms.logs.row_sketch import RowSketch, require_other_rows
-from manyarms.policies.base import Policy
+from manyarms.logs.schema import Schema
+from manyarms.policies.base import Policy, fitting
 
 if TYPE_CHECKING:
     from manyarms.learning.sampled import Sampler
@@ -126,6 +127,7 @@ def learn(
     if policy.training_rows is not None:
         rows.include(policy.training_rows)
     result.policy.training_rows = rows
+    result.policy.schema = fitting(Schema.of(log).beside(policy.schema), result.policy)
     if len(result.history) == settings.epochs and still_rising(result.history):
         result = replace(result, notes=(*result.notes, STILL_RISING))
     if log.propensities_are_estimates:

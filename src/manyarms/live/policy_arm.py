@@ -43,7 +43,7 @@ class PolicyView(ArmView):
             rng = stream.generator
             if left is None:  # drawn until one is allowed: the law of the policy, given that it is
                 while True:
-                    found = int(self.policy.sample(asked.context[None], rng)[0])
+                    found = int(self.policy.sample_rows(asked.context[None], rng)[0])
                     if found not in barred:
                         return [found]
             ids, chances = left

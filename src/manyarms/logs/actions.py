@@ -6,10 +6,12 @@ everything learned for the old ones stays where it is.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from numbers import Integral
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +26,8 @@ from manyarms.errors import InvalidInput, StorageError, UnknownAction
 KIND = "actions"
 MOST = 2**63 - 1  # what an integer id, which is saved as int64, may be in size
 EXPECTED = "ids of one kind: non-empty strings, or integers of 64 bits"
+
+_GROWING = Lock()  # held while a catalogue is made longer: several that share their ids may be, in as many threads
 
 ActionId = str | int
 """What an action is called: a non-empty string, or an integer of 64 bits."""
@@ -128,12 +132,35 @@ class Actions(Shown, Sequence[ActionId]):
 
     def rows(self, names: Iterable[ActionId], argument: str = "ids") -> Ints:
         """The rows of ids, all of which are known. argument: what they are called in an error."""
+        listed, found = self._found(names, argument)
+        if len(found) and found.min() < 0:
+            raise UnknownAction(argument, describe(listed[int(np.argmax(found < 0))]), self._expected())
+        return found
+
+    def known(self, names: Iterable[ActionId], argument: str = "ids") -> Ints:
+        """The rows of those among ids that are known; what could not be an id is refused."""
+        listed, found = self._found(names, argument)
+        for place in np.flatnonzero(found < 0).tolist():
+            as_id(argument, listed[place])
+        return found[found >= 0]
+
+    def _found(self, names: Iterable[ActionId], argument: str) -> tuple[list[ActionId], Ints]:
         if not isinstance(names, Iterable) or isinstance(names, str | bytes):
             raise InvalidInput(argument, describe(names), f"a list of ids, such as {self._some()}")
-        names = names.tolist() if isinstance(names, np.ndarray) else list(names)
-        found = self.find_all(names)
-        if len(found) and found.min() < 0:
-            raise UnknownAction(argument, describe(names[int(np.argmax(found < 0))]), self._expected())
+        if isinstance(names, np.ndarray):
+            if names.ndim != 1:
+                raise InvalidInput(
+                    argument, f"an array of shape {names.shape}", f"a list of ids, such as {self._some()}"
+                )
+            names = names.tolist()
+        listed = list(names)
+        return listed, self.find_all(listed)
+
+    def check_one(self, argument: str, name: object) -> int:
+        """The row of one id, which is known."""
+        found = self.find(name)
+        if found < 0:
+            raise UnknownAction(argument, f"action {describe(as_id(argument, name))}", self._expected())
         return found
 
     def ids(self, rows: npt.ArrayLike) -> list[ActionId]:
@@ -167,14 +194,28 @@ class Actions(Shown, Sequence[ActionId]):
         if not fresh:
             return self
         longer = Actions(())
-        if self._size == len(self._ids):  # nobody has made this one longer before
-            longer._ids, longer._rows = self._ids, self._rows
-        else:
-            longer._ids = self._ids[: self._size]
-            longer._rows = {name: row for row, name in enumerate(longer._ids)}
-        longer._size = self._size
-        longer._extend(fresh)
+        with _GROWING:
+            if self._size == len(self._ids):  # nobody has made this one longer before
+                longer._ids, longer._rows = self._ids, self._rows
+            else:
+                longer._ids = self._ids[: self._size]
+                longer._rows = {name: row for row, name in enumerate(longer._ids)}
+            longer._size = self._size
+            longer._extend(fresh)
         return longer
+
+    def longer(self, names: Iterable[ActionId], number: int) -> Actions:
+        """A longer catalogue with so many ids more, all of which must be new."""
+        fresh = listed_ids("ids", names)
+        if len(fresh) != number:
+            raise InvalidInput("ids", f"{len(fresh)} ids", f"{number}, one for each new action")
+        for name in fresh:
+            if name in self:
+                raise UnknownAction("ids", describe(name), "ids that are new: this one is in the catalogue")
+        if len(set(fresh)) < number:
+            twice = next(name for name, times in Counter(fresh).items() if times > 1)
+            raise UnknownAction("ids", f"{describe(twice)} more than once", "distinct ids")
+        return self.add(fresh)
 
     # ---- keeping
 
@@ -209,6 +250,17 @@ class Actions(Shown, Sequence[ActionId]):
         return Table(f"{counted(len(self), 'action')}", ("row", "id"), rows, ["..."] if len(self) > 5 else [])
 
 
+def listed_ids(argument: str, names: Iterable[ActionId]) -> list[ActionId]:
+    """Ids as they are kept, in a list."""
+    if not isinstance(names, Iterable) or isinstance(names, str | bytes):
+        raise InvalidInput(argument, describe(names), "a list of " + EXPECTED)
+    if isinstance(names, np.ndarray):
+        if names.ndim != 1:
+            raise InvalidInput(argument, f"an array of shape {names.shape}", "a list of " + EXPECTED)
+        names = names.tolist()
+    return [as_id(argument, name) for name in names]
+
+
 def as_id(argument: str, name: object, where: str = "") -> ActionId:
     """An id as it is kept: a str or an int, whatever NumPy or a subclass made of it."""
     if isinstance(name, str) and name:
@@ -223,4 +275,4 @@ def _restore(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Acti
     return Actions.from_arrays(arrays)
 
 
-__all__ = ["ActionId", "Actions", "as_id"]
+__all__ = ["ActionId", "Actions", "as_id", "listed_ids"]

@@ -24,10 +24,12 @@ from manyarms._base.private import locked
 from manyarms._base.tables import Shown, Table
 from manyarms._base.typing import AnyArray, Array, Bools, Ints
 from manyarms.errors import InvalidInput
-from manyarms.logs import checks, fields, splitting
+from manyarms.logs import checks, fields, splitting, tables
 from manyarms.logs.actions import Actions
 from manyarms.logs.encoding import Encoder
 from manyarms.logs.hashes import row_hashes, sequence_hash
+from manyarms.logs.joining import joined_tables
+from manyarms.logs.schema import Schema
 from manyarms.logs.splitting import SplitBy
 from manyarms.logs.usual_names import ESTIMATE, ESTIMATED
 
@@ -93,6 +95,7 @@ class LoggedData(Shown):
     notes                               what was done to the log on its way here, in plain words
     origin, positions (n,)              the log that this is a part of, and where its rounds are there; None for a whole log
     sources                             of a log joined from several: their fingerprints, and where its rounds are there
+    original                            the columns that the rounds were read from, where they were kept
     """
 
     contexts: Array
@@ -113,6 +116,7 @@ class LoggedData(Shown):
     origin: LoggedData | None = None
     positions: Ints | None = None
     sources: tuple[tuple[int, Ints], ...] = ()
+    original: tables.Table | None = None
     estimated: Bools | None = None
     first_row: InitVar[int | Ints] = 0  # for messages: the number of the first row in its file, or of each row
     column_names: InitVar[Mapping[str, str] | None] = None  # for messages: what the file calls the fields
@@ -144,6 +148,11 @@ class LoggedData(Shown):
         self._set("rewards", rewards)
         for name, value in fields.checked(self, where).items():
             self._set(name, value)
+
+    @property
+    def schema(self) -> Schema:
+        """Encoder and ids, for what is learned from the log."""
+        return Schema(self.encoder, self.catalogue)
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -301,6 +310,8 @@ class LoggedData(Shown):
         for name in PER_ROUND:
             if (value := getattr(self, name)) is not None:
                 part._set(name, value[index])
+        if self.original is not None:
+            part._set("original", self.original.part(index))
         if part.estimated is not None:
             part._set("propensities_are_estimates", bool(part.estimated.any()))
         if self.positions is not None:
@@ -377,9 +388,16 @@ def concatenate(logs: Iterable[LoggedData], *, chunks: bool = False) -> LoggedDa
     joined._set("positions", np.concatenate(places) if of_one_log else None)
     remembered = not of_one_log and len(parts) > 1 and not chunks
     joined._set("sources", tuple(part.lineage()[0] for part in parts) if remembered else first.sources)
+    joined._set("original", joined_originals(parts))
     for name, value in (changes | {"propensities_are_estimates": estimates, "notes": notes}).items():
         joined._set(name, value)
     return joined
+
+
+def joined_originals(parts: Sequence[LoggedData]) -> tables.Table | None:
+    """The original columns of several logs, where all of them have kept theirs."""
+    kept = [part.original for part in parts if part.original is not None]
+    return joined_tables(kept) if len(kept) == len(parts) else None
 
 
 def written_columns(log: LoggedData) -> dict[str, AnyArray]:
@@ -396,4 +414,7 @@ def collect(source: LogSource, rows: int = CHUNK) -> LoggedData:
     return source if isinstance(source, LoggedData) else concatenate(a_log("source", source).chunks(rows), chunks=True)
 
 
-__all__ = ["CHUNK", "LogSource", "LoggedData", "LoggingPolicy", "a_log", "collect", "concatenate", "written_columns"]
+__all__ = [
+    "CHUNK", "LogSource", "LoggedData", "LoggingPolicy", "a_log", "collect", "concatenate", "joined_originals",
+    "written_columns",
+]  # fmt: skip

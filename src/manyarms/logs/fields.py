@@ -16,6 +16,7 @@ from manyarms.logs import checks
 from manyarms.logs.actions import Actions
 from manyarms.logs.encoding import Encoder
 from manyarms.logs.labels import labels_of
+from manyarms.logs.tables import Table
 
 if TYPE_CHECKING:
     from manyarms.logs.data import LoggedData
@@ -34,6 +35,10 @@ def checked(log: LoggedData, where: checks.Where) -> dict[str, object]:
         validate.instance("encoder", log.encoder, Encoder, "an encoder, such as a TableEncoder, or None")
         if log.encoder.dim != log.dim:
             raise InvalidInput("encoder", f"an encoder to length {log.encoder.dim}", f"one to the contexts' {log.dim}")
+    if log.original is not None:
+        validate.instance("original", log.original, Table, "the table that the rounds were read from, or None")
+        if log.original.rows != len(log):
+            raise InvalidInput("original", f"{log.original.rows} rows", f"one for each of the {len(log)} rounds")
     return found
 
 

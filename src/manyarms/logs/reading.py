@@ -43,10 +43,12 @@ def read_log(
     drop_missing: bool = False,
     estimate_missing: EstimateOption = False,
 ) -> LoggedData:
-    """A log file in memory, its file read once; the arguments are those of TableLog."""
-    return open_log(
-        path, columns, action_count=action_count, catalogue=catalogue, encoder=encoder, drop_missing=drop_missing,
-        estimate_missing=estimate_missing, spool="fit"
+    """A log file in memory, its file read once; the arguments are those of TableLog. Tables of others keep their columns."""
+    source = tables_in(path)
+    return TableLog(
+        source, columns, action_count=action_count, catalogue=catalogue, encoder=encoder, drop_missing=drop_missing, spool="fit",
+        keep_columns=source.stated.action_count is None,
+        estimate_missing=estimate_missing,
     ).collect()  # fmt: skip
 
 

@@ -2,47 +2,92 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from manyarms._base import files, storage, validate
+from manyarms._base import storage, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.tables import Shown
 from manyarms._base.typing import AnyArray
-from manyarms.logs.actions import Actions
-from manyarms.logs.data import LogSource
-from manyarms.logs.encoding import TableEncoder
+from manyarms.errors import InvalidInput
+from manyarms.logs.actions import ActionId, Actions
+from manyarms.logs.encoding import KIND, Encoder
 
-ENCODER, ACTIONS = "encoder", "actions"
+if TYPE_CHECKING:
+    from manyarms.logs.data import LogSource
+
+
+@runtime_checkable
+class HasActions(Protocol):
+    """Items with ids, such as `manyarms.Catalogue`."""
+
+    @property
+    def actions(self) -> Actions:
+        """The ids."""
+
+
+@runtime_checkable
+class Transformer(Protocol):
+    """What is used of a fitted scikit-learn transformer."""
+
+    def transform(self, X: object) -> object:
+        """Contexts (n, d) of rows."""
+
+
+ActionsLike = Actions | HasActions | Iterable[ActionId]
+"""What `catalogue` takes: Actions, ids in the order of the rows, or items with ids."""
+
+EncoderLike = Encoder | Transformer
+"""What `encoder` takes: an encoder, such as that of a log, or a fitted scikit-learn transformer."""
 
 
 @dataclass(frozen=True, repr=False)
 class Schema(Shown):
-    """The context encoder and the action ids of a log; None where the log has vectors and numbered actions already.
+    """A context encoder and action ids; None where contexts are vectors and actions are numbered already.
 
-    Saved beside a policy, as `folder/encoder` and `folder/actions`, it turns another file into the policy's contexts and actions,
-    whatever the order of columns and ids there:
+    A log has one (`log.schema`), and so have the agents and policies that were made from it: what they are asked and what they
+    answer goes through it, and it is saved with them.
 
-        policy.save("policy", log)
-        schema = Schema.load("policy")
-        open_log("later.csv", encoder=schema.encoder, catalogue=schema.catalogue)
+        policy = ma.load("policy")
+        ma.open_log("later.csv", encoder=policy.schema.encoder, catalogue=policy.schema.catalogue)
     """
 
-    encoder: TableEncoder | None = None
+    encoder: Encoder | None = None
     catalogue: Actions | None = None
 
     def __post_init__(self) -> None:
         if self.encoder is not None:
-            validate.instance("encoder", self.encoder, TableEncoder, "a TableEncoder, or None")
+            validate.instance("encoder", self.encoder, Encoder, "a TableEncoder, or None")
         if self.catalogue is not None:
             validate.instance("catalogue", self.catalogue, Actions, "Actions, the ids of a catalogue, or None")
+
+    def __bool__(self) -> bool:
+        """Whether there is an encoder, or ids."""
+        return self.encoder is not None or self.catalogue is not None
+
+    @classmethod
+    def given(cls, catalogue: ActionsLike | None, encoder: EncoderLike | None) -> Schema:
+        """The schema of what callers give."""
+        return cls(as_encoder("encoder", encoder), as_actions("catalogue", catalogue))
+
+    @classmethod
+    def of(cls, log: LogSource) -> Schema:
+        """The schema of a log; of a source that knows of neither it is empty."""
+        return cls(getattr(log, "encoder", None), getattr(log, "catalogue", None))
+
+    def beside(self, other: Schema) -> Schema:
+        """This one, with what it lacks taken from another."""
+        encoder = other.encoder if self.encoder is None else self.encoder
+        return Schema(encoder, other.catalogue if self.catalogue is None else self.catalogue)
 
     def state(self) -> tuple[dict[str, storage.JSON], dict[str, AnyArray]]:
         """A JSON part and arrays that give it back: a part of what is saved for a policy or an agent."""
         spec: dict[str, storage.JSON] = {"encoder": None, "catalogue": self.catalogue is not None}
         arrays: dict[str, AnyArray] = {}
         if self.encoder is not None:
-            spec["encoder"], made = self.encoder.state()
+            told, made = self.encoder.state()
+            spec["encoder"] = {"kind": KIND, **told}
             arrays |= prefixed("encoder/", made)
         if self.catalogue is not None:
             arrays |= prefixed("catalogue/", self.catalogue.arrays())
@@ -51,34 +96,34 @@ class Schema(Shown):
     @classmethod
     def from_state(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Schema:
         """The schema that `state` came from."""
-        encoder, catalogue = under("encoder/", arrays), under("catalogue/", arrays)
-        return cls(
-            None if spec["encoder"] is None else TableEncoder.from_state(spec["encoder"], encoder),
-            Actions.from_arrays(catalogue) if spec["catalogue"] else None,
-        )
-
-    @classmethod
-    def of(cls, log: LogSource) -> Schema:
-        """The schema of a log; of a source that knows of neither it is empty."""
-        return cls(getattr(log, "encoder", None), getattr(log, "catalogue", None))
-
-    def save(self, folder: Path | str) -> None:
-        """Write what there is to the folders `encoder` and `actions` inside `folder`."""
-        inside = files.as_path("folder", folder)
-        if self.encoder is not None:
-            self.encoder.save(inside / ENCODER)
-        if self.catalogue is not None:
-            self.catalogue.save(inside / ACTIONS)
-
-    @classmethod
-    def load(cls, folder: Path | str) -> Schema:
-        """What is beside a saved policy or agent; empty where nothing is."""
-        inside = files.as_path("folder", folder)
-        encoder, actions = inside / ENCODER, inside / ACTIONS
-        return cls(
-            storage.load(encoder, TableEncoder) if files.present(encoder) else None,
-            storage.load(actions, Actions) if files.present(actions) else None,
-        )
+        told = spec["encoder"]
+        encoder = None if told is None else storage.restored(str(told["kind"]), told, under("encoder/", arrays))
+        return cls(encoder, Actions.from_arrays(under("catalogue/", arrays)) if spec["catalogue"] else None)  # type: ignore[arg-type]
 
 
-__all__ = ["Schema"]
+def as_actions(name: str, given: ActionsLike | None) -> Actions | None:
+    """Ids, from whatever has them."""
+    if given is None or isinstance(given, Actions):
+        return given
+    if isinstance(given, HasActions) and isinstance(given.actions, Actions):
+        return given.actions
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes | dict):
+        raise InvalidInput(name, validate.describe(given), "Actions, a list of ids, or a Catalogue")
+    return Actions(given.tolist() if hasattr(given, "tolist") else given)
+
+
+def as_encoder(name: str, given: EncoderLike | None) -> Encoder | None:
+    """An encoder, from itself or from a fitted scikit-learn transformer."""
+    if given is None or (isinstance(given, Encoder) and not isinstance(given, type)):
+        return given
+    if isinstance(given, Transformer) and not isinstance(given, type):
+        import importlib  # here: only who has one needs what reads it
+
+        made = importlib.import_module("manyarms.logs.transformers").TransformerEncoder(given)
+        return validate.instance(name, made, Encoder, "an encoder")
+    raise InvalidInput(name, validate.describe(given), "an encoder, such as log.encoder, or a fitted transformer")
+
+
+NOTHING = Schema()
+
+__all__ = ["NOTHING", "ActionsLike", "EncoderLike", "Schema", "as_actions", "as_encoder"]

@@ -34,9 +34,10 @@ from manyarms.logs.encoding import (
 from manyarms.logs.gaps import EstimateOption, Gaps, as_estimates, filled, without_gaps
 from manyarms.logs.gathering import gathered
 from manyarms.logs.propensity_models import PropensityModel, action_frequencies
+from manyarms.logs.schema import Schema
 from manyarms.logs.splitting import SplitBy
 from manyarms.logs.spool import SpooledTables
-from manyarms.logs.tables import Column, Kind, Table, TableSource, as_times
+from manyarms.logs.tables import Column, Kind, MemoryTables, Table, TableSource, as_times
 
 MOST_IDS = 50_000_000
 EncoderOption = EncoderLike | Encoding | None
@@ -60,6 +61,8 @@ class TableLog(shown.Shown):
     spool         keep what was decoded of a file, so that it is read once (see `manyarms.logs.spool`): True for all passes,
                   "fit" where a pass is needed before the first chunk, to find ids, K or the encoder. Without, every pass
                   reads the columns that it needs
+    keep_columns  keep all columns of the table beside what was made of them (`LoggedData.original`), for functions of columns;
+                  those of a frame are kept in any case
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class TableLog(shown.Shown):
         drop_missing: bool = False,
         estimate_missing: EstimateOption = False,
         spool: SpoolOption = False,
+        keep_columns: bool = False,
     ) -> None:
         self.drop_missing = validate.flag("drop_missing", drop_missing)
         estimates = as_estimates(estimate_missing)
@@ -88,15 +92,19 @@ class TableLog(shown.Shown):
         wanted = Columns() if columns is None else columns
         if encoder is not None and not isinstance(encoder, Encoding) and wanted.context == GUESS:
             wanted = replace(wanted, context=tuple(encoder.columns))
-        self.columns = wanted.resolve(source)
-        if source.row_count == 0:
+        if source.row_count == 0:  # before columns are looked for: of one without entries nobody knows what it holds
             raise InvalidInput(source.name, "no row", "at least one round")
+        self.columns = wanted.resolve(source)
         self._numbered = source.kinds()[self.columns.action].name == "number"
         self.source: TableSource = source.as_texts(self._named(source.kinds(), ids, encoder))
+        self._unspooled = self.source
         self.kinds = self.source.kinds()
         for name in self.columns.all:
             if self.kinds[name].name in ("mixed", "unsupported"):
                 raise source.complaint(name)
+        # the columns of a frame are kept at no cost; those of a file where they are asked for
+        self._keeps = validate.flag("keep_columns", keep_columns) or isinstance(source, MemoryTables)
+        self._further = self._further_columns()
         self._own_ids = stated.catalogue_ids
         if ids is None and stated.catalogue_ids is not None:
             ids = Actions(stated.catalogue_ids)
@@ -121,6 +129,19 @@ class TableLog(shown.Shown):
         if estimates is not False:
             self._estimate(estimates)
 
+    def with_original_columns(self) -> TableLog:
+        """The same log with all columns of the table in its chunks (`LoggedData.original`), read beside the others."""
+        other = copy(self)
+        if not self._keeps and self._further:  # a spool has decoded those alone that the log itself needs
+            other.source = self._unspooled
+        other._keeps = True
+        return other
+
+    @property
+    def schema(self) -> Schema:
+        """Encoder and ids, for what is learned from the log."""
+        return Schema.of(self)
+
     @property
     def dim(self) -> int:
         """d, the length of a context."""
@@ -139,7 +160,7 @@ class TableLog(shown.Shown):
     def chunks(self, rows: int = CHUNK) -> Iterator[LoggedData]:
         """The rounds in parts of at most `rows`; one part is in memory at a time."""
         found = False
-        for table in self.source.tables(self.columns.all, validate.count("rows", rows)):
+        for table in self.source.tables(self._read, validate.count("rows", rows)):
             complete = self._complete(table)
             if complete.rows:
                 found = True
@@ -150,6 +171,12 @@ class TableLog(shown.Shown):
 
     def collect(self) -> LoggedData:
         """All rounds in memory."""
+        if isinstance(self.source, MemoryTables) and self._keeps:  # whose columns are there already, in one piece
+            plain = copy(self)
+            plain._keeps = False
+            log = plain.collect()
+            log._set("original", self._complete(self.source.table))
+            return log
         total = self.source.row_count
         log = concatenate(self.chunks(), chunks=True) if total is None else gathered(self.chunks(), total)
         if self.drop_missing and total is not None and total > len(log):
@@ -211,6 +238,19 @@ class TableLog(shown.Shown):
 
     # ---- what must be known before the first chunk
 
+    @property
+    def _read(self) -> list[str]:
+        """The columns that chunks are made of."""
+        return [*self.columns.all, *(self._further if self._keeps else ())]
+
+    def _further_columns(self) -> tuple[str, ...]:
+        """Columns that are no part of the log, and can be read."""
+        mapped = set(self.columns.all)
+        return tuple(
+            name for name, kind in self.kinds.items()
+            if name not in mapped and kind.name not in ("mixed", "unsupported")
+        )  # fmt: skip
+
     def _named(self, kinds: dict[str, Kind], ids: Ids, encoder: Encoder | Encoding | None) -> set[str]:
         """Columns whose entries are names, also where they look like numbers."""
         c = self.columns
@@ -250,7 +290,7 @@ class TableLog(shown.Shown):
         build, count = ids == "build", count and limits is None
         names = list(dict.fromkeys(context + ([action] if build or count else [])))
         if self.source.rereads and (spool is True or (spool == "fit" and names)):
-            self.source = SpooledTables(self.source, self.columns.all, CHUNK)
+            self.source = SpooledTables(self.source, self._read, CHUNK)
         found: dict[str, None] = {}
         ends: list[int] = []
         rounds = 0
@@ -279,6 +319,7 @@ class TableLog(shown.Shown):
             if are_ids(*limits, rounds):
                 self._actions_note, build = ids_note(action, *limits, rounds), True
                 self.source = self.source.as_texts({action})
+                self._unspooled = self._unspooled.as_texts({action})
                 for _ in tables([action]):
                     pass
         self.catalogue: Actions | None = (
@@ -354,10 +395,17 @@ class TableLog(shown.Shown):
             catalogue=self.catalogue,
             encoder=self.encoder,
             notes=self.notes,
+            original=self._original(table) if self._keeps else None,
             first_row=table.first_row,
             row_unit=table.unit,
             column_names=c.names() | self._entry_names(),
         )
+
+    def _original(self, table: Table) -> Table:
+        """All columns but vectors that are contexts as they are: these are in the log already."""
+        vectors = [name for name in self.columns.context if self.kinds[name].name == "vector"]
+        columns = {name: column for name, column in table.columns.items() if name not in vectors}
+        return table if not vectors else Table(columns, table.rows, table.first_row)
 
     def _propensities(
         self, table: Table, contexts: Array, actions: AnyArray

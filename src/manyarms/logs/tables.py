@@ -100,8 +100,8 @@ class Table:
         """The number of each row in its source, for messages."""
         return self.first_row + np.arange(self.rows) if isinstance(self.first_row, int) else self.first_row
 
-    def part(self, index: Bools | slice) -> Table:
-        """The rows of a mask or of a slice."""
+    def part(self, index: Bools | Ints | slice) -> Table:
+        """The rows of a mask, of integers or of a slice."""
         numbers = self.row_numbers[index]
         return Table({name: c.rows(index) for name, c in self.columns.items()}, len(numbers), numbers, self.unit)
 

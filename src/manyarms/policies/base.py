@@ -7,7 +7,6 @@ ROWS x ACTIONS numbers. No array of contexts x actions is ever made.
 
 from __future__ import annotations
 
-import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,14 +23,13 @@ from manyarms._base.text import number
 from manyarms._base.top_k import top_k_by_rows
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.logs.data import LogSource, a_log
 from manyarms.logs.labels import comparable, labels_of
 from manyarms.logs.row_sketch import RowSketch
 from manyarms.logs.schema import Schema
+from manyarms.policies.edge import Edge, Seed, first_above
 
 ROWS = 256  # contexts in a block
 ACTIONS = 2048  # actions in a block: with 256 contexts 4 MB, near the second-level cache
-BYTES_OF_A_BEST = 32  # an id and a score, and as much again while they are put in order
 
 Values = Callable[[Array, Ints], Array]
 """A function of contexts (b, d) and action ids (k,) that gives an array (b, k)."""
@@ -39,7 +37,7 @@ Values = Callable[[Array, Ints], Array]
 
 @runtime_checkable
 class Policy(Protocol):
-    """A distribution over actions given a context; X is always (n, d)."""
+    """A distribution over actions given a context; X is always (n, d), and actions are rows of the catalogue, 0 .. K-1."""
 
     @property
     def action_count(self) -> int:
@@ -61,7 +59,7 @@ class Policy(Protocol):
     def group_mass(self, X: npt.ArrayLike, labels: npt.ArrayLike, wanted: npt.ArrayLike) -> Array:
         """The sum of pi(a|x_i) over the actions with labels[a] == wanted[i], (n,)."""
 
-    def sample(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
+    def sample_rows(self, X: npt.ArrayLike, rng: Seed = None) -> Ints:
         """One action for every context, (n,)."""
 
     def rows(self, X: Array) -> PolicyRows:
@@ -109,13 +107,15 @@ def action_blocks(actions: int, size: int = ACTIONS) -> Iterator[tuple[int, int]
         yield first, min(first + size, actions)
 
 
-class StreamedPolicy(Shown, ABC):
+class StreamedPolicy(Shown, Edge):
     """A policy from `rows` alone; `dim` is None where any context will do.
+
+    `decide`, `sample` and `propensity` speak the ids and take the contexts of its `schema`; all other methods speak rows of the
+    catalogue and take arrays.
 
     One that is to be saved registers its name with `POLICIES` and defines `spec`, `arrays` and `restored`.
     """
 
-    dim: int | None = None
     training_rows: RowSketch | None = None
     """A sketch of the rows that it was learned from, where that is known; saved with it."""
 
@@ -189,7 +189,7 @@ class StreamedPolicy(Shown, ABC):
 
     # ---- choices
 
-    def sample(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
+    def sample_rows(self, X: npt.ArrayLike, rng: Seed = None) -> Ints:
         """One action for every context, (n,): first a block by its mass, then an action in the block."""
         X = self._contexts(X)
         rng = validate.seeded(rng)
@@ -211,30 +211,6 @@ class StreamedPolicy(Shown, ABC):
             out[part] = found
         return out
 
-    def decide(
-        self,
-        x: npt.ArrayLike,
-        k: int | None = None,
-        exclude: npt.ArrayLike | None = None,
-        candidates: npt.ArrayLike | None = None,
-    ) -> int | Ints:
-        """The most probable action, or the k most probable: int or (k,) for one context, (n,) or (n, k) for many.
-
-        exclude: ids that are not on offer. candidates: the only ids on offer, all where nothing is given; few of them cost as
-        little as they are. Equal probabilities go to the lowest id.
-        """
-        given = validate.as_floats("x", x)
-        X = self._contexts(given[None] if given.ndim == 1 else given, "x")
-        barred = np.empty(0, dtype=np.int64) if exclude is None else self._some_ids("exclude", exclude)
-        wanted = 1 if k is None else validate.count("k", k)
-        if candidates is not None:
-            offered = self._some_ids("candidates", candidates)
-            return shaped(self._best_of(X, np.setdiff1d(offered, barred) if len(barred) else offered, wanted), k, given)
-        if wanted > self.action_count - len(barred):
-            raise InvalidInput("k", wanted, f"at most the number of actions on offer, of {self.action_count}")
-        validate.room("k", wanted, BYTES_OF_A_BEST * max(1, len(X)), f"of the best actions for {len(X):,} contexts")
-        return shaped(self._best(X, wanted, barred), k, given)
-
     def _best(self, X: Array, wanted: int, barred: Ints) -> Ints:
         """(n, wanted): the most probable of all actions but the barred ones."""
 
@@ -246,9 +222,7 @@ class StreamedPolicy(Shown, ABC):
         return top_k_by_rows(len(X), wanted, blocks)[0]
 
     def _best_of(self, X: Array, offered: Ints, wanted: int) -> Ints:
-        """(n, wanted): the most probable of a few actions, ascending ids."""
-        if wanted > len(offered):
-            raise InvalidInput("k", wanted, f"at most the number of actions on offer, {len(offered)}")
+        """(n, wanted): the most probable of a few actions, ascending rows."""
 
         def blocks(part: slice) -> Iterator[Array]:
             rows = self.rows(X[part])
@@ -256,6 +230,15 @@ class StreamedPolicy(Shown, ABC):
                 yield rows.score_at(np.broadcast_to(offered[first:last], (len(X[part]), last - first)))
 
         return offered[top_k_by_rows(len(X), wanted, blocks)[0]]
+
+    def _masses_of(self, X: Array, offered: Ints) -> Iterator[tuple[slice, Array]]:
+        """Masses (b, m) of some actions, for blocks of contexts, of bounded size as long as that of one context is."""
+        for part in row_blocks(len(X), max(1, ROWS * ACTIONS // len(offered))):
+            some = X[part]
+            yield part, self.rows(some).mass_at(np.broadcast_to(offered, (len(some), len(offered))))
+
+    def _probabilities_of_many(self, X: Array, ids: Ints) -> Array:
+        return self.probabilities_of_many(X, ids)
 
     # ---- keeping
 
@@ -281,19 +264,14 @@ class StreamedPolicy(Shown, ABC):
         """`spec` with the kind: what `restore_policy` needs."""
         return {**self.spec(), "type": self.kind}
 
-    def save(self, folder: str | Path, log: LogSource | None = None) -> None:
-        """Write the policy to a folder; `manyarms.load` reads it.
-
-        log: the log that it was learned from, whose encoder and action ids are then saved beside it (see `manyarms.logs.Schema`).
-        """
+    def save(self, folder: str | Path) -> None:
+        """Write the policy to a folder, encoder and ids included; `manyarms.load` reads it."""
         rows = {} if self.training_rows is None else prefixed("training_rows.", self.training_rows.arrays())
-        schema = Schema() if log is None else Schema.of(a_log("log", log))
-        storage.save(folder, "policy", self.saved_spec(), self.arrays() | rows, lambda: schema.save(folder))
+        schema, tables = self.schema.state()
+        spec = self.saved_spec() | {"schema": schema}
+        storage.save(folder, "policy", spec, self.arrays() | rows | prefixed("schema/", tables))
 
     # ---- checks at the edge
-
-    def _contexts(self, X: npt.ArrayLike, name: str = "X") -> Array:
-        return validate.rows(name, X, self.dim, "contexts")
 
     def _ids(self, name: str, ids: npt.ArrayLike, shape: tuple[int | None, ...]) -> Ints:
         array = validate.action_ids(name, ids, self.action_count, len(shape))
@@ -301,14 +279,6 @@ class StreamedPolicy(Shown, ABC):
             wanted = "(" + ", ".join("m" if s is None else str(s) for s in shape) + ")"
             raise InvalidInput(name, f"shape {array.shape}", f"ids of actions of shape {wanted}")
         return array
-
-    def _some_ids(self, name: str, ids: npt.ArrayLike) -> Ints:
-        """A list of ids, or one id alone, each once and ascending."""
-        if isinstance(ids, numbers.Integral):
-            ids = [int(ids)]
-        elif isinstance(ids, np.ndarray) and ids.ndim == 0:
-            ids = ids.reshape(1)
-        return np.unique(self._ids(name, ids, (None,)))
 
     def _table(self) -> Table:
         rows = [
@@ -332,18 +302,32 @@ def restore_policy(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -
 
 @storage.LOADERS.register("policy")
 def _restore_saved(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> StreamedPolicy:
-    rows = under("training_rows.", arrays)
+    rows, tables = under("training_rows.", arrays), under("schema/", arrays)
     # one by one: what was read is let go as soon as the policy has its own
-    own = {name: validate.owned(arrays.pop(name)) for name in list(arrays) if not name.startswith("training_rows.")}
+    others = ("training_rows.", "schema/")
+    own = {name: validate.owned(arrays.pop(name)) for name in list(arrays) if not name.startswith(others)}
     policy = restore_policy(spec, own)
     policy.training_rows = RowSketch.restored(rows) if rows else None
+    policy.schema = fitting(Schema.from_state(spec["schema"], tables), policy)
     return policy
 
 
-def row_blocks(n: int) -> Iterator[slice]:
-    """Consecutive blocks of contexts."""
-    for start in range(0, n, ROWS):
-        yield slice(start, min(start + ROWS, n))
+def fitting(schema: Schema, policy: StreamedPolicy) -> Schema:
+    """A schema, once it is known to be of as many actions and of contexts as long as the policy's."""
+    if schema.catalogue is not None and len(schema.catalogue) != policy.action_count:
+        came = f"a catalogue of {len(schema.catalogue):,} actions"
+        raise InvalidInput("schema", came, f"one of {policy.action_count:,}, those of the policy")
+    if schema.encoder is not None and policy.dim not in (None, schema.encoder.dim):
+        came = f"an encoder that makes contexts of length {schema.encoder.dim}"
+        raise InvalidInput("schema", came, f"length {policy.dim}, that of the policy's contexts")
+    return schema
+
+
+def row_blocks(n: int, most: int = ROWS) -> Iterator[slice]:
+    """Consecutive blocks of at most so many contexts."""
+    step = min(most, ROWS)
+    for start in range(0, n, step):
+        yield slice(start, min(start + step, n))
 
 
 def group_arrays(labels: npt.ArrayLike, wanted: npt.ArrayLike, actions: int, n: int) -> tuple[AnyArray, AnyArray]:
@@ -352,16 +336,6 @@ def group_arrays(labels: npt.ArrayLike, wanted: npt.ArrayLike, actions: int, n: 
     if not comparable(groups, asked):
         raise InvalidInput("wanted", f"labels of type {asked.dtype}", f"labels of the actions' type, {groups.dtype}")
     return groups, asked
-
-
-def first_above(upto: Array, point: Array, parts: Array) -> Ints:
-    """The first column whose running sum exceeds `point`; where rounding left none, the last column with any mass."""
-    column = (upto <= point[:, None]).sum(axis=1)
-    over = column == upto.shape[1]
-    if over.any():
-        positive = parts[over] > 0
-        column[over] = parts.shape[1] - 1 - positive[:, ::-1].argmax(axis=1)
-    return np.asarray(column, dtype=np.int64)
 
 
 def shaped(ids: Ints, k: int | None, asked: AnyArray) -> int | Ints:
@@ -394,6 +368,7 @@ __all__ = [
     "Values",
     "action_blocks",
     "first_above",
+    "fitting",
     "group_arrays",
     "lowest_ids",
     "restore_policy",

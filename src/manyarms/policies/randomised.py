@@ -84,7 +84,7 @@ class _RandomisedPolicy(OfLinearScores):
         """The divergence of the law of the parameters from N(mu0, sigma0^2 I)."""
         return gaussian_kl(self.actions, self.sigma, mu0, sigma0)
 
-    def sample(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
+    def sample_rows(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
         """One action for every context, (n,): the one whose drawn score is the largest."""
         contexts, generator = self._contexts(X), validate.seeded(rng)
 

@@ -80,7 +80,7 @@ class FixedPolicy(StreamedPolicy):
         """The policy at a block of contexts."""
         return _FixedRows(self.probabilities, len(X))
 
-    def sample(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
+    def sample_rows(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
         """One action for every context, (n,)."""
         upto = self.probabilities.cumsum()
         point = validate.seeded(rng).random(len(self._contexts(X))) * upto[-1]
@@ -116,7 +116,7 @@ class UniformPolicy(StreamedPolicy):
         """The policy at a block of contexts."""
         return _UniformRows(self.smallest_probability, len(X))
 
-    def sample(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
+    def sample_rows(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
         """One action for every context, (n,)."""
         place = validate.seeded(rng).random(len(self._contexts(X))) * self.action_count
         chosen: Ints = np.minimum(place.astype(np.int64), self.action_count - 1)
@@ -178,13 +178,13 @@ class EpsilonMixture(StreamedPolicy):
         """The mass of the wanted groups, (n,)."""
         return self._mix(self.policy.group_mass(X, labels, wanted), self._uniform.group_mass(X, labels, wanted))
 
-    def sample(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
+    def sample_rows(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
         """One action for every context, (n,)."""
         rng = validate.seeded(rng)
         X = self._contexts(X)
         out = rng.integers(self.action_count, size=len(X))
         follow = np.flatnonzero(rng.random(len(X)) >= self.epsilon)
-        out[follow] = self.policy.sample(X[follow], rng)
+        out[follow] = self.policy.sample_rows(X[follow], rng)
         return out
 
     def _mix(self, own: Array, uniform: Array | float) -> Array:

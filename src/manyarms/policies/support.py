@@ -105,7 +105,7 @@ class SupportedPolicy(StreamedPolicy):
             out[part] = (probabilities * inside).sum(axis=1) / probabilities.sum(axis=1)
         return out
 
-    def sample(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
+    def sample_rows(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
         """One action for every context, (n,)."""
         X = self._contexts(X)
         points = validate.seeded(rng).random(len(X))

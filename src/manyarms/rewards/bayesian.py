@@ -30,9 +30,11 @@ from manyarms.agents.decisions import Decision, Greedy, Pessimistic, Thompson
 from manyarms.beliefs import Belief, Likelihood, Linear, belief_of, independent_belief_of
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LogSource
+from manyarms.logs.row_sketch import RowSketch
+from manyarms.logs.schema import Schema
 from manyarms.policies.base import action_blocks, shaped
 from manyarms.priors import MixedEffectPrior, ParameterPrior, mixture
-from manyarms.rewards.linear import MATRICES_AT_A_TIME, DirectFrequentist, LinearModel, rows_of
+from manyarms.rewards.linear import MATRICES_AT_A_TIME, DirectFrequentist, LinearModel, log_source, rows_of, schema_for
 
 # ---- beliefs ----------------------------------------------------------------------------------------------------------
 
@@ -49,6 +51,7 @@ class BeliefModel(LinearModel):
         if not belief.per_action:
             raise InvalidInput("belief", f"a {type(belief).__name__}", "one with a parameter for every action")
         self.belief = belief
+        self.schema = Schema(catalogue=belief.catalogue.names)
         self.likelihood = belief.likelihood
         self._made_at = -1
         self._means: Array = np.empty((0, belief.dim))
@@ -67,8 +70,21 @@ class BeliefModel(LinearModel):
 
     def fold(self, source: LogSource) -> BeliefModel:
         """Learn one more log; the same belief as if it had come with the first."""
-        self.belief.fold(rows_of(source, self.belief))
+        known, new = self.schema, schema_for(self.action_count, log_source(source))
+        if known.catalogue is not None and new.catalogue is not None and known.catalogue != new.catalogue:
+            raise InvalidInput("source", "a log with other ids of actions", "the ids of what was learned before")
+        sketch = RowSketch()
+        self.belief.fold(rows_of(source, self.belief, sketch))
+        if self.belief.training_rows is not None:
+            sketch.include(self.belief.training_rows)
+        self.belief.training_rows = sketch
+        self.schema = known.beside(new)
         return self
+
+    @property
+    def training_rows(self) -> RowSketch | None:  # type: ignore[override]
+        """A sketch of the rows of all logs that it learned; agents and policies that are made from it carry it."""
+        return self.belief.training_rows
 
     # ---- posteriors ---------------------------------------------------------------------------------------------------
 
@@ -165,7 +181,8 @@ class BeliefModel(LinearModel):
 
     def agent(self, decision: Decision | None = None, *, seed: Seed = None, name: str = "warm start") -> Agent:
         """An online agent that goes on from this belief (Thompson sampling unless said otherwise); the model keeps its own."""
-        return Agent(copy.deepcopy(self.belief), _decision(decision), seed, name)
+        schema = self.schema
+        return Agent(copy.deepcopy(self.belief), _decision(decision), seed, name, schema.catalogue, schema.encoder)
 
     def greedy(self) -> Agent:
         """sDM's decision: the largest posterior mean."""
@@ -216,8 +233,8 @@ def warm_start(
 ) -> Agent:
     """From a log to an online agent in one call: what it has learned is the log, and it goes on with every reward."""
     decided = _decision(decision)
-    belief = sdm(source, prior, likelihood).belief
-    return Agent(belief, decided, seed, "warm start")
+    model = sdm(source, prior, likelihood)
+    return Agent(model.belief, decided, seed, "warm start", model.schema.catalogue, model.schema.encoder)
 
 
 def dm_bayes(source: LogSource, prior: ParameterPrior, likelihood: Likelihood = Linear()) -> BeliefModel:

@@ -23,6 +23,8 @@ from manyarms.beliefs.belief import Rounds
 from manyarms.beliefs.sums import Sums
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.logs.data import LogSource
+from manyarms.logs.row_sketch import RowSketch
+from manyarms.logs.schema import NOTHING, Schema
 from manyarms.policies.base import shaped
 from manyarms.policies.softmax import TopSoftmaxPolicy
 from manyarms.rewards.base import CatalogueModel
@@ -35,12 +37,19 @@ SMALLEST_RIDGE = 1e-8
 
 
 class LinearModel(Shown):
-    """r_hat(x, a) = g(x^T theta_a) for a table of parameters (K, d), g the likelihood's mean (identity for linear rewards)."""
+    """r_hat(x, a) = g(x^T theta_a) for a table of parameters (K, d), g the likelihood's mean (identity for linear rewards).
+
+    Actions are rows. `schema` is that of the log it was learned from, and goes to the policies and agents that it makes.
+    """
+
+    training_rows: RowSketch | None = None
+    """A sketch of the rows that it was learned from, where that is known: its policies carry it."""
 
     def __init__(self, parameters: npt.ArrayLike, likelihood: Likelihood = Linear()) -> None:
         # a copy; not a read-only one, which PyTorch would complain of where the model goes into an objective
         self._parameters = validate.as_array("parameters", parameters, (None, None)).copy()
         self.likelihood = validate.instance("likelihood", likelihood, Likelihood, "a likelihood, such as Linear()")
+        self.schema: Schema = NOTHING
 
     def __repr__(self) -> str:
         law = type(self.likelihood).__name__
@@ -94,7 +103,10 @@ class LinearModel(Shown):
 
     def greedy_policy(self) -> TopSoftmaxPolicy:
         """The greedy decision as a policy, 1 for the best action and 0 for the others: for estimators, and to be saved."""
-        return TopSoftmaxPolicy(self.parameters, 1)
+        policy = TopSoftmaxPolicy(self.parameters, 1)
+        policy.schema = self.schema
+        policy.training_rows = self.training_rows
+        return policy
 
     @cached_property
     def _best(self) -> BestAction:
@@ -176,15 +188,25 @@ class DirectFrequentist:
         """The model of a log, or of anything that gives one in chunks."""
         source = log_source(source)
         validate.room("source", source.action_count, 16 * source.dim, f"actions with {source.dim:,} numbers each")
-        sums = Sums(source.dim)
-        for rows in rows_of(source):
+        sums, sketch = Sums(source.dim), RowSketch()
+        for rows in rows_of(source, sketch=sketch):
             sums.add(*rows)
         parameters = np.zeros((source.action_count, source.dim))
         step = max(1, MATRICES_AT_A_TIME // source.dim**2)
         for start in range(0, len(sums), step):
             some = slice(start, start + step)
             parameters[sums.ids[some]] = _ridge(sums.packing.unpack(sums.G[some]), sums.B[some], self.lam)
-        return LinearModel(parameters)
+        model = LinearModel(parameters)
+        model.training_rows = sketch
+        model.schema = schema_for(model.action_count, source)
+        return model
+
+
+def schema_for(actions: int, source: LogSource) -> Schema:
+    """The encoder and the ids of a log, for what was learned from it; ids only where they are those of all actions."""
+    found = Schema.of(source)
+    whole = found.catalogue is not None and len(found.catalogue) == actions
+    return found if whole else Schema(found.encoder)
 
 
 def _ridge(G: Array, B: Array, lam: float) -> Array:
@@ -210,8 +232,8 @@ def log_source(source: object, name: str = "source") -> LogSource:
     return validate.instance(name, source, LogSource, "a log, or a source that gives one in chunks")
 
 
-def rows_of(source: LogSource, belief: Belief | None = None) -> Iterator[Rounds]:
-    """The rows of a log in chunks (contexts, actions, rewards), checked against what is to learn them."""
+def rows_of(source: LogSource, belief: Belief | None = None, sketch: RowSketch | None = None) -> Iterator[Rounds]:
+    """The rows of a log in chunks (contexts, actions, rewards), checked against what is to learn them; noted in a sketch."""
     log_source(source)
     if belief is not None:
         if source.dim != belief.dim:
@@ -225,8 +247,13 @@ def rows_of(source: LogSource, belief: Belief | None = None) -> Iterator[Rounds]
     for chunk in source.chunks():
         if belief is not None:
             belief.likelihood.check(chunk.rewards)
-            belief.catalogue.check("actions", chunk.actions, unique=False)
+            rows = validate.action_ids("actions", chunk.actions, belief.catalogue.size)
+            belief.catalogue.check_rows("actions", rows, unique=False)
+        if sketch is not None:
+            sketch.add(chunk)
         yield chunk.contexts, chunk.actions, chunk.rewards
+    if sketch is not None:
+        sketch.end_of_log()
 
 
-__all__ = ["MATRICES_AT_A_TIME", "Clipped", "DirectFrequentist", "LinearModel", "log_source", "rows_of"]
+__all__ = ["MATRICES_AT_A_TIME", "Clipped", "DirectFrequentist", "LinearModel", "log_source", "rows_of", "schema_for"]

@@ -26,7 +26,7 @@ def log_from(
     rows, rng = validate.count("rows", rows), validate.seeded(seed)
     acting = UniformPolicy(world.actions) if policy is None else policy_over(policy, world.actions)
     X = world.contexts(rows)
-    actions = acting.sample(X, rng)
+    actions = acting.sample_rows(X, rng)
     return LoggedData(
         X,
         actions,

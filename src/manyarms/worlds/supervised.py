@@ -208,7 +208,7 @@ class SupervisedWorld:
         drawn = None if rows is None else rng.integers(len(y), size=rows)
         contexts, targets = (X, y) if drawn is None else (X[drawn], y[drawn])
         logging = self.logging(eta0)
-        actions = logging.sample(contexts, rng)
+        actions = logging.sample_rows(contexts, rng)
         return LoggedData(
             contexts,
             actions,

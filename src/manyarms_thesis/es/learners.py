@@ -209,7 +209,7 @@ def train(
     )  # fmt: skip
     took = time.perf_counter() - begun
     policy: Any = learned.policy
-    mode = DeterministicPolicy(lambda X: policy.decide(X), world.actions)
+    mode = DeterministicPolicy(policy.decide_rows, world.actions)
     divergence = policy.kl(eta0 * world.mu0, 1.0) if family != "softmax" else float("nan")
     return {
         "epoch": np.array([0, epochs]),

@@ -117,7 +117,7 @@ class Problem:
 
     def value_of_mode(self, policy: Learnable) -> float:
         """The exact expected reward of the policy's most probable actions."""
-        return self.value(DeterministicPolicy(lambda X: policy.decide(X), policy.action_count))
+        return self.value(DeterministicPolicy(policy.decide_rows, policy.action_count))
 
 
 @lru_cache(maxsize=16)

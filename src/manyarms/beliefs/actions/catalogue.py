@@ -2,10 +2,14 @@
 
 Actions are the integers 0 .. K-1; new ones continue the count and no number is used twice. A played action has a
 *slot*, its row in the leaves' tables, in order of first play; the others are only counted, by units.
+
+Callers may have ids of their own for them (`names`). What they give is turned into the integers here, by whatever has `check`
+in its name, `offer`, `offers` and `listed`; `named` is the way back. Everything else speaks integers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import NamedTuple, cast
@@ -14,11 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import linalg, validate
-from manyarms._base.typing import Array, Ints
+from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.beliefs.actions.sorted_integers import skip
 from manyarms.beliefs.actions.units import Units
 from manyarms.beliefs.growable import GrowableArray
 from manyarms.errors import InvalidInput, UnknownAction
+from manyarms.logs.actions import ActionId, Actions
+from manyarms.logs.filters import Filter, filter_of, known_rows, rows_of
 
 
 class Place(NamedTuple):
@@ -115,6 +121,7 @@ class Catalogue:
         self.retired: set[int] = set()
         self._gone = bytearray()  # by slot: 1 where it is retired
         self._barred: Ints | None = None  # the slots of retired actions; made anew where a decision asks after a change
+        self.names: Actions | None = None  # what callers call them; None: by their numbers
 
     @property
     def distinct(self) -> bool:
@@ -134,36 +141,71 @@ class Catalogue:
             barred = self._barred = np.flatnonzero(np.array(self._gone))
         return barred
 
+    # ---- ids, from callers and to them --------------------------------------------------------------------------------
+
+    def check_names(self, names: Actions) -> None:
+        """Refuses ids of another number of actions."""
+        if len(names) != self.size:
+            raise InvalidInput("catalogue", f"{len(names):,} ids", f"{self.size:,}, one for each action")
+
+    def named(self, rows: Ints) -> AnyArray:
+        """What callers call these actions, in their shape."""
+        return rows if self.names is None else self.names.named(rows)
+
+    def named_one(self, row: int) -> ActionId:
+        """What callers call an action."""
+        return row if self.names is None else self.names[row]
+
+    def _shown(self, row: int) -> str:
+        return f"action {validate.describe(self.named_one(row))}"
+
     def check(self, name: str, ids: npt.ArrayLike, *, unique: bool, retired: bool = False) -> Ints:
         """Ids as an array; refuses what is unknown, retired (unless that is allowed), or given twice (where it must not be)."""
-        array = validate.action_ids(name, ids, self.size)
-        if not retired and self.retired and not self.retired.isdisjoint(array.tolist()):
-            gone = next(a for a in array.tolist() if a in self.retired)
-            raise UnknownAction(name, f"action {gone}, which is retired", "actions that are not retired")
-        if unique and len(array) > 1:
-            ordered = np.sort(array)
+        return self.check_rows(name, rows_of(name, ids, self.names, self.size), unique=unique, retired=retired)
+
+    def check_rows(self, name: str, rows: Ints, *, unique: bool, retired: bool = False) -> Ints:
+        """The same of actions that are known."""
+        if not retired and self.retired and not self.retired.isdisjoint(rows.tolist()):
+            gone = next(a for a in rows.tolist() if a in self.retired)
+            raise UnknownAction(name, f"{self._shown(gone)}, which is retired", "actions that are not retired")
+        if unique and len(rows) > 1:
+            ordered = np.sort(rows)
             twice = ordered[1:][ordered[1:] == ordered[:-1]]
             if twice.size:
-                raise UnknownAction(name, f"action {twice[0]} more than once", "every action at most once")
-        return array
+                raise UnknownAction(name, f"{self._shown(int(twice[0]))} more than once", "every action at most once")
+        return rows
 
     def check_retired(self, name: str, ids: npt.ArrayLike) -> Ints:
         """Ids of retired actions as an array, each at most once."""
         array = self.check(name, ids, unique=True, retired=True)
         if not self.retired.issuperset(array.tolist()):
             other = next(a for a in array.tolist() if a not in self.retired)
-            raise UnknownAction(name, f"action {other}, which is not retired", "actions that are retired")
+            raise UnknownAction(name, f"{self._shown(other)}, which is not retired", "actions that are retired")
         return array
 
     def check_one(self, name: str, action: object, *, retired: bool = False) -> int:
         """One id that exists and is not retired, unless that is allowed."""
-        if not isinstance(action, int | np.integer) or isinstance(action, bool):
+        if self.names is not None:
+            row = self.names.check_one(name, action)
+        elif not isinstance(action, int | np.integer) or isinstance(action, bool):
             raise InvalidInput(name, validate.describe(action), "an integer, the id of an action")
-        if not 0 <= action < self.size:
+        elif not 0 <= action < self.size:
             raise UnknownAction(name, f"action {validate.describe(action)}", f"an id from 0 to {self.size - 1}")
-        if not retired and action in self.retired:
-            raise UnknownAction(name, f"action {action}, which is retired", "an action that is not retired")
-        return int(action)
+        else:
+            row = int(action)
+        if not retired and row in self.retired:
+            raise UnknownAction(name, f"{self._shown(row)}, which is retired", "an action that is not retired")
+        return row
+
+    def check_new_ids(self, ids: Iterable[ActionId] | None, number: int) -> Actions | None:
+        """The ids with so many new ones behind them, which come where the actions have ids, and only there."""
+        if self.names is None:
+            if ids is not None:
+                raise InvalidInput("ids", validate.describe(ids), "nothing: actions without ids are numbered")
+            return None
+        if ids is None:
+            raise InvalidInput("ids", "nothing", f"{number} ids for the new actions, as all the others have one")
+        return self.names.longer(ids, number)
 
     def check_new(self, number: int, bytes_each: float) -> None:
         """Refuses more new actions than ids can count, or than there is memory for: at so many bytes each, and their ids."""
@@ -203,10 +245,11 @@ class Catalogue:
         slots[slots < 0] = np.arange(first, first + len(new))
         return slots, new
 
-    def add(self, number: int, features: Array | None) -> Ints:
-        """New actions (their features are already in the table); returns their ids."""
+    def add(self, number: int, features: Array | None, names: Actions | None = None) -> Ints:
+        """New actions (their features are already in the table), with `names` of all of them; returns the new ones' rows."""
         ids = np.arange(self.size, self.size + number)
         self.size += number
+        self.names = names
         self.units.add(number, features)
         return ids
 
@@ -238,16 +281,39 @@ class Catalogue:
 
     def offer(self, candidates: npt.ArrayLike | None = None, exclude: npt.ArrayLike | None = None) -> Offer:
         """What may be chosen, checked; raises if nothing is left."""
-        if candidates is not None:
-            chosen = self.check("candidates", candidates, unique=True)
-            if exclude is not None:
-                chosen = chosen[~np.isin(chosen, self._excluded(exclude))]
-            offer = self._of_candidates(chosen)
-        elif exclude is not None:
-            offer = self._without(self._excluded(exclude))
+        if candidates is None and exclude is None:
+            offer = Offer(self, None, self.barred, None, self.units.counts, self.alive)
+            self._refuse_empty(offer.total, None, None, "")
+            return offer
+        chosen = None if candidates is None else self.check("candidates", candidates, unique=True)
+        return self._offer(chosen, None if exclude is None else self._excluded("exclude", exclude), "")
+
+    def offers(self, candidates: Filter, exclude: Filter, contexts: int | None) -> list[Offer]:
+        """What may be chosen in a batch of so many contexts (None: in one): one offer for all of them, or one for each."""
+        return [self._offer(*one) for one in self._filters(candidates, exclude, contexts)]
+
+    def _filters(
+        self, candidates: Filter, exclude: Filter, contexts: int | None
+    ) -> Iterator[tuple[Ints | None, Ints | None, str]]:
+        """Candidates, exclusions and where they stand, for all contexts or for each."""
+        chosen = filter_of("candidates", candidates, self.names, self.size, contexts)
+        barred = filter_of("exclude", exclude, self.names, self.size, contexts, unknown=True)
+        each = next((len(rows) for rows in (chosen, barred) if isinstance(rows, list)), None)
+        for i in range(each or 1):
+            some, out = (rows[i] if isinstance(rows, list) else rows for rows in (chosen, barred))
+            where = "" if each is None else f"[{i}]"
+            if some is not None and (i == 0 or isinstance(chosen, list)):
+                self.check_rows("candidates" + (where if isinstance(chosen, list) else ""), some, unique=True)
+            yield some, None if out is None else self._not_retired(out), where
+
+    def _offer(self, chosen: Ints | None, barred: Ints | None, where: str) -> Offer:
+        if chosen is not None:
+            offer = self._of_candidates(chosen if barred is None else chosen[~np.isin(chosen, barred)])
+        elif barred is not None:
+            offer = self._without(barred)
         else:
             offer = Offer(self, None, self.barred, None, self.units.counts, self.alive)
-        self._refuse_empty(offer.total, candidates, exclude)
+        self._refuse_empty(offer.total, chosen, barred, where)
         return offer
 
     def listed(
@@ -257,34 +323,44 @@ class Catalogue:
 
         Without candidates every action of the catalogue has its id as its place, retired ones too, which are never offered.
         """
-        if candidates is not None:
-            ids = self.check("candidates", candidates, unique=True)
-            keep = np.ones(len(ids), dtype=bool)
+        chosen = None if candidates is None else self.check("candidates", candidates, unique=True)
+        return self._listed(chosen, None if exclude is None else self._excluded("exclude", exclude), "")
+
+    def lists(self, candidates: Filter, exclude: Filter, contexts: int | None) -> list[tuple[Ints, Ints, int]]:
+        """`listed` for all contexts of a batch, or for each."""
+        return [self._listed(*one) for one in self._filters(candidates, exclude, contexts)]
+
+    def _listed(self, chosen: Ints | None, barred: Ints | None, where: str) -> tuple[Ints, Ints, int]:
+        if chosen is not None:
+            ids, keep = chosen, np.ones(len(chosen), dtype=bool)
         else:
-            ids = np.arange(self.size)
-            keep = np.ones(self.size, dtype=bool)
+            ids, keep = np.arange(self.size), np.ones(self.size, dtype=bool)
             keep[self.retired_ids()] = False
-        if exclude is not None:
-            keep &= ~np.isin(ids, self._excluded(exclude))
+        if barred is not None:
+            keep &= ~np.isin(ids, barred)
         rows = np.flatnonzero(keep)
-        self._refuse_empty(len(rows), candidates, exclude)
+        self._refuse_empty(len(rows), chosen, barred, where)
         return ids[rows], rows, len(ids)
 
-    def _refuse_empty(self, total: int, candidates: npt.ArrayLike | None, exclude: npt.ArrayLike | None) -> None:
+    def _refuse_empty(self, total: int, chosen: Ints | None, barred: Ints | None, where: str) -> None:
         """An error, of what was given, if nothing is left to choose from."""
         if total:
             return
-        if candidates is not None:
-            raise InvalidInput("candidates", "an empty set", "at least one action that is neither retired nor excluded")
-        if exclude is not None and self.alive:
-            raise InvalidInput(
-                "exclude", f"all {self.alive} that are not retired", "ids that leave at least one action"
-            )
+        if chosen is not None:
+            least = "at least one action that is neither retired nor excluded"
+            raise InvalidInput("candidates" + where, "an empty set", least)
+        if barred is not None and self.alive:
+            came = f"all {self.alive} that are not retired"
+            raise InvalidInput("exclude" + where, came, "ids that leave at least one action")
         raise InvalidInput("actions", f"none of {self.size}", "at least one that is not retired")
 
-    def _excluded(self, exclude: npt.ArrayLike) -> Ints:
-        """Ids to leave out; one that is retired already, or comes twice, does no harm."""
-        array = np.unique(validate.action_ids("exclude", exclude, self.size))
+    def _excluded(self, name: str, exclude: npt.ArrayLike) -> Ints:
+        """Ids to leave out; one that is unknown or retired already, or comes twice, does no harm."""
+        return self._not_retired(known_rows(name, exclude, self.names, self.size))
+
+    def _not_retired(self, rows: Ints) -> Ints:
+        """Rows, ascending and each once, without those that are retired."""
+        array = np.unique(rows)
         if self.retired and not self.retired.isdisjoint(array.tolist()):
             array = np.array([a for a in array.tolist() if a not in self.retired], dtype=np.int64)
         return array

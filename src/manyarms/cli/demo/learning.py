@@ -139,7 +139,7 @@ def _watched(world: CatalogueWorld, seed: int, sizes: Sizes) -> Array:
 def _line(
     world: CatalogueWorld, name: str, policy: StreamedPolicy, seconds: float | None, by_epoch: tuple[float, ...]
 ) -> Line:
-    decided = DeterministicPolicy(lambda X: np.asarray(policy.decide(X)), policy.action_count)
+    decided = DeterministicPolicy(policy.decide_rows, policy.action_count)
     return Line(name, world.value(policy), world.value(decided), seconds, by_epoch)
 
 
