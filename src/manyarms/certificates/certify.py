@@ -212,8 +212,9 @@ class _Case:
             )  # fmt: skip
         if prior is not None:
             validate.instance("prior", prior, PolicyPrior, "a PolicyPrior, such as PolicyPrior.of(policy0)")
+        trusted = validate.flag("trust_estimates", trust_estimates)
         log = with_original_columns(log, given.columns_for) if given.columns_for else log
-        self.reading = Reading(log, by_group=not independent)
+        self.reading = Reading(log, by_group=not independent, trust_estimates=trusted)
         first = self.reading.first
         given.look(first)
         self.logged_only = given.logged_only
@@ -229,17 +230,6 @@ class _Case:
         if self.largest_group is None:
             said = "rows are taken to be independent" + ("" if first.groups is None else ", also those of one group")
             self.notes.append(f"{said}: rounds of the same user or session are not")
-        trusted = validate.flag("trust_estimates", trust_estimates)
-        if first.propensities_are_estimates:
-            if not trusted:
-                raise InvalidInput(
-                    "log", "propensities that are estimates, whose weights are too large on average (by their relative error "
-                    "squared, where they were drawn)", "propensities as the logger knew them; trust_estimates=True "
-                    "(--trust-estimates on the command line) takes these for exact, and says so",
-                )  # fmt: skip
-            self.notes.append(
-                "propensities are estimates, and the certificate takes them for exact: it holds only as far as they do"
-            )
         self.kl, self.learned, self.randomised = 0.0, prior is not None, isinstance(policy, Randomised)
         if prior is not None:
             if not isinstance(policy, Randomised):
@@ -338,6 +328,12 @@ class _Case:
         else:
             summaries, sizes = self.reading.grouped(self.policy, bounds, self.largest_reward, self.largest_group)
         rows = summaries.rows
+        if self.reading.estimated:
+            share = self.reading.estimated / self.reading.read
+            self.notes.append(
+                f"propensities are estimates{'' if share == 1 else f' in {share:.1%} of the rows'}, and the certificate takes "
+                "them for exact: it holds only as far as they do"
+            )
         return _Read(families(rows), gains(grid, rows), summaries, grid_values(families(rows), grid, rows), sizes)
 
     def certificate(self, read: _Read, two_sided: bool) -> Certificate:

@@ -55,7 +55,7 @@ class Summaries:
 class Reading:
     """The rows of a log, from the first on."""
 
-    def __init__(self, log: LogSource, *, by_group: bool = True) -> None:
+    def __init__(self, log: LogSource, *, by_group: bool = True, trust_estimates: bool = False) -> None:
         require_log(log)
         self.log = log
         self._parts = log.chunks(CHUNK)
@@ -64,7 +64,22 @@ class Reading:
             raise InvalidInput("log", "no rows", "at least one")
         self.first = first
         self._by_group = by_group  # whether rows of one group depend on each other
+        self._trusted = trust_estimates
         self._used: list[tuple[str, RowSketch]] = []
+        self.estimated = self.read = 0  # rows whose propensities are estimates, and all rows, once they were read
+        self._require_known(first)
+
+    def _require_known(self, part: LoggedData) -> None:
+        """Refuse propensities that are estimates, unless they are trusted."""
+        if part.propensities_are_estimates and not self._trusted:
+            some = (
+                "propensities that are estimates" if part.estimated is None else "some propensities that are estimates"
+            )
+            raise InvalidInput(
+                "log", f"{some}, whose weights are too large on average (by their relative error squared, where they were drawn)",
+                "propensities as the logger knew them; trust_estimates=True (--trust-estimates on the command line) takes these "
+                "for exact, and says so",
+            )  # fmt: skip
 
     def refuse_rows_of(self, argument: str, learned_from: LogSource | RowSketch) -> None:
         """When all rows have come, they are refused if `learned_from` has some of them."""
@@ -112,6 +127,9 @@ class Reading:
         for part in chain([self.first], self._parts):
             if self._used:
                 sketch.add(part)
+            self._require_known(part)
+            self.estimated += int(part.estimated_rows.sum()) if part.propensities_are_estimates else 0
+            self.read += len(part)
             yield part
         sketch.end_of_log()
         for argument, used in self._used:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 
-from manyarms.cli.options import SavedPolicy
+from manyarms.cli._policies import SavedPolicy
 from manyarms.errors import InvalidInput
 from manyarms.logs import CHUNK, Columns, Embeddings, LoggedData, LogSource, Schema, TableEncoder, TableLog, open_log
 from manyarms.logs.encoding import TextPart

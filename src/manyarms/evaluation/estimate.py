@@ -41,6 +41,7 @@ from manyarms.evaluation.results import Estimate, Evaluation
 from manyarms.evaluation.time_blocks import Block
 from manyarms.logs.data import CHUNK, LogSource
 from manyarms.logs.row_sketch import RowSketch
+from manyarms.policies.base import Policy
 from manyarms.rewards.base import RewardModel
 from manyarms.weights import CORRECTIONS
 
@@ -217,9 +218,9 @@ def _logged(rewards: Moments, wanted: Wanted) -> Estimate:
     )  # fmt: skip
 
 
-def training_rows_warnings(policy: Given, log: LogSource) -> tuple[str, ...]:
+def training_rows_warnings(policy: Given | Policy, log: LogSource) -> tuple[str, ...]:
     """A warning where the log has rows that the policy was learned from."""
-    rows = policy.training_rows
+    rows: RowSketch | None = getattr(policy, "training_rows", None)
     overlap = None if rows is None else RowSketch.of(log).overlap(rows)
     if overlap is None:
         return ()

@@ -273,9 +273,10 @@ class Collected:
         if log.propensities is None or all(one.weights is None for one in terms):
             return
         if self.overlap is None:
-            self.overlap = PolicyOverlap(estimated=log.propensities_are_estimates, grouped=log.groups is not None)
+            self.overlap = PolicyOverlap(grouped=log.groups is not None)
         never = lost(NoCorrection(), on.sums({}, "the bias of a correction"))[0] if on.told.bias else None
-        self.overlap.add(on.pi, log.propensities, log.rewards, never, log.actions)
+        estimated = log.estimated_rows if log.propensities_are_estimates else None
+        self.overlap.add(on.pi, log.propensities, log.rewards, never, log.actions, estimated)
 
 
 def collect(

@@ -45,14 +45,32 @@ def checked(log: LoggedData, where: checks.Where) -> dict[str, object]:
 def _propensities(log: LoggedData, where: checks.Where) -> dict[str, object]:
     estimates = validate.flag("propensities_are_estimates", log.propensities_are_estimates)
     if log.propensities is None:
-        if estimates:
-            raise InvalidInput("propensities_are_estimates", "True without propensities", "propensities as well")
+        if estimates or log.estimated is not None:
+            name = "propensities_are_estimates" if estimates else "estimated"
+            raise InvalidInput(name, "estimates without propensities", "propensities as well")
         return {"propensities_are_estimates": estimates}
+    _refuse_gaps(log.propensities, where)
     values = checks.numbers("propensities", log.propensities, 1, where, checks.PROBABILITIES)
     checks.length_of("propensities", values, len(log), where)
     checks.propensities("propensities", values, where)
     values = locked(np.minimum(values, 1.0)) if values.max() > 1 else values
-    return {"propensities": values, "propensities_are_estimates": estimates}
+    if log.estimated is None:
+        return {"propensities": values, "propensities_are_estimates": estimates}
+    estimated = checks.flags("estimated", log.estimated, where)
+    checks.length_of("estimated", estimated, len(log), where)
+    return {"propensities": values, "propensities_are_estimates": bool(estimated.any()), "estimated": estimated}
+
+
+def _refuse_gaps(values: npt.ArrayLike, where: checks.Where) -> None:
+    """Propensities that are missing in some rounds have two ways out, which are named."""
+    if isinstance(values, np.ndarray) and values.dtype.kind == "f" and values.ndim == 1 and len(values):
+        missing = np.isnan(values)
+        if missing.any():
+            came = f"nan at {where.row(int(np.argmax(missing)))} ({missing.mean():.1%} of the rounds have none)"
+            raise InvalidInput(
+                where.name("propensities"), came, "a probability in every round: leave the others out, or make the log without "
+                "propensities and let manyarms.logs.estimate_propensities(log, known=propensities) fill in what is missing",
+            )  # fmt: skip
 
 
 def _support(log: LoggedData, where: checks.Where) -> dict[str, object]:

@@ -12,6 +12,7 @@ from manyarms.logs.arrow import column_of_arrow, kind_of, pyarrow, schema_of, st
 from manyarms.logs.columns import Columns
 from manyarms.logs.data import LoggedData, LogSource, collect
 from manyarms.logs.formats.csv import plain_columns
+from manyarms.logs.gaps import EstimateOption
 from manyarms.logs.table_log import CatalogueOption, EncoderOption, TableLog
 from manyarms.logs.tables import Column, MemoryTables, Table, TableSource, frame_tables
 
@@ -24,6 +25,7 @@ def from_frame(
     catalogue: CatalogueOption = None,
     encoder: EncoderOption = None,
     drop_missing: bool = False,
+    estimate_missing: EstimateOption = False,
 ) -> LoggedData:
     """A log from a frame; the other arguments are those of TableLog.
 
@@ -34,7 +36,7 @@ def from_frame(
     """
     return TableLog(
         tables_of_frame(frame), columns, action_count=action_count, catalogue=catalogue, encoder=encoder,
-        drop_missing=drop_missing,
+        drop_missing=drop_missing, estimate_missing=estimate_missing,
     ).collect()  # fmt: skip
 
 

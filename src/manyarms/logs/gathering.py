@@ -53,6 +53,8 @@ def gathered(chunks: Iterator[LoggedData], rows: int) -> LoggedData:
     for name, pieces in texts.items():
         joined._set(name, locked(np.concatenate(pieces)))
     joined._set("original", joined_tables(originals) if originals else None)
+    if joined.estimated is not None:
+        joined._set("propensities_are_estimates", bool(joined.estimated.any()))
     return joined
 
 

@@ -104,8 +104,8 @@ class LinearModel(Shown):
     def greedy_policy(self) -> TopSoftmaxPolicy:
         """The greedy decision as a policy, 1 for the best action and 0 for the others: for estimators, and to be saved."""
         policy = TopSoftmaxPolicy(self.parameters, 1)
-        policy.training_rows = self.training_rows
         policy.schema = self.schema
+        policy.training_rows = self.training_rows
         return policy
 
     @cached_property

@@ -1,0 +1,27 @@
+"""A shop's clicks: from CSV files with SKUs to a policy that says what to show.
+
+    python examples/shop.py [clicks.csv items.csv]      made-up files without them; FULL=1: 200,000 clicks, 30,000 SKUs
+"""
+
+import sys
+
+import numpy as np
+
+import made_up
+
+import manyarms as ma
+
+clicks, items = sys.argv[1:3] if len(sys.argv) > 2 else made_up.shop()
+log = ma.open_log(clicks, ma.logs.Columns(context=("device", "age"), group=None)).collect()  # the rest is guessed
+print(ma.inspect(log))  # what is in it, and what is wrong with it
+
+train, test = log.split(0.7)
+print(ma.evaluate(ma.policies.UniformPolicy(log.action_count), test))  # what showing anything would have earned
+
+
+found = ma.learn(train, ma.SoftmaxPolicy(np.zeros((log.action_count, log.dim))), ma.cLPI(), seed=0)
+print(ma.evaluate(found.policy, test).verdict())
+
+found.policy.save("shop-policy")
+policy = ma.load("shop-policy")  # tomorrow, in another process
+print(policy.decide({"device": "phone", "age": 31}, k=5, exclude=["SKU-00017"]))
