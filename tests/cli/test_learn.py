@@ -204,7 +204,7 @@ def test_more_epochs_go_on_from_a_kept_checkpoint(folder: Path, tmp_path: Path) 
     def run(out: Path, epochs: int) -> bytes:
         result = invoke(
             "learn", folder / "rounds.parquet", "--out", out, "--epochs", epochs, "--device", "cpu", "--keep-checkpoint",
-            "--schedule", "constant",  # any other depends on the number of epochs
+            "--schedule", "constant",
         )  # fmt: skip
         assert result.exit_code == 0, result.output
         return next(out.glob("arrays-*.npz")).read_bytes()
