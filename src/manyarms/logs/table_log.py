@@ -18,6 +18,7 @@ from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.logs import checks
 from manyarms.logs.action_columns import CatalogueOption, are_ids, as_catalogue, built, found_in, ids_note
 from manyarms.logs.actions import ActionId, Actions
+from manyarms.logs.checks import Where
 from manyarms.logs.columns import GUESS, Columns, Resolved
 from manyarms.logs.data import CHUNK, LoggedData, concatenate
 from manyarms.logs.encoding import (
@@ -417,10 +418,9 @@ class TableLog(shown.Shown):
             return None if column is None else self._numbers(str(c.propensity), column, table), said
         missing = np.ones(table.rows, dtype=np.bool_) if column is None else column.absent
         known = np.ones(table.rows) if column is None else self._numbers(str(c.propensity), without_gaps(column), table)
-        rows = checks.integers("actions", actions, 1, table.where)
-        checks.action_rows("actions", rows, self.action_count, table.where)
+        checks.action_rows("actions", actions, self.action_count, table.where)
         labels = None if c.group is None else _labels(table[c.group])[missing]
-        own = self._model.own(np.asarray(contexts, dtype=np.float64)[missing], rows[missing], labels)
+        own = self._model.own(np.asarray(contexts, dtype=np.float64)[missing], actions[missing], labels)
         before = c.propensities_are_estimates if said is None else said
         return filled(known, missing, own), missing | before
 
@@ -476,7 +476,8 @@ class TableLog(shown.Shown):
 
     def _action_rows(self, name: str, column: Column, table: Table) -> AnyArray:
         if self.catalogue is None:
-            return self._numbers(name, column, table)
+            where = Where(table.first_row, self.columns.names(), table.unit)
+            return checks.integers("actions", self._numbers(name, column, table), 1, where)
         if column.missing is not None:
             self._complain_missing(name, column, table)
         return self._looked_up(name, *as_codes(name, column), self.catalogue, table)
