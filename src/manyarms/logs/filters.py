@@ -95,7 +95,9 @@ def filter_of(
     matrix = _matrix(name, value, actions)
     number = len(value) if matrix is None else len(matrix)  # type: ignore[arg-type]
     if contexts is None:
-        raise InvalidInput(name, f"filters for {counted(number, 'context')} of a batch", "a list of ids: there is one context")
+        raise InvalidInput(
+            name, f"filters for {counted(number, 'context')} of a batch", "a list of ids: there is one context"
+        )
     if number != contexts:
         raise InvalidInput(name, f"{number} lists or rows", f"{contexts}, one for each context")
     if matrix is not None:
