@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from manyarms._base import validate
 from manyarms._base.tables import Shown, Table, text_of
+from manyarms._base.typing import Spec
 from manyarms.errors import LiveError, ManyArmsError, Overloaded, StoreUnavailable, UnknownEvent
 from manyarms.live import log
 from manyarms.live.administration import Administration
@@ -221,7 +222,7 @@ class Live(Shown, Administration):
         """The whole state, as a snapshot keeps it: equal bytes, equal states."""
         return self._learner.state_bytes()
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Spec:
         """How it is going: version, what waits to be folded, what was learned, replaced and refused, what failed behind it.
 
         It answers where the store does not, too: what only the store knows is None then, and `failures` says why.
