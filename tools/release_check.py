@@ -42,6 +42,29 @@ agent.observe([1.0, 0.5], action, 1.0)
 pydoc.render_doc(ma)  # help(ma) needs no extra
 print(json.dumps({"version": ma.__version__, "file": ma.__file__}))
 """
+COMMANDS = """
+import json
+from manyarms.cli.commands import COMMANDS
+print(json.dumps(list(COMMANDS)))
+"""
+# extras, and something that needs each
+MISSING = ("experiments", "faiss", "frames", "postgresql", "torch")
+ASK_FOR_EXTRAS = """
+import numpy as np
+import manyarms as ma
+log = ma.LoggedData(np.ones((2, 1)), np.array([0, 1]), np.ones(2), 2, np.full(2, 0.5))
+for ask in (
+    lambda: ma.learn(log, ma.SoftmaxPolicy(np.zeros((2, 1))), ma.cLPI()),
+    lambda: ma.logs.to_parquet(log, "log.parquet"),
+    lambda: ma.logs.to_pandas(log),
+    lambda: ma.policies.FaissIndex(np.eye(2)),
+    lambda: ma.live.open("postgresql://127.0.0.1/shop", ma.agents.UniformAgent(2, 1)),
+):
+    try:
+        ask()
+    except ma.errors.MissingExtra as error:
+        print(error)
+"""
 
 
 # ---- what the tree says
@@ -189,11 +212,32 @@ def wrong_in_an_empty_environment(wheel: Path, version: str, folder: Path) -> li
         wrong.append(f"wheel: manyarms.__version__ is {told['version']}, not {version}")
     if not Path(told["file"]).is_relative_to(folder):
         wrong.append("wheel: another manyarms was imported than the one that was installed")
+    return wrong + wrong_with_the_commands(python, version, folder)
+
+
+def wrong_with_the_commands(python: Path, version: str, folder: Path) -> list[str]:
+    """Without any extra: the version is told, every command explains itself, and what is missing is named with its extra."""
     command = python.with_name("manyarms.exe" if sys.platform == "win32" else "manyarms")
-    if version not in output_of("manyarms version", command, "version", cwd=folder):
-        wrong.append(f"wheel: `manyarms version` does not say {version}")
-    if "demo" not in output_of("manyarms --help", command, "--help", cwd=folder):
-        wrong.append("wheel: `manyarms --help` does not list its commands")
+    wrong = []
+    for said in ([command, "--version"], [command, "version"], [python, "-m", "manyarms", "--version"]):
+        if version not in output_of("the version", *said, cwd=folder):
+            wrong.append(f"wheel: `{' '.join(map(str, said[1:]))}` does not say {version}")
+    names = json.loads(output_of("the commands", python, "-I", "-c", COMMANDS, cwd=folder))
+    overview = output_of("manyarms --help", command, "--help", cwd=folder)
+    wrong += [f"wheel: `manyarms --help` does not list {name}" for name in names if name not in overview]
+    for name in names:
+        if name not in output_of(f"manyarms {name} --help", command, name, "--help", cwd=folder):
+            wrong.append(f"wheel: `manyarms {name} --help` does not name itself")
+    told = output_of("manyarms version", command, "version", cwd=folder)
+    wrong += [
+        f"wheel: `manyarms version` does not say that [{extra}] is missing"
+        for extra in (*MISSING, "sklearn")
+        if f"manyarms[{extra}]" not in told
+    ]
+    refusals = output_of("asking for what is missing", python, "-I", "-c", ASK_FOR_EXTRAS, cwd=folder)
+    wrong += [
+        f"wheel: what needs [{extra}] does not say so" for extra in MISSING if f"manyarms[{extra}]" not in refusals
+    ]
     return wrong
 
 

@@ -45,9 +45,9 @@ def true_values():
 
 def test_the_averages_are_those_of_the_groups(rng):
     log = a_log(40, rng)
-    sums = GroupSums(POLICY, MOST)
+    sums = GroupSums(K, MOST)
     for part in log.chunks(17):
-        sums.add(part, part.propensities, part.rewards)
+        sums.add(part, part.propensities, part.rewards, POLICY)
     smoothing, gain = LogSmoothing(0.3), GainTerms(0.2)
     summary = sums.summary([smoothing, gain])
     w = POLICY.probabilities_of(log.contexts, log.actions) / log.propensities

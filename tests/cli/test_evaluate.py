@@ -98,14 +98,14 @@ def test_a_saved_policy_and_an_agent_as_its_model(tmp_path: Path) -> None:
 
 
 BAD = {
-    "a propensity of 0": ((17, 4, "0"), ["'propensity'", "0.0 at row 17"]),
-    "one above 1": ((17, 4, "1.5"), ["'propensity'", "1.5 at row 17"]),
-    "a missing one": ((17, 4, ""), ["'propensity'", "row 17", "drop_missing"]),
-    "a reward that is a text": ((17, 3, "good"), ["'click'", "'good' at row 17"]),
-    "a missing reward": ((17, 3, ""), ["'click'", "row 17"]),
-    "a missing action": ((17, 2, ""), ["'item'", "row 17"]),
-    "numbers and texts": ((17, 0, "old"), ["'age'", "'old' at row 17"]),
-    "an infinite context": ((17, 0, "inf"), ["'age'", "inf at row 17"]),
+    "a propensity of 0": ((17, 4, "0"), ["'propensity'", "0.0 at line 19"]),
+    "one above 1": ((17, 4, "1.5"), ["'propensity'", "1.5 at line 19"]),
+    "a missing one": ((17, 4, ""), ["'propensity'", "line 19", "--drop-missing"]),
+    "a reward that is a text": ((17, 3, "good"), ["'click'", "'good' at line 19"]),
+    "a missing reward": ((17, 3, ""), ["'click'", "line 19"]),
+    "a missing action": ((17, 2, ""), ["'item'", "line 19"]),
+    "numbers and texts": ((17, 0, "old"), ["'age'", "'old' at line 19"]),
+    "an infinite context": ((17, 0, "inf"), ["'age'", "inf at line 19"]),
 }
 
 
@@ -134,7 +134,7 @@ def test_bad_files_are_named_and_nothing_is_written(tmp_path: Path, capsys: pyte
     assert "no row" in told(write(tmp_path / "empty.csv", []))
     assert "2 actions" in told(write(tmp_path / "single.csv", [[*row[:2], "a", *row[3:]] for row in cells]))
     cells[5] = cells[5][:3]
-    assert "row 5 has 3 fields" in told(write(tmp_path / "ragged.csv", cells))
+    assert "3 fields" in told(write(tmp_path / "ragged.csv", cells))
     good = read_csv(write(tmp_path / "good.csv", rows()))
     to_parquet(good, tmp_path / "log.parquet")
     (tmp_path / "cut.parquet").write_bytes((tmp_path / "log.parquet").read_bytes()[:-100])
@@ -147,12 +147,12 @@ def test_bad_files_are_named_and_nothing_is_written(tmp_path: Path, capsys: pyte
     cells = rows()
     cells[11][2] = "z"
     text = told(write(tmp_path / "other.csv", cells), policy=tmp_path / "policy")
-    assert "'item'" in text and "'z' at row 11" in text
+    assert "'item'" in text and "'z' at line 13" in text
     cells = rows()
     cells[13][3] = "5"
     large = write(tmp_path / "large.csv", cells)
     text = told(large, "--estimators", "ls")
-    assert "rewards from 0 to 5" in text and "row 13" in text
+    assert "rewards from 0 to 5" in text and "line 15" in text
     assert "both, or neither" in told(large, "--low", "0")
     assert (
         invoke("evaluate", "uniform", large, "--estimators", "ls", "--low", 0, "--high", 5, "--out", out).exit_code == 0

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from manyarms.cli import _learn_inputs, app, options
+from manyarms.cli import _learn_inputs, _policies, app, options
 from manyarms.cli._text import plain, say
 from manyarms.errors import InvalidInput
 from manyarms.logs import LoggedData, inspection, open_log, read_log, to_csv
@@ -54,7 +54,7 @@ def nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("the work has begun")
 
     monkeypatch.setattr(inspection, "inspect", work)
-    monkeypatch.setattr(options.SavedPolicy, "load", work)
+    monkeypatch.setattr(_policies.SavedPolicy, "load", work)
     monkeypatch.setattr(_learn_inputs.Inputs, "read", work)
     for name in ("manyarms_thesis.harness.runner._work", "manyarms.cli.demo.demo.PARTS"):
         module, _, attribute = name.rpartition(".")
@@ -170,8 +170,7 @@ def test_a_device_that_is_none(log: Path, capfd: pytest.CaptureFixture[str]) -> 
 def test_names_are_shown_as_they_are(name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run("inspect", tmp_path / f"{name}.csv") == app.ERROR
     assert f"{name}.csv: no such file" in capfd.readouterr().err
-    console = Console(width=200)
-    console.print(options.facts_table(name, {name: name}))
+    options.say(options.facts(name, {name: name}))
     assert capfd.readouterr().out.count(name) == 3
     assert plain(name).plain == name
 

@@ -12,7 +12,7 @@ import manyarms as ma
 from manyarms import evaluate
 from manyarms.errors import InvalidInput
 from manyarms.estimators import DM, DR, IPS, MIPS, PC, OffCEM, cluster_actions, named
-from manyarms.evaluation import choose, difference, quality, row_terms, tune
+from manyarms.evaluation import choose, difference, quality, row_terms, true_value, tune
 from manyarms.logs.data import LoggedData
 from manyarms.policies import SoftmaxPolicy, UniformPolicy
 from manyarms.rewards import LinearModel
@@ -107,17 +107,15 @@ def test_what_is_no_policy_for_this_log(policy):
             call()
 
 
-def test_an_agent_is_told_how_it_becomes_a_policy():
+def test_an_agent_is_a_policy():
     prior = ma.ActionPrior(K, np.zeros(D), np.eye(D))
     drawing, greedy = ma.LinTS(prior, seed=0), ma.Agent(ma.LinTS(prior).belief, ma.Greedy())
-    with pytest.raises(
-        InvalidInput, match=r"Agent\(agent.copy\(\).belief, Greedy\(\)\).as_policy\(\), got an agent that"
-    ):
-        evaluate(drawing, LOG)
-    with pytest.raises(InvalidInput, match=r"^other: expected a policy: that of an agent is agent.as_policy\(\)"):
-        difference(POLICY, greedy, LOG)
-    for policy in (greedy.as_policy(), ma.Agent(drawing.copy().belief, ma.Greedy()).as_policy()):
-        assert np.isfinite(evaluate(policy, LOG, ["ips"])["ips"].value)
+    wanted = evaluate(greedy.as_policy(), LOG, ["ips"])["ips"].value
+    for agent in (greedy, ma.Agent(drawing.belief, ma.Greedy())):
+        assert evaluate(agent, LOG, ["ips"])["ips"].value == wanted
+    assert np.isfinite(evaluate(drawing, LOG, ["ips"])["ips"].value)
+    with pytest.raises(InvalidInput, match=r"^policy: expected a policy: that of an agent is agent.as_policy\(\)"):
+        true_value(ma.worlds.MixedEffect(actions=K, effects=2, dim=D, seed=0), greedy)
 
 
 @pytest.mark.parametrize("width", [D - 1, D + 1])

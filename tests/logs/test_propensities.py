@@ -7,9 +7,10 @@ import pytest
 
 from manyarms._base.typing import Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.logs import LoggedData, action_frequencies, estimate_propensities, open_log, to_parquet
+from manyarms.logs import LoggedData, action_frequencies, estimate_propensities, multinomial, open_log, to_parquet
 from manyarms.logs.calibration import Reliability, calibration
-from manyarms.logs.propensity_models import fit_multinomial, fit_nearest
+from manyarms.logs.multinomial import fit_multinomial
+from manyarms.logs.propensity_models import fit_nearest
 
 
 def drawn(rng: np.random.Generator, P: Array) -> Ints:
@@ -188,9 +189,36 @@ def test_a_log_that_cannot_support_it_is_refused_with_the_reason(rng: np.random.
         estimate_propensities(mixed, "nearest", neighbours=60, replace=True)
     with pytest.raises(InvalidInput, match="by"):
         estimate_propensities(mixed, by=np.zeros(59), replace=True)
-    many = LoggedData(np.ones((900, 1)), np.arange(900) % 300, np.ones(900), 300)
-    with pytest.raises(InvalidInput, match=r"at most 200.*300 actions seen"):
-        estimate_propensities(many, "multinomial")
+
+
+def test_the_multinomial_model_takes_thousands_of_actions(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shares from common to met once, in single precision and blocks: still the minimum, by its gradient and from below."""
+    rows, K, ridge = 3000, 2500, 1.0
+    X = rng.normal(size=(rows, 3))
+    scores = 0.5 * X @ rng.normal(size=(3, K)) + 1.5 * rng.normal(size=K)
+    a = drawn(rng, np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True))
+    model = fit_multinomial(X, a, K, ridge)
+    assert len(model.seen) > 200 and rows * len(model.seen) > multinomial.CELLS
+
+    def loss(found: multinomial.MultinomialModel) -> float:
+        return float(-np.log(found.own(X, a)).mean() + ridge / (2 * rows) * (found.weights[:-1] ** 2).sum())
+
+    monkeypatch.setattr(multinomial, "SMALL", np.inf)
+    best = fit_multinomial(X, a, K, ridge)
+    assert loss(best) <= loss(model) + 1e-9 and loss(model) < loss(best) + 1e-4
+    shares = np.bincount(a, minlength=K) / rows
+    assert loss(best) < float(-np.log(shares[a]).mean())
+    np.testing.assert_allclose(model.own(X, a), model.every(X)[np.arange(rows), a])
+    assert (model.own(X, np.full(rows, np.flatnonzero(shares == 0)[0])) == 0).all()
+
+
+def test_the_calibration_error_is_a_probability() -> None:
+    for claims, played, expected in (([1.0, 0.0], 1, 1.0), ([1.0, 0.0], 0, 0.0), ([0.65, 0.35], 0, 0.35)):
+        bins = Reliability()
+        bins.see(np.full(10, played), lambda start, stop, q=claims: np.tile(q, (stop - start, 1)), 2)  # type: ignore[misc]
+        assert bins.error() == pytest.approx(expected)
 
 
 def test_a_context_that_says_nothing_is_told(rng: np.random.Generator) -> None:

@@ -123,7 +123,7 @@ def test_the_lowest_dependencies_are_those_that_are_tested() -> None:
     wanted = {}
     for requirement in [
         *project["dependencies"],
-        *(r for name in ("experiments", "frames", "faiss", "postgresql") for r in extras[name]),
+        *(r for name in ("experiments", "frames", "sklearn", "faiss", "postgresql") for r in extras[name]),
     ]:
         name, lowest = re.sub(r"\[.*\]", "", requirement).split(">=")
         wanted[name] = lowest + ".0" * (2 - lowest.count("."))

@@ -51,7 +51,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         (source for source, there in ELSEWHERE.items() if there == uri and there != "index.md"), f"docs/{uri}"
     )
     markdown = outside_code(markdown, lambda text: LINK.sub(lambda link: relinked(link, origin, uri), text))
-    makers = {"everyday names": everyday_names, "commands": commands}
+    makers = {"everyday names": everyday_names, "commands": commands, "experiments": experiments}
     for mark, make in makers.items():
         if f"<!-- {mark} -->" in markdown:
             markdown = markdown.replace(f"<!-- {mark} -->", make())
@@ -135,6 +135,22 @@ def commands() -> str:
     return "\n\n".join(parts)
 
 
+def experiments() -> str:
+    """Every experiment that can be reproduced, with what it shows and how large it is."""
+    from manyarms_thesis.catalogue import catalogue
+
+    lines = ["| experiment | what it shows | remarks |", "| --- | --- | --- |"]
+    for name, experiment in catalogue().items():
+        remark = (experiment.remarks or ("",))[0]
+        lines.append("| " + " | ".join([f"`{name}`", cell(experiment.title), cell(remark)]) + " |")
+    return "\n".join(lines)
+
+
+def cell(text: str) -> str:
+    """A text as a cell of a table."""
+    return re.sub(r"\s+", " ", text).replace("|", "\\|")
+
+
 def option_row(option: Any) -> str:
     """An argument or option as a row of a table."""
     argument = option.param_type_name == "argument"
@@ -142,7 +158,7 @@ def option_row(option: Any) -> str:
     default = option.show_default if isinstance(option.show_default, str) else option.default
     shown = "" if default in (None, False, ()) or (argument and option.required) else f"{default}"
     cells = [f"`{name}`", option.help or "", shown]
-    return "| " + " | ".join(re.sub(r"\s+", " ", cell).replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(map(cell, cells)) + " |"
 
 
 def on_page_content(content: str, **_: Any) -> str:
@@ -159,6 +175,6 @@ def on_page_content(content: str, **_: Any) -> str:
 
 
 def formula(latex: str, display: str) -> str:
-    """MathML of a formula. Limits stand beside their sums: above and below they overlap where no mathematical font is installed."""
+    """MathML of a formula. Limits stand beside their sums: above and below they overlap without a mathematical font."""
     made: str = convert(html.unescape(latex), display=display)
     return made.replace("munderover", "msubsup").replace("munder>", "msub>")

@@ -301,6 +301,11 @@ class Decider(Shown):
             self._belief.leave(held)
 
     @property
+    def dim(self) -> int:
+        """d, the length of a context."""
+        return self._belief.belief.dim
+
+    @property
     def actions(self) -> int:
         """How many actions there are that are not retired."""
         held = self._belief.enter()
@@ -365,7 +370,8 @@ class Decider(Shown):
         policy = frozen._as_policy()
         policy.schema = frozen.schema
         if frozen.belief.per_action:
-            policy.dim = frozen.belief.dim
+            policy.dim = frozen.belief.dim  # with one parameter for all a context is whatever its features are made of
+        policy.training_rows = frozen.belief.training_rows
         return policy
 
     def _as_policy(self) -> StreamedPolicy:

@@ -30,6 +30,7 @@ from manyarms.beliefs.roots import Root, restore_root
 from manyarms.beliefs.saved_state import check_leaves, check_root_prior, check_rows
 from manyarms.errors import InvalidInput
 from manyarms.logs.actions import Actions
+from manyarms.logs.row_sketch import RowSketch
 
 BELIEFS: Registry[type[Belief]] = Registry("belief", package="manyarms.beliefs", group="manyarms.beliefs")
 
@@ -43,6 +44,9 @@ class Belief:
 
     taken: bool = False
     """Whether it belongs to an agent, which alone may change it."""
+
+    training_rows: RowSketch | None = None
+    """A sketch of the logs that were folded into it, where that is known; agents' policies carry it. Not saved."""
 
     def __init__(self, root: Root, leaves: Leaves, likelihood: Likelihood) -> None:
         validate.instance("root", root, Root, "a root, such as GaussianRoot(mean, covariance)")

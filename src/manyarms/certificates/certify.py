@@ -32,9 +32,10 @@ from manyarms.certificates.prior import PolicyPrior, Randomised
 from manyarms.certificates.reading import Reading, Summaries
 from manyarms.certificates.sample_size import rows_needed
 from manyarms.errors import Contradiction, InvalidInput
-from manyarms.estimators.inputs import require_policy
 from manyarms.estimators.logging_policy import full_propensities, require_full_propensities
+from manyarms.evaluation.given import Given, PolicyLike, given_for
 from manyarms.logs.data import LogSource
+from manyarms.logs.original import with_original_columns
 from manyarms.logs.row_sketch import RowSketch
 from manyarms.policies.base import Policy
 from manyarms.policies.randomised import MixedLogitPolicy
@@ -45,7 +46,7 @@ SEED = 715_517  # of the certificate's own draws, which learning must not have s
 
 
 def certify(
-    policy: Policy,
+    policy: PolicyLike,
     log: LogSource,
     *,
     prior: PolicyPrior | None = None,
@@ -63,6 +64,7 @@ def certify(
 ) -> Certificate:
     """A certificate for the value of a policy, from the rows of a log.
 
+    policy: whatever `evaluate` takes, but an agent whose probabilities are estimates.
     prior: for a policy that was learned from these rows; without it the policy must have been fixed before, and a log that has
     rows in common with those that the policy was learned from is refused (`learned_from`, or what the policy carries).
     bound: one or several names of
@@ -94,7 +96,7 @@ def certify(
 
 
 def improvement(
-    policy: Policy,
+    policy: PolicyLike,
     log: LogSource,
     *,
     prior: PolicyPrior | None = None,
@@ -129,7 +131,7 @@ def improvement(
 
 
 def certify_with_improvement(
-    policy: Policy,
+    policy: PolicyLike,
     log: LogSource,
     *,
     prior: PolicyPrior | None = None,
@@ -179,7 +181,7 @@ class _Case:
 
     def __init__(
         self,
-        policy: Policy,
+        what: PolicyLike,
         log: LogSource,
         prior: PolicyPrior | None,
         delta: float,
@@ -194,12 +196,28 @@ class _Case:
         self.delta, independent = confidence("delta", delta), validate.flag("independent", independent)
         self.largest_reward = validate.positive("largest_reward", largest_reward)
         draws, seed = validate.count("draws", draws, least=2), validate.seed(seed)
-        require_policy(policy)
+        given = given_for(what, log)
+        if given.estimated:
+            raise InvalidInput(
+                "policy", f"{given.name}, whose probabilities are estimates", "one whose probabilities are known, such as "
+                "Agent(agent.belief, Greedy())",
+            )  # fmt: skip
+        # a policy that can be asked anywhere is one; what is known row by row answers when the rows come
+        policy: Policy | Given = given if given.policy is None else given.policy
+        if isinstance(what, Randomised) and policy is not what:
+            raise InvalidInput(
+                "policy", "a randomised policy over other ids or contexts than the log's",
+                "a log in its own words: open it with the catalogue and the encoder of policy.schema",
+            )  # fmt: skip
         if prior is not None:
             validate.instance("prior", prior, PolicyPrior, "a PolicyPrior, such as PolicyPrior.of(policy0)")
-        self.reading = Reading(log, by_group=not independent)
+        trusted = validate.flag("trust_estimates", trust_estimates)
+        log = with_original_columns(log, given.columns_for) if given.columns_for else log
+        self.reading = Reading(log, by_group=not independent, trust_estimates=trusted)
         first = self.reading.first
-        self.notes = list(first.notes)
+        given.look(first)
+        self.logged_only = given.logged_only
+        self.notes = [*first.notes, *given.notes]
         if largest_group is not None and (first.groups is None or independent):
             largest_group = validate.count("largest_group", largest_group)
             came = "a log without groups" if first.groups is None else "independent=True"
@@ -211,17 +229,6 @@ class _Case:
         if self.largest_group is None:
             said = "rows are taken to be independent" + ("" if first.groups is None else ", also those of one group")
             self.notes.append(f"{said}: rounds of the same user or session are not")
-        trusted = validate.flag("trust_estimates", trust_estimates)
-        if first.propensities_are_estimates:
-            if not trusted:
-                raise InvalidInput(
-                    "log", "propensities that are estimates, whose weights are too large on average (by their relative error "
-                    "squared, where they were drawn)", "propensities as the logger knew them; trust_estimates=True "
-                    "(--trust-estimates on the command line) takes these for exact, and says so",
-                )  # fmt: skip
-            self.notes.append(
-                "propensities are estimates, and the certificate takes them for exact: it holds only as far as they do"
-            )
         self.kl, self.learned, self.randomised = 0.0, prior is not None, isinstance(policy, Randomised)
         if prior is not None:
             if not isinstance(policy, Randomised):
@@ -259,7 +266,7 @@ class _Case:
             )
         self.policy, self.seed = policy, seed
 
-    def _require_groups(self, policy: Policy, prior: PolicyPrior | None, largest_group: int | None) -> int:
+    def _require_groups(self, policy: Policy | Given, prior: PolicyPrior | None, largest_group: int | None) -> int:
         """What groups need: a limit of their size, and a policy with exact probabilities that was fixed before."""
         if largest_group is None:
             raise InvalidInput(
@@ -300,7 +307,7 @@ class _Case:
             return given
         if self.largest_group is not None:
             return ("ls",)
-        return ("es", "ls") if full_propensities(self.reading.first) is not None else ("ls",)
+        return ("es", "ls") if not self.logged_only and full_propensities(self.reading.first) is not None else ("ls",)
 
     def read(self, declared: Sequence[Declared], grid: Grid, *, gain: bool) -> _Read:
         """Read the log for bounds of the value and, where wanted, of the gain."""
@@ -320,6 +327,12 @@ class _Case:
         else:
             summaries, sizes = self.reading.grouped(self.policy, bounds, self.largest_reward, self.largest_group)
         rows = summaries.rows
+        if self.reading.estimated:
+            share = self.reading.estimated / self.reading.read
+            self.notes.append(
+                f"propensities are estimates{'' if share == 1 else f' in {share:.1%} of the rows'}, and the certificate takes "
+                "them for exact: it holds only as far as they do"
+            )
         return _Read(families(rows), gains(grid, rows), summaries, grid_values(families(rows), grid, rows), sizes)
 
     def certificate(self, read: _Read, two_sided: bool) -> Certificate:
@@ -382,6 +395,9 @@ class _Case:
             if one.needs_logging_policy:
                 purpose = f"the bound {family.name!r} (its bias and variance sum over all actions; ls, london, sakhi-1 do not)"
                 require_full_propensities(self.reading.first, purpose)
+                if self.logged_only:
+                    came = f"{family.name!r}, and a policy of which the probabilities of the logged actions alone are known"
+                    raise InvalidInput("bound", came, "'ls', 'london' or 'sakhi-1', which need no others")
             if one.for_fixed_only and (self.learned or self.randomised):
                 raise InvalidInput(
                     "bound", repr(family.name),

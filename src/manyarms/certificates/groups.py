@@ -32,15 +32,15 @@ from manyarms.policies.base import Policy
 class GroupSums:
     """Sums over the rows of each group, in whatever order the rows come; 40 bytes a group."""
 
-    def __init__(self, policy: Policy, largest_group: int) -> None:
-        self.policy, self.largest_group = policy, largest_group
+    def __init__(self, actions: int, largest_group: int) -> None:
+        self.actions, self.largest_group = actions, largest_group
         self._places: dict[object, int] = {}
         self._sums = np.empty((0, 4))  # of w R, w (1 - R), R and 1
 
-    def add(self, part: LoggedData, p: Array, rewards: Array) -> None:
-        """The rows of a chunk, with their propensities and rewards in units of the largest."""
+    def add(self, part: LoggedData, p: Array, rewards: Array, policy: Policy) -> None:
+        """The rows of a chunk, with their propensities, rewards in units of the largest, and the policy there."""
         assert part.groups is not None
-        weights = logged_probabilities(self.policy, part) / p
+        weights = logged_probabilities(policy, part) / p
         names, inverse = np.unique(part.groups, return_inverse=True)
         terms = np.column_stack([weights * rewards, weights * (1 - rewards), rewards, np.ones(len(p))])
         own = np.column_stack([np.bincount(inverse, column, len(names)) for column in terms.T])
@@ -70,7 +70,7 @@ class GroupSums:
             terms = (one + Z - R, one + C - (1 - R)) if isinstance(statistic, GainTerms) else (Z, C)
             value, other = (float(statistic.terms(term, one, one).mean()) for term in terms)
             averages[statistic] = Averages(value, other, 0.0)
-        return Summary(len(Z), float(R.mean()), averages, mixture=False, actions=self.policy.action_count)
+        return Summary(len(Z), float(R.mean()), averages, mixture=False, actions=self.actions)
 
 
 def size_limits(sizes: Array, delta: float, *, two_sided: bool) -> tuple[float, float]:

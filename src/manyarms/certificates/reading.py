@@ -19,6 +19,7 @@ from manyarms.certificates.prior import Randomised
 from manyarms.certificates.summarise import Collector, DrawnCollector, log_rows
 from manyarms.errors import InvalidInput
 from manyarms.estimators.inputs import logged_probabilities, require_log
+from manyarms.evaluation.given import Given
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
 from manyarms.logs.row_sketch import RowSketch, refuse, sketch_of
 from manyarms.policies.base import Policy
@@ -54,7 +55,7 @@ class Summaries:
 class Reading:
     """The rows of a log, from the first on."""
 
-    def __init__(self, log: LogSource, *, by_group: bool = True) -> None:
+    def __init__(self, log: LogSource, *, by_group: bool = True, trust_estimates: bool = False) -> None:
         require_log(log)
         self.log = log
         self._parts = log.chunks(CHUNK)
@@ -63,7 +64,22 @@ class Reading:
             raise InvalidInput("log", "no rows", "at least one")
         self.first = first
         self._by_group = by_group  # whether rows of one group depend on each other
+        self._trusted = trust_estimates
         self._used: list[tuple[str, RowSketch]] = []
+        self.estimated = self.read = 0  # rows whose propensities are estimates, and all rows, once they were read
+        self._require_known(first)
+
+    def _require_known(self, part: LoggedData) -> None:
+        """Refuse propensities that are estimates, unless they are trusted."""
+        if part.propensities_are_estimates and not self._trusted:
+            some = (
+                "propensities that are estimates" if part.estimated is None else "some propensities that are estimates"
+            )
+            raise InvalidInput(
+                "log", f"{some}, whose weights are too large on average (by their relative error squared, where they were drawn)",
+                "propensities as the logger knew them; trust_estimates=True (--trust-estimates on the command line) takes these "
+                "for exact, and says so",
+            )  # fmt: skip
 
     def refuse_rows_of(self, argument: str, learned_from: LogSource | RowSketch) -> None:
         """When all rows have come, they are refused if `learned_from` has some of them."""
@@ -71,7 +87,7 @@ class Reading:
             require_log(learned_from, argument)
         self._used.append((argument, sketch_of(learned_from)))
 
-    def summaries(self, policy: Policy, declared: Declared, largest_reward: float, seed: int) -> Summaries:
+    def summaries(self, policy: Policy | Given, declared: Declared, largest_reward: float, seed: int) -> Summaries:
         """All rows, for all bounds that were declared."""
         rows = row_count(self.log)
         if rows is None and declared(2) != declared(3):  # otherwise nothing follows from the number of rows
@@ -80,27 +96,27 @@ class Reading:
             else:
                 return self._deferred(policy, declared, largest_reward)
         plan = _Plan(policy, *declared(rows or 2), seed)
-        for part, p, rewards in log_rows(policy, self._all(), largest_reward):
+        for rows_here in log_rows(policy, self._all(), largest_reward):
             for collector in plan.collectors:
-                collector.add(part, p, rewards)
+                collector.add(*rows_here)
         return plan.read()
 
     def grouped(
-        self, policy: Policy, declared: Declared, largest_reward: float, largest_group: int
+        self, policy: Policy | Given, declared: Declared, largest_reward: float, largest_group: int
     ) -> tuple[Summaries, Array]:
         """The same with groups in place of rows, and the groups' sizes."""
-        sums = GroupSums(policy, largest_group)
-        for part, p, rewards in log_rows(policy, self._all(), largest_reward):
-            sums.add(part, p, rewards)
+        sums = GroupSums(policy.action_count, largest_group)
+        for rows in log_rows(policy, self._all(), largest_reward):
+            sums.add(*rows)
         sizes = sums.sizes
         value, gain = (statistics_of(bounds) for bounds in declared(len(sizes)))
         whole = sums.summary([*value, *gain])
         return Summaries({False: whole.only(value)}, whole.only(gain), whole.rows, whole.logged, simulated=False), sizes
 
-    def _deferred(self, policy: Policy, declared: Declared, largest_reward: float) -> Summaries:
+    def _deferred(self, policy: Policy | Given, declared: Declared, largest_reward: float) -> Summaries:
         kept: list[tuple[Array, Array, Array]] = []
-        for part, p, rewards in log_rows(policy, self._all(), largest_reward):
-            kept.append((logged_probabilities(policy, part), p, rewards))
+        for part, p, rewards, here in log_rows(policy, self._all(), largest_reward):
+            kept.append((logged_probabilities(here, part), p, rewards))
         plan = _Plan(policy, *declared(sum(len(p) for _, p, _ in kept)))
         for rows in kept:
             plan.usual.add_logged(*rows)
@@ -111,6 +127,9 @@ class Reading:
         for part in chain([self.first], self._parts):
             if self._used:
                 sketch.add(part)
+            self._require_known(part)
+            self.estimated += int(part.estimated_rows.sum()) if part.propensities_are_estimates else 0
+            self.read += len(part)
             yield part
         sketch.end_of_log()
         for argument, used in self._used:
@@ -120,7 +139,7 @@ class Reading:
 class _Plan:
     """Which averages are collected, and which bounds read them."""
 
-    def __init__(self, policy: Policy, value: list[Bound], gain: list[Bound], seed: int = 0) -> None:
+    def __init__(self, policy: Policy | Given, value: list[Bound], gain: list[Bound], seed: int = 0) -> None:
         self.simulated = isinstance(policy, MixedLogitPolicy)
         usual = [one for one in value if not _is_drawn(one, self.simulated)]
         drawn = [one for one in value if _is_drawn(one, self.simulated)]

@@ -37,6 +37,7 @@ from manyarms.estimators.logging_policy import (
     mass_never_played,
     require_full_propensities,
 )
+from manyarms.evaluation.given import Given
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
 from manyarms.policies.base import Policy, row_blocks
 from manyarms.policies.randomised import MixedLogitPolicy
@@ -82,12 +83,13 @@ def summarise(
 
 
 def log_rows(
-    policy: Policy, parts: Iterator[LoggedData], largest_reward: float
-) -> Iterator[tuple[LoggedData, Array, Array]]:
-    """The rows of a log as bounds see them: every chunk with its propensities, and its rewards in units of the largest."""
+    policy: Policy | Given, parts: Iterator[LoggedData], largest_reward: float
+) -> Iterator[tuple[LoggedData, Array, Array, Policy]]:
+    """The rows of a log as bounds see them: chunks, propensities, rewards in units of the largest, the policy there."""
     count = 0
     for part in parts:
-        require_fit(policy, part)
+        here = policy.on(part, count) if isinstance(policy, Given) else policy
+        require_fit(here, part)
         propensities, wrong = (
             logged_propensities(part, "certificates"),
             (part.rewards < 0) | (part.rewards > largest_reward),
@@ -101,8 +103,10 @@ def log_rows(
                 "rewards", f"{part.rewards[row]:g} at row {count + row}",
                 f"rewards from 0 to the largest possible one, {largest_reward:g} (largest_reward=, on the command line --high)",
             )  # fmt: skip
-        yield part, propensities, part.rewards / largest_reward
+        yield part, propensities, part.rewards / largest_reward, here
         count += len(part)
+    if isinstance(policy, Given):
+        policy.require_rows(count)
 
 
 class Collector:
@@ -114,7 +118,7 @@ class Collector:
     """
 
     def __init__(
-        self, policy: Policy, statistics: Sequence[Statistic], *, all_actions: bool = True, mixture: bool = True
+        self, policy: Policy | Given, statistics: Sequence[Statistic], *, all_actions: bool = True, mixture: bool = True
     ) -> None:
         self.policy, self.mixture = policy, mixture
         self.statistics = tuple(dict.fromkeys(statistics))
@@ -139,9 +143,8 @@ class Collector:
         self._by_draw = np.zeros((self.logged, self.draws or 0))
         self._rows = 0
 
-    def add(self, part: LoggedData, p: Array, rewards: Array, policy: Policy | None = None) -> None:
-        """The rows of a chunk, with their propensities and rewards in units of the largest; `policy`: another one for them."""
-        policy = self.policy if policy is None else policy
+    def add(self, part: LoggedData, p: Array, rewards: Array, policy: Policy) -> None:
+        """The rows of a chunk, with their propensities, rewards in units of the largest, and the policy there."""
         pi = self._probabilities(policy, part, p, rewards)
         self.add_logged(pi, p, rewards, self._over_actions(policy, part, p) if self.corrections else None)
 
@@ -246,10 +249,10 @@ class DrawnCollector:
         self._each = [Collector(self._any, self._corrections, mixture=False) for _ in range(draws)]
         self._ranges = RunningMoments(4 * len(self._corrections))
 
-    def add(self, part: LoggedData, p: Array, rewards: Array) -> None:
-        """The rows of a chunk, with their propensities and rewards in units of the largest."""
-        for collector, policy in zip(self._each, self._drawn(), strict=True):
-            collector.add(part, p, rewards, policy)
+    def add(self, part: LoggedData, p: Array, rewards: Array, policy: Policy) -> None:
+        """The rows of a chunk, with their propensities and rewards in units of the largest; `policy` is this one's own."""
+        for collector, drawn in zip(self._each, self._drawn(), strict=True):
+            collector.add(part, p, rewards, drawn)
         squares = require_full_propensities(part, "the general bound").sums(
             self._any, [partial(_largest_square, one) for one in self._corrections]
         )

@@ -5,8 +5,8 @@ Each option stands for the argument of its own name, and for others where it say
     floor: Annotated[float | None, typer.Option(...), StandsFor("propensity_floor")]
 
 From a command's options follows how its messages are to be read (`Flags`). In an error the name of the argument is exchanged; in
-any text only what cannot be an English word: names with an underscore, `names` in back quotes, and name=value, which becomes
---name value. What came from the user, in quotes, is left alone.
+any text only what cannot be an English word: names with an underscore, `names` in back quotes, name=True, and name="value", which
+becomes --name value. Numbers are left alone, since es (alpha=0.5) is what an estimator is called, and so is all in quotes.
 """
 
 from __future__ import annotations
@@ -45,17 +45,21 @@ class Flags:
     @classmethod
     def of(cls, command: Any) -> Flags:
         """Those of a command of the program."""
-        function = inspect.unwrap(command.callback)
-        hints = get_type_hints(function, include_extras=True)
+        hints = get_type_hints(inspect.unwrap(command.callback), include_extras=True)
         found: dict[str, list[str]] = {}
         switches = set()
         for one in command.params:
-            argument = one.param_type_name == "argument"
-            flag = str(one.metavar or one.name.upper()).rstrip(".") if argument else max(one.opts, key=len)
-            switches |= {flag} if not argument and one.is_flag else set()
-            marks = get_args(hints.get(one.name)) if get_origin(hints.get(one.name)) is Annotated else ()
+            hint = hints.get(one.name)
+            marks = get_args(hint) if get_origin(hint) is Annotated else ()
             others = [name for mark in marks if isinstance(mark, StandsFor) for name in mark.arguments]
-            for name in (one.name, *others):
+            if one.param_type_name == "argument":  # POLICY LOG are two
+                called = str(one.metavar or one.name.upper()).replace("...", "").split()
+                names = [(word.lower(), word) for word in called] + [(other, called[-1]) for other in others]
+            else:
+                flag = max(one.opts, key=len)
+                switches |= {flag} if one.is_flag else set()
+                names = [(name, flag) for name in (one.name, *others)]
+            for name, flag in names:
                 if flag not in found.setdefault(name, []):
                     found[name].append(flag)
         return cls({name: ", ".join(flags) for name, flags in found.items()}, frozenset(switches))
@@ -72,7 +76,8 @@ class Flags:
         if not self.by_argument:
             return message
         names = "|".join(sorted(map(re.escape, self.by_argument), key=len, reverse=True))
-        pattern = rf"""(?<![\w.'"/-])`?\b(?:columns\.)?(?P<name>{names})\b(?P<value>=(?:\([^()]*\)|"[^"]*"|[\w.]+)?)?`?(?!['"\w/])"""
+        value = r'(?P<value>=(?:\([^()]*\)|"[^"]*"|True|False)?)?'
+        pattern = rf"""(?<![\w.'"/-])`?\b(?:columns\.)?(?P<name>{names})\b{value}`?(?!['"\w/=.-])"""
         return re.sub(pattern, self._exchanged, message)
 
     def _exchanged(self, found: re.Match[str]) -> str:

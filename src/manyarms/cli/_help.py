@@ -69,7 +69,9 @@ class Group(TyperGroup):
         for name, command in self.commands.items():
             title = getattr(command, "rich_help_panel", None)
             first = next(iter(_paragraphs(command.help or "")), "")
-            sections.setdefault(title if isinstance(title, str) else "Commands", []).append((name, " ".join(first.split())))
+            sections.setdefault(title if isinstance(title, str) else "Commands", []).append(
+                (name, " ".join(first.split()))
+            )
         options = [(_option(one, {}), _about(one)) for one in self.get_params(ctx) if not getattr(one, "hidden", False)]
         for title, rows in [*sections.items(), (OPTIONS, options)]:
             with formatter.section(title):
@@ -82,7 +84,7 @@ def laid_out(text: str, width: int) -> str:
 
 
 def _paragraphs(text: str) -> list[str]:
-    return [part.strip("\n") for part in re.split(r"\n\s*\n", inspect.cleandoc(text)) if part.strip()]
+    return [part.strip("\n") for part in re.split(r"\n\s*\n", text) if part.strip()]
 
 
 def _lines(paragraph: str, width: int) -> Iterator[str]:
@@ -99,17 +101,20 @@ def _kept(line: str, width: int) -> Iterator[str]:
     gap = re.search(r"\S {2,}(?=\S)", line)
     command = gap is None and line.lstrip().startswith(("manyarms ", "python "))
     hang = gap.end() if gap is not None else indent + (4 if command else 0)
-    if hang > width // 2:  # no room beside the name: below it
+    if width - hang < 24 and len(line) > width:  # no room beside the name: below it
         yield line[: gap.start() + 1] if gap is not None else line
         if gap is None:
             return
         line, hang = " " * (indent + 4) + line[gap.end() :], indent + 4
     room = width - 2 if command and len(line) > width else width
+    text = line[hang:] if gap is not None else line.strip()
+    if command:  # an option and its value stay together
+        text = re.sub(r"(?<= )(--[\w-]+) (?=[^-\s])", r"\1\0", text)
     wrapped = textwrap.wrap(
-        line[hang:] if gap is not None else line.strip(), room - (hang if gap is not None else indent),
-        break_long_words=False, break_on_hyphens=False, subsequent_indent=" " * (hang - indent) if command else "",
+        text, room - (hang if gap is not None else indent), break_long_words=False, break_on_hyphens=False,
+        subsequent_indent=" " * (hang - indent) if command else "",
     )  # fmt: skip
-    for at, part in enumerate(wrapped):
+    for at, part in enumerate(one.replace("\0", " ") for one in wrapped):
         if gap is not None:
             yield (line[:hang] if at == 0 else " " * hang) + part
         else:
@@ -118,7 +123,7 @@ def _kept(line: str, width: int) -> Iterator[str]:
 
 def _argument(one: Any) -> str:
     name = str(one.metavar or (one.name or "").upper())
-    name += "..." if one.nargs != 1 and not name.endswith("...") else ""
+    name += "..." if one.nargs != 1 and one.metavar is None else ""
     return name if one.required else f"[{name}]"
 
 
@@ -135,7 +140,7 @@ def _about(one: Any) -> str:
     shown = one.show_default
     told = shown if isinstance(shown, str) else ""
     default = one.default
-    if not told and shown and default not in (None, False, (), [], "") and not callable(default):
+    if not told and shown and default is not None and not isinstance(default, bool) and default not in ((), [], ""):
         told = str(default)
     notes = [f"default: {told}"] if told else []
     notes += ["required"] if one.required and one.param_type_name == "option" else []
@@ -147,7 +152,10 @@ def _about(one: Any) -> str:
 def _kinds(callback: Any) -> dict[str, str]:
     """What a value looks like, by the type of its parameter."""
     hints = get_type_hints(inspect.unwrap(callback)) if callback is not None else {}
-    return {name: next((METAVARS[kind] for kind in _members(hint) if kind in METAVARS), "TEXT") for name, hint in hints.items()}
+    return {
+        name: next((METAVARS[kind] for kind in _members(hint) if kind in METAVARS), "TEXT")
+        for name, hint in hints.items()
+    }
 
 
 def _members(hint: Any) -> list[Any]:

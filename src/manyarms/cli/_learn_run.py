@@ -8,11 +8,13 @@ OUT/checkpoint/                     where an unfinished run stands: the same com
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import time
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from rich.console import Console
@@ -36,6 +38,9 @@ from manyarms.evaluation.tables import as_data, finite
 from manyarms.learning import Learned, TrainingSettings, learn
 from manyarms.learning.trainable import Learnable
 from manyarms.logs import LoggedData, Schema
+
+if TYPE_CHECKING:
+    from manyarms.logs.splitting import SplitBy
 
 CHECKPOINT, PRIOR, CERTIFICATE = "checkpoint", "prior", "certificate.json"
 FILES = (MANIFEST, "learning.json", "report.html", CERTIFICATE)
@@ -86,8 +91,10 @@ def run(
     choices: Choices,
     settings: TrainingSettings,
     *,
+    left_open: Collection[str] = (),
     pessimism: Pessimism | None = None,
     validation: float | None = None,
+    split_by: str | None = None,
     device: str | None = None,
     checkpoint_seconds: float = 60.0,
     keep_checkpoint: bool = False,
@@ -97,7 +104,7 @@ def run(
 
     pessimism: learn a randomised policy by a bound, in place of what `choices` says, and certify it. validation: the share of
     rows to hold out; a tenth, or none where the log has no propensities or the policy is certified on the rows that it was
-    learned from, unless given.
+    learned from, unless given. left_open: the settings that were not given, and are for `learn` to choose.
     """
     started = time.monotonic()
     require_folder("--out", folder, *FILES, folders=(CHECKPOINT, PRIOR))
@@ -107,7 +114,7 @@ def run(
     if pessimism is not None:
         log = pessimism.checked(log, inputs)
         validation = validation or 0.0
-    parts = divide(log, validation, settings)
+    parts = divide(log, validation, settings, split_by)
     start: Learnable
     prior: PolicyPrior | None = None
     if pessimism is None:
@@ -119,7 +126,7 @@ def run(
         learned = learn(
             parts.train, start, objective, validation=0.0 if parts.watched is None else parts.watched,
             folder=folder / CHECKPOINT, device=device, progress=tell, checkpoint_seconds=checkpoint_seconds,
-            certified=False, **vars(settings),
+            certified=False, **{name: value for name, value in vars(settings).items() if name not in left_open},
         )  # fmt: skip
     evaluation = gain = None
     if parts.judged is not None:
@@ -149,8 +156,11 @@ def run(
     return outcome
 
 
-def divide(log: LoggedData, share: float | None, settings: TrainingSettings) -> Parts:
-    """The rows in parts; where rows decide when to stop, others are kept for the closing estimate."""
+def divide(log: LoggedData, share: float | None, settings: TrainingSettings, by: str | None = None) -> Parts:
+    """The rows in parts; where rows decide when to stop, others are kept for the closing estimate.
+
+    by: how, as `LoggedData.split` has it. In time the last rows make the closing estimate, those before them decide.
+    """
     if share is None:
         share = USUAL_SHARE if log.propensities is not None else 0.0
     if not 0 <= share < 1:
@@ -160,10 +170,14 @@ def divide(log: LoggedData, share: float | None, settings: TrainingSettings) -> 
             raise InvalidInput("--patience", settings.patience, "a --validation above 0 as well, and propensities")
         return Parts(log, None, None)
     log.require("propensities", purpose="--validation (0 disables it)")
-    train, held = log.split(1.0 - share, settings.seed)
+    train, held = _split(log, 1.0 - share, settings.seed, by)
     if settings.patience is None:
         return Parts(train, held, held)
-    return Parts(train, *held.split(0.5, settings.seed + 1))
+    return Parts(train, *_split(held, 0.5, settings.seed + 1, by))
+
+
+def _split(log: LoggedData, fraction: float, seed: int, by: str | None) -> tuple[LoggedData, LoggedData]:
+    return log.split(fraction, seed) if by is None else log.split(fraction, seed, by=cast("SplitBy", by))
 
 
 def described(outcome: Outcome) -> dict[str, Any]:
@@ -257,6 +271,29 @@ def warnings(outcome: Outcome) -> list[str]:
     """What must not be overlooked about the objective and the estimate."""
     found = outcome.evaluation
     return [*outcome.learned.notes, *([] if found is None else [*found.warnings, *found[JUDGE].warnings])]
+
+
+def hints(outcome: Outcome) -> list[str]:
+    """What to try where the learned policy ends below the logging policy."""
+    gain, found = outcome.gain, outcome.evaluation
+    if gain is None or found is None or gain.value >= 0:
+        return []
+    said = "earns less than the logging policy" if gain.significant else "may earn less than the logging policy"
+    settings = outcome.learned.settings
+    more = [
+        f"more --epochs (now {settings['epochs']})",
+        f"a larger --learning-rate (now {settings['learning_rate']:g})",
+    ]
+    if str(outcome.learned.objective).split()[0] == options.USUAL_OBJECTIVE:
+        more.append("--objective snips or dr")
+    return [f"on held-out rows the policy {said}: try {', '.join(more)}, or more rows"]
+
+
+def example(outcome: Outcome) -> str:
+    """A context as `manyarms decide` takes it, with the columns of this log."""
+    encoder = outcome.parts.train.encoder
+    columns = [] if encoder is None else list(encoder.columns)
+    return " ".join(f"{shlex.quote(name)}=..." for name in columns) or "--contexts FILE"
 
 
 def _interval(value: float, low: float, high: float) -> str:

@@ -1,4 +1,4 @@
-"""How far learning is: live bars in a terminal, a plain line now and then elsewhere."""
+"""How far work is: live bars in a terminal, a plain line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from manyarms._base.text import duration
-from manyarms.learning.results import Moment
+from manyarms.logs.data import LogSource
+
+if TYPE_CHECKING:
+    from manyarms.learning.results import Moment
 
 SECONDS_BETWEEN_LINES = 5.0
 
@@ -53,7 +56,7 @@ class Reader:
 class Board:
     """Shows the news of one or several runs."""
 
-    def __init__(self, console: Console, *names: str) -> None:
+    def __init__(self, console: Console, *names: str, transient: bool = False) -> None:
         self._console = console
         self._due = dict.fromkeys(names, time.monotonic() + SECONDS_BETWEEN_LINES)
         self._tasks: dict[str, TaskID] = {}
@@ -61,7 +64,7 @@ class Board:
             SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=20),
             TextColumn("{task.fields[words]}"), TimeElapsedColumn(),
         )  # fmt: skip
-        self._bars = Progress(*columns, console=console) if console.is_terminal else None
+        self._bars = Progress(*columns, console=console, transient=transient) if console.is_terminal else None
 
     def __enter__(self) -> Board:
         if self._bars is not None:
@@ -82,6 +85,39 @@ class Board:
             self._console.print(f"{news.name}: {news.words}", highlight=False, soft_wrap=True)
 
 
+class Followed:
+    """A log whose passes are followed: all that it is, and news with every chunk that was read."""
+
+    def __init__(self, log: Any, board: Board, name: str) -> None:
+        self._log, self._board, self._name, self._passes = log, board, name, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    # stated outright: whoever asks for a log's parts asks the class
+    action_count = property(lambda self: self._log.action_count)
+    dim = property(lambda self: self._log.dim)
+
+    def chunks(self, *rows: int) -> Iterator[Any]:
+        """The chunks of the log."""
+        self._passes += 1
+        done, total, started = 0, getattr(self._log, "row_count", None), time.monotonic()
+        for part in self._log.chunks(*rows):
+            yield part
+            done += len(part)
+            speed = done / max(time.monotonic() - started, 1e-9)
+            known = f"{done:,}" if total is None else f"{done:,} of {total:,}"
+            # never at its end: how many passes there will be is not known
+            self._board.tell(News(self._name, done, None, f"pass {self._passes}, {known} rows, {speed:,.0f} rows/s"))
+
+
+@contextmanager
+def following_log(log: LogSource, name: str) -> Iterator[LogSource]:
+    """The same log, whose passes are shown on stderr if they take a while."""
+    with Board(Console(stderr=True), name, transient=True) as board:
+        yield Followed(log, board, name)
+
+
 @contextmanager
 def following(console: Console, name: str) -> Iterator[Callable[[Moment], None]]:
     """A function to be called after every batch of one run."""
@@ -90,4 +126,4 @@ def following(console: Console, name: str) -> Iterator[Callable[[Moment], None]]
         yield lambda moment: board.tell(reader(moment))
 
 
-__all__ = ["Board", "News", "Reader", "following"]
+__all__ = ["Board", "Followed", "News", "Reader", "following", "following_log"]

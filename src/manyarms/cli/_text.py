@@ -18,7 +18,7 @@ def plain(value: object) -> Text:
 
 
 def say(console: Console, *lines: object, style: str = "") -> None:
-    """Print lines as they are. In a terminal a line that is too long goes on below it, broken between words; a file has it whole."""
+    """Print lines as they are; those too long for a terminal go on below, broken between words, and a file has them whole."""
     for line in lines:
         text = plain(line)
         if console.is_terminal:
@@ -30,16 +30,10 @@ def _broken(line: str, width: int) -> str:
     if len(line) <= width:
         return line
     indent = " " * (len(line) - len(line.lstrip()))
-    return "\n".join(
-        textwrap.wrap(
-            line.lstrip(),
-            width,
-            initial_indent=indent,
-            subsequent_indent=f"{indent}  ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )  # fmt: skip
+    wrapper = textwrap.TextWrapper(
+        width, initial_indent=indent, subsequent_indent=f"{indent}  ", break_long_words=False, break_on_hyphens=False
     )
+    return "\n".join(wrapper.wrap(line.lstrip()))
 
 
 __all__ = ["plain", "say"]

@@ -12,23 +12,31 @@ from manyarms import certificates
 from manyarms._base.files import require_apart, require_folder
 from manyarms.certificates import PolicyPrior, page, text
 from manyarms.cli import options
+from manyarms.cli._flags import StandsFor
+from manyarms.cli._policies import POLICY, Decisions, Judged, Probabilities, SavedPolicy, divided
+from manyarms.cli._progress import following_log
 from manyarms.cli.commands import COMMANDS
 from manyarms.errors import InvalidInput
 from manyarms.evaluation import verdict
-from manyarms.logs import LogSource, collect
+from manyarms.logs import LogSource, TableLog, collect
 
 FILES = ("report.html", "certificate.json")
 
 
 @COMMANDS.register("certify")
 def certify(
-    policy: Annotated[Path, typer.Argument(metavar="POLICY", help="A folder with a saved policy.")],
-    log: options.Log,
+    words: Annotated[list[Path], typer.Argument(metavar="POLICY LOG", help=f"{POLICY} Then a log file.")],
+    probabilities: Probabilities = None,
+    decisions: Decisions = None,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for report.html and certificate.json.")] = Path(
+        "out/certify"
+    ),
     delta: options.Delta = 0.05,
     prior: Annotated[
         Path | None,
         typer.Option(
-            help="A folder with the policy that learning started from; required if POLICY was learned from LOG.",
+            metavar="FOLDER",
+            help="The policy that learning started from; required if POLICY was learned from LOG.",
             show_default="none: POLICY was fixed before LOG",
         ),
     ] = None,
@@ -36,19 +44,24 @@ def certify(
     logging: Annotated[
         Path | None,
         typer.Option(
-            help="A folder with the logging policy of LOG, for es, clip, ix, sakhi-2.", show_default="unknown"
+            metavar="FOLDER", help="The logging policy of LOG, for es, clip, ix, sakhi-2.", show_default="unknown"
         ),
     ] = None,
     bound: Annotated[
         str | None,
         typer.Option(
-            help=f"Comma-separated names: {', '.join(options.bound_names())}. Choose before looking at results.",
+            metavar="NAME,...",
+            help=f"Bounds: {', '.join(options.bound_names())}. Choose before looking at results.",
             show_default="es,ls; ls where --logging is unknown",
         ),
     ] = None,
-    high: Annotated[float, typer.Option(help="Largest possible reward; the smallest is 0.")] = 1.0,
+    high: Annotated[
+        float, typer.Option(help="Largest possible reward; the smallest is 0."), StandsFor("largest_reward")
+    ] = 1.0,
     lower_only: Annotated[
-        bool, typer.Option("--lower-only", help="One-sided: spend all of delta on the lower bound.")
+        bool,
+        typer.Option("--lower-only", help="One-sided: spend all of delta on the lower bound."),
+        StandsFor("two_sided"),
     ] = False,
     largest_group: Annotated[
         int | None,
@@ -70,19 +83,17 @@ def certify(
     group: options.Group = None,
     event_id: options.EventId = None,
     drop_missing: options.DropMissing = False,
-    out: Annotated[Path, typer.Option(help="Folder for report.html and certificate.json.")] = Path("out/certify"),
+    estimate_missing: options.EstimateMissing = False,
 ) -> None:
     """Is a policy safe to ship? Bound its value from below and above with probability 1 - delta.
 
     Prints the certificate, the cost of each term of the bound, and whether the improvement over the logging policy is certified;
     writes OUT/report.html and OUT/certificate.json.
 
-    Examples
+    Examples:
 
       manyarms certify policy/ later-rounds.parquet
-
       manyarms certify policy/ rounds.parquet --prior start/ --prior-log first-rounds.parquet --logging old-policy/
-
       manyarms certify policy/ rounds.parquet --bound ls --delta 0.01 --lower-only
 
     With or without a prior: without --prior the policy must not have been learned from LOG. With --prior it may have
@@ -90,32 +101,44 @@ def certify(
     """
     if prior is None and prior_log is not None:
         raise InvalidInput("--prior-log", str(prior_log), "--prior as well, the policy that was learned from it")
-    inputs = {"POLICY": policy, "LOG": log, "--prior": prior, "--prior-log": prior_log, "--logging": logging}
+    (named,), log = divided(words, 1, 1, probabilities, decisions)
+    inputs = {"POLICY": named.folder, "LOG": log, "--prior": prior, "--prior-log": prior_log, "--logging": logging}
     require_apart("--out", out, inputs, *FILES)
     require_folder("--out", out, *FILES)
     options.require_logs({"LOG": log, "--prior-log": prior_log})
-    columns = options.columns_of(
-        context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id
-    )
-    saved = options.SavedPolicy.load(policy)
-    source: LogSource = saved.open_log(log, columns, drop_missing=drop_missing)
+    how = options.reading(
+        context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id,
+        drop_missing=drop_missing, estimate_missing=estimate_missing,
+    )  # fmt: skip
+    read = Judged.read([named], log, how)
+    name, policy = read.only()
+    source: LogSource = read.log
     if logging is not None:
-        logger = options.SavedPolicy.load(logging)
+        logger = SavedPolicy.load(logging)
         logger.require_actions(source.action_count)
         source = replace(collect(source), logging=logger.policy)
     around = None
     if prior is not None:
         # read with the policy's own schema: rows are compared by their contexts
-        learned_from = None if prior_log is None else saved.open_log(prior_log, columns, drop_missing=drop_missing)
-        around = PolicyPrior.of(options.SavedPolicy.load(prior).policy, learned_from)
-    made, gain = certificates.certify_with_improvement(
-        saved.policy, source, prior=around, delta=delta, bound=options.listed(bound), largest_reward=high,
-        two_sided=not lower_only, largest_group=largest_group, independent=independent,
-        trust_estimates=trust_estimates,
-    )  # fmt: skip
+        learned_from = (
+            None if prior_log is None else how.open(prior_log, read.log.schema, action_count=_count(read.log))
+        )
+        around = PolicyPrior.of(SavedPolicy.load(prior).policy, learned_from)
+    with following_log(source, "certify") as followed:
+        made, gain = certificates.certify_with_improvement(
+            policy, source if logging is not None else followed, prior=around, delta=delta, bound=options.listed(bound),
+            largest_reward=high, two_sided=not lower_only, largest_group=largest_group, independent=independent,
+            trust_estimates=trust_estimates,
+        )  # fmt: skip
     options.write_json(out / "certificate.json", text.as_data(made, gain))
-    report = page.write(made, gain, out / "report.html", policy.name or str(policy))
+    report = page.write(made, gain, out / "report.html", name)
     options.say(str(verdict(None, gain, made)), "", str(made), "", str(gain), f"report: {report}")
+    options.say_next(f"manyarms evaluate {named.words} {log}")
+
+
+def _count(log: TableLog) -> int | None:
+    """K, where no ids tell it."""
+    return log.action_count if log.catalogue is None else None
 
 
 __all__ = ["certify"]

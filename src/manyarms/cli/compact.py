@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 import typer
 
-from manyarms.cli import _live, options
+from manyarms.cli import _blocks, _live, options
 from manyarms.cli.commands import COMMANDS
 from manyarms.errors import InvalidInput
-
-UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 
 
 @COMMANDS.register("compact")
@@ -28,28 +25,21 @@ def compact(
     Deleted events cannot be exported any more, and are unknown: late rewards and erasures of them are refused. Export first.
     The store may be in use. A file does not become smaller: what is free in it is used again.
 
-    Examples
+    Examples:
 
       manyarms compact shop.db --keep 30d --dry-run
-
       manyarms compact postgresql://shop@localhost/live --keep 12w
 
     Before: manyarms export STORE OUT.parquet
     """
     from manyarms.live import compaction
 
-    seconds = _seconds(keep)
+    seconds = _blocks.seconds(keep)
+    if seconds is None:
+        raise InvalidInput("--keep", repr(keep), "a time with its unit, such as 30d, 12h, 90min or 600s")
     with _live.reporting("compact") as progress:
         found = compaction.compact(store, seconds, dry_run=dry_run, progress=progress)
     options.say(str(found))
-
-
-def _seconds(text: str) -> float:
-    """A number and a unit of time, as seconds."""
-    found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,9})?)\s*(s|m|min|h|d|w)", text.strip())
-    if found is None:
-        raise InvalidInput("--keep", repr(text), "a time with its unit, such as 30d, 12h, 90min or 600s")
-    return float(found[1]) * UNITS[found[2]]
 
 
 __all__ = ["compact"]

@@ -33,10 +33,9 @@ def export(
     Propensities that are missing are computed first and kept in the store. A file with estimated ones says so, and so
     does a certificate that is made of it. The file appears when it is complete, or not at all.
 
-    Examples
+    Examples:
 
       manyarms export shop.db log.parquet
-
       manyarms export postgresql://shop@localhost/live log.parquet --exact-only
 
     Next: manyarms inspect OUT

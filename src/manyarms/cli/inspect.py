@@ -2,48 +2,45 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from manyarms._base.files import require_apart
 from manyarms._base.html import require_page
+from manyarms._base.text import counted
 from manyarms.cli import options
-from manyarms.cli._text import plain
+from manyarms.cli._flags import StandsFor
 from manyarms.cli.commands import COMMANDS
 from manyarms.logs import inspection
 from manyarms.logs.inspection import Inspection
 from manyarms.logs.inspection.page import numbers, overlap, overview
 
-STYLES = {"problem": "bold red", "warning": "yellow", "note": "dim"}
 FOUND_PROBLEMS = 1
 
 
 @COMMANDS.register("inspect")
 def inspect(
     log: options.Log,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The HTML report.", show_default="out/inspect-LOG.html")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with code 1 if problems are found.")] = False,
+    actions: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of actions.", show_default="what the log shows"),
+        StandsFor("action_count"),
+    ] = None,
     action: options.Action = None,
     reward: options.Reward = None,
     propensity: options.Propensity = None,
     context: options.Context = None,
-    event_id: Annotated[
-        str | None, typer.Option(help="Column with the event id.", show_default="guessed by name")
-    ] = None,
-    timestamp: Annotated[
-        str | None, typer.Option(help="Column with the timestamp.", show_default="guessed by name")
-    ] = None,
+    event_id: options.EventId = None,
+    timestamp: options.Timestamp = None,
     group: options.Group = None,
-    actions: Annotated[
-        int | None, typer.Option(min=1, help="Number of actions.", show_default="inferred from the log")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Path of the HTML report.", show_default="out/inspect-LOG.html")
-    ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with code 1 if problems are found.")] = False,
 ) -> None:
     """Summarise a log and report problems, with advice, before anything is learned from it.
 
@@ -54,17 +51,15 @@ def inspect(
     duplicates, missing entries and the order of timestamps. It takes one pass in bounded memory. A file that other commands
     would refuse is summarised as well.
 
-    Examples
+    Examples:
 
       manyarms inspect rounds.parquet
-
       manyarms inspect clicks.csv.gz --action item --reward click --context user_ --actions 5000
-
       manyarms inspect events.dsjson --strict --out inspection.html
 
     Next: manyarms evaluate uniform LOG
     """
-    columns = options.columns_of(
+    how = options.reading(
         context,
         action=action,
         reward=reward,
@@ -77,15 +72,15 @@ def inspect(
     require_apart("--out", target, {"LOG": log})
     require_page("--out", target)
     options.require_logs({"LOG": log})
-    found = inspection.inspect(log, columns, action_count=actions)
+    found = inspection.inspect(log, how.columns, action_count=actions)
     inspection.write_page(found, target)
-    _show(found, Console())
-    options.say(f"report: {target}")
+    options.say(*_shown(found), f"report: {target}")
+    options.say_next(_next(found, log, action, reward, propensity))
     if strict and found.problems:
         raise typer.Exit(FOUND_PROBLEMS)
 
 
-def _show(found: Inspection, console: Console) -> None:
+def _shown(found: Inspection) -> Iterator[str]:
     """The inspection as tables in the terminal."""
     sections = {found.source: overview(found), "rewards": numbers(found.rewards)}
     if found.propensities is not None:
@@ -95,21 +90,24 @@ def _show(found: Inspection, console: Console) -> None:
     if found.missing:
         sections["missing entries"] = {m.column: f"{m.count:,} ({m.share:.2%})" for m in found.missing}
     for title, facts in sections.items():
-        console.print(options.facts_table(title, facts))
-        console.print()
+        yield options.facts(title, facts)
+        yield ""
     if not found.findings:
-        console.print("no findings")
+        yield "no findings"
         return
-    many = "1 finding" if len(found.findings) == 1 else f"{len(found.findings)} findings"
-    problems = "none a problem" if not found.problems else f"problems among them: {len(found.problems)}"
-    table = Table(title=f"{many}, {problems}", title_justify="left")
-    table.add_column("")
-    table.add_column("what", overflow="fold")
-    table.add_column("what to do", overflow="fold")
+    problems = f"problems among them: {len(found.problems)}" if found.problems else "none a problem"
+    yield f"{counted(len(found.findings), 'finding')}, {problems}"
     for finding in found.findings:
-        style = STYLES[finding.level]
-        table.add_row(Text(finding.level, style), plain(finding.what), plain(finding.advice))
-    console.print(table)
+        yield f"  {finding.level}: {finding.what}"
+        yield f"    -> {finding.advice}"
+
+
+def _next(found: Inspection, log: Path, *columns: str | None) -> str:
+    """What usually follows, with the columns as they were named here."""
+    named = zip(("--action", "--reward", "--propensity"), columns, strict=True)
+    given = "".join(f" {option} {shlex.quote(name)}" for option, name in named if name)
+    what = "learn" if found.propensities is None else "evaluate uniform"
+    return f"manyarms {what} {shlex.quote(str(log))}{given}"
 
 
 __all__ = ["inspect"]

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.console import Console
 
 from manyarms._base.files import require_apart
 from manyarms.cli import options
+from manyarms.cli._flags import StandsFor
 from manyarms.cli._learn_inputs import Inputs
 from manyarms.cli._learn_setup import POTEC, Choices, Pessimism, pessimism_lines
-from manyarms.cli._text import say
 from manyarms.cli.commands import COMMANDS
 from manyarms.errors import InvalidInput
 from manyarms.estimators.naming import parameters_of
+from manyarms.learning.settings import TrainingSettings
 from manyarms.logs import read_embeddings
 
 if TYPE_CHECKING:
     from manyarms.learning.settings import Precision, Towards
 
+PARAMETERS, ACTIONS, TRAINING = "Parameters of objectives", "Actions", "Training"
+CERTIFIED = "With a certificate"
+SPLITS = ("time", "group", "row")
+USUAL = TrainingSettings()
 POTEC_LINE = "offcem on a policy in two stages: a cluster, then its best action by the reward model"
 HELP = """Learn a policy from a log, for catalogues of up to millions of actions.
 
@@ -30,19 +36,15 @@ PyTorch), learning.json and report.html to the folder OUT. Requires the extra to
 After an interruption, the same command resumes from OUT/checkpoint and ends with the same policy as an uninterrupted run; the
 checkpoint is removed at the end.
 
-Examples
+Examples:
 
   manyarms learn rounds.parquet --out policy/
-
   manyarms learn clicks.csv.gz --action item --reward click --context user_ --actions items.parquet --tau 0.001
-
   manyarms learn rounds.parquet --actions items.npy --parametrisation light --patience 3 --epochs 50
-
   manyarms learn rounds.parquet --objective ips --support logging --logging old-policy/
-
   manyarms learn rounds.parquet --pessimism es --logging old-policy/ --prior old-policy/ --learning-rate 0.1
 
-Objectives
+Objectives:
 
 {objectives}
 
@@ -57,124 +59,186 @@ docs/safe-to-ship.md on choosing a bound. manyarms certify OUT ANOTHER-LOG, or O
 """
 
 
+def _option(panel: str, metavar: str | None, about: str, default: bool | str = True) -> Any:
+    return typer.Option(metavar=metavar, help=about, show_default=default, rich_help_panel=panel)
+
+
 def learn(
     log: options.Log,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the policy and its report.")] = Path(
+        "out/learn"
+    ),
     objective: Annotated[
-        str | None, typer.Option(help="Objective to maximise, from the list above.", show_default="clpi")
+        str | None,
+        typer.Option(metavar="NAME", help="Objective to maximise, from the list above.", show_default="clpi"),
     ] = None,
-    pessimism: Annotated[
+    logging: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="The saved logging policy.", show_default="unknown")
+    ] = None,
+    validation: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Share of the rows to hold out; 0 for none.",
+            show_default="0.1; 0 without propensities",
+        ),
+    ] = None,
+    split_by: Annotated[
         str | None,
         typer.Option(
-            help="Bound to maximise in place of an objective, with a certificate.", show_default="no certificate"
+            metavar="WAY",
+            help=f"How rows are held out: {', '.join(SPLITS)}. time: the last ones; group: whole groups; row: any.",
+            show_default="group where rows have one, else row",
         ),
+        StandsFor("by"),
     ] = None,
-    delta: options.Delta = 0.05,
-    prior: Annotated[
-        Path | None,
-        typer.Option(
-            help="With --pessimism: a folder with a softmax, Gaussian or mixed-logit policy to start from, not learned from LOG.",
-            show_default="none: N(0, 1), or centred at --actions",
-        ),
-    ] = None,
-    prior_log: options.PriorLog = None,
-    family: Annotated[str, typer.Option(help="With --pessimism: gaussian or mixed-logit.")] = "gaussian",
-    independent: Annotated[
-        bool, typer.Option("--independent", help="With --pessimism: treat rows of the same group as independent.")
-    ] = False,
-    out: Annotated[Path, typer.Option(help="Folder for the policy and its report.")] = Path("out/learn"),
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the split, the order of rows and all draws.")] = 0,
     action: options.Action = None,
     reward: options.Reward = None,
     propensity: options.Propensity = None,
     context: options.Context = None,
     group: options.Group = None,
     event_id: options.EventId = None,
+    timestamp: options.Timestamp = None,
     drop_missing: options.DropMissing = False,
+    estimate_missing: options.EstimateMissing = False,
     actions: Annotated[
         Path | None,
-        typer.Option(
-            help="Embeddings of the actions: .npy, .npz or .parquet, one row per action, in the catalogue's order or with ids.",
-            show_default="none: every action starts at zero",
+        _option(
+            ACTIONS,
+            "FILE",
+            "Embeddings of the actions: .npy, .npz or .parquet, one row per action, in the catalogue's order or "
+            "with ids.",
+            "none: every action starts at zero",
         ),
     ] = None,
     parametrisation: Annotated[
-        str, typer.Option(help="heavy: a vector for every action. light: a projection onto given embeddings.")
+        str, _option(ACTIONS, "NAME", "heavy: a vector for every action. light: a projection onto given embeddings.")
     ] = "heavy",
     support: Annotated[
-        str, typer.Option(help="all: all actions. logging: the actions that the policy of --logging plays.")
+        str, _option(ACTIONS, "NAME", "all: all actions. logging: the actions that the policy of --logging plays.")
     ] = "all",
-    logging: Annotated[
-        Path | None, typer.Option(help="A folder with the saved logging policy.", show_default="unknown")
-    ] = None,
+    clusters: Annotated[
+        int, _option(ACTIONS, None, "Number of clusters of the embeddings, for mips, offcem, potec.")
+    ] = 2000,
+    neighbours: Annotated[
+        int, _option(ACTIONS, None, "Number of neighbours of each action, for pc."), StandsFor("k")
+    ] = 10,
     tau: Annotated[
         float | None,
-        typer.Option(help="Clipping threshold of propensities, for clpi, cips, dr, clip, london, sakhi-1, sakhi-2."),
+        _option(
+            PARAMETERS, None, "Clipping threshold of propensities, for clpi, cips, dr, clip, london, sakhi-1, sakhi-2."
+        ),
     ] = None,
     alpha: Annotated[
-        float | None, typer.Option(help="Exponent of propensities, for es, es-lpi, heuristic, es-authors.")
+        float | None, _option(PARAMETERS, None, "Exponent of propensities, for es, es-lpi, heuristic, es-authors.")
     ] = None,
     beta: Annotated[
         float | None,
-        typer.Option(help="Temperature of regkl (at least 0.1) and regkl-lin; exponent of weights, for es-beta."),
+        _option(
+            PARAMETERS, None, "Temperature of regkl (at least 0.1) and regkl-lin; exponent of weights, for es-beta."
+        ),
     ] = None,
-    gamma: Annotated[float | None, typer.Option(help="Constant added to propensities, for ix.")] = None,
-    smoothing: Annotated[float | None, typer.Option(help="Parameter of logarithmic smoothing, for ls.")] = None,
-    negatives: Annotated[int | None, typer.Option(help="Negative samples per row, for bpr.")] = None,
+    gamma: Annotated[float | None, _option(PARAMETERS, None, "Constant added to propensities, for ix.")] = None,
+    smoothing: Annotated[float | None, _option(PARAMETERS, None, "Parameter of logarithmic smoothing, for ls.")] = None,
+    negatives: Annotated[
+        int | None, _option(PARAMETERS, None, "Negative samples per row, for bpr."), StandsFor("count")
+    ] = None,
     negatives_from: Annotated[
         str | None,
-        typer.Option(
-            help="For bpr: uniform, all actions alike; logging, by --logging or the supports that LOG lists: learns what earns, "
-            "and not what was shown.",
-            show_default="uniform",
+        _option(
+            PARAMETERS,
+            "NAME",
+            "For bpr: uniform, all actions alike; logging, by --logging or the supports that LOG lists: learns "
+            "what earns, and not what was shown.",
+            "uniform",
         ),
     ] = None,
-    clusters: Annotated[
-        int, typer.Option(help="Number of clusters of the embeddings, for mips, offcem, potec.")
-    ] = 2000,
-    neighbours: Annotated[int, typer.Option(help="Number of neighbours of each action, for pc.")] = 10,
     model: Annotated[
         Path | None,
-        typer.Option(
-            help="A folder with a saved agent, the reward model of dm, dr, offcem.",
-            show_default="a ridge regression per action",
+        _option(
+            PARAMETERS, "FOLDER", "A saved agent, the reward model of dm, dr, offcem.", "a ridge regression per action"
         ),
     ] = None,
-    epochs: Annotated[int, typer.Option(help="Number of passes over the log.")] = 10,
-    batch: Annotated[int, typer.Option(help="Batch size.")] = 256,
-    learning_rate: Annotated[float, typer.Option(help="Initial learning rate.")] = 1e-3,
-    schedule: Annotated[
-        str, typer.Option(help="Learning rate schedule: constant, linear, cosine, exponential, one-cycle.")
-    ] = "constant",
-    optimiser: Annotated[str, typer.Option(help="Optimiser: adam, sgd or adagrad.")] = "adam",
-    l2: Annotated[float, typer.Option("--l2", help="L2 penalty: weight of the squared distance to --towards.")] = 0.0,
-    towards: Annotated[str, typer.Option(help="Centre of the L2 penalty: zero, start or logging.")] = "zero",
-    validation: Annotated[
-        float | None,
-        typer.Option(help="Fraction of rows to hold out; 0 for none.", show_default="0.1; 0 without propensities"),
+    epochs: Annotated[
+        int | None, _option(TRAINING, None, "Number of passes over the log.", "10, more for small logs")
     ] = None,
+    batch: Annotated[int, _option(TRAINING, None, "Batch size.")] = USUAL.batch,
+    learning_rate: Annotated[
+        float | None, _option(TRAINING, None, "Initial learning rate.", "by the length of the contexts")
+    ] = None,
+    schedule: Annotated[
+        str | None,
+        _option(
+            TRAINING,
+            "NAME",
+            "Learning rate schedule: constant, linear, cosine, exponential, one-cycle.",
+            "constant; linear if --learning-rate is not given",
+        ),
+    ] = None,
+    optimiser: Annotated[str, _option(TRAINING, "NAME", "adam, sgd or adagrad.")] = USUAL.optimiser,
+    l2: Annotated[
+        float,
+        typer.Option("--l2", help="Weight of the squared distance to --towards.", rich_help_panel=TRAINING),
+    ] = USUAL.l2,
+    towards: Annotated[
+        str, _option(TRAINING, "NAME", "Centre of the L2 penalty: zero, start or logging.")
+    ] = USUAL.towards,
     patience: Annotated[
         int | None,
-        typer.Option(
-            help="Early stopping: end after this many epochs without a better validation reward, and return the best policy. "
-            "Half of the held-out rows are used for stopping, the other half for the final estimate.",
-            show_default="never",
+        _option(
+            TRAINING,
+            None,
+            "Early stopping: end after this many epochs without a better validation reward, and return the best "
+            "policy. Half of the held-out rows are used for stopping, the other half for the final estimate.",
+            "never",
         ),
     ] = None,
     device: Annotated[
-        str | None, typer.Option(help="PyTorch device: cpu, cuda, ...", show_default="a GPU if available")
+        str | None, _option(TRAINING, "NAME", "PyTorch device: cpu, cuda, ...", "a GPU if available")
     ] = None,
-    precision: Annotated[str, typer.Option(help="Precision of matrix products on a GPU: fp32, tf32 or bf16.")] = "fp32",
-    checkpoint_seconds: Annotated[float, typer.Option(min=0.0, help="Seconds between checkpoints.")] = 60.0,
+    precision: Annotated[
+        str, _option(TRAINING, "NAME", "Precision of matrix products on a GPU: fp32, tf32 or bf16.")
+    ] = USUAL.precision,
+    checkpoint_seconds: Annotated[
+        float, typer.Option(min=0.0, help="Seconds between checkpoints.", rich_help_panel=TRAINING)
+    ] = 60.0,
     keep_checkpoint: Annotated[
         bool,
         typer.Option(
-            "--keep-checkpoint", help="Keep OUT/checkpoint, so that a run with more --epochs can continue from it."
+            "--keep-checkpoint",
+            help="Keep OUT/checkpoint, so that a run with more --epochs can continue from it.",
+            rich_help_panel=TRAINING,
         ),
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the split, the order of rows and all draws.")] = 0,
+    pessimism: Annotated[
+        str | None,
+        _option(
+            CERTIFIED, "NAME", "Bound to maximise in place of an objective, from the list above.", "no certificate"
+        ),
+    ] = None,
+    delta: Annotated[float, _option(CERTIFIED, None, "Probability with which the certificate may fail.")] = 0.05,
+    prior: Annotated[
+        Path | None,
+        _option(
+            CERTIFIED,
+            "FOLDER",
+            "A softmax, Gaussian or mixed-logit policy to start from, not learned from LOG.",
+            "none: N(0, 1), or centred at --actions",
+        ),
+    ] = None,
+    prior_log: Annotated[
+        Path | None,
+        _option(CERTIFIED, "LOG", "The log that the prior was learned from; refused if it shares rows with LOG."),
+    ] = None,
+    family: Annotated[str, _option(CERTIFIED, "NAME", "gaussian or mixed-logit.")] = "gaussian",
+    independent: Annotated[
+        bool,
+        typer.Option("--independent", help="Treat rows of the same group as independent.", rich_help_panel=CERTIFIED),
+    ] = False,
 ) -> None:
     from manyarms.certificates.text import verdict
     from manyarms.cli import _learn_run
-    from manyarms.learning import TrainingSettings
 
     paths = {
         "LOG": log, "--actions": actions, "--logging": logging, "--model": model, "--prior": prior, "--prior-log": prior_log,
@@ -207,28 +271,38 @@ def learn(
         objective or options.USUAL_OBJECTIVE, {} if careful is not None else parameters | of_pairs, parametrisation, support,
         clusters, neighbours, model, seed,
     )  # fmt: skip
+    how = options.reading(
+        context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id, timestamp=timestamp,
+        drop_missing=drop_missing, estimate_missing=estimate_missing,
+    )  # fmt: skip
     inputs = Inputs(
-        log,
-        options.columns_of(context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id),
-        drop_missing,
+        log, how,
         None if actions is None else read_embeddings(actions, "--actions"), logging, prior, prior_log,
     )  # fmt: skip
+    choosable = {"epochs": epochs, "learning_rate": learning_rate, "schedule": schedule}
     settings = TrainingSettings(
-        epochs=epochs, batch=batch, learning_rate=learning_rate, schedule=schedule, optimiser=optimiser, l2=l2,
-        towards=cast("Towards", towards), precision=cast("Precision", precision), patience=patience, seed=seed,
+        **{name: value for name, value in choosable.items() if value is not None},  # type: ignore[arg-type]
+        batch=batch, optimiser=optimiser, l2=l2, towards=cast("Towards", towards), precision=cast("Precision", precision),
+        patience=patience, seed=seed,
     )  # fmt: skip
+    if split_by is not None:
+        options.one_of("--split-by", split_by, SPLITS)
     outcome = _learn_run.run(
-        inputs, out, choices, settings, pessimism=careful, validation=validation, device=device,
+        inputs, out, choices, settings, left_open=[name for name, value in choosable.items() if value is None],
+        pessimism=careful, validation=validation, split_by=split_by, device=device,
         checkpoint_seconds=checkpoint_seconds, keep_checkpoint=keep_checkpoint, console=Console(stderr=True),
     )  # fmt: skip
-    console = Console()
-    console.print(options.facts_table("learned", _learn_run.summary(outcome)))
+    options.say(options.facts("learned", _learn_run.summary(outcome)))
     if outcome.certified is not None:
         certificate, gain = outcome.certified
         options.say(f"\n{certificate}\n\n{verdict(gain)}\n")
-    for text in _learn_run.warnings(outcome):
-        say(console, f"beware: {text}", style="yellow")
+    options.say(*(f"warning: {text}" for text in _learn_run.warnings(outcome)))
+    options.say(*(f"hint: {text}" for text in _learn_run.hints(outcome)))
     options.say(f"policy: {outcome.folder}", f"report: {outcome.page}")
+    folder = shlex.quote(str(out))
+    options.say_next(
+        f"manyarms evaluate {folder} ANOTHER-LOG", f"manyarms decide {folder} {_learn_run.example(outcome)}"
+    )
 
 
 def _refuse(given: dict[str, bool], came: str, expected: str) -> None:
@@ -245,7 +319,7 @@ def _help() -> str:
     width = max(map(len, objectives | bounds))
 
     def lines(named: dict[str, str]) -> str:
-        return "\n\n".join(f"  {name:{width}}  {line}" for name, line in named.items())
+        return "\n".join(f"  {name:{width}}  {line}" for name, line in named.items())
 
     return HELP.format(objectives=lines(objectives), bounds=lines(bounds))
 

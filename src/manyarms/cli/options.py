@@ -1,34 +1,29 @@
-"""What commands have in common: options, the names that they offer, and how they read logs and policies."""
+"""What commands have in common: options, the names that they offer, and what they print and write."""
 
 from __future__ import annotations
 
 import inspect
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from manyarms._base.files import write_text_atomically
-from manyarms._base.storage import load
-from manyarms.agents.agent import Agent
+from manyarms._base.tables import Table
 from manyarms.bounds import BOUNDS
 from manyarms.cli import _text
-from manyarms.cli._text import plain
-from manyarms.errors import InvalidInput, StorageError
+from manyarms.cli._flags import StandsFor, spoken
+from manyarms.cli._reading import Reading
+from manyarms.errors import InvalidInput
 from manyarms.estimators import OBJECTIVES, summaries
-from manyarms.estimators.base import Estimator
+from manyarms.estimators.base import Estimator, Range
 from manyarms.estimators.naming import parameters_of
-from manyarms.logs import Columns, Schema, TableEncoder, open_log
-from manyarms.logs.columns import GUESS
+from manyarms.evaluation.intervals import KINDS
+from manyarms.logs import Columns
 from manyarms.logs.formats.base import format_of, suffixes
-from manyarms.logs.schema import NOTHING
-from manyarms.logs.table_log import TableLog
-from manyarms.policies import Policy
 from manyarms.weights import CORRECTIONS
 
 USUAL_OBJECTIVE = "clpi"
@@ -85,25 +80,97 @@ def _suffixes() -> str:
     return ", ".join(plain)
 
 
-Log = Annotated[Path, typer.Argument(metavar="LOG", help=f"A log file: {_suffixes()}.", show_default=False)]
-Action = Annotated[str | None, typer.Option(help="Column with the action.", show_default="guessed by name")]
-Reward = Annotated[str | None, typer.Option(help="Column with the reward.", show_default="guessed by name")]
-Propensity = Annotated[str | None, typer.Option(help="Column with the propensity.", show_default="guessed by name")]
+LOG_FILES = f"A log file: {_suffixes()}."
+COLUMNS = "Columns of the log (guessed unless given; or none)"
+NONE = "none"
+
+
+def _column(about: str) -> Any:
+    return typer.Option(metavar="COLUMN", help=about, rich_help_panel=COLUMNS)
+
+
+Log = Annotated[Path, typer.Argument(metavar="LOG", help=LOG_FILES, show_default=False)]
+Action = Annotated[str | None, _column("The action.")]
+Reward = Annotated[str | None, _column("The reward.")]
+Propensity = Annotated[str | None, _column("The propensity: how likely the action was when it was chosen.")]
 Context = Annotated[
     list[str] | None,
-    typer.Option(help="A context column, or a common prefix of several; repeatable.", show_default="guessed by name"),
+    typer.Option(
+        metavar="COLUMN",
+        help="A column of the context, or what the names of several begin with.",
+        rich_help_panel=COLUMNS,
+    ),
 ]
-EventId = Annotated[
-    str | None, typer.Option(help="Column with the event id, which tells rows apart.", show_default="guessed by name")
-]
-Group = Annotated[str | None, typer.Option(help="Column with the group (e.g. a user).", show_default="guessed by name")]
+EventId = Annotated[str | None, _column("The event id, which tells rows apart.")]
+Timestamp = Annotated[str | None, _column("The time of the decision.")]
+Group = Annotated[str | None, _column("What rows have in common that are not independent: a user, a session.")]
 DropMissing = Annotated[
-    bool, typer.Option("--drop-missing", help="Drop rows without an action, a reward or a propensity.")
+    bool,
+    typer.Option(
+        "--drop-missing",
+        help="Leave out rows without an action, a reward or a propensity.",
+        rich_help_panel=COLUMNS,
+    ),
 ]
+
+EstimateMissing = Annotated[
+    bool,
+    typer.Option(
+        "--estimate-missing",
+        help="Estimate propensities where they are missing, by how often each action was played; results say how much rests on "
+        "estimates.",
+        rich_help_panel=COLUMNS,
+    ),
+]
+
+# ---- estimates
+
+Level = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
+Intervals = Annotated[str, typer.Option(metavar="KIND", help=f"Interval to report: {', '.join(KINDS)}.")]
+Block = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LENGTH",
+        help="With --interval block, for rows that depend on rows near in time: how long blocks are, as a number of rows or a "
+        "time (90min, 6h, 1d).",
+        show_default="as the autocorrelation asks",
+    ),
+]
+Low = Annotated[
+    float | None,
+    typer.Option(help="Smallest possible reward; with --high.", show_default="0"),
+    StandsFor("reward_range"),
+]
+High = Annotated[
+    float | None,
+    typer.Option(help="Largest possible reward; with --low.", show_default="1"),
+    StandsFor("reward_range"),
+]
+Floor = Annotated[
+    float | None,
+    typer.Option(
+        help="A lower bound on the logging policy's positive propensities; for bernstein.", show_default="unknown"
+    ),
+    StandsFor("propensity_floor"),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")]
 Delta = Annotated[float, typer.Option(help="Probability with which the certificate may fail.")]
 PriorLog = Annotated[
-    Path | None, typer.Option(help="The log that the prior was learned from; refused if it shares rows with LOG.")
-]
+    Path | None,
+    typer.Option(
+        metavar="LOG", help="The log that the prior was learned from; refused if it shares rows with LOG.",
+        show_default=False,
+    ),
+]  # fmt: skip
+
+
+def reward_range(low: float | None, high: float | None) -> Range | None:
+    """What rewards can be, where both ends are given."""
+    if low is None and high is None:
+        return None
+    if low is None or high is None:
+        raise InvalidInput("--low, --high", "one of them", "both, or neither")
+    return low, high
 
 
 def require_logs(paths: Mapping[str, Path | None]) -> None:
@@ -113,44 +180,14 @@ def require_logs(paths: Mapping[str, Path | None]) -> None:
             format_of(path, option)
 
 
-def columns_of(context: list[str] | None, **parts: str | None) -> Columns:
-    """Columns as they were named; the others are looked for by their usual names."""
-    named: dict[str, Any] = {part: name for part, name in parts.items() if name}
-    return Columns(GUESS if not context else context[0] if len(context) == 1 else context, **named)
-
-
-# ---- saved policies
-
-
-@dataclass(frozen=True)
-class SavedPolicy:
-    """A policy from a folder, with its schema, which turns a table into its contexts and actions."""
-
-    policy: Policy
-    schema: Schema
-
-    @classmethod
-    def load(cls, folder: Path) -> SavedPolicy:
-        """A saved policy, or a saved agent that decides without drawing."""
-        found = load(folder)
-        policy = found.as_policy() if isinstance(found, Agent) else found
-        if not isinstance(policy, Policy):
-            raise StorageError(f"{folder}: holds a {type(policy).__name__}, expected a policy or an agent")
-        return cls(policy, getattr(policy, "schema", NOTHING))
-
-    def open_log(self, path: Path, columns: Columns, *, drop_missing: bool) -> TableLog:
-        """The rounds in a file as the policy's contexts and actions; the file is read once."""
-        schema = self.schema
-        return open_log(
-            path, columns, action_count=self.policy.action_count if schema.catalogue is None else None,
-            catalogue=schema.catalogue, encoder=cast("TableEncoder | None", schema.encoder), drop_missing=drop_missing, spool=True,
-        )  # fmt: skip
-
-    def require_actions(self, count: int) -> None:
-        """Refuse a logging policy that is not over the actions of the log."""
-        if self.policy.action_count != count:
-            came = f"a policy over {self.policy.action_count} actions"
-            raise InvalidInput("--logging", came, f"one over the log's {count}")
+def reading(
+    context: list[str] | None, *, drop_missing: bool = False, estimate_missing: bool = False, **parts: str | None
+) -> Reading:
+    """Columns as they were named, none where there is to be none; the others are looked for by their usual names."""
+    named: dict[str, Any] = {part: None if name == NONE else name for part, name in parts.items() if name}
+    if context:
+        named["context"] = () if context == [NONE] else context[0] if len(context) == 1 else context
+    return Reading(Columns(**named), drop_missing, estimate_missing)
 
 
 # ---- what comes out
@@ -161,23 +198,24 @@ def write_json(path: Path, data: dict[str, Any]) -> None:
     write_text_atomically(path, json.dumps(data, indent=1) + "\n")
 
 
-def facts_table(title: str, facts: Mapping[str, str]) -> Table:
+def facts(title: str, values: Mapping[str, str]) -> str:
     """Names and values for a terminal."""
-    table = Table(title=plain(title), title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in facts.items():
-        table.add_row(plain(name), plain(value))
-    return table
+    return Table(title, rows=list(values.items())).text()
 
 
 def say(*lines: str) -> None:
-    """Print lines as they are: nothing in them is markup, and nothing is cut to the terminal's width."""
-    _text.say(Console(), *lines)
+    """Print lines: nothing in them is markup, and arguments of the library are called as the command line calls them."""
+    _text.say(Console(), *(spoken().text(line) for line in lines))
+
+
+def say_next(*commands: str) -> None:
+    """The commands that usually follow, to be copied."""
+    say("", *(f"next: {command}" for command in commands))
 
 
 __all__ = [
-    "Action", "Context", "Delta", "DropMissing", "Group", "Log", "PriorLog", "Propensity", "Reward", "SavedPolicy", "bound_names",
-    "columns_of", "estimator_names", "facts_table", "listed", "model_estimator_names", "objective_lines", "one_of",
-    "require_logs", "say", "write_json",
+    "COLUMNS", "LOG_FILES", "Action", "Block", "Context", "Delta", "DropMissing", "EstimateMissing", "EventId", "Floor",
+    "Group", "High", "Intervals", "Level", "Log", "Low", "PriorLog", "Propensity", "Reward", "Seed", "Timestamp",
+    "bound_names", "estimator_names", "facts", "listed", "model_estimator_names", "objective_lines", "one_of", "reading",
+    "require_logs", "reward_range", "say", "say_next", "write_json",
 ]  # fmt: skip

@@ -32,10 +32,9 @@ def replay(
 
     Nothing is written, and the store may be in use. Ends with code 1 if anything differs, and names the first differences.
 
-    Examples
+    Examples:
 
       manyarms replay shop.db
-
       manyarms replay shop.db --from-snapshot --decisions 1000
 
     Next: manyarms export STORE OUT.parquet

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from manyarms.cli._text import plain, say
+from manyarms._base.tables import Table
+from manyarms._base.text import counted
+from manyarms.cli import options
 from manyarms.cli.commands import COMMANDS
 from manyarms.cli.experiments import find_experiments
 from manyarms.errors import InvalidInput
@@ -36,31 +37,24 @@ def reproduce(
 ) -> None:
     """Run an experiment of the thesis and check what the thesis states about it.
 
-    Examples
+    Examples:
 
       manyarms reproduce --list
-
       manyarms reproduce mets-synthetic --scale smoke
-
       manyarms reproduce mets-actions --scale paper --out out/actions
 
-    Results, in the folder --out
+    Results, in the folder --out:
 
       report.html       everything on one page: claims, figures, numbers, settings
-
       claims.json       each statement, the measured figure, its standard error, and whether it holds
-
       results.parquet   one row for each checkpoint of each run
-
       figures/          SVG and PNG
-
       parts/            finished work: after Ctrl-C the same command resumes
 
     The MovieLens experiment reads the folder that MANYARMS_DATA names, and uses made-up ratings, with a note, without it.
     """
-    console = Console()
     if show_list:
-        console.print(_listing())
+        options.say(_listing())
         return
     if name is None:
         raise InvalidInput("NAME", "nothing", "the name of an experiment; see manyarms reproduce --list")
@@ -70,34 +64,27 @@ def reproduce(
     outcome = experiments.run(
         experiment, scale, folder, workers_wanted=workers, seed=seed, force=force, console=Console(stderr=True)
     )
-    console.print(_verdicts(outcome))
-    say(console, f"report: {outcome.folder / 'report.html'}")
+    options.say(_verdicts(outcome), f"report: {outcome.folder / 'report.html'}")
 
 
-def _listing() -> Table:
-    table = Table(title="manyarms reproduce NAME --scale smoke|quick|paper --out DIR", title_justify="left")
-    for column in ("name", "what it shows", "section"):
-        table.add_column(column, no_wrap=column == "name", overflow="fold")
-    for experiment in find_experiments().catalogue().values():
-        table.add_row(experiment.name, experiment.title, experiment.sections)
-    return table
+def _listing() -> str:
+    rows = [(one.name, one.title, one.sections) for one in find_experiments().catalogue().values()]
+    return Table(
+        "manyarms reproduce NAME --scale smoke|quick|paper --out DIR", ("name", "what it shows", "section"), rows
+    ).text()
 
 
-def _verdicts(outcome: Any) -> Table:
+def _verdicts(outcome: Any) -> str:
     held = sum(claim.holds for claim in outcome.claims)
-    table = Table(title=f"{held} of {len(outcome.claims)} statements hold", title_justify="left")
-    table.add_column("statement")
-    table.add_column("panel")
-    table.add_column("section")
-    table.add_column("figure ± se", justify="right", no_wrap=True)
-    table.add_column("holds")
-    for claim in outcome.claims:
-        verdict = "[green]yes[/green]" if claim.holds else "[red]no[/red]"
-        table.add_row(
-            plain(claim.statement), plain(claim.panel), plain(claim.sections),
-            f"{claim.figure:.4g} ± {claim.standard_error:.2g}", verdict,
-        )  # fmt: skip
-    return table
+    rows = [
+        (
+            claim.statement, claim.panel, claim.sections, f"{claim.figure:.4g} ± {claim.standard_error:.2g}",
+            "yes" if claim.holds else "NO",
+        )
+        for claim in outcome.claims
+    ]  # fmt: skip
+    title = f"{held} of {counted(len(outcome.claims), 'statement')} hold"
+    return Table(title, ("statement", "panel", "section", "figure ± se", "holds"), rows).text()
 
 
 __all__ = ["reproduce"]

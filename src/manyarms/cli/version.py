@@ -6,11 +6,8 @@ import os
 import platform
 from importlib import metadata
 
-from rich.console import Console
-from rich.table import Table
-
 from manyarms import __version__
-from manyarms.cli._text import plain
+from manyarms.cli import options
 from manyarms.cli.commands import COMMANDS
 
 # what each optional part of the package needs
@@ -19,25 +16,23 @@ EXTRAS = {
     "frames": ("pandas", "polars"),
     "torch": ("torch",),
     "faiss": ("faiss-cpu",),
+    "sklearn": ("scikit-learn", "skops"),
+    "postgresql": ("psycopg",),
 }
 
 
 @COMMANDS.register("version")
 def version() -> None:
     """Show the versions of the package and its dependencies, and which extras are installed."""
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    table.add_row("manyarms", __version__)
-    table.add_row("python", platform.python_version())
-    for package in ("numpy", "scipy"):
-        table.add_row(package, _version(package))
+    rows = {"manyarms": __version__, "python": platform.python_version()}
+    rows |= {package: _version(package) or "missing" for package in ("numpy", "scipy")}
     for extra, packages in EXTRAS.items():
         missing = [package for package in packages if _version(package) is None]
         present = ", ".join(f"{package} {_version(package)}" for package in packages if package not in missing)
         hint = f"missing {', '.join(missing)}: pip install 'manyarms[{extra}]'" if missing else ""
-        table.add_row(plain(f"[{extra}]"), plain("; ".join(filter(None, (present, hint)))))
-    data = os.environ.get("MANYARMS_DATA")
-    table.add_row("MANYARMS_DATA", plain(data) if data else "not set (MovieLens experiments use made-up ratings)")
-    Console().print(table)
+        rows[f"[{extra}]"] = "; ".join(filter(None, (present, hint)))
+    rows["MANYARMS_DATA"] = os.environ.get("MANYARMS_DATA") or "not set (MovieLens experiments use made-up ratings)"
+    options.say(options.facts("", rows).lstrip("\n"))
 
 
 def _version(package: str) -> str | None:

@@ -14,22 +14,18 @@ from manyarms.logs.data import LoggedData
 ROUNDING = 1e-5  # of probabilities that were computed in single precision
 
 
+def is_policy(thing: object) -> bool:
+    """Whether something can say how likely it plays an action."""
+    return _has(thing, "probabilities_of") and hasattr(thing, "action_count")
+
+
 def require_policy(policy: object, argument: str = "policy") -> None:
-    """Refuse what cannot say how likely it plays an action."""
-    if not _has(policy, "probabilities_of") or not hasattr(policy, "action_count"):
-        if _has(policy, "as_policy"):
-            raise _refusal_of_agent(argument, policy)
-        raise InvalidInput(argument, validate.describe(policy), "a policy, such as SoftmaxPolicy(actions)")
-
-
-def _refusal_of_agent(argument: str, agent: Any) -> InvalidInput:
-    """An agent is not a policy, but most can be turned into one: which way, for this agent."""
-    try:
-        agent.as_policy()
-    except InvalidInput as error:
-        expected = "a policy whose probabilities are known, such as Agent(agent.copy().belief, Greedy()).as_policy()"
-        return InvalidInput(argument, error.came, expected)
-    return InvalidInput(argument, validate.describe(agent), "a policy: that of an agent is agent.as_policy()")
+    """Refuse what cannot say how likely it plays an action in any context."""
+    if is_policy(policy):
+        return
+    if _has(policy, "as_policy"):
+        raise InvalidInput(argument, validate.describe(policy), "a policy: that of an agent is agent.as_policy()")
+    raise InvalidInput(argument, validate.describe(policy), "a policy, such as SoftmaxPolicy(actions)")
 
 
 def require_fit(policy: Any, log: LoggedData) -> None:
@@ -70,4 +66,4 @@ def logged_probabilities(policy: Any, log: LoggedData) -> Array:
     return pi
 
 
-__all__ = ["logged_probabilities", "require_fit", "require_log", "require_model", "require_policy"]
+__all__ = ["is_policy", "logged_probabilities", "require_fit", "require_log", "require_model", "require_policy"]

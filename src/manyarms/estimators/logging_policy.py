@@ -19,6 +19,7 @@ from manyarms.bounds.summary import overshoot, undershoot
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy, action_blocks, first_above, row_blocks
+from manyarms.policies.row_policy import at_rows
 from manyarms.policies.support import SupportRows
 from manyarms.rewards.base import RewardModel
 from manyarms.weights import Correction
@@ -121,7 +122,7 @@ class _FromPolicy:
         K = policy.action_count
         for part in row_blocks(len(self._X)):
             X = self._X[part]
-            ours, theirs = policy.rows(X), self._logging.rows(X)
+            ours, theirs = at_rows(policy, part).rows(X), self._logging.rows(X)
             z, z0 = ours.normaliser(K)[:, None], theirs.normaliser(K)[:, None]
             for first, last in action_blocks(K):
                 ids = np.arange(first, last)
@@ -177,7 +178,7 @@ class _FromSupport:
             part = slice(start, start + step)
             X, ids = self._X[part], self._ids[part]
             pi0 = _invertible(self._probabilities[part])
-            cells = Cells(policy.probabilities_of_many(X, ids), pi0, partial(_pairs, X, ids))
+            cells = Cells(at_rows(policy, part).probabilities_of_many(X, ids), pi0, partial(_pairs, X, ids))
             played = cells.pi0 > 0
             for f, function in enumerate(functions):
                 out[part, f] = (function(cells) * played).sum(axis=1)

@@ -19,6 +19,7 @@ from manyarms.estimators.inputs import logged_probabilities, require_fit, requir
 from manyarms.estimators.logging_policy import CellFunction, logged_propensities, lost_sums, require_full_propensities
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy
+from manyarms.policies.row_policy import at_rows
 from manyarms.weights import NoCorrection
 
 LISTED_ROWS = 4096  # rows whose own lists of actions are held at a time
@@ -85,6 +86,8 @@ class PolicyOnLog:
     def answers(self, request: Request, name: str, *, bias: bool = False) -> Answers:
         """What the policy says of all rows; bias: also the sums of bias terms. name: of who asks, for messages."""
         log, out = self.log, Answers()
+        if getattr(self.policy, "logged_only", False) and needs_all_actions(request):
+            raise logged_only_refusal(name)
         if request.logged:
             out.probability = self.pi[:, None]
         if request.ids is not None:
@@ -122,6 +125,20 @@ class PolicyOnLog:
             found = require_full_propensities(self.log, purpose).sums(self.policy, list(missing.values()))
             self._sums |= dict(zip(missing, found.T, strict=True))
         return self._sums
+
+
+def needs_all_actions(request: Request) -> bool:
+    """Whether a request asks about other actions than the logged ones."""
+    return request.ids is not None or request.labels is not None or request.model is not None or bool(request.sums)
+
+
+def logged_only_refusal(name: str) -> InvalidInput:
+    """Why an estimator has no answer for a policy of which the probabilities of the logged actions alone are known."""
+    came = f"{name}, and a policy of which the probabilities of the logged actions alone are known"
+    return InvalidInput(
+        "estimators", came, "estimators of the IPS family (ips, snips, cips, es, ...); or the policy as a matrix of all "
+        "probabilities, an action or a ranked list for each row, a function that gives these, or a policy of manyarms",
+    )  # fmt: skip
 
 
 def terms_of(estimator: Estimator, on: PolicyOnLog) -> RowTerms:
@@ -185,7 +202,9 @@ def _in_parts(estimator: Estimator, on: PolicyOnLog) -> RowTerms:
             if not len(index):
                 break
             part = request.rows(index)
-            answers = PolicyOnLog(on.policy, on.log.rows(index), (), on.told).answers(part, estimator.name)
+            answers = PolicyOnLog(at_rows(on.policy, index), on.log.rows(index), (), on.told).answers(
+                part, estimator.name
+            )
             values[index] = estimator.terms(answers, part.columns)
             weights[index] = estimator.weights(answers, part.columns)
             start, longest = start + len(index), max(1, answers.pi.shape[1])
@@ -200,8 +219,8 @@ def value_on(objective: Objective, policy: Policy, log: LoggedData) -> float:
     if not len(index):
         return 0.0
     request = request.rows(index)
-    answers = PolicyOnLog(policy, log.rows(index), (), Assumptions()).answers(request, objective.name)
+    answers = PolicyOnLog(at_rows(policy, index), log.rows(index), (), Assumptions()).answers(request, objective.name)
     return float(objective.value(answers, Batch(request.columns, len(log))))
 
 
-__all__ = ["Assumptions", "PolicyOnLog", "RowTerms", "terms_of", "value_on"]
+__all__ = ["Assumptions", "PolicyOnLog", "RowTerms", "logged_only_refusal", "needs_all_actions", "terms_of", "value_on"]

@@ -17,25 +17,25 @@ from manyarms._base.text import number
 from manyarms.bounds.concentration import NEAREST_TO_ONE
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Estimator, Range
-from manyarms.estimators.inputs import require_log, require_policy
+from manyarms.estimators.inputs import require_log
 from manyarms.evaluation import intervals
 from manyarms.evaluation.answers import PolicyOnLog, RowTerms, terms_of
 from manyarms.evaluation.estimate import estimate_of
+from manyarms.evaluation.given import PolicyLike
 from manyarms.evaluation.intervals import Interval
 from manyarms.evaluation.paired import AGAINST_THE_LOG, Difference, of_the_log, paired
-from manyarms.evaluation.passes import Collected, TermSums, collect, plan, survey
+from manyarms.evaluation.passes import Collected, TermSums, collect, plan, ready
 from manyarms.evaluation.readings import VALUE, Wanted, intervals_of, ls_ends, possible, readings
 from manyarms.evaluation.results import Estimate
 from manyarms.evaluation.time_blocks import Block
 from manyarms.logs.data import CHUNK, LogSource
-from manyarms.policies.base import Policy
 
 KINDS = ("ls", "bernstein", "normal", "bootstrap")
 
 
 def difference(
-    policy: Policy,
-    other: Policy | None,
+    policy: PolicyLike,
+    other: PolicyLike | None,
     log: LogSource,
     estimator: Estimator | str = "snips",
     *,
@@ -49,25 +49,24 @@ def difference(
     chunk: int = CHUNK,
     block: Block | None = None,
 ) -> Difference:
-    """V(policy) - V(other) with a paired interval; `other` None stands for the logging policy (the rewards as they are)."""
-    require_policy(policy)
-    if other is not None:
-        require_policy(other, "other")
+    """V(policy) - V(other) with a paired interval; `other` None stands for the logging policy (the rewards as they are).
+
+    policy, other: whatever `evaluate` takes.
+    """
     require_log(log)
     chunk = validate.count("chunk", chunk)
     wanted, times = Wanted(level, interval, replicates, seed).in_time(log, block)
-    known = survey(log)
+    compared = [policy] if other is None else [policy, other]
+    givens, log, known = ready(compared, log, ("policy", "other")[: len(compared)])
     todo = plan(
-        known, [estimator], reward_range=reward_range, propensity_floor=propensity_floor, bias=bias, times=times
-    )
-    mine, sums = todo.estimators[0], TermSums(todo)
+        known, [estimator], reward_range=reward_range, propensity_floor=propensity_floor, bias=bias, times=times,
+        logged_only=any(one.logged_only for one in givens),
+    )  # fmt: skip
+    mine, sums, start = todo.estimators[0], TermSums(todo), 0
     for part in log.chunks(chunk):
-        both = [terms_of(mine, PolicyOnLog(policy, part, [mine], todo.told))]
-        if other is None:
-            both.append(RowTerms(part.rewards))
-        else:
-            both.append(terms_of(mine, PolicyOnLog(other, part, [mine], todo.told)))
-        sums.add(both, part)
+        both = [terms_of(mine, PolicyOnLog(one.on(part, start), part, [mine], todo.told)) for one in givens]
+        sums.add([*both, RowTerms(part.rewards)] if other is None else both, part)
+        start += len(part)
     ours, limits = readings(todo, 0, sums.where[0]), todo.told.reward_range
     if other is None:
         note = AGAINST_THE_LOG
@@ -116,7 +115,7 @@ class Choice(Shown):
 
 
 def choose(
-    policies: Mapping[str, Policy] | Sequence[Policy],
+    policies: Mapping[str, PolicyLike] | Sequence[PolicyLike],
     log: LogSource,
     *,
     delta: float = 0.05,
@@ -134,7 +133,7 @@ def choose(
     Each is a one-sided bound at 1 - delta / m, so that with probability at least 1 - delta none fails (union bound), and
     the chosen policy is worth at least its own. kind: "ls" (any n, any weights, rewards in [0, 1] or reward_range),
     "bernstein" (any n; an estimator whose weights have a known bound), "normal" or "bootstrap" (many rows).
-    The policies must not have been learned from these rows.
+    policies: each whatever `evaluate` takes. They must not have been learned from these rows.
     """
     named = _named(policies)
     require_log(log)
@@ -147,9 +146,12 @@ def choose(
         expected = f"at least {len(named) * NEAREST_TO_ONE:g}, for so many policies"
         raise InvalidInput("delta", delta, expected)
     chosen = estimator if estimator is not None else {"ls": "ls", "bernstein": "ips-min"}.get(kind, "snips")
-    known = survey(log)
-    todo = plan(known, [chosen], reward_range=reward_range, propensity_floor=propensity_floor, bias=bias)
-    collected, rewards = collect(list(named.values()), log, todo, chunk=chunk)
+    givens, log, known = ready(list(named.values()), log, ("policies",))
+    todo = plan(
+        known, [chosen], reward_range=reward_range, propensity_floor=propensity_floor, bias=bias,
+        logged_only=any(one.logged_only for one in givens),
+    )  # fmt: skip
+    collected, rewards = collect(givens, log, todo, chunk=chunk)
     # a two-sided interval at 1 - 2 delta has a lower end at 1 - delta
     replicates = validate.count("replicates", replicates, least=0)
     replicates = replicates if kind == "bootstrap" else 0
@@ -167,7 +169,7 @@ def choose(
     return Choice(best.name, best.lower, candidates, kind, delta, rewards.value((Part(0),)), note)
 
 
-def _named(policies: Mapping[str, Policy] | Sequence[Policy]) -> dict[str, Policy]:
+def _named(policies: Mapping[str, PolicyLike] | Sequence[PolicyLike]) -> dict[str, PolicyLike]:
     """Policies by name, by their numbers where they have none."""
     if isinstance(policies, Mapping):
         named = {validate.instance("policies", name, str, "policies by name"): one for name, one in policies.items()}
@@ -177,8 +179,6 @@ def _named(policies: Mapping[str, Policy] | Sequence[Policy]) -> dict[str, Polic
         raise InvalidInput("policies", validate.describe(policies), "a list of policies, or a dictionary by name")
     if not named:
         raise InvalidInput("policies", "none", "at least one policy")
-    for one in named.values():
-        require_policy(one, "policies")
     return named
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from manyarms._base.typing import Array, Ints
+from manyarms._base.text import counted
+from manyarms._base.typing import Array, Bools, Ints
 from manyarms.weights.tails import LargestWeights, largest_reliable_k
 
 EDGES = np.arange(-12.0, 12.01, 0.1)  # of log10
@@ -55,16 +56,30 @@ class PolicyOverlap:
     never_played: float | None = None
     """The share of the policy's probability on actions that the logging policy never plays, where that is known."""
 
-    estimated: bool = False
+    estimated: int = 0
+    """Rows whose propensities are estimates."""
+
+    estimated_sum: float = 0.0
+    """The sum of their weights."""
+
     grouped: bool = False
     only: int | None = None
     """The action of all rows, while no other has come."""
 
     def add(
-        self, pi: Array, pi0: Array, rewards: Array, never_played: Array | None, actions: Ints | None = None
+        self,
+        pi: Array,
+        pi0: Array,
+        rewards: Array,
+        never_played: Array | None,
+        actions: Ints | None = None,
+        estimated: Bools | None = None,
     ) -> None:
         """More rows."""
         w = pi / pi0
+        if estimated is not None:
+            self.estimated += int(estimated.sum())
+            self.estimated_sum += float(w[estimated].sum())
         if actions is not None and (self.rows == 0 or self.only is not None):
             same = bool((actions == (actions[0] if self.only is None else self.only)).all())
             self.only = int(actions[0]) if same else None
@@ -104,6 +119,11 @@ class PolicyOverlap:
     def heavy_tailed(self) -> bool:
         """Whether the tail of the weights is too heavy for so many rows."""
         return self.pareto_k is not None and self.pareto_k > self.largest_reliable_k
+
+    @property
+    def estimated_weight(self) -> float:
+        """The share of all weight that rests on estimated propensities."""
+        return self.estimated_sum / self.sum if self.sum > 0 else self.estimated / max(1, self.rows)
 
     @property
     def mean_weight(self) -> float:
@@ -195,7 +215,13 @@ class PolicyOverlap:
                 f"only {self.useful} rows have both a weight and a reward: normal and bootstrap intervals are rough"
             )
         if self.estimated:
-            out.append("propensities are estimates, and every interval takes them for exact")
+            said = "propensities are estimates"
+            if self.estimated < self.rows:
+                said = (
+                    f"{self.estimated_weight:.0%} of the weight rests on estimated propensities ({self.estimated:,} of "
+                    f"{counted(self.rows, 'row')})"
+                )
+            out.append(f"{said}, and every interval takes them for exact")
         if self.grouped:
             out.append(
                 "rows come in groups: standard errors are computed from groups, and bounds for independent rows left out"

@@ -19,11 +19,12 @@ from dataclasses import replace
 from manyarms._base import validate
 from manyarms._base.moments import Moments, Part
 from manyarms.estimators.base import OBJECTIVES, Estimator, Range
-from manyarms.estimators.inputs import require_log, require_policy
+from manyarms.estimators.inputs import require_log
 from manyarms.evaluation.diagnostics import DOMINANT, FEW
+from manyarms.evaluation.given import Given, PolicyLike
 from manyarms.evaluation.intervals import Interval
 from manyarms.evaluation.paired import AGAINST_THE_LOG, Difference, of_the_log, paired
-from manyarms.evaluation.passes import Collected, Survey, collect, plan, survey
+from manyarms.evaluation.passes import Collected, Survey, collect, plan, ready
 from manyarms.evaluation.readings import (
     VALUE,
     Readings,
@@ -115,7 +116,7 @@ def _reliability(collected: Collected, which: int) -> tuple[float, list[str]]:
 
 
 def evaluate(
-    policy: Policy,
+    policy: PolicyLike,
     log: LogSource,
     estimators: Sequence[Estimator | str] | None = None,
     *,
@@ -133,6 +134,9 @@ def evaluate(
 ) -> Evaluation:
     """Estimate a policy's value from a log.
 
+    policy: a policy or an agent; or whatever says what yours would have done: "uniform", "logging", the probabilities of the
+    logged actions (floats), an action id for each row (integers, texts), a matrix of probabilities (n, K), `Ranked` lists, a
+    `Column` of the log, a function of contexts or `OfColumns`, a classifier with predict_proba (docs/evaluation.md).
     estimators: estimators such as IPS(), or names: "snips", "cips:0.01", and with a `model` also "dm", "dr", "sndr", "switch" and
     "switch-dr" (`manyarms.estimators.names`). By default the IPS family, and with a `model` dm, dr and switch-dr.
     interval: which interval is the estimate's own: normal, bootstrap, block, bernstein or ls; the others are kept beside.
@@ -143,34 +147,38 @@ def evaluate(
     bias: add the bias of corrections to intervals, which then hold for the policy's value; needs pi0 of all actions.
     By default where it costs little.
     """
-    require_policy(policy)
     require_log(log)
     chunk = validate.count("chunk", chunk)
-    name = repr(policy) if name is None else validate.instance("name", name, str, "what to call the policy")
     wanted, times = Wanted(level, interval, replicates, seed).in_time(log, block)
-    known = survey(log)
-    notes = list(known.first.notes)
+    (given,), log, known = ready([policy], log)
+    name = given.name if name is None else validate.instance("name", name, str, "what to call the policy")
+    notes = [*known.first.notes, *given.notes]
     if reward_range is None and not known.unit_rewards:
         notes.append(
             f"rewards run from {known.low:g} to {known.high:g}: there are no bounds, no bias terms and no ls without "
             "reward_range=(low, high), the range that they can have (--low and --high on the command line)"
         )
-    chosen = _default(known, model, reward_range is not None) if estimators is None else estimators
+    chosen = _default(known, model, reward_range is not None, given.logged_only) if estimators is None else estimators
     todo = plan(
-        known, chosen, reward_range=reward_range, propensity_floor=propensity_floor, bias=bias, model=model, times=times
-    )
-    collected, rewards = collect([policy], log, todo, chunk=chunk)
+        known, chosen, reward_range=reward_range, propensity_floor=propensity_floor, bias=bias, model=model, times=times,
+        logged_only=given.logged_only,
+    )  # fmt: skip
+    if given.logged_only and estimators is None and model is not None:
+        notes.append(
+            "of the policy the probabilities of the logged actions alone are known: nothing can be said of it by the model"
+        )
+    collected, rewards = collect([given], log, todo, chunk=chunk)
     mine = collected[0]
     estimates = tuple(estimate_of(mine, i, wanted) for i in range(len(todo.estimators)))
     logged = _logged(rewards, wanted)
-    learned_here = training_rows_warnings(policy, log)
+    learned_here = training_rows_warnings(given, log)
     notes.append(_independence(known, times is not None))
     warnings = learned_here
     warnings += tuple(mine.overlap.warnings()) if mine.overlap is not None else ()
     return Evaluation(
         name,
         known.rows,
-        policy.action_count,
+        given.action_count,
         wanted.level,
         estimates,
         logged,
@@ -209,9 +217,9 @@ def _logged(rewards: Moments, wanted: Wanted) -> Estimate:
     )  # fmt: skip
 
 
-def training_rows_warnings(policy: Policy, log: LogSource) -> tuple[str, ...]:
+def training_rows_warnings(policy: Given | Policy, log: LogSource) -> tuple[str, ...]:
     """A warning where the log has rows that the policy was learned from."""
-    rows = getattr(policy, "training_rows", None)
+    rows: RowSketch | None = getattr(policy, "training_rows", None)
     overlap = None if rows is None else RowSketch.of(log).overlap(rows)
     if overlap is None:
         return ()
@@ -234,15 +242,17 @@ def usual_names(*, ranged: bool = True) -> list[str]:
     return ["ips", "snips", *(name for name in found if name != "ips")]
 
 
-def _default(known: Survey, model: RewardModel | None, ranged: bool) -> list[Estimator | str]:
+def _default(known: Survey, model: RewardModel | None, ranged: bool, logged_only: bool) -> list[Estimator | str]:
     weighted = known.first.propensities is not None or known.first.logging is not None
     chosen: list[Estimator | str] = []
     if weighted:
         chosen += usual_names(ranged=known.unit_rewards or ranged)
-    if model is not None:
+    if model is not None and not logged_only:
         for name, kind in OBJECTIVES.items():
             if issubclass(kind, Estimator) and kind.by_default and (weighted or not kind.weighted):
                 chosen.append(name)
+    if not chosen and logged_only:
+        known.first.require("propensities", purpose="a policy of which no more than probabilities are known")
     if not chosen:
         known.first.require(
             "propensities", purpose="importance weights; with a reward model= the direct method needs none"

@@ -15,18 +15,20 @@ from manyarms.estimators.base import Estimator, Range
 from manyarms.estimators.inputs import require_log, require_model
 from manyarms.estimators.logging_policy import full_propensities, lost
 from manyarms.estimators.naming import as_estimators
-from manyarms.evaluation.answers import Assumptions, PolicyOnLog, RowTerms, terms_of
+from manyarms.evaluation.answers import Assumptions, PolicyOnLog, RowTerms, logged_only_refusal, terms_of
 from manyarms.evaluation.diagnostics import PolicyOverlap
+from manyarms.evaluation.given import Given, PolicyLike, given_for
 from manyarms.evaluation.time_blocks import TimeCells
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
 from manyarms.logs.hashes import mixed, text_hashes
 from manyarms.logs.inspection.sketches import Duplicates
-from manyarms.policies.base import Policy
+from manyarms.logs.original import with_original_columns
 from manyarms.rewards.base import RewardModel
 from manyarms.weights import NoCorrection
 from manyarms.weights.parameters import zero_or_positive
 
 ROUNDING = 1e-6  # by which a propensity that a file has rounded may be off
+FIRST = 16  # rows of a source that are looked at before all others
 MAX_FREE_CELLS = 20_000_000  # contexts x actions up to which bias terms are added without being asked for
 
 
@@ -68,7 +70,7 @@ def survey(log: LogSource) -> Survey:
     groups: Duplicates | None = None
     for part in log.chunks():
         groups = _seen_groups(groups, part)
-        first = part.rows(slice(0, 1)) if first is None else first
+        first = part.rows(slice(0, FIRST)) if first is None else first
         if outside is None and (here := _outside(part.rewards)) is not None:
             outside = rows + here
         rows, low, high = rows + len(part), min(low, part.rewards.min()), max(high, part.rewards.max())
@@ -143,17 +145,20 @@ def plan(
     bias: bool | None = None,
     model: RewardModel | None = None,
     times: TimeCells | None = None,
+    logged_only: bool = False,
 ) -> Plan:
     """Estimators with parameters for this log, and what they are told.
 
     reward_range: [0, 1] where all rewards lie in it and nothing is given. model: of the estimators that are given by name and
-    need one.
+    need one. logged_only: of a policy the probabilities of the logged actions alone are known.
     """
     if model is not None:
         require_model(model)
     parameters = {} if model is None else {"model": model}
     resolved = tuple(one.resolved(known.rows) for one in as_estimators(estimators, parameters))
-    bias = known.bias_is_cheap if bias is None else validate.flag("bias", bias)
+    bias = not logged_only and known.bias_is_cheap if bias is None else validate.flag("bias", bias)
+    if bias and logged_only:
+        raise logged_only_refusal("bias=True")
     if propensity_floor is None:
         floor = float(getattr(known.first.logging, "smallest_probability", 0.0))
     else:
@@ -184,7 +189,7 @@ def _checked_range(known: Survey, given: Range | None) -> Range | None:
 
 
 def row_terms(
-    policy: Policy,
+    policy: PolicyLike,
     log: LoggedData,
     estimator: Estimator | str,
     *,
@@ -195,10 +200,27 @@ def row_terms(
 ) -> RowTerms:
     """An estimator's terms on the rows of a log in memory, whose mean is the estimate; the arguments are those of `evaluate`."""
     validate.instance("log", log, LoggedData, "a log in memory, LoggedData")
+    (given,), _, known = ready([policy], log)
     todo = plan(
-        survey(log), [estimator], reward_range=reward_range, propensity_floor=propensity_floor, bias=bias, model=model
-    )
-    return terms_of(todo.estimators[0], PolicyOnLog(policy, log, todo.estimators, todo.told))
+        known, [estimator], reward_range=reward_range, propensity_floor=propensity_floor, bias=bias, model=model,
+        logged_only=given.logged_only,
+    )  # fmt: skip
+    return terms_of(todo.estimators[0], PolicyOnLog(given.on(log, 0), log, todo.estimators, todo.told))
+
+
+def ready(
+    policies: Sequence[PolicyLike], log: LogSource, arguments: Sequence[str] = ("policy",)
+) -> tuple[list[Given], LogSource, Survey]:
+    """Policies as they were given, ready for the chunks of a log; the log, with what they need of it; and its survey."""
+    names = arguments if len(arguments) == len(policies) else [arguments[0]] * len(policies)
+    givens = [given_for(one, log, name) for one, name in zip(policies, names, strict=True)]
+    purpose = next((one.columns_for for one in givens if one.columns_for), "")
+    log = with_original_columns(log, purpose) if purpose else log
+    known = survey(log)
+    for one in givens:
+        one.require_rows(known.rows)
+        one.look(known.first)
+    return givens, log, known
 
 
 class TermSums:
@@ -250,21 +272,24 @@ class Collected:
         if log.propensities is None or all(one.weights is None for one in terms):
             return
         if self.overlap is None:
-            self.overlap = PolicyOverlap(estimated=log.propensities_are_estimates, grouped=log.groups is not None)
+            self.overlap = PolicyOverlap(grouped=log.groups is not None)
         never = lost(NoCorrection(), on.sums({}, "the bias of a correction"))[0] if on.told.bias else None
-        self.overlap.add(on.pi, log.propensities, log.rewards, never, log.actions)
+        estimated = log.estimated_rows if log.propensities_are_estimates else None
+        self.overlap.add(on.pi, log.propensities, log.rewards, never, log.actions, estimated)
 
 
 def collect(
-    policies: Sequence[Policy], log: LogSource, todo: Plan, *, chunk: int = CHUNK
+    policies: Sequence[Given], log: LogSource, todo: Plan, *, chunk: int = CHUNK
 ) -> tuple[list[Collected], Moments]:
     """One pass over a log for several policies; the moments of the rewards themselves come beside."""
     collected, rewards = [Collected(todo) for _ in policies], Moments(1, todo.cells)
+    start = 0
     for part in log.chunks(chunk):
         rewards.add(part.rewards[:, None], part.groups, todo.cell_of(part))
         for policy, mine in zip(policies, collected, strict=True):
-            mine.add(PolicyOnLog(policy, part, todo.estimators, todo.told))
+            mine.add(PolicyOnLog(policy.on(part, start), part, todo.estimators, todo.told))
+        start += len(part)
     return collected, rewards
 
 
-__all__ = ["Collected", "Plan", "Survey", "TermSums", "collect", "plan", "row_terms", "survey"]
+__all__ = ["Collected", "Plan", "Survey", "TermSums", "collect", "plan", "ready", "row_terms", "survey"]

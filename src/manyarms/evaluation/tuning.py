@@ -29,13 +29,13 @@ from manyarms._base.moments import Moments, Part
 from manyarms._base.tables import Shown, Table
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
-from manyarms.estimators.inputs import require_log, require_policy
+from manyarms.estimators.inputs import require_log
 from manyarms.estimators.ips import IPS
 from manyarms.estimators.logging_policy import logged_propensities, lost
 from manyarms.evaluation.answers import PolicyOnLog
-from manyarms.evaluation.passes import plan, survey
+from manyarms.evaluation.given import PolicyLike
+from manyarms.evaluation.passes import plan, ready
 from manyarms.logs.data import CHUNK, LogSource
-from manyarms.policies.base import Policy
 from manyarms.weights import CORRECTIONS, Correction
 
 RULES = ("mse", "slope")
@@ -82,7 +82,7 @@ class Tuning(Shown):
 
 
 def tune(
-    policy: Policy,
+    policy: PolicyLike,
     log: LogSource,
     family: str = "es",
     grid: Sequence[float] | None = None,
@@ -94,14 +94,15 @@ def tune(
 ) -> Tuning:
     """Choose the parameter of a correction ("cips", "es", "ix", ...) from a grid by a rule (see the module).
 
+    policy: whatever `evaluate` takes.
     grid: parameters to try; by default the correction's own for the log's number of rows. One pass serves the whole grid.
     """
     tunable = [name for name, kind in CORRECTIONS.items() if kind.parameter is not None]
     family, rule = validate.one_of("family", family, tunable), validate.one_of("rule", rule, RULES)
     width, chunk = validate.positive("width", width), validate.count("chunk", chunk)
-    require_policy(policy)
     require_log(log)
-    known, kind = survey(log), CORRECTIONS[family]
+    (given,), log, known = ready([policy], log)
+    kind = CORRECTIONS[family]
     if grid is None:
         if kind.rule is None:
             raise InvalidInput("grid", "nothing", f"parameters to try: {family} has no default grid")
@@ -113,12 +114,14 @@ def tune(
         raise InvalidInput("grid", validate.describe(grid), "a list of parameters, at least one")
     corrections = [_made(kind, parameter) for parameter in grid]
     parameters = [float(getattr(one, str(kind.parameter))) for one in corrections]
-    todo = plan(known, [IPS(one) for one in corrections], bias=bias)
+    todo = plan(known, [IPS(one) for one in corrections], bias=bias, logged_only=given.logged_only)
     moments = Moments(2 * len(corrections))
     # with a range of rewards bias sums are taken in any case
     told = replace(todo.told, reward_range=todo.told.reward_range or (0.0, 1.0))
+    start = 0
     for part in log.chunks(chunk):
-        on = PolicyOnLog(policy, part, todo.estimators, told)
+        on = PolicyOnLog(given.on(part, start), part, todo.estimators, told)
+        start += len(part)
         pi0 = logged_propensities(on.log, "a choice of a correction")
         columns: list[Array] = []
         for one in corrections:

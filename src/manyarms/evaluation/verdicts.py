@@ -140,7 +140,7 @@ def verdict(
             raise InvalidInput("evaluation", "nothing", "an evaluation, or a certified improvement")
         return _certified(improvement, certificate)
     judged = _judged(evaluation, estimator)
-    if improvement is not None and not any(_contradictions(evaluation)):
+    if improvement is not None and not any(contradictions(evaluation)):
         found = _certified(improvement, certificate)
         # what is certified decides on shipping; that a policy is worse, an estimate may show
         if (
@@ -215,24 +215,24 @@ def _estimated(evaluation: Evaluation, estimate: Estimate, gain: Difference) -> 
             "and no interval holds."
         )
         return Verdict(CANNOT_TELL, reason, need, *rest)
-    wrong = list(_contradictions(evaluation))
+    wrong = list(contradictions(evaluation))
     if wrong:
         return Verdict(CANNOT_TELL, wrong[0], (f"a look at what is assumed: {LIKELY_REASONS}",), *rest)
     if not gain.interval.covers.startswith("the difference of the policies' values"):
         reason = f"The interval of {estimate.label} leaves its bias out: {numbers}."
         return Verdict(CANNOT_TELL, reason, ("snips or dr, or pi0 of all actions in the log",), *rest)
-    doubts = list(_doubts(evaluation, estimate, gain))
+    found = list(doubts(evaluation, estimate, gain))
     if high < 0 and evaluation.overlap is not None and any(_doubts_about_weights(evaluation.overlap)):
-        return Verdict(CANNOT_TELL, f"It looks worse, {numbers}, but {doubts[0][0]}.", (doubts[0][1],), *rest)
+        return Verdict(CANNOT_TELL, f"It looks worse, {numbers}, but {found[0][0]}.", (found[0][1],), *rest)
     if high < 0:
-        also = f" (with doubts: {doubts[0][0]})" if doubts else ""
+        also = f" (with doubts: {found[0][0]})" if found else ""
         return Verdict(DO_NOT_SHIP, f"The policy earns less than the logging policy: {numbers}{also}.", (), *rest)
-    if low > 0 and not doubts:
+    if low > 0 and not found:
         return Verdict(SHIP, f"The policy earns more than the logging policy: {numbers}.", (), *rest)
-    needed = tuple(dict.fromkeys(need for _, need in doubts))
+    needed = tuple(dict.fromkeys(need for _, need in found))
     if low > 0:
-        return Verdict(CANNOT_TELL, f"It looks better, {numbers}, but {doubts[0][0]}.", needed, *rest)
-    why = f", as {doubts[0][0]}" if doubts else ""
+        return Verdict(CANNOT_TELL, f"It looks better, {numbers}, but {found[0][0]}.", needed, *rest)
+    why = f", as {found[0][0]}" if found else ""
     reason = f"The difference to the logging policy may be 0: {numbers}{why}."
     enough = None
     if gain.value > 0 and math.isfinite(low):
@@ -244,14 +244,14 @@ def _estimated(evaluation: Evaluation, estimate: Estimate, gain: Difference) -> 
     return Verdict(CANNOT_TELL, reason, needed or ("more rows, or a policy that differs more",), *rest, enough)
 
 
-def _contradictions(evaluation: Evaluation) -> Iterator[str]:
+def contradictions(evaluation: Evaluation) -> Iterator[str]:
     """What cannot be: then some assumption does not hold, and no number counts."""
     for one in evaluation.estimates:
         if one.contradicted:
             yield f"The interval of {one.label} lies where no value can be: something that is assumed does not hold."
 
 
-def _doubts(evaluation: Evaluation, estimate: Estimate, gain: Difference) -> Iterator[tuple[str, str]]:
+def doubts(evaluation: Evaluation, estimate: Estimate, gain: Difference) -> Iterator[tuple[str, str]]:
     """Why an interval may not hold, and what would help: the worst first."""
     overlap = evaluation.overlap
     if overlap is not None and overlap.zero == overlap.rows:
@@ -290,4 +290,4 @@ def _doubts_about_weights(overlap: PolicyOverlap) -> Iterator[tuple[str, str]]:
         yield f"{share} of the policy's probability is on actions that were never logged", OVERLAP
 
 
-__all__ = ["CANNOT_TELL", "DO_NOT_SHIP", "SHIP", "Certified", "Verdict", "verdict"]
+__all__ = ["CANNOT_TELL", "DO_NOT_SHIP", "SHIP", "Certified", "Verdict", "contradictions", "doubts", "verdict"]

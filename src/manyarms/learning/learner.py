@@ -16,7 +16,10 @@ from manyarms.certificates import PolicyPrior, certify
 from manyarms.errors import Contradiction, InvalidInput, MissingExtra
 from manyarms.estimators.base import Objective
 from manyarms.estimators.pessimism import PACBayes
+from manyarms.learning.defaults import EPOCHS, USUAL_RATE, epochs_of, is_linear, rate_of
+from manyarms.learning.projecting import projected
 from manyarms.learning.results import Learnable, Learned, Moment, require_learnable
+from manyarms.learning.rising import STILL_RISING, still_rising
 from manyarms.learning.settings import Precision, Towards, Train, TrainingSettings
 from manyarms.logs.data import LoggedData, LogSource, a_log
 from manyarms.logs.row_sketch import RowSketch, require_other_rows
@@ -37,10 +40,10 @@ def learn(
     policy: Learnable,
     objective: Objective,
     *,
-    epochs: int = 10,
+    epochs: int | None = None,
     batch: int = 256,
-    learning_rate: float = 1e-3,
-    schedule: str = "constant",
+    learning_rate: float | None = None,
+    schedule: str | None = None,
     optimiser: str = "adam",
     l2: float = 0.0,
     towards: Towards = "zero",
@@ -63,9 +66,12 @@ def learn(
     """A policy that maximises an objective on a log.
 
     policy: where to start, and what is learned: a SoftmaxPolicy (all actions; with an encoder, the encoder), a
-    SupportSoftmaxPolicy (the logging support or candidates alone) or a TwoStagePolicy (clusters).
+    SupportSoftmaxPolicy (the logging support or candidates alone) or a TwoStagePolicy (clusters). The embeddings of a
+    SoftmaxPolicy may be of another length than the contexts: a projection between them is then learned, and a note says so.
 
-    epochs to draws: how it is learned, see `TrainingSettings`.
+    epochs to draws: how it is learned, see `TrainingSettings`. epochs: ten, and more for small logs, unless given. learning_rate:
+    chosen by the length of the contexts unless given, and then it falls to 0 (`manyarms.learning.defaults`). The result's notes
+    say where the objective was still rising at the end.
 
     validation: a held-out log, or the share of rows to hold out; its self-normalised estimate of the policy's reward is in the
     history, and decides early stopping (`patience`).
@@ -76,12 +82,18 @@ def learn(
     such an objective comes with its certificate, from bounds that do not depend on what was adapted while learning.
     """
     settings = TrainingSettings(
-        epochs, batch, learning_rate, schedule, optimiser, l2, towards, train, precision, patience, seed, sampler, learn_sigma,
-        draws,
+        EPOCHS if epochs is None else epochs, batch, USUAL_RATE if learning_rate is None else learning_rate,
+        "constant" if schedule is None else schedule, optimiser, l2, towards, train, precision, patience, seed, sampler,
+        learn_sigma, draws,
     )  # fmt: skip
     if not isinstance(log, LoggedData):
         raise InvalidInput("log", validate.describe(log), "LoggedData, with its rows in memory")
     require_learnable(policy)
+    start, between = projected(policy, log, settings)
+    if start.dim == log.dim:
+        settings = _chosen(
+            settings, log, start, epochs=epochs is None, rate=learning_rate is None, schedule=schedule is None
+        )
     if not isinstance(objective, Objective):
         raise InvalidInput(
             "objective", validate.describe(objective), "an objective of manyarms.estimators, such as cLPI()"
@@ -102,15 +114,16 @@ def learn(
         raise InvalidInput("patience", settings.patience, "validation= or score= as well, to compare epochs by")
     if held is not None:
         held.require("propensities", purpose="a validation of the learned policy")
-    prior = _prior(objective, policy, log, settings, prior_learned_from, certified)
+    prior = _prior(objective, start, log, settings, prior_learned_from, certified)
     try:
         from manyarms.learning.loop import TrainingRun
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
         raise MissingExtra("torch", "torch", "learning policies from logs") from error
-    run = TrainingRun(log, policy, objective, settings, device)
-    result = run.go(held, score, run.checkpoints(policy, folder, checkpoint_seconds), progress)
+    run = TrainingRun(log, start, objective, settings, device)
+    result = run.go(held, score, run.checkpoints(start, folder, checkpoint_seconds), progress)
+    result = replace(result, notes=(*between, *result.notes))
     chose = held is not None and settings.patience is not None and score is None
     rows = RowSketch.of(
         log, *([held] if held is not None and chose else [])
@@ -119,8 +132,13 @@ def learn(
         rows.include(policy.training_rows)
     result.policy.training_rows = rows
     result.policy.schema = fitting(Schema.of(log).beside(policy.schema), result.policy)
+    if len(result.history) == settings.epochs and still_rising(result.history):
+        result = replace(result, notes=(*result.notes, STILL_RISING))
+    if log.propensities_are_estimates:
+        said = f"propensities are estimates in {log.estimated_share:.1%} of the rows that were learned from"
+        result = replace(result, notes=(*result.notes, said))
     if isinstance(objective, PACBayes) and not objective.certifies:
-        return replace(result, notes=(NO_CERTIFICATE.format(objective.label),))
+        return replace(result, notes=(*result.notes, NO_CERTIFICATE.format(objective.label)))
     if prior is None or not certified:
         return result
     delta = objective.delta if isinstance(objective, PACBayes) else 0.05
@@ -128,7 +146,21 @@ def learn(
     try:
         return replace(result, certificate=certify(result.policy, log, prior=prior, delta=delta, trust_estimates=True))
     except Contradiction as error:  # what was learned is not lost with its certificate
-        return replace(result, notes=(f"no certificate: {error}",))
+        return replace(result, notes=(*result.notes, f"no certificate: {error}"))
+
+
+def _chosen(
+    settings: TrainingSettings, log: LoggedData, policy: Learnable, *, epochs: bool, rate: bool, schedule: bool
+) -> TrainingSettings:
+    """The settings with what was left open chosen."""
+    if epochs:
+        settings = replace(settings, epochs=epochs_of(len(log), settings.batch))
+    if rate:
+        found = rate_of(log, policy, settings.train, settings.optimiser)
+        settings = replace(settings, learning_rate=found)
+        if schedule and is_linear(policy, settings.train) and settings.optimiser != "sgd":
+            settings = replace(settings, schedule="linear")
+    return settings
 
 
 def _prior(

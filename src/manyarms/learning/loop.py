@@ -101,7 +101,9 @@ class TrainingRun:
                 order = np.random.default_rng([settings.seed, epoch]).permutation(len(self.log))
             index = order[batch * settings.batch : (batch + 1) * settings.batch]
             rate = settings.learning_rate * share_of_rate(settings.schedule, state.step, total)
-            state.total = (state.total if batch else 0.0) + self._step(index, epoch, batch, state.step, rate)
+            state.total = (state.total if batch else 0.0) + len(index) * self._step(
+                index, epoch, batch, state.step, rate
+            )
             state.step += 1
             last = batch == self.steps_an_epoch - 1
             if last or batch % looks == 0:
@@ -112,7 +114,8 @@ class TrainingRun:
                 self._close(state, epoch, held, score, speed, rate)
             if progress is not None:
                 left = took / (state.step - first) * (total - state.step)
-                mean = float(state.total) / (batch + 1) if last or self.device.type == "cpu" else math.nan
+                rows = min((batch + 1) * settings.batch, len(self.log))
+                mean = float(state.total) / rows if last or self.device.type == "cpu" else math.nan
                 progress(
                     Moment(epoch, batch, settings.epochs, self.steps_an_epoch, mean, speed, left, tuple(state.history))
                 )
@@ -146,7 +149,7 @@ class TrainingRun:
         """The epoch's line of the history; whether it is the best so far, and whether enough is enough."""
         validation = None if held is None else self.held_out(held)
         scored = None if score is None else _finite(score(self.trainable.policy()), epoch)
-        mean = float(state.total) / self.steps_an_epoch
+        mean = float(state.total) / len(self.log)
         state.history.append(Epoch(epoch + 1, mean, validation, scored, speed, rate))
         judged = scored if scored is not None else validation
         if self.settings.patience is None or judged is None:

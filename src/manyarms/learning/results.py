@@ -30,7 +30,7 @@ class Epoch(Shown):
     """A line of the history."""
 
     epoch: int  # from 1
-    objective: float  # mean over the epoch's batches, each before its step
+    objective: float  # mean over the epoch's rows, each batch before its step
     validation: float | None  # self-normalised estimate on held-out rows
     score: float | None  # whatever the caller measures, such as a true value
     rows_per_second: float

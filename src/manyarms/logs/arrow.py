@@ -111,7 +111,7 @@ def _vectors(pa: Any, name: str, array: Any, missing: AnyArray | None, first_row
 def schema_of(log: LoggedData) -> Any:
     """The schema of the table that `table_of_log` gives, with what a log knows about itself in the metadata."""
     pa = pyarrow("writing Parquet")
-    entries = {"f": pa.float64(), "U": pa.string(), "M": pa.timestamp("us")}
+    entries = {"f": pa.float64(), "U": pa.string(), "M": pa.timestamp("us"), "b": pa.bool_()}
     fields = []
     for name, values in written_columns(log).items():
         type_ = entries.get(values.dtype.kind, pa.int64())

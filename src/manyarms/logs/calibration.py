@@ -4,8 +4,10 @@ A row i with context x_i says of every action a: it has probability p(a | x_i). 
 their size. In a bin of honest claims the actions come up as often as claimed:
 
     reliability     claimed rate Σ p / pairs  against  observed rate Σ 1[a_i = a] / pairs, bin by bin
-    error           Σ_bins |Σ p - Σ 1[a_i = a]| / n, the expected calibration error: probability a round that sits in
-                    the wrong bin, 0 for honest claims, 2 at worst
+    error           ½ Σ_bins |Σ p - Σ 1[a_i = a]| / n, the expected calibration error. A round spreads probability 1 over the
+                    bins by its claims, and puts 1 into the bin of what was played; over many rounds both are
+                    distributions over bins, and this is the distance (in total variation) between them: the
+                    probability that sits in the wrong bin, 0 for honest claims and 1 at worst
     log loss        -Σ log p(a_i | x_i) / n, against the one of the actions' shares in the whole log, which no context
                     enters: an estimate from contexts that does not beat it has learned nothing
     mean weight     the mean of 1 / (S p(a_i | x_i)) for the S actions seen: 1 for the true propensities, since
@@ -25,7 +27,7 @@ from manyarms._base.typing import Array, Ints
 
 EDGES = np.array([0, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
 MOST_PAIRS = 20_000_000  # pairs of rows and actions looked at; beyond, rows are sampled
-OFF = 0.1  # a calibration error that deserves a warning
+OFF = 0.05  # a calibration error that deserves a warning
 BLOCK_PAIRS = 2_000_000
 
 
@@ -107,7 +109,8 @@ class Reliability:
             self.rows += len(p)
 
     def error(self) -> float:
-        return float(np.abs(self.claimed - self.hits).sum() / max(self.rows, 1))
+        """The probability that sits in the wrong bin, in [0, 1]."""
+        return min(1.0, 0.5 * float(np.abs(self.claimed - self.hits).sum()) / max(self.rows, 1))
 
 
 def calibration(own: Array, constant: Array, seen: int, bins: Reliability) -> PropensityCalibration:

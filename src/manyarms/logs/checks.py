@@ -106,6 +106,16 @@ def integers(field: str, value: npt.ArrayLike, ndim: int, where: Where) -> Ints:
     return kept(np.ascontiguousarray(array, dtype=np.int64), value)
 
 
+def flags(field: str, value: npt.ArrayLike, where: Where) -> Bools:
+    """A private array (n,) of truth values, or of numbers that are 0 or 1."""
+    array = _regular(field, value, 1, where)
+    if array.dtype.kind not in "biuf":
+        raise InvalidInput(where.name(field), describe(array), "True or False in every row")
+    if array.dtype.kind != "b":
+        where.refuse(field, ~((array == 0) | (array == 1)), array, "True or False (1 or 0) in every row")
+    return kept(np.ascontiguousarray(array, dtype=np.bool_), value)
+
+
 def times(field: str, value: npt.ArrayLike, where: Where) -> AnyArray:
     """Times (n,), NaT where one is missing."""
     array = _regular(field, value, 1, where)
@@ -200,6 +210,7 @@ __all__ = [
     "SUM_TOLERANCE",
     "Where",
     "action_rows",
+    "flags",
     "integers",
     "length_of",
     "numbers",

@@ -22,14 +22,16 @@ import numpy.typing as npt
 from manyarms._base import validate
 from manyarms._base.private import locked
 from manyarms._base.tables import Shown, Table
-from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms._base.typing import AnyArray, Array, Bools, Ints
 from manyarms.errors import InvalidInput
-from manyarms.logs import checks, fields
+from manyarms.logs import checks, fields, splitting, tables
 from manyarms.logs.actions import Actions
 from manyarms.logs.encoding import Encoder
 from manyarms.logs.hashes import row_hashes, sequence_hash
+from manyarms.logs.joining import joined_tables
 from manyarms.logs.schema import Schema
-from manyarms.logs.usual_names import ESTIMATE
+from manyarms.logs.splitting import SplitBy
+from manyarms.logs.usual_names import ESTIMATE, ESTIMATED
 
 CHUNK = 65_536  # rounds a chunk: large enough for numpy, small enough for any memory
 
@@ -37,6 +39,7 @@ CHUNK = 65_536  # rounds a chunk: large enough for numpy, small enough for any m
 PER_ROUND = {
     "contexts": "context", "actions": "action", "rewards": "reward", "propensities": "propensity", "support": "support",
     "support_probabilities": "support_probabilities", "event_ids": "event_id", "timestamps": "timestamp", "groups": "group",
+    "estimated": ESTIMATED,
 }  # fmt: skip
 
 
@@ -80,7 +83,8 @@ class LoggedData(Shown):
     actions (n,)                        rows of the actions played, 0 .. K-1
     rewards (n,)                        float64
     propensities (n,)                   π₀(a_i | x_i) in (0, 1]; None where nobody knows them
-    propensities_are_estimates          True where they were estimated from a log rather than written by the logger
+    propensities_are_estimates          True where any were estimated from a log rather than written by the logger
+    estimated (n,)                      which of them were, where some were and some not; None where all are of one kind
     support (n, k₀)                     the logging policy's k₀ most likely actions in each round, distinct
     support_probabilities (n, k₀)       and how likely they were
     logging                             the logging policy itself, where it is at hand
@@ -91,6 +95,7 @@ class LoggedData(Shown):
     notes                               what was done to the log on its way here, in plain words
     origin, positions (n,)              the log that this is a part of, and where its rounds are there; None for a whole log
     sources                             of a log joined from several: their fingerprints, and where its rounds are there
+    original                            the columns that the rounds were read from, where they were kept
     """
 
     contexts: Array
@@ -111,6 +116,8 @@ class LoggedData(Shown):
     origin: LoggedData | None = None
     positions: Ints | None = None
     sources: tuple[tuple[int, Ints], ...] = ()
+    original: tables.Table | None = None
+    estimated: Bools | None = None
     first_row: InitVar[int | Ints] = 0  # for messages: the number of the first row in its file, or of each row
     column_names: InitVar[Mapping[str, str] | None] = None  # for messages: what the file calls the fields
     row_unit: InitVar[str] = "row"  # for messages: what the file's rows are called, such as line
@@ -154,7 +161,8 @@ class LoggedData(Shown):
         optional = ("propensities", "support", "logging", "event_ids", "timestamps", "groups", "catalogue", "encoder")
         there = [name for name in optional if getattr(self, name) is not None]
         if self.propensities_are_estimates:
-            there[0] = "estimated propensities"
+            some = "" if self.estimated is None else f" ({self.estimated_share:.1%} of them)"
+            there[0] = f"estimated propensities{some}"
         also = f", with {', '.join(there)}" if there else ""
         return f"LoggedData({len(self):,} rounds, {self.action_count:,} actions, contexts of length {self.dim}{also})"
 
@@ -162,6 +170,16 @@ class LoggedData(Shown):
     def dim(self) -> int:
         """d, the length of a context."""
         return int(self.contexts.shape[1])
+
+    @property
+    def estimated_rows(self) -> Bools:
+        """(n,): the rounds whose propensities are estimates."""
+        return np.full(len(self), self.propensities_are_estimates) if self.estimated is None else self.estimated
+
+    @property
+    def estimated_share(self) -> float:
+        """Their share."""
+        return float(self.propensities_are_estimates if self.estimated is None else self.estimated.mean())
 
     @cached_property
     def fingerprint(self) -> int:
@@ -216,29 +234,19 @@ class LoggedData(Shown):
         for start in range(0, len(self), rows):
             yield self._part(slice(start, start + rows))
 
-    def split(self, fraction: float, seed: int | np.random.Generator | None = 0) -> tuple[LoggedData, LoggedData]:
-        """Two logs at random, `fraction` of the rounds in the first; rounds of one group go the same way."""
-        fraction = validate.probability("fraction", fraction)
-        rng = validate.seeded(seed)
-        if self.groups is None:
-            chosen = np.zeros(len(self), dtype=np.bool_)
-            chosen[rng.permutation(len(self))[: round(fraction * len(self))]] = True
-        else:
-            _, member, sizes = np.unique(self.groups, return_inverse=True, return_counts=True)
-            order = rng.permutation(len(sizes))
-            # whole groups, as many as come nearest to the fraction
-            reached = np.concatenate([[0], np.cumsum(sizes[order])])
-            taken = int(np.argmin(np.abs(reached - fraction * len(self))))
-            chosen_groups = np.zeros(len(sizes), dtype=np.bool_)
-            chosen_groups[order[:taken]] = True
-            chosen = chosen_groups[member]
-        if chosen.all() or not chosen.any():
-            unit = "rounds" if self.groups is None else "groups"
-            count = len(self) if self.groups is None else len(np.unique(self.groups))
-            raise InvalidInput(
-                "fraction", f"{fraction:g} of {count} {unit}", "a fraction that leaves rows on both sides"
-            )
-        return self._part(chosen), self._part(~chosen)
+    def split(
+        self, fraction: float, seed: int | np.random.Generator | None = 0, *, by: SplitBy | None = None
+    ) -> tuple[LoggedData, LoggedData]:
+        """Two logs, `fraction` of the rounds in the first.
+
+        by: "row", at random; "group", at random with the rounds of a group on one side; "time", the first rounds in time, those
+        of one moment on one side (the notes tell of groups that lie on both). By default groups where there are any.
+        """
+        chosen, notes = splitting.split(self, fraction, seed, by)
+        first, second = self._part(chosen), self._part(~chosen)
+        for part in (first, second):
+            part._set("notes", (*part.notes, *notes))
+        return first, second
 
     def require(self, *needed: str, purpose: str) -> None:
         """Refuse, with the reason, to serve a purpose for which something is missing.
@@ -255,7 +263,8 @@ class LoggedData(Shown):
             if name == "known_propensities":
                 self.require("propensities", purpose=purpose)
                 if self.propensities_are_estimates:
-                    raise InvalidInput("log", "estimated propensities", f"propensities as logged, for {purpose}")
+                    came = f"estimated propensities in {self.estimated_share:.1%} of the rounds"
+                    raise InvalidInput("log", came, f"propensities as logged, for {purpose}")
             elif name == "unit_rewards":
                 low, high = float(self.rewards.min()), float(self.rewards.max())
                 if low < 0 or high > 1:
@@ -301,6 +310,10 @@ class LoggedData(Shown):
         for name in PER_ROUND:
             if (value := getattr(self, name)) is not None:
                 part._set(name, value[index])
+        if self.original is not None:
+            part._set("original", self.original.part(index))
+        if part.estimated is not None:
+            part._set("propensities_are_estimates", bool(part.estimated.any()))
         if self.positions is not None:
             part._set("positions", self.positions[index])
         else:
@@ -355,8 +368,12 @@ def concatenate(logs: Iterable[LoggedData], *, chunks: bool = False) -> LoggedDa
             raise InvalidInput("logs", came, f"{first.action_count} actions and length {first.dim}, as the first")
         if part.catalogue is not first.catalogue and part.catalogue != first.catalogue:
             raise InvalidInput("logs", f"another catalogue at position {position}", "one catalogue")
+    mixed = len({part.propensities_are_estimates for part in parts}) > 1
+    told = mixed or any(part.estimated is not None for part in parts)
     for name in PER_ROUND:
         values = [getattr(part, name) for part in parts]
+        if name == "estimated" and told:
+            values = [part.estimated_rows for part in parts]
         absent = [value is None for value in values]
         if any(absent) and not all(absent):
             raise InvalidInput("logs", f"{name} in some of them only", f"{name} in all or in none")
@@ -371,14 +388,22 @@ def concatenate(logs: Iterable[LoggedData], *, chunks: bool = False) -> LoggedDa
     joined._set("positions", np.concatenate(places) if of_one_log else None)
     remembered = not of_one_log and len(parts) > 1 and not chunks
     joined._set("sources", tuple(part.lineage()[0] for part in parts) if remembered else first.sources)
+    joined._set("original", joined_originals(parts))
     for name, value in (changes | {"propensities_are_estimates": estimates, "notes": notes}).items():
         joined._set(name, value)
     return joined
 
 
+def joined_originals(parts: Sequence[LoggedData]) -> tables.Table | None:
+    """The original columns of several logs, where all of them have kept theirs."""
+    kept = [part.original for part in parts if part.original is not None]
+    return joined_tables(kept) if len(kept) == len(parts) else None
+
+
 def written_columns(log: LoggedData) -> dict[str, AnyArray]:
     """What a log has of each round, by the names that a file calls it; those of estimated propensities say what they are."""
-    names = PER_ROUND | ({"propensities": ESTIMATE} if log.propensities_are_estimates else {})
+    all_estimates = log.propensities_are_estimates and log.estimated is None
+    names = PER_ROUND | ({"propensities": ESTIMATE} if all_estimates else {})
     arrays = {name: getattr(log, field) for field, name in names.items()}
     return {name: array for name, array in arrays.items() if array is not None}
 
@@ -389,4 +414,7 @@ def collect(source: LogSource, rows: int = CHUNK) -> LoggedData:
     return source if isinstance(source, LoggedData) else concatenate(a_log("source", source).chunks(rows), chunks=True)
 
 
-__all__ = ["CHUNK", "LogSource", "LoggedData", "LoggingPolicy", "a_log", "collect", "concatenate", "written_columns"]
+__all__ = [
+    "CHUNK", "LogSource", "LoggedData", "LoggingPolicy", "a_log", "collect", "concatenate", "joined_originals",
+    "written_columns",
+]  # fmt: skip

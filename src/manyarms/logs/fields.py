@@ -16,6 +16,7 @@ from manyarms.logs import checks
 from manyarms.logs.actions import Actions
 from manyarms.logs.encoding import Encoder
 from manyarms.logs.labels import labels_of
+from manyarms.logs.tables import Table
 
 if TYPE_CHECKING:
     from manyarms.logs.data import LoggedData
@@ -34,20 +35,42 @@ def checked(log: LoggedData, where: checks.Where) -> dict[str, object]:
         validate.instance("encoder", log.encoder, Encoder, "an encoder, such as a TableEncoder, or None")
         if log.encoder.dim != log.dim:
             raise InvalidInput("encoder", f"an encoder to length {log.encoder.dim}", f"one to the contexts' {log.dim}")
+    if log.original is not None:
+        validate.instance("original", log.original, Table, "the table that the rounds were read from, or None")
+        if log.original.rows != len(log):
+            raise InvalidInput("original", f"{log.original.rows} rows", f"one for each of the {len(log)} rounds")
     return found
 
 
 def _propensities(log: LoggedData, where: checks.Where) -> dict[str, object]:
     estimates = validate.flag("propensities_are_estimates", log.propensities_are_estimates)
     if log.propensities is None:
-        if estimates:
-            raise InvalidInput("propensities_are_estimates", "True without propensities", "propensities as well")
+        if estimates or log.estimated is not None:
+            name = "propensities_are_estimates" if estimates else "estimated"
+            raise InvalidInput(name, "estimates without propensities", "propensities as well")
         return {"propensities_are_estimates": estimates}
+    _refuse_gaps(log.propensities, where)
     values = checks.numbers("propensities", log.propensities, 1, where, checks.PROBABILITIES)
     checks.length_of("propensities", values, len(log), where)
     checks.propensities("propensities", values, where)
     values = locked(np.minimum(values, 1.0)) if values.max() > 1 else values
-    return {"propensities": values, "propensities_are_estimates": estimates}
+    if log.estimated is None:
+        return {"propensities": values, "propensities_are_estimates": estimates}
+    estimated = checks.flags("estimated", log.estimated, where)
+    checks.length_of("estimated", estimated, len(log), where)
+    return {"propensities": values, "propensities_are_estimates": bool(estimated.any()), "estimated": estimated}
+
+
+def _refuse_gaps(values: npt.ArrayLike, where: checks.Where) -> None:
+    """Propensities that are missing in some rounds have two ways out, which are named."""
+    if isinstance(values, np.ndarray) and values.dtype.kind == "f" and values.ndim == 1 and len(values):
+        missing = np.isnan(values)
+        if missing.any():
+            came = f"nan at {where.row(int(np.argmax(missing)))} ({missing.mean():.1%} of the rounds have none)"
+            raise InvalidInput(
+                where.name("propensities"), came, "a probability in every round: leave the others out, or make the log without "
+                "propensities and let manyarms.logs.estimate_propensities(log, known=propensities) fill in what is missing",
+            )  # fmt: skip
 
 
 def _support(log: LoggedData, where: checks.Where) -> dict[str, object]:

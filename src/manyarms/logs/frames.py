@@ -1,7 +1,8 @@
-"""Data frames in and out: pandas, polars, Arrow tables, and plain mappings from names to arrays."""
+"""Data frames in and out: pandas, polars, Arrow tables, what else narwhals knows, and plain mappings from names to arrays."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,8 +14,10 @@ from manyarms.logs.arrow import column_of_arrow, kind_of, pyarrow, schema_of, st
 from manyarms.logs.columns import Columns
 from manyarms.logs.data import LoggedData, LogSource, collect
 from manyarms.logs.formats.csv import plain_columns
+from manyarms.logs.frame_columns import eager, frame_tables
+from manyarms.logs.gaps import EstimateOption
 from manyarms.logs.table_log import CatalogueOption, EncoderOption, TableLog
-from manyarms.logs.tables import Column, MemoryTables, Table, TableSource, frame_tables
+from manyarms.logs.tables import Column, MemoryTables, Table, TableSource
 
 if TYPE_CHECKING:
     import pandas
@@ -30,6 +33,7 @@ def from_frame(
     catalogue: CatalogueOption = None,
     encoder: EncoderOption = None,
     drop_missing: bool = False,
+    estimate_missing: EstimateOption = False,
 ) -> LoggedData:
     """A log from a frame; the other arguments are those of TableLog.
 
@@ -40,12 +44,15 @@ def from_frame(
     """
     return TableLog(
         tables_of_frame(frame), columns, action_count=action_count, catalogue=catalogue, encoder=encoder,
-        drop_missing=drop_missing,
+        drop_missing=drop_missing, estimate_missing=estimate_missing,
     ).collect()  # fmt: skip
 
 
 def tables_of_frame(frame: Any) -> TableSource:
     """A frame as a source of tables; Arrow tables keep what `to_arrow` wrote into their metadata."""
+    if isinstance(frame, Mapping):
+        return frame_tables(frame)
+    frame = eager(frame)
     if not (hasattr(frame, "schema") and hasattr(frame, "combine_chunks")):
         return frame_tables(frame)
     pa = pyarrow("reading Arrow")

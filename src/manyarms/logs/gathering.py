@@ -11,6 +11,7 @@ from manyarms._base.private import locked
 from manyarms._base.typing import AnyArray
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import PER_ROUND, LoggedData
+from manyarms.logs.joining import joined_tables
 
 TEXTS = ("event_ids", "groups")  # whose type may be another one in every chunk
 
@@ -29,6 +30,7 @@ def gathered(chunks: Iterator[LoggedData], rows: int) -> LoggedData:
         elif value is not None:
             arrays[name] = np.empty((rows, *value.shape[1:]), dtype=value.dtype)
     joined, chunk, at = first._twin(), first, 0
+    originals = [] if first.original is None else [first.original]
     while True:
         if at + len(chunk) > rows:
             raise InvalidInput("rows", f"more than {rows:,} rounds", f"the {rows:,} that the source says it has")
@@ -45,10 +47,14 @@ def gathered(chunks: Iterator[LoggedData], rows: int) -> LoggedData:
         if following is None:
             break
         chunk = following
+        originals += [] if chunk.original is None else [chunk.original]
     for name, array in arrays.items():
         joined._set(name, locked(array if at == rows else array[:at].copy()))
     for name, pieces in texts.items():
         joined._set(name, locked(np.concatenate(pieces)))
+    joined._set("original", joined_tables(originals) if originals else None)
+    if joined.estimated is not None:
+        joined._set("propensities_are_estimates", bool(joined.estimated.any()))
     return joined
 
 

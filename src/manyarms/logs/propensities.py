@@ -1,7 +1,7 @@
 """Missing propensities, estimated from the log itself; the log then says that they are estimates.
 
     frequencies    the share of the action among all rows, or among the rows of its group (a position, a segment)
-    multinomial    logistic regression of the action on the context, for up to 200 actions seen
+    multinomial    logistic regression of the action on the context; time grows with rows × actions seen
     nearest        the action's share among the rows with the nearest contexts, or its mean probability in their supports
 
 None of this brings back what the log does not hold: an action that was never played where a policy wants to play it
@@ -15,27 +15,30 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from manyarms._base import validate
 from manyarms._base.tables import Shown, Table
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
+from manyarms.logs import checks
 from manyarms.logs.calibration import MOST_PAIRS, PropensityCalibration, Reliability, calibration
 from manyarms.logs.data import LoggedData
+from manyarms.logs.gaps import SMALLEST
 from manyarms.logs.labels import labels_of
+from manyarms.logs.multinomial import fit_multinomial
 from manyarms.logs.propensity_models import (
     FrequencyTable,
     NearestModel,
     PropensityModel,
     action_frequencies,
-    fit_multinomial,
     fit_nearest,
     own_groups,
 )
+from manyarms.logs.table_log import TableLog
 
 Method = Literal["frequencies", "multinomial", "nearest"]
 CERTAIN = 0.99  # a typical held-out propensity above: the action follows from the context, nothing was explored
-SMALLEST = 1e-12
 BYTES_AN_ACTION = 64  # of shares and counts of every action, and of a row of claims
 
 
@@ -54,9 +57,10 @@ class EstimatedPropensities(Shown):
 
 
 def estimate_propensities(
-    log: LoggedData,
+    log: LoggedData | TableLog,
     method: Method = "frequencies",
     *,
+    known: npt.ArrayLike | None = None,
     by: str | AnyArray | None = None,
     smoothing: float | None = None,
     ridge: float = 1.0,
@@ -66,8 +70,12 @@ def estimate_propensities(
     seed: int = 0,
     replace: bool = False,
 ) -> EstimatedPropensities:
-    """Estimate π₀(a_i | x_i) for every row.
+    """Estimate π₀(a_i | x_i) for every row, or for those whose propensity is missing.
 
+    log         with its rows in memory; or what open_log gives, which is read into memory and whose propensities are kept where
+                they are there
+    known       of a log without propensities: those that are known, NaN where they are missing; only these are estimated, and
+                `estimated` of the log says which. The model is fitted to all rows
     by          frequencies: the groups to count in (an array, or "groups" for the log's own)
     smoothing   frequencies (0) and nearest (1): this many more rows, spread over all actions or by their shares
     ridge       multinomial: the penalty of the weights
@@ -78,10 +86,19 @@ def estimate_propensities(
     replace     propensities that the log has already stay unless this is True
     """
     validate.one_of("method", method, get_args(Method))
-    validate.instance("log", log, LoggedData, "LoggedData, with its rows in memory")
+    replacing = validate.flag("replace", replace)
+    if isinstance(log, TableLog):
+        log, there = log.with_gaps()
+        if there is not None and known is not None:
+            raise InvalidInput("known", validate.describe(known), "None: the log has a column of propensities")
+        known = None if replacing else there if known is None else known
+        if known is not None and not np.isnan(np.asarray(known)).any():
+            raise InvalidInput("log", "a log whose propensities are all there", "replace=True to estimate them anew")
+    validate.instance("log", log, LoggedData, "LoggedData, with its rows in memory, or what open_log gives")
+    gaps = None if known is None else _gaps(log, known)
     if reference is not None:
         validate.instance("reference", reference, LoggedData, "LoggedData, with its rows in memory, or None")
-    if not validate.flag("replace", replace) and log.propensities is not None:
+    if not replacing and log.propensities is not None:
         raise InvalidInput("log", "a log that has propensities", "replace=True to estimate them anew")
     folds, neighbours = validate.count("folds", folds, least=2), validate.count("neighbours", neighbours)
     seed, ridge = validate.seed(seed), validate.positive("ridge", ridge)
@@ -110,12 +127,41 @@ def estimate_propensities(
         what = f"frequencies{groups}" if method == "frequencies" else "a multinomial logistic model of the context"
     _refuse_certain(checked)
     note = f"propensities are estimates from {what}; held out: " + "; ".join(checked.sentences())
+    own = np.clip(own, SMALLEST, 1.0)
+    missing = None
+    if gaps is not None:
+        missing = np.isnan(gaps)
+        note = f"{missing.mean():.1%} of the {note}" + _against_known(own, gaps)
+        own = np.where(missing, own, gaps)
     if method != "frequencies" and not checked.better_than_constant:
         note += "; the context adds nothing here: frequencies would do as well"
-    estimated = log.with_notes(
-        note, propensities=np.clip(own, SMALLEST, 1.0), propensities_are_estimates=True, logging=None
-    )
+    estimated = log.with_notes(note, propensities=own, propensities_are_estimates=True, estimated=missing, logging=None)
     return EstimatedPropensities(estimated, found, checked)
+
+
+def _gaps(log: LoggedData, known: npt.ArrayLike) -> Array:
+    """Propensities with NaN where they are missing, of a log that has none itself."""
+    if log.propensities is not None:
+        raise InvalidInput("known", validate.describe(known), "None: the log has propensities already")
+    expected = "probabilities above 0 and at most 1, or NaN, one for each round"
+    try:
+        found = np.array(known, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput("known", validate.describe(known), expected) from error
+    if np.ma.is_masked(known) or found.shape != (len(log),):
+        raise InvalidInput("known", validate.describe(known), expected)
+    there = ~np.isnan(found)
+    checks.Where().refuse("known", there & ~((found > 0) & (found <= 1 + 1e-6)), found, expected)
+    return np.minimum(found, 1.0)
+
+
+def _against_known(own: Array, known: Array) -> str:
+    """How the estimates do where the truth is known."""
+    there = ~np.isnan(known)
+    if not there.any():
+        return ""
+    factor = float(np.exp(np.median(np.abs(np.log(own[there] / known[there])))))
+    return f"; where propensities are known, the estimates are off by a factor of {factor:.3g} (median)"
 
 
 def _labels(log: LoggedData, by: str | AnyArray | None) -> AnyArray | None:

@@ -19,7 +19,6 @@ from manyarms.logs.data import LoggedData, LogSource, a_log
 from manyarms.logs.labels import comparable, labels_of
 
 MOST_CELLS = 50_000_000  # of a table of groups × actions
-MOST_CLASSES = 200  # actions seen, for the logistic model: its parameters are contexts × actions
 BLOCK = 4096
 
 
@@ -133,68 +132,6 @@ def own_groups(log: LoggedData, by: str) -> AnyArray:
 
 
 @dataclass(frozen=True, eq=False)
-class MultinomialModel:
-    """p(a | x) ∝ exp(w_aᵀ z + b_a) over the actions seen, z the standardised context; fitted by ridge regression.
-
-    Minimises  -(1/n) Σ log p(a_i | x_i) + ridge / (2n) Σ_a |w_a|²  by L-BFGS. Actions never seen have probability 0.
-    """
-
-    seen: Ints  # (S,)
-    weights: Array  # (d + 1, S), the last row is b
-    centre: Array
-    scale: Array
-    action_count: int
-
-    def own(self, X: Array, actions: Ints, labels: AnyArray | None = None, numbers: Ints | None = None) -> Array:
-        place = np.full(self.action_count, -1)
-        place[self.seen] = np.arange(len(self.seen))
-        found = np.empty(len(X))
-        for start in range(0, len(X), BLOCK):
-            p = self._of_seen(X[start : start + BLOCK])
-            at = place[actions[start : start + BLOCK]]
-            found[start : start + BLOCK] = np.where(at >= 0, p[np.arange(len(p)), at], 0.0)
-        return found
-
-    def every(self, X: Array, labels: AnyArray | None = None, numbers: Ints | None = None) -> Array:
-        p = np.zeros((len(X), self.action_count))
-        p[:, self.seen] = self._of_seen(X)
-        return p
-
-    def _of_seen(self, X: Array) -> Array:
-        return _softmax(((X - self.centre) / self.scale) @ self.weights[:-1] + self.weights[-1])
-
-
-def fit_multinomial(X: Array, actions: Ints, action_count: int, ridge: float) -> MultinomialModel:
-    """The model above; refused where more actions were seen than it can carry."""
-    from scipy.optimize import minimize  # slow to import
-
-    seen, codes = np.unique(actions, return_inverse=True)
-    if len(seen) > MOST_CLASSES:
-        expected = f'at most {MOST_CLASSES}; use method="frequencies" with groups, or method="nearest"'
-        raise InvalidInput("log", f"{len(seen)} actions seen", f"{expected} for the multinomial model")
-    centre, scale = X.mean(axis=0), X.std(axis=0)
-    scale = np.where(scale > 1e-12 * np.abs(centre), scale, 1.0)
-    Z = np.column_stack([(X - centre) / scale, np.ones(len(X))])  # (n, d + 1)
-    shape = (Z.shape[1], len(seen))
-    rows = np.arange(len(X))
-    penalty = np.full(shape, ridge / len(X))
-    penalty[-1] = 0.0
-
-    def loss(flat: Array) -> tuple[float, Array]:
-        W = flat.reshape(shape)
-        p = _softmax(Z @ W)
-        value = -np.log(np.maximum(p[rows, codes], 1e-300)).mean() + 0.5 * (penalty * W**2).sum()
-        p[rows, codes] -= 1.0
-        return float(value), (Z.T @ p / len(X) + penalty * W).ravel()
-
-    start = np.zeros(shape)
-    shares = np.bincount(codes) / len(codes)
-    start[-1] = np.log(shares)
-    best = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 500, "gtol": 1e-6})
-    return MultinomialModel(seen, best.x.reshape(shape), centre, scale, action_count)
-
-
-@dataclass(frozen=True, eq=False)
 class NearestModel:
     """p(a | x) from the k nearest rows j of a reference log (Euclidean, standardised contexts):
 
@@ -268,13 +205,6 @@ def fit_nearest(reference: LoggedData, neighbours: int, smoothing: float, leave_
     return NearestModel(reference, tree, centre, scale, shares, neighbours, smoothing)
 
 
-def _softmax(scores: Array) -> Array:
-    scores = np.exp(scores - scores.max(axis=1, keepdims=True))
-    scores /= scores.sum(axis=1, keepdims=True)
-    return scores
-
-
 __all__ = [
-    "FrequencyTable", "MultinomialModel", "NearestModel", "PropensityModel", "action_frequencies", "fit_multinomial",
-    "fit_nearest", "own_groups",
+    "FrequencyTable", "NearestModel", "PropensityModel", "action_frequencies", "fit_nearest", "own_groups",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ from pathlib import Path
 from manyarms.logs.columns import Columns
 from manyarms.logs.data import LoggedData
 from manyarms.logs.formats.base import tables_in
+from manyarms.logs.gaps import EstimateOption
 from manyarms.logs.table_log import CatalogueOption, EncoderOption, SpoolOption, TableLog
 
 
@@ -18,6 +19,7 @@ def open_log(
     catalogue: CatalogueOption = None,
     encoder: EncoderOption = None,
     drop_missing: bool = False,
+    estimate_missing: EstimateOption = False,
     spool: SpoolOption = False,
 ) -> TableLog:
     """A log file as a source of chunks; one chunk is in memory at a time. The arguments are those of TableLog.
@@ -27,7 +29,7 @@ def open_log(
     """
     return TableLog(
         tables_in(path), columns, action_count=action_count, catalogue=catalogue, encoder=encoder,
-        drop_missing=drop_missing, spool=spool,
+        drop_missing=drop_missing, estimate_missing=estimate_missing, spool=spool,
     )  # fmt: skip
 
 
@@ -39,10 +41,14 @@ def read_log(
     catalogue: CatalogueOption = None,
     encoder: EncoderOption = None,
     drop_missing: bool = False,
+    estimate_missing: EstimateOption = False,
 ) -> LoggedData:
-    """A log file in memory, its file read once; the arguments are those of TableLog."""
-    return open_log(
-        path, columns, action_count=action_count, catalogue=catalogue, encoder=encoder, drop_missing=drop_missing, spool="fit"
+    """A log file in memory, its file read once; the arguments are those of TableLog. Tables of others keep their columns."""
+    source = tables_in(path)
+    return TableLog(
+        source, columns, action_count=action_count, catalogue=catalogue, encoder=encoder, drop_missing=drop_missing, spool="fit",
+        keep_columns=source.stated.action_count is None,
+        estimate_missing=estimate_missing,
     ).collect()  # fmt: skip
 
 

@@ -30,10 +30,13 @@ from manyarms.logs.encoding import (
     as_encoder,
     encoder_of_json,
 )
+from manyarms.logs.gaps import EstimateOption, Gaps, as_estimates, filled, without_gaps
 from manyarms.logs.gathering import gathered
+from manyarms.logs.propensity_models import PropensityModel, action_frequencies
 from manyarms.logs.schema import Schema
+from manyarms.logs.splitting import SplitBy
 from manyarms.logs.spool import SpooledTables
-from manyarms.logs.tables import Column, Kind, Table, TableSource, as_times
+from manyarms.logs.tables import Column, Kind, MemoryTables, Table, TableSource, as_times
 
 MOST_IDS = 50_000_000
 EncoderOption = EncoderLike | Encoding | None
@@ -52,9 +55,13 @@ class TableLog(shown.Shown):
     encoder       a fitted encoder, or a fitted scikit-learn transformer; or an Encoding, to be fitted on this log; otherwise
                   numbers stay as they are, and texts are encoded one entry a category
     drop_missing  leave out rows whose action, reward or propensity is missing; they are refused otherwise
+    estimate_missing   propensities that are missing are estimated, by how often each action was played (True) or by a model
+                  (estimate_propensities(...).model), and marked row by row (`LoggedData.estimated`); the others stay
     spool         keep what was decoded of a file, so that it is read once (see `manyarms.logs.spool`): True for all passes,
                   "fit" where a pass is needed before the first chunk, to find ids, K or the encoder. Without, every pass
                   reads the columns that it needs
+    keep_columns  keep all columns of the table beside what was made of them (`LoggedData.original`), for functions of columns;
+                  those of a frame are kept in any case
     """
 
     def __init__(
@@ -66,9 +73,12 @@ class TableLog(shown.Shown):
         catalogue: CatalogueOption = None,
         encoder: EncoderOption = None,
         drop_missing: bool = False,
+        estimate_missing: EstimateOption = False,
         spool: SpoolOption = False,
+        keep_columns: bool = False,
     ) -> None:
         self.drop_missing = validate.flag("drop_missing", drop_missing)
+        estimates = as_estimates(estimate_missing)
         if not isinstance(source, TableSource):
             raise InvalidInput("source", describe(source), "tables of a file or of a frame (open_log, from_frame)")
         if not isinstance(columns, Columns | None):
@@ -81,15 +91,19 @@ class TableLog(shown.Shown):
         wanted = Columns() if columns is None else columns
         if encoder is not None and not isinstance(encoder, Encoding) and wanted.context == GUESS:
             wanted = replace(wanted, context=tuple(encoder.columns))
-        self.columns = wanted.resolve(source)
-        if source.row_count == 0:
+        if source.row_count == 0:  # before columns are looked for: of one without entries nobody knows what it holds
             raise InvalidInput(source.name, "no row", "at least one round")
+        self.columns = wanted.resolve(source)
         self._numbered = source.kinds()[self.columns.action].name == "number"
         self.source: TableSource = source.as_texts(self._named(source.kinds(), ids, encoder))
+        self._unspooled = self.source
         self.kinds = self.source.kinds()
         for name in self.columns.all:
             if self.kinds[name].name in ("mixed", "unsupported"):
                 raise source.complaint(name)
+        # the columns of a frame are kept at no cost; those of a file where they are asked for
+        self._keeps = validate.flag("keep_columns", keep_columns) or isinstance(source, MemoryTables)
+        self._further = self._further_columns()
         self._own_ids = stated.catalogue_ids
         if ids is None and stated.catalogue_ids is not None:
             ids = Actions(stated.catalogue_ids)
@@ -100,6 +114,7 @@ class TableLog(shown.Shown):
         # an encoder that the file states has made its vectors already: it is for new rows, not for these
         ours = encoder is None and stated.encoder is not None and self.columns.context == ("context",)
         made = encoder_of_json(stated.encoder) if ours and stated.encoder is not None else None
+        self._model: PropensityModel | None = None
         plan = self._plan(encoder) if made is None else None
         self._actions_note = ""
         self._fit(plan, ids, known, spool)
@@ -110,6 +125,16 @@ class TableLog(shown.Shown):
                 raise InvalidInput("action_count", given, expected)
             self.action_count = len(self.catalogue)
         self.notes = self._notes(plan)
+        if estimates is not False:
+            self._estimate(estimates)
+
+    def with_original_columns(self) -> TableLog:
+        """The same log with all columns of the table in its chunks (`LoggedData.original`), read beside the others."""
+        other = copy(self)
+        if not self._keeps and self._further:  # a spool has decoded those alone that the log itself needs
+            other.source = self._unspooled
+        other._keeps = True
+        return other
 
     @property
     def schema(self) -> Schema:
@@ -134,7 +159,7 @@ class TableLog(shown.Shown):
     def chunks(self, rows: int = CHUNK) -> Iterator[LoggedData]:
         """The rounds in parts of at most `rows`; one part is in memory at a time."""
         found = False
-        for table in self.source.tables(self.columns.all, validate.count("rows", rows)):
+        for table in self.source.tables(self._read, validate.count("rows", rows)):
             complete = self._complete(table)
             if complete.rows:
                 found = True
@@ -145,6 +170,12 @@ class TableLog(shown.Shown):
 
     def collect(self) -> LoggedData:
         """All rounds in memory."""
+        if isinstance(self.source, MemoryTables) and self._keeps:  # whose columns are there already, in one piece
+            plain = copy(self)
+            plain._keeps = False
+            log = plain.collect()
+            log._set("original", self._complete(self.source.table))
+            return log
         total = self.source.row_count
         log = concatenate(self.chunks(), chunks=True) if total is None else gathered(self.chunks(), total)
         if self.drop_missing and total is not None and total > len(log):
@@ -157,7 +188,67 @@ class TableLog(shown.Shown):
         other.action_count = validate.count("count", count, least=self.action_count)
         return other
 
+    def split(
+        self, fraction: float, seed: int | np.random.Generator | None = 0, *, by: SplitBy | None = None
+    ) -> tuple[LoggedData, LoggedData]:
+        """All rounds in memory, in two parts; see `LoggedData.split`."""
+        return self.collect().split(fraction, seed, by=by)
+
+    def with_gaps(self) -> tuple[LoggedData, Array | None]:
+        """All rounds in memory, without propensities; and those that there are, NaN where they are missing."""
+        name = self.columns.propensity
+        log = self._without_propensities().collect()
+        if name is None:
+            return log, None
+        parts = [np.empty(0)]
+        for table in self._without_gaps():
+            values = self._numbers(name, without_gaps(table[name]), table).astype(np.float64)
+            parts.append(np.where(table[name].absent, np.nan, values))
+        return log, np.concatenate(parts)
+
+    def _without_propensities(self) -> TableLog:
+        bare = copy(self)
+        bare.columns = replace(self.columns, propensity=None, estimated=None, propensities_are_estimates=False)
+        bare._model = None
+        return bare
+
+    def _without_gaps(self) -> Iterator[Table]:
+        """What a log without propensities is made from, with the propensities beside."""
+        bare = self._without_propensities()
+        needed = (
+            [*bare.columns.all, str(self.columns.propensity)] if self.drop_missing else [str(self.columns.propensity)]
+        )
+        for table in self.source.tables(needed, CHUNK):
+            yield bare._complete(table)
+
+    def _estimate(self, given: EstimateOption) -> None:
+        """Find out what to put in place of missing propensities, in a pass over the actions."""
+        bare, gaps = self._without_propensities(), Gaps()
+        if self.columns.propensity is None:
+            gaps.see(1, None)
+        else:
+            for table in self._without_gaps():
+                gaps.see(table.rows, table[self.columns.propensity])
+        if gaps.missing:
+            how = "how often each action was played" if isinstance(given, bool) else "the model that was given"
+            self._model = action_frequencies(bare) if isinstance(given, bool) else given
+            said = f"propensities are estimates from {how}" if self.columns.propensity is None else gaps.note(how)
+            self.notes = (*self.notes, said)
+
     # ---- what must be known before the first chunk
+
+    @property
+    def _read(self) -> list[str]:
+        """The columns that chunks are made of."""
+        return [*self.columns.all, *(self._further if self._keeps else ())]
+
+    def _further_columns(self) -> tuple[str, ...]:
+        """Columns that are no part of the log, and can be read."""
+        mapped = set(self.columns.all)
+        return tuple(
+            name for name, kind in self.kinds.items()
+            if name not in mapped and kind.name not in ("mixed", "unsupported")
+        )  # fmt: skip
 
     def _named(self, kinds: dict[str, Kind], ids: Ids, encoder: Encoder | Encoding | None) -> set[str]:
         """Columns whose entries are names, also where they look like numbers."""
@@ -198,7 +289,7 @@ class TableLog(shown.Shown):
         build, count = ids == "build", count and limits is None
         names = list(dict.fromkeys(context + ([action] if build or count else [])))
         if self.source.rereads and (spool is True or (spool == "fit" and names)):
-            self.source = SpooledTables(self.source, self.columns.all, CHUNK)
+            self.source = SpooledTables(self.source, self._read, CHUNK)
         found: dict[str, None] = {}
         ends: list[int] = []
         rounds = 0
@@ -227,6 +318,7 @@ class TableLog(shown.Shown):
             if are_ids(*limits, rounds):
                 self._actions_note, build = ids_note(action, *limits, rounds), True
                 self.source = self.source.as_texts({action})
+                self._unspooled = self._unspooled.as_texts({action})
                 for _ in tables([action]):
                     pass
         self.catalogue: Actions | None = (
@@ -273,7 +365,8 @@ class TableLog(shown.Shown):
         if not self.drop_missing:
             return table
         keep = np.ones(table.rows, dtype=np.bool_)
-        for name in (self.columns.action, self.columns.reward, self.columns.propensity):
+        propensity = None if self._model is not None else self.columns.propensity
+        for name in (self.columns.action, self.columns.reward, propensity):
             if name is not None and table[name].missing is not None:
                 keep &= ~table[name].absent
         return table if keep.all() else table.part(keep)
@@ -282,13 +375,17 @@ class TableLog(shown.Shown):
         c: Resolved = self.columns
         rewards = self._numbers(c.reward, table[c.reward], table)
         support = self._support_ids(table) if c.support else None
+        contexts = self._matrix(c.context, table) if self._applied is None else self._applied.apply(table)
+        actions = self._action_rows(c.action, table[c.action], table)
+        propensities, estimated = self._propensities(table, contexts, actions)
         return LoggedData(
-            contexts=self._matrix(c.context, table) if self._applied is None else self._applied.apply(table),
-            actions=self._action_rows(c.action, table[c.action], table),
+            contexts=contexts,
+            actions=actions,
             rewards=rewards,
             action_count=self.action_count,
-            propensities=None if c.propensity is None else self._numbers(c.propensity, table[c.propensity], table),
+            propensities=propensities,
             propensities_are_estimates=c.propensities_are_estimates,
+            estimated=estimated,
             support=support,
             support_probabilities=self._matrix(c.support_probabilities, table) if c.support_probabilities else None,
             event_ids=None if c.event_id is None else table[c.event_id].texts(),
@@ -297,10 +394,44 @@ class TableLog(shown.Shown):
             catalogue=self.catalogue,
             encoder=self.encoder,
             notes=self.notes,
+            original=self._original(table) if self._keeps else None,
             first_row=table.first_row,
             row_unit=table.unit,
             column_names=c.names() | self._entry_names(),
         )
+
+    def _original(self, table: Table) -> Table:
+        """All columns but vectors that are contexts as they are: these are in the log already."""
+        vectors = [name for name in self.columns.context if self.kinds[name].name == "vector"]
+        columns = {name: column for name, column in table.columns.items() if name not in vectors}
+        return table if not vectors else Table(columns, table.rows, table.first_row)
+
+    def _propensities(
+        self, table: Table, contexts: Array, actions: AnyArray
+    ) -> tuple[AnyArray | None, AnyArray | None]:
+        """Propensities, and which of them are estimates where that is said or made so row by row."""
+        c = self.columns
+        said = None if c.estimated is None else self._flags(c.estimated, table[c.estimated], table)
+        column = None if c.propensity is None else table[c.propensity]
+        if self._model is None:
+            return None if column is None else self._numbers(str(c.propensity), column, table), said
+        missing = np.ones(table.rows, dtype=np.bool_) if column is None else column.absent
+        known = np.ones(table.rows) if column is None else self._numbers(str(c.propensity), without_gaps(column), table)
+        rows = checks.integers("actions", actions, 1, table.where)
+        checks.action_rows("actions", rows, self.action_count, table.where)
+        labels = None if c.group is None else _labels(table[c.group])[missing]
+        own = self._model.own(np.asarray(contexts, dtype=np.float64)[missing], rows[missing], labels)
+        before = c.propensities_are_estimates if said is None else said
+        return filled(known, missing, own), missing | before
+
+    def _flags(self, name: str, column: Column, table: Table) -> AnyArray:
+        """1 and 0, also as the texts True and False."""
+        if column.categories is None:
+            return self._numbers(name, column, table)
+        words = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
+        known = np.array([words.get(text.lower(), np.nan) for text in column.categories.tolist()] + [np.nan])
+        table.where.refuse(name, np.isnan(known[column.values]), column.texts(), "True or False (1 or 0) in every row")
+        return known[column.values]
 
     def _entry_names(self) -> dict[str, str]:
         """The column behind each entry of a context, where every column is one entry: for messages."""
@@ -332,7 +463,14 @@ class TableLog(shown.Shown):
 
     def _complain_missing(self, name: str, column: Column, table: Table) -> None:
         row = table.where.row(int(np.argmax(column.absent)))
-        required = name in (self.columns.action, self.columns.reward, self.columns.propensity)
+        if name == self.columns.propensity:
+            gaps = Gaps()
+            for part in self._without_gaps():
+                gaps.see(part.rows, part[name])
+            ways = "estimate_missing=True estimates the missing ones, drop_missing=True leaves such rows out"
+            came = f"a missing entry at {row} ({gaps.share:.1%} of the rows have none)"
+            raise InvalidInput(f"column {name!r}", came, f"an entry in every row ({ways})")
+        required = name in (self.columns.action, self.columns.reward)
         advice = "drop_missing=True leaves such rows out" if required else "an Encoding can take missing entries"
         raise InvalidInput(f"column {name!r}", f"a missing entry at {row}", f"an entry in every row ({advice})")
 

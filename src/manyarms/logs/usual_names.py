@@ -59,7 +59,7 @@ USUAL: dict[str, tuple[Rank, ...]] = {
             ("user_id", "user", "uid"), ("customer_id", "customer"), ("visitor_id", "visitor"), ("member_id", "member"),
             ("account_id", "account"), ("client_id", "client"), ("patient_id", "patient"), ("player_id", "player"),
         ),
-        (("session_id", "session"), ("device_id", "device")),
+        (("session_id", "session"), ("device_id",)),
     ),
     "estimated": (((ESTIMATED,),),),
 }  # fmt: skip

@@ -30,6 +30,7 @@ from manyarms.agents.decisions import Decision, Greedy, Pessimistic, Thompson
 from manyarms.beliefs import Belief, Likelihood, Linear, belief_of, independent_belief_of
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LogSource
+from manyarms.logs.row_sketch import RowSketch
 from manyarms.logs.schema import Schema
 from manyarms.policies.base import action_blocks, shaped
 from manyarms.priors import MixedEffectPrior, ParameterPrior, mixture
@@ -72,9 +73,18 @@ class BeliefModel(LinearModel):
         known, new = self.schema, schema_for(self.action_count, log_source(source))
         if known.catalogue is not None and new.catalogue is not None and known.catalogue != new.catalogue:
             raise InvalidInput("source", "a log with other ids of actions", "the ids of what was learned before")
-        self.belief.fold(rows_of(source, self.belief))
+        sketch = RowSketch()
+        self.belief.fold(rows_of(source, self.belief, sketch))
+        if self.belief.training_rows is not None:
+            sketch.include(self.belief.training_rows)
+        self.belief.training_rows = sketch
         self.schema = known.beside(new)
         return self
+
+    @property
+    def training_rows(self) -> RowSketch | None:  # type: ignore[override]
+        """A sketch of the rows of all logs that it learned; agents and policies that are made from it carry it."""
+        return self.belief.training_rows
 
     # ---- posteriors ---------------------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from manyarms.beliefs.belief import Rounds
 from manyarms.beliefs.sums import Sums
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.logs.data import LogSource
+from manyarms.logs.row_sketch import RowSketch
 from manyarms.logs.schema import NOTHING, Schema
 from manyarms.policies.base import shaped
 from manyarms.policies.softmax import TopSoftmaxPolicy
@@ -40,6 +41,9 @@ class LinearModel(Shown):
 
     Actions are rows. `schema` is that of the log it was learned from, and goes to the policies and agents that it makes.
     """
+
+    training_rows: RowSketch | None = None
+    """A sketch of the rows that it was learned from, where that is known: its policies carry it."""
 
     def __init__(self, parameters: npt.ArrayLike, likelihood: Likelihood = Linear()) -> None:
         # a copy; not a read-only one, which PyTorch would complain of where the model goes into an objective
@@ -101,6 +105,7 @@ class LinearModel(Shown):
         """The greedy decision as a policy, 1 for the best action and 0 for the others: for estimators, and to be saved."""
         policy = TopSoftmaxPolicy(self.parameters, 1)
         policy.schema = self.schema
+        policy.training_rows = self.training_rows
         return policy
 
     @cached_property
@@ -183,8 +188,8 @@ class DirectFrequentist:
         """The model of a log, or of anything that gives one in chunks."""
         source = log_source(source)
         validate.room("source", source.action_count, 16 * source.dim, f"actions with {source.dim:,} numbers each")
-        sums = Sums(source.dim)
-        for rows in rows_of(source):
+        sums, sketch = Sums(source.dim), RowSketch()
+        for rows in rows_of(source, sketch=sketch):
             sums.add(*rows)
         parameters = np.zeros((source.action_count, source.dim))
         step = max(1, MATRICES_AT_A_TIME // source.dim**2)
@@ -192,6 +197,7 @@ class DirectFrequentist:
             some = slice(start, start + step)
             parameters[sums.ids[some]] = _ridge(sums.packing.unpack(sums.G[some]), sums.B[some], self.lam)
         model = LinearModel(parameters)
+        model.training_rows = sketch
         model.schema = schema_for(model.action_count, source)
         return model
 
@@ -226,8 +232,8 @@ def log_source(source: object, name: str = "source") -> LogSource:
     return validate.instance(name, source, LogSource, "a log, or a source that gives one in chunks")
 
 
-def rows_of(source: LogSource, belief: Belief | None = None) -> Iterator[Rounds]:
-    """The rows of a log in chunks (contexts, actions, rewards), checked against what is to learn them."""
+def rows_of(source: LogSource, belief: Belief | None = None, sketch: RowSketch | None = None) -> Iterator[Rounds]:
+    """The rows of a log in chunks (contexts, actions, rewards), checked against what is to learn them; noted in a sketch."""
     log_source(source)
     if belief is not None:
         if source.dim != belief.dim:
@@ -243,7 +249,11 @@ def rows_of(source: LogSource, belief: Belief | None = None) -> Iterator[Rounds]
             belief.likelihood.check(chunk.rewards)
             rows = validate.action_ids("actions", chunk.actions, belief.catalogue.size)
             belief.catalogue.check_rows("actions", rows, unique=False)
+        if sketch is not None:
+            sketch.add(chunk)
         yield chunk.contexts, chunk.actions, chunk.rewards
+    if sketch is not None:
+        sketch.end_of_log()
 
 
 __all__ = ["MATRICES_AT_A_TIME", "Clipped", "DirectFrequentist", "LinearModel", "log_source", "rows_of", "schema_for"]

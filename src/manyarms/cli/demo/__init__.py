@@ -31,16 +31,15 @@ def show_demo(
     A catalogue of 100,000 items: meTS against LinTS, LinUCB and HierTS. A prior learned from embeddings: dTS. A log of 100,000
     items: policies learned from it by IPS and cLPI, and their true values.
 
-    Prints tables and writes [bold]OUT/report.html[/bold], a self-contained page with curves, the Python code behind them,
+    Prints tables and writes OUT/report.html, a self-contained page with curves, the Python code behind them,
     and next steps; figures go to OUT/figures.
 
-    [bold]Examples[/bold]
+    Examples:
 
       manyarms demo
-
       manyarms demo --seed 7 --out out/demo-7
 
-    [bold]Next[/bold]: manyarms reproduce --list
+    Next: manyarms reproduce --list
     """
     from manyarms.cli.demo import demo as demonstration
 

@@ -27,6 +27,7 @@ from manyarms.logs.columns import Columns
 from manyarms.logs.data import CHUNK, LoggedData, LogSource, a_log, written_columns
 from manyarms.logs.files import open_text
 from manyarms.logs.formats.base import FORMATS, LogFormat
+from manyarms.logs.gaps import EstimateOption
 from manyarms.logs.spool import Spool
 from manyarms.logs.table_log import CatalogueOption, EncoderOption, TableLog, is_number
 from manyarms.logs.tables import Column, Kind, Table, number_column, text_column
@@ -170,12 +171,13 @@ def read_csv(
     catalogue: CatalogueOption = None,
     encoder: EncoderOption = None,
     drop_missing: bool = False,
+    estimate_missing: EstimateOption = False,
     delimiter: str | None = None,
 ) -> LoggedData:
     """A CSV file (.csv, .tsv, also with .gz) in memory; the other arguments are those of TableLog."""
     return TableLog(
         CsvTables(path, delimiter), columns, action_count=action_count, catalogue=catalogue, encoder=encoder,
-        drop_missing=drop_missing,
+        drop_missing=drop_missing, estimate_missing=estimate_missing,
     ).collect()  # fmt: skip
 
 
@@ -215,6 +217,8 @@ def _write_rows(source: LogSource, stream: BinaryIO) -> None:
 def _cells(values: AnyArray) -> list[object]:
     if values.dtype.kind == "M":
         return ["" if np.isnat(value) else str(value) for value in values.astype("datetime64[us]")]
+    if values.dtype.kind == "b":
+        values = values.astype(np.int8)
     return list(values.tolist())  # csv writes floats by repr, which comes back bit for bit
 
 

@@ -15,6 +15,7 @@ from manyarms.logs.columns import Columns
 from manyarms.logs.data import CHUNK, LoggedData, LogSource, a_log
 from manyarms.logs.files import reading
 from manyarms.logs.formats.base import FORMATS, LogFormat
+from manyarms.logs.gaps import EstimateOption
 from manyarms.logs.table_log import CatalogueOption, EncoderOption, TableLog
 from manyarms.logs.tables import Kind, Table
 
@@ -99,11 +100,13 @@ def read_parquet(
     catalogue: CatalogueOption = None,
     encoder: EncoderOption = None,
     drop_missing: bool = False,
+    estimate_missing: EstimateOption = False,
 ) -> LoggedData:
     """A Parquet file in memory; the arguments are those of TableLog."""
     return TableLog(
         ParquetTables(path), columns, action_count=action_count, catalogue=catalogue, encoder=encoder,
-        drop_missing=drop_missing, spool="fit",
+        drop_missing=drop_missing,
+        estimate_missing=estimate_missing, spool="fit",
     ).collect()  # fmt: skip
 
 

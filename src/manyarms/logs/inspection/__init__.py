@@ -48,6 +48,7 @@ from manyarms.logs.inspection.summary import (
 )
 from manyarms.logs.table_log import TableLog
 from manyarms.logs.tables import Column, MemoryTables, Stated, Table, TableSource, text_column
+from manyarms.logs.usual_names import ESTIMATE
 
 
 def inspect(
@@ -131,7 +132,7 @@ def _tables_of_log(log: LoggedData, name: str) -> MemoryTables:
     ids = log.catalogue
     found: dict[str, Column] = {}
     for written, values in written_columns(log).items():
-        column = written.removesuffix("_estimate")
+        column = "propensity" if written == ESTIMATE else written
         if values.dtype.kind != "U":
             found[column] = Column(values)
         elif column == "group":
@@ -171,7 +172,10 @@ def _inspection(
         most_played=tuple(action_row(m, int(slot), names) for slot in order if played[slot] > 0),
         rewards=distribution(m.rewards),
         propensities=None if columns.propensity is None else distribution(m.propensities, log_counts=m.log_counts),
-        propensities_are_estimates=columns.propensities_are_estimates,
+        propensities_are_estimates=columns.propensities_are_estimates if columns.estimated is None else m.estimated > 0,
+        estimated_share=float(columns.propensities_are_estimates)
+        if columns.estimated is None
+        else m.estimated / m.rows,
         overlap=None if columns.propensity is None else overlap(m, count, names),
         duplicate_events=None if columns.event_id is None else duplicate_count(m.events),
         duplicate_rows=duplicate_count(m.duplicate_rows),

@@ -21,7 +21,7 @@ def findings(statistics: LogStatistics, found: Inspection) -> tuple[Finding, ...
     said = [
         *_about_actions(statistics, found),
         *_about_rewards(statistics),
-        *_about_propensities(statistics, found.propensities_are_estimates),
+        *_about_propensities(statistics, found.estimated_share),
         *_about_overlap(statistics, found),
         *_about_support(statistics),
         *_about_duplicates(statistics),
@@ -105,7 +105,7 @@ def _about_rewards(m: LogStatistics) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _about_propensities(m: LogStatistics, estimates: bool) -> Iterator[Finding]:
+def _about_propensities(m: LogStatistics, estimates: float) -> Iterator[Finding]:
     if m.columns.propensity is None:
         yield Finding(
             "warning", "the log has no propensities",
@@ -118,8 +118,9 @@ def _about_propensities(m: LogStatistics, estimates: bool) -> Iterator[Finding]:
     advice = "what was played had a positive probability: find out what was written, or drop the column and estimate"
     yield from _about_rows("problem", "propensities outside (0, 1]", m.bad_propensities, advice, m.unit)
     if estimates:
+        which = "the" if estimates == 1 else f"{estimates:.1%} of the"
         yield Finding(
-            "warning", "the propensities are estimates",
+            "warning", f"{which} propensities are estimates",
             "importance-weighted values inherit their error, and intervals do not show it; compare with a direct method",
         )  # fmt: skip
     p = m.propensities.moments
@@ -228,7 +229,10 @@ def _about_missing(m: LogStatistics, found: Inspection) -> Iterator[Finding]:
         if column.column == c.reward:
             advice = "rewards may still come, or never: wait, count them as 0 if that is what silence means, or drop_missing=True"
             yield Finding("problem", what, advice)
-        elif column.column in (c.action, c.propensity):
+        elif column.column == c.propensity:
+            advice = "estimate_missing=True estimates them and marks the rows, drop_missing=True leaves these rows out"
+            yield Finding("problem", what, f"{advice}; first ask why they are missing")
+        elif column.column == c.action:
             yield Finding("problem", what, "drop_missing=True leaves these rows out; first ask why they are missing")
         elif column.column in m.context:
             advice = (

@@ -190,6 +190,7 @@ class LogStatistics:
         self.rewards = NumberColumn()
         self.propensities = NumberColumn()
         self.bad_propensities = BadRows()
+        self.estimated = 0  # rows that are said to have an estimate, where that is said row by row
         self.log_counts = np.zeros(len(LOG_EDGES) + 1, dtype=np.int64)
         self.inverse = RunningMoments()  # of 1 / p
         self.mixed: dict[str, str] = {}  # of context columns with numbers and texts: where the first of each are
@@ -219,6 +220,10 @@ class LogStatistics:
         self.actions.add(slots[rewarded], "rewarded")
         if c.propensity is not None:
             self._see_propensities(table[c.propensity], slots, played, r, rewarded, numbers)
+            if c.estimated is not None:
+                flags = table[c.estimated]
+                yes = flags.values == 1 if flags.categories is None else np.char.lower(flags.texts()) == "true"
+                self.estimated += int((yes | (flags.texts() == "1")).sum())
         for name, seen in self.context.items():
             seen.see(table[name], numbers)
         self._see_labels(table, numbers)

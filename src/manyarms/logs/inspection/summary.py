@@ -117,6 +117,7 @@ class Inspection(Shown):
     rewards: Distribution
     propensities: Distribution | None
     propensities_are_estimates: bool
+    estimated_share: float  # of the rows: those whose propensities are estimates
     overlap: LogOverlap | None
     duplicate_events: DuplicateCount | None
     duplicate_rows: DuplicateCount
