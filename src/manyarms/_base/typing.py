@@ -19,6 +19,10 @@ Vector: TypeAlias = np.ndarray[tuple[int], np.dtype[Any]]
 Matrix: TypeAlias = np.ndarray[tuple[int, int], np.dtype[Any]]
 """An array that is known to have two axes."""
 
+SomeArray: TypeAlias = np.ndarray[tuple[int, int, int, int, int, int, int, int], np.dtype[Any]]
+"""In overloads, before `Vector` and `Matrix`: an array whose number of axes a type checker does not know (NDArray) counts as one
+of any number, so that it fits this one first; one that is known to have one or two axes does not."""
+
 Cell = str | float | bool | None
 """A value of a table: a number or a text; None where it is missing."""
 
@@ -38,8 +42,8 @@ class FrameLike(Protocol):
         """Rows and columns."""
 
     @property
-    def columns(self) -> Any:
-        """Names of the columns."""
+    def columns(self) -> object:
+        """Names of the columns, or the columns."""
 
 
 ContextLike = npt.ArrayLike | Row | Columns | FrameLike | Sequence[Row]
@@ -60,5 +64,6 @@ __all__ = [
     "Ints",
     "Matrix",
     "Row",
+    "SomeArray",
     "Vector",
 ]
