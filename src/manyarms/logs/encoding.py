@@ -32,7 +32,7 @@ from manyarms._base import storage, validate
 from manyarms._base import tables as shown
 from manyarms._base.moments import RunningMoments
 from manyarms._base.private import locked
-from manyarms._base.typing import AnyArray, Array
+from manyarms._base.typing import AnyArray, Array, FrameLike
 from manyarms.errors import InvalidInput, StorageError
 from manyarms.logs.encoded_columns import NumberPart, TextPart, as_codes
 from manyarms.logs.frame_columns import table_of
@@ -41,6 +41,10 @@ from manyarms.logs.tables import Column, Table
 KIND = "table-encoder"
 TRANSFORMER = "transformer-encoder"
 MOST_DISTINCT = 1_000_000  # texts remembered while fitting; a column with more is no category
+
+
+TableLike = Table | FrameLike | Mapping[str, Sequence[object] | AnyArray]
+"""Rows of a table: a frame, or columns by their names."""
 
 
 @runtime_checkable
@@ -67,11 +71,11 @@ class Encoder(Protocol):
         """The length of a context."""
         ...
 
-    def apply(self, rows: Any) -> Array:
+    def apply(self, rows: TableLike) -> Array:
         """Contexts (n, d) of a frame, of a mapping from columns to values, or of a Table."""
         ...
 
-    def row(self, values: Mapping[str, Any]) -> Array:
+    def row(self, values: Mapping[str, object]) -> Array:
         """The context (d,) of one row; every column is there."""
         ...
 
@@ -88,7 +92,7 @@ class Encoder(Protocol):
 class Transformer(Protocol):
     """What is used of a fitted scikit-learn transformer; `TransformerEncoder` makes an encoder of it."""
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: object) -> object:
         """Numbers (n, d) for the rows of a frame."""
         ...
 
@@ -130,7 +134,7 @@ class TableEncoder(shown.Shown):
         ends = np.cumsum([int(self.intercept)] + [len(part.names) for part in self.parts])
         return list(zip(self.parts, ends.tolist(), strict=False))
 
-    def row(self, values: Mapping[str, Any]) -> Array:
+    def row(self, values: Mapping[str, object]) -> Array:
         """The context (d,) of one row, which has every column: what `apply` gives for it, bit for bit.
 
         >>> encoder = Encoding().fit({"age": [20.0, 40.0], "town": ["Ulm", "Bonn"]}, ["age", "town"])
@@ -144,7 +148,7 @@ class TableEncoder(shown.Shown):
             part.put(values[part.column], out, at)
         return out
 
-    def apply(self, rows: Table | Any) -> Array:
+    def apply(self, rows: TableLike) -> Array:
         """Contexts (n, d) of the rows of a frame, of a mapping from columns to values, or of a Table.
 
         >>> encoder = Encoding().fit({"age": [20.0, 40.0], "town": ["Ulm", "Bonn"]}, ["age", "town"])
@@ -292,7 +296,7 @@ class Encoding:
             object.__setattr__(self, name, validate.flag(name, getattr(self, name)))
         object.__setattr__(self, "categorical", names_of("categorical", self.categorical))
 
-    def fit(self, rows: Table | Iterable[Table] | Any, columns: Sequence[str]) -> TableEncoder:
+    def fit(self, rows: TableLike | Iterable[Table], columns: Sequence[str]) -> TableEncoder:
         """One pass over a frame, a mapping from columns to values, or Tables.
 
         The order of chunks changes nothing but the last digits of mean and scale.
@@ -397,6 +401,18 @@ def names_of(argument: str, names: Iterable[str]) -> tuple[str, ...]:
 
 
 __all__ = [
-    "KIND", "TRANSFORMER", "Encoder", "EncoderLike", "Encoding", "NumberPart", "TableEncoder", "TextPart", "Transformer",
-    "as_codes", "as_encoder", "encoder_of_json", "names_of",
+    "KIND",
+    "TRANSFORMER",
+    "Encoder",
+    "EncoderLike",
+    "Encoding",
+    "NumberPart",
+    "TableEncoder",
+    "TableLike",
+    "TextPart",
+    "Transformer",
+    "as_codes",
+    "as_encoder",
+    "encoder_of_json",
+    "names_of",
 ]  # fmt: skip

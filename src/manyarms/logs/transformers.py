@@ -21,7 +21,7 @@ from manyarms._base.private import locked
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput, MissingExtra, StorageError
 from manyarms.logs.checks import Where
-from manyarms.logs.encoding import TRANSFORMER, names_of
+from manyarms.logs.encoding import TRANSFORMER, TableLike, Transformer, names_of
 from manyarms.logs.frame_columns import table_of
 from manyarms.logs.tables import Column, Table
 
@@ -44,7 +44,7 @@ class TransformerEncoder:
     made dense. It is copied: fitting the original again changes nothing here.
     """
 
-    def __init__(self, transformer: Any, columns: Sequence[str] | None = None) -> None:
+    def __init__(self, transformer: Transformer, columns: Sequence[str] | None = None) -> None:
         self.transformer = copy.deepcopy(_fitted(transformer))
         known = getattr(self.transformer, "feature_names_in_", None)
         if columns is None:
@@ -79,14 +79,15 @@ class TransformerEncoder:
         """None: every entry of a column is one value."""
         return frozenset()
 
-    def apply(self, rows: Any) -> Array:
+    def apply(self, rows: TableLike) -> Array:
         """Contexts (n, d) of the rows of a frame, of a mapping from columns to values, or of a Table.
 
         A frame of pandas or polars meets the transformer as it is.
         """
+        frame: Any = rows
         own = self._takes_frames and type(rows).__module__.partition(".")[0] in ("pandas", "polars")
-        if own and all(column in rows.columns for column in self.columns):
-            given: Any = rows[self.columns]
+        if own and hasattr(frame, "__len__") and all(column in frame.columns for column in self.columns):
+            given: Any = frame[self.columns]
         else:
             table = rows if isinstance(rows, Table) else table_of(rows, self.columns)
             for column in self.columns:
@@ -96,7 +97,7 @@ class TransformerEncoder:
             given = _frame(arrays) if self._takes_frames else _matrix(arrays)
         return self._transformed(given, 0 if not isinstance(rows, Table) else rows.first_row)
 
-    def row(self, values: Mapping[str, Any]) -> Array:
+    def row(self, values: Mapping[str, object]) -> Array:
         """The context (d,) of one row, which has every column."""
         context: Array = self.apply({column: [values[column]] for column in self.columns})[0]
         return context
