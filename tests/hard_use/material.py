@@ -159,6 +159,15 @@ class Material:
             "x_0": self.X[:, 0], "x_1": self.X[:, 1], "action": self.ids, "reward": self.rewards, "propensity": self.propensities,
         }  # fmt: skip
 
+    @cached_property
+    def items(self) -> dict[str, Any]:
+        kinds = np.array(["tea", "mug"])[np.arange(K) % 2]
+        return {"id": np.arange(K), "x_0": self.catalogue[:, 0], "x_kind": kinds, "x_vector": self.catalogue}
+
+    @cached_property
+    def new_items(self) -> dict[str, Any]:
+        return {**self.items, "id": np.arange(K, 2 * K)}
+
     def file(self, ending: str) -> str:
         path = self.folder / f"log.{ending}"
         if not path.exists():
@@ -179,6 +188,13 @@ RULES: list[Rule] = [
     ("Factors.users", "", lambda m: m.X, h.arrays),
     ("Factors.items", "", lambda m: m.catalogue, h.arrays),
     ("jointTS.prior", "", lambda m: m.single_prior, h.things),
+    ("Catalogue.items", "", lambda m: m.items, h.things),
+    ("Catalogue.add.items", "", lambda m: m.new_items, h.things),
+    ("Catalogue.column.name", "", lambda m: "x_0", h.words),
+    ("Catalogue.clusters.number", "", lambda m: 2, h.integers),
+    ("Catalogue.action_contexts.x", "", lambda m: None, h.things),
+    ("mixing.separator|mixing_names.separator|prior.separator", "", lambda m: None, h.things),
+    ("k_means.vectors", "", lambda m: m.catalogue, h.arrays),
     ("MIPS.labels|OffCEM.labels", "", lambda m: np.arange(K) % 3, h.labels),
     ("TwoStagePolicy.clusters", "", lambda m: m.catalogue[:3], h.arrays),
     ("TwoStagePolicy.model", "", lambda m: m.catalogue, h.arrays),
@@ -422,6 +438,7 @@ NOT_CALLED = {
     ),
     r"MovieLens|[Ii]mage|[Ii]nteraction|[Oo]pen_?[Bb]andit|dsjson|[Rr]atings|worlds\.datasets|from_features": "reads data sets",
     r"^live\.Live$|^live\.LiveDecision$": "made by `live.open`",
+    r"TransformerEncoder": "takes scikit-learn's own objects",
     r"^checks\.": "checks that take what they check",
 }
 
