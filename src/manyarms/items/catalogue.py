@@ -91,10 +91,12 @@ class Catalogue(tables.Shown):
     def __getitem__(self, ids: ActionId) -> dict[str, object]: ...
 
     @overload
-    def __getitem__(self, ids: list[str] | list[int] | tuple[ActionId, ...] | AnyArray) -> Catalogue: ...
+    def __getitem__(
+        self, ids: list[str] | list[int] | list[ActionId] | tuple[ActionId, ...] | AnyArray
+    ) -> Catalogue: ...
 
     def __getitem__(
-        self, ids: ActionId | list[str] | list[int] | tuple[ActionId, ...] | AnyArray
+        self, ids: ActionId | list[str] | list[int] | list[ActionId] | tuple[ActionId, ...] | AnyArray
     ) -> dict[str, object] | Catalogue:
         """What is known of an item, by columns; for several ids, a catalogue of these items in their order."""
         if isinstance(ids, str | int | np.integer):
