@@ -207,7 +207,7 @@ def learn(
         bool,
         typer.Option(
             "--keep-checkpoint",
-            help="Keep OUT/checkpoint, so that a run with more --epochs can continue from it.",
+            help="Keep OUT/checkpoint, so that a run with more --epochs, at --schedule constant, can continue from it.",
             rich_help_panel=TRAINING,
         ),
     ] = False,

@@ -261,7 +261,7 @@ class Catalogue(tables.Shown):
         crossed: all products of (1, x) and (1, f), so that what a feature is worth may depend on x; otherwise (1, x, f).
         """
         crossed = validate.flag("crossed", crossed)
-        chosen = self if ids is None else self[list(ids) if not isinstance(ids, np.ndarray) else ids]
+        chosen = self if ids is None else self[ids if isinstance(ids, np.ndarray) else tuple(ids)]
         f = chosen.features(columns)
         F: Array = np.column_stack([np.ones(len(f)), f])
         if x is None:

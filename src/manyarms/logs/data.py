@@ -137,7 +137,7 @@ class LoggedData(Shown):
         action_count = validate.count("action_count", self.action_count)
         if action_count == 1:
             raise InvalidInput("action_count", 1, "at least 2 actions: with a single one there is nothing to choose")
-        actions = checks.integers("actions", self.actions, 1, where)
+        actions = checks.integers("actions", self.actions, 1, where, floats=False)  # as agents take them
         rewards = checks.numbers("rewards", self.rewards, 1, where)
         for field, array in (("actions", actions), ("rewards", rewards)):
             checks.length_of(field, array, rows, where)
