@@ -7,7 +7,7 @@ for x in world.contexts(5_000):
     a = agent.decide(x)
     agent.observe(x, a, world.reward(x, a))
 
-The names of every day are here; the rest is by topic: `ma.agents`, `ma.beliefs`, `ma.priors`, `ma.worlds`, `ma.logs`,
+The names of every day are here; the rest is by topic: `ma.agents`, `ma.beliefs`, `ma.priors`, `ma.worlds`, `ma.logs`, `ma.items`,
 `ma.rewards`, `ma.policies`, `ma.weights`, `ma.estimators`, `ma.evaluation`, `ma.learning`, `ma.bounds`, `ma.certificates`,
 `ma.sequential`, `ma.live`, `ma.theory`, `ma.checks`, `ma.errors`. Everything is imported when it is first asked for.
 """
@@ -25,6 +25,7 @@ if _TYPE_CHECKING:
         errors,
         estimators,
         evaluation,
+        items,
         learning,
         live,
         logs,
@@ -43,6 +44,7 @@ if _TYPE_CHECKING:
     from manyarms.errors import ManyArmsError
     from manyarms.estimators import DM, DR, IPS, MIPS, SNIPS, PACBayes, RegKL, cLPI
     from manyarms.evaluation import evaluate
+    from manyarms.items import Catalogue
     from manyarms.learning import learn
     from manyarms.logs import LoggedData, inspect, open_log
     from manyarms.policies import GaussianPolicy, SoftmaxPolicy
@@ -52,8 +54,8 @@ if _TYPE_CHECKING:
     __version__: str
 
 _TOPICS = (
-    "agents", "beliefs", "bounds", "certificates", "checks", "errors", "estimators", "evaluation", "learning", "live", "logs",
-    "policies", "priors", "rewards", "sequential", "theory", "weights", "worlds",
+    "agents", "beliefs", "bounds", "certificates", "checks", "errors", "estimators", "evaluation", "items", "learning", "live",
+    "logs", "policies", "priors", "rewards", "sequential", "theory", "weights", "worlds",
 )  # fmt: skip
 
 # where each name of every day is defined
@@ -67,6 +69,7 @@ _NAMES = {
         "errors": ("ManyArmsError",),
         "estimators": ("DM", "DR", "IPS", "MIPS", "PACBayes", "RegKL", "SNIPS", "cLPI"),
         "evaluation": ("evaluate",),
+        "items": ("Catalogue",),
         "learning": ("learn",),
         "logs": ("LoggedData", "inspect", "open_log"),
         "policies": ("GaussianPolicy", "SoftmaxPolicy"),
@@ -114,6 +117,7 @@ __all__ = [
     "SNIPS",
     "ActionPrior",
     "Agent",
+    "Catalogue",
     "DiffusionPrior",
     "GaussianPolicy",
     "Greedy",
@@ -144,6 +148,7 @@ __all__ = [
     "evaluation",
     "fit_prior",
     "inspect",
+    "items",
     "learn",
     "learning",
     "live",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import manyarms as ma
 from manyarms.errors import InvalidInput, StorageError, UnknownAction
 from manyarms.logs import Actions, Encoding, TableEncoder
-from manyarms.logs.tables import table_of
+from manyarms.logs.frame_columns import table_of
 
 names = st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=12, unique=True)
 

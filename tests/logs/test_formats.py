@@ -25,9 +25,10 @@ from manyarms.logs import (
 )
 from manyarms.logs.formats import csv as csv_format
 from manyarms.logs.formats.parquet import to_parquet
+from manyarms.logs.frame_columns import frame_tables
 from manyarms.logs.inspection import inspect
 from manyarms.logs.spool import Spool
-from manyarms.logs.tables import Kind, Table, column_of, frame_tables, number_column, text_column
+from manyarms.logs.tables import Kind, Table, column_of, number_column, text_column
 
 
 @pytest.fixture

@@ -34,7 +34,8 @@ from manyarms.certificates.reading import Reading, Summaries
 from manyarms.certificates.sample_size import rows_needed
 from manyarms.errors import Contradiction, InvalidInput
 from manyarms.estimators.logging_policy import full_propensities, require_full_propensities
-from manyarms.evaluation.given import Given, PolicyLike, given_for
+from manyarms.evaluation.given import Given
+from manyarms.evaluation.policy_like import PolicyLike, given_for
 from manyarms.logs.data import LogSource
 from manyarms.logs.original import with_original_columns
 from manyarms.logs.row_sketch import RowSketch

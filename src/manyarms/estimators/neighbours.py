@@ -15,6 +15,7 @@ from manyarms._base import validate
 from manyarms._base.top_k import top_k
 from manyarms._base.typing import Array, Bools, Ints
 from manyarms.errors import InvalidInput
+from manyarms.items.clustering import k_means
 
 DISTANCES = 1 << 19  # numbers in a block of distances
 ROWS = 64  # actions whose neighbours are looked for together: one pass over all others serves them all
@@ -85,19 +86,7 @@ class Neighbours:
 def cluster_actions(embeddings: npt.ArrayLike, clusters: int, *, seed: int = 0) -> Ints:
     """Labels (K,) of actions by k-means on their embeddings (K, d), for MIPS and OffCEM."""
     vectors = validate.as_array("embeddings", embeddings, (None, None))
-    clusters, seed = validate.count("clusters", clusters), validate.seed(seed)
-    if clusters > len(vectors):
-        raise InvalidInput("clusters", clusters, f"at most the number of actions, {len(vectors)}")
-    try:
-        from sklearn.cluster import KMeans, MiniBatchKMeans  # late: slow to import
-    except ImportError as error:
-        from manyarms.errors import MissingExtra
-
-        raise MissingExtra("scikit-learn", "experiments", "clustering actions") from error
-    method = KMeans if len(vectors) <= 20_000 else MiniBatchKMeans  # the exact one takes minutes beyond
-    state = seed if seed < 2**32 else np.random.RandomState(np.random.MT19937(seed))  # scikit-learn takes 32 bits
-    labels = method(n_clusters=clusters, n_init=3, random_state=state).fit(vectors).labels_
-    return np.asarray(labels, dtype=np.int64)
+    return k_means(vectors, clusters, seed=seed)[0]
 
 
 __all__ = ["Neighbours", "cluster_actions"]

@@ -6,10 +6,10 @@ rate * ||x||_1 / temperature. The rate is chosen for steps of at most STEP in sc
     rate = min(0.1, STEP temperature / mean ||x||_1) * min(1, m / 1000),        m = (sum |r|)^2 / sum r^2
 
 with m the number of rows that rewards are as good as: of 10,000 rows with 40 clicks there is not more to learn than from 40 rows,
-and a policy that moves as far as others do would only fit their noise. The rate falls linearly to 0, which needs no tuning to
-settle. A log has at least ten passes, and a small one as many as make STEPS steps (a hundred at most). Policies learned so reach
-the value of the logging policy on logs of 2,000 rows and more (docs/learning.md has the figures); with 0.001 and ten epochs, a
-small log ends near where it started.
+and a policy that moves as far as others do would only fit their noise. For a projection W, with scores x^T W beta_a, the length is
+that of x times the mean ||beta_a||_1. The rate falls linearly to 0, which needs no tuning to settle. A log has at least ten passes,
+and a small one as many as make STEPS steps (a hundred at most). Policies learned so reach the value of the logging policy on logs
+of 2,000 rows and more (docs/learning.md has the figures); with 0.001 and ten epochs, a small log ends near where it started.
 
 Encoders with hidden layers, and plain gradient steps (sgd), whose size follows the objective's, keep 0.001 and a constant rate.
 """
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from manyarms.logs.data import LoggedData
+from manyarms.policies.encoders import Projection
 
 if TYPE_CHECKING:
     from manyarms.learning.results import Learnable
@@ -45,8 +46,11 @@ def rate_of(log: LoggedData, policy: Learnable, train: Train | None, optimiser: 
     if optimiser == "sgd" or not is_linear(policy, train):
         return USUAL_RATE
     X = log.contexts[:: max(1, len(log) // ROWS)]
-    features = X if policy.encoder is None else np.asarray(policy.encoder.encode(X), dtype=np.float64)
+    projects = policy.encoder is not None and train != "actions"
+    features = X if policy.encoder is None or projects else np.asarray(policy.encoder.encode(X), dtype=np.float64)
     length = float(np.abs(features).sum(axis=1).mean())
+    if projects:
+        length *= float(np.abs(policy.actions[:: max(1, len(policy.actions) // ROWS)]).sum(axis=1).mean())
     temperature = float(getattr(policy, "temperature", 1.0))
     return min(LARGEST_RATE, STEP * temperature / max(length, 1e-6)) * min(1.0, informative_rows(log) / INFORMATIVE)
 
@@ -59,7 +63,8 @@ def informative_rows(log: LoggedData) -> float:
 
 def is_linear(policy: Learnable, train: Train | None) -> bool:
     """Whether scores are linear in what is learned."""
-    return policy.encoder is None or train == "actions"
+    projects = isinstance(policy.encoder, Projection) and train != "both"
+    return policy.encoder is None or train == "actions" or projects
 
 
 __all__ = ["EPOCHS", "USUAL_RATE", "epochs_of", "informative_rows", "is_linear", "rate_of"]

@@ -17,6 +17,7 @@ from manyarms.errors import Contradiction, InvalidInput, MissingExtra
 from manyarms.estimators.base import Objective
 from manyarms.estimators.pessimism import PACBayes
 from manyarms.learning.defaults import EPOCHS, USUAL_RATE, epochs_of, is_linear, rate_of
+from manyarms.learning.projecting import projected
 from manyarms.learning.results import Learnable, Learned, Moment, require_learnable
 from manyarms.learning.rising import STILL_RISING, still_rising
 from manyarms.learning.settings import Precision, Towards, Train, TrainingSettings
@@ -65,7 +66,8 @@ def learn(
     """A policy that maximises an objective on a log.
 
     policy: where to start, and what is learned: a SoftmaxPolicy (all actions; with an encoder, the encoder), a
-    SupportSoftmaxPolicy (the logging support or candidates alone) or a TwoStagePolicy (clusters).
+    SupportSoftmaxPolicy (the logging support or candidates alone) or a TwoStagePolicy (clusters). The embeddings of a
+    SoftmaxPolicy may be of another length than the contexts: a projection between them is then learned, and a note says so.
 
     epochs to draws: how it is learned, see `TrainingSettings`. epochs: ten, and more for small logs, unless given. learning_rate:
     chosen by the length of the contexts unless given, and then it falls to 0 (`manyarms.learning.defaults`). The result's notes
@@ -87,9 +89,10 @@ def learn(
     if not isinstance(log, LoggedData):
         raise InvalidInput("log", validate.describe(log), "LoggedData, with its rows in memory")
     require_learnable(policy)
-    if policy.dim == log.dim:
+    start, between = projected(policy, log, settings)
+    if start.dim == log.dim:
         settings = _chosen(
-            settings, log, policy, epochs=epochs is None, rate=learning_rate is None, schedule=schedule is None
+            settings, log, start, epochs=epochs is None, rate=learning_rate is None, schedule=schedule is None
         )
     if not isinstance(objective, Objective):
         raise InvalidInput(
@@ -111,15 +114,16 @@ def learn(
         raise InvalidInput("patience", settings.patience, "validation= or score= as well, to compare epochs by")
     if held is not None:
         held.require("propensities", purpose="a validation of the learned policy")
-    prior = _prior(objective, policy, log, settings, prior_learned_from, certified)
+    prior = _prior(objective, start, log, settings, prior_learned_from, certified)
     try:
         from manyarms.learning.loop import TrainingRun
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
         raise MissingExtra("torch", "torch", "learning policies from logs") from error
-    run = TrainingRun(log, policy, objective, settings, device)
-    result = run.go(held, score, run.checkpoints(policy, folder, checkpoint_seconds), progress)
+    run = TrainingRun(log, start, objective, settings, device)
+    result = run.go(held, score, run.checkpoints(start, folder, checkpoint_seconds), progress)
+    result = replace(result, notes=(*between, *result.notes))
     chose = held is not None and settings.patience is not None and score is None
     rows = RowSketch.of(
         log, *([held] if held is not None and chose else [])

@@ -101,7 +101,9 @@ class TrainingRun:
                 order = np.random.default_rng([settings.seed, epoch]).permutation(len(self.log))
             index = order[batch * settings.batch : (batch + 1) * settings.batch]
             rate = settings.learning_rate * share_of_rate(settings.schedule, state.step, total)
-            state.total = (state.total if batch else 0.0) + len(index) * self._step(index, epoch, batch, state.step, rate)
+            state.total = (state.total if batch else 0.0) + len(index) * self._step(
+                index, epoch, batch, state.step, rate
+            )
             state.step += 1
             last = batch == self.steps_an_epoch - 1
             if last or batch % looks == 0:

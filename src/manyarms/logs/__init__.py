@@ -33,9 +33,9 @@ from manyarms.logs.transformers import TransformerEncoder
 
 __all__ = [
     "CHUNK", "FORMATS", "Actions", "Columns", "Embeddings", "Encoder", "Encoding", "EstimatedPropensities", "Finding",
-    "FrequencyTable", "Inspection", "LogFormat", "LogSource", "LoggedData", "LoggingPolicy", "MemoryFormat", "OpenBandit",
-    "PropensityCalibration", "Schema", "TableEncoder", "TableLog", "TransformerEncoder", "action_frequencies", "collect",
-    "concatenate", "estimate_propensities", "from_frame", "inspect", "open_log", "read_csv", "read_dsjson", "read_embeddings", "read_log",
-    "read_open_bandit", "read_parquet", "to_arrow", "to_csv", "to_pandas", "to_parquet", "to_polars",
-    "write_made_up_open_bandit",
+    "FrequencyTable", "Inspection", "LogFormat", "LogSource", "LoggedData", "LoggingPolicy", "MemoryFormat",
+    "OpenBandit", "PropensityCalibration", "Schema", "TableEncoder", "TableLog", "TransformerEncoder",
+    "action_frequencies", "collect", "concatenate", "estimate_propensities", "from_frame", "inspect", "open_log",
+    "read_csv", "read_dsjson", "read_embeddings", "read_log", "read_open_bandit", "read_parquet", "to_arrow", "to_csv",
+    "to_pandas", "to_parquet", "to_polars", "write_made_up_open_bandit",
 ]  # fmt: skip

@@ -47,14 +47,18 @@ def encoded(encoder: Encoder | None, x: Any, name: str = "x") -> Any:
         if not labels or not all(isinstance(label, str) for label in labels):
             return x
         return _one_or_many(_needed(encoder, x, name), x.to_dict(), name)
-    if hasattr(x, "columns") or hasattr(x, "column_names"):
+    if hasattr(type(x), "columns") or hasattr(
+        type(x), "column_names"
+    ):  # of the class: a lazy frame would look for them
         return _applied(_needed(encoder, x, name), x, len(x) if hasattr(x, "__len__") else 0)
     return x
 
 
 def _is_record(x: object) -> bool:
     """Rows of databases have keys, but are no mappings."""
-    return hasattr(x, "keys") and hasattr(x, "__getitem__") and not hasattr(x, "ndim") and not hasattr(x, "columns")
+    return (
+        hasattr(x, "keys") and hasattr(x, "__getitem__") and not hasattr(x, "ndim") and not hasattr(type(x), "columns")
+    )
 
 
 def _needed(encoder: Encoder | None, x: object, name: str) -> Encoder:

@@ -35,7 +35,8 @@ from manyarms._base.private import locked
 from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput, StorageError
 from manyarms.logs.encoded_columns import NumberPart, TextPart, as_codes
-from manyarms.logs.tables import Column, Table, table_of
+from manyarms.logs.frame_columns import table_of
+from manyarms.logs.tables import Column, Table
 
 KIND = "table-encoder"
 TRANSFORMER = "transformer-encoder"
@@ -93,7 +94,7 @@ class Transformer(Protocol):
 
 
 EncoderLike = Encoder | Transformer
-"""What `encoder=` takes."""
+"""What `encoder` takes: an encoder, such as that of a log, or a fitted scikit-learn transformer."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

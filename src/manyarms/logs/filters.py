@@ -47,7 +47,8 @@ def rows_of(name: str, ids: object, names: Actions | None, actions: int) -> Ints
     """The rows of ids, all of which must be known; without names ids are rows."""
     if names is None:
         return validate.action_ids(name, _plain(ids), actions)
-    return names.rows(ids, name)  # type: ignore[arg-type]
+    rows = names.rows(ids, name)  # type: ignore[arg-type]
+    return np.sort(rows) if isinstance(ids, set | frozenset) else rows  # the order of a set is no order
 
 
 def known_rows(name: str, ids: object, names: Actions | None, actions: int) -> Ints:
@@ -59,7 +60,12 @@ def known_rows(name: str, ids: object, names: Actions | None, actions: int) -> I
 
 
 def _plain(ids: object) -> npt.ArrayLike:
-    return sorted(ids) if isinstance(ids, set | frozenset) else ids  # type: ignore[return-value]
+    if not isinstance(ids, set | frozenset):
+        return ids  # type: ignore[return-value]
+    try:
+        return sorted(ids)
+    except TypeError:  # things that are no numbers, which are refused by what comes next
+        return list(ids)
 
 
 def is_each(value: object) -> bool:

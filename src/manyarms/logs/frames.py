@@ -1,7 +1,8 @@
-"""Data frames in and out: pandas, polars, Arrow tables, and plain mappings from names to arrays."""
+"""Data frames in and out: pandas, polars, Arrow tables, what else narwhals knows, and plain mappings from names to arrays."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -12,9 +13,10 @@ from manyarms.logs.arrow import column_of_arrow, kind_of, pyarrow, schema_of, st
 from manyarms.logs.columns import Columns
 from manyarms.logs.data import LoggedData, LogSource, collect
 from manyarms.logs.formats.csv import plain_columns
+from manyarms.logs.frame_columns import eager, frame_tables
 from manyarms.logs.gaps import EstimateOption
 from manyarms.logs.table_log import CatalogueOption, EncoderOption, TableLog
-from manyarms.logs.tables import Column, MemoryTables, Table, TableSource, frame_tables
+from manyarms.logs.tables import Column, MemoryTables, Table, TableSource
 
 
 def from_frame(
@@ -42,6 +44,9 @@ def from_frame(
 
 def tables_of_frame(frame: Any) -> TableSource:
     """A frame as a source of tables; Arrow tables keep what `to_arrow` wrote into their metadata."""
+    if isinstance(frame, Mapping):
+        return frame_tables(frame)
+    frame = eager(frame)
     if not (hasattr(frame, "schema") and hasattr(frame, "combine_chunks")):
         return frame_tables(frame)
     pa = pyarrow("reading Arrow")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from manyarms._base import storage, validate
@@ -12,7 +13,7 @@ from manyarms._base.tables import Shown
 from manyarms._base.typing import AnyArray
 from manyarms.errors import InvalidInput
 from manyarms.logs.actions import ActionId, Actions
-from manyarms.logs.encoding import KIND, Encoder
+from manyarms.logs.encoding import KIND, Encoder, EncoderLike, as_encoder
 
 if TYPE_CHECKING:
     from manyarms.logs.data import LogSource
@@ -27,19 +28,8 @@ class HasActions(Protocol):
         """The ids."""
 
 
-@runtime_checkable
-class Transformer(Protocol):
-    """What is used of a fitted scikit-learn transformer."""
-
-    def transform(self, X: object) -> object:
-        """Contexts (n, d) of rows."""
-
-
 ActionsLike = Actions | HasActions | Iterable[ActionId]
 """What `catalogue` takes: Actions, ids in the order of the rows, or items with ids."""
-
-EncoderLike = Encoder | Transformer
-"""What `encoder` takes: an encoder, such as that of a log, or a fitted scikit-learn transformer."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -93,12 +83,21 @@ class Schema(Shown):
             arrays |= prefixed("catalogue/", self.catalogue.arrays())
         return spec, arrays
 
+    def save(self, folder: Path | str) -> None:
+        """Write it to a folder of its own; `manyarms.load` reads it. What has a schema is saved with it."""
+        storage.save(folder, "schema", *self.state())
+
     @classmethod
     def from_state(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Schema:
         """The schema that `state` came from."""
         told = spec["encoder"]
         encoder = None if told is None else storage.restored(str(told["kind"]), told, under("encoder/", arrays))
         return cls(encoder, Actions.from_arrays(under("catalogue/", arrays)) if spec["catalogue"] else None)  # type: ignore[arg-type]
+
+
+@storage.LOADERS.register("schema")
+def _restore(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Schema:
+    return Schema.from_state(spec, arrays)
 
 
 def as_actions(name: str, given: ActionsLike | None) -> Actions | None:
@@ -110,18 +109,6 @@ def as_actions(name: str, given: ActionsLike | None) -> Actions | None:
     if not isinstance(given, Iterable) or isinstance(given, str | bytes | dict):
         raise InvalidInput(name, validate.describe(given), "Actions, a list of ids, or a Catalogue")
     return Actions(given.tolist() if hasattr(given, "tolist") else given)
-
-
-def as_encoder(name: str, given: EncoderLike | None) -> Encoder | None:
-    """An encoder, from itself or from a fitted scikit-learn transformer."""
-    if given is None or (isinstance(given, Encoder) and not isinstance(given, type)):
-        return given
-    if isinstance(given, Transformer) and not isinstance(given, type):
-        import importlib  # here: only who has one needs what reads it
-
-        made = importlib.import_module("manyarms.logs.transformers").TransformerEncoder(given)
-        return validate.instance(name, made, Encoder, "an encoder")
-    raise InvalidInput(name, validate.describe(given), "an encoder, such as log.encoder, or a fitted transformer")
 
 
 NOTHING = Schema()

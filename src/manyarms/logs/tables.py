@@ -313,65 +313,6 @@ def _vectors(name: str, array: AnyArray, gone: Bools) -> Column:
     return Column(values, gone)
 
 
-def table_of(frame: Any, columns: Sequence[str]) -> Table:
-    """Some columns of a pandas or polars frame, of an Arrow table, or of a mapping from names to values."""
-    source = frame_tables(frame, columns)
-    for error in source.complaints.values():
-        raise error
-    return source.table
-
-
-def frame_tables(frame: Any, columns: Sequence[str] | None = None) -> MemoryTables:
-    """The columns of a frame, all unless some are named; what is no column of a log is only complained of when used.
-
-    Nothing of pandas or polars is imported: a frame is what has `columns` (or `column_names`) and gives a column for
-    a name.
-    """
-    names = frame if isinstance(frame, Mapping) else getattr(frame, "column_names", getattr(frame, "columns", None))
-    if names is None or not hasattr(frame, "__getitem__"):
-        raise InvalidInput("frame", f"a {type(frame).__name__}", "a data frame, an Arrow table or a mapping of columns")
-    found: dict[str, Column] = {}
-    complaints: dict[str, InvalidInput] = {}
-    for key in list(names):
-        name = str(key)
-        if name in found or name in complaints:
-            raise InvalidInput("frame", f"the column {name!r} twice", "columns of different names")
-        if columns is None or name in columns:
-            try:
-                found[name] = _series(name, frame[key])
-            except InvalidInput as error:
-                complaints[name] = error
-    lengths = {name: len(column) for name, column in found.items()}
-    for name, length in lengths.items():
-        if length != next(iter(lengths.values())):
-            came = f"{length} rows in column {name!r}"
-            raise InvalidInput("frame", came, f"{next(iter(lengths.values()))} rows, as in the first column")
-    return MemoryTables(Table(found, next(iter(lengths.values()), 0)), complaints=complaints)
-
-
-def _series(name: str, series: Any) -> Column:
-    missing: Bools | None = None
-    if isinstance(series, np.ma.MaskedArray):
-        return column_of(name, series.data, np.ma.getmaskarray(series)) if series.ndim == 1 else column_of(name, series)
-    for null_mask in ("is_null", "isna"):  # polars and Arrow; pandas
-        if hasattr(series, null_mask):
-            missing = np.asarray(getattr(series, null_mask)(), dtype=np.bool_)
-            missing = missing if missing.any() else None
-            break
-    if isinstance(series, (np.ndarray, list, tuple, range)):
-        return column_of(name, np.asarray(series) if isinstance(series, range) else series, missing)
-    if getattr(getattr(series, "dtype", None), "tz", None) is not None:  # pandas
-        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
-    if missing is not None and hasattr(series, "dtype") and not isinstance(series.dtype, np.dtype):
-        series = series.to_list()  # one by one: every library has another idea of a missing entry in numpy
-        series = [None if gone else value for value, gone in zip(series, missing, strict=True)]
-        return column_of(name, series, missing)
-    if isinstance(series, str | bytes) or not (hasattr(series, "to_numpy") or isinstance(series, Iterable)):
-        raise InvalidInput(f"column {name!r}", describe(series), "an entry for every row, in an array or a list")
-    values = series.to_numpy() if hasattr(series, "to_numpy") else list(series)
-    return column_of(name, values, missing)
-
-
 def utc(value: Any) -> np.datetime64:
     """A time as numpy's datetime64 in UTC; one without a zone is taken to be in UTC."""
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
@@ -412,6 +353,6 @@ def as_times(name: str, column: Column, where: Where) -> AnyArray:
 
 
 __all__ = [
-    "Column", "Kind", "MemoryTables", "Stated", "Table", "TableSource", "as_times", "column_of", "frame_tables",
-    "is_missing", "number_column", "table_of", "text_column", "utc",
+    "Column", "Kind", "MemoryTables", "Stated", "Table", "TableSource", "as_times", "column_of", "is_missing",
+    "number_column", "text_column", "utc",
 ]  # fmt: skip

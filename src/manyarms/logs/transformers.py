@@ -22,7 +22,8 @@ from manyarms._base.typing import AnyArray, Array
 from manyarms.errors import InvalidInput, MissingExtra, StorageError
 from manyarms.logs.checks import Where
 from manyarms.logs.encoding import TRANSFORMER, names_of
-from manyarms.logs.tables import Column, Table, table_of
+from manyarms.logs.frame_columns import table_of
+from manyarms.logs.tables import Column, Table
 
 # types of scikit-learn's own parts that skops does not list: data, or functions without effects
 HARMLESS = (
