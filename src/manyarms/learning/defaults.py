@@ -6,10 +6,11 @@ rate * ||x||_1 / temperature. The rate is chosen for steps of at most STEP in sc
     rate = min(0.1, STEP temperature / mean ||x||_1) * min(1, m / 1000),        m = (sum |r|)^2 / sum r^2
 
 with m the number of rows that rewards are as good as: of 10,000 rows with 40 clicks there is not more to learn than from 40 rows,
-and a policy that moves as far as others do would only fit their noise. For a projection W, with scores x^T W beta_a, the length
-is that of x times the mean ||beta_a||_1. The rate falls linearly to 0, which needs no tuning to settle. A log has at least ten
+and a policy that moves as far as others do would only fit their noise. The rate falls linearly to 0, which needs no tuning to
+settle; for a projection W, with scores x^T W beta_a, the length is that of x times the mean ||beta_a||_1. A log has at least ten
 passes, and a small one as many as make STEPS steps (a hundred at most). Policies learned so reach the value of the logging policy
-on logs of 2,000 rows and more (docs/learning.md has the figures); with 0.001 and ten epochs, a small log ends near its start.
+on logs of 2,000 rows and more (docs/learning.md has the figures); with 0.001 and ten epochs, a small log ends near where it
+started.
 
 Encoders with hidden layers, and plain gradient steps (sgd), whose size follows the objective's, keep 0.001 and a constant rate.
 """
