@@ -9,7 +9,7 @@ pytest.importorskip("torch")
 
 from manyarms.estimators import cLPI
 from manyarms.learning import learn
-from manyarms.learning.defaults import epochs_of, rate_of
+from manyarms.learning.defaults import epochs_of, informative_rows, rate_of
 from manyarms.learning.results import Epoch
 from manyarms.learning.rising import STILL_RISING, still_rising
 from manyarms.logs import LoggedData
@@ -60,11 +60,16 @@ def test_what_was_chosen_is_told_and_what_was_given_is_kept() -> None:
     start = SoftmaxPolicy(np.zeros((30, log.dim)))
     chosen = learn(log, start, cLPI(), device="cpu").settings
     assert chosen["epochs"] == epochs_of(500, 256) == 100 and chosen["schedule"] == "linear"
-    assert chosen["learning_rate"] == rate_of(log, start, None, "adam") == pytest.approx(0.1)
+    few = log.rewards.sum() / 1000  # rewards are 0 or 1
+    assert informative_rows(log) == pytest.approx(log.rewards.sum()) and few < 1
+    assert chosen["learning_rate"] == rate_of(log, start, None, "adam") == pytest.approx(0.1 * few)
     given = learn(log, start, cLPI(), epochs=2, learning_rate=0.02, device="cpu").settings
     assert (given["epochs"], given["learning_rate"], given["schedule"]) == (2, 0.02, "constant")
     longer = LoggedData(100 * log.contexts, log.actions, log.rewards, 30, log.propensities)
-    assert rate_of(longer, start, None, "adam") == pytest.approx(0.8 / np.abs(longer.contexts).sum(axis=1).mean())
+    assert rate_of(longer, start, None, "adam") == pytest.approx(few * 0.8 / np.abs(longer.contexts).sum(axis=1).mean())
+    paid = LoggedData(np.ones((3000, 1)), np.arange(3000) % 2, np.full(3000, 7.0), 2)
+    assert informative_rows(paid) == pytest.approx(3000)
+    assert rate_of(paid, SoftmaxPolicy(np.zeros((2, 1))), None, "adam") == pytest.approx(0.1)
     assert rate_of(log, start, None, "sgd") == 1e-3
     assert epochs_of(1_000_000, 256) == 10 and epochs_of(10_240, 256) == 10 and epochs_of(5_120, 256) == 20
 

@@ -41,11 +41,9 @@ import numpy as np
 from manyarms._base import files, npz
 from manyarms._base.locks import only_writer
 from manyarms._base.registry import Registry
-from manyarms._base.typing import AnyArray
+from manyarms._base.typing import JSON, AnyArray
 from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput, ManyArmsError, StorageError
-
-JSON = Any  # None, bool, int, finite float, str, and lists and string-keyed dictionaries of these; checked by `save`
 
 FORMAT = "manyarms"
 VERSION = 4

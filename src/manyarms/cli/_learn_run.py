@@ -301,7 +301,7 @@ def _interval(value: float, low: float, high: float) -> str:
 
 
 def _epochs(outcome: Outcome) -> str:
-    done, wanted = len(outcome.learned.history), outcome.learned.settings["epochs"]
+    done, wanted = len(outcome.learned.history), cast(int, outcome.learned.settings["epochs"])
     kept = "" if outcome.best_epoch is None else f"; epoch {outcome.best_epoch}, the best by validation, is returned"
     return f"{done} of {wanted}" + (", stopped early" if done < wanted else "") + kept
 

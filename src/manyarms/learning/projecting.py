@@ -26,6 +26,8 @@ def projected(policy: Learnable, log: LoggedData, settings: TrainingSettings) ->
     """The policy to start from, with a projection before it where it needs one, and a note that says so."""
     if not isinstance(policy, SoftmaxPolicy) or policy.encoder is not None or policy.dim == log.dim:
         return policy, ()
+    if not policy.actions.any():  # zeros describe no action: their length is a mistake, which is refused later
+        return policy, ()
     if settings.train == "actions":
         expected = f"'encoder' or 'both': a projection from {log.dim} to {policy.dim} numbers must be learned"
         raise InvalidInput("train", "'actions'", expected)

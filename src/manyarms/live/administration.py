@@ -12,6 +12,7 @@ from typing import Any
 import numpy.typing as npt
 
 from manyarms._base import validate
+from manyarms._base.typing import Spec, loose
 from manyarms.agents import Agent
 from manyarms.errors import InvalidInput, LiveError
 from manyarms.live import log, naming, packing
@@ -134,9 +135,9 @@ class Administration(ABC):
         self._operate("challenge", {"name": called, **body})
         return called
 
-    def challenges(self) -> list[dict[str, Any]]:
+    def challenges(self) -> list[Spec]:
         """Every challenge: its state, the gain so far and its lower end, α, how many events count, and since when."""
-        found: list[dict[str, Any]] = self.report().body["challenges"]
+        found: list[Spec] = loose(self.report().body)["challenges"]
         return found
 
     def withdraw(self, name: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from manyarms._base import validate
 from manyarms._base.tables import Shown, Table, text_of
-from manyarms._base.typing import ActionContexts, ContextLike
+from manyarms._base.typing import ActionContexts, ContextLike, Spec
 from manyarms.errors import LiveError, ManyArmsError, Overloaded, StoreUnavailable, UnknownAction, UnknownEvent
 from manyarms.live import log, naming
 from manyarms.live.administration import Administration
@@ -255,7 +255,7 @@ class Live(Shown, Administration):
         """The whole state, as a snapshot keeps it: equal bytes, equal states."""
         return self._learner.state_bytes()
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Spec:
         """How it is going: version, what waits to be folded, what was learned, replaced and refused, what failed behind it.
 
         It answers where the store does not, too: what only the store knows is None then, and `failures` says why.

@@ -56,7 +56,7 @@ class RowPolicy(StreamedPolicy):
         X = self._own(X)
         ids = self._ids("ids", ids, (len(X), None))
         out = np.empty(ids.shape)
-        for part, rows in self._own_parts(X):
+        for part, rows in self._blocks(X):
             out[part] = rows.mass_at(ids[part]) / rows.normaliser(self.action_count)[:, None]
         return out
 
@@ -64,7 +64,7 @@ class RowPolicy(StreamedPolicy):
         """The sum over a of pi(a|x_i) values(x_i, a), (n,); where few actions are played, values are asked for those."""
         X = self._own(X)
         out = np.empty(len(X))
-        for part, rows in self._own_parts(X):
+        for part, rows in self._blocks(X):
             if isinstance(rows, SupportRows):
                 out[part] = support_expectation(X[part], rows.ids, rows.probabilities, values)
             else:
@@ -76,7 +76,7 @@ class RowPolicy(StreamedPolicy):
         X = self._own(X)
         groups, asked = group_arrays(labels, wanted, self.action_count, len(X))
         out = np.empty(len(X))
-        for part, rows in self._own_parts(X):
+        for part, rows in self._blocks(X):
             if isinstance(rows, SupportRows):
                 out[part] = (rows.probabilities * (groups[rows.ids] == asked[part][:, None])).sum(axis=1)
             else:
@@ -95,7 +95,7 @@ class RowPolicy(StreamedPolicy):
         """Refused: what is drawn is drawn from a policy that is known everywhere."""
         raise InvalidInput("policy", "a policy that is known at the rows of a log only", "one that is known everywhere")
 
-    def _own_parts(self, X: Array) -> Iterator[tuple[slice, PolicyRows]]:
+    def _blocks(self, X: Array) -> Iterator[tuple[slice, PolicyRows]]:
         for start in range(0, len(X), self.step):
             part = slice(start, min(start + self.step, len(X)))
             yield part, self.at(part).rows(X[part])
