@@ -36,9 +36,9 @@ def shop(folder: Path | str = ".", rows: int | None = None, skus: int | None = N
     known = _softmax(0.4 * liked)
     shown_category = (known.cumsum(axis=1) < rng.random((rows, 1))).sum(axis=1).clip(max=19)
     members = [np.flatnonzero(category == one) for one in range(20)]
-    sku = np.array([members[one][int(u * len(members[one]))] for one, u in zip(shown_category, rng.random(rows))])
+    sku = np.array([members[one][int(u * len(members[one]))] for one, u in zip(shown_category, rng.random(rows), strict=True)])
     propensity = known[np.arange(rows), shown_category] / np.array([len(one) for one in members])[shown_category]
-    appeal = -2.5 + 1.2 * liked[np.arange(rows), shown_category] - 0.3 * np.log(price[sku] / 20)
+    appeal = -3.0 + 1.2 * liked[np.arange(rows), shown_category] - 0.3 * np.log(price[sku] / 20)
     clicked = rng.random(rows) < 1 / (1 + np.exp(-appeal))
     seen = rng.random(rows) > 0.05
     folder = Path(folder)
@@ -74,7 +74,7 @@ class Notifications:
             "topic": [f"topic {t}" for t in topic],
             "length": self._rng.integers(20, 140, 300).tolist(),
         }
-        self._taste = self._rng.normal(0.0, 1.0, (8, len(DEVICES) * len(TOWNS)))
+        self._device, self._town = (self._rng.normal(0.0, 0.8, (8, len(names))) for names in (DEVICES, TOWNS))
         self._own = dict(zip(self.messages["message"], self._rng.normal(0.0, 0.3, 300), strict=True))
         self._topic = dict(zip(self.messages["message"], topic.tolist(), strict=True))
 
@@ -86,6 +86,7 @@ class Notifications:
 
     def opened(self, user: dict[str, object], message: str) -> float:
         """1.0 if the user opens the message."""
-        cell = DEVICES.index(str(user["device"])) * len(TOWNS) + TOWNS.index(str(user["town"]))
-        score = -1.5 + self._taste[self._topic[message], cell] + self._own[message]
+        device, town = DEVICES.index(str(user["device"])), TOWNS.index(str(user["town"]))
+        topic = self._topic[message]
+        score = -1.5 + self._device[topic, device] + self._town[topic, town] + self._own[message]
         return float(self._rng.random() < 1 / (1 + np.exp(-score)))

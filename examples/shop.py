@@ -5,21 +5,20 @@
 
 import sys
 
-import numpy as np
-
 import made_up
 
 import manyarms as ma
 
 clicks, items = sys.argv[1:3] if len(sys.argv) > 2 else made_up.shop()
-log = ma.open_log(clicks, ma.logs.Columns(context=("device", "age"), group=None)).collect()  # the rest is guessed
+catalogue = ma.Catalogue(items, id="sku")
+log = ma.open_log(clicks, catalogue=catalogue.actions)  # which column is what is guessed from the names, and said
 print(ma.inspect(log))  # what is in it, and what is wrong with it
 
-train, test = log.split(0.7)
-print(ma.evaluate(ma.policies.UniformPolicy(log.action_count), test))  # what showing anything would have earned
+train, test = log.split(0.7, by="time")
+print(ma.evaluate("uniform", test))  # what showing anything would have earned
 
-
-found = ma.learn(train, ma.SoftmaxPolicy(np.zeros((log.action_count, log.dim))), ma.cLPI(), seed=0)
+policy = ma.SoftmaxPolicy(actions=catalogue.embeddings(["category", "price"]))
+found = ma.learn(train, policy, ma.cLPI(), learning_rate=0.03, seed=0)
 print(ma.evaluate(found.policy, test).verdict())
 
 found.policy.save("shop-policy")

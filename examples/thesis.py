@@ -16,7 +16,8 @@ if __name__ == "__main__":  # worker processes import this file
     for name in sys.argv[1:] or ["mets-synthetic"]:
         outcome = catalogue.run(catalogue.find(name), scale, f"out/{name}-{scale}")
         for claim in outcome.claims:
-            print("holds  " if claim.holds else "differs", f"{claim.figure:10.3g}", claim.statement, f"(Section {claim.sections})")
+            found = "holds" if claim.holds else "differs"
+            print(f"{found:7} {claim.figure:10.3g} {claim.statement} (Section {claim.sections})")
         for figure in sorted((outcome.folder / "figures").glob("*.svg")):
             print(figure)
         print(outcome.folder / "report.html")

@@ -78,9 +78,9 @@ def test_folders_of_another_format_version_are_refused(tmp_path: Path) -> None:
     """What 0.1 wrote has version 1; it is named before anything else is looked at."""
     UniformPolicy(3).save(tmp_path)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert manifest["version"] == 3
+    assert manifest["version"] == 4
     (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"version": 1}))
     with pytest.raises(
-        StorageError, match=r"format version 1, .* reads version 3. Load it with the release that wrote it"
+        StorageError, match=r"format version 1, .* reads version 4. Load it with the release that wrote it"
     ):
         ma.load(tmp_path)

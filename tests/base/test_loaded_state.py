@@ -135,7 +135,7 @@ def test_no_array_can_be_spoiled(thing: str, tmp_path: Path, monkeypatch: pytest
             changed = {key: value for key, value in arrays.items() if key != name}
             changed |= {} if bad is None else {name: bad}
             # as if it had been saved so; `load` is called on the folder all the same
-            monkeypatch.setattr(storage, "read", lambda *_, changed=changed: (copy.deepcopy(spec), changed))
+            monkeypatch.setattr(storage, "read", lambda *_, changed=changed, **__: (copy.deepcopy(spec), changed))
             try:
                 ma.load(tmp_path)
                 accepted.append(f"{name}: {how}")

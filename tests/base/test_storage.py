@@ -105,7 +105,7 @@ def test_nothing_to_store_is_fine(tmp_path: Path) -> None:
 def test_the_manifest_says_what_is_there(saved: Path) -> None:
     manifest = json.loads((saved / "manifest.json").read_text())
     arrays = manifest["arrays"]
-    assert (manifest["format"], manifest["version"], manifest["kind"]) == ("manyarms", 3, "thing")
+    assert (manifest["format"], manifest["version"], manifest["kind"]) == ("manyarms", 4, "thing")
     assert manifest["spec"] == OLD_SPEC
     assert isinstance(manifest["library"], str)
     assert arrays["names"]["G"] == {"shape": [3, 4], "dtype": "<f8"}

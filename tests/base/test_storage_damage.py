@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from manyarms._base import storage
 from manyarms._base.storage import read, save
 from manyarms.errors import StorageError
+from manyarms.policies import UniformPolicy
 
 SPEC: dict[str, Any] = {"noise": 0.1}
 ARRAYS = {"G": np.arange(12.0).reshape(3, 4), "ids": np.array([3, 1, 2])}
@@ -63,20 +64,20 @@ def test_somebody_elses_manifest(saved: Path, content: str) -> None:
     refuses(saved, r"manifest\.json: not written by manyarms")
 
 
-@pytest.mark.parametrize("version", [0, 1, 2, -1, "3", 3.0, True, None])
+@pytest.mark.parametrize("version", [0, 1, 2, 3, -1, "4", 4.0, True, None])
 def test_another_version(saved: Path, version: object) -> None:
     rewrite(saved, lambda manifest: manifest.update(version=version))
     refuses(
         saved,
-        rf"manifest\.json: written in format version {version!r}, which this release does not read: it reads version 3",
+        rf"manifest\.json: written in format version {version!r}, which this release does not read: it reads version 4",
     )
 
 
 def test_a_newer_version_is_named_before_anything_else_is_looked_at(saved: Path) -> None:
-    (saved / "manifest.json").write_text('{"format": "manyarms", "version": 4, "other": "layout"}')
+    (saved / "manifest.json").write_text('{"format": "manyarms", "version": 5, "other": "layout"}')
     refuses(
         saved,
-        r"written in format version 4, which this release does not read: it reads version 3. Load it with the release",
+        r"written in format version 5, which this release does not read: it reads version 4. Load it with the release",
     )
 
 
@@ -184,3 +185,22 @@ def test_one_flipped_bit_is_never_mistaken_for_the_truth(
     else:  # only white space between the manifest's entries may have changed
         assert spec == SPEC
         assert {name: array.tolist() for name, array in arrays.items()} == {k: v.tolist() for k, v in ARRAYS.items()}
+
+
+def test_a_part_of_a_store_may_be_one_version_older(saved: Path) -> None:
+    """Stores live on; folders are loaded by the release that wrote them. Checksums hold for both."""
+    policy = saved.parent / "policy"
+    UniformPolicy(3).save(policy)
+
+    def older(manifest: dict[str, Any]) -> None:
+        manifest["version"] = 3
+        manifest["spec"].pop("schema")
+
+    rewrite(policy, older)
+    with pytest.raises(StorageError, match="format version 3"):
+        storage.load(policy)
+    again = storage.load_part(policy, UniformPolicy)
+    assert again.action_count == 3 and not again.schema
+    rewrite(policy, lambda manifest: manifest.update(version=2))
+    with pytest.raises(StorageError, match="format version 2"):
+        storage.load_part(policy)

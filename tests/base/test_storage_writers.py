@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manyarms._base import locks, storage
+from manyarms._base import locks
 from manyarms._base.storage import read, save
 from manyarms.errors import StorageError
 
@@ -142,15 +142,3 @@ def test_without_locks_only_the_replaced_arrays_and_what_is_old_are_deleted(
     monkeypatch.undo()
     save(tmp_path, "thing", *state(0, 4))  # with a lock they are known to be left over
     assert len(list(tmp_path.iterdir())) == 2
-
-
-def test_what_is_saved_beside_belongs_to_the_same_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locks, "PATIENCE", 0.0)
-
-    def beside() -> None:
-        save(tmp_path / "inside", "thing", *state(1, 1))
-        with pytest.raises(StorageError, match="another process"):
-            save(tmp_path, "thing", *state(2, 2))
-
-    save(tmp_path, "thing", *state(1, 1), beside)
-    assert storage.read(tmp_path, "thing")[0] == read(tmp_path / "inside", "thing")[0] == state(1, 1)[0]

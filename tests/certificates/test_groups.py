@@ -10,7 +10,7 @@ import pytest
 from manyarms.bounds import Grid, LogSmoothingBound
 from manyarms.bounds.log_smoothing import GainTerms
 from manyarms.certificates import PolicyPrior, certify, certify_with_improvement, improvement
-from manyarms.certificates.groups import GroupSums, size_limits
+from manyarms.certificates.groups import GroupSums, power_of_two, share_of, size_limits
 from manyarms.errors import InvalidInput
 from manyarms.logs import LoggedData
 from manyarms.policies import SoftmaxPolicy
@@ -80,6 +80,30 @@ def test_certificates_of_groups_cover():
     assert (failures <= 90).all()
 
 
+def test_certificates_cover_where_nobody_knows_how_large_groups_are():
+    """The statements for all powers of 2 hold together with probability 0.8, and those that are read off are among them."""
+    per_group, per_row, logged = true_values()  # of groups of up to 6 rows: their first 8 are all of them
+    failures = np.zeros(3, dtype=int)
+    for seed in range(150):
+        log = a_log(150, np.random.default_rng([7, seed]))
+        made, better = certify_with_improvement(POLICY, log, delta=0.2, grid=Grid(smoothings=(0.3,)))
+        assert made.delta == 0.2 and made.unit == "group" and made.largest_reward == 8
+        inside = (per_group in made, made.per_row[0] <= per_row <= made.per_row[1], better.lower <= per_group - logged)
+        failures += ~np.array(inside)
+    assert (failures <= 60).all()  # of 150: 61 would have a chance of 1e-8
+
+
+def test_the_size_read_off_costs_its_share_of_delta(rng):
+    log = a_log(400, rng)
+    whole = certify(POLICY, log, delta=0.2 / 20, largest_group=8, bound="ls")  # 8 = 2^3: 1 / (4 * 5)
+    read = certify(POLICY, log, delta=0.2, bound="ls")
+    assert (read.lower, read.upper, read.per_row) == (whole.lower, whole.upper, whole.per_row)
+    assert any("first 8 rows" in note and "0.05 of delta" in note for note in read.notes)
+    assert "first 8 rows" in str(read)
+    assert sum(share_of(2**j) for j in range(60)) <= 1
+    assert [power_of_two(size) for size in (1, 2, 3, 4, 5, 9)] == [1, 2, 4, 4, 8, 16]
+
+
 def test_ends_come_near_the_value_with_many_groups(rng):
     per_group, per_row, logged = true_values()
     made, better = certify_with_improvement(POLICY, a_log(40_000, rng), largest_group=MOST)
@@ -110,7 +134,6 @@ def test_one_row_in_each_group_is_the_certificate_of_rows(rng):
 def test_what_groups_cannot_have(rng):
     log = a_log(30, rng)
     for arguments, message in (
-        ({}, "largest_group: .*known beforehand.*--independent"),
         ({"largest_group": 2}, "largest_group: .*the most rows that a group can have.*2, and a group of [3-6] rows"),
         ({"largest_group": 0}, "largest_group"),
         ({"largest_group": MOST, "bound": "london"}, "bound: expected 'ls'"),

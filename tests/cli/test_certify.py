@@ -43,9 +43,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     whole = LoggedData(X, actions, rewards, ACTIONS, propensities=logging.probabilities_of(X, actions))
     first, rest = whole.split(0.1, seed=1)
     found = {name: folder / name for name in ("logging", "learned", "fixed")}
-    logging.save(found["logging"], whole)
-    GaussianPolicy(start + 0.5 * truth).save(found["learned"], whole)
-    SoftmaxPolicy(start + truth).save(found["fixed"], whole)
+    logging.save(found["logging"])
+    GaussianPolicy(start + 0.5 * truth).save(found["learned"])
+    SoftmaxPolicy(start + truth).save(found["fixed"])
     for name, part in (("first", first), ("rest", rest), ("whole", whole)):
         found[name] = folder / f"{name}.parquet"
         to_parquet(part, found[name])

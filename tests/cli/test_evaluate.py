@@ -143,7 +143,9 @@ def test_bad_files_are_named_and_nothing_is_written(tmp_path: Path, capsys: pyte
     table["context"][5] = table["context"][5][:2]
     pq.write_table(pa.table(table), tmp_path / "ragged.parquet")
     assert "'context'" in (text := told(tmp_path / "ragged.parquet")) and "at row 5" in text
-    SoftmaxPolicy(np.zeros((3, good.dim))).save(tmp_path / "policy", good)
+    saved = SoftmaxPolicy(np.zeros((3, good.dim)))
+    saved.schema = good.schema
+    saved.save(tmp_path / "policy")
     cells = rows()
     cells[11][2] = "z"
     text = told(write(tmp_path / "other.csv", cells), policy=tmp_path / "policy")

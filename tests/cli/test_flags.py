@@ -63,7 +63,11 @@ ARGUMENTS = {
         "columns.action": "--action",
         "log": "LOG",
     },
-    "compare": {"propensity_floor": "--floor", "reward_range": "--low, --high", "policy": "POLICY"},
+    "compare": {
+        "propensity_floor": "--floor",
+        "reward_range": "--low, --high",
+        "policy": "POLICY, --probabilities, --decisions",
+    },
     "choose": {"propensity_floor": "--floor", "reward_range": "--low, --high", "columns.event_id": "--event-id"},
     "tune": {"family": "--estimator", "columns.reward": "--reward"},
     "certify": {"largest_reward": "--high", "two_sided": "--lower-only", "largest_group": "--largest-group"},

@@ -36,7 +36,7 @@ def test_inspect_shows_what_is_there_and_what_to_do(tmp_path: Path) -> None:
     cells[7][4], cells[9][3] = "0", ""
     result = invoke("inspect", write(tmp_path / "log.csv", cells), "--out", tmp_path / "page.html")
     assert result.exit_code == 0, result.output
-    for words in ("rounds", "problem", "line 9 (0.0)", "1 missing entry", "line 11", "what to do"):
+    for words in ("rounds", "problem", "line 9 (0.0)", "1 missing entry", "line 11", "->"):
         assert words in result.output
     assert (tmp_path / "page.html").is_file()
     assert invoke("inspect", tmp_path / "log.csv", "--out", tmp_path / "page.html", "--strict").exit_code == 1

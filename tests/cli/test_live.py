@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -66,9 +67,9 @@ def test_replay_ends_with_1_where_something_differs(store: Path) -> None:
 
 def test_compact_says_what_would_go_and_then_does_it(store: Path) -> None:
     said = invoke("compact", store, "--keep", "30d", "--dry-run")
-    assert said.exit_code == 0 and "would go: 15 decisions" in said.output, said.output
+    assert said.exit_code == 0 and re.search(r"decisions +15", said.output), said.output
     done = invoke("compact", store, "--keep", "30d")
-    assert done.exit_code == 0 and "gone: 15 decisions" in done.output
+    assert done.exit_code == 0 and re.search(r"decisions +15", done.output)
     assert invoke("replay", store).exit_code == 0
     assert "nothing to compact" in invoke("compact", store, "--keep", "30d").output
 

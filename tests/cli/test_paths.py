@@ -25,7 +25,7 @@ def log(tmp_path: Path) -> Path:
     rng = np.random.default_rng(0)
     data = LoggedData(rng.normal(size=(40, 2)), rng.integers(3, size=40), np.ones(40), 3, np.full(40, 1 / 3))
     to_csv(data, tmp_path / "log.csv")
-    UniformPolicy(3).save(tmp_path / "policy", data)
+    UniformPolicy(3).save(tmp_path / "policy")
     return tmp_path / "log.csv"
 
 

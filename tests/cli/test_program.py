@@ -20,11 +20,12 @@ GROUP: Any = typer.main.get_command(app.app)
 WIDTHS = (60, 80, 120, 200)
 
 
-def run(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "manyarms", *map(str, words)], capture_output=True, text=True, check=False,
-        env={**os.environ, "COLUMNS": "80", **environment}, timeout=120,
-    )  # fmt: skip
+def ended(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    """How the program ends: its code, and what it printed."""
+    with pytest.raises(SystemExit) as end:
+        app.main([str(word) for word in words])
+    said = capsys.readouterr()
+    return int(end.value.code or 0), said.out, said.err
 
 
 def page(command: str, width: int = 80) -> str:
@@ -75,20 +76,28 @@ def test_brackets_are_shown_as_they_are() -> None:
     assert "[torch]" in CliRunner().invoke(app.app, ["version"]).output
 
 
-def test_version_module_and_no_arguments() -> None:
+def test_version_and_no_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     import manyarms
 
-    assert run("--version").stdout == f"manyarms {manyarms.__version__}\n"
-    nothing = CliRunner().invoke(app.app, [])
-    assert nothing.exit_code == 0 and nothing.output.startswith("Usage: manyarms")
+    assert ended(capsys, "--version") == (0, f"manyarms {manyarms.__version__}\n", "")
+    code, out, err = ended(capsys)
+    assert code == 0 and out.startswith("Usage: manyarms") and not err
 
 
-def test_completion_works_without_a_network(tmp_path: Path) -> None:
-    home = {"HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
-    installed = run("--install-completion", "bash", **home)
-    assert installed.returncode == 0 and any(tmp_path.rglob("*manyarms*")), installed.stderr
-    done = run(_MANYARMS_COMPLETE="complete_bash", COMP_WORDS="manyarms eva", COMP_CWORD="1")
-    assert done.stdout.split() == ["evaluate"]
+def test_completion_works_without_a_network(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+    monkeypatch.setattr(app, "app", app.build())  # which shells there are is settled when it is built
+    for shell in ("bash", "zsh", "fish"):
+        code, out, err = ended(capsys, "--show-completion", shell)
+        assert code == 0 and "_MANYARMS_COMPLETE" in out and not err
+    code, _, err = ended(capsys, "--install-completion", "bash")
+    assert code == 0 and not err and any(tmp_path.rglob("*manyarms*"))
+    for name, value in (("_MANYARMS_COMPLETE", "complete_bash"), ("COMP_WORDS", "manyarms eva"), ("COMP_CWORD", "1")):
+        monkeypatch.setenv(name, value)
+    assert ended(capsys)[1].split() == ["evaluate"]
 
 
 UNUSABLE = {
@@ -104,10 +113,8 @@ UNUSABLE = {
 @pytest.mark.parametrize("which", UNUSABLE)
 def test_what_cannot_be_understood_is_one_line(which: str, capsys: pytest.CaptureFixture[str]) -> None:
     words, told = UNUSABLE[which]
-    with pytest.raises(SystemExit) as ended:
-        app.main(words)
-    said = capsys.readouterr().err
-    assert ended.value.code == 2 and said.count("\n") == 1 and told in said and said.startswith("manyarms: ")
+    code, _, said = ended(capsys, *words)
+    assert code == 2 and said.count("\n") == 1 and told in said and said.startswith("manyarms: ")
 
 
 def broken(error: BaseException) -> Any:
@@ -120,9 +127,9 @@ def broken(error: BaseException) -> Any:
 def ending(monkeypatch: pytest.MonkeyPatch, error: BaseException, tmp_path: Path, *more: str) -> int:
     (tmp_path / "log.csv").touch()
     monkeypatch.setattr(inspection, "inspect", broken(error))
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as end:
         app.main(["inspect", str(tmp_path / "log.csv"), "--out", str(tmp_path / "page.html"), *more])
-    return int(ended.value.code or 0)
+    return int(end.value.code or 0)
 
 
 def test_something_unexpected_is_one_line_and_the_rest_on_request(
@@ -154,10 +161,13 @@ def test_a_reader_that_has_had_enough_hears_nothing_more() -> None:
     assert done.stdout.startswith("Usage") and not done.stderr
 
 
-def test_no_colour_in_a_pipe_nor_where_none_is_wanted(tmp_path: Path) -> None:
+def test_no_colour_where_none_is_wanted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "\x1b" not in page("learn")
-    said = run("inspect", tmp_path / "nothing.csv", FORCE_COLOR="1", NO_COLOR="1")
-    assert "\x1b[3" not in said.stderr
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in ended(capsys, "inspect", tmp_path / "nothing.csv")[2]
 
 
 WITHOUT = """

@@ -386,6 +386,25 @@ def test_an_agent_that_draws_is_evaluated_by_estimates_without_bias(problem):
         ma.evaluate(agent, log, [DM(problem.model)])
 
 
+def test_agents_go_by_ids_and_read_columns_with_their_own_encoder(problem, catalogue):
+    frame, _ = shop(problem)
+    standard = ma.logs.Encoding(standardise=True)
+    theirs = from_frame(frame, COLUMNS, catalogue=Actions([NAMES[a] for a in ORDER]), encoder=standard)
+    ours = from_frame(shop(problem, seed=18)[0], COLUMNS, catalogue=catalogue)
+    translated = from_frame(shop(problem, seed=18)[0], COLUMNS, catalogue=theirs.catalogue, encoder=theirs.encoder)
+    prior = ma.ActionPrior(actions=K, mean=np.zeros(theirs.dim), covariance=np.eye(theirs.dim))
+    drawing = ma.rewards.warm_start(theirs, prior, seed=0)
+    greedy = ma.rewards.warm_start(theirs, prior, decision=ma.Greedy(), seed=0)
+    for agent, rows in ((greedy, ROWS), (drawing, 40)):
+        here, there = ours.rows(slice(0, rows)), translated.rows(slice(0, rows))
+        wanted = evaluation.evaluate(agent, there, ["ips", "snips"], replicates=0)
+        assert_same(evaluation.evaluate(agent, here, ["ips", "snips"], chunk=17, replicates=0), wanted)
+    with pytest.raises(UnknownAction, match="no probability for 'kale' of the log"):
+        evaluation.evaluate(
+            drawing, from_frame(frame, COLUMNS, catalogue=Actions(["fig", *NAMES[1:-1], "kale", "nut"]))
+        )
+
+
 def test_an_agent_that_would_take_hours_is_refused(problem, monkeypatch):
     _, agent = taught(problem)
     monkeypatch.setattr(evaluation.estimated, "MOST_SECONDS", 0.1)

@@ -195,10 +195,12 @@ def test_the_multinomial_model_takes_thousands_of_actions(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Shares from common to met once, in single precision and blocks: still the minimum, by its gradient and from below."""
-    rows, K, ridge = 3000, 2500, 1.0
+    rows, K, ridge = 1200, 1500, 1.0
     X = rng.normal(size=(rows, 3))
     scores = 0.5 * X @ rng.normal(size=(3, K)) + 1.5 * rng.normal(size=K)
     a = drawn(rng, np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True))
+    monkeypatch.setattr(multinomial, "CELLS", 100_000)
+    monkeypatch.setattr(multinomial, "SMALL", 100_000)
     model = fit_multinomial(X, a, K, ridge)
     assert len(model.seen) > 200 and rows * len(model.seen) > multinomial.CELLS
 

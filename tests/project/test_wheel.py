@@ -1,6 +1,6 @@
 """The wheel, built as a stranger would and installed into an empty environment without any extra.
 
-tools/release_check.py does it, and says what is wrong; `make release-check` looks at the source distribution and the changelog too.
+tools/release_check.py does it, and says what is wrong; `make release-check` looks at the source distribution and the changelog.
 """
 
 from __future__ import annotations

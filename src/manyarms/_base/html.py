@@ -5,47 +5,62 @@ Small functions that return HTML; `page` puts them together. Texts are escaped h
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import cycle, pairwise
 from pathlib import Path
 
 from manyarms._base.files import open_regular, require_file, writing
-from manyarms._base.typing import Array
+from manyarms._base.palette import on_page, style_sheet
+from manyarms._base.tables import texts_of
 from manyarms.errors import InvalidInput
 
-# Okabe and Ito's palette: told apart with any kind of colour vision; black and greys are left for text and axes
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A5C00", "#555555")
+_LIGHT, _DARK = style_sheet()
 
-STYLE = """
-:root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; color: #1a1a1a;
-       background: #fff; max-width: 62rem; margin: 2.5rem auto; padding: 0 1.25rem; }
-h1 { font-size: 1.7rem; line-height: 1.25; margin: 0 0 .25rem; }
-h2 { font-size: 1.2rem; margin: 2.5rem 0 .5rem; }
-p.lead { color: #555; margin-top: 0; }
-.card { border: 2px solid; border-radius: .5rem; padding: .7rem 1rem; margin: 1.25rem 0; }
-.card strong { font-size: 1.15rem; text-transform: uppercase; letter-spacing: .03em; }
-.card p { margin: .3rem 0 0; color: #1a1a1a; }
-.card.good { color: #00694d; background: #eaf6f1; } .card.bad { color: #a63d00; background: #fdf1e8; }
-.card.open { color: #555; background: #f5f5f3; }
-p.warning { border-left: 4px solid #D55E00; background: #fdf1e8; padding: .6rem .9rem; }
+STYLE = (
+    f"""
+:root {{ color-scheme: light dark; --page: #fff; --ink: #1a1a1a; --quiet: #555; --rule: #ddd; --line: #999; --box: #f5f5f3;
+  --good: #00694d; --good-box: #eaf6f1; --bad: #a63d00; --bad-box: #fdf1e8; {_LIGHT} }}
+@media (prefers-color-scheme: dark) {{ :root {{ --page: #16181b; --ink: #e8e8e6; --quiet: #aaacae; --rule: #383b3f;
+  --line: #74777b; --box: #202327; --good: #5cd0aa; --good-box: #12291f; --bad: #f5a06c; --bad-box: #2f1f14; {_DARK} }} }}
+@media print {{ :root {{ color-scheme: light; }} }}
+"""
+    + """
+* { box-sizing: border-box; }
+body { font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; color: var(--ink);
+  background: var(--page); max-width: 64rem; margin: 2rem auto 4rem; padding: 0 1.25rem; overflow-wrap: break-word; }
+h1 { font-size: 1.45rem; line-height: 1.25; margin: 0; }
+h2 { font-size: 1.15rem; margin: 2.25rem 0 .5rem; }
+p.about { color: var(--quiet); margin: .2rem 0 0; font-size: .95rem; }
+.card { border-left: 6px solid; border-radius: .25rem; padding: .7rem 1rem; margin: 1rem 0 1.25rem; }
+.card strong { font-size: 1.2rem; }
+.card p { margin: .3rem 0 0; color: var(--ink); }
+.card p:first-of-type { font-size: 1.1rem; }
+.card.good { color: var(--good); background: var(--good-box); } .card.bad { color: var(--bad); background: var(--bad-box); }
+.card.open { color: var(--quiet); background: var(--box); } .card.open strong { color: var(--ink); }
+p.warning { border-left: 4px solid var(--c1); background: var(--bad-box); padding: .6rem .9rem; }
 table { border-collapse: collapse; width: 100%; font-size: .92rem; }
-th, td { text-align: left; vertical-align: top; padding: .35rem .6rem; border-bottom: 1px solid #ddd; }
-th { border-bottom: 2px solid #999; white-space: nowrap; }
+th, td { text-align: left; vertical-align: top; padding: .35rem .8rem .35rem 0; border-bottom: 1px solid var(--rule); }
+th { border-bottom: 2px solid var(--line); white-space: nowrap; }
+tbody th { border-bottom: 1px solid var(--rule); font-weight: 500; color: var(--quiet); white-space: normal; width: 17rem; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-td.yes { color: #00694d; font-weight: 600; } td.no { color: #a63d00; font-weight: 600; }
-td small { color: #666; display: block; }
+td.yes { color: var(--good); font-weight: 600; } td.no { color: var(--bad); font-weight: 600; }
+td small { color: var(--quiet); display: block; }
 figure { margin: 1.25rem 0; } figure svg { width: 100%; height: auto; display: block; }
-figcaption { color: #555; font-size: .9rem; }
-pre { background: #f5f5f3; padding: .8rem 1rem; overflow-x: auto; font-size: .88rem; line-height: 1.45; }
-li code { white-space: nowrap; }
+figure svg text { fill: var(--ink); }
+figcaption { color: var(--quiet); font-size: .9rem; margin-top: .4rem; }
+pre { background: var(--box); padding: .8rem 1rem; overflow-x: auto; font-size: .88rem; line-height: 1.45; }
 code { font-family: ui-monospace, "SFMono-Regular", Menlo, "DejaVu Sans Mono", monospace; }
 .scroll { overflow-x: auto; }
+@media (max-width: 44rem) {
+  body { margin-top: 1rem; padding: 0 .9rem; }
+  figure svg { min-width: 40rem; }
+  tbody th { width: auto; }
+  .scroll td:not(.number) { min-width: 8rem; } .scroll td:not(.number):nth-child(n+3) { min-width: 14rem; }
+}
 """
+)
 
 
 BEGINNING = "<!doctype html>"
@@ -69,14 +84,14 @@ def require_page(name: str, path: Path | str) -> Path:
     return path
 
 
-def page(title: str, lead: str, *blocks: str) -> str:
-    """A whole HTML document."""
+def page(title: str, about: str, *blocks: str) -> str:
+    """A whole HTML document. `about` says in a line what was looked at; the first block is the answer, a `card`."""
     body = "\n".join(blocks)
     return (
         f'{BEGINNING}\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-        f'<h1>{escape(title)}</h1>\n<p class="lead">{escape(lead)}</p>\n{body}\n</body>\n</html>\n'
+        f'<h1>{escape(title)}</h1>\n<p class="about">{escape(about)}</p>\n{body}\n</body>\n</html>\n'
     )
 
 
@@ -119,15 +134,19 @@ class Note:
     small: str
 
 
-CellText = str | bool | Note
+CellText = str | bool | float | Note
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[CellText]], numbers: Sequence[str] = ()) -> str:
-    """A table; the columns named in `numbers` are aligned as numbers, and True and False are shown as yes and no."""
+    """A table; the columns named in `numbers` are aligned as numbers, and True and False are shown as yes and no.
+
+    Numbers may be given as such: a column gets the same decimals all over.
+    """
     kinds = ["number" if name in numbers else "" for name in columns]
     head = "".join(f"<th{_class(kind)}>{escape(name)}</th>" for name, kind in zip(columns, kinds, strict=True))
+    even = [_even(column) for column in zip(*rows, strict=True)]
     lines = []
-    for row in rows:
+    for row in zip(*even, strict=True):
         cells = "".join(_cell(value, kind) for value, kind in zip(row, kinds, strict=True))
         lines.append(f"<tr>{cells}</tr>")
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
@@ -140,22 +159,19 @@ def facts(values: Mapping[str, str]) -> str:
 
 
 def figure(svg: str, caption: str) -> str:
-    """A drawing inside the page."""
-    return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
+    """A drawing as wide as the page, and what is seen on it."""
+    return f'<figure><div class="scroll">{svg}</div><figcaption>{escape(caption)}</figcaption></figure>'
 
 
 def svg_of(path: Path, prefix: str) -> str:
-    """An SVG file made fit to stand inside a page: no prolog, its width left to the page, its ids its own."""
+    """An SVG file made fit to stand inside a page: no prolog, width and colours left to the page, its ids its own."""
     text = path.read_text(encoding="utf-8")
     text = text[text.index("<svg") :]
-    width = re.search(r'<svg[^>]*?\swidth="([\d.]+)pt"', text)
     for _ in ("width", "height"):
         text = re.sub(r'(<svg[^>]*?)\s(?:width|height)="[^"]*"', r"\1", text, count=1)
-    if width is not None:  # never larger than drawn: 96 pixels are 72 points
-        text = text.replace("<svg", f'<svg style="max-width: {float(width[1]) * 96 / 72:.0f}px"', 1)
     text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
     text = re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', text)
-    return re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", text)
+    return on_page(re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", text))
 
 
 def svg(width: float, height: float, title: str, parts: Sequence[str]) -> str:
@@ -169,97 +185,16 @@ def svg(width: float, height: float, title: str, parts: Sequence[str]) -> str:
 
 def svg_text(x: float, y: float, text: str, anchor: str = "middle") -> str:
     """Text in a drawing."""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="#444">{escape(text)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-@dataclass(frozen=True)
-class Series:
-    """A curve with a band around it."""
-
-    name: str
-    x: Array
-    y: Array
-    band: Array
+def _even(column: Sequence[CellText]) -> list[str | bool | Note]:
+    """A column whose numbers are texts with the same decimals."""
+    numbers = iter(texts_of(cell for cell in column if isinstance(cell, int | float) and not isinstance(cell, bool)))
+    return [cell if isinstance(cell, str | bool | Note) else next(numbers) for cell in column]
 
 
-LETTER = 8.0  # width of a letter of a curve's name, at most on average: 13 pixels, bold
-
-
-def line_chart(series: Sequence[Series], x_label: str, y_label: str, *, title: str, from_zero: bool = True) -> str:
-    """Curves with bands as SVG, each named at its end; the y axis begins at 0 unless told not to."""
-    width, height, left, top, bottom = 820.0, 430.0, 84.0, 16.0, 52.0
-    right = max(96.0, 16.0 + LETTER * max(len(s.name) for s in series))
-    x_end = max(float(s.x[-1]) for s in series)
-    y_end = max(float((s.y + s.band).max()) for s in series)
-    if from_zero:
-        y_start, y_end = 0.0, y_end or 1.0
-        y_ticks = nice_ticks(y_end)
-        y_end = max(y_end, y_ticks[-1])
-    else:
-        y_start = min(float((s.y - s.band).min()) for s in series)
-        margin = 0.05 * (y_end - y_start) or 0.05 * abs(y_end) or 1.0
-        y_start, y_end = y_start - margin, y_end + margin
-        y_ticks = ticks_between(y_start, y_end)
-    x_ticks = nice_ticks(x_end)
-
-    def px(x: float) -> float:
-        return left + (width - left - right) * x / x_end
-
-    def py(y: float) -> float:
-        return height - bottom - (height - top - bottom) * (y - y_start) / (y_end - y_start)
-
-    parts = []
-    for tick in y_ticks:
-        parts.append(f'<line x1="{left}" x2="{width - right}" y1="{py(tick):.1f}" y2="{py(tick):.1f}" stroke="#ddd"/>')
-        parts.append(svg_text(left - 8, py(tick) + 4, f"{tick:,.10g}", "end"))
-    parts += [svg_text(px(tick), height - bottom + 20, f"{tick:,.10g}") for tick in x_ticks]
-    parts += axis_labels(x_label, y_label, (left + width - right) / 2, (top + height - bottom) / 2, height)
-    heights = _spread([py(float(s.y[-1])) for s in series], 16.0)
-    for s, colour, label in zip(series, cycle(PALETTE), heights, strict=False):
-        upper = [f"{px(x):.1f},{py(y):.1f}" for x, y in zip(s.x, s.y + s.band, strict=True)]
-        lower = [f"{px(x):.1f},{py(max(y, y_start)):.1f}" for x, y in zip(s.x, s.y - s.band, strict=True)]
-        line = [f"{px(x):.1f},{py(y):.1f}" for x, y in zip(s.x, s.y, strict=True)]
-        parts.append(f'<polygon points="{" ".join(upper + lower[::-1])}" fill="{colour}" opacity="0.2"/>')
-        parts.append(f'<polyline points="{" ".join(line)}" fill="none" stroke="{colour}" stroke-width="2.2"/>')
-        place = f'x="{width - right + 8}" y="{label + 4:.1f}"'
-        parts.append(f'<text {place} fill="{colour}" font-weight="600">{escape(s.name)}</text>')
-    return svg(width, height, title, parts)
-
-
-def axis_labels(x_label: str, y_label: str, middle_x: float, middle_y: float, height: float) -> list[str]:
-    """What the two axes of a chart stand for, beside their middles."""
-    return [
-        svg_text(middle_x, height - 10, x_label),
-        f'<text transform="translate(16 {middle_y:.0f}) rotate(-90)" text-anchor="middle" fill="#444">{escape(y_label)}</text>',
-    ]
-
-
-def nice_ticks(end: float, about: int = 5) -> list[float]:
-    """Round numbers from 0 up to about `end`."""
-    raw = end / about
-    magnitude = 10.0 ** math.floor(math.log10(raw))
-    step = next(m * magnitude for m in (1.0, 2.0, 2.5, 5.0, 10.0) if m * magnitude >= raw * 0.999)
-    return [step * i for i in range(int(end / step + 1e-9) + 1)]
-
-
-def ticks_between(low: float, high: float) -> list[float]:
-    """Round numbers inside an interval."""
-    ticks = nice_ticks(high - low)
-    step = ticks[1] - ticks[0] if len(ticks) > 1 else high - low
-    first = math.ceil(low / step)
-    return [step * i for i in range(first, math.floor(high / step) + 1)]
-
-
-def _spread(positions: list[float], gap: float) -> list[float]:
-    """Positions pushed down just enough that neighbours are `gap` from each other."""
-    result = list(positions)
-    order = sorted(range(len(positions)), key=lambda i: positions[i])
-    for before, after in pairwise(order):
-        result[after] = max(result[after], result[before] + gap)
-    return result
-
-
-def _cell(value: CellText, kind: str) -> str:
+def _cell(value: str | bool | Note, kind: str) -> str:
     if isinstance(value, bool):
         return f'<td class="{"yes" if value else "no"}">{"yes" if value else "no"}</td>'
     if isinstance(value, Note):
@@ -276,6 +211,6 @@ def _with_code(text: str) -> str:
 
 
 __all__ = [
-    "PALETTE", "CellText", "Note", "Series", "axis_labels", "bullets", "code", "facts", "figure", "heading", "line_chart",
-    "nice_ticks", "page", "paragraph", "require_page", "svg", "svg_of", "svg_text", "table", "ticks_between", "warning",
+    "CellText", "Note", "bullets", "card", "code", "facts", "figure", "heading", "page", "paragraph", "require_page", "svg",
+    "svg_of", "svg_text", "table", "warning",
 ]  # fmt: skip

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+PAGE = 10.0  # inches: the width of a page (`html.STYLE`) at 96 dots an inch
 SETTINGS: Mapping[Any, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -49,8 +50,8 @@ def drawing(rows: int, columns: int) -> Iterator[tuple[Figure, list[Axes]]]:
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(dict(SETTINGS)):
-        width = 3.6 * columns if columns > 1 else 6.0
-        figure = Figure(figsize=(width, 2.7 * rows + 0.9), layout="constrained")
+        each = {1: 4.0, 2: 3.4}.get(columns, 2.7)
+        figure = Figure(figsize=(PAGE, each * rows + 0.9), layout="constrained")
         FigureCanvasAgg(figure)
         axes = [figure.add_subplot(rows, columns, 1 + i) for i in range(rows * columns)]
         yield figure, axes

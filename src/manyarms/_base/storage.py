@@ -41,14 +41,13 @@ import numpy as np
 from manyarms._base import files, npz
 from manyarms._base.locks import only_writer
 from manyarms._base.registry import Registry
-from manyarms._base.typing import AnyArray
+from manyarms._base.typing import JSON, AnyArray
 from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput, ManyArmsError, StorageError
 
-JSON = Any  # None, bool, int, finite float, str, and lists and string-keyed dictionaries of these; checked by `save`
-
 FORMAT = "manyarms"
 VERSION = 4
+UPGRADED = 3  # what `load(..., upgrade=True)` reads as well
 MANIFEST = "manifest.json"
 
 Loader = Callable[[dict[str, JSON], dict[str, AnyArray]], object]
@@ -62,6 +61,7 @@ _MODULES = {
     "catalogue": "manyarms.items.catalogue",
     "table-encoder": "manyarms.logs.encoding",
     "policy": "manyarms.policies",
+    "schema": "manyarms.logs.schema",
     "pretrained-diffusion": "manyarms.priors.pretraining",
     "transformer-encoder": "manyarms.logs.transformers",
 }
@@ -136,13 +136,22 @@ def load(folder: Path | str, expected: type[Any] | None = None) -> Any:
 
     expected: the class that it must be of; anything else is refused. Folders of another format version are refused too.
     """
+    return _loaded(folder, expected, upgrade=False)
+
+
+def load_part(folder: Path | str, expected: type[Any] | None = None) -> Any:
+    """The same for a part of a store, which is kept for years: of the format version before this one, too."""
+    return _loaded(folder, expected, upgrade=True)
+
+
+def _loaded(folder: Path | str, expected: type[Any] | None, *, upgrade: bool) -> Any:
     folder = files.as_path("folder", folder)
-    kind = str(_manifest_of(folder).get("kind"))
+    kind = str(_manifest_of(folder, upgrade).get("kind"))
     try:
         loader = _loader(kind)
     except InvalidInput as error:
         raise StorageError(f"{folder}: nothing here can load what it holds: {error}") from error
-    spec, arrays = read(folder, kind)
+    spec, arrays = read(folder, kind, upgrade=upgrade)
     try:
         found = loader(spec, arrays)
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
@@ -168,17 +177,17 @@ def restored(kind: str, spec: dict[str, JSON], arrays: dict[str, AnyArray]) -> o
     return _loader(kind)(spec, arrays)
 
 
-def read(folder: Path | str, kind: str) -> tuple[dict[str, JSON], dict[str, AnyArray]]:
+def read(folder: Path | str, kind: str, *, upgrade: bool = False) -> tuple[dict[str, JSON], dict[str, AnyArray]]:
     """The spec and the arrays of what was saved in `folder` as `kind`; refused unless complete and unchanged."""
     folder = files.as_path("folder", folder)
-    manifest = _manifest_of(folder)
+    manifest = _manifest_of(folder, upgrade)
     while True:
         _check_kind(folder / MANIFEST, manifest, kind)
         try:
             return manifest["spec"], _read_arrays(folder / manifest["arrays"]["file"], manifest["arrays"])
         except FileNotFoundError as error:
             # somebody may have saved anew since the manifest was read; only an unchanged manifest proves a loss
-            earlier, manifest = manifest, _manifest_of(folder)
+            earlier, manifest = manifest, _manifest_of(folder, upgrade)
             if manifest == earlier:
                 name = manifest["arrays"]["file"]
                 raise StorageError(f"{folder / name}: missing, although {MANIFEST} names it") from error
@@ -249,7 +258,17 @@ def _library_version() -> str:
 # ---- reading
 
 
-def _manifest_of(folder: Path) -> dict[str, Any]:
+def upgraded(manifest: dict[str, Any]) -> dict[str, Any]:
+    """A manifest of the format version before this one as one of this version: agents and policies had no schema."""
+    if manifest.get("version") != UPGRADED:
+        return manifest
+    spec = manifest.get("spec")
+    if manifest.get("kind") in ("agent", "policy") and isinstance(spec, dict):
+        spec = {**spec, "schema": {"encoder": None, "catalogue": False}}
+    return {**manifest, "version": VERSION, "spec": spec}
+
+
+def _manifest_of(folder: Path, upgrade: bool = False) -> dict[str, Any]:
     """The manifest, of our format and version, and undamaged: version first, since another one may have another layout."""
     path = folder / MANIFEST
     try:
@@ -272,14 +291,14 @@ def _manifest_of(folder: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise StorageError(f'{path}: not written by manyarms (no "format": "{FORMAT}")')
     version = manifest.get("version")
-    if type(version) is not int or version != VERSION:
+    if type(version) is not int or not (version == VERSION or (upgrade and version == UPGRADED)):
         raise StorageError(
             f"{path}: written in format version {describe(version)}, which this release does not read: it reads version "
             f"{VERSION}. Load it with the release that wrote it ({describe(manifest.get('library'))})"
         )
     if manifest.get("sha256") != _manifest_checksum(manifest):
         raise StorageError(f"{path}: damaged or edited: its checksum does not match")
-    return manifest
+    return upgraded(manifest)
 
 
 def _check_kind(path: Path, manifest: dict[str, Any], kind: str) -> None:
@@ -342,4 +361,4 @@ def _manifest_checksum(manifest: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-__all__ = ["JSON", "LOADERS", "MANIFEST", "VERSION", "load", "read", "restored", "save"]
+__all__ = ["JSON", "LOADERS", "MANIFEST", "VERSION", "load", "load_part", "read", "restored", "save", "upgraded"]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from manyarms._base import storage, validate
 from manyarms._base.nested import under
-from manyarms._base.typing import AnyArray, Array, ContextLike, Ints
+from manyarms._base.typing import AnyArray, Array, ContextLike, Ints, loose
 from manyarms.agents.deciding import Decider
 from manyarms.agents.decisions import Decision, restore_decision
 from manyarms.agents.draws import MOST_COUNTED, NumberedDraws, Seed
@@ -221,11 +221,12 @@ def _reinstate(belief: Belief, ids: Ints) -> None:
 
 @storage.LOADERS.register("agent")
 def _restore(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Agent:
-    schema = Schema.from_state(spec["schema"], under("schema/", arrays))
-    belief, decision = restore_belief(spec["belief"], arrays), restore_decision(spec["decision"])
-    agent = Agent(belief, decision, 0, str(spec["name"]), schema.catalogue, schema.encoder)
-    agent._draws = NumberedDraws.restored(spec["draws"])
-    version = validate.count("version", spec["version"], least=0, most=MOST_COUNTED)
+    told = loose(spec)
+    schema = Schema.from_state(told["schema"], under("schema/", arrays))
+    belief, decision = restore_belief(told["belief"], arrays), restore_decision(told["decision"])
+    agent = Agent(belief, decision, 0, str(told["name"]), schema.catalogue, schema.encoder)
+    agent._draws = NumberedDraws.restored(told["draws"])
+    version = validate.count("version", told["version"], least=0, most=MOST_COUNTED)
     agent._belief = SharedBelief(agent.belief, version)
     return agent
 

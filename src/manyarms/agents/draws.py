@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from manyarms._base import validate
+from manyarms._base.typing import Spec
 from manyarms.errors import InvalidInput
 
 KEY_BYTES = 16
@@ -111,7 +112,7 @@ class NumberedDraws:
 
     # ---- state
 
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> Spec:
         """What is saved."""
         return {"key": self.key.hex(), "next": self._next}
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from manyarms._base import linalg, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.registry import Registry
-from manyarms._base.typing import AnyArray, Array, Bools, Ints
+from manyarms._base.typing import AnyArray, Array, Bools, Ints, Spec, loose
 from manyarms.beliefs import chances, correcting, expansions, folding, leaf_scores, limits
 from manyarms.beliefs.action_priors import FULL_AT_A_TIME
 from manyarms.beliefs.actions.catalogue import Catalogue, Offer, Place
@@ -355,7 +355,7 @@ class Belief:
 
     # ---- state --------------------------------------------------------------------------------------------------------
 
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> Spec:
         """What, besides arrays, is needed to build it again."""
         return {"kind": self.kind, "root": {"kind": self.root.kind, **self.root.options()}, **self._parts_spec()}
 
@@ -377,9 +377,10 @@ class Belief:
         return out
 
     @classmethod
-    def restored(cls, spec: dict[str, Any], arrays: dict[str, AnyArray]) -> Belief:
+    def restored(cls, spec: Spec, arrays: dict[str, AnyArray]) -> Belief:
         """The belief that `spec` and `arrays` describe."""
-        belief = cls(restore_root(spec["root"], under("root.", arrays)), *restored_parts(spec, arrays))
+        told = loose(spec)
+        belief = cls(restore_root(told["root"], under("root.", arrays)), *restored_parts(told, arrays))
         belief._restore_rows(arrays)
         return belief
 
@@ -416,9 +417,10 @@ def restored_parts(spec: dict[str, Any], arrays: dict[str, AnyArray]) -> tuple[L
     return leaves, restore_likelihood(spec["likelihood"])
 
 
-def restore_belief(spec: dict[str, Any], arrays: dict[str, AnyArray]) -> Belief:
+def restore_belief(spec: Spec, arrays: dict[str, AnyArray]) -> Belief:
     """The belief, of whatever kind, that `spec()` and `arrays()` describe."""
-    return BELIEFS[spec["kind"]].restored(spec, arrays)
+    told = loose(spec)
+    return BELIEFS[told["kind"]].restored(told, arrays)
 
 
 def noisy(mean: Array, variance: Array, rng: np.random.Generator) -> Array:

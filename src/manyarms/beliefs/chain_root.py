@@ -6,12 +6,12 @@ by a rank-one term; the chain above it, L small matrices, is worked out anew whe
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from manyarms._base import linalg
-from manyarms._base.typing import AnyArray, Array
+from manyarms._base.typing import AnyArray, Array, Spec, loose
 from manyarms.beliefs import saved_state
 from manyarms.beliefs.messages import Chain, ChainConditionals
 from manyarms.beliefs.roots import ROOTS, Root
@@ -99,15 +99,16 @@ class ChainRoot(Root):
         _, R = np.linalg.qr((draws - mean) / np.sqrt(len(draws) - 1))
         return mean, R.T
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> Spec:
         return {"rule": self.chain.rule, "links": self.chain.prior.link_kinds}
 
     def arrays(self) -> dict[str, AnyArray]:
         return {**self.chain.prior.arrays(), "precision": self._precision, "information": self._information}
 
     @classmethod
-    def restored(cls, options: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
-        root = cls(DiffusionPrior.restored(options["links"], arrays, actions=1, shared=True), options["rule"])
+    def restored(cls, options: Spec, arrays: dict[str, AnyArray]) -> Self:
+        told = loose(options)
+        root = cls(DiffusionPrior.restored(told["links"], arrays, actions=1, shared=True), told["rule"])
         saved_state.check_like(root.arrays(), arrays, "precision")
         root._precision, root._information = arrays["precision"], arrays["information"]
         return root

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self, cast
+from typing import Self, cast
 
 import numpy as np
 
 from manyarms._base import block_diagonal, linalg, validate
-from manyarms._base.typing import AnyArray, Array
+from manyarms._base.typing import AnyArray, Array, Spec, loose
 from manyarms.beliefs import saved_state
 from manyarms.beliefs.roots import ROOTS, GaussianRoot, Root, parts_of
 from manyarms.errors import InvalidInput
@@ -131,7 +131,7 @@ class FactoredRoot(Root):
     def factor(self) -> Array:
         return block_diagonal.dense(self._posterior()[1])
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> Spec:
         return {"effects": self.effects, "rule": self.rule}
 
     def arrays(self) -> dict[str, AnyArray]:
@@ -144,13 +144,14 @@ class FactoredRoot(Root):
         return own if self.exact is None else {**own, **self.exact.arrays()}
 
     @classmethod
-    def restored(cls, options: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
+    def restored(cls, options: Spec, arrays: dict[str, AnyArray]) -> Self:
         # all that it knows of its prior lies in its arrays: it is made of any prior of the right size
+        told = loose(options)
         effects, block = arrays["block_information"].shape
         saved_state.table(arrays, "block_precision", (effects, block, block))
         identity = np.broadcast_to(np.eye(block), (effects, block, block))
-        root = cls(np.zeros(effects * block), identity, **{**options, "rule": "blockwise"})
-        if _rule(options["rule"]) == "mean-field":
+        root = cls(np.zeros(effects * block), identity, **{**told, "rule": "blockwise"})
+        if _rule(told["rule"]) == "mean-field":
             saved_state.table(arrays, "prior_mean", (root.dim,))
             root.exact = GaussianRoot.restored({}, arrays)
         saved_state.check_like(root.arrays(), arrays)

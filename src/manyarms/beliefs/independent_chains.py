@@ -11,13 +11,11 @@ makes such a set its prior, and says so. (Links that are all linear need none of
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from manyarms._base import validate
 from manyarms._base.nested import prefixed, under
-from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms._base.typing import AnyArray, Array, Ints, Spec, loose
 from manyarms.beliefs import leaf_scores
 from manyarms.beliefs.actions.catalogue import Offer
 from manyarms.beliefs.belief import BELIEFS, Rounds, restored_parts
@@ -139,7 +137,7 @@ class IndependentChains(IndependentCentres):
 
     # ---- state
 
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> Spec:
         chain = {"rule": self.chain.rule, "links": self.chain.prior.link_kinds}
         return {"kind": self.kind, "chain": chain, **self._parts_spec()}
 
@@ -147,9 +145,10 @@ class IndependentChains(IndependentCentres):
         return {**super().arrays(), **prefixed("chain.", self.chain.prior.arrays() | self._table_arrays())}
 
     @classmethod
-    def restored(cls, spec: dict[str, Any], arrays: dict[str, AnyArray]) -> IndependentChains:
-        leaves, likelihood = restored_parts(spec, arrays)
-        options, parts = spec["chain"], under("chain.", arrays)
+    def restored(cls, spec: Spec, arrays: dict[str, AnyArray]) -> IndependentChains:
+        told = loose(spec)
+        leaves, likelihood = restored_parts(told, arrays)
+        options, parts = told["chain"], under("chain.", arrays)
         prior = DiffusionPrior.restored(options["links"], parts, leaves.catalogue.size, shared=False)
         belief = cls(prior, likelihood, options["rule"], leaves)
         belief._restore(arrays, parts)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from manyarms._base import linalg, validate
 from manyarms._base.nested import under
-from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms._base.typing import AnyArray, Array, Ints, Spec, loose
 from manyarms.beliefs import joint_chances
 from manyarms.beliefs.actions.all_played import AllPlayed
 from manyarms.beliefs.actions.catalogue import Catalogue, Offer, Place
@@ -183,7 +183,7 @@ class JointBelief(Belief):
 
     # ---- state --------------------------------------------------------------------------------------------------------
 
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> Spec:
         if self.feature_map is not None:
             raise InvalidInput(
                 "feature_map", "a function", "contexts that are feature matrices: functions cannot be saved"
@@ -194,9 +194,10 @@ class JointBelief(Belief):
         return {**super().arrays(), "retired": self._all.retired_ids()}
 
     @classmethod
-    def restored(cls, spec: dict[str, Any], arrays: dict[str, AnyArray]) -> JointBelief:
-        root = restore_root(spec["root"], under("root.", arrays))
-        belief = cls(root, *restored_parts(spec, arrays), spec["actions"])
+    def restored(cls, spec: Spec, arrays: dict[str, AnyArray]) -> JointBelief:
+        told = loose(spec)
+        root = restore_root(told["root"], under("root.", arrays))
+        belief = cls(root, *restored_parts(told, arrays), told["actions"])
         belief._restore_rows(arrays)
         belief.catalogue.retire(belief.catalogue.check("retired", arrays["retired"], unique=True))
         return belief

@@ -16,14 +16,12 @@ Cost: N d^2 to learn a row, log N for each played action to decide, 4 N bytes fo
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import ndtr
 
 from manyarms._base import validate
 from manyarms._base.nested import prefixed, under
-from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms._base.typing import AnyArray, Array, Ints, Spec
 from manyarms.beliefs import leaf_scores
 from manyarms.beliefs.actions.catalogue import Offer
 from manyarms.beliefs.belief import BELIEFS, restored_parts
@@ -161,14 +159,14 @@ class ParticleBelief(IndependentCentres):
 
     # ---- state
 
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> Spec:
         return {"kind": self.kind, **self._parts_spec()}
 
     def arrays(self) -> dict[str, AnyArray]:
         return {**super().arrays(), "centres": self.centres, **prefixed("particles.", self._table_arrays())}
 
     @classmethod
-    def restored(cls, spec: dict[str, Any], arrays: dict[str, AnyArray]) -> ParticleBelief:
+    def restored(cls, spec: Spec, arrays: dict[str, AnyArray]) -> ParticleBelief:
         belief = cls(arrays["centres"], *restored_parts(spec, arrays))
         belief._restore(arrays, under("particles.", arrays))
         return belief

@@ -20,7 +20,7 @@ import numpy as np
 
 from manyarms._base import block_diagonal, linalg, validate
 from manyarms._base.registry import Registry
-from manyarms._base.typing import AnyArray, Array
+from manyarms._base.typing import AnyArray, Array, Spec
 from manyarms.beliefs import saved_state
 from manyarms.errors import InvalidInput
 
@@ -88,7 +88,7 @@ class Root(ABC):
         """Prior mean (p,) and covariance (p, p) where the root is one Gaussian vector; None where it is anything else."""
         return None
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> Spec:
         """What, besides arrays, is needed to build it again."""
         return {}
 
@@ -98,7 +98,7 @@ class Root(ABC):
 
     @classmethod
     @abstractmethod
-    def restored(cls, options: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
+    def restored(cls, options: Spec, arrays: dict[str, AnyArray]) -> Self:
         """The root that `options` and `arrays` describe."""
 
 
@@ -149,7 +149,7 @@ class KnownRoot(Root):
         return {"mean": self._mean}
 
     @classmethod
-    def restored(cls, options: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
+    def restored(cls, options: Spec, arrays: dict[str, AnyArray]) -> Self:
         return cls(arrays["mean"])
 
 
@@ -262,7 +262,7 @@ class GaussianRoot(Root):
         }
 
     @classmethod
-    def restored(cls, options: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
+    def restored(cls, options: Spec, arrays: dict[str, AnyArray]) -> Self:
         # its factor is among its arrays: the prior's covariance is checked and not factorised for it again
         mean = validate.as_array("prior_mean", arrays["prior_mean"], (None,))
         saved_state.table(arrays, "prior_covariance", (len(mean), len(mean)))

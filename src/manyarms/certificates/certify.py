@@ -21,19 +21,21 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from manyarms._base import validate
+from manyarms._base.text import counted
 from manyarms._base.typing import Array
 from manyarms.bounds import BOUNDS, Bound, Budget, Gain, Grid, LogSmoothingBound, Side, Summary
 from manyarms.bounds.concentration import confidence
 from manyarms.bounds.grid import BELOW_ONE
 from manyarms.certificates.certificate import TOKEN, Certificate, Ends, Improvement
 from manyarms.certificates.families import Declared, Family, families_of, grid_values, listed
-from manyarms.certificates.groups import size_limits
+from manyarms.certificates.groups import share_of, size_limits
 from manyarms.certificates.prior import PolicyPrior, Randomised
 from manyarms.certificates.reading import Reading, Summaries
 from manyarms.certificates.sample_size import rows_needed
 from manyarms.errors import Contradiction, InvalidInput
 from manyarms.estimators.logging_policy import full_propensities, require_full_propensities
-from manyarms.evaluation.given import Given, PolicyLike, given_for
+from manyarms.evaluation.given import Given
+from manyarms.evaluation.policy_like import PolicyLike, given_for
 from manyarms.logs.data import LogSource
 from manyarms.logs.original import with_original_columns
 from manyarms.logs.row_sketch import RowSketch
@@ -71,8 +73,10 @@ def certify(
     `manyarms.bounds.BOUNDS`, bounds, corrections or estimators of the IPS family, decided on before the log is looked at; by
     default exponential smoothing and logarithmic smoothing, or the latter alone where pi0 of all actions is not known.
     largest_reward: the largest that there can be; the smallest is 0. two_sided=False spends all of delta on the lower end.
-    largest_group: for rows that come in groups, the most rows that one can have; the certificate is then for the value per group,
-    and of the number of groups (`manyarms.certificates.groups`). independent: rows of a group are independent all the same.
+    largest_group: for rows that come in groups, the most rows that one can have, known beforehand; the certificate is for the
+    value per group, and of the number of groups (`manyarms.certificates.groups`). Without it, the value is that of the first M
+    rows of a group, for the first power of 2 that no group exceeds, at the price of a part of delta.
+    independent: rows of a group are independent all the same.
     trust_estimates: take propensities that are estimates for exact; refused otherwise.
     draws, seed: of the Monte Carlo
     for mixed-logit policies, drawn anew for the certificate.
@@ -223,10 +227,11 @@ class _Case:
             came = "a log without groups" if first.groups is None else "independent=True"
             expected = "a log with groups (--group on the command line) whose rows need not be independent"
             raise InvalidInput("largest_group", f"{largest_group}, and {came}", expected)
-        self.largest_group = (
-            None if first.groups is None or independent else self._require_groups(policy, prior, largest_group)
-        )
-        if self.largest_group is None:
+        self.grouped, self.largest_group = first.groups is not None and not independent, largest_group
+        self.share = 1.0  # of delta, that is left for what was read off the log
+        if self.grouped:
+            self._require_groups(policy, prior)
+        else:
             said = "rows are taken to be independent" + ("" if first.groups is None else ", also those of one group")
             self.notes.append(f"{said}: rounds of the same user or session are not")
         self.kl, self.learned, self.randomised = 0.0, prior is not None, isinstance(policy, Randomised)
@@ -266,27 +271,36 @@ class _Case:
             )
         self.policy, self.seed = policy, seed
 
-    def _require_groups(self, policy: Policy | Given, prior: PolicyPrior | None, largest_group: int | None) -> int:
-        """What groups need: a limit of their size, and a policy with exact probabilities that was fixed before."""
-        if largest_group is None:
-            raise InvalidInput(
-                "largest_group", "None, and rows in groups", "the most rows that a group can have, known beforehand "
-                "(--largest-group on the command line); or independent=True (--independent) if rows of one group are independent",
-            )  # fmt: skip
+    def _require_groups(self, policy: Policy | Given, prior: PolicyPrior | None) -> None:
+        """What groups need: a policy with exact probabilities that was fixed before."""
         if prior is not None or isinstance(policy, MixedLogitPolicy):
             came = "a mixed-logit policy" if prior is None else "a prior"
             raise InvalidInput(
                 "policy" if prior is None else "prior", f"{came}, with rows in groups",
                 "a policy with exact probabilities that was not learned from these groups (log.split keeps groups together)",
             )  # fmt: skip
-        most = validate.count("largest_group", largest_group)
-        self.notes.append(f"groups of at most {most:,} rows are independent of each other, their rows need not be")
-        return most
+        if self.largest_group is not None:
+            self.largest_group = most = validate.count("largest_group", self.largest_group)
+            self.notes.append(f"groups of at most {most:,} rows are independent of each other, their rows need not be")
+
+    def _settle(self, most: int, sizes: Array) -> None:
+        """The number of rows that the value of a group counts, read off the log, and what that costs."""
+        self.largest_group, self.share = most, share_of(most)
+        self.notes.append(
+            "groups are independent of each other, their rows need not be. Nobody said how many rows one can have, and none has "
+            f"more than {round(float(sizes.max()) * most):,}: values are those of a group's first {counted(most, 'row')}, a "
+            f"number chosen among 1, 2, 4, ..., which leaves {self.share:.3g} of delta (largest_group= costs nothing)"
+        )
+
+    @property
+    def level(self) -> float:
+        """The part of delta that is left."""
+        return self.delta * self.share
 
     @property
     def unit(self) -> str:
         """What the value is per."""
-        return "row" if self.largest_group is None else "group"
+        return "group" if self.grouped else "row"
 
     @property
     def top(self) -> float:
@@ -305,7 +319,7 @@ class _Case:
             if not given:
                 raise InvalidInput("bound", "none", f"one or more of {', '.join(BOUNDS)}")
             return given
-        if self.largest_group is not None:
+        if self.grouped:
             return ("ls",)
         return ("es", "ls") if not self.logged_only and full_propensities(self.reading.first) is not None else ("ls",)
 
@@ -322,10 +336,13 @@ class _Case:
             return [one for family in families(rows) for one in family.bounds], [*gains(grid, rows)] if gain else []
 
         sizes = None
-        if self.largest_group is None:
+        if not self.grouped:
             summaries = self.reading.summaries(self.policy, bounds, self.largest_reward, self.seed)
         else:
-            summaries, sizes = self.reading.grouped(self.policy, bounds, self.largest_reward, self.largest_group)
+            given = self.largest_group
+            summaries, sizes, most = self.reading.grouped(self.policy, bounds, self.largest_reward, given)
+            if given is None:
+                self._settle(most, sizes)
         rows = summaries.rows
         if self.reading.estimated:
             share = self.reading.estimated / self.reading.read
@@ -337,17 +354,18 @@ class _Case:
 
     def certificate(self, read: _Read, two_sided: bool) -> Certificate:
         """The best ends of all families, each with its share of delta; where rows come in groups, also the value per row."""
-        made = self._certificate(read, two_sided, self.delta)
+        made = self._certificate(read, two_sided, self.level)
         if read.sizes is None:
             return made
-        half = self._certificate(read, two_sided, self.delta / 2)
-        low, high = size_limits(read.sizes, self.delta / 2, two_sided=two_sided)
+        half = self._certificate(read, two_sided, self.level / 2)
+        low, high = size_limits(read.sizes, self.level / 2, two_sided=two_sided)
         top = self.largest_reward * float(self.largest_group or 1)
         upper = min(1.0, half.upper / top / low) if low > 0 else 1.0
         lower = half.lower / top / high
         if lower > upper:
             raise Contradiction(f"a value per row of at least {lower:.6g} and of at most {upper:.6g}", self.delta)
-        return replace(made, per_row=(lower * self.largest_reward, upper * self.largest_reward), token=TOKEN)
+        per_row = (lower * self.largest_reward, upper * self.largest_reward)
+        return replace(made, delta=self.delta, per_row=per_row, token=TOKEN)
 
     def _certificate(self, read: _Read, two_sided: bool, delta: float) -> Certificate:
         share = (delta - self.simulation) / len(read.families)
@@ -374,7 +392,7 @@ class _Case:
 
     def improvement(self, read: _Read) -> Improvement:
         """The best lower end of the gain, with all of delta."""
-        summary, spent, top = read.summaries.of_gain, self.delta - self.simulation, self.top
+        summary, spent, top = read.summaries.of_gain, self.level - self.simulation, self.top
         below, _ = summary.with_margins(self.delta * MONTE_CARLO)
         chosen, side = _best(read.gains, below, self.kl, Budget(spent, 1, len(read.gains)))
         loss = max(one.opposite(below, self.kl, Budget(spent, 1, len(read.gains))) for one in read.gains)
@@ -390,7 +408,7 @@ class _Case:
     def _require_fit(self, family: Family) -> None:
         """Refuse a bound that does not hold for this policy, or cannot be had from this log, with the reason."""
         for one in family.bounds:
-            if self.largest_group is not None and not isinstance(one, LogSmoothingBound):
+            if self.grouped and not isinstance(one, LogSmoothingBound):
                 raise InvalidInput("bound", repr(family.name), "'ls', where rows come in groups")
             if one.needs_logging_policy:
                 purpose = f"the bound {family.name!r} (its bias and variance sum over all actions; ls, london, sakhi-1 do not)"

@@ -9,6 +9,11 @@ Given its context, w_i has mean 1 and w_i R_i the policy's value there: E Z_g = 
 M rewards, whatever the rows of a group have to do with each other (contexts are those that the logging policy led to). Z and C
 are at least 0, and l D_g is above -1 for l < 1: logarithmic smoothing and the bound of the gain hold for n groups as for n rows.
 
+M must not depend on the log. Where nobody knows the most rows that a group can have, the statements are made for the first M rows
+of every group, for M = 1, 2, 4, 8, ... at once, with delta / ((j + 1)(j + 2)) for M = 2^j (the rows of a group up to the M-th are
+as good as all of them above: they stop at a moment that does not look ahead). That with the first M that no group of the log
+exceeds is then read off: no row is left out, and what it says is of the first M rows of a group.
+
 The value per row is a ratio, E Z / E (N / M): its lower end is that of the numerator over the upper end of the denominator, each
 at delta / 2, and the other way round for its upper end (empirical Bernstein, sizes between 0 and M).
 """
@@ -32,8 +37,8 @@ from manyarms.policies.base import Policy
 class GroupSums:
     """Sums over the rows of each group, in whatever order the rows come; 40 bytes a group."""
 
-    def __init__(self, actions: int, largest_group: int) -> None:
-        self.actions, self.largest_group = actions, largest_group
+    def __init__(self, actions: int, largest_group: int | None) -> None:
+        self.actions, self._given = actions, largest_group
         self._places: dict[object, int] = {}
         self._sums = np.empty((0, 4))  # of w R, w (1 - R), R and 1
 
@@ -47,6 +52,11 @@ class GroupSums:
         where = np.array([self._places.setdefault(name, len(self._places)) for name in names.tolist()])
         self._sums = np.concatenate([self._sums, np.zeros((len(self._places) - len(self._sums), 4))])
         self._sums[where] += own
+
+    @property
+    def largest_group(self) -> int:
+        """M: as given, or the first power of 2 that no group exceeds."""
+        return power_of_two(int(self._sums[:, 3].max(initial=1))) if self._given is None else self._given
 
     @property
     def sizes(self) -> Array:
@@ -73,6 +83,17 @@ class GroupSums:
         return Summary(len(Z), float(R.mean()), averages, mixture=False, actions=self.actions)
 
 
+def power_of_two(size: int) -> int:
+    """The first power of 2 from a size on."""
+    return 1 << (size - 1).bit_length()
+
+
+def share_of(largest_group: int) -> float:
+    """The share of delta that is spent on M = 2^j, where M was read off the log."""
+    j = largest_group.bit_length() - 1
+    return 1.0 / ((j + 1) * (j + 2))
+
+
 def size_limits(sizes: Array, delta: float, *, two_sided: bool) -> tuple[float, float]:
     """A lower and an upper end for E N / M, together with probability 1 - delta (one-sided: the upper end alone)."""
     variance = float(sizes.var(ddof=1)) if len(sizes) > 1 else 1.0
@@ -81,4 +102,4 @@ def size_limits(sizes: Array, delta: float, *, two_sided: bool) -> tuple[float, 
     return max(mean - margin, 0.0), min(mean + margin, 1.0)
 
 
-__all__ = ["GroupSums", "size_limits"]
+__all__ = ["GroupSums", "power_of_two", "share_of", "size_limits"]

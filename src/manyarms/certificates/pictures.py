@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from manyarms._base.html import PALETTE, svg_text
+from manyarms._base.html import svg_text
+from manyarms._base.palette import colour
 from manyarms.evaluation.pictures import ROW, TOP, ValueAxis
 
 
@@ -14,17 +15,17 @@ def waterfall(start: float, costs: Mapping[str, float], reference: float, *, tit
     left = 150.0
     drawn = {name: cost for name, cost in costs.items() if math.isfinite(cost)}
     axis = ValueAxis((start - sum(drawn.values()), start, reference, 0.0), len(drawn) + 2, left, 90.0)
-    at, bars = start, [("estimate", start, start, "#555555", f"{start:.4g}")]
+    at, bars = start, [("estimate", start, start, colour(7), f"{start:.4g}")]
     for name, cost in drawn.items():
-        bars.append((name, at - cost, at, PALETTE[1], f"-{cost:.3g}"))
+        bars.append((name, at - cost, at, colour(1), f"-{cost:.3g}"))
         at -= cost
-    bars.append(("lower end", at, at, PALETTE[0], f"{at:.4g}"))
+    bars.append(("lower end", at, at, colour(0), f"{at:.4g}"))
     marks = []
-    for i, (name, begin, stop, colour, words) in enumerate(bars):
+    for i, (name, begin, stop, shade, words) in enumerate(bars):
         y, low, high = TOP + ROW * i, *sorted((axis.at(begin), axis.at(stop)))
         place = f'x="{low:.1f}" y="{y + 5:.1f}" width="{max(3.0, high - low):.1f}" height="{ROW - 10:.0f}"'
         marks.append(svg_text(left - 10, y + ROW / 2 + 4, name, "end"))
-        marks.append(f'<rect {place} fill="{colour}"/>')
+        marks.append(f'<rect {place} style="fill: {shade}"/>')
         marks.append(svg_text(high + 8, y + ROW / 2 + 4, words, "start"))
     return axis.drawing(marks, reference, title=title)
 

@@ -102,16 +102,17 @@ class Reading:
         return plan.read()
 
     def grouped(
-        self, policy: Policy | Given, declared: Declared, largest_reward: float, largest_group: int
-    ) -> tuple[Summaries, Array]:
-        """The same with groups in place of rows, and the groups' sizes."""
+        self, policy: Policy | Given, declared: Declared, largest_reward: float, largest_group: int | None
+    ) -> tuple[Summaries, Array, int]:
+        """The same with groups in place of rows; the groups' sizes in units of the largest possible, and that size."""
         sums = GroupSums(policy.action_count, largest_group)
         for rows in log_rows(policy, self._all(), largest_reward):
             sums.add(*rows)
         sizes = sums.sizes
         value, gain = (statistics_of(bounds) for bounds in declared(len(sizes)))
         whole = sums.summary([*value, *gain])
-        return Summaries({False: whole.only(value)}, whole.only(gain), whole.rows, whole.logged, simulated=False), sizes
+        summaries = Summaries({False: whole.only(value)}, whole.only(gain), whole.rows, whole.logged, simulated=False)
+        return summaries, sizes, sums.largest_group
 
     def _deferred(self, policy: Policy | Given, declared: Declared, largest_reward: float) -> Summaries:
         kept: list[tuple[Array, Array, Array]] = []

@@ -72,12 +72,12 @@ def verdict(improvement: Improvement) -> str:
     return f"{text} About {improvement.rows_needed:,} {improvement.unit}s like these would, where there are {improvement.rows:,}."
 
 
-def table(certificate: Certificate) -> list[tuple[str, str, str, str]]:
+def table(certificate: Certificate) -> list[tuple[str, float, float, float | str]]:
     """Bound, estimate, lower and upper end, the best lower end first."""
-    rows = []
+    rows: list[tuple[str, float, float, float | str]] = []
     for ends in sorted(certificate.candidates, key=lambda one: -one.lower):
-        upper = number(ends.upper) if certificate.two_sided and math.isfinite(ends.upper) else "-"
-        rows.append((ends.label, number(ends.value), number(ends.lower), upper))
+        upper = ends.upper if certificate.two_sided and math.isfinite(ends.upper) else "-"
+        rows.append((ends.label, ends.value, ends.lower, upper))
     return rows
 
 

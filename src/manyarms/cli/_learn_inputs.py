@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from manyarms.cli._policies import SavedPolicy
+from manyarms.cli._reading import Reading
 from manyarms.errors import InvalidInput
-from manyarms.logs import CHUNK, Columns, Embeddings, LoggedData, LogSource, Schema, TableEncoder, TableLog, open_log
+from manyarms.logs import CHUNK, Embeddings, LoggedData, LogSource, Schema, TableEncoder, TableLog
 from manyarms.logs.encoding import TextPart
 
 
@@ -19,8 +20,7 @@ class Inputs:
     """Where everything comes from: the log, embeddings of the actions, saved policies; all speak of the same actions."""
 
     log: Path
-    columns: Columns
-    drop_missing: bool = False
+    how: Reading
     embeddings: Embeddings | None = None
     logging: Path | None = None  # a folder with the policy that wrote the log
     prior: Path | None = None  # a folder with the policy that a prior stands around
@@ -61,10 +61,8 @@ class Inputs:
         if self.prior is None:
             expected = "--prior as well, the policy that was learned from it"
             raise InvalidInput("--prior-log", str(self.prior_log), expected)
-        return open_log(
-            self.prior_log, self.columns, action_count=log.action_count, catalogue=log.catalogue, encoder=log.encoder,
-            drop_missing=self.drop_missing, spool=True,
-        )  # fmt: skip
+        actions = log.action_count if log.catalogue is None else None
+        return self.how.open(self.prior_log, Schema.of(log), action_count=actions)
 
     def fits_encoder_to(self, log: LoggedData) -> bool:
         """Whether categories, means and scales of the contexts come from this log, and not with a saved policy."""
@@ -106,10 +104,7 @@ class Inputs:
         return source
 
     def _open(self, schema: Schema, action_count: int | None = None) -> TableLog:
-        return open_log(
-            self.log, self.columns, action_count=action_count, catalogue=schema.catalogue, encoder=schema.encoder,
-            drop_missing=self.drop_missing, spool="fit",
-        )  # fmt: skip
+        return self.how.open(self.log, schema, action_count=action_count, spool="fit")
 
     def _numbered(self, source: TableLog, given: Embeddings) -> TableLog:
         """Rows without ids: action a has row a, unless the log calls its actions by names and states no order of them."""

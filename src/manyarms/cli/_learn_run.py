@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from rich.console import Console
 
+from manyarms._base import charts
 from manyarms._base import html as report
 from manyarms._base.devices import usable_device
 from manyarms._base.files import require_folder, write_text_atomically, writing
 from manyarms._base.storage import MANIFEST
-from manyarms._base.text import duration
+from manyarms._base.text import counted, duration, number
 from manyarms.certificates import Certificate, Improvement, PolicyPrior, text
 from manyarms.certificates import page as certificate_page
 from manyarms.cli import options
@@ -33,7 +34,7 @@ from manyarms.cli._progress import following
 from manyarms.errors import Contradiction, InvalidInput
 from manyarms.evaluation import Difference, Evaluation, difference, evaluate
 from manyarms.evaluation import page as evaluation_page
-from manyarms.evaluation.tables import as_data, finite, number
+from manyarms.evaluation.tables import as_data, finite
 from manyarms.learning import Learned, TrainingSettings, learn
 from manyarms.learning.trainable import Learnable
 from manyarms.logs import LoggedData, Schema
@@ -209,28 +210,34 @@ def described(outcome: Outcome) -> dict[str, Any]:
 
 
 def html(outcome: Outcome) -> str:
-    """The whole document."""
-    learned = outcome.learned
-    blocks = [report.facts(summary(outcome))]
-    if outcome.certified is not None:
-        blocks.append(report.heading("What is certified"))
-        blocks += certificate_page.blocks(*outcome.certified)
-    blocks += _curves(outcome)
-    if outcome.evaluation is not None:
+    """The whole document: what the policy is worth, a picture of it, the outcome in a table, and how it came about."""
+    learned, found, certified = outcome.learned, outcome.evaluation, outcome.certified
+    curves, epochs = _curves(outcome)
+    if certified is not None:
+        top = [certificate_page.card(*certified), *certificate_page.bounds_figure(certified[0])]
+    elif found is not None:
+        top = [evaluation_page.verdict_card(found.verdict()), evaluation_page.estimates_figure(found)]
+    else:
+        unknown = "No rows were held out: nothing here says what the policy is worth."
+        top = [report.card("Learned, but not judged", [unknown], "open"), *curves[:1]]
+        curves = curves[1:]
+    blocks = [*top, report.facts(summary(outcome))]
+    if certified is not None:
+        blocks += [report.heading("What is certified"), *certificate_page.blocks(*certified)]
+    blocks += [report.heading("Epoch by epoch"), *curves, epochs]
+    if found is not None:
         which = "that were not used for early stopping" if outcome.best_epoch else "that nothing was learned from"
         blocks += [
             report.heading("What it would have earned"),
-            report.paragraph(f"On {outcome.evaluation.rows:,} held-out rows {which}."),
-            *evaluation_page.blocks(outcome.evaluation),
+            report.paragraph(f"On {counted(found.rows, 'held-out row')} {which}."),
+            *evaluation_page.blocks(found),
         ]
-    elif outcome.certified is None:
-        blocks.append(report.warning("No rows were held out: nothing here says what the policy is worth."))
     blocks += [report.heading("How to use it"), report.code(_code(outcome))]
     blocks += [report.heading("Settings"), report.facts({name: str(value) for name, value in learned.settings.items()})]
     if outcome.notes:
         blocks += [report.heading("Notes"), report.bullets(list(outcome.notes))]
-    lead = f"{learned.objective} on {outcome.source}, {duration(outcome.seconds)}."
-    return report.page("A policy learned from a log", lead, *blocks)
+    about = f"{learned.objective} on {outcome.source}, {duration(outcome.seconds)}."
+    return report.page("A policy learned from a log", about, *blocks)
 
 
 def summary(outcome: Outcome) -> dict[str, str]:
@@ -294,25 +301,27 @@ def _interval(value: float, low: float, high: float) -> str:
 
 
 def _epochs(outcome: Outcome) -> str:
-    done, wanted = len(outcome.learned.history), outcome.learned.settings["epochs"]
+    done, wanted = len(outcome.learned.history), cast(int, outcome.learned.settings["epochs"])
     kept = "" if outcome.best_epoch is None else f"; epoch {outcome.best_epoch}, the best by validation, is returned"
     return f"{done} of {wanted}" + (", stopped early" if done < wanted else "") + kept
 
 
-def _curves(outcome: Outcome) -> list[str]:
+def _curves(outcome: Outcome) -> tuple[list[str], str]:
+    """Figures of what was watched, epoch by epoch, and the table."""
     history = outcome.learned.history
     epochs = np.array([float(epoch.epoch) for epoch in history])
-    blocks = [report.heading("Epoch by epoch")]
     said = {
-        "objective": "The objective, a mean over the batches of an epoch, each before its step; it is maximised.",
-        "validation": "The self-normalised estimate of the policy's mean reward on held-out rows.",
+        "validation": "the self-normalised estimate of the policy's mean reward on held-out rows",
+        "objective": "the objective, which is maximised: a mean over the batches of an epoch, each before its step",
     }
+    figures = []
     for name, about in said.items():
         y = np.array([getattr(epoch, name) for epoch in history], dtype=np.float64)  # NaN where there was no validation
         if len(epochs) > 1 and np.isfinite(y).all():
-            drawn = report.Series(name, epochs, y, np.zeros(len(y)))
-            chart = report.line_chart([drawn], "epoch", name, title=f"{name} by epoch", from_zero=False)
-            blocks.append(report.figure(chart, about))
+            drawn = charts.Series(name, epochs, y, np.zeros(len(y)))
+            chart = charts.line_chart([drawn], "epoch", name, title=f"{name} by epoch", from_zero=False)
+            seen = f"From {number(y[0])} to {number(y[-1])}, the largest in epoch {int(epochs[y.argmax()])}: {about}."
+            figures.append(report.figure(chart, seen))
     rows = [
         (
             str(epoch.epoch),
@@ -324,7 +333,7 @@ def _curves(outcome: Outcome) -> list[str]:
         for epoch in history
     ]
     columns = ("epoch", "objective", "validation", "learning rate", "rows per second")
-    return [*blocks, report.table(columns, rows, numbers=columns)]
+    return figures, report.table(columns, rows, numbers=columns)
 
 
 def _code(outcome: Outcome) -> str:

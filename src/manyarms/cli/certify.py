@@ -13,12 +13,12 @@ from manyarms._base.files import require_apart, require_folder
 from manyarms.certificates import PolicyPrior, page, text
 from manyarms.cli import options
 from manyarms.cli._flags import StandsFor
-from manyarms.cli._policies import POLICY, Judged, SavedPolicy, divided
+from manyarms.cli._policies import POLICY, Decisions, Judged, Probabilities, SavedPolicy, divided
 from manyarms.cli._progress import following_log
 from manyarms.cli.commands import COMMANDS
 from manyarms.errors import InvalidInput
 from manyarms.evaluation import verdict
-from manyarms.logs import LogSource, collect
+from manyarms.logs import LogSource, TableLog, collect
 
 FILES = ("report.html", "certificate.json")
 
@@ -26,6 +26,8 @@ FILES = ("report.html", "certificate.json")
 @COMMANDS.register("certify")
 def certify(
     words: Annotated[list[Path], typer.Argument(metavar="POLICY LOG", help=f"{POLICY} Then a log file.")],
+    probabilities: Probabilities = None,
+    decisions: Decisions = None,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for report.html and certificate.json.")] = Path(
         "out/certify"
     ),
@@ -81,6 +83,7 @@ def certify(
     group: options.Group = None,
     event_id: options.EventId = None,
     drop_missing: options.DropMissing = False,
+    estimate_missing: options.EstimateMissing = False,
 ) -> None:
     """Is a policy safe to ship? Bound its value from below and above with probability 1 - delta.
 
@@ -98,16 +101,17 @@ def certify(
     """
     if prior is None and prior_log is not None:
         raise InvalidInput("--prior-log", str(prior_log), "--prior as well, the policy that was learned from it")
-    (named,), log = divided(words, 1, 1)
+    (named,), log = divided(words, 1, 1, probabilities, decisions)
     inputs = {"POLICY": named.folder, "LOG": log, "--prior": prior, "--prior-log": prior_log, "--logging": logging}
     require_apart("--out", out, inputs, *FILES)
     require_folder("--out", out, *FILES)
     options.require_logs({"LOG": log, "--prior-log": prior_log})
-    columns = options.columns_of(
-        context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id
-    )
-    read = Judged.read([named], log, columns, drop_missing=drop_missing)
-    name, policy = read.only("its value is the mean of the log's rewards")
+    how = options.reading(
+        context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id,
+        drop_missing=drop_missing, estimate_missing=estimate_missing,
+    )  # fmt: skip
+    read = Judged.read([named], log, how)
+    name, policy = read.only()
     source: LogSource = read.log
     if logging is not None:
         logger = SavedPolicy.load(logging)
@@ -116,7 +120,9 @@ def certify(
     around = None
     if prior is not None:
         # read with the policy's own schema: rows are compared by their contexts
-        learned_from = None if prior_log is None else read.as_read(prior_log, columns, drop_missing=drop_missing)
+        learned_from = (
+            None if prior_log is None else how.open(prior_log, read.log.schema, action_count=_count(read.log))
+        )
         around = PolicyPrior.of(SavedPolicy.load(prior).policy, learned_from)
     with following_log(source, "certify") as followed:
         made, gain = certificates.certify_with_improvement(
@@ -127,7 +133,12 @@ def certify(
     options.write_json(out / "certificate.json", text.as_data(made, gain))
     report = page.write(made, gain, out / "report.html", name)
     options.say(str(verdict(None, gain, made)), "", str(made), "", str(gain), f"report: {report}")
-    options.say_next(f"manyarms evaluate {named.text} {log}")
+    options.say_next(f"manyarms evaluate {named.words} {log}")
+
+
+def _count(log: TableLog) -> int | None:
+    """K, where no ids tell it."""
+    return log.action_count if log.catalogue is None else None
 
 
 __all__ = ["certify"]

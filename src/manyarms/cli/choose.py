@@ -11,10 +11,9 @@ from manyarms import evaluation
 from manyarms._base.files import require_apart, require_folder, write_text_atomically
 from manyarms.cli import _pages, options
 from manyarms.cli._flags import StandsFor
-from manyarms.cli._policies import POLICY, Judged, divided
+from manyarms.cli._policies import POLICY, Decisions, Judged, Probabilities, divided
 from manyarms.cli._progress import following_log
 from manyarms.cli.commands import COMMANDS
-from manyarms.errors import InvalidInput
 from manyarms.evaluation import Choice
 from manyarms.evaluation.compare import KINDS
 from manyarms.evaluation.estimate import training_rows_warnings
@@ -26,6 +25,8 @@ FILES = ("report.html", "choice.json")
 @COMMANDS.register("choose")
 def choose(
     words: Annotated[list[Path], typer.Argument(metavar="POLICY... LOG", help=f"{POLICY} Then a log file.")],
+    probabilities: Probabilities = None,
+    decisions: Decisions = None,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for report.html and choice.json.")] = Path(
         "out/choose"
     ),
@@ -58,6 +59,7 @@ def choose(
     group: options.Group = None,
     event_id: options.EventId = None,
     drop_missing: options.DropMissing = False,
+    estimate_missing: options.EstimateMissing = False,
 ) -> None:
     """Choose among policies by the largest lower bound on their values; the bounds hold for all of them at once.
 
@@ -73,25 +75,21 @@ def choose(
     The log needs propensities, and must not be one that any of the policies was learned from.
     Writes OUT/report.html and OUT/choice.json.
     """
-    named, log = divided(words, 2, None)
+    named, log = divided(words, 2, None, probabilities, decisions)
     inputs = {f"POLICY {one.text}": one.folder for one in named} | {"LOG": log}
     require_apart("--out", out, inputs, *FILES)
     require_folder("--out", out, *FILES)
     options.require_logs({"LOG": log})
     limits = options.reward_range(low, high)
-    columns = options.columns_of(
-        context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id
-    )
-    read = Judged.read(named, log, columns, drop_missing=drop_missing)
-    policies = {name: one for name, one in read.policies.items() if one is not None}
-    if len(policies) < len(named):
-        raise InvalidInput(
-            "POLICY", "logging", "policies other than that of the log, whose mean reward is shown beside them"
-        )
+    how = options.reading(
+        context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id,
+        drop_missing=drop_missing, estimate_missing=estimate_missing,
+    )  # fmt: skip
+    read = Judged.read(named, log, how)
     kind = kind or ("ls" if read.log.columns.group is None else "normal")  # ls needs rows that are independent
     with following_log(read.log, "choose") as source:
         found = evaluation.choose(
-            policies,
+            read.policies,
             source,
             delta=delta,
             kind=kind,
@@ -101,12 +99,14 @@ def choose(
             seed=seed,
         )
         learned_here = [
-            f"{name}: {text}" for name, one in policies.items() for text in training_rows_warnings(one, source)
+            f"{name}: {text}"
+            for name, one in read.policies.items()
+            for text in training_rows_warnings(one, source)  # type: ignore[arg-type]
         ]
     options.write_json(out / "choice.json", choice_data(found, learned_here))
     write_text_atomically(out / "report.html", _pages.of_choice(found, learned_here))
     options.say(*(f"warning: {text}" for text in learned_here), str(found), f"report: {out / 'report.html'}")
-    best = next((one.text for one in named if found.best in (one.name, one.text)), found.best)
+    best = next((one.words for one in named if found.best in (one.name, one.text)), found.best)
     options.say_next(f"manyarms compare {best} logging ANOTHER-LOG", f"manyarms certify {best} ANOTHER-LOG")
 
 

@@ -12,10 +12,9 @@ from manyarms import evaluation
 from manyarms._base.files import require_apart, require_folder, write_text_atomically
 from manyarms.cli import _blocks, _pages, options
 from manyarms.cli._flags import StandsFor
-from manyarms.cli._policies import POLICY, Judged, divided
+from manyarms.cli._policies import LOGGING, POLICY, Decisions, Judged, Probabilities, divided
 from manyarms.cli._progress import following_log
 from manyarms.cli.commands import COMMANDS
-from manyarms.errors import InvalidInput
 from manyarms.evaluation import Difference, Evaluation, Verdict
 from manyarms.evaluation.tables import as_data, finite, verdict_data
 from manyarms.evaluation.verdicts import CANNOT_TELL, contradictions, doubts
@@ -27,6 +26,8 @@ FIRST, SECOND = "the first is better", "the second is better"
 @COMMANDS.register("compare")
 def compare(
     words: Annotated[list[Path], typer.Argument(metavar="POLICY POLICY LOG", help=f"{POLICY} Then a log file.")],
+    probabilities: Probabilities = None,
+    decisions: Decisions = None,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for report.html and comparison.json.")] = Path(
         "out/compare"
     ),
@@ -53,6 +54,7 @@ def compare(
     event_id: options.EventId = None,
     timestamp: options.Timestamp = None,
     drop_missing: options.DropMissing = False,
+    estimate_missing: options.EstimateMissing = False,
 ) -> None:
     """Compare two policies on the same log: the difference of their values, with an interval and a verdict.
 
@@ -64,38 +66,33 @@ def compare(
       manyarms compare new/ old/ log.csv
       manyarms compare new/ logging log.csv      against the policy that wrote the log
       manyarms compare new/ uniform log.csv --estimator cips:0.01
+      manyarms compare old/ log.csv --probabilities p_new
 
     The log needs propensities, and must not be one that either policy was learned from.
     Writes OUT/report.html and OUT/comparison.json.
     """
-    named, log = divided(words, 2, 2)
+    named, log = divided(words, 2, 2, probabilities, decisions)
     inputs = {"POLICY": named[0].folder, "the second POLICY": named[1].folder, "LOG": log}
     require_apart("--out", out, inputs, *FILES)
     require_folder("--out", out, *FILES)
     options.require_logs({"LOG": log})
     limits, length = options.reward_range(low, high), _blocks.read(block)
-    columns = options.columns_of(
-        context,
-        action=action,
-        reward=reward,
-        propensity=propensity,
-        group=group,
-        event_id=event_id,
-        timestamp=timestamp,
-    )
-    read = Judged.read(named, log, columns, drop_missing=drop_missing)
-    # the logging policy has no probabilities of its own to estimate by: it is what the other is compared with
-    (one, first), (other, second) = sorted(read.policies.items(), key=lambda item: item[1] is None)
-    if first is None:
-        raise InvalidInput("POLICY", "logging twice", "another policy to compare it with")
+    how = options.reading(
+        context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id, timestamp=timestamp,
+        drop_missing=drop_missing, estimate_missing=estimate_missing,
+    )  # fmt: skip
+    read = Judged.read(named, log, how)
+    # the logging policy's value is the mean of the rewards, without an estimate: it is what the other is compared with
+    (one, first), (other, second) = sorted(read.policies.items(), key=lambda item: item[1] == LOGGING)
+    against = None if second == LOGGING else second
     settings: dict[str, Any] = {
         "level": level, "interval": interval, "reward_range": limits, "propensity_floor": floor, "seed": seed, "block": length,
     }  # fmt: skip
     with following_log(read.log, "compare") as source:
-        found = evaluation.difference(first, second, source, estimator, **settings)
+        found = evaluation.difference(first, against, source, estimator, **settings)
         judged = {
             name: evaluation.evaluate(policy, source, [estimator], name=name, **settings)
-            for name, policy in ((one, first), (other, second))
+            for name, policy in ((one, first), (other, against))
             if policy is not None
         }
     verdict = judge(found, judged, (one, other))

@@ -96,7 +96,7 @@ def decide(
         if (ids := _ids(text, schema.catalogue))
     }
     if contexts is not None:
-        rows = _decisions(decider, _encoded(contexts, schema.encoder, decider.dim), k, filters)
+        rows = _decisions(decider, _encoded(contexts, schema.encoder, getattr(decider, "dim", None)), k, filters)
         names = ["action"] if k == 1 else [f"action_{place}" for place in range(1, k + 1)]
         _write(names, rows, out, as_json=as_json)
         return

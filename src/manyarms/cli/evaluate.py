@@ -12,7 +12,7 @@ from manyarms._base.files import require_apart, require_folder
 from manyarms._base.storage import load
 from manyarms.agents.agent import Agent
 from manyarms.cli import _blocks, options
-from manyarms.cli._policies import POLICY, Judged, divided
+from manyarms.cli._policies import POLICY, Decisions, Judged, Probabilities, divided
 from manyarms.cli._progress import following_log
 from manyarms.cli.commands import COMMANDS
 from manyarms.evaluation.tables import as_data
@@ -24,6 +24,8 @@ FILES = ("report.html", "evaluation.json")
 @COMMANDS.register("evaluate")
 def evaluate(
     words: Annotated[list[Path], typer.Argument(metavar="POLICY LOG", help=f"{POLICY} Then a log file.")],
+    probabilities: Probabilities = None,
+    decisions: Decisions = None,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for report.html and evaluation.json.")] = Path(
         "out/evaluate"
     ),
@@ -58,6 +60,7 @@ def evaluate(
     event_id: options.EventId = None,
     timestamp: options.Timestamp = None,
     drop_missing: options.DropMissing = False,
+    estimate_missing: options.EstimateMissing = False,
 ) -> None:
     """Estimate the value of a policy from a log, with confidence intervals and diagnostics.
 
@@ -67,6 +70,8 @@ def evaluate(
     Examples:
 
       manyarms evaluate uniform log.csv
+      manyarms evaluate log.csv --probabilities p_new     my own policy: how likely it is to play what was logged
+      manyarms evaluate log.csv --decisions chosen        my own policy: the id of what it takes
       manyarms evaluate policy/ clicks.csv.gz --action item --reward click --context user_
       manyarms evaluate policy/ log.parquet --estimators snips,cips:0.01,ls --interval ls
       manyarms evaluate policy/ log.parquet --interval block --block 1d
@@ -77,22 +82,17 @@ def evaluate(
     How to read the table: an interval without * is for the policy's value. ips is unbiased; snips has a lower variance; the
     others trade bias for variance. Trust no estimate where eff. n is small or there are many warnings. See docs/evaluation.md.
     """
-    (named,), log = divided(words, 1, 1)
+    (named,), log = divided(words, 1, 1, probabilities, decisions)
     require_apart("--out", out, {"POLICY": named.folder, "LOG": log, "--model": model}, *FILES)
     require_folder("--out", out, *FILES)
     options.require_logs({"LOG": log})
     limits, length = options.reward_range(low, high), _blocks.read(block)
-    columns = options.columns_of(
-        context,
-        action=action,
-        reward=reward,
-        propensity=propensity,
-        group=group,
-        event_id=event_id,
-        timestamp=timestamp,
-    )
-    read = Judged.read([named], log, columns, drop_missing=drop_missing)
-    name, policy = read.only("its value is the mean of the log's rewards")
+    how = options.reading(
+        context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id, timestamp=timestamp,
+        drop_missing=drop_missing, estimate_missing=estimate_missing,
+    )  # fmt: skip
+    read = Judged.read([named], log, how)
+    name, policy = read.only()
     with following_log(read.log, "evaluate") as source:
         found = evaluation.evaluate(
             policy, source, options.listed(estimators), level=level, interval=interval, propensity_floor=floor, seed=seed,
@@ -100,7 +100,7 @@ def evaluate(
         )  # fmt: skip
     options.write_json(out / "evaluation.json", as_data(found))
     options.say(str(found.verdict()), "", str(found), f"report: {found.report(out / 'report.html')}")
-    options.say_next(*_next(named.text, named.folder is not None, log))
+    options.say_next(*_next(named.words, named.folder is not None, log))
 
 
 def _next(policy: str, saved: bool, log: Path) -> list[str]:

@@ -59,7 +59,7 @@ def inspect(
 
     Next: manyarms evaluate uniform LOG
     """
-    columns = options.columns_of(
+    how = options.reading(
         context,
         action=action,
         reward=reward,
@@ -72,7 +72,7 @@ def inspect(
     require_apart("--out", target, {"LOG": log})
     require_page("--out", target)
     options.require_logs({"LOG": log})
-    found = inspection.inspect(log, columns, action_count=actions)
+    found = inspection.inspect(log, how.columns, action_count=actions)
     inspection.write_page(found, target)
     options.say(*_shown(found), f"report: {target}")
     options.say_next(_next(found, log, action, reward, propensity))

@@ -101,6 +101,7 @@ def learn(
     event_id: options.EventId = None,
     timestamp: options.Timestamp = None,
     drop_missing: options.DropMissing = False,
+    estimate_missing: options.EstimateMissing = False,
     actions: Annotated[
         Path | None,
         _option(
@@ -206,7 +207,7 @@ def learn(
         bool,
         typer.Option(
             "--keep-checkpoint",
-            help="Keep OUT/checkpoint, so that a run with more --epochs can continue from it.",
+            help="Keep OUT/checkpoint, so that a run with more --epochs, at --schedule constant, can continue from it.",
             rich_help_panel=TRAINING,
         ),
     ] = False,
@@ -270,17 +271,12 @@ def learn(
         objective or options.USUAL_OBJECTIVE, {} if careful is not None else parameters | of_pairs, parametrisation, support,
         clusters, neighbours, model, seed,
     )  # fmt: skip
-    columns = options.columns_of(
-        context,
-        action=action,
-        reward=reward,
-        propensity=propensity,
-        group=group,
-        event_id=event_id,
-        timestamp=timestamp,
-    )
+    how = options.reading(
+        context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id, timestamp=timestamp,
+        drop_missing=drop_missing, estimate_missing=estimate_missing,
+    )  # fmt: skip
     inputs = Inputs(
-        log, columns, drop_missing,
+        log, how,
         None if actions is None else read_embeddings(actions, "--actions"), logging, prior, prior_log,
     )  # fmt: skip
     choosable = {"epochs": epochs, "learning_rate": learning_rate, "schedule": schedule}

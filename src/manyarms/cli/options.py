@@ -16,13 +16,13 @@ from manyarms._base.tables import Table
 from manyarms.bounds import BOUNDS
 from manyarms.cli import _text
 from manyarms.cli._flags import StandsFor, spoken
+from manyarms.cli._reading import Reading
 from manyarms.errors import InvalidInput
 from manyarms.estimators import OBJECTIVES, summaries
 from manyarms.estimators.base import Estimator, Range
 from manyarms.estimators.naming import parameters_of
 from manyarms.evaluation.intervals import KINDS
 from manyarms.logs import Columns
-from manyarms.logs.columns import GUESS
 from manyarms.logs.formats.base import format_of, suffixes
 from manyarms.weights import CORRECTIONS
 
@@ -113,6 +113,16 @@ DropMissing = Annotated[
     ),
 ]
 
+EstimateMissing = Annotated[
+    bool,
+    typer.Option(
+        "--estimate-missing",
+        help="Estimate propensities where they are missing, by how often each action was played; results say how much rests on "
+        "estimates.",
+        rich_help_panel=COLUMNS,
+    ),
+]
+
 # ---- estimates
 
 Level = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
@@ -170,14 +180,14 @@ def require_logs(paths: Mapping[str, Path | None]) -> None:
             format_of(path, option)
 
 
-def columns_of(context: list[str] | None, **parts: str | None) -> Columns:
+def reading(
+    context: list[str] | None, *, drop_missing: bool = False, estimate_missing: bool = False, **parts: str | None
+) -> Reading:
     """Columns as they were named, none where there is to be none; the others are looked for by their usual names."""
     named: dict[str, Any] = {part: None if name == NONE else name for part, name in parts.items() if name}
-    if context == [NONE]:
-        context = []
-    elif not context:
-        return Columns(GUESS, **named)
-    return Columns(context[0] if len(context) == 1 else context, **named)
+    if context:
+        named["context"] = () if context == [NONE] else context[0] if len(context) == 1 else context
+    return Reading(Columns(**named), drop_missing, estimate_missing)
 
 
 # ---- what comes out
@@ -204,8 +214,8 @@ def say_next(*commands: str) -> None:
 
 
 __all__ = [
-    "COLUMNS", "LOG_FILES", "Action", "Block", "Context", "Delta", "DropMissing", "EventId", "Floor", "Group", "High",
-    "Intervals", "Level", "Log", "Low", "PriorLog", "Propensity", "Reward", "Seed", "Timestamp", "bound_names", "columns_of",
-    "estimator_names", "facts", "listed", "model_estimator_names", "objective_lines", "one_of", "require_logs", "reward_range",
-    "say", "say_next", "write_json",
+    "COLUMNS", "LOG_FILES", "Action", "Block", "Context", "Delta", "DropMissing", "EstimateMissing", "EventId", "Floor",
+    "Group", "High", "Intervals", "Level", "Log", "Low", "PriorLog", "Propensity", "Reward", "Seed", "Timestamp",
+    "bound_names", "estimator_names", "facts", "listed", "model_estimator_names", "objective_lines", "one_of", "reading",
+    "require_logs", "reward_range", "say", "say_next", "write_json",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from manyarms import evaluation
 from manyarms._base.files import require_apart, require_folder, write_text_atomically
 from manyarms.cli import _pages, options
 from manyarms.cli._flags import StandsFor
-from manyarms.cli._policies import POLICY, Judged, divided
+from manyarms.cli._policies import POLICY, Decisions, Judged, Probabilities, divided
 from manyarms.cli._progress import following_log
 from manyarms.cli.commands import COMMANDS
 from manyarms.errors import InvalidInput
@@ -33,6 +33,8 @@ def tunable() -> dict[str, str]:
 @COMMANDS.register("tune")
 def tune(
     words: Annotated[list[Path], typer.Argument(metavar="POLICY LOG", help=f"{POLICY} Then a log file.")],
+    probabilities: Probabilities = None,
+    decisions: Decisions = None,
     estimator: Annotated[
         str,
         typer.Option(
@@ -68,6 +70,7 @@ def tune(
     group: options.Group = None,
     event_id: options.EventId = None,
     drop_missing: options.DropMissing = False,
+    estimate_missing: options.EstimateMissing = False,
 ) -> None:
     """Choose the parameter of an estimator from a log: how strongly importance weights are corrected.
 
@@ -83,25 +86,26 @@ def tune(
     Then evaluate on other rows: intervals on the rows of the choice do not know of it.
     Writes OUT/report.html and OUT/tuning.json.
     """
-    named, log = divided(words, 1, 1)
+    named, log = divided(words, 1, 1, probabilities, decisions)
     require_apart("--out", out, {"POLICY": named[0].folder, "LOG": log}, *FILES)
     require_folder("--out", out, *FILES)
     options.require_logs({"LOG": log})
     options.one_of("--estimator", estimator, tuple(tunable()))
     options.one_of("--rule", rule, RULES)
     values = None if grid is None else _numbers(grid)
-    columns = options.columns_of(
-        context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id
-    )
-    read = Judged.read(named, log, columns, drop_missing=drop_missing)
-    name, policy = read.only("its weights are all 1")
+    how = options.reading(
+        context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id,
+        drop_missing=drop_missing, estimate_missing=estimate_missing,
+    )  # fmt: skip
+    read = Judged.read(named, log, how)
+    name, policy = read.only()
     with following_log(read.log, "tune") as source:
         found = evaluation.tune(policy, source, estimator, values, rule=rule, width=width)
     options.write_json(out / "tuning.json", tuning_data(found, name, estimator))
     write_text_atomically(out / "report.html", _pages.of_tuning(found, name))
     options.say(str(found), f"report: {out / 'report.html'}")
     chosen = f"{found.parameter:.4g}"
-    after = [f"manyarms evaluate {named[0].text} ANOTHER-LOG --estimators snips,{estimator}:{chosen}"]
+    after = [f"manyarms evaluate {named[0].words} ANOTHER-LOG --estimators snips,{estimator}:{chosen}"]
     parameter = tunable()[estimator]
     if parameter in OPTIONS:
         after.append(f"manyarms learn {log} --objective {estimator} --{parameter} {chosen}")

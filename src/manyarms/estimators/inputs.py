@@ -9,7 +9,7 @@ import numpy as np
 from manyarms._base import validate
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
-from manyarms.logs.data import LoggedData
+from manyarms.logs.data import LoggedData, a_log
 
 ROUNDING = 1e-5  # of probabilities that were computed in single precision
 
@@ -42,8 +42,7 @@ def require_fit(policy: Any, log: LoggedData) -> None:
 
 def require_log(log: object, argument: str = "log") -> None:
     """Refuse what cannot give rounds in chunks."""
-    if not _has(log, "chunks"):
-        raise InvalidInput(argument, validate.describe(log), "LoggedData, or a source of rounds in chunks")
+    a_log(argument, log)  # type: ignore[arg-type]
 
 
 def require_model(model: object) -> None:

@@ -52,7 +52,7 @@ def _parameters(text: str, argument: str, offered: type[Objective]) -> dict[str,
     return {key: one.default for key, one in inspect.signature(made).parameters.items()}
 
 
-def named(text: str, parameters: Mapping[str, Any] | None = None, *, argument: str = "objective") -> Objective:
+def named(text: str, parameters: Mapping[str, object] | None = None, *, argument: str = "objective") -> Objective:
     """The objective or estimator that goes by a name, with its parameters; argument: what an error calls the name.
 
     >>> named("clpi", {"tau": 0.01})
@@ -86,7 +86,7 @@ def named(text: str, parameters: Mapping[str, Any] | None = None, *, argument: s
     return made(**given)
 
 
-def as_estimator(one: Estimator | str, parameters: Mapping[str, Any] | None = None) -> Estimator:
+def as_estimator(one: Estimator | str, parameters: Mapping[str, object] | None = None) -> Estimator:
     """An estimator, or the one that goes by a name; what is only an objective is refused. parameters: where it takes them."""
     found: object = one
     if isinstance(one, str):
@@ -101,7 +101,7 @@ def as_estimator(one: Estimator | str, parameters: Mapping[str, Any] | None = No
 
 
 def as_estimators(
-    estimators: Sequence[Estimator | str], parameters: Mapping[str, Any] | None = None
+    estimators: Sequence[Estimator | str], parameters: Mapping[str, object] | None = None
 ) -> list[Estimator]:
     """A list of estimators or names as estimators, at least one."""
     if isinstance(estimators, str) or not isinstance(estimators, Sequence):

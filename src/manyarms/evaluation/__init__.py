@@ -21,9 +21,9 @@ from manyarms.evaluation.answers import RowTerms
 from manyarms.evaluation.compare import Choice, Difference, choose, difference
 from manyarms.evaluation.estimate import evaluate
 from manyarms.evaluation.forms import Column, OfColumns, Ranked
-from manyarms.evaluation.given import PolicyLike
 from manyarms.evaluation.intervals import Interval
 from manyarms.evaluation.passes import row_terms
+from manyarms.evaluation.policy_like import PolicyLike
 from manyarms.evaluation.quality import Quality, quality, true_value
 from manyarms.evaluation.results import Estimate, Evaluation
 from manyarms.evaluation.tuning import Tuning, tune

@@ -21,10 +21,10 @@ from manyarms.estimators.inputs import require_log
 from manyarms.evaluation import intervals
 from manyarms.evaluation.answers import PolicyOnLog, RowTerms, terms_of
 from manyarms.evaluation.estimate import estimate_of
-from manyarms.evaluation.given import PolicyLike
 from manyarms.evaluation.intervals import Interval
 from manyarms.evaluation.paired import AGAINST_THE_LOG, Difference, of_the_log, paired
 from manyarms.evaluation.passes import Collected, TermSums, collect, plan, ready
+from manyarms.evaluation.policy_like import PolicyLike
 from manyarms.evaluation.readings import VALUE, Wanted, intervals_of, ls_ends, possible, readings
 from manyarms.evaluation.results import Estimate
 from manyarms.evaluation.time_blocks import Block

@@ -21,10 +21,11 @@ from manyarms._base.moments import Moments, Part
 from manyarms.estimators.base import OBJECTIVES, Estimator, Range
 from manyarms.estimators.inputs import require_log
 from manyarms.evaluation.diagnostics import DOMINANT, FEW
-from manyarms.evaluation.given import Given, PolicyLike
+from manyarms.evaluation.given import Given
 from manyarms.evaluation.intervals import Interval
 from manyarms.evaluation.paired import AGAINST_THE_LOG, Difference, of_the_log, paired
 from manyarms.evaluation.passes import Collected, Survey, collect, plan, ready
+from manyarms.evaluation.policy_like import PolicyLike
 from manyarms.evaluation.readings import (
     VALUE,
     Readings,

@@ -34,10 +34,10 @@ class EstimatedAgent(Given):
         super().__init__(argument, repr(agent), log.action_count)
         self._agent = agent.snapshot()
         belief = self._agent.belief
+        self._words = translation_for(agent, log, argument)
         if belief.catalogue.size != self.action_count:
             came = f"an agent over {belief.catalogue.size} actions"
             raise InvalidInput(argument, came, f"one over the log's {self.action_count}")
-        self._words = translation_for(agent, log, argument)
         self.columns_for = "" if self._words.encoder is None else "the agent's own encoder"
         if self._words.encoder is None and belief.dim != log.dim:
             came = f"an agent over contexts of length {belief.dim}"

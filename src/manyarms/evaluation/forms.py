@@ -114,7 +114,7 @@ def _lists(given: Any) -> AnyArray | list[Sequence[str | int]]:
     if isinstance(given, np.ndarray) and given.ndim == 2:
         if np.ma.is_masked(given) or not given.size or given.dtype.kind not in "iuUO":
             raise InvalidInput("lists", validate.describe(given), expected)
-        return given
+        return validate.owned(given)
     listed = hasattr(given, "__len__") and hasattr(given, "__iter__") and not isinstance(given, type)
     if (
         not listed
@@ -128,7 +128,7 @@ def _lists(given: Any) -> AnyArray | list[Sequence[str | int]]:
     for row, one in enumerate(found):
         if not isinstance(one, Sequence | np.ndarray) or isinstance(one, str | bytes) or not np.size(one):
             raise InvalidInput("lists", f"{validate.describe(one)} at row {row}", "a list of ids, at least one")
-    return found
+    return [tuple(one) for one in found]
 
 
 def arguments_of(argument: str, function: object) -> int:

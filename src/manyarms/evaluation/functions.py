@@ -135,4 +135,4 @@ class FromClassifier(_Asked):
         return pandas.DataFrame({name: plain(column_in(table, name, self.argument)) for name in self._names})
 
 
-__all__ = ["FromClassifier", "FromFunction"]
+__all__ = ["LOOKED_AT", "FromClassifier", "FromFunction"]

@@ -8,7 +8,7 @@ from manyarms._base import html as report
 from manyarms._base.files import write_text_atomically
 from manyarms.evaluation import pictures
 from manyarms.evaluation.results import Estimate, Evaluation
-from manyarms.evaluation.tables import number, shared_warnings, tail_words
+from manyarms.evaluation.tables import number, shared_warnings, size, tail_words
 from manyarms.evaluation.verdicts import DO_NOT_SHIP, SHIP, Verdict
 
 COLUMNS = ("estimator", "value", "std. error", "low", "high", "interval", "is for", "effective rows")
@@ -28,51 +28,59 @@ def written(document: str, path: Path) -> Path:
 
 
 def html(evaluation: Evaluation) -> str:
-    """The whole document."""
-    grouped = "" if evaluation.groups is None else f" in {evaluation.groups:,} groups"
-    lead = f"{evaluation.rows:,} rows{grouped}, {evaluation.actions:,} actions; intervals at {evaluation.level:.4g}."
+    """The whole document: the verdict, the estimates drawn, the estimates in numbers, and what they rest on."""
+    about = f"{size(evaluation)}; intervals at {evaluation.level:.4g}."
     top = verdict_card(evaluation.verdict())
-    return report.page(f"Off-policy evaluation of {evaluation.policy}", lead, top, *blocks(evaluation))
+    return report.page(f"Off-policy evaluation of {evaluation.policy}", about, top, *blocks(evaluation))
 
 
 def verdict_card(found: Verdict) -> str:
     """A verdict, why, and what would be needed."""
     tone = {SHIP: "good", DO_NOT_SHIP: "bad"}.get(found.verdict, "open")
-    return report.card(found.verdict, [found.reason, *(f"Needed: {text}." for text in found.needed)], tone)
+    return report.card(found.verdict.capitalize(), [found.reason, *(f"Needed: {text}." for text in found.needed)], tone)
+
+
+def estimates_figure(evaluation: Evaluation) -> str:
+    """All estimates with their intervals, beside the mean reward of the log."""
+    drawn = pictures.whiskers(
+        [(e.label, e.value, e.interval) for e in evaluation.estimates],
+        evaluation.logged.value,
+        title="estimates with their intervals",
+    )
+    above = sum(e.interval.low > evaluation.logged.value for e in evaluation.estimates)
+    seen = (
+        f"Each mark is an estimate of the policy's value, each line its interval; {above} of {len(evaluation.estimates)} "
+        f"intervals lie wholly above the mean reward of the log, {number(evaluation.logged.value)} (dashed). "
+    )
+    kinds = {e.interval.covers.startswith("the policy's") for e in evaluation.estimates}
+    if False in kinds:
+        seen += (
+            "Circles on full lines: intervals for the policy's value. Squares on broken lines: for the mean of a biased "
+            "estimator, which leaves its bias out."
+        )
+    return report.figure(drawn, seen)
 
 
 def blocks(evaluation: Evaluation) -> list[str]:
     """What the page shows, for pages that show an evaluation among other things."""
-    blocks = [report.warning(text) for text in evaluation.warnings]
     everything = (evaluation.logged, *evaluation.estimates)
-    blocks += [
-        report.heading("Estimates"),
+    blocks = [
+        estimates_figure(evaluation),
         report.table(
             COLUMNS, [_row(e) for e in everything], numbers=("value", "std. error", "low", "high", "effective rows")
         ),
-        report.figure(
-            pictures.whiskers(
-                [(e.label, e.value, e.interval) for e in evaluation.estimates],
-                evaluation.logged.value,
-                title="estimates with their intervals",
-            ),
-            "Blue intervals are for the policy's value. Orange ones are for the mean of a biased estimator, and leave its "
-            "bias out.",
-        ),
     ]
     warnings = [f"{', '.join(names)}: {text}" for text, names in shared_warnings(evaluation).items()]
-    if warnings:
-        blocks += [report.heading("Estimator by estimator, what to beware of"), report.bullets(warnings)]
+    if evaluation.warnings or warnings:
+        blocks.append(report.heading("What to beware of"))
+        blocks += [report.warning(text) for text in evaluation.warnings]
+        blocks += [report.bullets(warnings)] if warnings else []
     blocks += _overlap(evaluation)
     blocks += [
         report.heading("All intervals"),
         report.table(
             ("estimator", "kind", "low", "high", "is for"),
-            [
-                (e.label, i.kind, number(i.low), number(i.high), i.covers)
-                for e in evaluation.estimates
-                for i in e.intervals
-            ],
+            [(e.label, i.kind, i.low, i.high, i.covers) for e in evaluation.estimates for i in e.intervals],
             numbers=("low", "high"),
         ),
         report.heading("What the estimators assume"),
@@ -85,11 +93,11 @@ def blocks(evaluation: Evaluation) -> list[str]:
 
 def _row(estimate: Estimate) -> tuple[report.CellText, ...]:
     return (
-        report.Note(estimate.label, estimate.note),
-        number(estimate.value),
-        number(estimate.standard_error),
-        number(estimate.interval.low),
-        number(estimate.interval.high),
+        estimate.label,
+        estimate.value,
+        estimate.standard_error,
+        estimate.interval.low,
+        estimate.interval.high,
         estimate.kind,
         estimate.interval_is_for,
         f"{estimate.effective_sample_size:,.0f}",
@@ -120,16 +128,18 @@ def _overlap(evaluation: Evaluation) -> list[str]:
                 [("share of rows with a larger weight", weights[shown], share[shown])], "weight", "share of rows",
                 title="tail of the importance weights", log_y=True,
             ),
-            "The tail of the importance weights. A straight line that falls slowly is a heavy tail: few rows decide.",
+            f"How many rows have a weight above each size; the largest is {number(overlap.largest)}. A line that falls slowly, "
+            "and straight, is a heavy tail: few rows decide.",
         ),
         report.figure(
             pictures.log_chart(
                 [("logging policy", *overlap.shares("logging")), ("policy", *overlap.shares("policy"))],
                 "probability of the logged action", "share of rows", title="overlap of the two policies",
             ),
-            "How likely the two policies were to play what was logged. The further apart, the larger the weights.",
+            "How likely the two policies were to play what was logged, row by row. Where the policy's curve lies right of the "
+            "logging policy's, weights are large; the further apart, the larger.",
         ),
     ]  # fmt: skip
 
 
-__all__ = ["blocks", "html", "verdict_card", "write", "written"]
+__all__ = ["blocks", "estimates_figure", "html", "verdict_card", "write", "written"]

@@ -17,7 +17,8 @@ from manyarms.estimators.logging_policy import full_propensities, lost
 from manyarms.estimators.naming import as_estimators
 from manyarms.evaluation.answers import Assumptions, PolicyOnLog, RowTerms, logged_only_refusal, terms_of
 from manyarms.evaluation.diagnostics import PolicyOverlap
-from manyarms.evaluation.given import Given, PolicyLike, given_for
+from manyarms.evaluation.given import Given
+from manyarms.evaluation.policy_like import PolicyLike, given_for
 from manyarms.evaluation.time_blocks import TimeCells
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
 from manyarms.logs.hashes import mixed, text_hashes

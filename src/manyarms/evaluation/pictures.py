@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
 
-from manyarms._base.html import PALETTE, axis_labels, nice_ticks, svg, svg_text, ticks_between
+from manyarms._base.charts import GRID, WIDTH, axis_labels, curve, curve_name, marker, nice_ticks, ticks_between
+from manyarms._base.html import svg, svg_text
+from manyarms._base.palette import colour
 from manyarms._base.typing import Array
 from manyarms.evaluation.intervals import Interval
 
-WIDTH = 820.0
 ROW, TOP, BELOW = 26.0, 14.0, 46.0  # of drawings in rows: the height of one, and the room above and below them
 Curve = tuple[str, Array, Array]
 
@@ -18,7 +18,7 @@ Curve = tuple[str, Array, Array]
 def log_chart(curves: Sequence[Curve], x_label: str, y_label: str, *, title: str, log_y: bool = False) -> str:
     """Curves (name, x, y) over log10 of x, with y linear from 0 or logarithmic; each named in its colour."""
     height, left, right, top, bottom = 320.0, 84.0, 20.0, 34.0, 52.0
-    drawn = [curve for curve in curves if len(curve[1])]
+    drawn = [one for one in curves if len(one[1])]
     x_low = math.floor(min(math.log10(float(x.min())) for _, x, _ in drawn))
     x_high = max(x_low + 1, math.ceil(max(math.log10(float(x.max())) for _, x, _ in drawn)))
     largest = max(float(y.max()) for _, _, y in drawn) or 1.0
@@ -39,17 +39,17 @@ def log_chart(curves: Sequence[Curve], x_label: str, y_label: str, *, title: str
     ticks = [10.0**e for e in _some(y_low, y_high)] if log_y else nice_ticks(1.1 * largest)
     for tick in ticks:
         level = py(tick)
-        parts.append(f'<line x1="{left}" x2="{WIDTH - right}" y1="{level:.1f}" y2="{level:.1f}" stroke="#ddd"/>')
+        parts.append(f'<line x1="{left}" x2="{WIDTH - right}" y1="{level:.1f}" y2="{level:.1f}" {GRID}/>')
         parts.append(svg_text(left - 8, level + 4, f"{tick:.3g}", anchor="end"))
     for exponent in _some(x_low, x_high):
         parts.append(svg_text(px(10.0**exponent), height - bottom + 20, f"{10.0**exponent:g}"))
     parts += axis_labels(x_label, y_label, (left + WIDTH - right) / 2, (top + height - bottom) / 2, height)
     at = left
-    for (name, x, y), colour in zip(drawn, PALETTE, strict=False):
-        points = " ".join(f"{px(float(a)):.1f},{py(float(b)):.1f}" for a, b in zip(x, y, strict=True))
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2.2"/>')
-        parts.append(f'<text x="{at:.0f}" y="18" fill="{colour}" font-weight="600">{escape(name)}</text>')
-        at += 9.0 * len(name) + 24
+    for place, (name, x, y) in enumerate(drawn):
+        parts.append(curve([(px(float(a)), py(float(b))) for a, b in zip(x, y, strict=True)], place))
+        parts.append(marker(at + 5, 14, place))
+        parts.append(curve_name(at + 16, 18, name, place))
+        at += 9.0 * len(name) + 40
     return svg(WIDTH, height, title, parts)
 
 
@@ -71,9 +71,9 @@ class ValueAxis:
         """The axis, and what was drawn on it."""
         parts: list[str] = []
         for tick in ticks_between(self._low, self._high):
-            parts.append(self._upright(tick, 'stroke="#eee"'))
+            parts.append(self._upright(tick, GRID))
             parts.append(svg_text(self.at(tick), self._bottom + 20, f"{tick:.3g}"))
-        parts.append(self._upright(reference, 'stroke="#555" stroke-dasharray="4 4"'))
+        parts.append(self._upright(reference, 'style="stroke: var(--ink); stroke-dasharray: 4 4"'))
         height, middle = self._bottom + BELOW, self._left + self._width / 2
         words = svg_text(middle, height - 8, "value of the policy; dashed: mean reward of the log")
         return svg(WIDTH, height, title, [*parts, *marks, words])
@@ -90,12 +90,13 @@ def whiskers(estimates: Sequence[tuple[str, float, Interval]], reference: float,
     axis, marks = ValueAxis(ends, len(estimates), left, 20.0), []
     for i, (label, estimate, interval) in enumerate(estimates):
         y = TOP + ROW * (i + 0.5)
-        colour = PALETTE[0] if interval.covers.startswith("the policy's") else PALETTE[1]
+        place = 0 if interval.covers.startswith("the policy's") else 1
         low, value, high = (axis.at(x) for x in (interval.low, estimate, interval.high))
+        dashes = "" if place == 0 else " stroke-dasharray: 6 3;"
         marks.append(svg_text(left - 10, y + 4, label, anchor="end"))
         marks.append(
-            f'<line x1="{low:.1f}" x2="{high:.1f}" y1="{y:.1f}" y2="{y:.1f}" stroke="{colour}" stroke-width="2.5"/>'
-            f'<circle cx="{value:.1f}" cy="{y:.1f}" r="4.5" fill="{colour}"/>'
+            f'<line x1="{low:.1f}" x2="{high:.1f}" y1="{y:.1f}" y2="{y:.1f}" '
+            f'style="stroke: {colour(place)}; stroke-width: 2.5;{dashes}"/>{marker(value, y, place, 4.5)}'
         )
     return axis.drawing(marks, reference, title=title)
 

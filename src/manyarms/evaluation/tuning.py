@@ -33,8 +33,8 @@ from manyarms.estimators.inputs import require_log
 from manyarms.estimators.ips import IPS
 from manyarms.estimators.logging_policy import logged_propensities, lost
 from manyarms.evaluation.answers import PolicyOnLog
-from manyarms.evaluation.given import PolicyLike
 from manyarms.evaluation.passes import plan, ready
+from manyarms.evaluation.policy_like import PolicyLike
 from manyarms.logs.data import CHUNK, LogSource
 from manyarms.weights import CORRECTIONS, Correction
 

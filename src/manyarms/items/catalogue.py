@@ -17,11 +17,11 @@ import numpy.typing as npt
 from manyarms._base import storage, tables, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.text import counted
-from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms._base.typing import AnyArray, Array, Ints, TableLike, loose
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.items import mixing as mixings
 from manyarms.items.clustering import k_means
-from manyarms.items.reading import ItemsLike, appended, read, table_of_state, table_state
+from manyarms.items.reading import appended, read, table_of_state, table_state
 from manyarms.logs.actions import ActionId, Actions
 from manyarms.logs.encoding import Encoding, TableEncoder, names_of
 from manyarms.logs.tables import Column, Table
@@ -49,7 +49,9 @@ class Catalogue(tables.Shown):
     (['c'], 3.0, [[0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
     """
 
-    def __init__(self, items: ItemsLike, id: str | None = None, *, features: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, items: TableLike | Path | str, id: str | None = None, *, features: Sequence[str] | None = None
+    ) -> None:
         table, name, actions, notes = read(items, id)
         if features is None:
             chosen, plain = _guessed(table, name)
@@ -89,12 +91,14 @@ class Catalogue(tables.Shown):
         return name in self.actions
 
     @overload
-    def __getitem__(self, ids: ActionId) -> dict[str, Value]: ...  # type: ignore[overload-overlap]
+    def __getitem__(self, ids: ActionId) -> dict[str, object]: ...
 
     @overload
-    def __getitem__(self, ids: Sequence[ActionId] | AnyArray) -> Catalogue: ...
+    def __getitem__(self, ids: list[str] | list[int] | tuple[ActionId, ...] | AnyArray) -> Catalogue: ...
 
-    def __getitem__(self, ids: ActionId | Sequence[ActionId] | AnyArray) -> dict[str, Value] | Catalogue:
+    def __getitem__(
+        self, ids: ActionId | list[str] | list[int] | tuple[ActionId, ...] | AnyArray
+    ) -> dict[str, object] | Catalogue:
         """What is known of an item, by columns; for several ids, a catalogue of these items in their order."""
         if isinstance(ids, str | int | np.integer):
             row = self.actions.row(ids)
@@ -115,7 +119,7 @@ class Catalogue(tables.Shown):
         values[column.missing] = np.nan
         return values
 
-    def add(self, items: ItemsLike) -> Catalogue:
+    def add(self, items: TableLike | Path | str) -> Catalogue:
         """A longer catalogue: new items behind these, described by what was fitted on these."""
         table, _, actions, _ = read(items, self.id)
         if len(self) and actions.numbered != self.actions.numbered:
@@ -267,7 +271,7 @@ class Catalogue(tables.Shown):
         crossed: all products of (1, x) and (1, f), so that what a feature is worth may depend on x; otherwise (1, x, f).
         """
         crossed = validate.flag("crossed", crossed)
-        chosen = self if ids is None else self[list(ids) if not isinstance(ids, np.ndarray) else ids]
+        chosen = self if ids is None else self[ids if isinstance(ids, np.ndarray) else tuple(ids)]
         f = chosen.features(columns)
         F: Array = np.column_stack([np.ones(len(f)), f])
         if x is None:
@@ -337,14 +341,15 @@ class Catalogue(tables.Shown):
 
 @storage.LOADERS.register(KIND)
 def _restore(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Catalogue:
-    rows = table_of_state(spec["items"], under("items/", arrays))
-    fitted = rows if spec["fitted"] is None else table_of_state(spec["fitted"], under("fitted/", arrays))
-    actions, notes = Actions.from_arrays(under("ids/", arrays)), tuple(names_of("notes", spec["notes"]))
-    features = Catalogue._known(fitted, names_of("features", spec["features"]))
-    if spec["id"] not in rows.columns or len(actions) != rows.rows or set(rows.columns) != set(fitted.columns):
+    told = loose(spec)
+    rows = table_of_state(told["items"], under("items/", arrays))
+    fitted = rows if told["fitted"] is None else table_of_state(told["fitted"], under("fitted/", arrays))
+    actions, notes = Actions.from_arrays(under("ids/", arrays)), tuple(names_of("notes", told["notes"]))
+    features = Catalogue._known(fitted, names_of("features", told["features"]))
+    if told["id"] not in rows.columns or len(actions) != rows.rows or set(rows.columns) != set(fitted.columns):
         raise InvalidInput("items", "ids and columns that do not fit together", "those of one catalogue")
     made = object.__new__(Catalogue)
-    made._set(rows, fitted, spec["id"], actions, features, notes)
+    made._set(rows, fitted, told["id"], actions, features, notes)
     return made
 
 

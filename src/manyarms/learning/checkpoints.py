@@ -16,7 +16,7 @@ from torch import Tensor
 
 from manyarms._base import files, storage
 from manyarms._base.nested import prefixed, under
-from manyarms._base.typing import AnyArray
+from manyarms._base.typing import AnyArray, Spec, loose
 from manyarms.errors import InvalidInput, StorageError
 from manyarms.estimators.base import Objective, Request
 from manyarms.learning.optimisers import ParameterTable
@@ -74,15 +74,16 @@ class Checkpoints:
         except StorageError as error:
             raise StorageError(f"{self.folder}: {error}") from error
         _restore(trainable, arrays)
-        self._step = spec["step"]
+        told = loose(spec)
+        self._step = told["step"]
         return TrainingState(
-            step=spec["step"],
+            step=told["step"],
             total=float(arrays["total"]),
-            history=[Epoch(**line) for line in spec["history"]],
+            history=[Epoch(**line) for line in told["history"]],
             best_value=float(arrays["best_value"]),
-            best_epoch=spec["best_epoch"],
+            best_epoch=told["best_epoch"],
             best=under("best/", arrays) or None,
-            stopped=spec["stopped"],
+            stopped=told["stopped"],
         )
 
     def maybe_save(self, trainable: Trainable, state: TrainingState) -> None:
@@ -100,7 +101,7 @@ class Checkpoints:
             return
         arrays = _arrays(trainable) | prefixed("best/", state.best or {})
         arrays |= {"total": np.asarray(state.total), "best_value": np.asarray(state.best_value)}
-        spec = {
+        spec: Spec = {
             "run": self.mark,
             "step": state.step,
             "history": [asdict(line) for line in state.history],

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
 
 from manyarms._base import validate
 from manyarms._base.nested import under
-from manyarms._base.typing import AnyArray, Array
+from manyarms._base.typing import AnyArray, Array, Spec
 from manyarms.errors import InvalidInput
 from manyarms.policies.encoders import ContextEncoder, Layers, Projection
 
@@ -44,7 +44,7 @@ class TorchEncoder:
             x = torch.tensor(X, dtype=torch.float32, device=None if first is None else first.device)
             return np.asarray(self.module(x).cpu().numpy(), dtype=np.asarray(X).dtype)
 
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> Spec:
         """Refused: the code of a module cannot be saved without running code when it is read."""
         raise InvalidInput(
             "encoder",

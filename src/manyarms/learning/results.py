@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from manyarms._base.tables import Shown, Table
 from manyarms._base.text import counted, number
@@ -90,7 +89,7 @@ class Learned(Shown):
     policy: SoftmaxPolicy | SupportSoftmaxPolicy | TwoStagePolicy | GaussianPolicy | MixedLogitPolicy
     history: tuple[Epoch, ...]
     objective: str
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, object] = field(default_factory=dict)
     certificate: Certificate | None = None  # of policies learned by a PACBayes objective
     notes: tuple[str, ...] = ()  # what to know of the result
 

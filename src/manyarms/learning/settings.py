@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from manyarms._base import validate
 from manyarms.errors import InvalidInput
@@ -75,7 +75,7 @@ class TrainingSettings:
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> dict[str, object]:
         """All of it in words and numbers, for checkpoints and reports."""
         return {**vars(self), "sampler": repr(self.sampler)}
 

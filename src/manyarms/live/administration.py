@@ -6,25 +6,27 @@ All but compaction are operations of the log: written, folded like everything el
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy.typing as npt
 
 from manyarms._base import validate
+from manyarms._base.typing import Spec, loose
 from manyarms.agents import Agent
 from manyarms.errors import InvalidInput, LiveError
-from manyarms.live import log, packing
-from manyarms.live.arguments import a_name, action_ids, one_or_more
+from manyarms.live import log, naming, packing
+from manyarms.live.arguments import a_name
 from manyarms.live.arms import Arm
 from manyarms.live.challenge import challenge_body, check_possible
 from manyarms.live.compaction import Compaction, compact
 from manyarms.live.deployment import BASELINE, Deployment
-from manyarms.live.joining import an_arm, check_joins
+from manyarms.live.joining import an_arm, check_joins, check_kind, check_schema, schema_of
 from manyarms.live.learner import Learner
 from manyarms.live.report import Report
 from manyarms.live.settings import Settings
 from manyarms.live.stores.database import Database
+from manyarms.logs.actions import ActionId, listed_ids
 from manyarms.policies import Policy
 
 
@@ -51,12 +53,13 @@ class Administration(ABC):
         """Take in another agent or a policy. It learns what is decided from now on, and decides nothing until it is deployed.
 
         An agent has contexts as long and as many actions as the agents that are there; which of them are retired it takes from
-        the store.
+        the store. Encoder and ids, where it has them, are those of the store.
         """
         name = a_name("name", name)
         if name == BASELINE or name in self._learner.view.arms:
             raise InvalidInput("name", name, "a name that no arm of this store has")
         made: Arm = an_arm("arm", arm, validate.flag("learns", learns))
+        check_schema("arm", self._learner.view.schema, schema_of(check_kind("arm", arm)))
         check_joins(made, (), self._settings.default)
         writing = packing.write_parts(self._database, packing.pack({}, {name: made}))
         self._operate("add_arm", {"name": name, "writing": writing})
@@ -132,9 +135,9 @@ class Administration(ABC):
         self._operate("challenge", {"name": called, **body})
         return called
 
-    def challenges(self) -> list[dict[str, Any]]:
+    def challenges(self) -> list[Spec]:
         """Every challenge: its state, the gain so far and its lower end, α, how many events count, and since when."""
-        found: list[dict[str, Any]] = self.report().body["challenges"]
+        found: list[Spec] = loose(self.report().body)["challenges"]
         return found
 
     def withdraw(self, name: str) -> None:
@@ -145,27 +148,44 @@ class Administration(ABC):
         self,
         number: int | None = None,
         *,
+        ids: Iterable[ActionId] | None = None,
         weights: npt.ArrayLike | None = None,
         covariance: npt.ArrayLike | None = None,
-    ) -> list[int]:
+    ) -> list[ActionId]:
         """New actions for every arm; their ids. The arguments are those of `Agent.add_actions`."""
         body: dict[str, Any] = {"number": None if number is None else validate.count("number", number)}
+        if ids is not None:
+            body["ids"] = listed_ids("ids", ids)
+            body["number"] = len(body["ids"]) if number is None else body["number"]
+            if len(body["ids"]) != body["number"]:
+                raise InvalidInput("ids", f"{len(body['ids'])} ids", f"{number}, one for each new action")
         if weights is not None:
             body["weights"] = validate.as_floats("weights", weights).tolist()
         if covariance is not None:
             body["covariance"] = validate.as_floats("covariance", covariance).tolist()
-        ids: list[int] = self._operate("add_actions", body)["ids"]
-        return ids
+        rows: list[int] = self._operate("add_actions", body)["ids"]
+        return naming.named(self._learner.view, rows)
 
-    def retire(self, actions: int | npt.ArrayLike) -> None:
+    def retire(self, actions: ActionId | npt.ArrayLike | Iterable[ActionId]) -> None:
         """Do not choose these any more; rewards that come late are still learned."""
-        self._operate("retire", {"actions": one_or_more(actions)})
+        self._operate("retire", {"actions": self._rows_to_change(actions, retired=False)})
 
-    def reinstate(self, actions: int | npt.ArrayLike) -> None:
+    def reinstate(self, actions: ActionId | npt.ArrayLike | Iterable[ActionId]) -> None:
         """Choose these again."""
-        self._operate("reinstate", {"actions": one_or_more(actions)})
+        self._operate("reinstate", {"actions": self._rows_to_change(actions, retired=True)})
 
-    def cap(self, most: int | None, window: float = 86_400.0, actions: npt.ArrayLike | None = None) -> None:
+    def _rows_to_change(self, actions: ActionId | npt.ArrayLike | Iterable[ActionId], *, retired: bool) -> list[int]:
+        view = self._learner.view
+        rows = naming.one_or_more(view, actions)  # type: ignore[arg-type]
+        naming.check_actions_known(view, "actions", retired, rows)
+        return rows
+
+    def cap(
+        self,
+        most: int | None,
+        window: float = 86_400.0,
+        actions: npt.ArrayLike | Iterable[ActionId] | None = None,
+    ) -> None:
         """An action that was taken `most` times in `window` seconds rests; None: no cap any more.
 
         actions: which have this cap, each by itself; every action unless said. It holds from version to version, so that an
@@ -175,7 +195,7 @@ class Administration(ABC):
         body: dict[str, Any] = {
             "most": None if most is None else validate.count("most", most),
             "window": validate.positive("window", window),
-            "actions": None if actions is None else sorted(set(action_ids("actions", actions))),
+            "actions": None if actions is None else sorted(set(naming.rows_of(self._learner.view, "actions", actions))),
         }
         self._operate("cap", body)
 

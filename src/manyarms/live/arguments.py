@@ -34,11 +34,6 @@ def action_ids(name: str, values: Any) -> list[int]:
     return found
 
 
-def one_or_more(actions: Any) -> list[int]:
-    one = isinstance(actions, int | np.integer)
-    return action_ids("actions", [actions] if one else actions)
-
-
 def a_name(argument: str, value: object, empty: bool = False) -> str:
     """An id or a name: text that is not too long."""
     if not isinstance(value, str) or len(value) > MOST_OF_AN_ID or not (value or empty) or "\0" in value:
@@ -50,4 +45,4 @@ def a_name(argument: str, value: object, empty: bool = False) -> str:
     return value
 
 
-__all__ = ["a_name", "a_question", "action_ids", "one_or_more"]
+__all__ = ["a_name", "a_question", "action_ids"]

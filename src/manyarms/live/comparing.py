@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from manyarms._base import storage
 from manyarms._base.typing import AnyArray
 from manyarms.errors import StorageError
 
@@ -44,7 +45,8 @@ def _content(packed: bytes) -> dict[str, Any]:
             for name in archive.namelist():
                 content = archive.read(name)
                 if name.endswith(".json"):
-                    found[name] = json.loads(content)
+                    told = json.loads(content)
+                    found[name] = storage.upgraded(told) if name.endswith(storage.MANIFEST) else told
                 else:
                     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
                         found[re.sub(r"arrays-\w+", "arrays", name)] = {key: arrays[key] for key in arrays.files}

@@ -10,7 +10,7 @@ from manyarms.live.deployment import BASELINE
 from manyarms.live.records import DecisionRecord, Question, draw_number
 from manyarms.live.state import View
 
-ENCODING = 0  # contexts are vectors: there is one encoding
+VECTORS, ENCODED = 0, 1  # contexts are vectors as they were given, or made by the store's encoder
 
 
 def decided(
@@ -26,7 +26,10 @@ def decided(
         actions = [baseline]
     else:
         actions = view.arms[name].decide(without(asked, view.capped, view.arms[name]), draw)
-    details: dict[str, Any] = {"catalogue": view.catalogue, "encoding": ENCODING}
+    details: dict[str, Any] = {
+        "catalogue": view.catalogue,
+        "encoding": VECTORS if view.schema.encoder is None else ENCODED,
+    }
     if held_out:
         details["held_out"] = True
     if baseline is not None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log1p
-from typing import Any
 
 from manyarms._base import validate
 from manyarms._base.tables import Shown, Table
 from manyarms._base.text import counted
+from manyarms._base.typing import Spec, loose
 from manyarms.errors import InvalidInput
 from manyarms.live.records import hashed
 
@@ -90,7 +90,7 @@ class Deployment(Shown):
             return None
         return self if self.previous is None else replace(self, previous=self.previous.cut(depth - 1))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Spec:
         """As operations and snapshots have it."""
         return {
             "shares": dict(self.shares),
@@ -101,11 +101,12 @@ class Deployment(Shown):
         }
 
     @classmethod
-    def from_json(cls, body: dict[str, Any]) -> Deployment:
+    def from_json(cls, body: Spec) -> Deployment:
         """What `to_json` gave."""
-        previous = body.get("previous")
+        told = loose(body)
+        previous = told.get("previous")
         return cls(
-            body["shares"], body["holdout"], body["holdout_arm"], tuple(body["shadows"]),
+            told["shares"], told["holdout"], told["holdout_arm"], tuple(told["shadows"]),
             None if previous is None else cls.from_json(previous),
         )  # fmt: skip
 

@@ -1,8 +1,8 @@
 """A live log as a Parquet file that `open_log` reads with nothing to add: one row for every event whose reward is known.
 
 The file has what any log has (context, action, reward, propensity, event_id, timestamp, group) and, beside it, what only a live
-log knows. What it says about itself (how many actions there are, whether any propensity is an estimate) is written last, when it
-is known.
+log knows. Actions are written by their ids. What the file says about itself (the actions, the encoder, whether any propensity is
+an estimate) is written last, when it is known.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from manyarms.live.settings import Settings
 from manyarms.live.state import State
 from manyarms.live.stores.database import Database, Reader, Transaction
 from manyarms.live.stores.opening import opened
-from manyarms.logs import arrow
+from manyarms.logs import Actions, arrow
+from manyarms.logs.actions import ActionId
 
 STEP = 4096  # positions at a time
 COMPUTED_AT_ONCE = 256  # propensities between two reports of progress
@@ -103,6 +104,7 @@ class _Export:
             self._width = _width(state, reader)
         self._settings: Settings = state.settings
         self._largest = _actions_of(state) - 1
+        self._names, self._encoder = state.schema.catalogue, state.schema.encoder
         self._per_action = False
 
     def run(self) -> Exported:
@@ -119,7 +121,7 @@ class _Export:
     def _write(self, stream: BinaryIO) -> None:
         import pyarrow.parquet as parquet
 
-        schema = _schema(self._width, self._grouped)
+        schema = _schema(self._width, self._grouped, self._names)
         with parquet.ParquetWriter(stream, schema, compression="zstd", compression_level=1) as writer:
             for rows in self._batches():
                 if rows:
@@ -141,7 +143,15 @@ class _Export:
         ]
         if self._per_action:
             notes.append("actions had contexts of their own: `context` is that of the action taken")
-        return arrow.told(self._largest + 1, estimates=self._found.estimated > 0, notes=notes)
+        estimates = self._found.estimated > 0
+        encoder = getattr(self._encoder, "as_json", lambda: None)()  # what made the vectors, for rows to come
+        if self._names is None:
+            return arrow.told(self._largest + 1, estimates, notes, None, encoder)
+        return arrow.told(len(self._names), estimates, notes, list(self._names), encoder)
+
+    def _called(self, rows: list[int] | None) -> list[ActionId] | None:
+        """The ids of actions."""
+        return rows if rows is None or self._names is None else self._names.ids(rows)  # type: ignore[return-value]
 
     def _batches(self) -> Iterator[list[dict[str, Any]]]:
         after = done = 0
@@ -196,13 +206,14 @@ class _Export:
         self._largest = max(self._largest, *record.actions)
         self._found.estimated += kind == "estimated"
         return {
-            "context": context, "action": action, "reward": reward, "propensity": known[0], "event_id": record.id,
+            "context": context, "action": action if self._names is None else self._names[action], "reward": reward,
+            "propensity": known[0], "event_id": record.id,
             "timestamp": np.datetime64(round(record.at * 1e6), "us"),
             # an event without a unit is a group of its own
             "group": f"unit:{record.unit}" if record.unit is not None else f"event:{record.id}",
             "propensity_kind": kind, "propensity_given_arm": known[1], "inclusion": known[2], "arm": record.arm,
-            "version": record.version, "unit": record.unit, "k": len(record.actions), "actions": record.actions,
-            "candidates": asked.candidates, "excluded": asked.exclude, "rewards": len(rewards),
+            "version": record.version, "unit": record.unit, "k": len(record.actions), "actions": self._called(record.actions),
+            "candidates": self._called(asked.candidates), "excluded": self._called(asked.exclude), "rewards": len(rewards),
         }  # fmt: skip
 
 
@@ -235,12 +246,13 @@ def _actions_of(state: State) -> int:
     return max(known)
 
 
-def _schema(width: int, grouped: bool) -> Any:
+def _schema(width: int, grouped: bool, names: Actions | None) -> Any:
     import pyarrow as pa
 
-    ids = pa.list_(pa.int64())
+    called = pa.int64() if names is None or names.numbered else pa.string()
+    ids = pa.list_(called)
     types = {
-        "context": pa.list_(pa.float64(), width), "action": pa.int64(), "reward": pa.float64(), "propensity": pa.float64(),
+        "context": pa.list_(pa.float64(), width), "action": called, "reward": pa.float64(), "propensity": pa.float64(),
         "event_id": pa.string(), "timestamp": pa.timestamp("us"), "group": pa.string(), "propensity_kind": pa.string(),
         "propensity_given_arm": pa.float64(), "inclusion": pa.float64(), "arm": pa.string(), "version": pa.int64(),
         "unit": pa.string(), "k": pa.int64(), "actions": ids, "candidates": ids, "excluded": ids, "rewards": pa.int64(),

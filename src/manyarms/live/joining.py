@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
+
+import numpy as np
 
 from manyarms._base import validate
 from manyarms.agents import Agent
@@ -11,13 +14,57 @@ from manyarms.errors import InvalidInput
 from manyarms.live.agent_arm import AgentArm
 from manyarms.live.arms import Arm
 from manyarms.live.policy_arm import PolicyArm
+from manyarms.logs.encoding import Encoder
+from manyarms.logs.schema import NOTHING, Schema
 from manyarms.policies import Policy
 
 
 def an_arm(name: str, value: object, learns: bool = True) -> Arm:
-    """An agent or a policy, as an arm."""
+    """An agent or a policy, as an arm: of its own, and without encoder and ids, which belong to the store."""
     known = check_kind(name, value)
-    return AgentArm(known.copy(), learns) if isinstance(known, Agent) else PolicyArm(known, NumberedDraws.seeded(None))
+    if isinstance(known, Agent):
+        bare = known.copy()
+        bare._encoder = bare.belief.catalogue.names = None
+        return AgentArm(bare, learns)
+    policy = known
+    if schema_of(known):
+        policy = copy.copy(known)
+        policy.schema = NOTHING  # type: ignore[attr-defined]
+    return PolicyArm(policy, NumberedDraws.seeded(None))
+
+
+def schema_of(value: Agent | Policy) -> Schema:
+    """The encoder and the ids of an agent or a policy."""
+    found: Schema = getattr(value, "schema", NOTHING)
+    return found
+
+
+def check_schema(name: str, ours: Schema, theirs: Schema) -> None:
+    """Refuse what calls actions, or encodes contexts, otherwise than the store: it would be told of other ones.
+
+    What has neither takes the store's word for it. A policy may know the first actions only.
+    """
+    if theirs.catalogue is not None:
+        if ours.catalogue is None:
+            raise InvalidInput(name, "one whose actions have ids", "one without: the actions of this store have none")
+        number = len(theirs.catalogue)
+        if number > len(ours.catalogue) or any(a != b for a, b in zip(ours.catalogue, theirs.catalogue, strict=False)):
+            raise InvalidInput(name, "one with other ids", "the ids of the store's actions, in the same order")
+    if theirs.encoder is not None:
+        if ours.encoder is None:
+            raise InvalidInput(name, "one with an encoder", "one without: this store takes contexts as vectors")
+        if not same_encoder(ours.encoder, theirs.encoder):
+            raise InvalidInput(name, "one with another encoder", "the encoder of the store")
+
+
+def same_encoder(one: Encoder, other: Encoder) -> bool:
+    """Whether two encoders are the same, number by number."""
+    (spec, arrays), (others_spec, others) = one.state(), other.state()
+    return (
+        spec == others_spec
+        and arrays.keys() == others.keys()
+        and all(np.array_equal(array, others[name]) for name, array in arrays.items())
+    )
 
 
 def check_kind(name: str, value: object) -> Agent | Policy:
@@ -57,4 +104,4 @@ def check_joins(arm: Arm, others: Iterable[Arm], default: float | None) -> None:
                 )
 
 
-__all__ = ["an_arm", "check_joins", "check_kind"]
+__all__ = ["an_arm", "check_joins", "check_kind", "check_schema", "same_encoder", "schema_of"]

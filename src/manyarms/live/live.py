@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal
 
-import numpy.typing as npt
-
 from manyarms._base import validate
 from manyarms._base.tables import Shown, Table, text_of
-from manyarms.errors import LiveError, ManyArmsError, Overloaded, StoreUnavailable, UnknownEvent
-from manyarms.live import log
+from manyarms._base.typing import ActionContexts, ContextLike, Spec
+from manyarms.errors import LiveError, ManyArmsError, Overloaded, StoreUnavailable, UnknownAction, UnknownEvent
+from manyarms.live import log, naming
 from manyarms.live.administration import Administration
-from manyarms.live.arguments import a_name, a_question
+from manyarms.live.arguments import a_name
 from manyarms.live.deciding import decided
 from manyarms.live.deployment import Deployment
 from manyarms.live.group_commit import GroupCommit
@@ -25,8 +24,11 @@ from manyarms.live.propensities import PropensityWorker
 from manyarms.live.records import DecisionRecord
 from manyarms.live.report import Report, alarms
 from manyarms.live.settings import Settings
-from manyarms.live.state import State
+from manyarms.live.state import State, View
 from manyarms.live.stores.database import Database
+from manyarms.logs.actions import ActionId, Actions
+from manyarms.logs.encoding import Encoder
+from manyarms.logs.filters import Filter
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -39,7 +41,7 @@ class LiveDecision(Shown):
     """
 
     id: str
-    actions: tuple[int, ...]
+    actions: tuple[ActionId, ...]
     version: int
     arm: str
     propensity: float | None
@@ -47,7 +49,7 @@ class LiveDecision(Shown):
     logged: bool = True
 
     @property
-    def action(self) -> int:
+    def action(self) -> ActionId:
         """The first action."""
         return self.actions[0]
 
@@ -107,50 +109,51 @@ class Live(Shown, Administration):
 
     def decide(
         self,
-        x: npt.ArrayLike | None = None,
+        x: ContextLike | None = None,
         *,
-        candidates: npt.ArrayLike | None = None,
-        exclude: npt.ArrayLike | None = None,
+        candidates: Filter = None,
+        exclude: Filter = None,
         k: int | None = None,
-        action_contexts: npt.ArrayLike | None = None,
+        action_contexts: ActionContexts | None = None,
         unit: str | None = None,
         id: str | None = None,
-        baseline: int | None = None,
+        baseline: ActionId | None = None,
         propensity: bool = False,
     ) -> LiveDecision:
         """Decide, and return when the decision is in the store.
 
-        x, candidates, exclude, k, action_contexts: as `Agent.decide` takes them. unit: a user or session that keeps its arm and,
-        as long as nothing new is learned, its random numbers. id: of the event, made here if it is not given; the same id with
-        the same question gives the same decision again, with another one a Conflict. baseline: the action that the application
-        would take, where the deployment asks for it. propensity: estimate it now, where it is not known exactly.
+        x, candidates, exclude, k, action_contexts: as `Agent.decide` takes them for one context. unit: a user or session that
+        keeps its arm and, as long as nothing new is learned, its random numbers. id: of the event, made here if it is not given;
+        the same id with the same question gives the same decision again, with another one a Conflict. baseline: the action that
+        the application would take, where the deployment asks for it. propensity: estimate it now, where it is not known exactly.
         """
-        asked = a_question(x, candidates, exclude, k, action_contexts)
+        view = self._learner.view
+        asked = naming.asked(view, x, candidates, exclude, k, action_contexts)
         event = uuid.uuid4().hex if id is None else a_name("id", id)
         unit = None if unit is None else a_name("unit", unit)
-        baseline = None if baseline is None else validate.count("baseline", baseline, least=0)
+        usual = None if baseline is None else naming.row_of(view, "baseline", baseline)
         estimate = validate.flag("propensity", propensity)
         try:
-            record = decided(self._learner.view, self._salt, asked, event, unit, baseline, estimate)
+            record = decided(view, self._salt, asked, event, unit, usual, estimate)
         except ManyArmsError:
             if id is not None and (earlier := self._earlier(event, asked.digest(unit))) is not None:
-                return _answer(earlier)  # what can be decided no more was decided before
+                return self._answer(earlier)  # what can be decided no more was decided before
             raise
         try:
-            return _answer(self._submit(log.add_decision(record)))
+            return self._answer(self._submit(log.add_decision(record)))
         except (StoreUnavailable, Overloaded):
             if self._without_store == "refuse":
                 raise
-            return _answer(record, logged=False)
+            return self._answer(record, logged=False)
 
     def _earlier(self, event: str, digest: bytes) -> DecisionRecord | None:
         """The decision with this id, if it answers this question."""
         with suppress(UnknownEvent):
-            found = self.event(event)
+            found = self._record(event)
             return found if found.digest == digest else None
         return None
 
-    def reward(self, event: str, value: float = 1.0, *, action: int | None = None, id: str = "") -> None:
+    def reward(self, event: str, value: float = 1.0, *, action: ActionId | None = None, id: str = "") -> None:
         """The reward of an event, in the store when this returns. Told twice, it counts once.
 
         action: of several actions decided together, which one earned it; the first unless said. id: of the reward, where an
@@ -159,7 +162,7 @@ class Live(Shown, Administration):
         """
         event = a_name("event", event)
         number = self._settings.check(value)
-        which = None if action is None else validate.count("action", action, least=0)
+        which = None if action is None else self._row_of(action)
         self._submit(log.add_reward(event, which, a_name("id", id, empty=True), number))
 
     def _submit(self, work: Any) -> Any:
@@ -167,10 +170,41 @@ class Live(Shown, Administration):
             raise LiveError("this live store is closed: open it again")
         return self._commits.submit(work)
 
+    def _row_of(self, action: ActionId) -> int:
+        """The row of an action that was decided: perhaps by another process, which knew of it first."""
+        with suppress(UnknownAction):
+            return naming.row_of(self._learner.view, "action", action)
+        return naming.row_of(self._learner.learn(), "action", action)
+
+    def _answer(self, record: DecisionRecord, logged: bool = True) -> LiveDecision:
+        return LiveDecision(
+            record.id, tuple(naming.named(self._view_of(record), record.actions)), record.version, record.arm,
+            record.propensity, record.propensity_kind, logged,
+        )  # fmt: skip
+
+    def _view_of(self, record: DecisionRecord) -> View:
+        """What knows the ids of a record's actions: the view that decided is as new, or another process was ahead of it."""
+        view = self._learner.view
+        return view if view.version >= record.version else self._learner.learn()
+
     def event(self, event: str) -> DecisionRecord:
         """What the log has of a decision."""
+        record = self._record(a_name("event", event))
+        return naming.shown(self._view_of(record), record)
+
+    def _record(self, event: str) -> DecisionRecord:
         with self._database.reading() as reader:
-            return log.decision(reader, a_name("event", event))
+            return log.decision(reader, event)
+
+    @property
+    def catalogue(self) -> Actions | None:
+        """The ids of the store's actions; None where they are numbered from 0."""
+        return self._learner.view.schema.catalogue
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """What makes contexts of rows of a table; None where contexts are vectors."""
+        return self._learner.view.schema.encoder
 
     # ---- learning -----------------------------------------------------------------------------------------------------
 
@@ -221,7 +255,7 @@ class Live(Shown, Administration):
         """The whole state, as a snapshot keeps it: equal bytes, equal states."""
         return self._learner.state_bytes()
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Spec:
         """How it is going: version, what waits to be folded, what was learned, replaced and refused, what failed behind it.
 
         It answers where the store does not, too: what only the store knows is None then, and `failures` says why.
@@ -240,7 +274,7 @@ class Live(Shown, Administration):
             "learner": self._learner.is_learner,
             "deployment": {name: value for name, value in view.deployment.to_json().items() if name != "previous"},
             "arms": sorted(view.arms),
-            "capped": sorted(view.capped),
+            "capped": naming.named(view, sorted(view.capped)),
             **view.frozen["counts"],
             "alarms": alarms(view.frozen["watch"]),
             "failures": failures,
@@ -284,12 +318,6 @@ class Live(Shown, Administration):
         told = [f"ALARM: {text}" for text in alarms(view.frozen["watch"])]
         title = f"live at version {view.version:,}: {', '.join(sorted(view.arms))}"
         return Table(title, rows=counts, notes=told, parts=[view.deployment._table()])
-
-
-def _answer(record: DecisionRecord, logged: bool = True) -> LiveDecision:
-    return LiveDecision(
-        record.id, tuple(record.actions), record.version, record.arm, record.propensity, record.propensity_kind, logged
-    )
 
 
 __all__ = ["Live", "LiveDecision"]

@@ -11,7 +11,7 @@ from manyarms.agents import Agent
 from manyarms.errors import InvalidInput
 from manyarms.live import log, packing, snapshots
 from manyarms.live.deployment import Deployment
-from manyarms.live.joining import an_arm, check_joins, check_kind
+from manyarms.live.joining import an_arm, check_joins, check_kind, check_schema, schema_of
 from manyarms.live.live import Live
 from manyarms.live.settings import Aggregate, Settings
 from manyarms.live.state import State
@@ -43,7 +43,8 @@ def open(
     """A live store: a file (SQLite), or a PostgreSQL address such as postgresql://user@host/name.
 
     agent: what decides first, where the store is new; a store that is there goes on with what it has learned, and `agent` may be
-    left out. name: what that arm is called.
+    left out. name: what that arm is called. Its encoder and the ids of its actions become the store's: contexts may then be
+    mappings or rows of a frame, and whatever names actions speaks ids.
 
     aggregate, default, wait, reward_range: how rewards count (see `Settings`), agreed when the store is made; opened later, they
     are those of the store.
@@ -94,7 +95,7 @@ def _make(database: Database, agent: Agent | Policy, name: str, settings: Settin
     """The origin: the agent as it is given, before anything was decided. Who comes second finds it made."""
     arm = an_arm("agent", agent)
     check_joins(arm, (), settings.default)
-    state = State(settings, os.urandom(16).hex(), {name: arm}, Deployment({name: 1.0}))
+    state = State(settings, os.urandom(16).hex(), {name: arm}, Deployment({name: 1.0}), schema=schema_of(agent))
     content = packing.pack_state(state)
     writing = packing.write_parts(database, content)
 
@@ -116,11 +117,13 @@ def _is_new() -> InvalidInput:
     return InvalidInput("agent", None, "an agent or a policy that decides first: there is no store yet at this address")
 
 
-def _check_same(agent: object, state: State) -> None:
+def _check_same(agent: Agent | Policy | None, state: State) -> None:
     """An agent that is given to a store with another shape is a mistake, and not one to be silent about.
 
     It may know fewer actions than the store: those that were added since.
     """
+    if agent is not None:
+        check_schema("agent", state.schema, schema_of(agent))
     if not isinstance(agent, Agent):
         return
     catalogue = agent.belief.catalogue

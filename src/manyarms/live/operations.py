@@ -16,6 +16,7 @@ from manyarms.live.deployment import BASELINE, Deployment
 from manyarms.live.exposure import Exposure
 from manyarms.live.joining import check_joins
 from manyarms.live.stores.database import Reader
+from manyarms.logs.actions import Actions
 
 if TYPE_CHECKING:
     from manyarms.live.state import State
@@ -111,11 +112,28 @@ def _add_actions(state: State, reader: Reader, position: int, body: dict[str, An
             raise InvalidInput(name, name, "nothing: no agent of this store knows its actions by that")
     for arm in state.arms.values():
         arm.check_catalogue("add_actions", body)
+    longer = _longer(state, body)
     ids: list[int] = []
     for arm in state.arms.values():
         ids = arm.change_catalogue("add_actions", body) or ids
     state.catalogue += 1
+    state.schema = replace(state.schema, catalogue=longer)
     return {"ids": ids}
+
+
+def _longer(state: State, body: dict[str, Any]) -> Actions | None:
+    """The ids of all actions with those of the new ones, which come where actions have ids, and only there."""
+    names, ids = state.schema.catalogue, body.get("ids")
+    if names is None:
+        if ids is not None:
+            raise InvalidInput("ids", ids, "nothing: the actions of this store have no ids")
+        return None
+    if not any(arm.dim is not None for arm in state.arms.values()):
+        raise InvalidInput("ids", ids, "an agent in the store: policies learn no new actions")
+    number = body.get("number")
+    if ids is None:
+        raise InvalidInput("ids", None, "ids for the new actions, as all the others have one")
+    return names.longer(ids, len(ids) if number is None else number)
 
 
 @operation("retire")

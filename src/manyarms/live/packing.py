@@ -1,9 +1,10 @@
 """Arms and whole states as bytes, and bytes in a store.
 
-An archive (zip, nothing compressed, nothing dated) holds `state.json` and a folder for each arm, as `save` writes it; the same
-state makes the same bytes. In the store it lies in parts, each written in a transaction of its own so that nobody waits long; a
-row that names the parts and their checksum, written last, makes them a whole. Parts whose process was killed before it came to
-that are removed when the next snapshot is named, if they are old enough that nobody can still be at it.
+An archive (zip, nothing compressed, nothing dated) holds `state.json` and a folder for each arm, as `save` writes it, and one for
+the schema where contexts are encoded or actions have ids; the same state makes the same bytes. In the store it lies in parts,
+each written in a transaction of its own so that nobody waits long; a row that names the parts and their checksum, written
+last, makes them a whole. Parts whose process was killed before it came to that are removed when the next snapshot is named, if
+they are old enough that nobody can still be at it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from manyarms.live.agent_arm import AgentArm
 from manyarms.live.arms import Arm
 from manyarms.live.policy_arm import PolicyArm
 from manyarms.live.stores.database import Database, Reader, Transaction, Work
+from manyarms.logs.schema import NOTHING, Schema
 
 if TYPE_CHECKING:
     from manyarms.live.state import State
@@ -34,38 +36,45 @@ if TYPE_CHECKING:
 PART = 1 << 22  # bytes
 ORPHANED = 3600.0  # seconds after which nobody is still writing parts, or about to name them
 STATE = "state.json"
-_NAME = re.compile(r"state\.json|arms/\d+/(manifest\.json|arrays-[0-9a-f]{16}\.npz)")
+SCHEMA = "schema"
+_NAME = re.compile(r"state\.json|(schema|arms/\d+)/(manifest\.json|arrays-[0-9a-f]{16}\.npz)")
 _ALWAYS = (1980, 1, 1, 0, 0, 0)
 
 
 # ---- states and arms as bytes
 
 
-def pack(spec: Mapping[str, Any], arms: Mapping[str, Arm]) -> bytes:
-    """A spec and arms, by name, as one archive."""
+def pack(spec: Mapping[str, Any], arms: Mapping[str, Arm], schema: Schema = NOTHING) -> bytes:
+    """A spec, arms by name and a schema, as one archive."""
     out = io.BytesIO()
     described = []
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive, tempfile.TemporaryDirectory() as scratch:
         for number, (name, arm) in enumerate(arms.items()):
-            folder = Path(scratch) / str(number)
-            arm.save(folder)
-            for path in sorted(folder.rglob("*")):
-                if path.is_file():
-                    _add(archive, f"arms/{number}/{path.relative_to(folder).as_posix()}", path.read_bytes())
+            arm.save(Path(scratch) / str(number))
+            _add_folder(archive, f"arms/{number}", Path(scratch) / str(number))
             told: dict[str, Any] = {"name": name, "kind": arm.kind, "learns": arm.learns, "since": arm.since}
             if isinstance(arm, PolicyArm):
                 told |= {"draws": arm.draws.spec(), "retired": sorted(arm.retired)}
             described.append(told)
+        if schema:
+            schema.save(Path(scratch) / SCHEMA)
+            _add_folder(archive, SCHEMA, Path(scratch) / SCHEMA)
         text = json.dumps({**spec, "arms": described}, sort_keys=True, allow_nan=False)
         _add(archive, STATE, text.encode())
     return out.getvalue()
+
+
+def _add_folder(archive: zipfile.ZipFile, name: str, folder: Path) -> None:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            _add(archive, f"{name}/{path.relative_to(folder).as_posix()}", path.read_bytes())
 
 
 def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
     archive.writestr(zipfile.ZipInfo(name, _ALWAYS), content)
 
 
-def unpack(content: bytes) -> tuple[dict[str, Any], dict[str, Arm]]:
+def unpack(content: bytes) -> tuple[dict[str, Any], dict[str, Arm], Schema]:
     """What `pack` was given."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive, tempfile.TemporaryDirectory() as scratch:
@@ -80,16 +89,17 @@ def unpack(content: bytes) -> tuple[dict[str, Any], dict[str, Arm]]:
                 told["name"]: _arm(told, Path(scratch) / "arms" / str(number))
                 for number, told in enumerate(spec.pop("arms"))
             }
-            return spec, arms
+            kept = Path(scratch) / SCHEMA
+            return spec, arms, storage.load_part(kept, Schema) if kept.is_dir() else NOTHING
     except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
         raise StorageError(f"a live state cannot be read: {error}") from error
 
 
 def _arm(told: dict[str, Any], folder: Path) -> Arm:
     if told["kind"] == "agent":
-        return AgentArm(storage.load(folder, Agent), told["learns"], told["since"])
+        return AgentArm(storage.load_part(folder, Agent), told["learns"], told["since"])
     draws = NumberedDraws.restored(told["draws"])
-    return PolicyArm(storage.load(folder), draws, frozenset(told["retired"]), told["since"])
+    return PolicyArm(storage.load_part(folder), draws, frozenset(told["retired"]), told["since"])
 
 
 def pack_state(state: State) -> bytes:
@@ -106,7 +116,7 @@ def pack_state(state: State) -> bytes:
         "results": {str(position): result for position, result in state.results.items()},
         "watch": state.watch.to_json(),
     }
-    return pack(spec, state.arms)
+    return pack(spec, state.arms, state.schema)
 
 
 def unpack_state(content: bytes) -> State:
@@ -118,7 +128,7 @@ def unpack_state(content: bytes) -> State:
     from manyarms.live.state import State
     from manyarms.live.watch import Watch
 
-    spec, arms = unpack(content)
+    spec, arms, schema = unpack(content)
     return State(
         settings=Settings(**spec["settings"]),
         salt=spec["salt"],
@@ -130,6 +140,7 @@ def unpack_state(content: bytes) -> State:
         counts=spec["counts"],
         results={int(position): result for position, result in spec["results"].items()},
         watch=Watch.from_json(spec["watch"]),
+        schema=schema,
     )
 
 
@@ -195,7 +206,7 @@ def read_parts(reader: Reader, writing: str) -> bytes:
 
 def read_arm(reader: Reader, writing: str, since: int) -> Arm:
     """The one arm that was written under this name, joining at a position of the log."""
-    _, arms = unpack(read_parts(reader, writing))
+    _, arms, _ = unpack(read_parts(reader, writing))
     [arm] = arms.values()
     arm.since = since
     return arm

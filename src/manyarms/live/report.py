@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from manyarms._base.tables import Shown, Table
+from manyarms._base.typing import JSON, Spec
 from manyarms.live.challenge import ROLLED_BACK, STRANDED, Challenge
 from manyarms.live.report_text import report_table
 from manyarms.live.settings import Settings
@@ -21,10 +22,10 @@ ALPHA = 0.05  # of the intervals, each by itself
 class Report(Shown):
     """What is watched on a live store. `body` has it as a dictionary of plain values; printed, it is a table."""
 
-    body: dict[str, Any]
+    body: Spec
 
     @classmethod
-    def of(cls, watch: Mapping[str, Any], settings: Settings, version: int) -> Report:
+    def of(cls, watch: Mapping[str, JSON], settings: Settings, version: int) -> Report:
         """Of monitors as a view has them."""
         found = Watch.from_json(dict(watch))
         scale = _Scale(settings)

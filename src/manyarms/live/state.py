@@ -22,6 +22,7 @@ from manyarms.live.records import Chunk
 from manyarms.live.settings import Settings
 from manyarms.live.stores.database import Reader
 from manyarms.live.watch import Watch
+from manyarms.logs.schema import NOTHING, Schema
 
 STEP = 4096  # positions folded at a time: what fits easily into memory, and the same for everybody
 RESULTS = 256  # outcomes of operations that are remembered
@@ -48,6 +49,8 @@ class View:
     catalogue: int
     learning: tuple[int, int] | None  # the length of contexts and the number of actions of those that learn
     frozen: Mapping[str, Any]  # counts and monitors, to look at
+    schema: Schema = NOTHING  # what contexts are encoded with, and what actions are called
+    retired: frozenset[int] = frozenset()
 
 
 @dataclass
@@ -56,7 +59,8 @@ class State:
 
     chunk: the last one that was folded. sound_upto: erasures up to this position of the log came before anything was folded.
     counts: rows learned, replaced and refused, and more. results: of the last operations, by position.
-    catalogue: how often the catalogue has changed.
+    catalogue: how often the catalogue has changed. schema: encoder and ids, of all arms alike; the arms themselves, and the log,
+    know vectors and rows.
     """
 
     settings: Settings
@@ -70,6 +74,7 @@ class State:
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
     results: dict[int, Any] = field(default_factory=dict)
     watch: Watch = field(default_factory=Watch)
+    schema: Schema = NOTHING
 
     def view(self) -> View:
         """As it is now, for ever."""
@@ -78,8 +83,9 @@ class State:
         frozen = {"counts": dict(self.counts), "watch": self.watch.to_json(), "results": dict(self.results)}
         learning = next(((arm.dim, arm.actions) for arm in self.arms.values() if arm.dim is not None), None)
         return View(
-            self.chunk.version, self.chunk.upto, arms, self.deployment, capped, self.catalogue, learning, frozen
-        )
+            self.chunk.version, self.chunk.upto, arms, self.deployment, capped, self.catalogue, learning, frozen,
+            self.schema, frozenset(next(iter(self.arms.values())).retired),
+        )  # fmt: skip
 
     def deploy(self, wanted: Deployment) -> None:
         """Deploy this from now on; what was deployed before is remembered."""

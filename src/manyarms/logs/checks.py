@@ -92,12 +92,14 @@ def numbers(field: str, value: npt.ArrayLike, ndim: int, where: Where, expected:
     return kept(array, value)
 
 
-def integers(field: str, value: npt.ArrayLike, ndim: int, where: Where) -> Ints:
-    """A private int64 array; floats are accepted where they are integers."""
+def integers(field: str, value: npt.ArrayLike, ndim: int, where: Where, *, floats: bool = True) -> Ints:
+    """A private int64 array. floats: those that are integers are accepted, as of a table's column that had gaps."""
     array = _regular(field, value, ndim, where)
     if array.dtype.kind == "f":
         bad = ~(np.isfinite(array) & (array == np.rint(array)) & (np.abs(array) < 2**53))
         where.refuse(field, bad, array, "integers")
+        if not floats:
+            raise InvalidInput(where.name(field), describe(array), "integers (whole floats by .astype(int))")
     elif array.dtype.kind == "u" and array.dtype.itemsize == 8:
         where.refuse(field, array > validate.MOST, array, "integers below 2**63")
     elif array.dtype.kind not in "iu":

@@ -14,7 +14,7 @@ from dataclasses import InitVar, dataclass, replace
 from functools import cached_property
 from inspect import getattr_static
 from numbers import Integral
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -137,7 +137,7 @@ class LoggedData(Shown):
         action_count = validate.count("action_count", self.action_count)
         if action_count == 1:
             raise InvalidInput("action_count", 1, "at least 2 actions: with a single one there is nothing to choose")
-        actions = checks.integers("actions", self.actions, 1, where)
+        actions = checks.integers("actions", self.actions, 1, where, floats=False)  # as agents take them
         rewards = checks.numbers("rewards", self.rewards, 1, where)
         for field, array in (("actions", actions), ("rewards", rewards)):
             checks.length_of(field, array, rows, where)
@@ -277,9 +277,9 @@ class LoggedData(Shown):
             elif getattr(self, name) is None:
                 raise InvalidInput("log", f"a log without {name}", f"{name} for {purpose} ({_ADVICE[name]})")
 
-    def with_notes(self, *notes: str, **changes: Any) -> LoggedData:
+    def with_notes(self, *notes: str, **changes: object) -> LoggedData:
         """The same log with fields changed and notes added."""
-        return replace(self, notes=(*self.notes, *notes), **changes)
+        return replace(self, notes=(*self.notes, *notes), **cast("dict[str, Any]", changes))
 
     def with_unit_rewards(self, low: float | None = None, high: float | None = None) -> LoggedData:
         """Rewards moved to [0, 1] by (r - low) / (high - low), with a note; the range is the log's own unless given.

@@ -32,7 +32,7 @@ from manyarms._base import storage, validate
 from manyarms._base import tables as shown
 from manyarms._base.moments import RunningMoments
 from manyarms._base.private import locked
-from manyarms._base.typing import AnyArray, Array, FrameLike
+from manyarms._base.typing import JSON, AnyArray, Array, Spec, TableLike, loose
 from manyarms.errors import InvalidInput, StorageError
 from manyarms.logs.encoded_columns import NumberPart, TextPart, as_codes
 from manyarms.logs.frame_columns import table_of
@@ -41,10 +41,6 @@ from manyarms.logs.tables import Column, Table
 KIND = "table-encoder"
 TRANSFORMER = "transformer-encoder"
 MOST_DISTINCT = 1_000_000  # texts remembered while fitting; a column with more is no category
-
-
-TableLike = Table | FrameLike | Mapping[str, Sequence[object] | AnyArray]
-"""Rows of a table: a frame, or columns by their names."""
 
 
 @runtime_checkable
@@ -71,7 +67,7 @@ class Encoder(Protocol):
         """The length of a context."""
         ...
 
-    def apply(self, rows: TableLike) -> Array:
+    def apply(self, rows: Table | TableLike) -> Array:
         """Contexts (n, d) of a frame, of a mapping from columns to values, or of a Table."""
         ...
 
@@ -79,11 +75,11 @@ class Encoder(Protocol):
         """The context (d,) of one row; every column is there."""
         ...
 
-    def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    def state(self) -> tuple[Spec, dict[str, AnyArray]]:
         """A JSON part, whose "kind" is that of its loader (`manyarms._base.storage`), and arrays, which give it back."""
         ...
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Spec:
         """All of it in one JSON object, which `encoder_of_json` reads."""
         ...
 
@@ -92,7 +88,7 @@ class Encoder(Protocol):
 class Transformer(Protocol):
     """What is used of a fitted scikit-learn transformer; `TransformerEncoder` makes an encoder of it."""
 
-    def transform(self, X: object) -> object:
+    def transform(self, X: TableLike | AnyArray, /) -> object:
         """Numbers (n, d) for the rows of a frame."""
         ...
 
@@ -148,7 +144,7 @@ class TableEncoder(shown.Shown):
             part.put(values[part.column], out, at)
         return out
 
-    def apply(self, rows: TableLike) -> Array:
+    def apply(self, rows: Table | TableLike) -> Array:
         """Contexts (n, d) of the rows of a frame, of a mapping from columns to values, or of a Table.
 
         >>> encoder = Encoding().fit({"age": [20.0, 40.0], "town": ["Ulm", "Bonn"]}, ["age", "town"])
@@ -170,7 +166,7 @@ class TableEncoder(shown.Shown):
             at += width
         return locked(out)
 
-    def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    def state(self) -> tuple[Spec, dict[str, AnyArray]]:
         """A JSON part and arrays that give the encoder back bit for bit; to be saved with whatever is learned."""
         spec: list[dict[str, Any]] = []
         arrays: dict[str, AnyArray] = {}
@@ -184,11 +180,12 @@ class TableEncoder(shown.Shown):
         return {"kind": KIND, "intercept": self.intercept, "parts": spec}, arrays
 
     @classmethod
-    def from_state(cls, spec: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> TableEncoder:
+    def from_state(cls, spec: Mapping[str, JSON], arrays: Mapping[str, AnyArray]) -> TableEncoder:
         """The encoder that `state` came from."""
+        saved = loose(spec)
         try:
             parts: list[NumberPart | TextPart] = []
-            for number, told in enumerate(spec["parts"]):
+            for number, told in enumerate(saved["parts"]):
                 name, tells = str(told["column"]), bool(told["tells_missing"])
                 if told["kind"] == "number":
                     own = [arrays[f"{number}/{a}"] for a in ("mean", "scale", "fill")]
@@ -197,19 +194,20 @@ class TableEncoder(shown.Shown):
                     parts.append(TextPart(name, _checked_categories(told["categories"]), tells))
                 else:
                     raise InvalidInput("kind", validate.describe(told["kind"]), "'number' or 'text'")
-            return cls(tuple(parts), bool(spec["intercept"]))
+            return cls(tuple(parts), bool(saved["intercept"]))
         except (KeyError, TypeError, ValueError) as error:
             raise StorageError(f"no encoder can be made of this: {error!r}") from error
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Spec:
         """All of it in one JSON object; Python writes floats so that they come back bit for bit."""
         spec, arrays = self.state()
         return {**spec, "arrays": {name: array.tolist() for name, array in arrays.items()}}
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> TableEncoder:
+    def from_json(cls, told: Mapping[str, JSON]) -> TableEncoder:
         """The encoder that `as_json` came from."""
-        return cls.from_state(told, told.get("arrays", {}))
+        given = loose(told)
+        return cls.from_state(given, given.get("arrays", {}))
 
     @classmethod
     def unchanged(cls, widths: Mapping[str, int]) -> TableEncoder:
@@ -296,7 +294,7 @@ class Encoding:
             object.__setattr__(self, name, validate.flag(name, getattr(self, name)))
         object.__setattr__(self, "categorical", names_of("categorical", self.categorical))
 
-    def fit(self, rows: TableLike | Iterable[Table], columns: Sequence[str]) -> TableEncoder:
+    def fit(self, rows: Table | Iterable[Table] | TableLike, columns: Sequence[str]) -> TableEncoder:
         """One pass over a frame, a mapping from columns to values, or Tables.
 
         The order of chunks changes nothing but the last digits of mean and scale.
@@ -408,7 +406,6 @@ __all__ = [
     "Encoding",
     "NumberPart",
     "TableEncoder",
-    "TableLike",
     "TextPart",
     "Transformer",
     "as_codes",

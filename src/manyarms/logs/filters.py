@@ -47,7 +47,8 @@ def rows_of(name: str, ids: object, names: Actions | None, actions: int) -> Ints
     """The rows of ids, all of which must be known; without names ids are rows."""
     if names is None:
         return validate.action_ids(name, _plain(ids), actions)
-    return names.rows(ids, name)  # type: ignore[arg-type]
+    rows = names.rows(ids, name)  # type: ignore[arg-type]
+    return np.sort(rows) if isinstance(ids, set | frozenset) else rows  # the order of a set is no order
 
 
 def known_rows(name: str, ids: object, names: Actions | None, actions: int) -> Ints:
@@ -59,11 +60,18 @@ def known_rows(name: str, ids: object, names: Actions | None, actions: int) -> I
 
 
 def _plain(ids: object) -> npt.ArrayLike:
-    return sorted(ids) if isinstance(ids, set | frozenset) else ids  # type: ignore[return-value]
+    if not isinstance(ids, set | frozenset):
+        return ids  # type: ignore[return-value]
+    try:
+        return sorted(ids)
+    except TypeError:  # things that are no numbers, which are refused by what comes next
+        return list(ids)
 
 
 def is_each(value: object) -> bool:
     """Whether a filter has a part for each context of a batch."""
+    if value is None:
+        return False
     if isinstance(value, np.ndarray):
         return value.ndim == 2 or (value.ndim == 1 and value.dtype == object and len(value) > 0 and _is_list(value[0]))
     if isinstance(value, list | tuple):
@@ -72,7 +80,7 @@ def is_each(value: object) -> bool:
 
 
 def _is_list(value: object) -> bool:
-    return np.iterable(value) and not isinstance(value, str | bytes)
+    return not isinstance(value, int | str | bytes) and np.iterable(value)
 
 
 def is_matrix(value: object) -> bool:

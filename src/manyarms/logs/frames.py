@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from manyarms._base.typing import FrameLike
 from manyarms.errors import InvalidInput, MissingExtra
 from manyarms.logs.arrow import column_of_arrow, kind_of, pyarrow, schema_of, stated_in, table_of_log, unfit
 from manyarms.logs.columns import Columns
@@ -18,9 +19,14 @@ from manyarms.logs.gaps import EstimateOption
 from manyarms.logs.table_log import CatalogueOption, EncoderOption, TableLog
 from manyarms.logs.tables import Column, MemoryTables, Table, TableSource
 
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow as pyarrow_
+
 
 def from_frame(
-    frame: Any,
+    frame: FrameLike,
     columns: Columns | None = None,
     *,
     action_count: int | None = None,
@@ -63,22 +69,21 @@ def tables_of_frame(frame: Any) -> TableSource:
     return MemoryTables(Table(columns, frame.num_rows), "the table", stated, complaints)
 
 
-def to_arrow(source: LogSource) -> Any:
+def to_arrow(source: LogSource) -> pyarrow_.Table:
     """A log as an Arrow table, contexts as fixed-size lists, with all that a log knows about itself in the metadata."""
     log = collect(source)
     return table_of_log(log, schema_of(log))
 
 
-def to_pandas(source: LogSource) -> Any:
+def to_pandas(source: LogSource) -> pandas.DataFrame:
     """A log as a pandas frame with one column for each entry of a context; see `to_csv` for what that leaves out."""
-    pandas = _library("pandas")
-    return pandas.DataFrame(plain_columns(collect(source)))
+    return cast("pandas.DataFrame", _library("pandas").DataFrame(plain_columns(collect(source))))
 
 
-def to_polars(source: LogSource) -> Any:
+def to_polars(source: LogSource) -> polars.DataFrame:
     """A log as a polars frame with one column for each entry of a context; see `to_csv` for what that leaves out."""
-    polars = _library("polars")
-    return polars.DataFrame({name: np.ascontiguousarray(v) for name, v in plain_columns(collect(source)).items()})
+    columns = {name: np.ascontiguousarray(v) for name, v in plain_columns(collect(source)).items()}
+    return cast("polars.DataFrame", _library("polars").DataFrame(columns))
 
 
 def _library(name: str) -> Any:

@@ -11,8 +11,8 @@ share. In the eigenvectors of ZᵀZ (eigenvalues λ_e) that is diagonal, so the 
     v_ea = w_ea √(q_a λ_e + ridge)        and v_a = b_a √(q_a n) for the intercepts
 
 in which all curvatures are near 1, and a few dozen steps do for thousands of actions as they do for three. Small problems are
-solved to six digits; from SMALL cells of rows × actions on, products are in single precision and the search ends when a step gains
-less than a millionth of the loss, which is far below what the sample can tell.
+solved to six digits; from SMALL cells of rows × actions on, products are in single precision and the search ends when a step
+gains less than a millionth of the loss, which is far below what the sample can tell.
 """
 
 from __future__ import annotations

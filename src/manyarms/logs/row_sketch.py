@@ -37,7 +37,7 @@ from manyarms._base import validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Ints
 from manyarms.errors import InvalidInput
-from manyarms.logs.data import CHUNK, LoggedData, LogSource
+from manyarms.logs.data import CHUNK, LoggedData, LogSource, a_log
 from manyarms.logs.hashes import STEP, UInts, bits_of, mixed, row_hashes, sequence_hash, text_hashes
 
 SIZE = 16_384
@@ -102,9 +102,7 @@ class RowSketch:
         """The sketch of all rows of some logs."""
         sketch = cls()
         for log in logs:
-            if not hasattr(log, "chunks"):
-                raise InvalidInput("learned_from", validate.describe(log), "a log, or the sketch of one (RowSketch)")
-            for part in log.chunks(CHUNK):
+            for part in a_log("learned_from", log).chunks(CHUNK):
                 sketch.add(part)
             sketch.end_of_log()
         return sketch

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from manyarms._base import storage, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.tables import Shown
-from manyarms._base.typing import AnyArray
+from manyarms._base.typing import AnyArray, Spec, loose
 from manyarms.errors import InvalidInput
 from manyarms.logs.actions import ActionId, Actions
 from manyarms.logs.encoding import KIND, Encoder, EncoderLike, as_encoder
@@ -70,7 +71,7 @@ class Schema(Shown):
         encoder = other.encoder if self.encoder is None else self.encoder
         return Schema(encoder, other.catalogue if self.catalogue is None else self.catalogue)
 
-    def state(self) -> tuple[dict[str, storage.JSON], dict[str, AnyArray]]:
+    def state(self) -> tuple[Spec, dict[str, AnyArray]]:
         """A JSON part and arrays that give it back: a part of what is saved for a policy or an agent."""
         spec: dict[str, storage.JSON] = {"encoder": None, "catalogue": self.catalogue is not None}
         arrays: dict[str, AnyArray] = {}
@@ -82,12 +83,22 @@ class Schema(Shown):
             arrays |= prefixed("catalogue/", self.catalogue.arrays())
         return spec, arrays
 
+    def save(self, folder: Path | str) -> None:
+        """Write it to a folder of its own; `manyarms.load` reads it. What has a schema is saved with it."""
+        storage.save(folder, "schema", *self.state())
+
     @classmethod
-    def from_state(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Schema:
+    def from_state(cls, spec: Spec, arrays: dict[str, AnyArray]) -> Schema:
         """The schema that `state` came from."""
-        told = spec["encoder"]
+        saved = loose(spec)
+        told = saved["encoder"]
         encoder = None if told is None else storage.restored(str(told["kind"]), told, under("encoder/", arrays))
-        return cls(encoder, Actions.from_arrays(under("catalogue/", arrays)) if spec["catalogue"] else None)  # type: ignore[arg-type]
+        return cls(encoder, Actions.from_arrays(under("catalogue/", arrays)) if saved["catalogue"] else None)  # type: ignore[arg-type]
+
+
+@storage.LOADERS.register("schema")
+def _restore(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Schema:
+    return Schema.from_state(spec, arrays)
 
 
 def as_actions(name: str, given: ActionsLike | None) -> Actions | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
 from typing import Literal
@@ -11,13 +11,11 @@ import numpy as np
 
 from manyarms._base import tables as shown
 from manyarms._base import validate
-from manyarms._base.private import locked
-from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms._base.typing import Array
 from manyarms._base.validate import describe
-from manyarms.errors import InvalidInput, UnknownAction
-from manyarms.logs import checks
-from manyarms.logs.action_columns import CatalogueOption, are_ids, as_catalogue, built, found_in, ids_note
-from manyarms.logs.actions import ActionId, Actions
+from manyarms.errors import InvalidInput
+from manyarms.logs.action_columns import CatalogueOption, are_ids, as_catalogue, built, ids_note
+from manyarms.logs.actions import Actions
 from manyarms.logs.columns import GUESS, Columns, Resolved
 from manyarms.logs.data import CHUNK, LoggedData, concatenate
 from manyarms.logs.encoding import (
@@ -30,12 +28,13 @@ from manyarms.logs.encoding import (
     as_encoder,
     encoder_of_json,
 )
-from manyarms.logs.gaps import EstimateOption, Gaps, as_estimates, filled, without_gaps
+from manyarms.logs.gaps import EstimateOption, Gaps, as_estimates, without_gaps
 from manyarms.logs.gathering import gathered
 from manyarms.logs.propensity_models import PropensityModel, action_frequencies
 from manyarms.logs.schema import Schema
 from manyarms.logs.splitting import SplitBy
 from manyarms.logs.spool import SpooledTables
+from manyarms.logs.table_columns import TableColumns, labels_in
 from manyarms.logs.tables import Column, Kind, MemoryTables, Table, TableSource, as_times
 
 MOST_IDS = 50_000_000
@@ -44,7 +43,7 @@ SpoolOption = bool | Literal["fit"]
 Ids = Actions | Literal["build"] | None
 
 
-class TableLog(shown.Shown):
+class TableLog(TableColumns, shown.Shown):
     """A LogSource over tables: nothing is held but the catalogue and the encoder.
 
     columns       which column is what; guessed where not said, and the notes repeat the guesses
@@ -390,7 +389,7 @@ class TableLog(shown.Shown):
             support_probabilities=self._matrix(c.support_probabilities, table) if c.support_probabilities else None,
             event_ids=None if c.event_id is None else table[c.event_id].texts(),
             timestamps=None if c.timestamp is None else as_times(c.timestamp, table[c.timestamp], table.where),
-            groups=None if c.group is None else _labels(table[c.group]),
+            groups=None if c.group is None else labels_in(table[c.group]),
             catalogue=self.catalogue,
             encoder=self.encoder,
             notes=self.notes,
@@ -406,61 +405,6 @@ class TableLog(shown.Shown):
         columns = {name: column for name, column in table.columns.items() if name not in vectors}
         return table if not vectors else Table(columns, table.rows, table.first_row)
 
-    def _propensities(
-        self, table: Table, contexts: Array, actions: AnyArray
-    ) -> tuple[AnyArray | None, AnyArray | None]:
-        """Propensities, and which of them are estimates where that is said or made so row by row."""
-        c = self.columns
-        said = None if c.estimated is None else self._flags(c.estimated, table[c.estimated], table)
-        column = None if c.propensity is None else table[c.propensity]
-        if self._model is None:
-            return None if column is None else self._numbers(str(c.propensity), column, table), said
-        missing = np.ones(table.rows, dtype=np.bool_) if column is None else column.absent
-        known = np.ones(table.rows) if column is None else self._numbers(str(c.propensity), without_gaps(column), table)
-        rows = checks.integers("actions", actions, 1, table.where)
-        checks.action_rows("actions", rows, self.action_count, table.where)
-        labels = None if c.group is None else _labels(table[c.group])[missing]
-        own = self._model.own(np.asarray(contexts, dtype=np.float64)[missing], rows[missing], labels)
-        before = c.propensities_are_estimates if said is None else said
-        return filled(known, missing, own), missing | before
-
-    def _flags(self, name: str, column: Column, table: Table) -> AnyArray:
-        """1 and 0, also as the texts True and False."""
-        if column.categories is None:
-            return self._numbers(name, column, table)
-        words = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
-        known = np.array([words.get(text.lower(), np.nan) for text in column.categories.tolist()] + [np.nan])
-        table.where.refuse(name, np.isnan(known[column.values]), column.texts(), "True or False (1 or 0) in every row")
-        return known[column.values]
-
-    def _entry_names(self) -> dict[str, str]:
-        """The column behind each entry of a context, where every column is one entry: for messages."""
-        context = self.columns.context
-        if self._applied is not None or any(self.kinds[name].name != "number" for name in context):
-            return {}
-        return {f"contexts[{entry}]": name for entry, name in enumerate(context)}
-
-    def _matrix(self, names: tuple[str, ...], table: Table) -> Array:
-        """Columns of numbers and vectors side by side."""
-        parts = [self._numbers(name, table[name], table) for name in names]
-        if len(parts) == 1 and parts[0].ndim == 2:
-            return parts[0]
-        return locked(np.column_stack(parts))
-
-    def _numbers(self, name: str, column: Column, table: Table) -> AnyArray:
-        if column.categories is not None:
-            for code, text in enumerate(column.categories.tolist()):
-                if not is_number(text) and (here := column.values == code).any():
-                    row = table.where.row(int(np.argmax(here)))
-                    raise InvalidInput(f"column {name!r}", f"{describe(text)} at {row}", "numbers")
-        if column.missing is not None:
-            self._complain_missing(name, column, table)
-        if column.categories is not None:
-            return column.categories.astype(np.float64)[column.values]
-        if column.kind.name == "time":
-            raise InvalidInput(f"column {name!r}", "times", "numbers")
-        return column.values
-
     def _complain_missing(self, name: str, column: Column, table: Table) -> None:
         row = table.where.row(int(np.argmax(column.absent)))
         if name == self.columns.propensity:
@@ -474,33 +418,6 @@ class TableLog(shown.Shown):
         advice = "drop_missing=True leaves such rows out" if required else "an Encoding can take missing entries"
         raise InvalidInput(f"column {name!r}", f"a missing entry at {row}", f"an entry in every row ({advice})")
 
-    def _action_rows(self, name: str, column: Column, table: Table) -> AnyArray:
-        if self.catalogue is None:
-            return self._numbers(name, column, table)
-        if column.missing is not None:
-            self._complain_missing(name, column, table)
-        return self._looked_up(name, *as_codes(name, column), self.catalogue, table)
-
-    def _support_ids(self, table: Table) -> AnyArray:
-        names = self.columns.support
-        if len(names) == 1 and table[names[0]].kind.name == "vector":
-            support = self._matrix(names, table)
-            if self._own_ids is None or self.catalogue is None or self._own_ids == tuple(self.catalogue):
-                return support
-            codes = checks.integers("support", support, 2, table.where)
-            checks.action_rows("support", codes, len(self._own_ids), table.where)
-            return self._looked_up(names[0], self._own_ids, codes, self.catalogue, table)
-        return np.column_stack([self._action_rows(name, table[name], table) for name in names])
-
-    def _looked_up(self, name: str, ids: Sequence[ActionId], codes: AnyArray, catalogue: Actions, table: Table) -> Ints:
-        """Codes into some ids, (n,) or (n, m), as rows of the catalogue."""
-        found: Ints = found_in(catalogue, ids)[codes]
-        if (found < 0).any():
-            first = np.unravel_index(int(np.argmax(found < 0)), found.shape)
-            came = f"{describe(ids[codes[first]])} at {table.where.row(int(first[0]))}"
-            raise UnknownAction(f"column {name!r}", came, f"an id of the catalogue, which has {len(catalogue)}")
-        return found
-
     def _table(self) -> shown.Table:
         from manyarms.logs.printing import table_log_table
 
@@ -510,19 +427,4 @@ class TableLog(shown.Shown):
         return self._table().title
 
 
-def _labels(column: Column) -> AnyArray:
-    """Groups: integers as they are, everything else as texts."""
-    numbered = column.values.dtype.kind in "iu" and column.categories is None and column.missing is None
-    return column.values if numbered else column.texts()
-
-
-def is_number(text: str) -> bool:
-    """Whether a text is a number as Python writes them, without underscores."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text
-
-
-__all__ = ["CatalogueOption", "EncoderOption", "SpoolOption", "TableLog", "is_number"]
+__all__ = ["CatalogueOption", "EncoderOption", "SpoolOption", "TableLog"]

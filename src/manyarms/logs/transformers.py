@@ -12,16 +12,18 @@ import copy
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from manyarms._base import storage, validate
+from manyarms._base import tables as shown
 from manyarms._base.private import locked
-from manyarms._base.typing import AnyArray, Array
+from manyarms._base.text import counted, shortened
+from manyarms._base.typing import JSON, AnyArray, Array, Cell, Spec, TableLike, loose
 from manyarms.errors import InvalidInput, MissingExtra, StorageError
 from manyarms.logs.checks import Where
-from manyarms.logs.encoding import TRANSFORMER, TableLike, Transformer, names_of
+from manyarms.logs.encoding import TRANSFORMER, Transformer, names_of
 from manyarms.logs.frame_columns import table_of
 from manyarms.logs.tables import Column, Table
 
@@ -37,7 +39,7 @@ HARMLESS = (
 )
 
 
-class TransformerEncoder:
+class TransformerEncoder(shown.Shown):
     """A fitted scikit-learn transformer as the encoder of contexts.
 
     columns: what it reads, in its order; not needed where it was fitted on a frame (`feature_names_in_`). Sparse results are
@@ -79,13 +81,13 @@ class TransformerEncoder:
         """None: every entry of a column is one value."""
         return frozenset()
 
-    def apply(self, rows: TableLike) -> Array:
+    def apply(self, rows: Table | TableLike) -> Array:
         """Contexts (n, d) of the rows of a frame, of a mapping from columns to values, or of a Table.
 
         A frame of pandas or polars meets the transformer as it is.
         """
-        frame: Any = rows
         own = self._takes_frames and type(rows).__module__.partition(".")[0] in ("pandas", "polars")
+        frame: Any = rows
         if own and hasattr(frame, "__len__") and all(column in frame.columns for column in self.columns):
             given: Any = frame[self.columns]
         else:
@@ -99,7 +101,7 @@ class TransformerEncoder:
 
     def row(self, values: Mapping[str, object]) -> Array:
         """The context (d,) of one row, which has every column."""
-        context: Array = self.apply({column: [values[column]] for column in self.columns})[0]
+        context: Array = self.apply({column: [cast(Cell, values[column])] for column in self.columns})[0]
         return context
 
     def _transformed(self, given: Any, first_row: Any) -> Array:
@@ -123,24 +125,30 @@ class TransformerEncoder:
         Where(first_row).refuse("contexts", bad, out, f"finite numbers below {validate.LARGEST:g} in size")
         return locked(out)
 
+    def _table(self) -> shown.Table:
+        columns, numbers = counted(len(self.columns), "column"), counted(self.dim, "number")
+        rows = [("transformer", shortened(repr(self.transformer), 200)), ("columns", shown.text_of(self.columns))]
+        return shown.Table(f"{columns} -> {numbers}", rows=rows)
+
     # ---- keeping
 
-    def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    def state(self) -> tuple[Spec, dict[str, AnyArray]]:
         """A JSON part, and the transformer as bytes of skops; refused where it holds what could not be read again."""
         if self._saved is None:
             self._saved = _dumped(self.transformer)
-        spec = {"kind": TRANSFORMER, "columns": self.columns, "names": self.names}
+        spec: Spec = {"kind": TRANSFORMER, "columns": self.columns, "names": self.names}
         return spec, {"skops": np.frombuffer(self._saved, dtype=np.uint8)}
 
     @classmethod
-    def from_state(cls, spec: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> TransformerEncoder:
+    def from_state(cls, spec: Mapping[str, JSON], arrays: Mapping[str, AnyArray]) -> TransformerEncoder:
         """The encoder that `state` came from."""
+        told = loose(spec)
         try:
             packed = arrays["skops"]
             if packed.dtype != np.uint8 or packed.ndim != 1:
                 raise ValueError(f"{validate.describe(packed)} in place of bytes")
-            found = cls(_loaded(packed.tobytes()), spec["columns"])
-            if found.names != spec["names"]:
+            found = cls(_loaded(packed.tobytes()), told["columns"])
+            if found.names != told["names"]:
                 raise ValueError("its entries have other names than when it was saved")
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, StorageError | MissingExtra):
@@ -149,19 +157,20 @@ class TransformerEncoder:
         found._saved = packed.tobytes()
         return found
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Spec:
         """All of it in one JSON object."""
         spec, arrays = self.state()
         return {**spec, "skops": base64.b64encode(arrays["skops"].tobytes()).decode("ascii")}
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> TransformerEncoder:
+    def from_json(cls, told: Mapping[str, JSON]) -> TransformerEncoder:
         """The encoder that `as_json` came from."""
+        given = loose(told)
         try:
-            packed = base64.b64decode(told["skops"], validate=True)
+            packed = base64.b64decode(given["skops"], validate=True)
         except (KeyError, TypeError, ValueError) as error:
             raise StorageError(f"no encoder can be made of this: {error!r}") from error
-        return cls.from_state(told, {"skops": np.frombuffer(packed, dtype=np.uint8)})
+        return cls.from_state(given, {"skops": np.frombuffer(packed, dtype=np.uint8)})
 
     def save(self, folder: Path | str) -> None:
         """Write the encoder to a folder of its own; `manyarms.load` reads it."""

@@ -21,7 +21,7 @@ from manyarms._base.registry import Registry
 from manyarms._base.tables import Shown, Table
 from manyarms._base.text import number
 from manyarms._base.top_k import top_k_by_rows
-from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms._base.typing import AnyArray, Array, Ints, Spec, loose
 from manyarms.errors import InvalidInput
 from manyarms.logs.labels import comparable, labels_of
 from manyarms.logs.row_sketch import RowSketch
@@ -247,7 +247,7 @@ class StreamedPolicy(Shown, Edge):
         """The name it is registered and saved under."""
         return POLICIES.name_of(type(self))
 
-    def spec(self) -> dict[str, storage.JSON]:
+    def spec(self) -> Spec:
         """What a saved folder says in words and numbers, beside the kind."""
         raise InvalidInput("policy", repr(self), "a policy made of arrays: one made of functions cannot be saved")
 
@@ -256,11 +256,11 @@ class StreamedPolicy(Shown, Edge):
         return {}
 
     @classmethod
-    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> StreamedPolicy:
+    def restored(cls, spec: Spec, arrays: dict[str, AnyArray]) -> StreamedPolicy:
         """The policy that `spec` and `arrays` describe."""
         raise InvalidInput("policy", cls.__name__, "a policy made of arrays: one made of functions cannot be saved")
 
-    def saved_spec(self) -> dict[str, storage.JSON]:
+    def saved_spec(self) -> Spec:
         """`spec` with the kind: what `restore_policy` needs."""
         return {**self.spec(), "type": self.kind}
 
@@ -297,18 +297,20 @@ POLICIES: Registry[type[StreamedPolicy]] = Registry("policy", package="manyarms.
 
 def restore_policy(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> StreamedPolicy:
     """The policy, of whatever kind, that `saved_spec()` and `arrays()` describe."""
-    return POLICIES[spec["type"]].restored(spec, arrays)
+    told = loose(spec)
+    return POLICIES[told["type"]].restored(told, arrays)
 
 
 @storage.LOADERS.register("policy")
 def _restore_saved(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> StreamedPolicy:
+    told = loose(spec)
     rows, tables = under("training_rows.", arrays), under("schema/", arrays)
     # one by one: what was read is let go as soon as the policy has its own
     others = ("training_rows.", "schema/")
     own = {name: validate.owned(arrays.pop(name)) for name in list(arrays) if not name.startswith(others)}
-    policy = restore_policy(spec, own)
+    policy = restore_policy(told, own)
     policy.training_rows = RowSketch.restored(rows) if rows else None
-    policy.schema = fitting(Schema.from_state(spec["schema"], tables), policy)
+    policy.schema = fitting(Schema.from_state(told["schema"], tables), policy)
     return policy
 
 

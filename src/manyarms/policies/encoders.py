@@ -19,7 +19,7 @@ from manyarms._base import storage, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.private import kept
 from manyarms._base.registry import Registry
-from manyarms._base.typing import AnyArray
+from manyarms._base.typing import AnyArray, Spec, loose
 from manyarms.errors import InvalidInput
 
 
@@ -38,7 +38,7 @@ class ContextEncoder(Protocol):
     def encode(self, X: AnyArray) -> AnyArray:
         """(n, l), in the encoder's own precision."""
 
-    def spec(self) -> dict[str, storage.JSON]:
+    def spec(self) -> Spec:
         """What is saved in words and numbers, beside its kind."""
 
     def arrays(self) -> dict[str, AnyArray]:
@@ -49,7 +49,7 @@ class SavedEncoder(ContextEncoder, Protocol):
     """An encoder that can be restored from what was saved of it."""
 
     @classmethod
-    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> SavedEncoder:
+    def restored(cls, spec: Spec, arrays: dict[str, AnyArray]) -> SavedEncoder:
         """The encoder that `spec` and `arrays` describe."""
 
 
@@ -102,7 +102,7 @@ class Projection:
         """X W."""
         return np.asarray(X, dtype=self.W.dtype) @ self.W
 
-    def spec(self) -> dict[str, storage.JSON]:
+    def spec(self) -> Spec:
         """Nothing beside the matrix."""
         return {}
 
@@ -111,7 +111,7 @@ class Projection:
         return {"W": self.W}
 
     @classmethod
-    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Projection:
+    def restored(cls, spec: Spec, arrays: dict[str, AnyArray]) -> Projection:
         return cls(arrays["W"])
 
 
@@ -154,7 +154,7 @@ class Layers:
             h = (act(h) if layer else h) @ weight + bias
         return h
 
-    def spec(self) -> dict[str, storage.JSON]:
+    def spec(self) -> Spec:
         """How many layers, and the activation."""
         return {"layers": len(self.weights), "activation": self.activation}
 
@@ -164,10 +164,11 @@ class Layers:
         return named | {f"bias-{layer}": bias for layer, bias in enumerate(self.biases)}
 
     @classmethod
-    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Layers:
-        layers = range(spec["layers"])
+    def restored(cls, spec: Spec, arrays: dict[str, AnyArray]) -> Layers:
+        told = loose(spec)
+        layers = range(told["layers"])
         weights = [arrays[f"weight-{layer}"] for layer in layers]
-        return cls(weights, [arrays[f"bias-{layer}"] for layer in layers], spec["activation"])
+        return cls(weights, [arrays[f"bias-{layer}"] for layer in layers], told["activation"])
 
 
 def fitting(encoder: ContextEncoder | None, width: int, what: str) -> int:
@@ -191,7 +192,8 @@ def saved_encoder(encoder: ContextEncoder | None) -> tuple[dict[str, storage.JSO
 
 def restored_encoder(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> ContextEncoder | None:
     """The encoder that `saved_encoder` put into a policy's spec and arrays."""
-    inner = spec.get("encoder")
+    told = loose(spec)
+    inner = told.get("encoder")
     return None if inner is None else ENCODERS[inner["type"]].restored(inner, under("encoder/", arrays))
 
 

@@ -92,6 +92,7 @@ class RowPolicy(StreamedPolicy):
         return above / total
 
     def sample_rows(self, X: npt.ArrayLike, rng: int | np.random.Generator | None = None) -> Ints:
+        """Refused: what is drawn is drawn from a policy that is known everywhere."""
         raise InvalidInput("policy", "a policy that is known at the rows of a log only", "one that is known everywhere")
 
     def _blocks(self, X: Array) -> Iterator[tuple[slice, PolicyRows]]:

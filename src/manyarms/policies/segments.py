@@ -7,10 +7,10 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from manyarms._base import storage, validate
+from manyarms._base import validate
 from manyarms._base.linalg import GATHERED
 from manyarms._base.private import kept
-from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms._base.typing import AnyArray, Array, Ints, Spec
 from manyarms.errors import InvalidInput
 from manyarms.policies.base import POLICIES
 from manyarms.policies.softmax import OfLinearScores
@@ -66,7 +66,7 @@ class SegmentSoftmaxPolicy(OfLinearScores, SupportedPolicy):
         return {**super().arrays(), "centres": self.centres, "lists": self.lists}
 
     @classmethod
-    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Self:
+    def restored(cls, spec: Spec, arrays: dict[str, AnyArray]) -> Self:
         return cls(arrays["weights"], arrays["centres"], arrays["lists"], **cls._options(spec, arrays))
 
 

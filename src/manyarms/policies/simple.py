@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from manyarms._base import storage, validate
+from manyarms._base import validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.private import locked
-from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms._base.typing import AnyArray, Array, Ints, Spec, loose
 from manyarms.errors import InvalidInput
 from manyarms.policies.base import (
     POLICIES,
@@ -93,14 +93,14 @@ class FixedPolicy(StreamedPolicy):
         groups, asked = group_arrays(labels, wanted, self.action_count, len(self._contexts(X)))
         return mass_of_groups(groups, asked, self.probabilities)
 
-    def spec(self) -> dict[str, storage.JSON]:
+    def spec(self) -> Spec:
         return {}
 
     def arrays(self) -> dict[str, AnyArray]:
         return {"probabilities": self.probabilities}
 
     @classmethod
-    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> FixedPolicy:
+    def restored(cls, spec: Spec, arrays: dict[str, AnyArray]) -> FixedPolicy:
         return cls(arrays["probabilities"])
 
 
@@ -131,12 +131,13 @@ class UniformPolicy(StreamedPolicy):
         """(n, wanted): equal probabilities go to the lowest ids."""
         return np.broadcast_to(lowest_ids(wanted, barred), (len(X), wanted)).copy()
 
-    def spec(self) -> dict[str, storage.JSON]:
+    def spec(self) -> Spec:
         return {"actions": self.action_count}
 
     @classmethod
-    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> UniformPolicy:
-        return cls(spec["actions"])
+    def restored(cls, spec: Spec, arrays: dict[str, AnyArray]) -> UniformPolicy:
+        told = loose(spec)
+        return cls(told["actions"])
 
 
 @POLICIES.register("epsilon-mixture")
@@ -190,15 +191,16 @@ class EpsilonMixture(StreamedPolicy):
     def _mix(self, own: Array, uniform: Array | float) -> Array:
         return (1 - self.epsilon) * own + self.epsilon * uniform
 
-    def spec(self) -> dict[str, storage.JSON]:
+    def spec(self) -> Spec:
         return {"epsilon": self.epsilon, "policy": _saveable(self.policy).saved_spec()}
 
     def arrays(self) -> dict[str, AnyArray]:
         return prefixed("policy/", _saveable(self.policy).arrays())
 
     @classmethod
-    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> EpsilonMixture:
-        return cls(restore_policy(spec["policy"], under("policy/", arrays)), spec["epsilon"])
+    def restored(cls, spec: Spec, arrays: dict[str, AnyArray]) -> EpsilonMixture:
+        told = loose(spec)
+        return cls(restore_policy(told["policy"], under("policy/", arrays)), told["epsilon"])
 
 
 class _MixtureRows(PolicyRows):

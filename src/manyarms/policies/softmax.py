@@ -17,7 +17,7 @@ import numpy.typing as npt
 from manyarms._base import storage, validate
 from manyarms._base.linalg import inner_products_at
 from manyarms._base.top_k import inner_product_top_k
-from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms._base.typing import AnyArray, Array, Ints, Spec
 from manyarms.errors import InvalidInput
 from manyarms.policies.base import POLICIES, PolicyRows, StreamedPolicy, action_blocks, row_blocks
 from manyarms.policies.encoders import ContextEncoder, fitting, float_array, restored_encoder, saved_encoder
@@ -108,14 +108,14 @@ class OfLinearScores(StreamedPolicy):
         """What is made of the context first; None where scores take it as it is."""
         return self._linear.encoder
 
-    def spec(self) -> dict[str, storage.JSON]:
+    def spec(self) -> Spec:
         return {name: getattr(self, name) for name in self._settings} | saved_encoder(self.encoder)[0]
 
     def arrays(self) -> dict[str, AnyArray]:
         return {"weights": self.actions, **saved_encoder(self.encoder)[1]}
 
     @classmethod
-    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Self:
+    def restored(cls, spec: Spec, arrays: dict[str, AnyArray]) -> Self:
         return cls(arrays["weights"], **cls._options(spec, arrays))
 
     @classmethod

@@ -13,9 +13,9 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from manyarms._base import storage, validate
+from manyarms._base import validate
 from manyarms._base.nested import prefixed, under
-from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms._base.typing import AnyArray, Array, Ints, Spec, loose
 from manyarms.errors import InvalidInput, StorageError
 from manyarms.policies.base import POLICIES, restore_policy
 from manyarms.policies.encoders import ContextEncoder
@@ -62,18 +62,19 @@ class SupportSoftmaxPolicy(OfLinearScores, SupportedPolicy):
         scores[there <= 0] = -np.inf
         return ids, softmax_rows(scores)
 
-    def spec(self) -> dict[str, storage.JSON]:
+    def spec(self) -> Spec:
         return {**super().spec(), "support": self.restricts_to.saved_spec()}
 
     def arrays(self) -> dict[str, AnyArray]:
         return super().arrays() | prefixed("support/", self.restricts_to.arrays())
 
     @classmethod
-    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Self:
-        support = restore_policy(spec["support"], under("support/", arrays))
+    def restored(cls, spec: Spec, arrays: dict[str, AnyArray]) -> Self:
+        told = loose(spec)
+        support = restore_policy(told["support"], under("support/", arrays))
         if not isinstance(support, SupportedPolicy):
-            raise StorageError(f"a support of type {spec['support']['type']!r}, which lists no actions")
-        return cls(arrays["weights"], support, **cls._options(spec, arrays))
+            raise StorageError(f"a support of type {told['support']['type']!r}, which lists no actions")
+        return cls(arrays["weights"], support, **cls._options(told, arrays))
 
 
 def places(support: Ints, actions: Ints, probabilities: Array | None = None) -> Ints:

@@ -12,9 +12,9 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from manyarms._base import storage, validate
+from manyarms._base import validate
 from manyarms._base.private import kept
-from manyarms._base.typing import AnyArray, Array, Ints
+from manyarms._base.typing import AnyArray, Array, Ints, Spec
 from manyarms.errors import InvalidInput
 from manyarms.policies.base import ACTIONS, POLICIES, action_blocks
 from manyarms.policies.encoders import ContextEncoder, saved_encoder
@@ -92,7 +92,7 @@ class TwoStagePolicy(OfLinearScores, SupportedPolicy):
         return own | saved_encoder(self.encoder)[1]
 
     @classmethod
-    def restored(cls, spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Self:
+    def restored(cls, spec: Spec, arrays: dict[str, AnyArray]) -> Self:
         return cls(arrays["clusters"], arrays["labels"], arrays["model"], **cls._options(spec, arrays))
 
 

@@ -202,6 +202,16 @@ class MixedEffectPrior(Shown):
             ],
         )
 
+    def _line(self) -> str:
+        (actions, effects), dim = self.weights.shape, self.effect_mean.shape[1]
+        covariance = (
+            f"{effects * dim} x {effects * dim}" if self.effect_blocks is None else f"{effects} x {dim} x {dim}"
+        )
+        own = text_of(self.action_covariance)
+        return (
+            f"weights={actions:,} x {effects} numbers, effect_covariance={covariance} numbers, action_covariance={own}"
+        )
+
 
 def _of_effects(value: Array, effects: int, dim: int) -> tuple[Array | None, Array | None]:
     """What is given as the effects' covariance, checked: their blocks if they are independent, otherwise the whole matrix."""

@@ -57,7 +57,7 @@ import numpy.typing as npt
 from manyarms._base import storage, validate
 from manyarms._base.tables import Shown, Table
 from manyarms._base.text import counted
-from manyarms._base.typing import AnyArray, Array
+from manyarms._base.typing import AnyArray, Array, loose
 from manyarms.errors import InvalidInput, MissingExtra
 from manyarms.priors.diffusion import DiffusionPrior
 from manyarms.priors.estimates import of_moderate_size
@@ -181,10 +181,11 @@ class Pretrained(Shown):
 
 @storage.LOADERS.register(KIND)
 def _restore(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Pretrained:
+    told = loose(spec)
     named: dict[str, Any] = {n: arrays[n] for n in TABLES}
-    told = {n: spec[n] for n in ("first_covariance", "rows", "seconds")}
+    told = {n: told[n] for n in ("first_covariance", "rows", "seconds")}
     history = History(*arrays["history"].T)
-    made = Pretrained(**named, layers=restored_layers(arrays, spec["layers"]), history=history, **told)
+    made = Pretrained(**named, layers=restored_layers(arrays, told["layers"]), history=history, **told)
     _check_saved(made)
     return made
 

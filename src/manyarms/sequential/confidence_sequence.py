@@ -20,7 +20,7 @@ Howard et al. (2021).
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ import numpy.typing as npt
 from manyarms._base import validate
 from manyarms._base.tables import Shown, Table
 from manyarms._base.text import counted, number
-from manyarms._base.typing import Array
+from manyarms._base.typing import Array, Spec
 from manyarms.errors import Contradiction, InvalidInput
 from manyarms.sequential import inputs
 from manyarms.sequential.ends import ends_table
@@ -96,7 +96,7 @@ class RunningValue(Shown):
             return 0.0
         return max(0.0, (self.total - boundary(self.variation, self.rho, log_threshold)) / self.count)
 
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> Spec:
         """The state as JSON holds it; `restored` makes the same object of it, to the last bit."""
         return {
             "kind": "running_value",
@@ -107,7 +107,7 @@ class RunningValue(Shown):
         }
 
     @classmethod
-    def restored(cls, spec: dict[str, Any]) -> Self:
+    def restored(cls, spec: Spec) -> Self:
         """The object that `spec` is of."""
         rho, count, total, variation = inputs.saved(spec, "running_value", "rho", "count", "total", "variation")
         made = cls(rho)
@@ -183,13 +183,13 @@ class ValueInterval(Shown):
     def _scaled(self, unit: float) -> float:
         return self.rewards.least + self.rewards.span * unit
 
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> Spec:
         """The state as JSON holds it."""
         parts = {"value": self.value.spec(), "rest": self.rest.spec()}
         return {"kind": "value_interval", "reward_range": self.rewards.spec(), **parts}
 
     @classmethod
-    def restored(cls, spec: dict[str, Any]) -> Self:
+    def restored(cls, spec: Spec) -> Self:
         """The object that `spec` is of."""
         reward_range, value, rest = inputs.saved(spec, "value_interval", "reward_range", "value", "rest")
         made = cls(reward_range)
@@ -206,7 +206,7 @@ class ValueInterval(Shown):
         )
 
 
-def twins(first: dict[str, Any], second: dict[str, Any]) -> tuple[RunningValue, RunningValue]:
+def twins(first: Spec, second: Spec) -> tuple[RunningValue, RunningValue]:
     """Two restored statistics of the same rounds."""
     one, other = RunningValue.restored(first), RunningValue.restored(second)
     if (one.count, one.rho) != (other.count, other.rho):

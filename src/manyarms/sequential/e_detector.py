@@ -19,14 +19,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy.typing as npt
 
 from manyarms._base import validate
 from manyarms._base.tables import Shown, Table
 from manyarms._base.text import counted, number
-from manyarms._base.typing import Array
+from manyarms._base.typing import Array, Spec
 from manyarms.errors import InvalidInput
 from manyarms.sequential import inputs
 
@@ -74,12 +74,12 @@ class ShiryaevRoberts(Shown, ABC):
                     self.evidence = [0.0] * len(self.evidence)
 
     @abstractmethod
-    def _declared(self) -> dict[str, Any]:
+    def _declared(self) -> Spec:
         """The arguments of the constructor."""
 
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> Spec:
         """The state as JSON holds it."""
-        state = {"evidence": list(self.evidence), "count": self.count, "alarms": self.alarms, "alarm": self.alarm}
+        state: Spec = {"evidence": list(self.evidence), "count": self.count, "alarms": self.alarms, "alarm": self.alarm}
         return {"kind": self.kind, **self._declared(), **state}
 
     def _resume(self, evidence: object, count: object, alarms: object, alarm: object) -> None:
@@ -154,13 +154,13 @@ class EDetector(ShiryaevRoberts):
         """1 + λ(m₀ − X), which rounding does not take below 0."""
         return [max(0.0, 1 + stake * (unit - value)) for stake, unit in self._stakes]
 
-    def _declared(self) -> dict[str, Any]:
+    def _declared(self) -> Spec:
         """The arguments of the constructor."""
         first = {"mean": self.mean, "mean_time": self.mean_time, "restart": self.restart}
         return {**first, "reward_range": self.rewards.spec(), "bets": list(self.bets)}
 
     @classmethod
-    def restored(cls, spec: dict[str, Any]) -> Self:
+    def restored(cls, spec: Spec) -> Self:
         """The object that `spec` is of."""
         names = ("mean", "mean_time", "restart", "reward_range", "bets")
         *declared, evidence, count, alarms, alarm = inputs.saved(

@@ -18,7 +18,7 @@ c = 0 these are inverse propensity weights, whose noise is that of the whole rew
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ import numpy.typing as npt
 from manyarms._base import validate
 from manyarms._base.tables import Shown, Table
 from manyarms._base.text import counted
+from manyarms._base.typing import Spec
 from manyarms.errors import InvalidInput
 from manyarms.sequential import inputs
 from manyarms.sequential.confidence_sequence import FIRST_GUESS, RunningValue, twins
@@ -93,13 +94,13 @@ class Lift(Shown):
         alpha = inputs.level(alpha)
         return self.lower(alpha / 2), self.upper(alpha / 2)
 
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> Spec:
         """The state as JSON holds it."""
-        parts = {"total": self.total, "above": self.above.spec(), "below": self.below.spec()}
+        parts: Spec = {"total": self.total, "above": self.above.spec(), "below": self.below.spec()}
         return {"kind": "lift", "share": self.share, "reward_range": self.rewards.spec(), **parts}
 
     @classmethod
-    def restored(cls, spec: dict[str, Any]) -> Self:
+    def restored(cls, spec: Spec) -> Self:
         """The object that `spec` is of."""
         names = ("share", "reward_range", "total", "above", "below")
         share, reward_range, total, above, below = inputs.saved(spec, "lift", *names)

@@ -14,7 +14,7 @@ ends are of less than they should be, and stay valid.
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ import numpy.typing as npt
 from manyarms._base import validate
 from manyarms._base.tables import Shown, Table
 from manyarms._base.text import counted
+from manyarms._base.typing import Spec
 from manyarms.sequential import inputs
 from manyarms.sequential.confidence_sequence import RunningValue, twins
 from manyarms.sequential.ends import ends_table
@@ -99,13 +100,13 @@ class PairedGain(Shown):
         reached = near[log_mixture(variations[near], excess[near], self.better.rho) >= log_threshold]
         return int(reached[0]) if len(reached) else None
 
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> Spec:
         """The state as JSON holds it."""
         parts = {"better": self.better.spec(), "worse": self.worse.spec()}
         return {"kind": "paired_gain", "reward_range": self.rewards.spec(), **parts}
 
     @classmethod
-    def restored(cls, spec: dict[str, Any]) -> Self:
+    def restored(cls, spec: Spec) -> Self:
         """The object that `spec` is of."""
         reward_range, better, worse = inputs.saved(spec, "paired_gain", "reward_range", "better", "worse")
         made = cls(reward_range)

@@ -18,7 +18,7 @@ all its weights are 1.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ import numpy.typing as npt
 from manyarms._base import validate
 from manyarms._base.tables import Shown, Table
 from manyarms._base.text import counted, number
-from manyarms._base.typing import Array
+from manyarms._base.typing import Array, Spec
 from manyarms.errors import InvalidInput
 from manyarms.sequential import inputs
 from manyarms.sequential.confidence_sequence import RunningValue
@@ -112,15 +112,15 @@ class PropensityCheck(Shown):
         small = self.small.log_e(1.0)
         return small if self.least_propensity is None else max(small, self.large.log_e(1.0))
 
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> Spec:
         """The state as JSON holds it."""
         parts = {"small": self.small.spec(), "large": self.large.spec()}
-        alarm = None if self.alarm is None else list(self.alarm)
+        alarm: list[str | int] | None = None if self.alarm is None else [*self.alarm]
         declared = {"alpha": self.alpha, "least_propensity": self.least_propensity}
         return {"kind": "propensity_check", **declared, **parts, "alarm": alarm}
 
     @classmethod
-    def restored(cls, spec: dict[str, Any]) -> Self:
+    def restored(cls, spec: Spec) -> Self:
         """The object that `spec` is of."""
         names = ("alpha", "least_propensity", "small", "large", "alarm")
         alpha, least, small, large, alarm = inputs.saved(spec, "propensity_check", *names)

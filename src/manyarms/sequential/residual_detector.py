@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy.typing as npt
 
+from manyarms._base.typing import Spec
 from manyarms.sequential import inputs
 from manyarms.sequential.e_detector import ShiryaevRoberts
 
@@ -57,12 +58,12 @@ class ResidualDetector(ShiryaevRoberts):
         """exp(δz − δ²/2), cut where it could overflow."""
         return [math.exp(min(delta * value - delta * delta / 2, LARGEST_EXPONENT)) for delta in self.shifts]
 
-    def _declared(self) -> dict[str, Any]:
+    def _declared(self) -> Spec:
         """The arguments of the constructor."""
         return {"mean_time": self.mean_time, "restart": self.restart, "shifts": list(self.shifts)}
 
     @classmethod
-    def restored(cls, spec: dict[str, Any]) -> Self:
+    def restored(cls, spec: Spec) -> Self:
         """The object that `spec` is of."""
         names = ("mean_time", "restart", "shifts", "evidence", "count", "alarms", "alarm")
         *declared, evidence, count, alarms, alarm = inputs.saved(spec, cls.kind, *names)

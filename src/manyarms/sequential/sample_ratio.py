@@ -16,13 +16,14 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy.typing as npt
 
 from manyarms._base import validate
 from manyarms._base.tables import Shown, Table
 from manyarms._base.text import counted
+from manyarms._base.typing import Spec
 from manyarms.errors import InvalidInput
 from manyarms.sequential import inputs
 
@@ -78,14 +79,14 @@ class SampleRatio(Shown):
             if self.alarm is None and self.log_e >= log_threshold:
                 self.alarm = t + 1
 
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> Spec:
         """The state as JSON holds it."""
-        declared = {"shares": list(self.shares), "alpha": self.alpha, "concentration": self.concentration}
+        declared: Spec = {"shares": list(self.shares), "alpha": self.alpha, "concentration": self.concentration}
         evidence = {"log_e": self.log_e, "largest_log_e": self.largest_log_e}
         return {"kind": "sample_ratio", **declared, "counts": list(self.counts), **evidence, "alarm": self.alarm}
 
     @classmethod
-    def restored(cls, spec: dict[str, Any]) -> Self:
+    def restored(cls, spec: Spec) -> Self:
         """The object that `spec` is of."""
         names = ("shares", "alpha", "concentration", "counts", "log_e", "largest_log_e", "alarm")
         *declared, counts, log_e, largest, alarm = inputs.saved(spec, "sample_ratio", *names)

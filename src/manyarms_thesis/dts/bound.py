@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from manyarms._base.html import PALETTE
+from manyarms._base.palette import PALETTE
 from manyarms._base.seeds import seed_of
 from manyarms.priors.diffusion import DiffusionPrior
 from manyarms.theory.diffusion import (

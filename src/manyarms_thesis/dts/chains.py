@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from manyarms._base.html import PALETTE
+from manyarms._base.palette import PALETTE
 from manyarms_thesis.dts.common import DTS
 from manyarms_thesis.dts.movielens import movies_prior, movies_world
 from manyarms_thesis.dts.pretrained import DEPTH, prepared_lints, prepared_regret, pretrained_dts, swiss_world

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manyarms._base.html import PALETTE
+from manyarms._base.palette import PALETTE
 from manyarms._base.seeds import seed_of
 from manyarms._base.typing import Array
 from manyarms.worlds import Diffusion, synthetic_chain

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from manyarms._base.html import PALETTE
+from manyarms._base.palette import PALETTE
 from manyarms_thesis.dts.agents import dts, hierts_of_top
 from manyarms_thesis.dts.common import DTS, REMARKS, SCALINGS, synthetic_cell
 from manyarms_thesis.harness.claims import Claim, Measured, claim, gain, least, measured

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from manyarms._base.files import write_text_atomically
-from manyarms._base.html import PALETTE
+from manyarms._base.palette import PALETTE
 from manyarms._base.typing import Array
 from manyarms.beliefs.messages import RULES, Chain
 from manyarms.errors import InvalidInput

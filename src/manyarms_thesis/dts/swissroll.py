@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from manyarms._base.html import PALETTE
+from manyarms._base.palette import PALETTE
 from manyarms_thesis.dts.common import DTS, clouds
 from manyarms_thesis.dts.pretrained import (
     DEPTH,

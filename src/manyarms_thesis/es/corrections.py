@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manyarms._base.html import PALETTE
+from manyarms._base.palette import PALETTE
 from manyarms_thesis.es.common import LEARNED, OURS, PAPER, QUICK, SMOKE, Method, above, cells, named
 from manyarms_thesis.es.figures import every_series, lines, look_of, shade
 from manyarms_thesis.harness.claims import Claim, measured

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
-from manyarms._base.html import PALETTE
+from manyarms._base.palette import PALETTE
 from manyarms._base.plotting import drawing, finish
 from manyarms._base.typing import Array
 from manyarms.certificates import PolicyPrior, certify, improvement

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from manyarms._base.html import PALETTE
+from manyarms._base.palette import PALETTE
 from manyarms.certificates import certify
 from manyarms.logs import LoggedData
 from manyarms.worlds import SupervisedWorld

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from manyarms._base.html import PALETTE
+from manyarms._base.palette import PALETTE
 from manyarms_thesis.es.common import LONDON, OURS, SAKHI1, SAKHI2
 from manyarms_thesis.harness.claims import Measured
 from manyarms_thesis.harness.figures import GREY, Look, Series, draw_series, final_series

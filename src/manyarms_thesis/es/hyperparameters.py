@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manyarms._base.html import PALETTE
+from manyarms._base.palette import PALETTE
 from manyarms._base.typing import Array
 from manyarms_thesis.es.common import LEARNED, OURS, PAPER, QUICK, SAKHI2, SMOKE, Method, above, cells, comparable
 from manyarms_thesis.es.figures import every_series, lines, look_of, shade

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 
-from manyarms._base.html import PALETTE
+from manyarms._base.palette import PALETTE, marker_of
 from manyarms._base.plotting import drawing, finish, mean_and_error
 from manyarms._base.typing import Array
 from manyarms_thesis.harness.claims import Measured, measured
@@ -30,6 +30,7 @@ Series = Mapping[str, Mapping[float, Measured]]
 Ticks = Literal["auto", "at points", "evenly", "log"]
 Group = TypeVar("Group")
 
+MARKED = 8  # points of a curve that get a marker
 BLACK, GREY = "#1a1a1a", "#8a8a8a"
 ONLINE: Mapping[str, Look] = {
     "meTS-Lin": (PALETTE[0], "-"),
@@ -82,7 +83,11 @@ def draw_band(axis: Axes, x: Array, values: Array, look: Look, label: str, marke
     """The mean of values (runs, n) over the runs, and a band of one standard error on each side."""
     mean, error = mean_and_error(values)
     colour, dashes = look
-    axis.plot(x, mean, dashes, color=colour, label=label, linewidth=1.6, marker=marker, markersize=3.0)
+    every = max(1, math.ceil(len(x) / MARKED))
+    axis.plot(
+        x, mean, dashes, color=colour, label=label, linewidth=1.6, marker=marker or marker_of(colour), markersize=3.5,
+        markevery=(every - 1, every),
+    )  # fmt: skip
     axis.fill_between(x, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
 
 
@@ -164,7 +169,7 @@ def draw_series(
                 [places.index(x) if ticks == "evenly" else x for x in sorted(points)],
                 [one.mean for one in measurements],
                 np.nan_to_num([one.standard_error for one in measurements]),
-                fmt=dashes, color=colour, linewidth=1.5, marker="o", markersize=3.0, elinewidth=1.0, capsize=2,
+                fmt=dashes, color=colour, linewidth=1.5, marker=marker_of(colour), markersize=3.5, elinewidth=1.0, capsize=2,
                 label=f"_{curve}" if curve in hidden else curve,
             )  # fmt: skip
         axis.set_xlabel(xlabel if isinstance(xlabel, str) else xlabel[group])

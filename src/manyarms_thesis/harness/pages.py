@@ -8,10 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from manyarms._base import html as report
+from manyarms._base.text import counted
 from manyarms._base.typing import Array
 from manyarms_thesis.harness.claims import Claim, measured
 from manyarms_thesis.harness.experiments import ONLINE_NUMBERS, Experiment
 from manyarms_thesis.harness.results import Results
+
+MOST_NAMED = 3  # statements that were not shown, in the answer
 
 
 def experiment_page(
@@ -23,36 +26,43 @@ def experiment_page(
 ) -> str:
     """The page as one HTML document."""
     held = sum(claim.holds for claim in claims)
-    blocks = [report.warning(text) for text in experiment.warnings()]
-    if results.scale != "paper":
-        blocks.append(
-            report.warning(
-                f"Scale “{results.scale}”: fewer rounds, runs and actions than the thesis has. Many of its statements "
-                "need more data than this to show; a “no” below may only mean that. "
-                f"manyarms reproduce {experiment.name} --scale paper has the thesis's own sizes."
-            )
-        )
+    drawn = [
+        report.figure(report.svg_of(path, f"figure{number}"), f"{experiment.title}. {experiment.caption}")
+        for number, path in enumerate(figures)
+    ]
+    blocks = [_card(experiment, results, claims), *drawn[:1]]
+    blocks += [report.warning(text) for text in experiment.warnings()]
     blocks += [
         report.heading("What the thesis states, and what was measured"),
+        claims_table(claims),
         report.paragraph(
             f"{held} of {len(claims)} statements hold. A statement holds when the measured difference has the right "
             "sign and is at least two standard errors from zero; differences between methods are taken run by run, "
             "on the same problems."
         ),
-        claims_table(claims),
-        report.heading("Figures"),
-        *(
-            report.figure(report.svg_of(path, f"figure{number}"), experiment.caption)
-            for number, path in enumerate(figures)
-        ),
+        *([report.heading("More figures"), *drawn[1:]] if drawn[1:] else []),
         report.heading("Numbers"),
         numbers_table(results, experiment.numbers or ONLINE_NUMBERS),
         report.heading("Settings"),
         report.facts({**facts, **_settings(experiment, results)}),
         report.bullets(experiment.remarks),
     ]
-    lead = f"{experiment.name}: thesis, section {experiment.sections}; scale “{results.scale}”"
-    return report.page(experiment.title, lead, *blocks)
+    about = f"{experiment.name}: thesis, section {experiment.sections}; scale “{results.scale}”"
+    return report.page(experiment.title, about, *blocks)
+
+
+def _card(experiment: Experiment, results: Results, claims: Sequence[Claim]) -> str:
+    """How much of what the thesis states was found."""
+    held = sum(claim.holds for claim in claims)
+    texts = [f"Not shown: {claim.statement}." for claim in claims if not claim.holds][:MOST_NAMED]
+    if results.scale != "paper":
+        texts.append(
+            f"Scale “{results.scale}”: fewer rounds, runs and actions than the thesis has. Many of its statements "
+            "need more data than this to show; a “no” below may only mean that. "
+            f"manyarms reproduce {experiment.name} --scale paper has the thesis's own sizes."
+        )
+    title = f"{held} of {counted(len(claims), 'statement')} of the thesis {'holds' if len(claims) == 1 else 'hold'}"
+    return report.card(title, texts, "good" if held == len(claims) else "open")
 
 
 def claims_table(claims: Sequence[Claim]) -> str:

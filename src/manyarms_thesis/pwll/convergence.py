@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from manyarms._base.html import PALETTE
+from manyarms._base.palette import PALETTE
 from manyarms._base.typing import Array
 from manyarms_thesis.harness.claims import Claim, Measured, claim, least, measured
 from manyarms_thesis.harness.experiments import Sizes

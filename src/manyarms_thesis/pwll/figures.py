@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from manyarms._base.html import PALETTE
+from manyarms._base.palette import PALETTE
 from manyarms._base.plotting import mean_and_error
 from manyarms_thesis.harness.claims import Measured
 from manyarms_thesis.harness.figures import BLACK, GREY, Look, draw_grid, draw_series, final_series

@@ -194,7 +194,7 @@ LANDSCAPE = PWLL.experiment(
         "once all actions were rewarded; that of cIPS always lies at infinity, where the ground is flat. So cLPI bears too small "
         "a step well and too large a one badly, and cIPS the other way round.",
     ],
-    caption="Green paths arrive at the maximum, red ones do not. Brighter is higher.",
+    caption="Full blue paths arrive at the maximum, broken orange ones do not. Brighter is higher.",
     numbers={"arrived": "starts that arrive", "plateau": "flat, away from the maximum", "steep": "steep part"},
 )
 

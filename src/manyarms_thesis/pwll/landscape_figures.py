@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from manyarms._base.html import PALETTE
+from manyarms._base.palette import PALETTE
 from manyarms._base.plotting import drawing, finish
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.pwll.finite_softmax import FiniteSoftmax, Objective, lattice
 
 WINDOW, POINTS, NEAR = 10.0, 61, 0.05
-ARRIVED, LOST = "#1b8a3a", "#c0392b"
+ARRIVED, LOST = PALETTE[5], PALETTE[1]
 NAMES: Mapping[str, Objective] = {"cLPI": "likelihood", "cIPS": "value"}
 MOST_ROWS = 6
 
@@ -67,9 +67,9 @@ def _contours(axis: Any, problem: FiniteSoftmax, objective: Objective, step: flo
     paths = problem.path(starts, objective, step, steps)
     arrived = problem.distance(paths[-1], objective) <= NEAR
     for i in range(len(starts)):
-        colour, label = (ARRIVED, "arrives") if arrived[i] else (LOST, "does not arrive")
+        colour, dashes, label = (ARRIVED, "-", "arrives") if arrived[i] else (LOST, "--", "does not arrive")
         axis.plot(paths[:, i, 0], paths[:, i, 1], color="white", linewidth=2.2, alpha=0.6)
-        axis.plot(paths[:, i, 0], paths[:, i, 1], color=colour, linewidth=1.2, label=label)
+        axis.plot(paths[:, i, 0], paths[:, i, 1], color=colour, linewidth=1.2, linestyle=dashes, label=label)
         axis.plot(*paths[0, i], "o", color=colour, markersize=2.5)
         axis.plot(*paths[-1, i], "X", color=colour, markersize=5, markeredgecolor="white", markeredgewidth=0.5)
     axis.set_xlim(-WINDOW, WINDOW)
@@ -89,7 +89,7 @@ def shares(results: Results, steps: Sequence[str], folder: Path, name: str, titl
                 reached = (results.values(panel, label, "distance") <= NEAR).mean(axis=0)
                 side = round(len(reached) ** 0.5)
                 image = axis.imshow(
-                    reached.reshape(side, side).T, origin="lower", vmin=0, vmax=1, cmap="RdYlGn",
+                    reached.reshape(side, side).T, origin="lower", vmin=0, vmax=1, cmap="cividis",
                     extent=(-WINDOW, WINDOW, -WINDOW, WINDOW), aspect="auto",
                 )  # fmt: skip
                 axis.set_title(f"{label}, {panel}")

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manyarms._base.html import PALETTE
+from manyarms._base.palette import PALETTE
 from manyarms._base.plotting import drawing, finish
 from manyarms._base.typing import Array
 from manyarms_thesis.harness.claims import Claim, Measured, claim, least, measured

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manyarms._base.html import PALETTE
+from manyarms._base.palette import PALETTE
 from manyarms._base.typing import Array
 from manyarms_thesis.harness.claims import Measured
 from manyarms_thesis.harness.figures import BLACK, GREY, Look, draw_grid, draw_series

@@ -26,7 +26,7 @@ from manyarms._base import validate
 from manyarms._base.registry import Registry
 from manyarms._base.tables import Shown, Table
 from manyarms._base.text import counted, number
-from manyarms._base.typing import Array, Bools, Ints
+from manyarms._base.typing import JSON, Array, Bools, Ints, Spec
 from manyarms.beliefs.actions.catalogue import Offer
 from manyarms.beliefs.belief import Belief
 
@@ -166,7 +166,7 @@ class Decision(ABC):
         """How many draws `propensity` takes unless it is told otherwise."""
         return 1000
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> Spec:
         """What is needed to build it again."""
         return asdict(self)
 
@@ -176,7 +176,7 @@ DECISIONS: Registry[type[Decision]] = Registry(
 )
 
 
-def restore_decision(spec: Mapping[str, Any]) -> Decision:
+def restore_decision(spec: Mapping[str, JSON]) -> Decision:
     """The decision that its kind and options describe."""
     options: dict[str, Any] = {
         name: restore_decision(value) if isinstance(value, Mapping) else value for name, value in spec.items()

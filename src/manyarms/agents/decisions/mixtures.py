@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from manyarms._base import validate
-from manyarms._base.typing import Array
+from manyarms._base.typing import Array, Spec
 from manyarms.agents.decisions.base import DECISIONS, Decision, Pick, Propensity
 from manyarms.agents.decisions.optimistic import Greedy
 from manyarms.agents.decisions.thompson import Thompson
@@ -105,7 +105,7 @@ class EpsilonMixed(WithUniform):
         """The rule."""
         return self.rule
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> Spec:
         return {"rule": {"kind": self.rule.kind, **self.rule.options()}, "epsilon": self.epsilon}
 
 

@@ -30,7 +30,7 @@ import numpy as np
 
 from manyarms._base import validate
 from manyarms._base.registry import Registry
-from manyarms._base.typing import Array
+from manyarms._base.typing import Array, Spec
 from manyarms.errors import InvalidInput
 
 EXPANSIONS = ("mode", "cavity", "mle")
@@ -108,7 +108,7 @@ class Likelihood(ABC):
         nodes, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE_NODES)
         return np.asarray(self.mean(mean[..., None] + np.sqrt(variance)[..., None] * nodes) @ (weights / weights.sum()))
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> Spec:
         """What is needed to build it again."""
         return asdict(self)
 

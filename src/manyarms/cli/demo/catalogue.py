@@ -14,7 +14,7 @@ from manyarms._base import html as report
 from manyarms._base.seeds import seed_of
 from manyarms._base.typing import Array, Ints
 from manyarms.agents.agent import Agent
-from manyarms.cli.demo.parts import plus_minus, regret_figure, show_table, timed
+from manyarms.cli.demo.parts import Section, least_regret, plus_minus, regret_figure, show_table, timed
 from manyarms.engine import cores, local, tell
 
 REPORT_EVERY = 100
@@ -73,7 +73,7 @@ class Finished(ma.worlds.OnlineRun):
     nbytes: int
 
 
-def large_catalogue(console: Console, seed: int, out: Path, sizes: Sizes = DEFAULT) -> list[str]:
+def large_catalogue(console: Console, seed: int, out: Path, sizes: Sizes = DEFAULT) -> Section:
     """meTS against LinTS, LinUCB and HierTS over a catalogue of 100,000 items."""
     about = (
         f"A catalogue of {sizes.actions:,} items whose {sizes.dim} parameters mix {sizes.effects} shared effects; "
@@ -131,28 +131,30 @@ def act(job: Job) -> Finished:
     return Finished(**vars(done), nbytes=int(agent.nbytes))
 
 
-def _blocks(rounds: Ints, regret: dict[str, Array], rows: list[tuple[str, str, str, str]], sizes: Sizes) -> list[str]:
+def _blocks(rounds: Ints, regret: dict[str, Array], rows: list[tuple[str, str, str, str]], sizes: Sizes) -> Section:
     title = f"Cumulative regret over {sizes.rounds:,} rounds with {sizes.actions:,} items"
-    return [
-        report.heading(f"Learning what to show from a catalogue of {sizes.actions:,} items"),
-        report.paragraph(
-            f"Every item has {sizes.dim} unknown parameters, which mix {sizes.effects} shared effects with known weights and "
-            "deviate from them a little. Regret is what the best item would have earned in expectation beyond what was shown: "
-            "lower is better. meTS learns the effects from whatever was shown and so knows something about items that "
-            "nobody has seen; LinTS and LinUCB learn every item alone (with the right spread); HierTS knows one shared "
-            "mean only. All agents of a run met the same catalogue and the same contexts."
-        ),
+    about = (
+        f"Every item has {sizes.dim} unknown parameters, which mix {sizes.effects} shared effects with known weights and "
+        "deviate from them a little. Regret is what the best item would have earned in expectation beyond what was shown: "
+        "lower is better. meTS learns the effects from whatever was shown and so knows something about items that "
+        "nobody has seen; LinTS and LinUCB learn every item alone (with the right spread); HierTS knows one shared "
+        "mean only. All agents of a run met the same catalogue and the same contexts."
+    )
+    blocks = [
         regret_figure(rounds, regret, title),
         report.table(COLUMNS, rows, numbers=COLUMNS[1:]),
         report.paragraph(
             "Milliseconds per round are the agent's own (decide and observe, one thread); memory is the sum of its "
             "arrays."
         ),
+        report.paragraph(about),
         report.heading("The same in ten lines of Python"),
         report.code(_code(sizes)),
         report.heading("What to try next"),
         report.bullets(NEXT),
     ]
+    answer = least_regret(regret, f"Over {sizes.actions:,} items and {sizes.rounds:,} rounds")
+    return Section(f"Learning what to show from a catalogue of {sizes.actions:,} items", answer, blocks)
 
 
 def _code(sizes: Sizes) -> str:

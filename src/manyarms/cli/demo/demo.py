@@ -28,9 +28,11 @@ def run(out: Path | str, *, seed: int = 0, console: Console | None = None) -> Pa
     console = console or Console()
     require_folder("--out", out, "report.html", folders=("figures",))
     started = time.monotonic()
-    blocks: list[str] = []
-    for part in PARTS:
-        blocks += part(console, seed, Path(out))
+    sections = [part(console, seed, Path(out)) for part in PARTS]
+    answers = [section.answer for section in sections if section.answer]
+    blocks = [report.card("What came out", answers, "open")] if answers else []
+    for section in sections:
+        blocks += section.html()
     facts = {
         "seed": str(seed),
         "time": f"{time.monotonic() - started:.0f} s on {cores()} cores",
@@ -38,8 +40,8 @@ def run(out: Path | str, *, seed: int = 0, console: Console | None = None) -> Pa
     }
     blocks += [report.heading("How this was made"), report.facts(facts)]
     path = Path(out) / "report.html"
-    lead = "What one run of manyarms demo measured on this machine."
-    write_text_atomically(path, report.page("manyarms: a demonstration", lead, *blocks))
+    about = "What one run of manyarms demo measured on this machine."
+    write_text_atomically(path, report.page("manyarms: a demonstration", about, *blocks))
     say(console, f"report: {path}")
     return path
 

@@ -13,7 +13,7 @@ import manyarms as ma
 from manyarms._base import html as report
 from manyarms._base.seeds import seed_of
 from manyarms._base.typing import Array, Ints
-from manyarms.cli.demo.parts import left_out, plus_minus, regret_figure, show_table, timed
+from manyarms.cli.demo.parts import Section, least_regret, left_out, plus_minus, regret_figure, show_table, timed
 from manyarms.errors import MissingExtra
 
 COLUMNS = ("agent", "cumulative regret ± se")
@@ -34,7 +34,7 @@ class Sizes:
 DEFAULT = Sizes()
 
 
-def diffusion_prior(console: Console, seed: int, out: Path, sizes: Sizes = DEFAULT) -> list[str]:
+def diffusion_prior(console: Console, seed: int, out: Path, sizes: Sizes = DEFAULT) -> Section:
     """Pre-train on a Swiss roll of item embeddings, then let dTS and LinTS choose among new items."""
     about = (
         f"\nA prior learned from {sizes.embeddings:,} item embeddings that lie on a Swiss roll; then {sizes.actions} new items, "
@@ -84,7 +84,7 @@ def _train(console: Console, embeddings: Array, sizes: Sizes, seed: int) -> ma.p
 
 def _blocks(
     regret: dict[str, Array], rounds: Ints, rows: list[tuple[str, str]], trained: ma.priors.Pretrained, sizes: Sizes
-) -> list[str]:
+) -> Section:
     title = f"Cumulative regret with {sizes.actions} items on a Swiss roll"
     code = f"""\
 import manyarms as ma
@@ -96,18 +96,22 @@ for x in world.contexts({sizes.rounds}):
     a = agent.decide(x)
     agent.observe(x, a, world.reward(x, a))
 """
-    return [
-        report.heading("A prior learned from item embeddings"),
-        report.paragraph(
-            f"A diffusion model with {sizes.depth} steps learned the law of {sizes.embeddings:,} embeddings in "
-            f"{trained.seconds:.0f} s. As a prior it knows where items can lie; LinTS knows their mean and covariance. "
-            "One chain per item is what such a prior means; one chain for all is the thesis's model, which ties the "
-            "items to one point of the roll."
-        ),
+    about = (
+        f"A diffusion model with {sizes.depth} steps learned the law of {sizes.embeddings:,} embeddings in "
+        f"{trained.seconds:.0f} s. As a prior it knows where items can lie; LinTS knows their mean and covariance. "
+        "One chain per item is what such a prior means; one chain for all is the thesis's model, which ties the "
+        "items to one point of the roll."
+    )
+    blocks = [
         regret_figure(rounds, regret, title),
         report.table(COLUMNS, rows, numbers=COLUMNS[1:]),
+        report.paragraph(about),
         report.code(code),
     ]
+    answer = least_regret(
+        regret, f"With a prior learned from {sizes.embeddings:,} embeddings, for {sizes.actions} new items"
+    )
+    return Section("A prior learned from item embeddings", answer, blocks)
 
 
 __all__ = ["Sizes", "diffusion_prior"]

@@ -11,10 +11,11 @@ import numpy as np
 from rich.console import Console
 
 from manyarms._base import html as report
+from manyarms._base.palette import PALETTE
 from manyarms._base.plotting import drawing, finish
 from manyarms._base.typing import Array
 from manyarms.cli._text import say
-from manyarms.cli.demo.parts import left_out, missing_torch, show_table, timed
+from manyarms.cli.demo.parts import Section, left_out, missing_torch, show_table, timed
 from manyarms.engine import cores, local, tell
 from manyarms.estimators import IPS, Objective, cLPI
 from manyarms.logs import LoggedData
@@ -69,7 +70,7 @@ class Job:
     sizes: Sizes
 
 
-def offline_learning(console: Console, seed: int, out: Path, sizes: Sizes = DEFAULT) -> list[str]:
+def offline_learning(console: Console, seed: int, out: Path, sizes: Sizes = DEFAULT) -> Section:
     """A log of a large catalogue; IPS and cLPI learn from it side by side, and the world knows what they are worth."""
     about = (
         f"\nA log of {sizes.rounds:,} rounds over a catalogue of {sizes.actions:,} items, of which a policy played short "
@@ -91,7 +92,7 @@ def offline_learning(console: Console, seed: int, out: Path, sizes: Sizes = DEFA
         show_table(console, f"true click rates ± se, {sizes.actions:,} items", COLUMNS, rows)
         picture = _picture(lines, best, out / "figures", sizes)
         say(console, f"picture: {picture.with_suffix('.png')}")
-    return _blocks(rows, picture, sizes)
+    return _section(lines, rows, picture, sizes)
 
 
 def _side_by_side(console: Console, world: CatalogueWorld, log: LoggedData, seed: int, sizes: Sizes) -> list[Line]:
@@ -151,7 +152,7 @@ def _picture(lines: list[Line], best: Value, folder: Path, sizes: Sizes) -> Path
     with drawing(1, 2) as (figure, axes):
         curves, bars = axes
         for place, line in enumerate(lines):
-            colour = report.PALETTE[(2, 1, 0)[place]]
+            colour = PALETTE[(2, 1, 0)[place]]
             if len(line.by_epoch) > 1:
                 values = 100 * np.array(line.by_epoch)
                 curves.plot(range(len(values)), values, color=colour, label=line.name, marker="o", markersize=3)
@@ -173,7 +174,7 @@ def _picture(lines: list[Line], best: Value, folder: Path, sizes: Sizes) -> Path
         return finish(figure, axes, folder, "offline", f"{sizes.actions:,} items, {sizes.rounds:,} logged rounds")
 
 
-def _blocks(rows: list[tuple[str, str, str, str]], picture: Path, sizes: Sizes) -> list[str]:
+def _section(lines: list[Line], rows: list[tuple[str, str, str, str]], picture: Path, sizes: Sizes) -> Section:
     code = f"""\
 import numpy as np
 import manyarms as ma
@@ -187,21 +188,32 @@ print(result.policy.decide(world.contexts(1)[0], k=10))
 print(world.value(result.policy), world.value(world.logging))
 """
     title = f"Learning from a log of {sizes.rounds:,} rounds over {sizes.actions:,} items"
-    return [
-        report.heading(title),
-        report.paragraph(
-            "The logging policy plays from lists of 100 items. Both learned policies may play any item. They are light: what "
-            "is learned is a projection of contexts onto given embeddings of the items, from the identity on, with the same "
-            "steps. IPS maximises an unbiased estimate of the click rate and drives the policy towards single items; cLPI "
-            "maximises a concave weighted log-likelihood, whose best policy spreads over the items that earn, in proportion "
-            "to what they earn. So two values are shown: of actions drawn from the policy, and of its most probable action, "
-            "which is what decide plays. The world knows both exactly at each of its test contexts; errors are those of the "
-            "mean over contexts."
-        ),
-        report.figure(report.svg_of(picture, "offline"), f"{title}: true values."),
+    about = (
+        "The logging policy plays from lists of 100 items. Both learned policies may play any item. They are light: what "
+        "is learned is a projection of contexts onto given embeddings of the items, from the identity on, with the same "
+        "steps. IPS maximises an unbiased estimate of the click rate and drives the policy towards single items; cLPI "
+        "maximises a concave weighted log-likelihood, whose best policy spreads over the items that earn, in proportion "
+        "to what they earn. So two values are shown: of actions drawn from the policy, and of its most probable action, "
+        "which is what decide plays. The world knows both exactly at each of its test contexts; errors are those of the "
+        "mean over contexts."
+    )
+    logged, *learned = lines
+    best = max(learned, key=lambda line: float(line.decided))
+    answer = (
+        f"Learned from {sizes.rounds:,} logged rounds over {sizes.actions:,} items, {best.name} earns {_percent(best.decided)} "
+        f"with its most probable items, where the logging policy earned {_percent(logged.drawn)}."
+    )
+    seen = (
+        "True click rates. Left: as the policies learn, epoch by epoch, beside the logging policy (dashed). Right: in the end, "
+        "of actions drawn from each policy (pale) and of its most probable action (full); dotted, the best item of all."
+    )
+    blocks = [
+        report.figure(report.svg_of(picture, "offline"), seen),
         report.table(COLUMNS, rows, numbers=COLUMNS[1:]),
+        report.paragraph(about),
         report.code(code),
-    ]  # fmt: skip
+    ]
+    return Section(title, answer, blocks)
 
 
 __all__ = ["Sizes", "act", "offline_learning"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import util
 from pathlib import Path
 
@@ -12,14 +13,28 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from manyarms._base import charts
 from manyarms._base import html as report
 from manyarms._base.plotting import mean_and_error
 from manyarms._base.typing import Array, Ints
 from manyarms.errors import MissingExtra
 
-Part = Callable[[Console, int, Path], list[str]]
-"""One job of the demonstration: called with the console, where it shows itself, the seed, and the folder for pictures; gives
-blocks of the report."""
+
+@dataclass(frozen=True)
+class Section:
+    """What a part gives to the report: its answer, a sentence that stands at the top of the page too, and blocks."""
+
+    title: str
+    answer: str
+    blocks: Sequence[str]
+
+    def html(self) -> list[str]:
+        """The section, its answer under its heading."""
+        return [report.heading(self.title), *([report.paragraph(self.answer)] if self.answer else []), *self.blocks]
+
+
+Part = Callable[[Console, int, Path], Section]
+"""One job of the demonstration: called with the console, where it shows itself, the seed, and the folder for pictures."""
 
 
 @contextmanager
@@ -31,10 +46,10 @@ def timed(console: Console, *lines: str) -> Iterator[None]:
     console.print(f"{time.monotonic() - started:.0f} s", style="dim", highlight=False)
 
 
-def left_out(console: Console, title: str, missing: MissingExtra) -> list[str]:
+def left_out(console: Console, title: str, missing: MissingExtra) -> Section:
     """The block of a part that cannot be shown here."""
     console.print(f"left out: {missing}", style="yellow", highlight=False)
-    return [report.heading(title), report.warning(f"Left out: {missing}")]
+    return Section(title, "", [report.warning(f"Left out: {missing}")])
 
 
 def missing_torch() -> MissingExtra | None:
@@ -60,16 +75,38 @@ def plus_minus(values: Array) -> str:
     return f"{mean:,.0f} ± {error:,.0f}"
 
 
+def least_regret(regret: Mapping[str, Array], where: str) -> str:
+    """Who lost the least, and how much the next one did, in a sentence."""
+    order = sorted(regret, key=lambda name: float(regret[name][:, -1].mean()))
+    first, others = order[0], [f"{plus_minus(regret[name][:, -1])} ({name})" for name in order[1:]]
+    beside = f", against {', '.join(others)}" if others else ""
+    return f"{where}, {first} has the least regret: {plus_minus(regret[first][:, -1])}{beside}."
+
+
 def regret_figure(rounds: Ints, regret: Mapping[str, Array], title: str) -> str:
     """Curves of cumulative regret, (runs, checkpoints) by agent, as a figure of the report."""
     zero = np.zeros(1)
     series = []
     for name, values in regret.items():
         at, mean, error = (np.concatenate([zero, part]) for part in (rounds, *mean_and_error(values)))
-        series.append(report.Series(name, at, mean, error))
-    chart = report.line_chart(series, "round", "cumulative expected regret", title=title)
+        series.append(charts.Series(name, at, mean, error))
+    chart = charts.line_chart(series, "round", "cumulative expected regret", title=title)
     runs = len(next(iter(regret.values())))
-    return report.figure(chart, f"{title}; mean of {runs} runs, the bands are one standard error wide.")
+    return report.figure(
+        chart,
+        f"{title}: the lower the curve, the better; one that grows flat has found what to show. Means of {runs} runs, in bands "
+        "of one standard error on each side.",
+    )
 
 
-__all__ = ["Part", "left_out", "missing_torch", "plus_minus", "regret_figure", "show_table", "timed"]
+__all__ = [
+    "Part",
+    "Section",
+    "least_regret",
+    "left_out",
+    "missing_torch",
+    "plus_minus",
+    "regret_figure",
+    "show_table",
+    "timed",
+]

@@ -12,10 +12,11 @@ import numpy as np
 from rich.console import Console
 
 from manyarms._base import html as report
+from manyarms._base.palette import PALETTE
 from manyarms._base.plotting import drawing, finish
 from manyarms.certificates import Certificate, Improvement, PolicyPrior, certify, improvement
 from manyarms.cli._text import say
-from manyarms.cli.demo.parts import left_out, missing_torch, show_table, timed
+from manyarms.cli.demo.parts import Section, left_out, missing_torch, show_table, timed
 from manyarms.estimators import ES, IPS, Objective, PACBayes, cLPI
 from manyarms.logs import LoggedData
 from manyarms.policies import GaussianPolicy, SoftmaxPolicy
@@ -42,7 +43,7 @@ BATCH, RATE = 256, 0.1
 PRIOR_SHARE = 0.2
 BOUND, SPLIT, PLAIN = "ES bound", "ES bound, prior from a fifth", "plain IPS"
 METHODS = (BOUND, SPLIT, PLAIN)
-COLOURS = dict(zip(METHODS, report.PALETTE, strict=False))
+COLOURS = dict(zip(METHODS, PALETTE, strict=False))
 Start = TypeVar("Start", GaussianPolicy, SoftmaxPolicy)
 COLUMNS = ("rounds", "learned by", "IPS on its rows", "certificate", "true value", "better than the logger?")
 
@@ -68,7 +69,7 @@ class Line:
         )  # fmt: skip
 
 
-def safe_to_ship(console: Console, seed: int, out: Path, sizes: Sizes = DEFAULT) -> list[str]:
+def safe_to_ship(console: Console, seed: int, out: Path, sizes: Sizes = DEFAULT) -> Section:
     """Logs of several sizes; a policy learned by a bound, one by plain IPS, and their certificates beside the truth."""
     about = (
         f"\nIs a policy that was learned from a log safe to ship? {sizes.classes} actions, rewards 0 or 1; a policy learned by a "
@@ -198,21 +199,25 @@ def _picture(lines: list[Line], logged: float, folder: Path, sizes: Sizes) -> Pa
         return finish(figure, axes, folder, "safe", title)
 
 
-def _blocks(lines: list[Line], logged: float, picture: Path, sizes: Sizes) -> list[str]:
-    return [
-        report.heading("Is it safe to ship?"),
-        report.paragraph(
-            f"All policies are Gaussian, start at the logging policy (true value {logged:.3f}), and are certified on the rows "
-            "that they were learned from. Plain IPS takes what its rows promise and goes far from its start, for which a "
-            "certificate has to pay, however good the policy is: the log alone cannot tell. The bound goes as far as its rows "
-            "allow, which is little with few of them. A prior learned from a fifth of the rows costs those rows, and gives the "
-            "rest a start from which little has to be moved."
-        ),
-        report.paragraph(verdict(lines)),
-        report.figure(report.svg_of(picture, "safe"), "Certified lower ends and true values; certificates at the largest log."),
+def _blocks(lines: list[Line], logged: float, picture: Path, sizes: Sizes) -> Section:
+    about = (
+        f"All policies are Gaussian, start at the logging policy (true value {logged:.3f}), and are certified on the rows "
+        "that they were learned from. Plain IPS takes what its rows promise and goes far from its start, for which a "
+        "certificate has to pay, however good the policy is: the log alone cannot tell. The bound goes as far as its rows "
+        "allow, which is little with few of them. A prior learned from a fifth of the rows costs those rows, and gives the "
+        "rest a start from which little has to be moved."
+    )
+    seen = (
+        "Left: what is certified (full) and what is true (dotted), as the log grows. Right: at the largest log, each certificate "
+        "as a line with the truth on it; an open circle is what IPS promised on the rows that were learned from."
+    )
+    blocks = [
+        report.figure(report.svg_of(picture, "safe"), seen),
         report.table(COLUMNS, [line.cells() for line in lines], numbers=(COLUMNS[0], *COLUMNS[2:5])),
+        report.paragraph(about),
         report.code(_code(sizes)),
-    ]  # fmt: skip
+    ]
+    return Section("Is it safe to ship?", verdict(lines), blocks)
 
 
 def _code(sizes: Sizes) -> str:

@@ -29,7 +29,8 @@ from manyarms.logs.files import open_text
 from manyarms.logs.formats.base import FORMATS, LogFormat
 from manyarms.logs.gaps import EstimateOption
 from manyarms.logs.spool import Spool
-from manyarms.logs.table_log import CatalogueOption, EncoderOption, TableLog, is_number
+from manyarms.logs.table_columns import is_number
+from manyarms.logs.table_log import CatalogueOption, EncoderOption, TableLog
 from manyarms.logs.tables import Column, Kind, Table, number_column, text_column
 
 # what stands for a missing number; a missing text is an empty field

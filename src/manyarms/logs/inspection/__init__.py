@@ -19,6 +19,7 @@ import numpy as np
 from manyarms._base import validate
 from manyarms._base.files import write_text_atomically
 from manyarms._base.html import require_page
+from manyarms._base.typing import FrameLike
 from manyarms.errors import InvalidInput
 from manyarms.logs.action_columns import are_ids, ids_note
 from manyarms.logs.actions import ActionId
@@ -51,7 +52,7 @@ from manyarms.logs.usual_names import ESTIMATE
 
 
 def inspect(
-    source: Path | str | LoggedData | TableLog | TableSource | Any,
+    source: Path | str | LoggedData | TableLog | TableSource | FrameLike,
     columns: Columns | None = None,
     *,
     action_count: int | None = None,

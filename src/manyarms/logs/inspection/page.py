@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 from manyarms._base import html as report
-from manyarms._base.text import decimals
+from manyarms._base.charts import WIDTH
+from manyarms._base.palette import colour
+from manyarms._base.text import counted, decimals
 from manyarms.logs.inspection.summary import Distribution, Histogram, Inspection
+
+MOST_NAMED = 3  # findings in the answer
 
 
 def page(found: Inspection) -> str:
-    """A self-contained page: findings first, then the numbers behind them."""
-    count = len(found.problems)
-    lead = f"{found.rows:,} rounds, {found.actions_seen:,} actions played; " + (
-        "nothing stands in the way of using the log."
-        if not count
-        else f"{count} problem{'s' * (count > 1)} to solve first."
-    )
-    blocks = [report.heading("Findings")]
+    """A self-contained page: whether the log can be used, a picture of it, the findings, then the numbers behind them."""
+    blocks = [_card(found)]
+    drawn = [_bars(found.rewards.histogram, "reward")]
+    if found.propensities is not None:
+        drawn.insert(len(found.propensities.histogram.counts) == 1, _bars(found.propensities.histogram, "propensity"))
+    blocks.append(drawn[0])
+    blocks.append(report.heading("Findings"))
     if found.findings:
         rows: list[tuple[report.CellText, ...]] = [(f.level, f.what, f.advice) for f in found.findings]
         blocks.append(report.table(("", "what", "what to do"), rows))
     else:
         blocks.append(report.paragraph("None."))
     blocks += [report.heading("The log"), report.facts(overview(found))]
-    blocks += [
-        report.heading("Rewards"),
-        report.facts(numbers(found.rewards)),
-        _bars(found.rewards.histogram, "reward"),
-    ]
+    blocks += [report.heading("Rewards"), report.facts(numbers(found.rewards))]
     if found.propensities is not None:
-        blocks += [report.heading("Propensities"), report.facts(numbers(found.propensities))]
-        blocks.append(_bars(found.propensities.histogram, "propensity"))
+        blocks += [report.heading("Propensities"), report.facts(numbers(found.propensities)), *drawn[1:]]
     if found.overlap is not None:
         blocks += [report.heading("Overlap"), report.facts(overlap(found))]
     blocks += [report.heading("Actions"), _actions(found)]
@@ -39,7 +37,20 @@ def page(found: Inspection) -> str:
         blocks += [report.heading("Missing entries"), report.table(head, rows, numbers=head[1:])]
     if found.notes:
         blocks += [report.heading("Notes"), report.bullets(found.notes)]
-    return report.page(f"Inspection of {found.source}", lead, *blocks)
+    about = f"{counted(found.rows, 'round')}, {counted(found.actions_seen, 'action')} played."
+    return report.page(f"Inspection of {found.source}", about, *blocks)
+
+
+def _card(found: Inspection) -> str:
+    """Whether the log can be used, and what to do first."""
+    worst = [f.what for level in ("problem", "warning") for f in found.findings if f.level == level]
+    firsts = [f"{text[0].upper()}{text[1:]}." for text in worst[:MOST_NAMED]]
+    more = [f"And {len(worst) - MOST_NAMED} more: see the findings."] if len(worst) > MOST_NAMED else []
+    if found.problems:
+        return report.card(f"{counted(len(found.problems), 'problem')} to solve first", [*firsts, *more], "bad")
+    if worst:
+        return report.card("The log can be used, with care", [*firsts, *more], "open")
+    return report.card("The log can be used", ["Nothing was found that stands in the way."], "good")
 
 
 def overview(found: Inspection) -> dict[str, str]:
@@ -120,19 +131,23 @@ def _bars(histogram: Histogram, name: str) -> str:
     """A histogram as horizontal bars."""
     if not histogram.counts:
         return ""
-    height, left, width = 22, 170, 760
-    largest = max(histogram.counts) or 1
+    height, left, right = 24.0, 190.0, 110.0
+    largest, total = max(histogram.counts) or 1, sum(histogram.counts) or 1
     parts = []
     for place, (label, count) in enumerate(zip(histogram.labels, histogram.counts, strict=True)):
-        y, length = place * height + 3, (width - left - 100) * count / largest
-        parts.append(report.svg_text(left - 8, y + 14, label, "end"))
-        parts.append(
-            f'<rect x="{left}" y="{y}" width="{length:.1f}" height="{height - 5}" fill="{report.PALETTE[0]}"/>'
-        )
+        y, length = place * height + 3, (WIDTH - left - right) * count / largest
+        parts.append(report.svg_text(left - 10, y + 14, label, "end"))
+        box = f'x="{left:g}" y="{y:g}" width="{length:.1f}" height="{height - 5:g}"'
+        parts.append(f'<rect {box} style="fill: {colour(0)}"/>')
         parts.append(report.svg_text(left + length + 6, y + 14, f"{count:,}", "start"))
-    drawing = report.svg(width, height * len(histogram.counts) + 6, f"{name}: rows by value", parts)
-    which = "all rows" if histogram.exact else "a sample of the rows"
-    return report.figure(drawing, f"Rows by {name}, {which}.")
+    drawing = report.svg(WIDTH, height * len(histogram.counts) + 6, f"{name}: rows by value", parts)
+    which = "rows" if histogram.exact else "rows of a sample"
+    most = histogram.counts.index(max(histogram.counts))
+    share = f"{max(histogram.counts) / total:.0%}"
+    seen = f"How many {which} have which {name}; the longest bar, {histogram.labels[most]}, has {share} of them."
+    if name == "propensity":
+        seen += " The smaller the propensity of what was played, the more weight its row gets in an evaluation."
+    return report.figure(drawing, seen)
 
 
 __all__ = ["numbers", "overlap", "overview", "page"]
