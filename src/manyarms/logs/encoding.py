@@ -406,7 +406,6 @@ __all__ = [
     "Encoding",
     "NumberPart",
     "TableEncoder",
-    "TableLike",
     "TextPart",
     "Transformer",
     "as_codes",
