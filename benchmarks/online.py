@@ -237,6 +237,61 @@ def run_action_contexts(sizes: Sizes) -> Figures:
     }
 
 
+class CalledByIds:
+    """A learner whose actions have ids, in a world that numbers them: the translation for the world is not timed."""
+
+    def __init__(self, world: MixedEffect, names: Sequence[str], seed: int = 0) -> None:
+        self.world, self.rows = world, {name: row for row, name in enumerate(names)}
+
+    def replay(self, seed: int) -> CalledByIds:
+        """The same from the start."""
+        self.world = self.world.replay(seed)
+        return self
+
+    def contexts(self, number: int) -> Array:
+        """Of the world."""
+        return self.world.contexts(number)
+
+    def reward(self, x: Array, action: str) -> float:
+        """Of the action with this id."""
+        return float(self.world.reward(x, self.rows[action]))
+
+
+def run_ids(sizes: Sizes) -> Figures:
+    """LinTS whose actions have ids beside the same one whose actions are numbered: a round, and a decision with exclusions."""
+    size = label(sizes.peers)
+    agent, world = lints(sizes, sizes.peers)
+    practised(sizes, agent, world)
+    names = [f"sku-{row:07d}" for row in range(sizes.peers)]
+    called = Agent(agent.belief, agent.decision, 0, catalogue=names)
+    numbered = Play(agent, world)
+    by_ids = Play(called, CalledByIds(world, names))  # type: ignore[arg-type]
+    seen = list(range(0, sizes.peers, max(1, sizes.peers // 20)))
+    left_out = [names[row] for row in seen]
+    contexts = world.contexts(sizes.batch)
+
+    def excluding(one: Agent, ids: list[int] | list[str]) -> float:
+        start = clock()
+        for x in contexts:
+            one.decide(x, exclude=ids)
+        return (clock() - start) / len(contexts)
+
+    times = alternate(
+        sizes.turns,
+        partial(by_ids.rounds, sizes.batch),
+        partial(numbered.rounds, sizes.batch),
+        partial(excluding, called, left_out),
+        partial(excluding, agent, seen),
+    )
+    print("  " + summary(("ids", "integers", "excluding by ids", "excluding by integers"), times))
+    return {
+        "ids_over_integers": over(times, 0, 1),
+        "ids_excluding_over_integers": over(times, 2, 3),
+        f"ids_{size}_ms": milliseconds(times, 0),
+        f"integers_{size}_ms": milliseconds(times, 1),
+    }
+
+
 def run_propensity(sizes: Sizes) -> Figures:
     """The propensity of an action that meTS has decided on: milliseconds, and relative standard error."""
     return propensities(sizes.peers, sizes.effects, sizes.listed_dim, sizes.taught, sizes.asked)
@@ -407,6 +462,7 @@ PARTS: dict[str, Callable[[Sizes], Figures]] = {
     "mets-many-effects": run_many_effects,
     "mets-onehot": run_onehot,
     "action-contexts": run_action_contexts,
+    "ids": run_ids,
     "propensity": run_propensity,
     "churn": run_churn,
     "state": run_state,

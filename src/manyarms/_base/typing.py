@@ -25,6 +25,10 @@ Vector: TypeAlias = np.ndarray[tuple[int], np.dtype[Any]]
 Matrix: TypeAlias = np.ndarray[tuple[int, int], np.dtype[Any]]
 """An array that is known to have two axes."""
 
+SomeArray: TypeAlias = np.ndarray[tuple[int, int, int, int, int, int, int, int], np.dtype[Any]]
+"""In overloads, before `Vector` and `Matrix`: an array whose number of axes a type checker does not know (NDArray) counts as one
+of any number, so that it fits this one first; one that is known to have one or two axes does not."""
+
 Cell = str | float | bool | None
 """A value of a table: a number or a text; None where it is missing."""
 
@@ -45,7 +49,7 @@ class FrameLike(Protocol):
 
     @property
     def columns(self) -> object:
-        """Names of the columns."""
+        """Names of the columns, or the columns."""
 
 
 TableLike = FrameLike | Columns
@@ -76,6 +80,7 @@ __all__ = [
     "Ints",
     "Matrix",
     "Row",
+    "SomeArray",
     "Spec",
     "TableLike",
     "Vector",

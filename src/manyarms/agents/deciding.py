@@ -22,6 +22,7 @@ from manyarms._base.typing import (
     Ints,
     Matrix,
     Row,
+    SomeArray,
     Vector,
 )
 from manyarms.agents.decisions import Decision, Propensity
@@ -100,6 +101,8 @@ class Decider(Shown):
 
     @overload
     def decide(self, x: ContextLike | None = None, *, k: int, **options: Unpack[Filters]) -> AnyArray: ...
+    @overload
+    def decide(self, x: SomeArray, *, k: None = None, **options: Unpack[Filters]) -> ActionId | AnyArray: ...
     @overload
     def decide(  # type: ignore[overload-overlap]  # a text is a sequence of texts, too, but no column
         self, x: Row | Sequence[float] | Vector, *, k: None = None, **options: Unpack[Filters]

@@ -43,12 +43,11 @@ def questions(
         raise InvalidInput("x", "None", "a context, or `action_contexts`")
     else:
         X, single = belief.contexts(x)
-        if candidates is None and exclude is None:
-            asked = [Question(belief, X, belief.catalogue.offer())]
-        else:
+        if is_each(candidates) or is_each(exclude):
             offers = belief.catalogue.offers(candidates, exclude, None if single else len(X))
-            parts = [X] if not (is_each(candidates) or is_each(exclude)) else list(X[:, None])
-            asked = [Question(belief, part, offer) for part, offer in zip(parts, offers, strict=True)]
+            asked = [Question(belief, x[None], offer) for x, offer in zip(X, offers, strict=True)]
+        else:
+            asked = [Question(belief, X, belief.catalogue.offer(candidates, exclude))]
     if k is None:  # no offer is empty
         return asked, single, 1
     number = validate.count("k", k)

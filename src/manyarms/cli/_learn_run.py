@@ -269,9 +269,9 @@ def summary(outcome: Outcome) -> dict[str, str]:
 
 
 def warnings(outcome: Outcome) -> list[str]:
-    """What must not be overlooked about the objective and the estimate."""
+    """What must not be overlooked about the estimate."""
     found = outcome.evaluation
-    return [*outcome.learned.notes, *([] if found is None else [*found.warnings, *found[JUDGE].warnings])]
+    return [] if found is None else [*found.warnings, *found[JUDGE].warnings]
 
 
 def hints(outcome: Outcome) -> list[str]:

@@ -70,6 +70,8 @@ def _plain(ids: object) -> npt.ArrayLike:
 
 def is_each(value: object) -> bool:
     """Whether a filter has a part for each context of a batch."""
+    if value is None:
+        return False
     if isinstance(value, np.ndarray):
         return value.ndim == 2 or (value.ndim == 1 and value.dtype == object and len(value) > 0 and _is_list(value[0]))
     if isinstance(value, list | tuple):
@@ -78,7 +80,7 @@ def is_each(value: object) -> bool:
 
 
 def _is_list(value: object) -> bool:
-    return np.iterable(value) and not isinstance(value, str | bytes)
+    return not isinstance(value, int | str | bytes) and np.iterable(value)
 
 
 def is_matrix(value: object) -> bool:

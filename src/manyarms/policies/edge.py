@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
-from manyarms._base.typing import AnyArray, Array, Columns, ContextLike, FrameLike, Ints, Matrix, Row, Vector
+from manyarms._base.typing import AnyArray, Array, Columns, ContextLike, FrameLike, Ints, Matrix, Row, SomeArray, Vector
 from manyarms.errors import InvalidInput
 from manyarms.logs.actions import ActionId
 from manyarms.logs.contexts import encoded
@@ -65,6 +65,8 @@ class Edge(ABC):
 
     @overload
     def decide(self, x: ContextLike, k: int, **options: Unpack[Filters]) -> AnyArray: ...
+    @overload
+    def decide(self, x: SomeArray, k: None = None, **options: Unpack[Filters]) -> ActionId | AnyArray: ...
     @overload
     def decide(  # type: ignore[overload-overlap]  # a text is a sequence of texts, too, but no column
         self, x: Row | Sequence[float] | Vector, k: None = None, **options: Unpack[Filters]
@@ -118,6 +120,8 @@ class Edge(ABC):
 
     # ---- sampling
 
+    @overload
+    def sample(self, X: SomeArray, rng: Seed = None, **options: Unpack[Filters]) -> ActionId | AnyArray: ...
     @overload
     def sample(  # type: ignore[overload-overlap]
         self, X: Row | Sequence[float] | Vector, rng: Seed = None, **options: Unpack[Filters]

@@ -159,7 +159,7 @@ class Catalogue:
     def _shown(self, row: int) -> str:
         return f"action {validate.describe(self.named_one(row))}"
 
-    def check(self, name: str, ids: npt.ArrayLike, *, unique: bool, retired: bool = False) -> Ints:
+    def check(self, name: str, ids: object, *, unique: bool, retired: bool = False) -> Ints:
         """Ids as an array; refuses what is unknown, retired (unless that is allowed), or given twice (where it must not be)."""
         return self.check_rows(name, rows_of(name, ids, self.names, self.size), unique=unique, retired=retired)
 
@@ -279,7 +279,7 @@ class Catalogue:
 
     # ---- what may be chosen -------------------------------------------------------------------------------------------
 
-    def offer(self, candidates: npt.ArrayLike | None = None, exclude: npt.ArrayLike | None = None) -> Offer:
+    def offer(self, candidates: Filter = None, exclude: Filter = None) -> Offer:
         """What may be chosen, checked; raises if nothing is left."""
         if candidates is None and exclude is None:
             offer = Offer(self, None, self.barred, None, self.units.counts, self.alive)
@@ -289,7 +289,7 @@ class Catalogue:
         return self._offer(chosen, None if exclude is None else self._excluded("exclude", exclude), "")
 
     def offers(self, candidates: Filter, exclude: Filter, contexts: int | None) -> list[Offer]:
-        """What may be chosen in a batch of so many contexts (None: in one): one offer for all of them, or one for each."""
+        """What may be chosen in each of so many contexts (None: in one), which have filters of their own."""
         return [self._offer(*one) for one in self._filters(candidates, exclude, contexts)]
 
     def _filters(
@@ -354,7 +354,7 @@ class Catalogue:
             raise InvalidInput("exclude" + where, came, "ids that leave at least one action")
         raise InvalidInput("actions", f"none of {self.size}", "at least one that is not retired")
 
-    def _excluded(self, name: str, exclude: npt.ArrayLike) -> Ints:
+    def _excluded(self, name: str, exclude: Filter) -> Ints:
         """Ids to leave out; one that is unknown or retired already, or comes twice, does no harm."""
         return self._not_retired(known_rows(name, exclude, self.names, self.size))
 
