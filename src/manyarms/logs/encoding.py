@@ -399,6 +399,18 @@ def names_of(argument: str, names: Iterable[str]) -> tuple[str, ...]:
 
 
 __all__ = [
-    "KIND", "TRANSFORMER", "Encoder", "EncoderLike", "Encoding", "NumberPart", "TableEncoder", "TextPart", "Transformer",
-    "as_codes", "as_encoder", "encoder_of_json", "names_of",
+    "KIND",
+    "TRANSFORMER",
+    "Encoder",
+    "EncoderLike",
+    "Encoding",
+    "NumberPart",
+    "TableEncoder",
+    "TableLike",
+    "TextPart",
+    "Transformer",
+    "as_codes",
+    "as_encoder",
+    "encoder_of_json",
+    "names_of",
 ]  # fmt: skip
