@@ -157,7 +157,7 @@ def evaluate(
     if reward_range is None and not known.unit_rewards:
         notes.append(
             f"rewards run from {known.low:g} to {known.high:g}: there are no bounds, no bias terms and no ls without "
-            "reward_range=(low, high), the range that they can have (--low and --high on the command line)"
+            "reward_range=(low, high), the range that they can have"
         )
     chosen = _default(known, model, reward_range is not None, given.logged_only) if estimators is None else estimators
     todo = plan(
@@ -199,8 +199,8 @@ def _independence(known: Survey, blocks: bool) -> str:
         about = "" if known.groups.exact else "about "
         return f"{about}{known.groups.distinct:,} groups of rows are taken to be independent of each other"
     return (
-        "rows are taken to be independent: where several come from one user or session, name the column of groups (--group on "
-        'the command line); where rows depend on rows near in time, interval="block" (--interval block)'
+        "rows are taken to be independent: where several come from one user or session, name the column of groups "
+        '(columns.group); where rows depend on rows near in time, interval="block"'
     )
 
 
