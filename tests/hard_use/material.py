@@ -304,7 +304,7 @@ RULES: list[Rule] = [
     ("learn.validation", "", lambda m: 0.0, h.numbers),
     ("certify.bound", "", lambda m: "ls", h.words),
     ("evaluate.estimators|quality.estimators", "", lambda m: ["snips"], h.things),
-    ("evaluation.Column.name", "", lambda m: "p_new", h.texts),
+    ("evaluation.InColumn.name", "", lambda m: "p_new", h.texts),
     ("evaluation.Ranked.lists", "", lambda m: np.array([[0, 1], [1, 2], [2, 0]]), h.things),
     ("evaluation.Ranked.weights", "", lambda m: np.array([0.7, 0.3]), h.arrays),
     ("verdict.evaluation", "", lambda m: m.evaluated, h.things),

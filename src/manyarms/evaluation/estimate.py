@@ -137,7 +137,7 @@ def evaluate(
 
     policy: a policy or an agent; or whatever says what yours would have done: "uniform", "logging", the probabilities of the
     logged actions (floats), an action id for each row (integers, texts), a matrix of probabilities (n, K), `Ranked` lists, a
-    `Column` of the log, a function of contexts or `OfColumns`, a classifier with predict_proba (docs/evaluation.md).
+    column of the log (`InColumn`), a function of contexts or `OfColumns`, a classifier with predict_proba (docs/evaluation.md).
     estimators: estimators such as IPS(), or names: "snips", "cips:0.01", and with a `model` also "dm", "dr", "sndr", "switch" and
     "switch-dr" (`manyarms.estimators.names`). By default the IPS family, and with a `model` dm, dr and switch-dr.
     interval: which interval is the estimate's own: normal, bootstrap, block, bernstein or ls; the others are kept beside.

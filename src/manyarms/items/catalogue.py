@@ -17,11 +17,11 @@ import numpy.typing as npt
 from manyarms._base import storage, tables, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.text import counted
-from manyarms._base.typing import AnyArray, Array, Ints, TableLike, loose
+from manyarms._base.typing import AnyArray, Array, Ints, loose
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.items import mixing as mixings
 from manyarms.items.clustering import k_means
-from manyarms.items.reading import appended, read, table_of_state, table_state
+from manyarms.items.reading import ItemsLike, appended, read, table_of_state, table_state
 from manyarms.logs.actions import ActionId, Actions
 from manyarms.logs.encoding import Encoding, TableEncoder, names_of
 from manyarms.logs.tables import Column, Table
@@ -49,9 +49,7 @@ class Catalogue(tables.Shown):
     (['c'], 3.0, [[0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
     """
 
-    def __init__(
-        self, items: TableLike | Path | str, id: str | None = None, *, features: Sequence[str] | None = None
-    ) -> None:
+    def __init__(self, items: ItemsLike, id: str | None = None, *, features: Sequence[str] | None = None) -> None:
         table, name, actions, notes = read(items, id)
         if features is None:
             chosen, plain = _guessed(table, name)
@@ -91,14 +89,12 @@ class Catalogue(tables.Shown):
         return name in self.actions
 
     @overload
-    def __getitem__(self, ids: ActionId) -> dict[str, object]: ...
+    def __getitem__(self, ids: ActionId) -> dict[str, Value]: ...  # type: ignore[overload-overlap]
 
     @overload
-    def __getitem__(self, ids: list[str] | list[int] | tuple[ActionId, ...] | AnyArray) -> Catalogue: ...
+    def __getitem__(self, ids: Sequence[ActionId] | AnyArray) -> Catalogue: ...
 
-    def __getitem__(
-        self, ids: ActionId | list[str] | list[int] | tuple[ActionId, ...] | AnyArray
-    ) -> dict[str, object] | Catalogue:
+    def __getitem__(self, ids: ActionId | Sequence[ActionId] | AnyArray) -> dict[str, Value] | Catalogue:
         """What is known of an item, by columns; for several ids, a catalogue of these items in their order."""
         if isinstance(ids, str | int | np.integer):
             row = self.actions.row(ids)
@@ -119,7 +115,7 @@ class Catalogue(tables.Shown):
         values[column.missing] = np.nan
         return values
 
-    def add(self, items: TableLike | Path | str) -> Catalogue:
+    def add(self, items: ItemsLike) -> Catalogue:
         """A longer catalogue: new items behind these, described by what was fitted on these."""
         table, _, actions, _ = read(items, self.id)
         if len(self) and actions.numbered != self.actions.numbered:
