@@ -83,7 +83,7 @@ def _verdicts(outcome: Any) -> str:
         )
         for claim in outcome.claims
     ]  # fmt: skip
-    title = f"{held} of {counted(len(outcome.claims), 'statement')} hold"
+    title = f"{held} of {len(outcome.claims)} statements hold"
     return Table(title, ("statement", "panel", "section", "figure ± se", "holds"), rows).text()
 
 

@@ -57,7 +57,7 @@ def plain(column: Column) -> AnyArray:
     if column.missing is None:
         return column.values
     values = column.values.astype(np.float64) if column.values.dtype.kind in "biu" else column.values.copy()
-    values[column.missing] = np.datetime64("NaT") if values.dtype.kind == "M" else np.nan
+    values[column.missing] = np.datetime64("NaT", "us") if values.dtype.kind == "M" else np.nan
     return values
 
 
