@@ -9,7 +9,6 @@ import typer
 from rich.console import Console
 
 from manyarms._base.tables import Table
-from manyarms._base.text import counted
 from manyarms.cli import options
 from manyarms.cli.commands import COMMANDS
 from manyarms.cli.experiments import find_experiments
