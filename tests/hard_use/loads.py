@@ -16,6 +16,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -73,9 +74,11 @@ def save_all(material: Material, folder: Path) -> dict[str, Path]:
     made: dict[str, Callable[[], Any]] = {n: lambda m=m: lived(m()) for n, m in agents(material).items()}
     made |= policies(material)
     made["Actions"] = lambda: ma.logs.Actions(["a", "b", "c"])
-    made["TableEncoder"] = lambda: ma.logs.Encoding().fit(
-        {"x_0": material.X[:, 0], "x_1": np.where(material.ids > 5, "a", "b")}, ["x_0", "x_1"]
-    )
+    columns = {"x_0": material.X[:, 0], "x_1": np.where(material.ids > 5, "a", "b")}
+    made["TableEncoder"] = lambda: ma.logs.Encoding().fit(columns, ["x_0", "x_1"])
+    made["Schema"] = lambda: ma.logs.Schema.given(["a", "b", "c"], made["TableEncoder"]())
+    if find_spec("skops") is not None:
+        made["TransformerEncoder"] = lambda: fitted_transformer(columns)
     made["Catalogue"] = lambda: ma.Catalogue(material.items)
     made["Pretrained"] = lambda: ma.pretrain(material.X, depth=2, hidden=4, epochs=1, batch=16, seed=0)
     out: dict[str, Path] = {}
@@ -88,6 +91,15 @@ def save_all(material: Material, folder: Path) -> dict[str, Path]:
             continue
         out[name] = place
     return out
+
+
+def fitted_transformer(columns: dict[str, Any]) -> Any:
+    """A scikit-learn transformer as an encoder."""
+    import pandas as pd
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler().fit(pd.DataFrame({"x_0": columns["x_0"]}))
+    return ma.logs.Schema.given(None, scaler).encoder
 
 
 def write_logs(material: Material, folder: Path) -> dict[str, Path]:
