@@ -36,7 +36,9 @@ def shop(folder: Path | str = ".", rows: int | None = None, skus: int | None = N
     known = _softmax(0.4 * liked)
     shown_category = (known.cumsum(axis=1) < rng.random((rows, 1))).sum(axis=1).clip(max=19)
     members = [np.flatnonzero(category == one) for one in range(20)]
-    sku = np.array([members[one][int(u * len(members[one]))] for one, u in zip(shown_category, rng.random(rows), strict=True)])
+    sku = np.array(
+        [members[one][int(u * len(members[one]))] for one, u in zip(shown_category, rng.random(rows), strict=True)]
+    )
     propensity = known[np.arange(rows), shown_category] / np.array([len(one) for one in members])[shown_category]
     appeal = -3.0 + 1.2 * liked[np.arange(rows), shown_category] - 0.3 * np.log(price[sku] / 20)
     clicked = rng.random(rows) < 1 / (1 + np.exp(-appeal))

@@ -1,6 +1,6 @@
 """One message for each user who comes, learned while they come: contexts are dictionaries, messages have ids and topics.
 
-    python examples/notifications.py        FULL=1: 100,000 notifications
+python examples/notifications.py        FULL=1: 100,000 notifications
 """
 
 import made_up
@@ -20,7 +20,8 @@ for user in app.users():
     opened.append(app.opened(user, message))
     agent.observe(user, message, opened[-1])
 half = len(opened) // 2
-print(f"opened: {sum(opened[:half]) / half:.1%} in the first half, {sum(opened[half:]) / (len(opened) - half):.1%} in the second")
+first, second = sum(opened[:half]) / half, sum(opened[half:]) / (len(opened) - half)
+print(f"opened: {first:.1%} in the first half, {second:.1%} in the second")
 
 agent.save("notifications")
 agent = ma.load("notifications")  # tomorrow, in another process, with the same next decision

@@ -1,6 +1,6 @@
 """A shop's clicks: from CSV files with SKUs to a policy that says what to show.
 
-    python examples/shop.py [clicks.csv items.csv]      made-up files without them; FULL=1: 200,000 clicks, 30,000 SKUs
+python examples/shop.py [clicks.csv items.csv]      made-up files without them; FULL=1: 200,000 clicks, 30,000 SKUs
 """
 
 import sys

@@ -100,6 +100,7 @@ def test_texts_lose_python_and_keep_everything_else() -> None:
         "column 'drop_missing' of 'propensity_floor.csv'": "column 'drop_missing' of 'propensity_floor.csv'",
         "out/drop_missing/x and x.drop_missing": "out/drop_missing/x and x.drop_missing",
         "`level` and `seed`": "--level and --seed",
+        "name the column of groups (columns.group)": "name the column of groups (--group)",
     }
     for before, after in said.items():
         assert flags.text(before) == after

@@ -241,7 +241,8 @@ def test_bad_input_is_named_and_nothing_is_written(
     np.save(tmp_path / "few.npy", WORLD.embeddings[:59])
     assert "59 rows" in (text := told("--actions", tmp_path / "few.npy")) and "60 actions" in text
     np.save(tmp_path / "long.npy", np.ones((60, 9)))
-    assert "--parametrisation light" in told("--actions", tmp_path / "long.npy")
+    bounded = ("--pessimism", "ls", "--actions", tmp_path / "long.npy")  # a prior's mean cannot be projected
+    assert "the contexts' length, 6" in told(*bounded)
     np.save(tmp_path / "flat.npy", np.ones(60))
     assert "shape (60,)" in told("--actions", tmp_path / "flat.npy")
     np.save(tmp_path / "hole.npy", np.where(np.arange(360).reshape(60, 6) == 7, np.nan, 1.0))

@@ -102,7 +102,7 @@ def test_completion_works_without_a_network(
 
 UNUSABLE = {
     "an option that there is not": (["evaluate", "--flor", "3"], "--flor"),
-    "a command that there is not": (["evalute"], "evaluate"),
+    "a command that there is not": (["evalute"], "'evalute'"),
     "nothing to work on": (["inspect"], "LOG"),
     "no number": (["evaluate", "uniform", "log.csv", "--level", "high"], "--level"),
     "too few words": (["compare", "uniform", "log.csv"], "2 policies"),

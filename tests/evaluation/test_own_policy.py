@@ -11,7 +11,7 @@ import manyarms as ma
 from manyarms import evaluation
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.estimators import DM, DR, IPS, MIPS, PC, SNDR, SWITCH, OffCEM
-from manyarms.evaluation import Column, OfColumns, Ranked, functions
+from manyarms.evaluation import InColumn, OfColumns, Ranked, functions
 from manyarms.logs import Actions, Columns, from_frame, open_log, read_log
 from manyarms.logs.schema import Schema
 from manyarms.policies import DeterministicPolicy, EpsilonMixture, FunctionPolicy, SoftmaxPolicy, UniformPolicy
@@ -239,15 +239,15 @@ def test_columns_and_functions_of_columns_say_what_arrays_say(problem, catalogue
         here = np.array([ages[age] for age in whole.contexts[:, 0]]) if one is not opened else table
         p = here[np.arange(len(here)), whole.actions]
         wanted = evaluation.evaluate(p, whole, ["ips", "snips"], replicates=0)
-        for what in (Column("p_new"), OfColumns(lambda c: c["p_new"]), OfColumns(of_logged)):
+        for what in (InColumn("p_new"), OfColumns(lambda c: c["p_new"]), OfColumns(of_logged)):
             assert_same(evaluation.evaluate(what, one, ["ips", "snips"], chunk=41, replicates=0), wanted)
         wanted = evaluation.evaluate(here, whole, ["ips", "snips"], replicates=0)
         assert_same(evaluation.evaluate(OfColumns(by_age), one, ["ips", "snips"], chunk=41, replicates=0), wanted)
         wanted = evaluation.evaluate(here.argmax(axis=1) if whole.catalogue is None else np.array(NAMES)[here.argmax(axis=1)],
                                      whole, ["ips", "snips"], replicates=0)  # fmt: skip
-        for what in (Column("new_item"), Column("new_item", "actions"), OfColumns(named)):
+        for what in (InColumn("new_item"), InColumn("new_item", "actions"), OfColumns(named)):
             assert_same(evaluation.evaluate(what, one, ["ips", "snips"], chunk=41, replicates=0), wanted)
-    assert ma.certify(Column("p_new"), opened).lower == pytest.approx(ma.certify(Column("p_new"), log).lower)
+    assert ma.certify(InColumn("p_new"), opened).lower == pytest.approx(ma.certify(InColumn("p_new"), log).lower)
 
 
 def test_frames_of_probabilities_go_by_the_names_of_their_columns(problem, catalogue):
@@ -463,7 +463,7 @@ def test_wrong_things_get_the_list_of_right_ones(problem):
     for wrong in (None, 3, object(), SoftmaxPolicy, {"a": 1}, "softmax", b"uniform"):
         with pytest.raises(InvalidInput, match=r"policy: expected a policy or an agent, .* with predict_proba|floats"):
             ma.evaluate(wrong, log)
-    with pytest.raises(InvalidInput, match=r"Column\('p_new'\)"):
+    with pytest.raises(InvalidInput, match=r"InColumn\('p_new'\)"):
         ma.evaluate("p_new", log)
     with pytest.raises(
         InvalidInput, match="expected the log's 300 rows, got probabilities of the logged actions, 299 rows"
@@ -488,7 +488,7 @@ def test_wrong_things_get_the_list_of_right_ones(problem):
     with pytest.raises(InvalidInput, match="twice at row 1"):
         ma.evaluate(Ranked([[0, 1], [2, 2]] * 150, [0.5, 0.5]), log)
     with pytest.raises(InvalidInput, match="original columns"):
-        ma.evaluate(Column("p_new"), log)
+        ma.evaluate(InColumn("p_new"), log)
     with pytest.raises(InvalidInput, match="original columns"):
         ma.evaluate(OfColumns(lambda columns: columns["a"]), log)
     with pytest.raises(InvalidInput, match="a function of 3 arguments"):
@@ -510,12 +510,12 @@ def test_ids_and_columns_that_are_not_there_are_named(problem, catalogue):
     with pytest.raises(UnknownAction, match="'kale' at row 250"):
         ma.evaluate(np.where(np.arange(ROWS) == 250, "kale", frame["item"]), log, chunk=100)
     with pytest.raises(InvalidInput, match=r"one of .*'p_new'.*, got no column 'p_old' in the log"):
-        ma.evaluate(Column("p_old"), log)
+        ma.evaluate(InColumn("p_old"), log)
     with pytest.raises(UnknownAction, match="'kale'"):
         ma.evaluate(Proba(problem.policy, classes=np.array([*NAMES[1:], "kale"])), log)
     frame["p_new"] = np.where(np.arange(ROWS) == 4, np.nan, frame["p_new"])
     with pytest.raises(InvalidInput, match="a missing entry in the column 'p_new' at row 4"):
-        ma.evaluate(Column("p_new"), from_frame(frame, COLUMNS, catalogue=catalogue))
+        ma.evaluate(InColumn("p_new"), from_frame(frame, COLUMNS, catalogue=catalogue))
 
 
 def test_estimators_that_need_all_actions_are_refused_by_name(problem):

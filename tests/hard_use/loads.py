@@ -76,6 +76,7 @@ def save_all(material: Material, folder: Path) -> dict[str, Path]:
     made["TableEncoder"] = lambda: ma.logs.Encoding().fit(
         {"x_0": material.X[:, 0], "x_1": np.where(material.ids > 5, "a", "b")}, ["x_0", "x_1"]
     )
+    made["Catalogue"] = lambda: ma.Catalogue(material.items)
     made["Pretrained"] = lambda: ma.pretrain(material.X, depth=2, hidden=4, epochs=1, batch=16, seed=0)
     out: dict[str, Path] = {}
     for name, maker in made.items():

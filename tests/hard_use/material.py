@@ -159,6 +159,15 @@ class Material:
             "x_0": self.X[:, 0], "x_1": self.X[:, 1], "action": self.ids, "reward": self.rewards, "propensity": self.propensities,
         }  # fmt: skip
 
+    @cached_property
+    def items(self) -> dict[str, Any]:
+        kinds = np.array(["tea", "mug"])[np.arange(K) % 2]
+        return {"id": np.arange(K), "x_0": self.catalogue[:, 0], "x_kind": kinds, "x_vector": self.catalogue}
+
+    @cached_property
+    def new_items(self) -> dict[str, Any]:
+        return {**self.items, "id": np.arange(K, 2 * K)}
+
     def file(self, ending: str) -> str:
         path = self.folder / f"log.{ending}"
         if not path.exists():
@@ -179,6 +188,13 @@ RULES: list[Rule] = [
     ("Factors.users", "", lambda m: m.X, h.arrays),
     ("Factors.items", "", lambda m: m.catalogue, h.arrays),
     ("jointTS.prior", "", lambda m: m.single_prior, h.things),
+    ("Catalogue.items", "", lambda m: m.items, h.things),
+    ("Catalogue.add.items", "", lambda m: m.new_items, h.things),
+    ("Catalogue.column.name", "", lambda m: "x_0", h.words),
+    ("Catalogue.clusters.number", "", lambda m: 2, h.integers),
+    ("Catalogue.action_contexts.x", "", lambda m: None, h.things),
+    ("mixing.separator|mixing_names.separator|prior.separator", "", lambda m: None, h.things),
+    ("k_means.vectors", "", lambda m: m.catalogue, h.arrays),
     ("MIPS.labels|OffCEM.labels", "", lambda m: np.arange(K) % 3, h.labels),
     ("TwoStagePolicy.clusters", "", lambda m: m.catalogue[:3], h.arrays),
     ("TwoStagePolicy.model", "", lambda m: m.catalogue, h.arrays),
@@ -288,7 +304,7 @@ RULES: list[Rule] = [
     ("learn.validation", "", lambda m: 0.0, h.numbers),
     ("certify.bound", "", lambda m: "ls", h.words),
     ("evaluate.estimators|quality.estimators", "", lambda m: ["snips"], h.things),
-    ("evaluation.Column.name", "", lambda m: "p_new", h.texts),
+    ("evaluation.InColumn.name", "", lambda m: "p_new", h.texts),
     ("evaluation.Ranked.lists", "", lambda m: np.array([[0, 1], [1, 2], [2, 0]]), h.things),
     ("evaluation.Ranked.weights", "", lambda m: np.array([0.7, 0.3]), h.arrays),
     ("verdict.evaluation", "", lambda m: m.evaluated, h.things),
@@ -427,6 +443,7 @@ NOT_CALLED = {
     ),
     r"MovieLens|[Ii]mage|[Ii]nteraction|[Oo]pen_?[Bb]andit|dsjson|[Rr]atings|worlds\.datasets|from_features": "reads data sets",
     r"^live\.Live$|^live\.LiveDecision$": "made by `live.open`",
+    r"TransformerEncoder": "takes scikit-learn's own objects",
     r"^checks\.": "checks that take what they check",
 }
 

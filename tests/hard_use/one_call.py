@@ -19,7 +19,7 @@ from hard_use.targets import Target, context_of
 GOOD_ERRORS = (manyarms.ManyArmsError, TypeError)
 # policies that do not look at contexts, or leave them to a function of the user's; embeddings of any length
 ANY_LENGTH = {
-    "LoggedData", "FixedPolicy", "UniformPolicy", "DeterministicPolicy", "FunctionPolicy", "PC", "cluster_actions",
+    "LoggedData", "FixedPolicy", "UniformPolicy", "DeterministicPolicy", "FunctionPolicy", "PC", "cluster_actions", "k_means",
     "mixture", "Neighbours", "Pool", "labels", "isotropic", "from_data", "learned", "grid", "FaissIndex",
     "Grid", "TopSoftmaxPolicy", "sigmas", "coverage", "update",
 }  # fmt: skip

@@ -111,6 +111,7 @@ def _add_methods(material: Material, found: Targets) -> None:
     owners: list[tuple[str, Callable[[], Any], bool]] = [
         ("LoggedData", lambda: material.log, False),
         ("Live", lambda: _a_live(material), False),
+        ("Catalogue", lambda: material.make("Catalogue", material.items), False),
     ]
     for target in list(found.calls):
         value = target.function

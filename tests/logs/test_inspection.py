@@ -286,7 +286,7 @@ def test_the_command(tmp_path: Path) -> None:
     command = ["inspect", str(tmp_path / "bad.csv"), "--context", "x", "--actions", "4", "--out", str(page)]
     result = run.invoke(app, command, env={"COLUMNS": "150"})
     assert result.exit_code == 0, result.output
-    for word in ("problem", "effective sample size", "oops", "what to do", str(page.name)):
+    for word in ("problem", "effective sample size", "oops", "correct or drop these rows", str(page.name)):
         assert word in result.output
     assert page.is_file()
     assert run.invoke(app, [*command, "--strict"]).exit_code == 1

@@ -7,9 +7,9 @@ import pytest
 
 from manyarms.errors import InvalidInput
 from manyarms.logs import Columns, LoggedData, concatenate, from_frame, open_log, read_log, to_parquet
+from manyarms.logs.frame_columns import frame_tables
 from manyarms.logs.joining import joined_tables
 from manyarms.logs.original import column_in, original_columns, plain, plain_columns, with_original_columns
-from manyarms.logs.tables import frame_tables
 
 ROWS = 50
 COLUMNS = Columns(context=["age", "town"], action="item", reward="click")

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from manyarms._base.html import svg, svg_text
+from manyarms._base.html import WIDTH, svg, svg_text
 from manyarms._base.palette import DASHES, MARKERS, colour
 from manyarms._base.typing import Array
 
-WIDTH = 960.0
 GRID = 'style="stroke: var(--rule)"'
 LETTER = 8.0  # width of a letter of a curve's name, at most on average: 13 pixels, bold
 MOST_MARKERS = 12  # on a curve
@@ -28,9 +27,11 @@ class Series:
     band: Array
 
 
-def line_chart(series: Sequence[Series], x_label: str, y_label: str, *, title: str, from_zero: bool = True) -> str:
+def line_chart(
+    series: Sequence[Series], x_label: str, y_label: str, *, title: str, from_zero: bool = True, width: float = WIDTH
+) -> str:
     """Curves with bands as SVG, each named at its end; the y axis begins at 0 unless told not to."""
-    width, height, left, top, bottom = WIDTH, 440.0, 84.0, 16.0, 52.0
+    height, left, top, bottom = min(440.0, 0.75 * width), 84.0, 16.0, 52.0
     right = max(96.0, 24.0 + LETTER * max(len(s.name) for s in series))
     x_end = max(float(s.x[-1]) for s in series)
     y_end = max(float((s.y + s.band).max()) for s in series)

@@ -6,7 +6,7 @@ Small functions that return HTML; `page` puts them together. Texts are escaped h
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -53,16 +53,20 @@ figcaption { color: var(--quiet); font-size: .9rem; margin-top: .4rem; }
 pre { background: var(--box); padding: .8rem 1rem; overflow-x: auto; font-size: .88rem; line-height: 1.45; }
 code { font-family: ui-monospace, "SFMono-Regular", Menlo, "DejaVu Sans Mono", monospace; }
 .scroll { overflow-x: auto; }
+.narrow { display: none; }
+@media (max-width: 44rem) { .wide { display: none; } .narrow { display: block; } }
 @media (max-width: 44rem) {
   body { margin-top: 1rem; padding: 0 .9rem; }
-  figure svg { min-width: 40rem; }
+  .scroll svg { min-width: 40rem; }
   tbody th { width: auto; }
-  .scroll td:not(.number) { min-width: 8rem; } .scroll td:not(.number):nth-child(n+3) { min-width: 14rem; }
+  .scroll td:not(.number):nth-child(n+2) { min-width: 9rem; }
+  .scroll td:not(.number):nth-child(n+3) { min-width: 13rem; }
 }
 """
 )
 
 
+WIDTH, NARROW = 960.0, 500.0  # of drawings, in their own units: letters are 13 high
 BEGINNING = "<!doctype html>"
 SUFFIXES = (".html", ".htm")
 
@@ -158,9 +162,13 @@ def facts(values: Mapping[str, str]) -> str:
     return f"<table><tbody>{rows}</tbody></table>"
 
 
-def figure(svg: str, caption: str) -> str:
-    """A drawing as wide as the page, and what is seen on it."""
-    return f'<figure><div class="scroll">{svg}</div><figcaption>{escape(caption)}</figcaption></figure>'
+def figure(svg: str | Callable[[float], str], caption: str) -> str:
+    """A drawing as wide as the page, and what is seen on it; one that is drawn to a width is drawn for phones, too."""
+    if isinstance(svg, str):
+        shown = f'<div class="scroll">{svg}</div>'
+    else:
+        shown = f'<div class="wide">{svg(WIDTH)}</div><div class="narrow">{svg(NARROW)}</div>'
+    return f"<figure>{shown}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def svg_of(path: Path, prefix: str) -> str:

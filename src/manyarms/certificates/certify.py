@@ -225,7 +225,7 @@ class _Case:
         if largest_group is not None and (first.groups is None or independent):
             largest_group = validate.count("largest_group", largest_group)
             came = "a log without groups" if first.groups is None else "independent=True"
-            expected = "a log with groups (--group on the command line) whose rows need not be independent"
+            expected = "a log with groups (columns.group) whose rows need not be independent"
             raise InvalidInput("largest_group", f"{largest_group}, and {came}", expected)
         self.grouped, self.largest_group = first.groups is not None and not independent, largest_group
         self.share = 1.0  # of delta, that is left for what was read off the log

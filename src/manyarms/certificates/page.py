@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 
 from manyarms._base import html as report
 from manyarms._base.text import counted, number
 from manyarms.certificates import text
-from manyarms.certificates.certificate import Certificate, Improvement
+from manyarms.certificates.certificate import Certificate, Ends, Improvement
 from manyarms.certificates.pictures import waterfall
 from manyarms.evaluation.intervals import Interval
 from manyarms.evaluation.page import written
@@ -49,12 +50,11 @@ def bounds_figure(certificate: Certificate) -> list[str]:
     drawn = _estimates(certificate)
     if not drawn:
         return []
-    picture = whiskers(drawn, certificate.logged, title="bounds")
     seen = (
         f"Where the policy's value lies by each bound: the line is what is certified, the mark the estimate "
         f"that the bound starts from; dashed, the mean reward of the log, {number(certificate.logged)}."
     )
-    return [report.figure(picture, seen)]
+    return [report.figure(lambda width: whiskers(drawn, certificate.logged, title="bounds", width=width), seen)]
 
 
 def blocks(certificate: Certificate, improvement: Improvement | None = None) -> list[str]:
@@ -79,12 +79,16 @@ def blocks(certificate: Certificate, improvement: Improvement | None = None) -> 
     shown.append(report.heading("What each term of the bounds costs"))
     columns = ("term", "below", "above", "what is paid for")
     for ends in sorted(certificate.candidates, key=lambda one: -one.lower):
-        picture = waterfall(ends.value, ends.terms, certificate.logged, title=f"costs of {ends.family}")
+        picture = partial(_costs, ends, certificate.logged)
         dearest = max(ends.terms, key=lambda name: ends.terms[name], default=None)
         seen = f"From the estimate of {ends.label}, {number(ends.value)}, down to its lower end, {number(ends.lower)}"
         seen += "." if dearest is None else f"; {dearest} costs the most, {number(ends.terms[dearest])}."
         shown += [report.figure(picture, seen), report.table(columns, text.costs(ends), numbers=("below", "above"))]
     return [*shown, report.heading("What it rests on"), report.bullets([*ASSUMED, *certificate.notes])]
+
+
+def _costs(ends: Ends, logged: float, width: float) -> str:
+    return waterfall(ends.value, ends.terms, logged, title=f"costs of {ends.family}", width=width)
 
 
 ASSUMED = (

@@ -77,7 +77,7 @@ class Reading:
             )
             raise InvalidInput(
                 "log", f"{some}, whose weights are too large on average (by their relative error squared, where they were drawn)",
-                "propensities as the logger knew them; trust_estimates=True (--trust-estimates on the command line) takes these "
+                "propensities as the logger knew them; trust_estimates=True takes these "
                 "for exact, and says so",
             )  # fmt: skip
 

@@ -38,6 +38,7 @@ from manyarms.estimators.logging_policy import (
     require_full_propensities,
 )
 from manyarms.evaluation.given import Given
+from manyarms.logs.checks import place
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
 from manyarms.policies.base import Policy, row_blocks
 from manyarms.policies.randomised import MixedLogitPolicy
@@ -100,8 +101,8 @@ def log_rows(
         if wrong.any():
             row = int(np.argmax(wrong))
             raise InvalidInput(
-                "rewards", f"{part.rewards[row]:g} at row {count + row}",
-                f"rewards from 0 to the largest possible one, {largest_reward:g} (largest_reward=, on the command line --high)",
+                "rewards", f"{part.rewards[row]:g} at {place(part, row, count)}",
+                f"rewards from 0 to the largest possible one, {largest_reward:g} (largest_reward=)",
             )  # fmt: skip
         yield part, propensities, part.rewards / largest_reward, here
         count += len(part)

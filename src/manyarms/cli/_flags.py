@@ -24,7 +24,8 @@ from manyarms.errors import InvalidInput
 PHRASES = {
     "log.split before learning": "manyarms learn holds rows out by itself; or two files",
     "log.split keeps them apart": "split the file by group before learning",
-    "manyarms.logs.estimate_propensities": "manyarms.logs.estimate_propensities in Python",
+    "leave the column out and use manyarms.logs.estimate_propensities": "use --propensity none --estimate-missing",
+    "use manyarms.logs.estimate_propensities": "use --estimate-missing",
 }
 
 
@@ -82,7 +83,7 @@ class Flags:
 
     def _exchanged(self, found: re.Match[str]) -> str:
         name, value, whole = found["name"], found["value"], found[0]
-        if value is None and "_" not in name and not whole.startswith("`"):
+        if value is None and "_" not in name and not whole.startswith(("`", "columns.")):
             return whole  # a word like any other
         flag = self.by_argument[name]
         given = (value or "").removeprefix("=").strip('"')

@@ -114,7 +114,7 @@ class Inputs:
         if source.catalogue is not None:
             came = f"rows without ids in {given.source}, for a log that calls its actions by names"
             raise InvalidInput(
-                "--actions", came, "ids beside the vectors (an .npz with `ids`, or a Parquet column `id`)"
+                "--actions", came, "ids beside the vectors (an .npz with ids, or a table with a column of ids)"
             )
         if source.action_count > len(given.vectors):
             came = f"{len(given.vectors):,} rows in {given.source}"

@@ -13,6 +13,7 @@ import shutil
 import time
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -268,9 +269,9 @@ def summary(outcome: Outcome) -> dict[str, str]:
 
 
 def warnings(outcome: Outcome) -> list[str]:
-    """What must not be overlooked about the objective and the estimate."""
+    """What must not be overlooked about the estimate."""
     found = outcome.evaluation
-    return [*outcome.learned.notes, *([] if found is None else [*found.warnings, *found[JUDGE].warnings])]
+    return [] if found is None else [*found.warnings, *found[JUDGE].warnings]
 
 
 def hints(outcome: Outcome) -> list[str]:
@@ -319,7 +320,7 @@ def _curves(outcome: Outcome) -> tuple[list[str], str]:
         y = np.array([getattr(epoch, name) for epoch in history], dtype=np.float64)  # NaN where there was no validation
         if len(epochs) > 1 and np.isfinite(y).all():
             drawn = charts.Series(name, epochs, y, np.zeros(len(y)))
-            chart = charts.line_chart([drawn], "epoch", name, title=f"{name} by epoch", from_zero=False)
+            chart = partial(_curve, drawn)
             seen = f"From {number(y[0])} to {number(y[-1])}, the largest in epoch {int(epochs[y.argmax()])}: {about}."
             figures.append(report.figure(chart, seen))
     rows = [
@@ -334,6 +335,11 @@ def _curves(outcome: Outcome) -> tuple[list[str], str]:
     ]
     columns = ("epoch", "objective", "validation", "learning rate", "rows per second")
     return figures, report.table(columns, rows, numbers=columns)
+
+
+def _curve(drawn: charts.Series, width: float) -> str:
+    title = f"{drawn.name} by epoch"
+    return charts.line_chart([drawn], "epoch", drawn.name, title=title, from_zero=False, width=width)
 
 
 def _code(outcome: Outcome) -> str:

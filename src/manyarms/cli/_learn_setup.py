@@ -136,11 +136,10 @@ class Choices:
             return np.zeros((count, train.dim), dtype=np.float32), None
         vectors = np.asarray(vectors, dtype=np.float32)
         if self.parametrisation == "heavy":
-            if vectors.shape[1] != train.dim:
+            # of another length: `learn` puts a projection between, and says so
+            if vectors.shape[1] != train.dim and (self.two_stages or self.support != "all"):
                 came = f"embeddings of length {vectors.shape[1]}"
-                expected = (
-                    f"the contexts' length, {train.dim}, for a heavy policy; --parametrisation light takes any length"
-                )
+                expected = f"the contexts' length, {train.dim}; --parametrisation light takes any length"
                 raise InvalidInput("--actions", came, expected)
             return vectors, None
         # the identity where it fits, as the logging policy of such embeddings has it; else 0: all actions alike

@@ -22,7 +22,7 @@ from manyarms.agents.agent import Agent
 from manyarms.cli._flags import StandsFor
 from manyarms.cli._reading import Reading
 from manyarms.errors import InvalidInput, StorageError
-from manyarms.evaluation import Column, PolicyLike
+from manyarms.evaluation import InColumn, PolicyLike
 from manyarms.logs import Schema
 from manyarms.logs.schema import NOTHING
 from manyarms.logs.table_log import TableLog
@@ -142,9 +142,9 @@ class Judged:
             if one.folder is not None:
                 found[name] = load_policy(one.folder)
             else:
-                found[name] = one.text if one.holds is None else Column(one.text, one.holds)  # type: ignore[arg-type]
-        saved = [one for one in found.values() if not isinstance(one, str | Column)]
-        further = len(saved) > 1 or any(isinstance(one, Column) for one in found.values())
+                found[name] = one.text if one.holds is None else InColumn(one.text, one.holds)  # type: ignore[arg-type]
+        saved = [one for one in found.values() if not isinstance(one, str | InColumn)]
+        further = len(saved) > 1 or any(isinstance(one, InColumn) for one in found.values())
         schema = getattr(saved[0], "schema", NOTHING) if saved else NOTHING
         actions = saved[0].action_count if saved and schema.catalogue is None else None
         return cls(found, how.open(log, schema, action_count=actions, keep_columns=further))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from manyarms._base.text import duration
 from manyarms.logs.data import LogSource
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from manyarms.learning.results import Moment
 
 SECONDS_BETWEEN_LINES = 5.0
+WIDE = 110  # columns of a terminal that has room for both
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Reader:
         if last is not None and last.score is not None:
             words.append(f"{self._score} {last.score:.4g}")
         elif last is not None and last.validation is not None:
-            words.append(f"validation {last.validation:.4g}")
+            words.append(f"held out {last.validation:.4g}")
         words += [f"{moment.rows_per_second:,.0f} rows/s", f"{duration(moment.seconds_left)} left"]
         done = moment.epoch * moment.batches + moment.batch + 1
         return News(self.name, done, moment.epochs * moment.batches, ", ".join(words))
@@ -60,10 +61,13 @@ class Board:
         self._console = console
         self._due = dict.fromkeys(names, time.monotonic() + SECONDS_BETWEEN_LINES)
         self._tasks: dict[str, TaskID] = {}
+        # in a narrow terminal words tell more than a bar
+        bar = (SpinnerColumn(), BarColumn(bar_width=20)) if console.width >= WIDE else ()
         columns = (
-            SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=20),
-            TextColumn("{task.fields[words]}"), TimeElapsedColumn(),
-        )  # fmt: skip
+            TextColumn("{task.description}", markup=False),
+            *bar,
+            TextColumn("{task.fields[words]}", markup=False),
+        )
         self._bars = Progress(*columns, console=console, transient=transient) if console.is_terminal else None
 
     def __enter__(self) -> Board:

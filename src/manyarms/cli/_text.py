@@ -17,11 +17,11 @@ def plain(value: object) -> Text:
     return Text("".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text))
 
 
-def say(console: Console, *lines: object, style: str = "") -> None:
+def say(console: Console, *lines: object, style: str = "", whole: bool = False) -> None:
     """Print lines as they are; those too long for a terminal go on below, broken between words, and a file has them whole."""
     for line in lines:
         text = plain(line)
-        if console.is_terminal:
+        if console.is_terminal and not whole:
             text = Text("\n".join(_broken(one, console.width) for one in text.plain.split("\n")))
         console.print(text, style=style, highlight=False, soft_wrap=True)
 

@@ -132,7 +132,7 @@ def _usage(error: Exception, of_usage: bool) -> str:
 def _end(text: str, code: int, shown: bool) -> int:
     if shown:
         traceback.print_exc()
-    say(Console(stderr=True), f"manyarms: {text}")
+    say(Console(stderr=True), f"manyarms: {text}", whole=True)
     return code
 
 

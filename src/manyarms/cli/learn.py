@@ -12,13 +12,13 @@ from rich.console import Console
 from manyarms._base.files import require_apart
 from manyarms.cli import options
 from manyarms.cli._flags import StandsFor
+from manyarms.cli._items import read_items
 from manyarms.cli._learn_inputs import Inputs
 from manyarms.cli._learn_setup import POTEC, Choices, Pessimism, pessimism_lines
 from manyarms.cli.commands import COMMANDS
 from manyarms.errors import InvalidInput
 from manyarms.estimators.naming import parameters_of
 from manyarms.learning.settings import TrainingSettings
-from manyarms.logs import read_embeddings
 
 if TYPE_CHECKING:
     from manyarms.learning.settings import Precision, Towards
@@ -39,7 +39,7 @@ checkpoint is removed at the end.
 Examples:
 
   manyarms learn rounds.parquet --out policy/
-  manyarms learn clicks.csv.gz --action item --reward click --context user_ --actions items.parquet --tau 0.001
+  manyarms learn clicks.csv.gz --action item --reward click --context user_ --actions items.csv --id sku
   manyarms learn rounds.parquet --actions items.npy --parametrisation light --patience 3 --epochs 50
   manyarms learn rounds.parquet --objective ips --support logging --logging old-policy/
   manyarms learn rounds.parquet --pessimism es --logging old-policy/ --prior old-policy/ --learning-rate 0.1
@@ -107,9 +107,25 @@ def learn(
         _option(
             ACTIONS,
             "FILE",
-            "Embeddings of the actions: .npy, .npz or .parquet, one row per action, in the catalogue's order or "
-            "with ids.",
+            "The actions: a table of items with a column of ids (.csv, .parquet, ...), or embeddings (.npy, "
+            ".npz) in the catalogue's order or with ids.",
             "none: every action starts at zero",
+        ),
+        StandsFor("items"),
+    ] = None,
+    id: Annotated[
+        str | None,
+        _option(
+            ACTIONS, "COLUMN", "With a table of items: the column of the ids.", "guessed by name: id, item_id, sku, ..."
+        ),
+    ] = None,
+    features: Annotated[
+        list[str] | None,
+        _option(
+            ACTIONS,
+            "COLUMN",
+            "With a table of items: a column that describes them.",
+            "vectors, or else all numbers and categories",
         ),
     ] = None,
     parametrisation: Annotated[
@@ -277,7 +293,7 @@ def learn(
     )  # fmt: skip
     inputs = Inputs(
         log, how,
-        None if actions is None else read_embeddings(actions, "--actions"), logging, prior, prior_log,
+        None if actions is None else read_items(actions, id, features), logging, prior, prior_log,
     )  # fmt: skip
     choosable = {"epochs": epochs, "learning_rate": learning_rate, "schedule": schedule}
     settings = TrainingSettings(
@@ -297,6 +313,7 @@ def learn(
         certificate, gain = outcome.certified
         options.say(f"\n{certificate}\n\n{verdict(gain)}\n")
     options.say(*(f"warning: {text}" for text in _learn_run.warnings(outcome)))
+    options.say(*(f"note: {text}" for text in outcome.learned.notes))
     options.say(*(f"hint: {text}" for text in _learn_run.hints(outcome)))
     options.say(f"policy: {outcome.folder}", f"report: {outcome.page}")
     folder = shlex.quote(str(out))

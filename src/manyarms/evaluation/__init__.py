@@ -9,8 +9,8 @@ row_terms(policy, log, estimator)            the numbers that an estimate is the
 quality(world, policy, logging, ...)         bias, variance and coverage where the truth is known
 
 A policy is one of manyarms, an agent, or whatever says what yours would have done: probabilities of the logged actions, action
-ids, a matrix, a classifier, a function of contexts; Column, OfColumns and Ranked say it by a column of the log, a function of its
-columns, and ranked lists.
+ids, a matrix, a classifier, a function of contexts; InColumn, OfColumns and Ranked say it by a column of the log, a function of
+its columns, and ranked lists.
 
 Estimators are those of `manyarms.estimators`, which `learn` climbs too.
 """
@@ -20,7 +20,7 @@ from __future__ import annotations
 from manyarms.evaluation.answers import RowTerms
 from manyarms.evaluation.compare import Choice, Difference, choose, difference
 from manyarms.evaluation.estimate import evaluate
-from manyarms.evaluation.forms import Column, OfColumns, Ranked
+from manyarms.evaluation.forms import InColumn, OfColumns, Ranked
 from manyarms.evaluation.intervals import Interval
 from manyarms.evaluation.passes import row_terms
 from manyarms.evaluation.policy_like import PolicyLike
@@ -30,7 +30,7 @@ from manyarms.evaluation.tuning import Tuning, tune
 from manyarms.evaluation.verdicts import Verdict, verdict
 
 __all__ = [
-    "Choice", "Column", "Difference", "Estimate", "Evaluation", "Interval", "OfColumns", "PolicyLike", "Quality", "Ranked",
+    "Choice", "Difference", "Estimate", "Evaluation", "InColumn", "Interval", "OfColumns", "PolicyLike", "Quality", "Ranked",
     "RowTerms", "Tuning", "Verdict", "choose",
     "difference", "evaluate", "quality", "row_terms", "true_value", "tune", "verdict",
 ]  # fmt: skip

@@ -137,7 +137,7 @@ def evaluate(
 
     policy: a policy or an agent; or whatever says what yours would have done: "uniform", "logging", the probabilities of the
     logged actions (floats), an action id for each row (integers, texts), a matrix of probabilities (n, K), `Ranked` lists, a
-    `Column` of the log, a function of contexts or `OfColumns`, a classifier with predict_proba (docs/evaluation.md).
+    column of the log (`InColumn`), a function of contexts or `OfColumns`, a classifier with predict_proba (docs/evaluation.md).
     estimators: estimators such as IPS(), or names: "snips", "cips:0.01", and with a `model` also "dm", "dr", "sndr", "switch" and
     "switch-dr" (`manyarms.estimators.names`). By default the IPS family, and with a `model` dm, dr and switch-dr.
     interval: which interval is the estimate's own: normal, bootstrap, block, bernstein or ls; the others are kept beside.
@@ -157,7 +157,7 @@ def evaluate(
     if reward_range is None and not known.unit_rewards:
         notes.append(
             f"rewards run from {known.low:g} to {known.high:g}: there are no bounds, no bias terms and no ls without "
-            "reward_range=(low, high), the range that they can have (--low and --high on the command line)"
+            "reward_range=(low, high), the range that they can have"
         )
     chosen = _default(known, model, reward_range is not None, given.logged_only) if estimators is None else estimators
     todo = plan(
@@ -199,8 +199,8 @@ def _independence(known: Survey, blocks: bool) -> str:
         about = "" if known.groups.exact else "about "
         return f"{about}{known.groups.distinct:,} groups of rows are taken to be independent of each other"
     return (
-        "rows are taken to be independent: where several come from one user or session, name the column of groups (--group on "
-        'the command line); where rows depend on rows near in time, interval="block" (--interval block)'
+        "rows are taken to be independent: where several come from one user or session, name the column of groups "
+        '(columns.group); where rows depend on rows near in time, interval="block"'
     )
 
 

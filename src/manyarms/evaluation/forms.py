@@ -40,14 +40,14 @@ ColumnFunction = Callable[..., object]
 
 
 @dataclass(frozen=True)
-class Column:
+class InColumn:
     """A column of the log's table: the policy's probability of each logged action, or the action that it would take.
 
     holds: "probabilities" or "actions"; by default told by the entries: numbers with a fraction (floats) are probabilities,
     integers and texts are ids of actions.
 
-    >>> Column("p_new")
-    Column(name='p_new', holds=None)
+    >>> InColumn("p_new")
+    InColumn(name='p_new', holds=None)
     """
 
     name: str
@@ -151,4 +151,4 @@ def arguments_of(argument: str, function: object) -> int:
     return found
 
 
-__all__ = ["Classifier", "Column", "ColumnFunction", "FrameOfProbabilities", "OfColumns", "Ranked", "arguments_of"]
+__all__ = ["Classifier", "ColumnFunction", "FrameOfProbabilities", "InColumn", "OfColumns", "Ranked", "arguments_of"]

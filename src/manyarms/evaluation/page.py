@@ -42,11 +42,11 @@ def verdict_card(found: Verdict) -> str:
 
 def estimates_figure(evaluation: Evaluation) -> str:
     """All estimates with their intervals, beside the mean reward of the log."""
-    drawn = pictures.whiskers(
-        [(e.label, e.value, e.interval) for e in evaluation.estimates],
-        evaluation.logged.value,
-        title="estimates with their intervals",
-    )
+    marks, logged = [(e.label, e.value, e.interval) for e in evaluation.estimates], evaluation.logged.value
+
+    def drawn(width: float) -> str:
+        return pictures.whiskers(marks, logged, title="estimates with their intervals", width=width)
+
     above = sum(e.interval.low > evaluation.logged.value for e in evaluation.estimates)
     seen = (
         f"Each mark is an estimate of the policy's value, each line its interval; {above} of {len(evaluation.estimates)} "
@@ -124,17 +124,17 @@ def _overlap(evaluation: Evaluation) -> list[str]:
         report.heading("Weights and overlap"),
         report.facts(facts),
         report.figure(
-            pictures.log_chart(
+            lambda width: pictures.log_chart(
                 [("share of rows with a larger weight", weights[shown], share[shown])], "weight", "share of rows",
-                title="tail of the importance weights", log_y=True,
+                title="tail of the importance weights", log_y=True, width=width,
             ),
             f"How many rows have a weight above each size; the largest is {number(overlap.largest)}. A line that falls slowly, "
             "and straight, is a heavy tail: few rows decide.",
         ),
         report.figure(
-            pictures.log_chart(
+            lambda width: pictures.log_chart(
                 [("logging policy", *overlap.shares("logging")), ("policy", *overlap.shares("policy"))],
-                "probability of the logged action", "share of rows", title="overlap of the two policies",
+                "probability of the logged action", "share of rows", title="overlap of the two policies", width=width,
             ),
             "How likely the two policies were to play what was logged, row by row. Where the policy's curve lies right of the "
             "logging policy's, weights are large; the further apart, the larger.",

@@ -20,6 +20,7 @@ from manyarms.evaluation.diagnostics import PolicyOverlap
 from manyarms.evaluation.given import Given
 from manyarms.evaluation.policy_like import PolicyLike, given_for
 from manyarms.evaluation.time_blocks import TimeCells
+from manyarms.logs.checks import place
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
 from manyarms.logs.hashes import mixed, text_hashes
 from manyarms.logs.inspection.sketches import Duplicates
@@ -41,7 +42,7 @@ class Survey:
     low: float
     high: float
     first: LoggedData  # a few rows, to see which columns there are
-    outside: int | None = None  # the first row whose reward lies outside [0, 1]
+    outside: str | None = None  # the first row whose reward lies outside [0, 1], as the file calls it
     groups: Duplicates | None = None  # the groups that came, where rows have one
     smallest: float = 1.0  # propensity, of those that were logged
 
@@ -64,16 +65,15 @@ def survey(log: LogSource) -> Survey:
     """Rows and rewards counted: at once for a log in memory, by one pass over a source."""
     if isinstance(log, LoggedData):
         ends = float(log.rewards.min()), float(log.rewards.max())
-        return Survey(len(log), *ends, log, _outside(log.rewards), _seen_groups(None, log), _smallest(log))
+        return Survey(len(log), *ends, log, _outside(log, 0), _seen_groups(None, log), _smallest(log))
     require_log(log)
     rows, low, high, smallest, first = 0, np.inf, -np.inf, 1.0, None
-    outside: int | None = None
+    outside: str | None = None
     groups: Duplicates | None = None
     for part in log.chunks():
         groups = _seen_groups(groups, part)
         first = part.rows(slice(0, FIRST)) if first is None else first
-        if outside is None and (here := _outside(part.rewards)) is not None:
-            outside = rows + here
+        outside = _outside(part, rows) if outside is None else outside
         rows, low, high = rows + len(part), min(low, part.rewards.min()), max(high, part.rewards.max())
         smallest = min(smallest, _smallest(part))
     if first is None:
@@ -96,10 +96,10 @@ def _seen_groups(known: Duplicates | None, log: LoggedData) -> Duplicates | None
     return known
 
 
-def _outside(rewards: Array) -> int | None:
-    """The first row whose reward lies outside [0, 1]."""
-    wrong = (rewards < 0) | (rewards > 1)
-    return int(np.argmax(wrong)) if wrong.any() else None
+def _outside(log: LoggedData, before: int) -> str | None:
+    """The first row whose reward lies outside [0, 1]; before: how many rows came before these."""
+    wrong = (log.rewards < 0) | (log.rewards > 1)
+    return place(log, int(np.argmax(wrong)), before) if wrong.any() else None
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def plan(
     unit = next((one.label for one in resolved if one.unit_rewards), None)
     if limits is None and unit is not None:
         raise InvalidInput(
-            "rewards", f"rewards from {known.low:g} to {known.high:g}, the first outside [0, 1] at row {known.outside}",
+            "rewards", f"rewards from {known.low:g} to {known.high:g}, the first outside [0, 1] at {known.outside}",
             f"rewards in [0, 1] for {unit}, or reward_range=(low, high), the range that they can have",
         )  # fmt: skip
     return Plan(resolved, Assumptions(limits, floor, bias), times)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from manyarms._base.charts import GRID, WIDTH, axis_labels, curve, curve_name, marker, nice_ticks, ticks_between
-from manyarms._base.html import svg, svg_text
+from manyarms._base.html import NARROW, svg, svg_text
 from manyarms._base.palette import colour
 from manyarms._base.typing import Array
 from manyarms.evaluation.intervals import Interval
@@ -15,7 +15,9 @@ ROW, TOP, BELOW = 26.0, 14.0, 46.0  # of drawings in rows: the height of one, an
 Curve = tuple[str, Array, Array]
 
 
-def log_chart(curves: Sequence[Curve], x_label: str, y_label: str, *, title: str, log_y: bool = False) -> str:
+def log_chart(
+    curves: Sequence[Curve], x_label: str, y_label: str, *, title: str, log_y: bool = False, width: float = WIDTH
+) -> str:
     """Curves (name, x, y) over log10 of x, with y linear from 0 or logarithmic; each named in its colour."""
     height, left, right, top, bottom = 320.0, 84.0, 20.0, 34.0, 52.0
     drawn = [one for one in curves if len(one[1])]
@@ -29,7 +31,7 @@ def log_chart(curves: Sequence[Curve], x_label: str, y_label: str, *, title: str
         y_low, y_high = 0, 1
 
     def px(x: float) -> float:
-        return left + (WIDTH - left - right) * (math.log10(x) - x_low) / (x_high - x_low)
+        return left + (width - left - right) * (math.log10(x) - x_low) / (x_high - x_low)
 
     def py(y: float) -> float:
         share = (math.log10(max(y, 10.0**y_low)) - y_low) / (y_high - y_low) if log_y else y / (1.1 * largest)
@@ -39,27 +41,27 @@ def log_chart(curves: Sequence[Curve], x_label: str, y_label: str, *, title: str
     ticks = [10.0**e for e in _some(y_low, y_high)] if log_y else nice_ticks(1.1 * largest)
     for tick in ticks:
         level = py(tick)
-        parts.append(f'<line x1="{left}" x2="{WIDTH - right}" y1="{level:.1f}" y2="{level:.1f}" {GRID}/>')
+        parts.append(f'<line x1="{left}" x2="{width - right}" y1="{level:.1f}" y2="{level:.1f}" {GRID}/>')
         parts.append(svg_text(left - 8, level + 4, f"{tick:.3g}", anchor="end"))
     for exponent in _some(x_low, x_high):
         parts.append(svg_text(px(10.0**exponent), height - bottom + 20, f"{10.0**exponent:g}"))
-    parts += axis_labels(x_label, y_label, (left + WIDTH - right) / 2, (top + height - bottom) / 2, height)
+    parts += axis_labels(x_label, y_label, (left + width - right) / 2, (top + height - bottom) / 2, height)
     at = left
     for place, (name, x, y) in enumerate(drawn):
         parts.append(curve([(px(float(a)), py(float(b))) for a, b in zip(x, y, strict=True)], place))
         parts.append(marker(at + 5, 14, place))
         parts.append(curve_name(at + 16, 18, name, place))
         at += 9.0 * len(name) + 40
-    return svg(WIDTH, height, title, parts)
+    return svg(width, height, title, parts)
 
 
 class ValueAxis:
     """A drawing of values along one axis, in rows under each other, with a dashed line at the mean reward of the log."""
 
-    def __init__(self, values: Sequence[float], rows: int, left: float, right: float) -> None:
+    def __init__(self, values: Sequence[float], rows: int, left: float, right: float, width: float = WIDTH) -> None:
         margin = 0.05 * (max(values) - min(values)) or 1.0
         self._low, self._high = min(values) - margin, max(values) + margin
-        self._left, self._width = left, WIDTH - left - right
+        self._left, self._width, self._whole = left, width - left - right, width
         self._bottom = TOP + ROW * rows
 
     def at(self, value: float) -> float:
@@ -70,24 +72,26 @@ class ValueAxis:
     def drawing(self, marks: Sequence[str], reference: float, *, title: str) -> str:
         """The axis, and what was drawn on it."""
         parts: list[str] = []
-        for tick in ticks_between(self._low, self._high):
+        for tick in ticks_between(self._low, self._high)[:: 1 if self._width > NARROW else 2]:
             parts.append(self._upright(tick, GRID))
             parts.append(svg_text(self.at(tick), self._bottom + 20, f"{tick:.3g}"))
         parts.append(self._upright(reference, 'style="stroke: var(--ink); stroke-dasharray: 4 4"'))
-        height, middle = self._bottom + BELOW, self._left + self._width / 2
+        height, middle = self._bottom + BELOW, self._whole / 2
         words = svg_text(middle, height - 8, "value of the policy; dashed: mean reward of the log")
-        return svg(WIDTH, height, title, [*parts, *marks, words])
+        return svg(self._whole, height, title, [*parts, *marks, words])
 
     def _upright(self, value: float, look: str) -> str:
         x = self.at(value)
         return f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{self._bottom}" {look}/>'
 
 
-def whiskers(estimates: Sequence[tuple[str, float, Interval]], reference: float, *, title: str) -> str:
+def whiskers(
+    estimates: Sequence[tuple[str, float, Interval]], reference: float, *, title: str, width: float = WIDTH
+) -> str:
     """Each estimate (label, value, interval) as a dot with its interval; a dashed line at the mean reward of the log."""
-    left = 220.0
+    left = min(220.0, 20.0 + 7.5 * max((len(label) for label, _, _ in estimates), default=0))
     ends = [reference, *(x for _, value, one in estimates for x in (value, one.low, one.high) if math.isfinite(x))]
-    axis, marks = ValueAxis(ends, len(estimates), left, 20.0), []
+    axis, marks = ValueAxis(ends, len(estimates), left, 20.0, width), []
     for i, (label, estimate, interval) in enumerate(estimates):
         y = TOP + ROW * (i + 0.5)
         place = 0 if interval.covers.startswith("the policy's") else 1

@@ -20,7 +20,7 @@ from manyarms.errors import InvalidInput
 from manyarms.estimators.inputs import is_policy, require_log
 from manyarms.estimators.logging_policy import full_propensities, logged_propensities
 from manyarms.evaluation.estimated import EstimatedAgent
-from manyarms.evaluation.forms import Classifier, Column, FrameOfProbabilities, OfColumns, Ranked
+from manyarms.evaluation.forms import Classifier, FrameOfProbabilities, InColumn, OfColumns, Ranked
 from manyarms.evaluation.functions import LOOKED_AT, FromClassifier, FromFunction
 from manyarms.evaluation.given import Given
 from manyarms.evaluation.told import as_told, is_frame, told_policy
@@ -28,14 +28,14 @@ from manyarms.evaluation.translation import Translation, translation_for
 from manyarms.logs.data import LoggedData, LogSource
 from manyarms.logs.original import column_in, original_columns, plain
 from manyarms.policies.base import Policy
-from manyarms.policies.row_policy import ListedActions, LoggedProbabilities, OwnContexts, WithLogged
+from manyarms.policies.row_policy import ListedByRow, LoggedProbabilities, OwnContexts, WithLogged
 from manyarms.policies.simple import UniformPolicy
 
 PolicyLike = (
     Policy
     | Decider
     | str
-    | Column
+    | InColumn
     | OfColumns
     | Ranked
     | npt.ArrayLike
@@ -47,8 +47,8 @@ PolicyLike = (
 
 FORMS = (
     'a policy or an agent, "uniform" or "logging", the probabilities of the logged actions (floats), an action id for each row '
-    "(integers or texts), a matrix of probabilities (n, K), a Column of the log, Ranked lists, a function of contexts, a "
-    "function OfColumns, or a classifier with predict_proba"
+    "(integers or texts), a matrix of probabilities (n, K), a column of the log (InColumn), Ranked lists, a function of "
+    "contexts or OfColumns, or a classifier with predict_proba"
 )
 
 
@@ -61,7 +61,7 @@ def given_for(what: object, log: LogSource, argument: str = "policy") -> Given:
         raise InvalidInput(argument, validate.describe(what), FORMS)
     if isinstance(what, str):
         return _named(what, log, argument)
-    if isinstance(what, Column):
+    if isinstance(what, InColumn):
         return _FromColumn(what, log, argument)
     if isinstance(what, OfColumns):
         return FromFunction(what.function, log, argument, of_columns=True)
@@ -92,7 +92,7 @@ def _named(what: str, log: LogSource, argument: str) -> Given:
         return _Known(argument, what, UniformPolicy(log.action_count))
     if what == "logging":
         return _Logging(argument, what, log.action_count)
-    raise InvalidInput(argument, validate.describe(what), f"{FORMS}; a column is named by Column({what[:40]!r})")
+    raise InvalidInput(argument, validate.describe(what), f"{FORMS}; a column is named by InColumn({what[:40]!r})")
 
 
 class _Known(Given):
@@ -149,7 +149,7 @@ class _Logging(Given):
         known, logged = full_propensities(part), logged_propensities(part, "evaluation")
         if known is None:
             return LoggedProbabilities(logged, part.actions, self.action_count)
-        policy: Any = part.logging if known.listed is None else ListedActions(*known.listed, self.action_count)
+        policy: Any = part.logging if known.listed is None else ListedByRow(*known.listed, self.action_count)
         return WithLogged(policy, logged, part.actions)
 
 
@@ -185,7 +185,7 @@ class _Rows(Given):
 class _FromColumn(Given):
     """A column of the log's own table."""
 
-    def __init__(self, column: Column, log: LogSource, argument: str) -> None:
+    def __init__(self, column: InColumn, log: LogSource, argument: str) -> None:
         super().__init__(argument, f"column {column.name!r}", log.action_count)
         self._column, self.columns_for = column, f"the column {column.name!r}"
 

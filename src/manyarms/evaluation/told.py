@@ -19,7 +19,7 @@ from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.evaluation.forms import SUM_TOLERANCE, Ranked
 from manyarms.logs.actions import Actions
 from manyarms.logs.data import LoggedData
-from manyarms.policies.row_policy import ListedActions, LoggedProbabilities, MatrixOfProbabilities, RowPolicy
+from manyarms.policies.row_policy import ListedByRow, LoggedProbabilities, MatrixOfProbabilities, RowPolicy
 
 MOST_COLUMNS = 10_000  # of a matrix: beyond, nobody should want one
 TOLD = (
@@ -72,7 +72,7 @@ def told_policy(argument: str, said: Any, part: LoggedData, start: int = 0, hold
     if array.dtype.kind == "f" if holds is None else holds == "probabilities":
         return _probabilities(argument, array, part, start)
     rows = rows_of_ids(argument, array, part.catalogue, part.action_count, start)
-    return ListedActions(rows[:, None], np.ones((len(rows), 1)), part.action_count)
+    return ListedByRow(rows[:, None], np.ones((len(rows), 1)), part.action_count)
 
 
 def _require_length(argument: str, came: int, part: LoggedData) -> None:
@@ -142,7 +142,7 @@ def _ranked(said: Ranked, part: LoggedData, start: int) -> RowPolicy:
         raise InvalidInput(
             "lists", f"an id twice at row {start + int(np.argmax(repeated))}", "distinct ids in each list"
         )
-    return ListedActions(ids, p / p.sum(axis=1, keepdims=True), part.action_count)
+    return ListedByRow(ids, p / p.sum(axis=1, keepdims=True), part.action_count)
 
 
 def rows_of_ids(

@@ -6,9 +6,10 @@ applied to those that `add` brings later, so that a new item means the same to a
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from manyarms._base import storage, tables, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.text import counted
-from manyarms._base.typing import AnyArray, Array, Ints, TableLike, loose
+from manyarms._base.typing import AnyArray, Array, Ints, loose
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.items import mixing as mixings
 from manyarms.items.clustering import k_means
@@ -27,6 +28,8 @@ from manyarms.logs.tables import Column, Table
 from manyarms.priors import MixedEffectPrior
 
 KIND = "catalogue"
+Value = str | int | float | bool | None | datetime.datetime | AnyArray
+"""An entry of a column: a text, a number, a time or a vector; None where it is missing."""
 SHOWN = 8  # rows of the table that it prints
 MOST_SHARE = (
     0.5  # of the items may have texts of their own, for these to be categories; a title has as many as there are items
@@ -46,9 +49,7 @@ class Catalogue(tables.Shown):
     (['c'], 3.0, [[0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
     """
 
-    def __init__(
-        self, items: TableLike | Path | str, id: str | None = None, *, features: Sequence[str] | None = None
-    ) -> None:
+    def __init__(self, items: ItemsLike, id: str | None = None, *, features: Sequence[str] | None = None) -> None:
         table, name, actions, notes = read(items, id)
         if features is None:
             chosen, plain = _guessed(table, name)
@@ -116,7 +117,7 @@ class Catalogue(tables.Shown):
         values[column.missing] = np.nan
         return values
 
-    def add(self, items: TableLike | Path | str) -> Catalogue:
+    def add(self, items: ItemsLike) -> Catalogue:
         """A longer catalogue: new items behind these, described by what was fitted on these."""
         table, _, actions, _ = read(items, self.id)
         if len(self) and actions.numbered != self.actions.numbered:
@@ -189,15 +190,23 @@ class Catalogue(tables.Shown):
         "mixture": probabilities of the components of a Gaussian mixture of the features, `effects` in number (scikit-learn).
         """
         validate.one_of("kind", kind, ("categories", "mixture"))
+        seed = validate.seed(seed)
         if kind == "categories":
+            if effects is not None:
+                raise InvalidInput(
+                    "effects", validate.describe(effects), 'None: categories are counted, kind="mixture" is told'
+                )
             chosen = (
                 self._chosen(columns) if columns is not None else mixings.texts_among(self._rows, self.feature_columns)
             )
             return mixings.categories(self._fitted, self._rows, chosen, separator)[0]
+        if separator is not None:
+            raise InvalidInput(
+                "separator", validate.describe(separator), "None: a mixture is found in features as they are"
+            )
+        effects = validate.count("effects", effects)
         known = self.encoder(columns).apply(_columns(self._fitted, self._chosen(columns)))
-        return mixings.components(
-            known, self.features(columns), validate.count("effects", effects), validate.seed(seed)
-        )
+        return mixings.components(known, self.features(columns), effects, seed)
 
     def mixing_names(self, columns: str | Sequence[str] | None = None, *, separator: str | None = None) -> list[str]:
         """What each effect of `mixing` by categories is."""
@@ -234,6 +243,7 @@ class Catalogue(tables.Shown):
 
         number: of clusters, found by k-means on `embeddings(columns)` (scikit-learn); without it, the categories of one column.
         """
+        seed = validate.seed(seed)
         if number is None:
             chosen = self._chosen(columns)
             if len(chosen) != 1:
@@ -371,21 +381,22 @@ def _vectors(table: Table, names: Sequence[str]) -> Array:
     )
 
 
-def _value(column: Column, row: int) -> Any:
+def _value(column: Column, row: int) -> Value:
     """One entry as Python has it, None where it is missing."""
     if column.absent[row]:
         return None
     if column.categories is not None:
         return str(column.categories[column.values[row]])
     value = column.values[row]
-    return value if column.kind.name == "vector" else value.item()
+    found: Value = value if column.kind.name == "vector" else value.item()
+    return found
 
 
 def _cell(column: Column, row: int) -> tables.Cell:
     value = _value(column, row)
     if isinstance(value, np.ndarray):
         return tables.text_of(value)
-    return str(value) if column.kind.name == "time" and value is not None else value
+    return str(value) if isinstance(value, datetime.datetime) else value
 
 
 __all__ = ["Catalogue"]

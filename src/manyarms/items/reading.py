@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from manyarms._base import storage
-from manyarms._base.typing import AnyArray
+from manyarms._base.typing import AnyArray, TableLike
 from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput, StorageError
 from manyarms.logs.action_columns import built
@@ -26,7 +26,7 @@ USUAL_IDS = (
 )  # fmt: skip
 
 
-def read(items: Any, wanted: str | None) -> tuple[Table, str, Actions, list[str]]:
+def read(items: TableLike | Path | str, wanted: str | None) -> tuple[Table, str, Actions, list[str]]:
     """All items: their table, the column of their ids, the ids, and notes about what was guessed or left out."""
     source = tables_in(items, "items") if isinstance(items, str | Path) else tables_of_frame(items)
     kinds = source.kinds()

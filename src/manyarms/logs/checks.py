@@ -67,6 +67,13 @@ class Where:
             raise InvalidInput(self.name(field), f"{values[first]} at {place}", expected)
 
 
+def place(log: object, row: int, before: int = 0) -> str:
+    """What a message calls a row of a log: as its file does, where it came from one; `before`: the rows of the chunks before."""
+    where = vars(log).get("_where")
+    told = where is not None and (where.unit != "row" or isinstance(where.first_row, np.ndarray) or where.first_row)
+    return where.row(row) if where is not None and told else f"row {before + row}"
+
+
 def length_of(field: str, array: AnyArray, rows: int, where: Where) -> None:
     if len(array) != rows:
         raise InvalidInput(where.name(field), f"{len(array)} rows", f"{rows} rows, as contexts has")

@@ -124,6 +124,7 @@ class LoggedData(Shown):
 
     def __post_init__(self, first_row: int | Ints, column_names: Mapping[str, str] | None, row_unit: str) -> None:
         where = checks.Where(checks.row_numbers(first_row), column_names, row_unit)
+        self._set("_where", where)  # for messages to come
         contexts = checks.numbers("contexts", self.contexts, 2, where)
         rows, dim = contexts.shape
         if rows == 0:
@@ -326,6 +327,7 @@ class LoggedData(Shown):
         """A copy to be changed, without what follows from its rows."""
         twin = copy(self)
         vars(twin).pop("fingerprint", None)
+        vars(twin).pop("_where", None)
         return twin
 
     def _set(self, name: str, value: object) -> None:

@@ -399,6 +399,17 @@ def names_of(argument: str, names: Iterable[str]) -> tuple[str, ...]:
 
 
 __all__ = [
-    "KIND", "TRANSFORMER", "Encoder", "EncoderLike", "Encoding", "NumberPart", "TableEncoder", "TextPart", "Transformer",
-    "as_codes", "as_encoder", "encoder_of_json", "names_of",
+    "KIND",
+    "TRANSFORMER",
+    "Encoder",
+    "EncoderLike",
+    "Encoding",
+    "NumberPart",
+    "TableEncoder",
+    "TextPart",
+    "Transformer",
+    "as_codes",
+    "as_encoder",
+    "encoder_of_json",
+    "names_of",
 ]  # fmt: skip

@@ -243,7 +243,7 @@ def refuse(argument: str, overlap: Overlap | None) -> None:
     raise InvalidInput(
         argument, f"what was learned from a log that shares rows with this one ({overlap})",
         "other rows than those learned from, as log.split gives them before learning; a randomised policy that was learned from "
-        "these very rows can be certified with the prior that learning started from (prior=, on the command line --prior)",
+        "these very rows can be certified with the prior that learning started from (prior=)",
     )  # fmt: skip
 
 

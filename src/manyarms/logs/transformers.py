@@ -88,7 +88,7 @@ class TransformerEncoder(shown.Shown):
         """
         own = self._takes_frames and type(rows).__module__.partition(".")[0] in ("pandas", "polars")
         frame: Any = rows
-        if own and all(column in frame.columns for column in self.columns):
+        if own and hasattr(frame, "__len__") and all(column in frame.columns for column in self.columns):
             given: Any = frame[self.columns]
         else:
             table = rows if isinstance(rows, Table) else table_of(rows, self.columns)

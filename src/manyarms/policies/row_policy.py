@@ -149,7 +149,7 @@ class LoggedProbabilities(RowPolicy):
         return InvalidInput("policy", came, "one that knows the probabilities of all actions")
 
 
-class ListedActions(RowPolicy):
+class ListedByRow(RowPolicy):
     """Actions (n, m), distinct in each row, and their probabilities (n, m); all others are never played."""
 
     def __init__(self, listed: Ints, probabilities: Array, actions: int) -> None:
@@ -158,7 +158,7 @@ class ListedActions(RowPolicy):
 
     def at(self, index: Index) -> RowPolicy:
         """The policy at some of its rows."""
-        return ListedActions(self.listed[index], self.probabilities[index], self.action_count)
+        return ListedByRow(self.listed[index], self.probabilities[index], self.action_count)
 
     def rows(self, X: Array) -> PolicyRows:
         """The policy at all of its rows."""
@@ -399,6 +399,6 @@ class _RenumberedRows(PolicyRows):
 
 
 __all__ = [
-    "ComputedRows", "ListedActions", "LoggedProbabilities", "MatrixOfProbabilities", "OwnContexts", "Renumbered", "RowPolicy",
+    "ComputedRows", "ListedByRow", "LoggedProbabilities", "MatrixOfProbabilities", "OwnContexts", "Renumbered", "RowPolicy",
     "WithLogged", "at_rows",
 ]  # fmt: skip

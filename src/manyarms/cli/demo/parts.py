@@ -90,10 +90,9 @@ def regret_figure(rounds: Ints, regret: Mapping[str, Array], title: str) -> str:
     for name, values in regret.items():
         at, mean, error = (np.concatenate([zero, part]) for part in (rounds, *mean_and_error(values)))
         series.append(charts.Series(name, at, mean, error))
-    chart = charts.line_chart(series, "round", "cumulative expected regret", title=title)
     runs = len(next(iter(regret.values())))
     return report.figure(
-        chart,
+        lambda width: charts.line_chart(series, "round", "cumulative expected regret", title=title, width=width),
         f"{title}: the lower the curve, the better; one that grows flat has found what to show. Means of {runs} runs, in bands "
         "of one standard error on each side.",
     )

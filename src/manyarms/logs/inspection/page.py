@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from manyarms._base import html as report
-from manyarms._base.charts import WIDTH
 from manyarms._base.palette import colour
 from manyarms._base.text import counted, decimals
 from manyarms.logs.inspection.summary import Distribution, Histogram, Inspection
@@ -131,16 +130,19 @@ def _bars(histogram: Histogram, name: str) -> str:
     """A histogram as horizontal bars."""
     if not histogram.counts:
         return ""
-    height, left, right = 24.0, 190.0, 110.0
+    height, left, right = 24.0, 150.0, 80.0
     largest, total = max(histogram.counts) or 1, sum(histogram.counts) or 1
-    parts = []
-    for place, (label, count) in enumerate(zip(histogram.labels, histogram.counts, strict=True)):
-        y, length = place * height + 3, (WIDTH - left - right) * count / largest
-        parts.append(report.svg_text(left - 10, y + 14, label, "end"))
-        box = f'x="{left:g}" y="{y:g}" width="{length:.1f}" height="{height - 5:g}"'
-        parts.append(f'<rect {box} style="fill: {colour(0)}"/>')
-        parts.append(report.svg_text(left + length + 6, y + 14, f"{count:,}", "start"))
-    drawing = report.svg(WIDTH, height * len(histogram.counts) + 6, f"{name}: rows by value", parts)
+
+    def drawing(width: float) -> str:
+        parts = []
+        for place, (label, count) in enumerate(zip(histogram.labels, histogram.counts, strict=True)):
+            y, length = place * height + 3, (width - left - right) * count / largest
+            parts.append(report.svg_text(left - 10, y + 14, label, "end"))
+            box = f'x="{left:g}" y="{y:g}" width="{length:.1f}" height="{height - 5:g}"'
+            parts.append(f'<rect {box} style="fill: {colour(0)}"/>')
+            parts.append(report.svg_text(left + length + 6, y + 14, f"{count:,}", "start"))
+        return report.svg(width, height * len(histogram.counts) + 6, f"{name}: rows by value", parts)
+
     which = "rows" if histogram.exact else "rows of a sample"
     most = histogram.counts.index(max(histogram.counts))
     share = f"{max(histogram.counts) / total:.0%}"
