@@ -66,7 +66,8 @@ def certify(
     largest_group: Annotated[
         int | None,
         typer.Option(
-            help="With --group: the most rows that a group can have. Bounds the value per group, and that per row.",
+            help="With --group, and optional: the most rows that a group can have, known beforehand. Bounds the value per "
+            "group, and that per row.",
             show_default="none",
         ),
     ] = None,
