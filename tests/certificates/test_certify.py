@@ -290,7 +290,7 @@ def test_a_policy_carries_the_rows_that_it_was_learned_from(world, rng, tmp_path
     for one in (policy, back, EpsilonMixture(back, 0.1)):
         assert certify(one, rest, bound="ls").rows == 150
         for rows in (log, first, replace(first, notes=("read again",))):
-            with pytest.raises(InvalidInput, match=r"policy: .*log.split .* --prior\), got .*shares rows"):
+            with pytest.raises(InvalidInput, match=r"policy: .*log.split .* \(prior=\), got .*shares rows"):
                 certify(one, rows, bound="ls")
         assert not evaluate(one, rest).warnings or "LEARNED" not in evaluate(one, rest).warnings[0]
         assert "THE POLICY WAS LEARNED FROM THIS LOG" in evaluate(one, log).warnings[0]
