@@ -38,7 +38,7 @@ INSIDE = {
     "checks": {"OfflineProblem"},
     "engine": {"Local"},
     "estimators": {"Answers", "Batch", "FiniteProblem", "Neighbours", "Request"},
-    "evaluation": {"Column", "OfColumns", "Ranked", "RowTerms"},
+    "evaluation": {"InColumn", "OfColumns", "Ranked", "RowTerms"},
     "learning": {"SampledSoftmax", "TopProposal", "TorchEncoder", "TrainingSettings"},
     "logs": {"Columns", "Encoding", "OpenBandit"},
     "policies": {"ExactScan", "FaissIndex", "Layers", "Projection"},

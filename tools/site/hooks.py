@@ -129,7 +129,8 @@ def commands() -> str:
     program: Any = typer.main.get_command(app)
     parts = []
     for name, command in program.commands.items():
-        text = re.sub(r"\[/?[a-z ]+\]", "", command.help or "")
+        # two spaces in front: lines that stay as they are
+        text = re.sub(r"^  (?=\S)", "      ", command.help or "", flags=re.MULTILINE)
         parts += [f"## manyarms {name}", text, "| option | meaning | default |", "| --- | --- | --- |"]
         parts[-2:] = ["\n".join([*parts[-2:], *(option_row(one) for one in command.params if not one.hidden)])]
     return "\n\n".join(parts)
@@ -156,7 +157,9 @@ def option_row(option: Any) -> str:
     argument = option.param_type_name == "argument"
     name = option.metavar or option.name.upper() if argument else ", ".join([*option.opts, *option.secondary_opts])
     default = option.show_default if isinstance(option.show_default, str) else option.default
-    shown = "" if default in (None, False, ()) or (argument and option.required) else f"{default}"
+    shown = (
+        "" if default is None or default is False or default == () or (argument and option.required) else f"{default}"
+    )
     cells = [f"`{name}`", option.help or "", shown]
     return "| " + " | ".join(map(cell, cells)) + " |"
 
