@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from manyarms._base.typing import Array, Ints
 from manyarms.beliefs.actions import sorted_integers
 from manyarms.beliefs.actions.all_played import AllPlayed
-from manyarms.beliefs.actions.catalogue import Catalogue, Offer
+from manyarms.beliefs.actions.catalogue import ActionCatalogue, Offer
 from manyarms.beliefs.actions.rows import equal_rows, row_keys
 from manyarms.beliefs.actions.sorted_integers import SortedIntegers, skip
 from manyarms.beliefs.actions.units import Units
@@ -121,7 +121,7 @@ def test_offers_hold_what_they_should_through_any_life_of_a_catalogue(seed: int,
     rng = np.random.default_rng(seed)
     features = features_of("alike" if kind == "own covariance" else kind, 40, rng)
     size = int(rng.integers(1, 12))
-    catalogue = Catalogue(size, None if features is None else features[:size], distinct=kind == "own covariance")
+    catalogue = ActionCatalogue(size, None if features is None else features[:size], distinct=kind == "own covariance")
     played: list[int] = []
     retired: list[int] = []
     for _ in range(16):

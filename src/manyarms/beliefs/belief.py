@@ -19,7 +19,7 @@ from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray, Array, Bools, Ints, Spec, loose
 from manyarms.beliefs import chances, correcting, expansions, folding, leaf_scores, limits
 from manyarms.beliefs.action_priors import FULL_AT_A_TIME
-from manyarms.beliefs.actions.catalogue import Catalogue, Offer, Place
+from manyarms.beliefs.actions.catalogue import ActionCatalogue, Offer, Place
 from manyarms.beliefs.actions.unplayed_scores import UnplayedScores
 from manyarms.beliefs.correcting import Corrections
 from manyarms.beliefs.folding import Rounds
@@ -80,7 +80,7 @@ class Belief:
         return self.leaves.dim
 
     @property
-    def catalogue(self) -> Catalogue:
+    def catalogue(self) -> ActionCatalogue:
         """The actions."""
         return self.leaves.catalogue
 

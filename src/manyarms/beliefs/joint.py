@@ -19,7 +19,7 @@ from manyarms._base.nested import under
 from manyarms._base.typing import AnyArray, Array, Ints, Spec, loose
 from manyarms.beliefs import joint_chances
 from manyarms.beliefs.actions.all_played import AllPlayed
-from manyarms.beliefs.actions.catalogue import Catalogue, Offer, Place
+from manyarms.beliefs.actions.catalogue import ActionCatalogue, Offer, Place
 from manyarms.beliefs.belief import BELIEFS, Belief, Rounds, check_contexts, restored_parts
 from manyarms.beliefs.chances import Chances
 from manyarms.beliefs.leaves import Leaves
@@ -62,7 +62,7 @@ class JointBelief(Belief):
         self.context_shape = shape or (self._all.size, self.dim)
 
     @property
-    def catalogue(self) -> Catalogue:
+    def catalogue(self) -> ActionCatalogue:
         return self._all
 
     def contexts(self, x: npt.ArrayLike) -> tuple[Array, bool]:

@@ -30,7 +30,7 @@ from manyarms._base import linalg, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.beliefs.action_priors import FULL_AT_A_TIME, STEEP, ActionPriors
-from manyarms.beliefs.actions.catalogue import Catalogue
+from manyarms.beliefs.actions.catalogue import ActionCatalogue
 from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.mixing import MIXINGS, Mixing
 from manyarms.errors import InvalidInput
@@ -59,7 +59,7 @@ class Leaves(ActionPriors):
         for name, length in lengths.items():
             if length != actions:
                 raise InvalidInput(name, f"{length} rows", f"one for each of the {actions} actions")
-        self.catalogue = Catalogue(actions, mixing.features, distinct=not self.shared)
+        self.catalogue = ActionCatalogue(actions, mixing.features, distinct=not self.shared)
         self.counts = GrowableArray((), np.int64)
         self.G = GrowableArray((self.packing.size,))
         self.B = GrowableArray((self.dim,))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from manyarms._base.typing import Array, Ints
-from manyarms.beliefs.actions.catalogue import Catalogue, Offer, Place
+from manyarms.beliefs.actions.catalogue import ActionCatalogue, Offer, Place
 from manyarms.beliefs.belief import Belief
 from manyarms.beliefs.chances import Chances
 from manyarms.errors import InvalidInput
@@ -23,7 +23,7 @@ TINY = 1e-300  # breaks ties between scores of exactly 0, and is below every oth
 class ListedOffer(Offer):
     """An offer of listed actions, all in places of their own, in the order of their contexts."""
 
-    def __init__(self, catalogue: Catalogue, ids: Ints) -> None:
+    def __init__(self, catalogue: ActionCatalogue, ids: Ints) -> None:
         none = np.empty(0, dtype=np.int64)
         super().__init__(catalogue, np.arange(len(ids)), none, none, none, len(ids))
         self.ids = ids
@@ -51,7 +51,7 @@ class ListedActions(Belief):
         )  # fmt: skip
 
     @property
-    def catalogue(self) -> Catalogue:
+    def catalogue(self) -> ActionCatalogue:
         return self.belief.catalogue
 
     def draw_scores(self, X: Array, offer: Offer, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -21,7 +21,7 @@ from manyarms._base.typing import AnyArray, Array, Ints, loose
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.items import mixing as mixings
 from manyarms.items.clustering import k_means
-from manyarms.items.reading import appended, read, table_of_state, table_state
+from manyarms.items.reading import ItemsLike, appended, read, table_of_state, table_state
 from manyarms.logs.actions import ActionId, Actions
 from manyarms.logs.encoding import Encoding, TableEncoder, names_of
 from manyarms.logs.tables import Column, Table
@@ -89,14 +89,12 @@ class Catalogue(tables.Shown):
         return name in self.actions
 
     @overload
-    def __getitem__(self, ids: ActionId) -> dict[str, object]: ...
+    def __getitem__(self, ids: ActionId) -> dict[str, Value]: ...  # type: ignore[overload-overlap]
 
     @overload
-    def __getitem__(self, ids: list[str] | list[int] | tuple[ActionId, ...] | AnyArray) -> Catalogue: ...
+    def __getitem__(self, ids: Sequence[ActionId] | AnyArray) -> Catalogue: ...
 
-    def __getitem__(
-        self, ids: ActionId | list[str] | list[int] | tuple[ActionId, ...] | AnyArray
-    ) -> dict[str, object] | Catalogue:
+    def __getitem__(self, ids: ActionId | Sequence[ActionId] | AnyArray) -> dict[str, Value] | Catalogue:
         """What is known of an item, by columns; for several ids, a catalogue of these items in their order."""
         if isinstance(ids, str | int | np.integer):
             row = self.actions.row(ids)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from manyarms._base import storage
-from manyarms._base.typing import AnyArray, TableLike
+from manyarms._base.typing import AnyArray, FrameLike
 from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput, StorageError
 from manyarms.logs.action_columns import built
@@ -19,6 +19,9 @@ from manyarms.logs.formats.base import tables_in
 from manyarms.logs.frames import tables_of_frame
 from manyarms.logs.tables import Column, Table
 
+ItemsLike = FrameLike | Mapping[str, Sequence[object] | AnyArray] | Path | str
+"""What a catalogue is made of: a frame, columns by their names, or the path of a file."""
+
 # as names of the column of ids, the surest first
 USUAL_IDS = (
     "id", "item_id", "sku", "product_id", "article_id", "action_id", "movie_id", "arm_id", "item", "product", "article", "action",
@@ -26,7 +29,7 @@ USUAL_IDS = (
 )  # fmt: skip
 
 
-def read(items: TableLike | Path | str, wanted: str | None) -> tuple[Table, str, Actions, list[str]]:
+def read(items: ItemsLike, wanted: str | None) -> tuple[Table, str, Actions, list[str]]:
     """All items: their table, the column of their ids, the ids, and notes about what was guessed or left out."""
     source = tables_in(items, "items") if isinstance(items, str | Path) else tables_of_frame(items)
     kinds = source.kinds()
@@ -162,4 +165,4 @@ def table_of_state(spec: Sequence[Mapping[str, Any]], arrays: Mapping[str, AnyAr
     return Table(columns, rows.pop())
 
 
-__all__ = ["appended", "joined", "read", "table_of_state", "table_state"]
+__all__ = ["ItemsLike", "appended", "joined", "read", "table_of_state", "table_state"]

@@ -406,6 +406,7 @@ __all__ = [
     "Encoding",
     "NumberPart",
     "TableEncoder",
+    "TableLike",
     "TextPart",
     "Transformer",
     "as_codes",

@@ -86,8 +86,8 @@ class TransformerEncoder(shown.Shown):
 
         A frame of pandas or polars meets the transformer as it is.
         """
-        own = self._takes_frames and type(rows).__module__.partition(".")[0] in ("pandas", "polars")
         frame: Any = rows
+        own = self._takes_frames and type(rows).__module__.partition(".")[0] in ("pandas", "polars")
         if own and hasattr(frame, "__len__") and all(column in frame.columns for column in self.columns):
             given: Any = frame[self.columns]
         else:

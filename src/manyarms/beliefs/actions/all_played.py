@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from manyarms._base.typing import Ints
-from manyarms.beliefs.actions.catalogue import Catalogue
+from manyarms.beliefs.actions.catalogue import ActionCatalogue
 
 
-class AllPlayed(Catalogue):
+class AllPlayed(ActionCatalogue):
     """Actions that are known through features of their own, so that none waits to be played."""
 
     def __init__(self, actions: int) -> None:

@@ -42,7 +42,7 @@ class Offer:
     number of members offered of each. Members of a unit stay interchangeable under any filter.
     """
 
-    catalogue: Catalogue
+    catalogue: ActionCatalogue
     slots: Ints | None
     barred: Ints
     units: Ints | None
@@ -110,7 +110,7 @@ class Offer:
         return None if rank in self.withheld.get(unit, ()) else Place(False, unit)
 
 
-class Catalogue:
+class ActionCatalogue:
     """The actions of a belief."""
 
     def __init__(self, actions: int, features: Array | None, distinct: bool) -> None:
