@@ -26,6 +26,9 @@ PHRASES = {
     "log.split keeps them apart": "split the file by group before learning",
     "leave the column out and use manyarms.logs.estimate_propensities": "use --propensity none --estimate-missing",
     "use manyarms.logs.estimate_propensities": "use --estimate-missing",
+    "estimate_missing=True": "--estimate-missing",
+    "drop_missing=True": "--drop-missing",
+    'catalogue="build"': "--catalogue build",
 }
 
 

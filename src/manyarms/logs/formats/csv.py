@@ -80,7 +80,7 @@ class CsvTables(LogFormat):
     def __init__(self, path: Path | str, delimiter: str | None = None) -> None:
         super().__init__(path)
         usual = "\t" if self.path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
-        self.delimiter = usual if delimiter is None else delimiter
+        self.delimiter = self._found(usual) if delimiter is None else delimiter
         if not isinstance(self.delimiter, str) or len(self.delimiter) != 1 or self.delimiter in '"\r\n\0 ':
             raise InvalidInput(
                 "delimiter", describe(delimiter), "one character, not a quote, a blank or the end of a line"
@@ -100,6 +100,12 @@ class CsvTables(LogFormat):
             self._spool.add(Table(columns, len(rows), first, "line"))
             self._spellings.add(Table(spellings, len(rows), first, "line"))
         self.row_count = self._spool.rows
+
+    def _found(self, usual: str) -> str:
+        """The usual delimiter, unless the header has none of it and one of the others: spreadsheets write semicolons."""
+        with open_text(self.path) as stream:
+            header = stream.readline()
+        return usual if usual in header else next((one for one in ";\t,|" if one in header), usual)
 
     def kinds(self) -> dict[str, Kind]:
         return {name: self._kind(name) for name in self.header}
