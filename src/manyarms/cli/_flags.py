@@ -26,10 +26,10 @@ PHRASES = {
     "log.split keeps them apart": "split the file by group before learning",
     "leave the column out and use manyarms.logs.estimate_propensities": "use --propensity none --estimate-missing",
     "use manyarms.logs.estimate_propensities": "use --estimate-missing",
-    "estimate_missing=True": "--estimate-missing",
-    "drop_missing=True": "--drop-missing",
-    'catalogue="build"': "--catalogue build",
 }
+
+# what an inspection advises for the commands that follow it
+OF_READING = {"estimate_missing": "--estimate-missing", "drop_missing": "--drop-missing", "catalogue": "--catalogue"}
 
 
 class StandsFor:
@@ -66,6 +66,9 @@ class Flags:
             for name, flag in names:
                 if flag not in found.setdefault(name, []):
                     found[name].append(flag)
+        if "log" in found:
+            found = {name: [flag] for name, flag in OF_READING.items()} | found
+            switches |= {"--estimate-missing", "--drop-missing"}
         return cls({name: ", ".join(flags) for name, flags in found.items()}, frozenset(switches))
 
     def called(self, argument: str) -> str:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from gzip import GzipFile
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -80,11 +80,12 @@ class CsvTables(LogFormat):
     def __init__(self, path: Path | str, delimiter: str | None = None) -> None:
         super().__init__(path)
         usual = "\t" if self.path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
-        self.delimiter = self._found(usual) if delimiter is None else delimiter
+        self.delimiter = usual if delimiter is None else delimiter
         if not isinstance(self.delimiter, str) or len(self.delimiter) != 1 or self.delimiter in '"\r\n\0 ':
             raise InvalidInput(
                 "delimiter", describe(delimiter), "one character, not a quote, a blank or the end of a line"
             )
+        self._told = delimiter is not None
         self.header: list[str] = []
         self._seen: dict[str, _Seen] = {}
         self._texts: frozenset[str] = frozenset()
@@ -100,12 +101,6 @@ class CsvTables(LogFormat):
             self._spool.add(Table(columns, len(rows), first, "line"))
             self._spellings.add(Table(spellings, len(rows), first, "line"))
         self.row_count = self._spool.rows
-
-    def _found(self, usual: str) -> str:
-        """The usual delimiter, unless the header has none of it and one of the others: spreadsheets write semicolons."""
-        with open_text(self.path) as stream:
-            header = stream.readline()
-        return usual if usual in header else next((one for one in ";\t,|" if one in header), usual)
 
     def kinds(self) -> dict[str, Kind]:
         return {name: self._kind(name) for name in self.header}
@@ -144,7 +139,10 @@ class CsvTables(LogFormat):
     def _blocks(self, size: int) -> Iterator[tuple[Ints, list[list[str]]]]:
         """Rows as lists of cells, all as long as the header, and the lines that they begin at."""
         with open_text(self.path) as stream:
-            reader = csv.reader(stream, delimiter=self.delimiter, strict=True)
+            first = stream.readline()
+            if not self._told and self.delimiter not in first:  # spreadsheets write semicolons
+                self.delimiter = next((one for one in ";\t,|" if one in first), self.delimiter)
+            reader = csv.reader(chain([first] if first else [], stream), delimiter=self.delimiter, strict=True)
             try:
                 header = next(reader, None)
                 if not header:
