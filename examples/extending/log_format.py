@@ -6,7 +6,8 @@ import json
 
 from manyarms.errors import DataError
 from manyarms.logs import FORMATS, MemoryFormat
-from manyarms.logs.tables import MemoryTables, frame_tables
+from manyarms.logs.frame_columns import frame_tables
+from manyarms.logs.tables import MemoryTables
 
 
 @FORMATS.register("ndjson")

@@ -65,7 +65,7 @@ def test_a_log_becomes_a_policy_with_a_report(folder: Path, tmp_path: Path) -> N
     out = tmp_path / "policy"
     result = invoke("learn", folder / "rounds.parquet", "--actions", folder / "items.npy", "--out", out, *QUICK)
     assert result.exit_code == 0, result.output
-    for words in ("objective", "validation", "rows/s", "left", "logging policy", "difference", "report:"):
+    for words in ("objective", "held out", "rows/s", "left", "logging policy", "difference", "report:"):
         assert words in result.output
     told = json.loads((out / "learning.json").read_text())
     assert [epoch["epoch"] for epoch in told["history"]] == [1, 2, 3]

@@ -145,10 +145,10 @@ def test_policies_are_listed_or_named():
 
 
 @pytest.mark.parametrize(
-    "block", [0, 2.5, "x", True, N + 1, timedelta(0), np.timedelta64("NaT"), np.timedelta64(1, "Y")]
+    "block", [0, 2.5, "x", True, N + 1, timedelta(0), np.timedelta64("NaT", "s"), np.timedelta64(1, "Y")]
 )
 def test_blocks_of_time(block):
-    times = np.datetime64("2020-01-01") + np.arange(N)
+    times = np.datetime64("2020-01-01") + np.arange(N).astype("timedelta64[D]")
     log = LoggedData(X, A, R, K, np.full(N, 1 / K), timestamps=times)
     with pytest.raises(InvalidInput, match="block"):
         evaluate(POLICY, log, ["snips"], interval="block", block=block)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import decimal
 import fractions
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -120,6 +120,12 @@ def ids(rng: np.random.Generator, good: Any) -> list[Hostile]:
         missing = pd.Series([pd.NA, *flat[1:].tolist()], dtype="Int64")
         out += [Hostile("Int64", pd.Series(g, dtype="Int64"), plain=g), Hostile("missing", missing, True)]
     return out
+
+
+def excluded(rng: np.random.Generator, good: Any) -> list[Hostile]:
+    """In place of actions that are not to be chosen: what nobody knows is excluded already."""
+    unknown = ("negative", "beyond")
+    return [replace(bad, refuse=False) if bad.label in unknown else bad for bad in ids(rng, good)]
 
 
 def labels(rng: np.random.Generator, good: Any) -> list[Hostile]:

@@ -348,8 +348,8 @@ RULES: list[Rule] = [
     ("effect_covariance", "", lambda m: np.eye(2 * D), h.arrays),
     ("weights", r"Array", lambda m: m.mixing, h.arrays),
     ("matrices", r"Array", lambda m: m.matrices, h.arrays),
-    ("contexts|X", r"Array", lambda m: m.X, h.arrays),
-    ("x", r"Array", lambda m: m.x, h.arrays),
+    ("contexts|X", r"Array|ContextLike", lambda m: m.X, h.arrays),
+    ("x", r"Array|ContextLike", lambda m: m.x, h.arrays),
     ("sigmas|coverage", r"Array|Sequence\[float\]", lambda m: [1.0, 0.5], h.arrays),
     ("W", r"Array", lambda m: np.eye(D), h.arrays),
     ("embeddings|parameters", r"Array", lambda m: m.catalogue, h.arrays),
@@ -361,8 +361,8 @@ RULES: list[Rule] = [
     ("actions", r"Ints", lambda m: m.ids, h.labels),
     ("actions", r"Array", lambda m: m.catalogue, h.arrays),
     ("actions|action_count|K", r"int", lambda m: K, h.integers),
-    ("action|a", r"int|Chosen", lambda m: 3, h.integers),
-    ("ids", r"Iterable\[str\]", lambda m: ["a", "b"], h.things),
+    ("action|a", r"int|Chosen|ActionId", lambda m: 3, h.integers),
+    ("ids", r"Iterable\[(str|ActionId)\]", lambda m: ["a", "b"], h.things),
     ("ids", r"Ints|Array", lambda m: np.arange(4), h.ids),
     ("hidden", r"int", lambda m: 4, h.integers),
     ("dim|d", r"int", lambda m: D, h.integers),
@@ -411,6 +411,8 @@ RULES: list[Rule] = [
     ("live.export.path", "", lambda m: m.new_folder() + ".parquet", h.paths),
     ("live.compact.keep", "", lambda m: 1e6, h.numbers),
     ("frame", "", lambda m: m.frame, h.frames),
+    ("catalogue", r"ActionsLike", lambda m: m.make("Actions", [f"item {i}" for i in range(K)]), h.things),
+    ("encoder", r"EncoderLike", lambda m: None, h.things),
     ("function", "", lambda m: np.tanh, h.functions),
     ("folder", "", lambda m: m.new_folder(), h.paths),
     ("path", "", lambda m: m.new_folder(), h.paths),
@@ -455,8 +457,9 @@ def reason_not_to_call(name: str) -> str | None:
 
 # the kind of an optional parameter by a pattern in its annotation: first wins
 KINDS: list[tuple[str, hostile.Kind]] = [
-    (r"Callable", h.functions), (r"Seed|Generator", h.seeds), (r"Path", h.paths), (r"Ints|^Sequence\[int\]", h.ids),
-    (r"Array|Sequence\[float\]", h.arrays), (r"tuple\[float, float\]", h.pairs),
+    (r"Callable", h.functions), (r"Seed|Generator", h.seeds), (r"Path", h.paths),
+    (r"Ints|^Sequence\[int\]|Filter|ManyIds", h.ids),
+    (r"Array|ContextLike|Sequence\[float\]", h.arrays), (r"tuple\[float, float\]", h.pairs),
     (r"\bfloat\b", h.numbers), (r"\bint\b", h.integers), (r"\bbool\b", h.flags),
     (r"\bstr\b|Method", h.words),
 ]  # fmt: skip
@@ -470,6 +473,8 @@ def kind_by_annotation(name: str, note: str) -> hostile.Kind:
                 return h.amounts
             if kind is h.words and name in ("name", "label", "note", "notes", "provenance"):
                 return h.texts
+            if kind is h.ids and name == "exclude":
+                return h.excluded
             return h.ids if kind is h.arrays and name in ("candidates", "exclude", "actions", "action") else kind
     return h.things
 

@@ -85,4 +85,4 @@ def test_the_real_samples(policy: str, campaign: str, items: int, clicks: int, l
     assert log.propensities is not None
     assert log.propensities.min() == pytest.approx(least, rel=0.05)
     assert log.propensities.max() == pytest.approx(largest, rel=1e-3)
-    assert (np.diff(log.timestamps) >= np.timedelta64(0)).all()
+    assert (np.diff(log.timestamps) >= np.timedelta64(0, "us")).all()

@@ -134,7 +134,7 @@ def test_a_log_joined_from_several_knows_their_rows():
 
 @pytest.mark.parametrize("unit", ["s", "ns"])
 def test_times_in_another_unit_are_the_same_times(unit):
-    times = np.datetime64("2026-01-01", "s") + np.arange(100)
+    times = np.datetime64("2026-01-01", "s") + np.arange(100).astype("timedelta64[s]")
     log = a_log(100, 13)
     one, other = (
         LoggedData(
@@ -158,7 +158,7 @@ def test_marks_that_some_rows_lack_do_not_decide():
 
 def test_a_sketch_with_every_kind_of_marks_is_below_a_megabyte():
     n = 40_000
-    times = np.datetime64("2026-01-01", "us") + np.arange(n)
+    times = np.datetime64("2026-01-01", "us") + np.arange(n).astype("timedelta64[us]")
     log = a_log(n, 16, event_ids=np.arange(n).astype(str), groups=np.arange(n), timestamps=times)
     sketch = RowSketch.of(log.rows(slice(0, n)))
     assert all(f"{kind}.marks" in sketch.arrays() for kind in row_sketch.KINDS)

@@ -59,7 +59,11 @@ def test_by_row_and_by_group_as_said() -> None:
         (made(), "day", "by"),
         (made(), 3, "by"),
         (made(timestamps=times(np.zeros(N))), "time", "fraction"),
-        (made(timestamps=np.where(np.arange(N) == 3, np.datetime64("NaT"), times(np.arange(N)))), "time", "row 3"),
+        (
+            made(timestamps=np.where(np.arange(N) == 3, np.datetime64("NaT", "us"), times(np.arange(N)))),
+            "time",
+            "row 3",
+        ),
         (made(groups=np.zeros(N, dtype=int)), "group", "fraction"),
     ],
 )

@@ -15,7 +15,7 @@ import manyarms as ma
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 OURS = [
-    *("lints", "hierts", "mets", "mets-many-effects", "mets-onehot", "action-contexts", "churn", "propensity"),
+    *("lints", "hierts", "mets", "mets-many-effects", "mets-onehot", "action-contexts", "churn", "propensity", "ids"),
     *("state", "textbook", "numpy", "allplayed", "threads"),
 ]
 MODULES = {"mabwiser": "mabwiser", "contextualbandits": "contextualbandits", "vw": "vowpalwabbit"}

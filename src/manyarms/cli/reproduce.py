@@ -9,7 +9,6 @@ import typer
 from rich.console import Console
 
 from manyarms._base.tables import Table
-from manyarms._base.text import counted
 from manyarms.cli import options
 from manyarms.cli.commands import COMMANDS
 from manyarms.cli.experiments import find_experiments
@@ -83,7 +82,7 @@ def _verdicts(outcome: Any) -> str:
         )
         for claim in outcome.claims
     ]  # fmt: skip
-    title = f"{held} of {counted(len(outcome.claims), 'statement')} hold"
+    title = f"{held} of {len(outcome.claims)} statements hold"
     return Table(title, ("statement", "panel", "section", "figure ± se", "holds"), rows).text()
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from manyarms._base.typing import FrameLike
+from manyarms._base import validate
+from manyarms._base.typing import AnyArray, FrameLike
 from manyarms.errors import InvalidInput, MissingExtra
 from manyarms.logs.arrow import column_of_arrow, kind_of, pyarrow, schema_of, stated_in, table_of_log, unfit
 from manyarms.logs.columns import Columns
@@ -51,10 +53,10 @@ def from_frame(
 def tables_of_frame(frame: Any) -> TableSource:
     """A frame as a source of tables; Arrow tables keep what `to_arrow` wrote into their metadata."""
     if isinstance(frame, Mapping):
-        return frame_tables(frame)
+        return _owned(frame_tables(frame))
     frame = eager(frame)
     if not (hasattr(frame, "schema") and hasattr(frame, "combine_chunks")):
-        return frame_tables(frame)
+        return _owned(frame_tables(frame))
     pa = pyarrow("reading Arrow")
     columns: dict[str, Column] = {}
     complaints: dict[str, InvalidInput] = {}
@@ -67,6 +69,22 @@ def tables_of_frame(frame: Any) -> TableSource:
             columns[field.name] = column_of_arrow(field.name, array, 0)
     stated = stated_in(frame.schema.metadata, "the table")
     return MemoryTables(Table(columns, frame.num_rows), "the table", stated, complaints)
+
+
+def _owned(source: MemoryTables) -> MemoryTables:
+    """The same tables in arrays that do not change with the caller's: a log keeps its original columns."""
+    columns = {name: replace(one, values=_locked(one.values)) for name, one in source.table.columns.items()}
+    return replace(source, table=replace(source.table, columns=columns))
+
+
+def _locked(values: AnyArray) -> AnyArray:
+    """An array that nobody can write to: a copy, unless there is no writable array under it (Arrow's and polars' have none)."""
+    under: object = values
+    while isinstance(under, np.ndarray):
+        if under.flags.writeable:
+            return validate.owned(values)
+        under = under.base
+    return values
 
 
 def to_arrow(source: LogSource) -> pyarrow_.Table:

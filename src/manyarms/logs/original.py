@@ -1,7 +1,7 @@
 """The columns that a log was made from, for whoever wants to read them as they were (functions of columns, other encoders).
 
-A log in memory that came from a frame keeps the frame's columns, as views. A file is read again: `with_original_columns` gives a
-source whose chunks have all columns of their rows.
+A log in memory that came from a frame keeps the frame's columns: copies, where somebody could write to the frame's own. A file is
+read again: `with_original_columns` gives a source whose chunks have all columns of their rows.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def plain(column: Column) -> AnyArray:
     if column.missing is None:
         return column.values
     values = column.values.astype(np.float64) if column.values.dtype.kind in "biu" else column.values.copy()
-    values[column.missing] = np.datetime64("NaT") if values.dtype.kind == "M" else np.nan
+    values[column.missing] = np.datetime64("NaT", "us") if values.dtype.kind == "M" else np.nan
     return values
 
 

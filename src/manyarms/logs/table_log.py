@@ -11,6 +11,7 @@ import numpy as np
 
 from manyarms._base import tables as shown
 from manyarms._base import validate
+from manyarms._base.text import counted
 from manyarms._base.typing import Array
 from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput
@@ -353,7 +354,8 @@ class TableLog(TableColumns, shown.Shown):
             notes.append("the log has no contexts: each is the number 1")
         elif isinstance(plan, Encoding) and self._applied is not None:
             notes.append(
-                f"contexts were encoded from {len(self.columns.context)} columns to {self._applied.dim} numbers"
+                f"contexts were encoded from {counted(len(self.columns.context), 'column')} "
+                f"to {counted(self._applied.dim, 'number')}"
             )
         return tuple(notes)
 

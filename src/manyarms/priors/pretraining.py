@@ -183,9 +183,9 @@ class Pretrained(Shown):
 def _restore(spec: dict[str, storage.JSON], arrays: dict[str, AnyArray]) -> Pretrained:
     told = loose(spec)
     named: dict[str, Any] = {n: arrays[n] for n in TABLES}
-    told = {n: told[n] for n in ("first_covariance", "rows", "seconds")}
-    history = History(*arrays["history"].T)
-    made = Pretrained(**named, layers=restored_layers(arrays, told["layers"]), history=history, **told)
+    layers = restored_layers(arrays, told["layers"])
+    rest = {n: told[n] for n in ("first_covariance", "rows", "seconds")}
+    made = Pretrained(**named, layers=layers, history=History(*arrays["history"].T), **rest)
     _check_saved(made)
     return made
 

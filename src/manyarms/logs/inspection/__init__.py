@@ -186,7 +186,7 @@ def _inspection(
         groups=None if columns.group is None else m.groups.distinct,
         groups_are_exact=m.groups.exact,
         findings=(),
-        notes=(*notes, *_guesses(columns, stated)),
+        notes=(*notes, *(() if any(map(_tells_guesses, notes)) else _guesses(columns, stated))),
     )
     return replace(found, findings=findings(m, found))
 
@@ -195,6 +195,11 @@ def _guesses(columns: Resolved, stated: Stated) -> tuple[str, ...]:
     """What was guessed, in one sentence; nothing in a file of ours."""
     guessed = "; ".join(columns.guesses) if not stated.action_count else ""
     return (f"guessed from the names: {guessed}",) if guessed else ()
+
+
+def _tells_guesses(note: str) -> bool:
+    """Whether a note of the source says already what was guessed, as those of an open log do."""
+    return note.startswith("guessed from the names")
 
 
 def _unseen(m: LogStatistics, count: int, ids: tuple[ActionId, ...] | None) -> tuple[str, ...]:
