@@ -155,7 +155,8 @@ class _SoftmaxRows(PolicyRows):
     def mass_among(self, ids: Ints) -> Array:
         # beside the best of all actions those on offer may all be 0 in floating point, though not beside each other
         scores = self.score_at(ids)
-        return np.exp(scores - scores.max(axis=1, keepdims=True))
+        mass: Array = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return mass
 
     def _exp(self, scores: Array) -> Array:
         """In place."""
