@@ -33,7 +33,7 @@ ACCEPTED = {
 ACCEPTED_FOR_TOOLS = {*ACCEPTED, "MPL-2.0"}
 # of an extra that nobody gets unasked, imported as it is from a package of its own: all that the LGPL wants of its users
 APART = {"psycopg": "LGPL-3.0-only", "psycopg-binary": "LGPL-3.0-only"}
-TOOLS = ("test", "lint", "bench")  # extras that nobody needs to use the library
+TOOLS = ("test", "lint", "docs", "bench")  # extras that nobody needs to use the library
 # what packages write in place of an SPDX name: a pattern of their text, or of their trove classifier
 SPELLINGS = {
     r"^MIT( License)?$": "MIT", r"^ISC License": "ISC", r"^(BSD 3-Clause|3-Clause BSD|New BSD)": "BSD-3-Clause",

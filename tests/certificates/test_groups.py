@@ -155,7 +155,7 @@ def test_limits_of_sizes():
 
 def test_a_limit_of_groups_needs_groups(rng):
     log = a_log(30, rng)
-    with pytest.raises(InvalidInput, match=r"largest_group: .*--group.* a log without groups"):
+    with pytest.raises(InvalidInput, match=r"largest_group: .*columns\.group.* a log without groups"):
         certify(POLICY, replace(log, groups=None), largest_group=MOST)
     with pytest.raises(InvalidInput, match=r"largest_group: .*independent=True"):
         certify(POLICY, log, largest_group=MOST, independent=True)

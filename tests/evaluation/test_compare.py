@@ -128,7 +128,7 @@ def test_choices_that_cannot_be_are_refused(problem, rng):
         choose([], log)
     grouped = problem.log(100, rng, groups=np.arange(100) // 5)
     with pytest.raises(InvalidInput, match="groups"):
-        choose([problem.policy], grouped)
+        choose([problem.policy], grouped, kind="ls")
     assert choose([problem.policy], grouped, kind="normal").lower < 1
 
 

@@ -16,7 +16,6 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ import manyarms as ma
 from hard_use import mutations, sound
 from hard_use.fuzz import tell
 from hard_use.limits import limit_memory
-from hard_use.material import Material
+from hard_use.material import K, Material
 from hard_use.one_call import Notes
 from hard_use.targets import call_correctly, context_of, is_agent_maker, targets, variants
 
@@ -74,12 +73,14 @@ def save_all(material: Material, folder: Path) -> dict[str, Path]:
     made: dict[str, Callable[[], Any]] = {n: lambda m=m: lived(m()) for n, m in agents(material).items()}
     made |= policies(material)
     made["Actions"] = lambda: ma.logs.Actions(["a", "b", "c"])
-    columns = {"x_0": material.X[:, 0], "x_1": np.where(material.ids > 5, "a", "b")}
-    made["TableEncoder"] = lambda: ma.logs.Encoding().fit(columns, ["x_0", "x_1"])
-    made["Schema"] = lambda: ma.logs.Schema.given(["a", "b", "c"], made["TableEncoder"]())
-    if find_spec("skops") is not None:
-        made["TransformerEncoder"] = lambda: fitted_transformer(columns)
+    made["TableEncoder"] = lambda: ma.logs.Encoding().fit(
+        {"x_0": material.X[:, 0], "x_1": np.where(material.ids > 5, "a", "b")}, ["x_0", "x_1"]
+    )
     made["Catalogue"] = lambda: ma.Catalogue(material.items)
+    made["Schema"] = lambda: ma.logs.Schema(made["TableEncoder"](), made["Actions"]())
+    made["TransformerEncoder"] = lambda: _transformer(material)
+    made["LinTS with ids"] = lambda: ma.LinTS(material.action_prior, seed=0, catalogue=[f"i{a}" for a in range(K)])
+    made["UniformPolicy with ids"] = lambda: _with_ids(ma.policies.UniformPolicy(K))
     made["Pretrained"] = lambda: ma.pretrain(material.X, depth=2, hidden=4, epochs=1, batch=16, seed=0)
     out: dict[str, Path] = {}
     for name, maker in made.items():
@@ -93,13 +94,17 @@ def save_all(material: Material, folder: Path) -> dict[str, Path]:
     return out
 
 
-def fitted_transformer(columns: dict[str, Any]) -> Any:
-    """A scikit-learn transformer as an encoder."""
-    import pandas as pd
-    from sklearn.preprocessing import StandardScaler
+def _transformer(material: Material) -> Any:
+    try:
+        from sklearn.preprocessing import StandardScaler
+    except ImportError as error:
+        raise ma.errors.MissingExtra("sklearn", "sklearn", "a transformer") from error
+    return ma.logs.TransformerEncoder(StandardScaler().fit(material.X), [f"x_{i}" for i in range(material.X.shape[1])])
 
-    scaler = StandardScaler().fit(pd.DataFrame({"x_0": columns["x_0"]}))
-    return ma.logs.Schema.given(None, scaler).encoder
+
+def _with_ids(policy: Any) -> Any:
+    policy.schema = ma.logs.Schema(catalogue=ma.logs.Actions(range(100, 100 + policy.action_count)))
+    return policy
 
 
 def write_logs(material: Material, folder: Path) -> dict[str, Path]:
@@ -114,7 +119,7 @@ def write_logs(material: Material, folder: Path) -> dict[str, Path]:
 def wrong_with_loaded(thing: Any) -> str | None:
     """Sound, and finite in every action."""
     if isinstance(thing, ma.Agent):
-        for action in range(thing.actions):
+        for action in thing.catalogue or range(thing.actions):
             try:
                 mean, covariance = thing.posterior(action)
             except ma.errors.UnknownAction:  # retired

@@ -316,6 +316,11 @@ RULES: list[Rule] = [
     ("add_actions.number|candidates.number", "", lambda m: 2, h.integers),
     ("retire.actions|reinstate.actions", "", lambda m: [3], h.ids),
     ("decide.x|observe.x|replace_reward.x|propensity.x", "", lambda m: m.x, h.arrays),
+    ("observe.action|replace_reward.action|posterior.action|propensity.action", r"ActionId", lambda m: 3, h.integers),
+    ("sample.X", r"ContextLike", lambda m: m.X, h.arrays),
+    ("Actions.ids", "", lambda m: ["a", "b"], h.things),
+    ("Schema.given.catalogue", "", lambda m: ["a", "b"], h.things),
+    ("Schema.given.encoder", "", lambda m: None, h.things),
     # statistics that may be looked at at any time
     ("Lift.share", "", lambda m: 0.5, h.numbers),
     ("SampleRatio.shares", "", lambda m: [0.2, 0.3, 0.5], h.arrays),

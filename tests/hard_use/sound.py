@@ -77,7 +77,7 @@ def same(first: Any, second: Any) -> bool:
 def wrong_with(agent: Any) -> str | None:
     """What an agent believes must stay finite, and it must go on deciding."""
     copy = agent.copy()
-    for action in {int(i) for i in np.atleast_1d(copy.decide(context_of(copy), k=min(2, copy.actions)))}:
+    for action in set(np.atleast_1d(copy.decide(context_of(copy), k=min(2, copy.actions))).tolist()):
         mean, covariance = copy.posterior(action)
         if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
             return f"the posterior of action {action} is not finite"
@@ -91,7 +91,7 @@ def wrong_after_a_row(agent: Any) -> str | None:
     if said := wrong_with(agent):
         return said
     x = context_of(agent)
-    agent.observe(x, int(agent.decide(x)), 1.0)
+    agent.observe(x, agent.decide(x), 1.0)
     return wrong_with(agent)
 
 
@@ -108,7 +108,7 @@ def wrong_with_policy(policy: Any) -> str | None:
         return f"probabilities {pi}"
     if policy.action_count > 100_000:  # a draw looks at all of them
         return None
-    drawn = policy.sample(X, 0)
+    drawn = policy.sample_rows(X, 0)
     return None if ((drawn >= 0) & (drawn < policy.action_count)).all() else f"drew {drawn}"
 
 

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import zipfile
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +36,7 @@ def test_nothing_new_in_a_hundred_loads() -> None:
 
 def test_every_kind_of_folder_is_saved(loader: loads.Loader) -> None:
     kinds = {mutations.read_folder(folder)[0]["kind"] for folder in loader.saved.values()}
-    optional = set() if find_spec("skops") is not None else {"transformer-encoder"}
-    assert kinds == set(ma._base.storage._MODULES) - optional
+    assert kinds == set(ma._base.storage._MODULES)
 
 
 def test_a_folder_written_here_loads(loader: loads.Loader, tmp_path: Path) -> None:

@@ -160,3 +160,16 @@ def test_a_schema_that_does_not_fit_is_not_loaded(tmp_path: Path) -> None:
     policy.save(tmp_path)
     with pytest.raises(ma.errors.StorageError, match="a catalogue of 2 actions"):
         ma.load(tmp_path)
+
+
+def test_what_is_on_offer_is_weighed_against_itself() -> None:
+    """Beside the best of all actions those on offer underflow; beside each other they do not."""
+    policy = SoftmaxPolicy(np.array([[4000.0], [1.0], [0.0], [-800.0]]))
+    x = np.array([1.0])
+    odds = 1 / (1 + np.exp(-1.0))
+    assert_allclose(policy.propensity(x, 1, candidates=[1, 2]), odds, rtol=1e-12)
+    assert_allclose(policy.propensity(x, 2, exclude=[0]), 1 - odds, rtol=1e-12)
+    assert policy.sample(x, rng=0, candidates=[3]) == policy.decide(x, candidates=[3]) == 3
+    drawn = policy.sample(np.ones((2000, 1)), rng=0, candidates=[1, 2])
+    count = int((np.asarray(drawn) == 1).sum())
+    assert stats.binomtest(count, 2000, odds).pvalue > 1e-6

@@ -28,6 +28,9 @@ PHRASES = {
     "use manyarms.logs.estimate_propensities": "use --estimate-missing",
 }
 
+# what an inspection advises for the commands that follow it
+OF_READING = {"estimate_missing": "--estimate-missing", "drop_missing": "--drop-missing", "catalogue": "--catalogue"}
+
 
 class StandsFor:
     """Beside an option: the arguments of the library that it stands for."""
@@ -63,6 +66,9 @@ class Flags:
             for name, flag in names:
                 if flag not in found.setdefault(name, []):
                     found[name].append(flag)
+        if "log" in found:
+            found = {name: [flag] for name, flag in OF_READING.items()} | found
+            switches |= {"--estimate-missing", "--drop-missing"}
         return cls({name: ", ".join(flags) for name, flags in found.items()}, frozenset(switches))
 
     def called(self, argument: str) -> str:

@@ -48,7 +48,7 @@ class Reader:
         if last is not None and last.score is not None:
             words.append(f"{self._score} {last.score:.4g}")
         elif last is not None and last.validation is not None:
-            words.append(f"held out {last.validation:.4g}")
+            words.append(f"validation {last.validation:.4g}")
         words += [f"{moment.rows_per_second:,.0f} rows/s", f"{duration(moment.seconds_left)} left"]
         done = moment.epoch * moment.batches + moment.batch + 1
         return News(self.name, done, moment.epochs * moment.batches, ", ".join(words))

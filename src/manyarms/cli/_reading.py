@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from manyarms.logs import Columns, Schema, TableLog
+from manyarms.logs import Actions, Columns, Schema, TableLog
 from manyarms.logs.formats.base import tables_in
 from manyarms.logs.schema import NOTHING
 from manyarms.logs.table_log import SpoolOption
@@ -18,6 +19,8 @@ class Reading:
     columns: Columns
     drop_missing: bool = False
     estimate_missing: bool = False
+    catalogue: Actions | Literal["build"] | None = None  # where no policy brings its own
+    words: str = ""  # the options themselves, for a command that follows
 
     def open(
         self,
@@ -29,8 +32,9 @@ class Reading:
         spool: SpoolOption = True,
     ) -> TableLog:
         """The rounds in a file, which is read once; schema: whose contexts and actions they become."""
+        known = self.catalogue if schema.catalogue is None and action_count is None else schema.catalogue
         return TableLog(
-            tables_in(path), self.columns, action_count=action_count, catalogue=schema.catalogue, encoder=schema.encoder,
+            tables_in(path), self.columns, action_count=action_count, catalogue=known, encoder=schema.encoder,
             drop_missing=self.drop_missing, estimate_missing=self.estimate_missing, spool=spool, keep_columns=keep_columns,
         )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -83,8 +84,10 @@ def certify(
     context: options.Context = None,
     group: options.Group = None,
     event_id: options.EventId = None,
+    timestamp: options.Timestamp = None,
     drop_missing: options.DropMissing = False,
     estimate_missing: options.EstimateMissing = False,
+    catalogue: options.Catalogue = None,
 ) -> None:
     """Is a policy safe to ship? Bound its value from below and above with probability 1 - delta.
 
@@ -108,8 +111,8 @@ def certify(
     require_folder("--out", out, *FILES)
     options.require_logs({"LOG": log, "--prior-log": prior_log})
     how = options.reading(
-        context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id,
-        drop_missing=drop_missing, estimate_missing=estimate_missing,
+        context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id, timestamp=timestamp,
+        drop_missing=drop_missing, estimate_missing=estimate_missing, catalogue=catalogue,
     )  # fmt: skip
     read = Judged.read([named], log, how)
     name, policy = read.only()
@@ -134,7 +137,7 @@ def certify(
     options.write_json(out / "certificate.json", text.as_data(made, gain))
     report = page.write(made, gain, out / "report.html", name)
     options.say(str(verdict(None, gain, made)), "", str(made), "", str(gain), f"report: {report}")
-    options.say_next(f"manyarms evaluate {named.words} {log}")
+    options.say_next(f"manyarms evaluate {named.words} {shlex.quote(str(log))}{how.words}")
 
 
 def _count(log: TableLog) -> int | None:

@@ -60,6 +60,7 @@ def choose(
     event_id: options.EventId = None,
     drop_missing: options.DropMissing = False,
     estimate_missing: options.EstimateMissing = False,
+    catalogue: options.Catalogue = None,
 ) -> None:
     """Choose among policies by the largest lower bound on their values; the bounds hold for all of them at once.
 
@@ -83,7 +84,7 @@ def choose(
     limits = options.reward_range(low, high)
     how = options.reading(
         context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id,
-        drop_missing=drop_missing, estimate_missing=estimate_missing,
+        drop_missing=drop_missing, estimate_missing=estimate_missing, catalogue=catalogue,
     )  # fmt: skip
     read = Judged.read(named, log, how)
     kind = kind or ("ls" if read.log.columns.group is None else "normal")  # ls needs rows that are independent

@@ -55,6 +55,7 @@ def compare(
     timestamp: options.Timestamp = None,
     drop_missing: options.DropMissing = False,
     estimate_missing: options.EstimateMissing = False,
+    catalogue: options.Catalogue = None,
 ) -> None:
     """Compare two policies on the same log: the difference of their values, with an interval and a verdict.
 
@@ -79,7 +80,7 @@ def compare(
     limits, length = options.reward_range(low, high), _blocks.read(block)
     how = options.reading(
         context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id, timestamp=timestamp,
-        drop_missing=drop_missing, estimate_missing=estimate_missing,
+        drop_missing=drop_missing, estimate_missing=estimate_missing, catalogue=catalogue,
     )  # fmt: skip
     read = Judged.read(named, log, how)
     # the logging policy's value is the mean of the rewards, without an estimate: it is what the other is compared with

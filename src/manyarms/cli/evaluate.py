@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -61,6 +62,7 @@ def evaluate(
     timestamp: options.Timestamp = None,
     drop_missing: options.DropMissing = False,
     estimate_missing: options.EstimateMissing = False,
+    catalogue: options.Catalogue = None,
 ) -> None:
     """Estimate the value of a policy from a log, with confidence intervals and diagnostics.
 
@@ -89,7 +91,7 @@ def evaluate(
     limits, length = options.reward_range(low, high), _blocks.read(block)
     how = options.reading(
         context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id, timestamp=timestamp,
-        drop_missing=drop_missing, estimate_missing=estimate_missing,
+        drop_missing=drop_missing, estimate_missing=estimate_missing, catalogue=catalogue,
     )  # fmt: skip
     read = Judged.read([named], log, how)
     name, policy = read.only()
@@ -100,14 +102,15 @@ def evaluate(
         )  # fmt: skip
     options.write_json(out / "evaluation.json", as_data(found))
     options.say(str(found.verdict()), "", str(found), f"report: {found.report(out / 'report.html')}")
-    options.say_next(*_next(named.words, named.folder is not None, log))
+    options.say_next(*_next(named.words, named.folder is not None, log, how.words))
 
 
-def _next(policy: str, saved: bool, log: Path) -> list[str]:
-    """What usually follows."""
+def _next(policy: str, saved: bool, log: Path, given: str) -> list[str]:
+    """What usually follows, with the log read as it was here."""
+    read = shlex.quote(str(log)) + given
     if not saved:
-        return [f"manyarms learn {log} --out policy"]
-    return [f"manyarms compare {policy} OTHER-POLICY {log}", f"manyarms certify {policy} {log}"]
+        return [f"manyarms learn {read} --out policy"]
+    return [f"manyarms compare {policy} OTHER-POLICY {read}", f"manyarms certify {policy} {read}"]
 
 
 __all__ = ["evaluate"]

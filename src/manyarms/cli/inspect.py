@@ -75,7 +75,7 @@ def inspect(
     found = inspection.inspect(log, how.columns, action_count=actions)
     inspection.write_page(found, target)
     options.say(*_shown(found), f"report: {target}")
-    options.say_next(_next(found, log, action, reward, propensity))
+    options.say_next(_next(found, log, how.words))
     if strict and found.problems:
         raise typer.Exit(FOUND_PROBLEMS)
 
@@ -102,12 +102,12 @@ def _shown(found: Inspection) -> Iterator[str]:
         yield f"    -> {finding.advice}"
 
 
-def _next(found: Inspection, log: Path, *columns: str | None) -> str:
-    """What usually follows, with the columns as they were named here."""
-    named = zip(("--action", "--reward", "--propensity"), columns, strict=True)
-    given = "".join(f" {option} {shlex.quote(name)}" for option, name in named if name)
-    what = "learn" if found.propensities is None else "evaluate uniform"
-    return f"manyarms {what} {shlex.quote(str(log))}{given}"
+def _next(found: Inspection, log: Path, given: str) -> str:
+    """What usually follows, with the columns as they were named here, and what this log needs to be read."""
+    if found.propensities is None:
+        return f"manyarms learn {shlex.quote(str(log))}{given}"
+    missing = found.parts.get("propensity") in {one.column for one in found.missing}
+    return f"manyarms evaluate uniform {shlex.quote(str(log))}{given}{' --estimate-missing' * missing}"
 
 
 __all__ = ["inspect"]

@@ -102,6 +102,7 @@ def learn(
     timestamp: options.Timestamp = None,
     drop_missing: options.DropMissing = False,
     estimate_missing: options.EstimateMissing = False,
+    catalogue: options.Catalogue = None,
     actions: Annotated[
         Path | None,
         _option(
@@ -289,7 +290,7 @@ def learn(
     )  # fmt: skip
     how = options.reading(
         context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id, timestamp=timestamp,
-        drop_missing=drop_missing, estimate_missing=estimate_missing,
+        drop_missing=drop_missing, estimate_missing=estimate_missing, catalogue=catalogue,
     )  # fmt: skip
     inputs = Inputs(
         log, how,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -22,7 +23,8 @@ from manyarms.estimators import OBJECTIVES, summaries
 from manyarms.estimators.base import Estimator, Range
 from manyarms.estimators.naming import parameters_of
 from manyarms.evaluation.intervals import KINDS
-from manyarms.logs import Columns
+from manyarms.items import Catalogue as Items
+from manyarms.logs import Actions, Columns
 from manyarms.logs.formats.base import format_of, suffixes
 from manyarms.weights import CORRECTIONS
 
@@ -113,6 +115,16 @@ DropMissing = Annotated[
     ),
 ]
 
+Catalogue = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="All items that could be shown: a table with a column of ids (id, item_id, sku, ...). Or the word build: integers "
+        "in the action column are ids, and the items are those of the log.",
+        show_default="what the log shows",
+        rich_help_panel=COLUMNS,
+    ),
+]
 EstimateMissing = Annotated[
     bool,
     typer.Option(
@@ -181,13 +193,32 @@ def require_logs(paths: Mapping[str, Path | None]) -> None:
 
 
 def reading(
-    context: list[str] | None, *, drop_missing: bool = False, estimate_missing: bool = False, **parts: str | None
+    context: list[str] | None,
+    *,
+    drop_missing: bool = False,
+    estimate_missing: bool = False,
+    catalogue: str | None = None,
+    **parts: str | None,
 ) -> Reading:
     """Columns as they were named, none where there is to be none; the others are looked for by their usual names."""
     named: dict[str, Any] = {part: None if name == NONE else name for part, name in parts.items() if name}
     if context:
         named["context"] = () if context == [NONE] else context[0] if len(context) == 1 else context
-    return Reading(Columns(**named), drop_missing, estimate_missing)
+    given = [(f"--{part.replace('_', '-')}", name) for part, name in parts.items() if name]
+    given += [("--context", name) for name in context or ()] + ([("--catalogue", catalogue)] if catalogue else [])
+    words = "".join(f" {option} {shlex.quote(name)}" for option, name in given)
+    words += " --drop-missing" * drop_missing + " --estimate-missing" * estimate_missing
+    return Reading(Columns(**named), drop_missing, estimate_missing, _ids(catalogue), words)
+
+
+def _ids(catalogue: str | None) -> Actions | Literal["build"] | None:
+    """The ids of a table of items, or the word for those that the log has."""
+    if catalogue is None or catalogue == "build":
+        return "build" if catalogue else None
+    try:
+        return Items(Path(catalogue)).actions
+    except InvalidInput as error:  # in the words of the command line
+        raise type(error)("--catalogue", error.came, error.expected) from error
 
 
 # ---- what comes out
@@ -214,8 +245,8 @@ def say_next(*commands: str) -> None:
 
 
 __all__ = [
-    "COLUMNS", "LOG_FILES", "Action", "Block", "Context", "Delta", "DropMissing", "EstimateMissing", "EventId", "Floor",
-    "Group", "High", "Intervals", "Level", "Log", "Low", "PriorLog", "Propensity", "Reward", "Seed", "Timestamp",
+    "COLUMNS", "LOG_FILES", "Action", "Block", "Catalogue", "Context", "Delta", "DropMissing", "EstimateMissing", "EventId",
+    "Floor", "Group", "High", "Intervals", "Level", "Log", "Low", "PriorLog", "Propensity", "Reward", "Seed", "Timestamp",
     "bound_names", "estimator_names", "facts", "listed", "model_estimator_names", "objective_lines", "one_of", "reading",
     "require_logs", "reward_range", "say", "say_next", "write_json",
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -71,6 +72,7 @@ def tune(
     event_id: options.EventId = None,
     drop_missing: options.DropMissing = False,
     estimate_missing: options.EstimateMissing = False,
+    catalogue: options.Catalogue = None,
 ) -> None:
     """Choose the parameter of an estimator from a log: how strongly importance weights are corrected.
 
@@ -95,7 +97,7 @@ def tune(
     values = None if grid is None else _numbers(grid)
     how = options.reading(
         context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id,
-        drop_missing=drop_missing, estimate_missing=estimate_missing,
+        drop_missing=drop_missing, estimate_missing=estimate_missing, catalogue=catalogue,
     )  # fmt: skip
     read = Judged.read(named, log, how)
     name, policy = read.only()
@@ -108,7 +110,9 @@ def tune(
     after = [f"manyarms evaluate {named[0].words} ANOTHER-LOG --estimators snips,{estimator}:{chosen}"]
     parameter = tunable()[estimator]
     if parameter in OPTIONS:
-        after.append(f"manyarms learn {log} --objective {estimator} --{parameter} {chosen}")
+        after.append(
+            f"manyarms learn {shlex.quote(str(log))}{how.words} --objective {estimator} --{parameter} {chosen}"
+        )
     options.say_next(*after)
 
 

@@ -28,7 +28,7 @@ from manyarms.evaluation.policy_like import PolicyLike
 from manyarms.evaluation.readings import VALUE, Wanted, intervals_of, ls_ends, possible, readings
 from manyarms.evaluation.results import Estimate
 from manyarms.evaluation.time_blocks import Block
-from manyarms.logs.data import CHUNK, LogSource
+from manyarms.logs.data import CHUNK, LoggedData, LogSource
 
 KINDS = ("ls", "bernstein", "normal", "bootstrap")
 
@@ -119,7 +119,7 @@ def choose(
     log: LogSource,
     *,
     delta: float = 0.05,
-    kind: str = "ls",
+    kind: str | None = None,
     estimator: Estimator | str | None = None,
     reward_range: Range | None = None,
     propensity_floor: float | None = None,
@@ -132,12 +132,13 @@ def choose(
 
     Each is a one-sided bound at 1 - delta / m, so that with probability at least 1 - delta none fails (union bound), and
     the chosen policy is worth at least its own. kind: "ls" (any n, any weights, rewards in [0, 1] or reward_range),
-    "bernstein" (any n; an estimator whose weights have a known bound), "normal" or "bootstrap" (many rows).
+    "bernstein" (any n; an estimator whose weights have a known bound), "normal" or "bootstrap" (many rows); unless given, "ls",
+    or "normal" where rows come in groups, which are not independent.
     policies: each whatever `evaluate` takes. They must not have been learned from these rows.
     """
     named = _named(policies)
     require_log(log)
-    chunk, kind = validate.count("chunk", chunk), validate.one_of("kind", kind, KINDS)
+    chunk, kind = validate.count("chunk", chunk), _kind(kind, log)
     delta = intervals.confidence("delta", delta)
     if not delta < 0.5:
         raise InvalidInput("delta", delta, "a number below 0.5: the probability that a bound may fail")
@@ -167,6 +168,14 @@ def choose(
     if best.lower == -math.inf:
         note += "; no bound says anything, and the first policy stands for all (see the warnings of the estimates)"
     return Choice(best.name, best.lower, candidates, kind, delta, rewards.value((Part(0),)), note)
+
+
+def _kind(given: str | None, log: LogSource) -> str:
+    """The kind of bound: the one that was asked for, or one that the log's rows allow."""
+    if given is not None:
+        return validate.one_of("kind", given, KINDS)
+    groups = log.groups if isinstance(log, LoggedData) else getattr(getattr(log, "columns", None), "group", None)
+    return "ls" if groups is None else "normal"
 
 
 def _named(policies: Mapping[str, PolicyLike] | Sequence[PolicyLike]) -> dict[str, PolicyLike]:

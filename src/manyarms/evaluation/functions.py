@@ -57,6 +57,18 @@ def _rows(part: LoggedData, index: Ints) -> LoggedData:
     return part.rows(slice(int(index[0]), int(index[-1]) + 1) if together else index)
 
 
+class _Columns(dict[str, AnyArray]):
+    """Columns by name, which name each other where one is not there."""
+
+    def __init__(self, argument: str, columns: dict[str, AnyArray]) -> None:
+        super().__init__(columns)
+        self._argument = argument
+
+    def __missing__(self, name: object) -> AnyArray:
+        came = f"a function that asks for the column {name!r}"
+        raise InvalidInput(self._argument, came, f"one of the log's columns: {', '.join(map(repr, self))}")
+
+
 class FromFunction(_Asked):
     """A function of contexts (b, d), or of original columns; and of the logged actions, where it takes two arguments."""
 
@@ -69,7 +81,7 @@ class FromFunction(_Asked):
 
     def _answer(self, part: LoggedData, start: int) -> RowPolicy:
         if self._of_columns:
-            rows: Any = plain_columns(original_columns(part, self.columns_for))
+            rows: Any = _Columns(self.argument, plain_columns(original_columns(part, self.columns_for)))
         else:
             rows = part.contexts
         if not self._both:

@@ -226,12 +226,15 @@ class Catalogue(tables.Shown):
         """A prior for contexts of length `dim`: items that share effects, as `mixing` says.
 
         variance: of every entry of theta_a; by default 1/dim, with which scores of contexts whose entries are about 1 in size
-        have about variance 1. share: the effects' part of it, the rest is the item's own. `manyarms.fit_prior` fits both.
+        have about variance 1. share: the effects' part of it, the rest is the item's own. `manyarms.fit_prior` fits both. So that
+        all items have that variance, probabilities of a mixture are scaled to sums of squares of 1.
         """
         dim = validate.count("dim", dim)
         share = validate.number("share", share, above=0, below=1)
         total = 1.0 / dim if variance is None else validate.positive("variance", variance)
         weights = self.mixing(columns, kind, effects=effects, separator=separator, seed=seed)
+        # of b = (1/2, 1/2) half the effects' variance would be left: lengths of 1 give every item the same, as categories have
+        weights = weights / np.linalg.norm(weights, axis=1, keepdims=True)
         return MixedEffectPrior.isotropic(
             weights, dim, effect_variance=share * total, action_variance=(1 - share) * total
         )

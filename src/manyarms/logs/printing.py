@@ -127,7 +127,8 @@ def _size(rows: int, actions: int, dim: int) -> str:
 def _propensities(log: LoggedData) -> str:
     if log.propensities is None:
         return "none"
-    kind = "estimates" if log.propensities_are_estimates else "exact"
+    share = log.estimated_share if log.propensities_are_estimates else 0.0
+    kind = "exact" if not share else "estimates" if share == 1 else f"{share:.1%} of them estimates"
     return f"{kind}, {number(log.propensities.min())} to {number(log.propensities.max())}"
 
 

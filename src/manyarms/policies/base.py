@@ -79,6 +79,10 @@ class PolicyRows(ABC):
     def mass_at(self, ids: Ints) -> Array:
         """(b, m) masses of the actions `ids` (b, m)."""
 
+    def mass_among(self, ids: Ints) -> Array:
+        """(b, m) masses of the actions `ids` (b, m), where no others are on offer: in proportion among themselves alone."""
+        return self.mass_at(ids)
+
     @abstractmethod
     def only(self, index: Ints) -> PolicyRows:
         """The same policy at some of the contexts."""
@@ -235,7 +239,7 @@ class StreamedPolicy(Shown, Edge):
         """Masses (b, m) of some actions, for blocks of contexts, of bounded size as long as that of one context is."""
         for part in row_blocks(len(X), max(1, ROWS * ACTIONS // len(offered))):
             some = X[part]
-            yield part, self.rows(some).mass_at(np.broadcast_to(offered, (len(some), len(offered))))
+            yield part, self.rows(some).mass_among(np.broadcast_to(offered, (len(some), len(offered))))
 
     def _probabilities_of_many(self, X: Array, ids: Ints) -> Array:
         return self.probabilities_of_many(X, ids)

@@ -391,6 +391,9 @@ class _RenumberedRows(PolicyRows):
     def mass_at(self, ids: Ints) -> Array:
         return self._rows.mass_at(self._places[ids])
 
+    def mass_among(self, ids: Ints) -> Array:
+        return self._rows.mass_among(self._places[ids])
+
     def normaliser(self, actions: int) -> Array:
         return self._rows.normaliser(actions)
 

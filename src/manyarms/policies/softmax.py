@@ -152,6 +152,12 @@ class _SoftmaxRows(PolicyRows):
         scores = self.score_at(np.hstack([self._best, ids]))
         return np.exp(np.minimum(scores[:, 1:] - scores[:, :1], 0.0))
 
+    def mass_among(self, ids: Ints) -> Array:
+        # beside the best of all actions those on offer may all be 0 in floating point, though not beside each other
+        scores = self.score_at(ids)
+        mass: Array = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return mass
+
     def _exp(self, scores: Array) -> Array:
         """In place."""
         if self.shift is not None:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from gzip import GzipFile
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -85,6 +85,7 @@ class CsvTables(LogFormat):
             raise InvalidInput(
                 "delimiter", describe(delimiter), "one character, not a quote, a blank or the end of a line"
             )
+        self._told = delimiter is not None
         self.header: list[str] = []
         self._seen: dict[str, _Seen] = {}
         self._texts: frozenset[str] = frozenset()
@@ -138,7 +139,10 @@ class CsvTables(LogFormat):
     def _blocks(self, size: int) -> Iterator[tuple[Ints, list[list[str]]]]:
         """Rows as lists of cells, all as long as the header, and the lines that they begin at."""
         with open_text(self.path) as stream:
-            reader = csv.reader(stream, delimiter=self.delimiter, strict=True)
+            first = stream.readline()
+            if not self._told and self.delimiter not in first:  # spreadsheets write semicolons
+                self.delimiter = next((one for one in ";\t,|" if one in first), self.delimiter)
+            reader = csv.reader(chain([first] if first else [], stream), delimiter=self.delimiter, strict=True)
             try:
                 header = next(reader, None)
                 if not header:
