@@ -55,6 +55,7 @@ def tune(
     rule: Annotated[
         str,
         typer.Option(
+            "--rule",
             metavar="RULE",
             help="mse: the smallest squared bias bound plus variance. slope: the strongest correction whose interval meets "
             "those of all weaker ones.",
