@@ -190,7 +190,7 @@ def test_the_metadata_is_sound() -> None:
         for requirement in metadata.requires("manyarms") or []
         if "extra ==" not in requirement
     }
-    assert always == {"numpy", "scipy", "typer", "rich"}
+    assert always == {"narwhals", "numpy", "rich", "scipy", "typer"}
 
 
 def test_the_command_is_installed() -> None:

@@ -172,9 +172,10 @@ class PolicyOverlap:
             return out
         if self.only is not None and self.rows > 1:
             out.append(f"all rows play the one action {self.only}: this log says nothing about any other")
-        if self.never_played is not None and self.never_played >= 5e-4:  # less would be said to be 0.0%
+        if self.never_played is not None and self.never_played > 1e-9:
+            share = f"{self.never_played:.1%}" if self.never_played >= 1e-3 else "less than 0.1%"
             out.append(
-                f"the logging policy never plays actions that carry {self.never_played:.1%} of the policy's probability: "
+                f"the logging policy never plays actions that carry {share} of the policy's probability: "
                 "no reweighting can see their rewards"
             )
         gap = self.mean_weight - 1.0
