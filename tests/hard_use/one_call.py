@@ -21,7 +21,7 @@ GOOD_ERRORS = (manyarms.ManyArmsError, TypeError)
 ANY_LENGTH = {
     "LoggedData", "FixedPolicy", "UniformPolicy", "DeterministicPolicy", "FunctionPolicy", "PC", "cluster_actions", "k_means",
     "mixture", "Neighbours", "Pool", "labels", "isotropic", "from_data", "learned", "grid", "FaissIndex",
-    "Grid", "TopSoftmaxPolicy", "sigmas", "coverage", "update",
+    "Grid", "TopSoftmaxPolicy", "sigmas", "coverage", "update", "action_contexts",
 }  # fmt: skip
 # label of the hostile value: callables and parameters where it looks meaningless and is legal
 LEGAL = {
@@ -31,6 +31,7 @@ LEGAL = {
     "a number": {"gaussian_kl", "kl", "coverage", "update"},  # of which all entries are that number; a list of one
     "list": {"hidden"},  # widths
     "inf": {"Shrinkage", "ClipWeights", "rows_needed", "kl", "gap"},  # no correction; no bound
+    "none": {"action_contexts"},  # of the items alone
     "longer": ANY_LENGTH,
     "empty": ANY_LENGTH,
 }
