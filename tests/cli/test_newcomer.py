@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import manyarms as ma
-from manyarms.cli.app import app
+from manyarms.cli.app import app, main
 
 
 @pytest.fixture
@@ -56,3 +56,13 @@ def test_choose_takes_a_bound_that_groups_allow_and_columns_are_named(rows: list
     assert ma.evaluation.choose(policies, log).kind == "normal"
     with pytest.raises(ma.errors.InvalidInput, match="'sku'"):
         ma.evaluate(ma.evaluation.OfColumns(lambda columns: columns["skuu"]), log)
+
+
+def test_rows_of_a_column_are_the_lines_of_the_file(tmp_path, capsys):
+    lines = ["x,action,reward,propensity,mine,wished"]
+    lines += [f"{i % 3},{'ab'[i % 2]},{i % 2},0.5,{1.5 if i == 5 else 0.5},{'c' if i == 7 else 'a'}" for i in range(20)]
+    (tmp_path / "log.csv").write_text("\n".join(lines))
+    for option, came in (("--probabilities=mine", "1.5 at line 7"), ("--decisions=wished", "'c' at line 9")):
+        with pytest.raises(SystemExit):
+            main(["evaluate", str(tmp_path / "log.csv"), option, "--out", str(tmp_path / "out")])
+        assert came in " ".join(capsys.readouterr().err.split())

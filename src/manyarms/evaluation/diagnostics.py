@@ -7,6 +7,7 @@ number of rows. `warnings` turns them into sentences.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -43,6 +44,9 @@ class PolicyOverlap:
 
     smallest: float = math.inf
     smallest_row: int = -1
+    smallest_place: str = ""
+    """What a message calls that row: as its file does, where there is one; the same for the largest."""
+
     tiny: Ints = field(default_factory=lambda: np.zeros(len(EDGES) + 1, dtype=np.int64))
     ours: Ints = field(default_factory=lambda: np.zeros(len(EDGES) + 1, dtype=np.int64))
     weights: Ints = field(default_factory=lambda: np.zeros(len(EDGES) + 1, dtype=np.int64))
@@ -50,6 +54,7 @@ class PolicyOverlap:
     squares: float = 0.0
     largest: float = 0.0
     largest_row: int = -1
+    largest_place: str = ""
     upper: LargestWeights = field(default_factory=LargestWeights)
     """The largest weights, whose tail says whether averages of them can be trusted."""
 
@@ -74,8 +79,10 @@ class PolicyOverlap:
         never_played: Array | None,
         actions: Ints | None = None,
         estimated: Bools | None = None,
+        place: Callable[[int], str] | None = None,
     ) -> None:
-        """More rows."""
+        """More rows; place: what messages call them."""
+        place = place or (lambda row: f"row {self.rows + row}")
         w = pi / pi0
         if estimated is not None:
             self.estimated += int(estimated.sum())
@@ -86,9 +93,11 @@ class PolicyOverlap:
         self.zero += int((w == 0).sum())
         self.useful += int(((w > 0) & (rewards != 0)).sum())
         if float(pi0.min()) < self.smallest:
-            self.smallest, self.smallest_row = float(pi0.min()), self.rows + int(pi0.argmin())
+            row = int(pi0.argmin())
+            self.smallest, self.smallest_row, self.smallest_place = float(pi0[row]), self.rows + row, place(row)
         if float(w.max()) > self.largest:
-            self.largest, self.largest_row = float(w.max()), self.rows + int(w.argmax())
+            row = int(w.argmax())
+            self.largest, self.largest_row, self.largest_place = float(w[row]), self.rows + row, place(row)
         for histogram, values in ((self.tiny, pi0), (self.ours, pi[pi > 0]), (self.weights, w[w > 0])):
             histogram += np.bincount(np.searchsorted(EDGES, np.log10(values)), minlength=len(EDGES) + 1)
         self.upper.add(w)
@@ -188,7 +197,7 @@ class PolicyOverlap:
             out.append(f"weights average {self.mean_weight:.3g} where 1 is expected: propensities seem too small")
         if self.sum > 0 and self.largest / self.sum > DOMINANT:
             out.append(
-                f"row {self.largest_row} alone carries {self.largest / self.sum:.0%} of all weight "
+                f"{self.largest_place} alone carries {self.largest / self.sum:.0%} of all weight "
                 f"(its weight is {self.largest:.3g}): leaving it out would move the estimate"
             )
         size = self.effective_sample_size
@@ -208,7 +217,7 @@ class PolicyOverlap:
             count = int(self.tiny[: np.searchsorted(EDGES, math.log10(limit))].sum())
             rows = f"about {count:,} rows have propensities" if count > 1 else "a row has a propensity"
             out.append(
-                f"{rows} below 1/n = {limit:.2g} (the smallest, {self.smallest:.2g}, at row {self.smallest_row}): such "
+                f"{rows} below 1/n = {limit:.2g} (the smallest, {self.smallest:.2g}, at {self.smallest_place}): such "
                 "actions are met by luck, and get weights of n or more per unit of the policy's probability"
             )
         if 0 < self.useful < 30:

@@ -132,7 +132,7 @@ class FromClassifier(_Asked):
         matrix = as_told(self.argument, found)
         if self._ids is not None and matrix.shape[1] != len(self._ids):
             raise InvalidInput(self.argument, f"shape {matrix.shape}", f"a column for each of {len(self._ids)} classes")
-        return matrix_policy(self.argument, matrix, part, start, rows=self._ids)
+        return matrix_policy(self.argument, matrix, part, lambda row: f"row {start + row}", rows=self._ids)
 
     def _features(self, part: LoggedData) -> Any:
         if self._names is None:

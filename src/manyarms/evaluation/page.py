@@ -111,9 +111,9 @@ def _overlap(evaluation: Evaluation) -> list[str]:
     facts = {
         "effective sample size of the plain weights": f"{overlap.effective_sample_size:,.0f} of {overlap.rows:,} rows",
         "mean weight (1 is expected)": f"{overlap.mean_weight:.4g}, standard error {overlap.mean_weight_error:.2g}",
-        "largest weight": f"{overlap.largest:.4g}, at row {overlap.largest_row:,}",
+        "largest weight": f"{overlap.largest:.4g}, at {overlap.largest_place}",
         "Pareto k of the weights' tail": tail_words(overlap),
-        "smallest propensity": f"{overlap.smallest:.3g}, at row {overlap.smallest_row:,}",
+        "smallest propensity": f"{overlap.smallest:.3g}, at {overlap.smallest_place}",
         "rows whose action the policy never plays": f"{overlap.zero:,}",
     }
     if overlap.never_played is not None:

@@ -276,7 +276,10 @@ class Collected:
             self.overlap = PolicyOverlap(grouped=log.groups is not None)
         never = lost(NoCorrection(), on.sums({}, "the bias of a correction"))[0] if on.told.bias else None
         estimated = log.estimated_rows if log.propensities_are_estimates else None
-        self.overlap.add(on.pi, log.propensities, log.rewards, never, log.actions, estimated)
+        before = self.overlap.rows
+        self.overlap.add(
+            on.pi, log.propensities, log.rewards, never, log.actions, estimated, lambda row: place(log, row, before)
+        )
 
 
 def collect(

@@ -194,14 +194,15 @@ class _FromColumn(Given):
 
     def on(self, part: LoggedData, start: int) -> Policy:
         name = self._column.name
-        found = column_in(original_columns(part, self.columns_for), name, self.argument)
+        table = original_columns(part, self.columns_for)
+        found = column_in(table, name, self.argument)
         if found.missing is not None:
-            came = f"a missing entry in the column {name!r} at row {start + int(np.argmax(found.missing))}"
+            came = f"a missing entry in the column {name!r} at {table.where.row(int(np.argmax(found.missing)))}"
             raise InvalidInput(self.argument, came, "an entry in every row")
         values = plain(found)
         if self._column.holds == "probabilities" and values.dtype.kind in "biu":
             values = values.astype(np.float64)
-        return told_policy(self.argument, values, part, start, self._column.holds)
+        return told_policy(self.argument, values, part, start, self._column.holds, table.where.row)
 
 
 __all__ = ["FORMS", "PolicyLike", "given_for"]

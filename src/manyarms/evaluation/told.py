@@ -8,7 +8,7 @@ Ranked(lists, weights)    a list for each row
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,21 +57,31 @@ def as_told(argument: str, said: Any) -> AnyArray:
     return array
 
 
-def told_policy(argument: str, said: Any, part: LoggedData, start: int = 0, holds: str | None = None) -> RowPolicy:
-    """The policy at the rows of a part of a log, the first of which is row `start` of it."""
+Place = Callable[[int], str]
+"""What a message calls a row of a part of a log."""
+
+
+def told_policy(
+    argument: str, said: Any, part: LoggedData, start: int = 0, holds: str | None = None, place: Place | None = None
+) -> RowPolicy:
+    """The policy at the rows of a part of a log, the first of which is row `start` of it.
+
+    place: what messages call a row of the part; by default its number in the whole log.
+    """
+    place = place or (lambda row: f"row {start + row}")
     if isinstance(said, Ranked):
         _require_length(argument, len(said), part)
-        return _ranked(said, part, start)
+        return _ranked(said, part, place)
     if is_frame(said):
         _require_length(argument, len(said), part)
-        return matrix_policy(argument, as_told(argument, said.to_numpy()), part, start, list(said.columns))
+        return matrix_policy(argument, as_told(argument, said.to_numpy()), part, place, list(said.columns))
     array = as_told(argument, said)
     _require_length(argument, len(array), part)
     if array.ndim == 2:
-        return matrix_policy(argument, array, part, start)
+        return matrix_policy(argument, array, part, place)
     if array.dtype.kind == "f" if holds is None else holds == "probabilities":
-        return _probabilities(argument, array, part, start)
-    rows = rows_of_ids(argument, array, part.catalogue, part.action_count, start)
+        return _probabilities(argument, array, part, place)
+    rows = rows_of_ids(argument, array, part.catalogue, part.action_count, place)
     return ListedByRow(rows[:, None], np.ones((len(rows), 1)), part.action_count)
 
 
@@ -80,13 +90,13 @@ def _require_length(argument: str, came: int, part: LoggedData) -> None:
         raise InvalidInput(argument, f"{came:,} rows", f"one for each of {len(part):,} rows of the log")
 
 
-def _probabilities(argument: str, array: AnyArray, part: LoggedData, start: int) -> RowPolicy:
+def _probabilities(argument: str, array: AnyArray, part: LoggedData, place: Place) -> RowPolicy:
     p = validate.as_floats(argument, array, "probabilities of the logged actions")
     wrong = (p < 0) | (p > 1 + SUM_TOLERANCE)
     if wrong.any():
         row = int(np.argmax(wrong))
         expected = "probabilities from 0 to 1, as floats; actions are integers or texts"
-        raise InvalidInput(argument, f"{p[row]:g} at row {start + row}", expected)
+        raise InvalidInput(argument, f"{p[row]:g} at {place(row)}", expected)
     return LoggedProbabilities(np.minimum(p, 1.0), part.actions, part.action_count)
 
 
@@ -94,7 +104,7 @@ def matrix_policy(
     argument: str,
     matrix: AnyArray,
     part: LoggedData,
-    start: int,
+    place: Place,
     names: Sequence[Any] | None = None,
     rows: Ints | None = None,
 ) -> RowPolicy:
@@ -116,12 +126,12 @@ def matrix_policy(
     wrong = (p.min(axis=1) < 0) | (np.abs(sums - 1) > SUM_TOLERANCE)
     if wrong.any():
         row = int(np.argmax(wrong))
-        came = f"row {start + row} with sum {sums[row]:.9g} and smallest entry {p[row].min():.3g}"
+        came = f"{place(row)} with sum {sums[row]:.9g} and smallest entry {p[row].min():.3g}"
         raise InvalidInput(argument, came, "probabilities from 0 whose rows sum to 1")
     return MatrixOfProbabilities(p / sums[:, None], ids, count)
 
 
-def _ranked(said: Ranked, part: LoggedData, start: int) -> RowPolicy:
+def _ranked(said: Ranked, part: LoggedData, place: Place) -> RowPolicy:
     positions = len(said.weights)
     if isinstance(said.lists, np.ndarray):
         shown = said.lists[:, :positions]
@@ -132,21 +142,19 @@ def _ranked(said: Ranked, part: LoggedData, start: int) -> RowPolicy:
         lengths = np.array([len(one) for one in cut], dtype=np.int64)
         flat = [name for one in cut for name in one]
     there = np.arange(int(lengths.max()))[None, :] < lengths[:, None]
-    row_of = start + np.repeat(np.arange(len(lengths)), lengths)
+    row_of = np.repeat(np.arange(len(lengths)), lengths)
     ids: Ints = np.zeros(there.shape, dtype=np.int64)
-    ids[there] = rows_of_ids("lists", flat, part.catalogue, part.action_count, row_of)
+    ids[there] = rows_of_ids("lists", flat, part.catalogue, part.action_count, lambda entry: place(int(row_of[entry])))
     p = np.where(there, said.weights[: there.shape[1]], 0.0)
     twice = np.sort(np.where(there, ids, -1 - np.arange(there.shape[1])), axis=1)
     repeated = (np.diff(twice, axis=1) == 0).any(axis=1)
     if repeated.any():
-        raise InvalidInput(
-            "lists", f"an id twice at row {start + int(np.argmax(repeated))}", "distinct ids in each list"
-        )
+        raise InvalidInput("lists", f"an id twice at {place(int(np.argmax(repeated)))}", "distinct ids in each list")
     return ListedByRow(ids, p / p.sum(axis=1, keepdims=True), part.action_count)
 
 
 def rows_of_ids(
-    argument: str, ids: Iterable[Any], catalogue: Actions | None, count: int, start: int | Ints | None = None
+    argument: str, ids: Iterable[Any], catalogue: Actions | None, count: int, place: Place | None = None
 ) -> Ints:
     """Ids as rows of the log's actions; an unknown one is named, with its row of the log where that is known."""
     if catalogue is None:
@@ -157,7 +165,7 @@ def rows_of_ids(
     found = catalogue.find_all(names)
     if len(found) and found.min() < 0:
         first = int(np.argmax(found < 0))
-        where = "" if start is None else f" at row {start + first if isinstance(start, int) else start[first]}"
+        where = "" if place is None else f" at {place(first)}"
         some = ", ".join(map(repr, catalogue.ids(range(min(3, count)))))
         raise UnknownAction(
             argument, validate.describe(names[first]) + where, f"ids of the log's {count:,} actions ({some}, ...)"
