@@ -66,3 +66,11 @@ def test_rows_of_a_column_are_the_lines_of_the_file(tmp_path, capsys):
         with pytest.raises(SystemExit):
             main(["evaluate", str(tmp_path / "log.csv"), option, "--out", str(tmp_path / "out")])
         assert came in " ".join(capsys.readouterr().err.split())
+
+
+def test_rows_of_a_function_of_columns_are_the_lines_of_the_file(tmp_path):
+    lines = ["x,action,reward,propensity", *(f"{i},{'ab'[i % 2]},{i % 2},0.5" for i in range(40))]
+    (tmp_path / "log.csv").write_text("\n".join(lines))
+    wished = ma.evaluation.OfColumns(lambda columns: np.where(columns["x"] == 30, "c", "a"))
+    with pytest.raises(ma.errors.UnknownAction, match="'c' at line 32"):
+        ma.evaluate(wished, ma.open_log(tmp_path / "log.csv"))

@@ -7,6 +7,7 @@ was fitted on a frame (`feature_names_in_`) gets those columns, and any other on
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -18,7 +19,7 @@ from manyarms._base.typing import AnyArray, Ints
 from manyarms.errors import InvalidInput, MissingExtra
 from manyarms.evaluation.forms import ColumnFunction, arguments_of
 from manyarms.evaluation.given import Given
-from manyarms.evaluation.told import as_told, matrix_policy, rows_of_ids, told_policy
+from manyarms.evaluation.told import Place, as_told, matrix_policy, rows_of_ids, told_policy
 from manyarms.logs.data import LoggedData, LogSource
 from manyarms.logs.original import column_in, original_columns, plain, plain_columns
 from manyarms.policies.base import Policy
@@ -47,8 +48,9 @@ class _Asked(Given):
         asked: Callable[[Ints], RowPolicy] = lambda index: self._answer(_rows(part, index), start + int(index[0]))  # noqa: E731
         return ComputedRows(asked, np.arange(len(part)), self.action_count, step, logged_only=self.logged_only)
 
+    @abstractmethod
     def _answer(self, part: LoggedData, start: int) -> RowPolicy:
-        raise NotImplementedError
+        """What it says of some rows of a chunk, the first of which is row `start` of the log."""
 
 
 def _rows(part: LoggedData, index: Ints) -> LoggedData:
@@ -80,15 +82,16 @@ class FromFunction(_Asked):
         self.columns_for = "a function of columns" if of_columns else ""
 
     def _answer(self, part: LoggedData, start: int) -> RowPolicy:
+        rows: Any = part.contexts
+        place: Place | None = None
         if self._of_columns:
-            rows: Any = _Columns(self.argument, plain_columns(original_columns(part, self.columns_for)))
-        else:
-            rows = part.contexts
+            table = original_columns(part, self.columns_for)
+            rows, place = _Columns(self.argument, plain_columns(table)), table.where.row
         if not self._both:
-            return told_policy(self.argument, self._function(rows), part, start)
+            return told_policy(self.argument, self._function(rows), part, start, place=place)
         logged: AnyArray = part.actions if part.catalogue is None else part.catalogue.named(part.actions)
         answer = as_told(self.argument, self._function(rows, logged))
-        made = told_policy(self.argument, answer, part, start, "probabilities")
+        made = told_policy(self.argument, answer, part, start, "probabilities", place)
         if not isinstance(made, LoggedProbabilities):
             expected = "the probabilities of the logged actions (n,), from a function of two arguments"
             raise InvalidInput(self.argument, f"shape {answer.shape}", expected)

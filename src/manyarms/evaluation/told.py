@@ -173,4 +173,4 @@ def rows_of_ids(
     return found
 
 
-__all__ = ["TOLD", "as_told", "is_frame", "matrix_policy", "rows_of_ids", "told_policy"]
+__all__ = ["TOLD", "Place", "as_told", "is_frame", "matrix_policy", "rows_of_ids", "told_policy"]
