@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from concurrent.futures import Future
 from typing import Any
 
 from manyarms._base import validate
@@ -44,6 +45,25 @@ class _Waiting:
     def wait(self) -> None:
         """Sleep until it is settled."""
         self._wake.acquire()
+
+
+class _Promised(_Waiting):
+    """A piece of work whose caller went on, and is told by a future."""
+
+    __slots__ = ("future",)
+
+    def __init__(self, work: Work) -> None:
+        super().__init__(work)
+        self.future: Future[Any] = Future()
+
+    def settle(self, outcome: Any) -> None:
+        """The future has the result, or the error; the first outcome counts."""
+        if not self._settled:
+            self._settled = True
+            if isinstance(outcome, BaseException):
+                self.future.set_exception(outcome)
+            else:
+                self.future.set_result(outcome)
 
 
 class GroupCommit:
@@ -83,15 +103,7 @@ class GroupCommit:
         with self._lock:
             if len(self._queue) >= self._most_waiting and not self._closed:
                 self._room.wait_for(lambda: len(self._queue) < self._most_waiting or self._closed, self._patience)
-            if self._closed:
-                raise LiveError("closed: nothing more is written")
-            if len(self._queue) >= self._most_waiting:
-                raise Overloaded(
-                    f"{self._most_waiting} pieces of work wait to be written, and none was taken for {self._patience:g} s: try "
-                    "again later"
-                )
-            self._queue.append(mine)
-            self._ring()
+            self._take_in(mine, f", and none was taken for {self._patience:g} s")
         try:
             mine.wait()
         except BaseException:
@@ -100,6 +112,27 @@ class GroupCommit:
         if isinstance(mine.outcome, BaseException):
             raise mine.outcome
         return mine.outcome
+
+    def promise(self, work: Work) -> Future[Any]:
+        """`submit` for a caller that does not wait: a future with the result, or with what `submit` would have raised.
+
+        Where the queue is full, or closed, it is refused here and at once. What is done when the future has its result is done
+        by the thread that writes: it must be short, and must not wait for other work.
+        """
+        self._database.require_own_process()
+        mine = _Promised(work)
+        with self._lock:
+            self._take_in(mine)
+        return mine.future
+
+    def _take_in(self, mine: _Waiting, tried: str = "") -> None:
+        """Into the queue, unless it is closed or full; called under the lock."""
+        if self._closed:
+            raise LiveError("closed: nothing more is written")
+        if len(self._queue) >= self._most_waiting:
+            raise Overloaded(f"{self._most_waiting} pieces of work wait to be written{tried}: try again later")
+        self._queue.append(mine)
+        self._ring()
 
     @property
     def waiting(self) -> int:

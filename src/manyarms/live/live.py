@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from manyarms._base import validate
 from manyarms._base.tables import Shown, Table, text_of
@@ -25,10 +27,12 @@ from manyarms.live.records import DecisionRecord
 from manyarms.live.report import Report, alarms
 from manyarms.live.settings import Settings
 from manyarms.live.state import State, View
-from manyarms.live.stores.database import Database
+from manyarms.live.stores.database import Database, Work
 from manyarms.logs.actions import ActionId, Actions
 from manyarms.logs.encoding import Encoder
 from manyarms.logs.filters import Filter
+
+Told = TypeVar("Told")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -37,7 +41,8 @@ class LiveDecision(Shown):
 
     id: of the event, for its rewards. actions: best first. version: of the state that decided. arm: which agent or policy did.
     propensity: the chance of the first action, None where it is not known yet; propensity_kind: "exact" or "estimated".
-    logged: False only where the store could not be reached and decisions go on without it.
+    logged: False only where the store could not be reached and decisions go on without it. position: in the store's log, 0 where
+    it is not logged.
     """
 
     id: str
@@ -47,6 +52,7 @@ class LiveDecision(Shown):
     propensity: float | None
     propensity_kind: str | None
     logged: bool = True
+    position: int = 0
 
     @property
     def action(self) -> ActionId:
@@ -127,6 +133,52 @@ class Live(Shown, Administration):
         the same id with the same question gives the same decision again, with another one a Conflict. baseline: the action that
         the application would take, where the deployment asks for it. propensity: estimate it now, where it is not known exactly.
         """
+        record, known = self._considered(x, candidates, exclude, k, action_contexts, unit, id, baseline, propensity)
+        if known:
+            return self._answer(record)
+        try:
+            return self._answer(self._submit(log.add_decision(record)))
+        except (StoreUnavailable, Overloaded):
+            if self._without_store == "refuse":
+                raise
+            return self._answer(record, logged=False)
+
+    def submit_decision(
+        self,
+        x: ContextLike | None = None,
+        *,
+        candidates: Filter = None,
+        exclude: Filter = None,
+        k: int | None = None,
+        action_contexts: ActionContexts | None = None,
+        unit: str | None = None,
+        id: str | None = None,
+        baseline: ActionId | None = None,
+        propensity: bool = False,
+    ) -> Future[LiveDecision]:
+        """`decide` for a caller that does not wait: it is decided here and now, and the future tells when it is in the store.
+
+        What is refused before anything is written is raised here, a full queue (Overloaded) among it: this never waits.
+        """
+        record, known = self._considered(x, candidates, exclude, k, action_contexts, unit, id, baseline, propensity)
+        if known:
+            return _kept(self._answer(record))
+        unlogged = None if self._without_store == "refuse" else lambda: self._answer(record, logged=False)
+        return self._promise(log.add_decision(record), self._answer, unlogged)
+
+    def _considered(
+        self,
+        x: ContextLike | None,
+        candidates: Filter,
+        exclude: Filter,
+        k: int | None,
+        action_contexts: ActionContexts | None,
+        unit: str | None,
+        id: str | None,
+        baseline: ActionId | None,
+        propensity: bool,
+    ) -> tuple[DecisionRecord, bool]:
+        """The decision, and whether the store has it already."""
         view = self._learner.view
         asked = naming.asked(view, x, candidates, exclude, k, action_contexts)
         event = uuid.uuid4().hex if id is None else a_name("id", id)
@@ -134,17 +186,11 @@ class Live(Shown, Administration):
         usual = None if baseline is None else naming.row_of(view, "baseline", baseline)
         estimate = validate.flag("propensity", propensity)
         try:
-            record = decided(view, self._salt, asked, event, unit, usual, estimate)
+            return decided(view, self._salt, asked, event, unit, usual, estimate), False
         except ManyArmsError:
             if id is not None and (earlier := self._earlier(event, asked.digest(unit))) is not None:
-                return self._answer(earlier)  # what can be decided no more was decided before
+                return earlier, True  # what can be decided no more was decided before
             raise
-        try:
-            return self._answer(self._submit(log.add_decision(record)))
-        except (StoreUnavailable, Overloaded):
-            if self._without_store == "refuse":
-                raise
-            return self._answer(record, logged=False)
 
     def _earlier(self, event: str, digest: bytes) -> DecisionRecord | None:
         """The decision with this id, if it answers this question."""
@@ -160,15 +206,53 @@ class Live(Shown, Administration):
         event has several (a click now, a purchase tomorrow): they count together as the store's `aggregate` says. The same id
         with another value is a Conflict.
         """
+        self._submit(self._rewarded(event, value, action, id))
+
+    def submit_reward(
+        self, event: str, value: float = 1.0, *, action: ActionId | None = None, id: str = ""
+    ) -> Future[None]:
+        """`reward` for a caller that does not wait: the future tells when it is in the store."""
+        return self._promise(self._rewarded(event, value, action, id), lambda _: None)
+
+    def _rewarded(self, event: str, value: float, action: ActionId | None, id: str) -> Work:
         event = a_name("event", event)
         number = self._settings.check(value)
         which = None if action is None else self._row_of(action)
-        self._submit(log.add_reward(event, which, a_name("id", id, empty=True), number))
+        return log.add_reward(event, which, a_name("id", id, empty=True), number)
 
-    def _submit(self, work: Any) -> Any:
+    def _submit(self, work: Work) -> Any:
+        self._require_open()
+        return self._commits.submit(work)
+
+    def _promise(
+        self, work: Work, shown: Callable[[Any], Told], unlogged: Callable[[], Told] | None = None
+    ) -> Future[Told]:
+        """What comes of a write, as it is shown; unlogged: what is told where the store cannot be written, if not the error."""
+        self._require_open()
+        told: Future[Told] = Future()
+
+        def tell(written: Future[Any]) -> None:
+            try:
+                told.set_result(shown(written.result()))
+            except (StoreUnavailable, Overloaded) as error:
+                if unlogged is None:
+                    told.set_exception(error)
+                else:
+                    told.set_result(unlogged())
+            except BaseException as error:  # the caller's, as everything that a write raises
+                told.set_exception(error)
+
+        try:
+            self._commits.promise(work).add_done_callback(tell)
+        except Overloaded:
+            if unlogged is None:
+                raise
+            told.set_result(unlogged())
+        return told
+
+    def _require_open(self) -> None:
         if self._closed:
             raise LiveError("this live store is closed: open it again")
-        return self._commits.submit(work)
 
     def _row_of(self, action: ActionId) -> int:
         """The row of an action that was decided: perhaps by another process, which knew of it first."""
@@ -179,7 +263,7 @@ class Live(Shown, Administration):
     def _answer(self, record: DecisionRecord, logged: bool = True) -> LiveDecision:
         return LiveDecision(
             record.id, tuple(naming.named(self._view_of(record), record.actions)), record.version, record.arm,
-            record.propensity, record.propensity_kind, logged,
+            record.propensity, record.propensity_kind, logged, record.position,
         )  # fmt: skip
 
     def _view_of(self, record: DecisionRecord) -> View:
@@ -231,6 +315,12 @@ class Live(Shown, Administration):
     def version(self) -> int:
         """How many chunks have been folded into what decides here."""
         return self._learner.view.version
+
+    def learning(self, position: int = 0) -> Spec:
+        """How far learning is: rows learned, the version, and lag: how many entries up to a position of the log are not folded."""
+        view = self._learner.view
+        counts: dict[str, int] = view.frozen["counts"]
+        return {"rows": counts["learned"], "lag": max(0, position - view.upto), "version": view.version}
 
     @property
     def settings(self) -> Settings:
@@ -318,6 +408,13 @@ class Live(Shown, Administration):
         told = [f"ALARM: {text}" for text in alarms(view.frozen["watch"])]
         title = f"live at version {view.version:,}: {', '.join(sorted(view.arms))}"
         return Table(title, rows=counts, notes=told, parts=[view.deployment._table()])
+
+
+def _kept(value: Told) -> Future[Told]:
+    """A future that is there already."""
+    found: Future[Told] = Future()
+    found.set_result(value)
+    return found
 
 
 __all__ = ["Live", "LiveDecision"]
