@@ -59,3 +59,28 @@ def test_questions_that_a_policy_cannot_answer() -> None:
     assert live.learn() == 0
     assert live.decide(X, exclude=[0, 1, 2, 3, 4]).action == 5
     live.close()
+
+
+def test_a_decision_and_its_propensity_are_one_pass_over_the_actions() -> None:
+    policy = SoftmaxPolicy(np.linspace(0, 50, 6000 * len(X)).reshape(6000, -1).astype(np.float32))
+    passes = Counter[str]()
+    scores = policy._linear.scores
+
+    def counted(x: Any, first: int, last: int, out: Any = None) -> Any:
+        passes["actions"] += last - first
+        return scores(x, first, last, out)
+
+    policy._linear.scores = counted  # type: ignore[method-assign]
+    arm = an_arm("arm", policy)
+    arm.take_over(frozenset({1, 5990}))
+    view = arm.view()
+    for asked in (Question(X), Question(X, None, [4, 5999]), Question(X, [5998, 2, 5990])):
+        passes.clear()
+        actions, known = view.decide_with_propensity(asked, 7)
+        assert 6000 <= passes["actions"] <= 6000 + 2048
+        assert known is not None
+        assert actions == view.decide(asked, 7)
+        assert known.value == view.propensity(asked, actions[0], 7).value
+        _, other = view.decide_with_propensity(asked, 7, of=2)
+        assert other is not None
+        assert other.value == view.propensity(asked, 2, 7).value

@@ -77,6 +77,18 @@ def samples_have_the_law(policy: StreamedPolicy, tolerance: float) -> None:
     require(np.array_equal(policy.sample_rows(X, 3), policy.sample_rows(X, 3)), "a seed fixes the draws")
 
 
+def one_context_is_the_same(policy: StreamedPolicy, tolerance: float) -> None:
+    """`in_context` draws what `sample_rows` draws, and has the probabilities of the table."""
+    X, ids = _contexts(policy), np.arange(policy.action_count)
+    for x in X:
+        table = policy.probabilities_of_many(x[None], ids[None])[0]
+        here, one, other = policy.in_context(x), np.random.default_rng(6), np.random.default_rng(6)
+        for _ in range(5):
+            ours, theirs = here.draw(one), int(policy.sample_rows(x[None], other)[0])
+            require(ours == theirs, "in_context draws as sample_rows does", f"{ours}, not {theirs}")
+        require_close(here.probabilities(ids), table, "a probability in one context", tolerance, "the table")
+
+
 def the_best_are_the_most_probable(policy: StreamedPolicy, tolerance: float) -> None:
     """decide gives the k most probable, in order, whatever is excluded; one context gives an int."""
     X, table = _contexts(policy), _table(policy)
@@ -118,6 +130,7 @@ POLICY_CHECKS: tuple[Callable[[StreamedPolicy, float], None], ...] = (
     probabilities_sum_to_one,
     answers_agree,
     samples_have_the_law,
+    one_context_is_the_same,
     the_best_are_the_most_probable,
 )
 

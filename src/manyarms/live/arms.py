@@ -30,6 +30,12 @@ class ArmView(ABC):
     def decide(self, asked: Question, draw: int) -> list[int]:
         """The actions that it takes, by the random numbers of a draw."""
 
+    def decide_with_propensity(
+        self, asked: Question, draw: int, of: int | None = None
+    ) -> tuple[list[int], Propensity | None]:
+        """The same, and the propensity of an action (of: by default the first one taken) where it comes at no further cost."""
+        return self.decide(asked, draw), None
+
     @abstractmethod
     def propensity(self, asked: Question, action: int, draw: int, draws: int | None = None) -> Propensity:
         """How likely `decide` is to take this action first, or at all; `draws`: how many are drawn to estimate it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from manyarms.agents.decisions import Propensity
 from manyarms.errors import InvalidInput, ManyArmsError
 from manyarms.live.arms import without
 from manyarms.live.deployment import BASELINE
@@ -14,18 +15,28 @@ VECTORS, ENCODED = 0, 1  # contexts are vectors as they were given, or made by t
 
 
 def decided(
-    view: View, salt: str, asked: Question, event: str, unit: str | None, baseline: int | None, estimate: bool
+    view: View,
+    salt: str,
+    asked: Question,
+    event: str,
+    unit: str | None,
+    baseline: int | None,
+    estimate: bool,
+    active: bool = True,
 ) -> DecisionRecord:
-    """The decision of a view. estimate: propensities that are not known exactly are estimated here and now."""
+    """The decision of a view. estimate: propensities that are not known exactly are estimated here and now. active: whether it
+    counts from the first, or only once it is activated.
+    """
     name, held_out = view.deployment.route(salt, event if unit is None else unit)
     draw = draw_number(event, unit, view.version, name)
     _check_all_can_answer(view, asked, baseline)
     _check_can_be_learned(view, asked, baseline)
     if name == BASELINE:
         assert baseline is not None
-        actions = [baseline]
+        actions, sure = [baseline], None
     else:
-        actions = view.arms[name].decide(without(asked, view.capped, view.arms[name]), draw)
+        arm = view.arms[name]
+        actions, sure = arm.decide_with_propensity(without(asked, view.capped, arm), draw)
     details: dict[str, Any] = {
         "catalogue": view.catalogue,
         "encoding": VECTORS if view.schema.encoder is None else ENCODED,
@@ -36,12 +47,12 @@ def decided(
         details["baseline"] = baseline
     record = DecisionRecord(
         id=event, unit=unit, arm=name, version=view.version, draw=draw, question=asked, actions=actions,
-        digest=asked.digest(unit), details=details,
+        digest=asked.digest(unit, active), details=details, active=active,
     )  # fmt: skip
     known = all(arm == BASELINE or view.arms[arm].exact for _, arm in view.deployment.laws)
     found: dict[str, Any] = {}
     if known or estimate:
-        found = propensities(view, record)
+        found = propensities(view, record, sure=sure)
         if view.deployment.holdout:
             details["treated"] = found["treated"]
         if name == BASELINE or not known:
@@ -60,12 +71,15 @@ def decided(
     return record
 
 
-def propensities(view: View, record: DecisionRecord, draws: int | None = None) -> dict[str, Any]:
+def propensities(
+    view: View, record: DecisionRecord, draws: int | None = None, sure: Propensity | None = None
+) -> dict[str, Any]:
     """How likely the first action was: over all arms with their shares, given the arm, and given that it is not held out
     (treated); and how well that is known.
 
     Exactly, only if every arm knows its propensities whatever is taken: events are chosen for certificates by that, and must not
     be chosen by their actions (an action that is not on offer has the chance 0 exactly, where others are estimated).
+    sure: that of the arm which decided, where it is known already.
     """
     assert record.question is not None
     action = record.actions[0]
@@ -79,7 +93,10 @@ def propensities(view: View, record: DecisionRecord, draws: int | None = None) -
         else:
             arm = view.arms[name]
             draw = draw_number(record.id, record.unit, record.version, name)
-            found = arm.propensity(without(record.question, view.capped, arm), action, draw, draws)
+            if sure is not None and name == record.arm:
+                found = sure
+            else:
+                found = arm.propensity(without(record.question, view.capped, arm), action, draw, draws)
             value, among, error = found.value, found.inclusion, found.standard_error
             exact, number = exact and arm.exact, max(number, found.draws)
         total, inclusion, variance = total + share * value, inclusion + share * among, variance + (share * error) ** 2
@@ -126,9 +143,10 @@ def _seen_by(view: View, name: str, asked: Question, action: int, draw: int) -> 
     arm = view.arms[name]
     asked = without(asked, view.capped, arm)
     try:
-        would = arm.decide(asked, draw)[0]
-        chance = arm.propensity(asked, action, draw).value if arm.exact else None
-        return [would, chance]
+        would, known = arm.decide_with_propensity(asked, draw, of=action)
+        if known is None and arm.exact:
+            known = arm.propensity(asked, action, draw)
+        return [would[0], None if known is None else known.value]
     except ManyArmsError:  # who only looks on never stands in the way
         return [None, None]
 

@@ -16,6 +16,7 @@ from manyarms.errors import InvalidInput
 from manyarms.live.arms import Arm, ArmView
 from manyarms.live.records import Question
 from manyarms.policies import Policy
+from manyarms.policies.in_context import in_context
 
 RARE = 0.01  # where filters leave less of a policy than this, what is left is listed rather than waited for
 
@@ -36,68 +37,99 @@ class PolicyView(ArmView):
             raise InvalidInput("action_contexts", "contexts for each action", "one context: a policy decides here")
 
     def decide(self, asked: Question, draw: int) -> list[int]:
-        self.check(asked)
-        barred, left = self._filters(asked)
-        stream = self.draws.decision(draw)
-        try:
-            rng = stream.generator
-            if left is None:  # drawn until one is allowed: the law of the policy, given that it is
-                while True:
-                    found = int(self.policy.sample_rows(asked.context[None], rng)[0])
-                    if found not in barred:
-                        return [found]
-            ids, chances = left
-            return [int(rng.choice(ids, p=chances))]
-        finally:
-            self.draws.release(stream)
+        return [self._drawn(self._offered(asked), draw)]
+
+    def decide_with_propensity(
+        self, asked: Question, draw: int, of: int | None = None
+    ) -> tuple[list[int], Propensity | None]:
+        offered = self._offered(asked)
+        found = self._drawn(offered, draw)
+        return [found], offered.propensity(found if of is None else of)
 
     def propensity(self, asked: Question, action: int, draw: int, draws: int | None = None) -> Propensity:
-        self.check(asked)
-        barred, left = self._filters(asked)
-        if left is not None:
-            value = float(left[1][left[0] == action].sum())
-        elif action in barred:
-            value = 0.0
-        else:
-            value = min(1.0, float(self._mass(asked, [action]).sum() / (1.0 - self._mass(asked, barred).sum())))
-        return Propensity(value, value, exact=True)
+        return self._offered(asked).propensity(action)
 
     def greedy(self, asked: Question) -> int | None:
         return None
 
+    def _drawn(self, offered: _Offered, draw: int) -> int:
+        stream = self.draws.decision(draw)
+        try:
+            return offered.draw(stream.generator)
+        finally:
+            self.draws.release(stream)
+
     def can_do_without(self, asked: Question, barred: set[int]) -> bool:
         if asked.candidates is not None:
             return not barred.issuperset(asked.candidates)
-        return bool(self._mass(asked, self.retired | barred).sum() < 1.0 - RARE)
+        return _Asked(self.policy, asked).mass(self.retired | barred) < 1.0 - RARE
 
-    def _filters(self, asked: Question) -> tuple[frozenset[int], tuple[Ints, Array] | None]:
-        """What may not be chosen; what may, where it has to be listed, and its chances.
-
-        They are in proportion to the policy's, or equal where it would take none of them.
-        """
+    def _offered(self, asked: Question) -> _Offered:
+        """What may be chosen; chances are in proportion to the policy's, or equal where it would take nothing of it."""
+        self.check(asked)
+        policy = _Asked(self.policy, asked)
         barred = self.retired if asked.exclude is None else self.retired | set(asked.exclude)
         if asked.candidates is not None:
             listed = asked.candidates
             if len(set(listed)) < len(listed):
                 raise InvalidInput("candidates", "an action more than once", "every action at most once")
-        elif barred and self._mass(asked, barred).sum() > 1.0 - RARE:
-            listed = list(range(self.policy.action_count))
         else:
-            return barred, None
+            left_out = policy.mass(barred) if barred else 0.0
+            if left_out <= 1.0 - RARE:
+                return _Offered(policy, barred, left_out)
+            listed = list(range(self.policy.action_count))
         ids = np.array([a for a in listed if a not in barred], dtype=np.int64)
         if not len(ids):
             name = "exclude" if asked.candidates is None else "candidates"
             raise InvalidInput(name, "nothing left to choose from", "at least one action, neither retired nor excluded")
-        mass = self._mass(asked, ids.tolist())
-        return barred, (ids, mass / mass.sum() if mass.sum() > 0 else np.full(len(ids), 1.0 / len(ids)))
+        mass = policy.masses(ids)
+        chances = mass / mass.sum() if mass.sum() > 0 else np.full(len(ids), 1.0 / len(ids))
+        return _Offered(policy, barred, 0.0, (ids, chances))
 
-    def _mass(self, asked: Question, ids: Collection[int]) -> Array:
+
+class _Asked:
+    """A policy in the context of a question; all that is asked of it takes one pass over its actions."""
+
+    def __init__(self, policy: Policy, asked: Question) -> None:
+        self.at, self._actions = in_context(policy, asked.context), policy.action_count
+
+    def masses(self, ids: Ints) -> Array:
         """What the policy gives to each of these, 0 where it does not know it."""
-        known = np.fromiter(ids, np.int64, len(ids))
-        mass, mine = np.zeros(len(known)), known < self.policy.action_count
+        mass, mine = np.zeros(len(ids)), ids < self._actions
         if mine.any():
-            mass[mine] = self.policy.probabilities_of_many(asked.context[None], known[mine][None])[0]
+            mass[mine] = self.at.probabilities(ids[mine])
         return mass
+
+    def mass(self, ids: Collection[int]) -> float:
+        """What it gives to them together."""
+        return float(self.masses(np.fromiter(ids, np.int64, len(ids))).sum())
+
+
+@dataclass(frozen=True)
+class _Offered:
+    """What a policy chooses from: all but the barred actions, to which it gives `left_out`; or what is listed, with chances."""
+
+    policy: _Asked
+    barred: frozenset[int]
+    left_out: float
+    listed: tuple[Ints, Array] | None = None
+
+    def draw(self, rng: np.random.Generator) -> int:
+        """One of them."""
+        if self.listed is None:
+            return self.policy.at.draw_allowed(rng, self.barred)
+        ids, chances = self.listed
+        return int(rng.choice(ids, p=chances))
+
+    def propensity(self, action: int) -> Propensity:
+        """How likely that is to be this action."""
+        if self.listed is not None:
+            value = float(self.listed[1][self.listed[0] == action].sum())
+        elif action in self.barred:
+            value = 0.0
+        else:
+            value = min(1.0, self.policy.mass([action]) / (1.0 - self.left_out))
+        return Propensity(value, value, exact=True)
 
 
 class PolicyArm(Arm):

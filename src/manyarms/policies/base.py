@@ -27,6 +27,7 @@ from manyarms.logs.labels import comparable, labels_of
 from manyarms.logs.row_sketch import RowSketch
 from manyarms.logs.schema import Schema
 from manyarms.policies.edge import Edge, Seed, first_above
+from manyarms.policies.in_context import AskedAnew, BlockSums, InContext
 
 ROWS = 256  # contexts in a block
 ACTIONS = 2048  # actions in a block: with 256 contexts 4 MB, near the second-level cache
@@ -200,20 +201,19 @@ class StreamedPolicy(Shown, Edge):
         blocks = list(action_blocks(self.action_count))
         out = np.empty(len(X), dtype=np.int64)
         for part in row_blocks(len(X)):
-            rows = self.rows(X[part])
-            sums = np.stack([rows.mass(first, last).sum(axis=1) for first, last in blocks], axis=1)
-            upto = sums.cumsum(axis=1)
-            point = rng.random(len(upto)) * upto[:, -1]
-            chosen = first_above(upto, point, sums)
-            rest = point - np.where(chosen > 0, upto[np.arange(len(upto)), chosen - 1], 0.0)
-            found = np.empty(len(upto), dtype=np.int64)
-            for block in np.unique(chosen):
-                index = np.flatnonzero(chosen == block)
-                first, last = blocks[block]
-                mass = rows.only(index).mass(first, last)
-                found[index] = first + first_above(mass.cumsum(axis=1), rest[index], mass)
-            out[part] = found
+            out[part] = BlockSums(self.rows(X[part]), blocks).draw(rng)
         return out
+
+    def in_context(self, x: npt.ArrayLike) -> InContext:
+        """The policy in one context (d,): draws and probabilities of rows that cost one pass over all actions together."""
+        return AskedAnew(self, self._one_context(x))
+
+    def _one_context(self, x: npt.ArrayLike) -> Array:
+        """(1, d)."""
+        given = validate.as_floats("x", x)
+        if given.ndim != 1:
+            raise InvalidInput("x", f"shape {given.shape}", "one context, (d,)")
+        return self._contexts(given[None], "x")
 
     def _best(self, X: Array, wanted: int, barred: Ints) -> Ints:
         """(n, wanted): the most probable of all actions but the barred ones."""

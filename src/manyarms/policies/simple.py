@@ -18,10 +18,12 @@ from manyarms.policies.base import (
     PolicyRows,
     StreamedPolicy,
     Values,
+    action_blocks,
     group_arrays,
     lowest_ids,
     restore_policy,
 )
+from manyarms.policies.in_context import InContext, Mixed, Summed, in_context
 
 
 class _FixedRows(PolicyRows):
@@ -188,6 +190,10 @@ class EpsilonMixture(StreamedPolicy):
         out[follow] = self.policy.sample_rows(X[follow], rng)
         return out
 
+    def in_context(self, x: npt.ArrayLike) -> InContext:
+        """The policy in one context (d,): draws and probabilities of rows that cost one pass over all actions together."""
+        return Mixed(in_context(self.policy, self._one_context(x)[0]), self.epsilon, self.action_count)
+
     def _mix(self, own: Array, uniform: Array | float) -> Array:
         return (1 - self.epsilon) * own + self.epsilon * uniform
 
@@ -246,6 +252,10 @@ class FunctionPolicy(StreamedPolicy):
     def rows(self, X: Array) -> PolicyRows:
         """The policy at a block of contexts."""
         return _FunctionRows(self._checked, X)
+
+    def in_context(self, x: npt.ArrayLike) -> InContext:
+        """The policy in one context (d,): draws and probabilities of rows that cost one pass over all actions together."""
+        return Summed(self.rows(self._one_context(x)), list(action_blocks(self.action_count)))
 
     def _checked(self, X: Array, ids: Ints) -> Array:
         values = validate.as_floats("probabilities", self._function(X, ids))

@@ -21,6 +21,7 @@ from manyarms._base.typing import AnyArray, Array, Ints, Spec
 from manyarms.errors import InvalidInput
 from manyarms.policies.base import POLICIES, PolicyRows, StreamedPolicy, action_blocks, row_blocks
 from manyarms.policies.encoders import ContextEncoder, fitting, float_array, restored_encoder, saved_encoder
+from manyarms.policies.in_context import InContext, Summed
 from manyarms.policies.support import SupportedPolicy, softmax_rows
 
 # no score may be larger: what is computed from scores is then finite
@@ -130,15 +131,27 @@ class _SoftmaxRows(PolicyRows):
     """exp(score - shift), the shift one number per context, or none where no score can be large.
 
     best: (b, 1), the action whose score the shift is, where scores are so large that it must be formed anew beside others:
-    products of blocks round otherwise than products of single actions.
+    products of blocks round otherwise than products of single actions. held: the scores of all actions, where there is one
+    context: they were formed for the shift, and are not formed again.
     """
 
-    def __init__(self, linear: LinearScores, x: AnyArray, shift: AnyArray | None, best: Ints | None = None) -> None:
-        self._linear, self._x, self.shift, self._best = linear, x, shift, best
+    def __init__(
+        self,
+        linear: LinearScores,
+        x: AnyArray,
+        shift: AnyArray | None,
+        best: Ints | None = None,
+        held: AnyArray | None = None,
+    ) -> None:
+        self._linear, self._x, self.shift, self._best, self._held = linear, x, shift, best, held
         self._buffer: AnyArray = np.empty((len(x), 0), dtype=x.dtype)
 
     def score(self, first: int, last: int) -> Array:
-        return self._linear.scores(self._x, first, last, self._room(last - first))
+        room = self._room(last - first)
+        if self._held is None:
+            return self._linear.scores(self._x, first, last, room)
+        room[:] = self._held[:, first:last]
+        return room
 
     def score_at(self, ids: Ints) -> Array:
         return self._linear.scores_at(self._x, ids)
@@ -166,7 +179,8 @@ class _SoftmaxRows(PolicyRows):
 
     def only(self, index: Ints) -> PolicyRows:
         shift, best = (None if part is None else part[index] for part in (self.shift, self._best))
-        return _SoftmaxRows(self._linear, self._x[index], shift, best)
+        held = self._held if len(index) == 1 else None  # of the one context that there is
+        return _SoftmaxRows(self._linear, self._x[index], shift, best, held)
 
     def _room(self, width: int) -> AnyArray:
         if self._buffer.shape[1] != width:
@@ -197,9 +211,15 @@ class SoftmaxPolicy(OfLinearScores):
             best, shift = self._linear.best(x, 1)
             return _SoftmaxRows(self._linear, x, shift, best)
         shift = np.full(len(x), -np.inf, dtype=x.dtype)
+        held = np.empty((1, self.action_count), dtype=x.dtype) if len(x) == 1 else None
         for first, last in action_blocks(self.action_count):
-            np.maximum(shift, self._linear.scores(x, first, last).max(axis=1), out=shift)
-        return _SoftmaxRows(self._linear, x, shift[:, None])
+            scores = self._linear.scores(x, first, last, None if held is None else held[:, first:last])
+            np.maximum(shift, scores.max(axis=1), out=shift)
+        return _SoftmaxRows(self._linear, x, shift[:, None], held=held)
+
+    def in_context(self, x: npt.ArrayLike) -> InContext:
+        """The policy in one context (d,): draws and probabilities of rows that cost one pass over all actions together."""
+        return Summed(self.rows(self._one_context(x)), list(action_blocks(self.action_count)))
 
     def log_normaliser(self, X: npt.ArrayLike) -> Array:
         """log Z(x_i), (n,)."""

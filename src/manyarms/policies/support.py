@@ -21,6 +21,7 @@ from manyarms.policies.base import (
     lowest_ids,
     row_blocks,
 )
+from manyarms.policies.in_context import InContext, Listed
 
 LISTED = 1 << 20  # listed actions that are held at once
 
@@ -115,6 +116,11 @@ class SupportedPolicy(StreamedPolicy):
             upto = probabilities.cumsum(axis=1)
             out[part] = ids[np.arange(len(ids)), first_above(upto, points[part] * upto[:, -1], probabilities)]
         return out
+
+    def in_context(self, x: npt.ArrayLike) -> InContext:
+        """The policy in one context (d,): its support is found once for all draws and probabilities."""
+        ids, probabilities = self.support_block(self._one_context(x))
+        return Listed(SupportRows(ids, probabilities, self.action_count), ids, probabilities)
 
     def _best(self, X: Array, wanted: int, barred: Ints) -> Ints:
         """(n, wanted): the most probable actions, found in the support alone.
