@@ -60,13 +60,16 @@ def writing(path: Path) -> Iterator[None]:
         raise StorageError(f"{path}: cannot be written: {reason(error)}") from error
 
 
-def write_atomically(path: Path | str, write: Callable[[BinaryIO], object]) -> None:
-    """Let `write` fill a stream that becomes `path` when it is complete; missing parent folders are made."""
+def write_atomically(path: Path | str, write: Callable[[BinaryIO], object], *, private: bool = False) -> None:
+    """Let `write` fill a stream that becomes `path` when it is complete; missing parent folders are made.
+
+    private: only the owner may read it, from the first byte on.
+    """
     path = as_path("path", path)
     with writing(path):
         make_folder(path.parent)
         _refuse_folder(path)
-        rename(write_temporary(path.parent, path.name, write), path)
+        rename(write_temporary(path.parent, path.name, write, private=private), path)
 
 
 def write_bytes_atomically(path: Path | str, data: bytes) -> None:
@@ -79,11 +82,12 @@ def write_text_atomically(path: Path | str, text: str) -> None:
     write_bytes_atomically(path, text.encode("utf-8", "backslashreplace"))
 
 
-def write_temporary(folder: Path, name: str, write: Callable[[BinaryIO], object]) -> Path:
+def write_temporary(folder: Path, name: str, write: Callable[[BinaryIO], object], *, private: bool = False) -> Path:
     """A new file in `folder`, its content on the disk before this returns; for a name that depends on the content."""
-    path = folder / f".{name[:_LONGEST_STEM]}.{os.urandom(8).hex()}.tmp"
+    path = temporary_name(folder / name)
+    mode = 0o600 if private else 0o666  # less what the umask takes away
     try:
-        with path.open("xb") as stream:
+        with open(path, "xb", opener=lambda file, flags: os.open(file, flags, mode)) as stream:
             write(stream)
             stream.flush()
             os.fsync(stream.fileno())
@@ -91,6 +95,11 @@ def write_temporary(folder: Path, name: str, write: Callable[[BinaryIO], object]
         path.unlink(missing_ok=True)
         raise
     return path
+
+
+def temporary_name(path: Path) -> Path:
+    """A name beside a file for what will become it, taken by nobody else."""
+    return path.parent / f".{path.name[:_LONGEST_STEM]}.{os.urandom(8).hex()}.tmp"
 
 
 def rename(temporary: Path, target: Path) -> None:
@@ -242,6 +251,6 @@ def _require_regular(found: os.stat_result) -> None:
 
 __all__ = [
     "as_path", "flush_folder", "make_folder", "open_regular", "present", "reason", "rename", "require_apart",
-    "require_file", "require_folder", "require_regular", "write_atomically", "write_bytes_atomically",
+    "require_file", "require_folder", "require_regular", "temporary_name", "write_atomically", "write_bytes_atomically",
     "write_temporary", "write_text_atomically", "writing",
 ]  # fmt: skip

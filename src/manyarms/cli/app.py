@@ -31,7 +31,8 @@ TRACEBACK, ASKED = "--traceback", "MANYARMS_TRACEBACK"
 SECTIONS = {
     "Start": ("demo", "inspect"),
     "From a log": ("evaluate", "compare", "choose", "tune", "learn", "certify", "decide"),
-    "Live stores": ("export", "replay", "compact"),
+    "Service": ("serve", "keys"),
+    "Live stores": ("export", "replay", "compact", "backup", "restore"),
     "More": ("reproduce", "version"),
 }
 HELP = """Contextual bandits for catalogues of thousands to millions of actions.
