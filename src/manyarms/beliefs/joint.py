@@ -26,6 +26,7 @@ from manyarms.beliefs.leaves import Leaves
 from manyarms.beliefs.likelihoods.base import Likelihood
 from manyarms.beliefs.roots import Root, restore_root
 from manyarms.errors import InvalidInput
+from manyarms.logs.actions import Actions
 
 FeatureMap = Callable[[Array], Array]
 
@@ -96,16 +97,16 @@ class JointBelief(Belief):
     def _parameter(self, M: Array) -> tuple[Array, Array]:
         """Conditional mean (n, d) given the roots M (n, p), and factor (d, d), of theta."""
         leaves = self.leaves
-        ids = np.zeros(1, dtype=np.int64)
-        if len(leaves.counts):
-            S, c = leaves.packing.unpack(leaves.S.rows[0]), leaves.c.rows[0]
-        else:
-            S, c = leaves.covariance, np.zeros(self.dim)
+        S = leaves.packing.unpack(leaves.S.rows[0]) if len(leaves.counts) else leaves.covariance
+        return self._mean(M), linalg.half(S)
+
+    def _mean(self, M: Array) -> Array:
+        """Conditional mean (n, d) of theta given the roots M (n, p)."""
+        leaves, ids = self.leaves, np.zeros(1, dtype=np.int64)
+        c = leaves.c.rows[0] if len(leaves.counts) else np.zeros(self.dim)
         if self.root.known:
-            mean = np.broadcast_to(c if len(leaves.counts) else leaves.mixing.apply(ids, M[0])[0], (len(M), self.dim))
-        else:
-            mean = c + np.stack([leaves.mixing.apply(ids, m)[0] for m in M]) @ self._pull().T
-        return mean, linalg.half(S)
+            return np.broadcast_to(c if len(leaves.counts) else leaves.mixing.apply(ids, M[0])[0], (len(M), self.dim))
+        return c + np.stack([leaves.mixing.apply(ids, m)[0] for m in M]) @ self._pull().T
 
     def _pull(self) -> Array:
         """(d, d): how the mean of theta moves with W m."""
@@ -152,9 +153,10 @@ class JointBelief(Belief):
         return _untied(np.matmul(Z, theta[:, :, None])[:, :, 0], Z, theta, rng, barred)
 
     def listed_moments(self, Z: Array, ids: Ints, *, spread: bool) -> tuple[Array, Array]:
+        if not spread:  # no factor of the covariance, which is what costs
+            return Z @ self._mean(self.root.mean()[None])[0], np.zeros(Z.shape[:2])
         mean, covariance = self.action_posterior(np.zeros(1, dtype=np.int64))
-        variance = np.einsum("nkd,nkd->nk", Z @ covariance[0], Z) if spread else np.zeros(Z.shape[:2])
-        return Z @ mean[0], variance
+        return Z @ mean[0], np.einsum("nkd,nkd->nk", Z @ covariance[0], Z)
 
     def unplayed_moments(self, x: Array, offer: Offer, *, spread: bool) -> tuple[Array, Array]:
         return np.zeros(len(offer.counts)), np.zeros(len(offer.counts))
@@ -179,7 +181,21 @@ class JointBelief(Belief):
     def new_actions(
         self, weights: object, number: int | None, covariance: Array | None
     ) -> tuple[Array | None, int, Array | None]:
-        raise InvalidInput("actions", "new ones", "a new agent: the features of a context fix the number of actions")
+        """How many: they are known by the features that come with them, and need nothing else."""
+        if self.feature_map is not None:
+            came = "new ones where a feature map makes the features"
+            raise InvalidInput("actions", came, "a new agent: the map fixes the number of actions")
+        for name, value in (("weights", weights), ("covariance", covariance)):
+            if value is not None:
+                raise InvalidInput(name, validate.describe(value), "nothing: actions are known by their features")
+        added = validate.count("number", number)
+        self._all.check_new(added, 8 * (self.dim + 2))
+        return None, added, None
+
+    def add(self, rows: Array | None, number: int, covariances: Array | None, names: Actions | None = None) -> Ints:
+        new = self._all.add(number, None, names)
+        self.context_shape = (self._all.size, self.dim)
+        return new
 
     # ---- state --------------------------------------------------------------------------------------------------------
 

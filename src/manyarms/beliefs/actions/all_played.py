@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from manyarms._base.typing import Ints
+from manyarms._base.typing import Array, Ints
 from manyarms.beliefs.actions.catalogue import ActionCatalogue
+from manyarms.logs.actions import Actions
 
 
 class AllPlayed(ActionCatalogue):
@@ -28,6 +29,13 @@ class AllPlayed(ActionCatalogue):
 
     def play_all(self, ids: Ints) -> tuple[Ints, Ints]:
         return ids, ids[:0]
+
+    def add(self, number: int, features: Array | None, names: Actions | None = None) -> Ints:
+        new = np.arange(self.size, self.size + number)
+        self.size += number
+        self.names = names
+        self.played.extend(new)
+        return new
 
     def slot(self, action: int) -> int:
         return action
