@@ -141,7 +141,8 @@ def test_chunks_change_beliefs_by_rounding_only(cuts: set[int], seed: int) -> No
 
 
 class AnySequence(RuleBasedStateMachine):
-    """A live store, and what it should be: events with rewards, which actions are retired, and an agent taught anew."""
+    """A live store, and what it should be: events with rewards, which of them are hidden, which actions are retired, and an agent
+    taught anew."""
 
     WAIT = 10.0
 
@@ -157,27 +158,45 @@ class AnySequence(RuleBasedStateMachine):
         self.events: dict[str, tuple[np.ndarray, int, float]] = {}
         self.rewards: dict[str, dict[str, float]] = {}
         self.gone: set[str] = set()
+        self.hidden: set[str] = set()
+        self.deferred: set[str] = set()
         self.retired: set[int] = set()
         self.folded_at = self.clock.now
         self.seen = 0
 
-    @rule(x=st.tuples(*[st.integers(-2, 2)] * DIM), name=st.integers(0, 30))
-    def decide(self, x: tuple[int, ...], name: int) -> None:
+    @rule(x=st.tuples(*[st.integers(-2, 2)] * DIM), name=st.integers(0, 30), active=st.booleans())
+    def decide(self, x: tuple[int, ...], name: int, active: bool) -> None:
         event = f"e{name}"
         if event in self.gone:
             with pytest.raises(UnknownEvent):
-                self.live.decide(x, id=event)
+                self.live.decide(x, id=event, active=active)
         elif event in self.events:
-            if np.array_equal(self.events[event][0], x):
-                assert self.live.decide(x, id=event).action == self.events[event][1]
+            if np.array_equal(self.events[event][0], x) and active is (event not in self.deferred):
+                again = self.live.decide(x, id=event, active=active)
+                assert (again.action, again.active) == (self.events[event][1], event not in self.hidden)
             else:
                 with pytest.raises(Conflict):
-                    self.live.decide(x, id=event)
+                    self.live.decide(x, id=event, active=active)
         else:
-            d = self.live.decide(x, id=event)
-            assert d.action not in self.retired
+            d = self.live.decide(x, id=event, active=active)
+            assert d.action not in self.retired and d.active is active
             self.events[event] = (np.array(x, dtype=float), d.action, self.clock.now)
             self.rewards[event] = {}
+            if not active:
+                self.hidden.add(event)
+                self.deferred.add(event)
+
+    @precondition(lambda self: self.hidden)
+    @rule(data=st.data())
+    def activate(self, data: st.DataObject) -> None:
+        event = data.draw(st.sampled_from(sorted(self.hidden)))
+        if self.clock.now - self.WAIT >= self.events[event][2]:
+            with pytest.raises(Conflict):
+                self.live.activate(event)
+        else:
+            self.live.activate(event)
+            self.live.activate(event)
+            self.hidden.remove(event)
 
     @rule(name=st.integers(0, 30), id=st.sampled_from(["", "a", "b"]), value=st.sampled_from([-1.0, 0.5, 2.0]))
     def reward(self, name: int, id: str, value: float) -> None:
@@ -227,6 +246,7 @@ class AnySequence(RuleBasedStateMachine):
         event = data.draw(st.sampled_from(sorted(self.events)))
         self.live.erase(event)
         self.gone.add(event)
+        self.hidden.discard(event)
         del self.events[event], self.rewards[event]
         self.folded_at = self.clock.now
 
@@ -247,6 +267,8 @@ class AnySequence(RuleBasedStateMachine):
         reference = mixed(5)
         for event, (x, action, at) in self.events.items():
             came = list(self.rewards[event].values())
+            if event in self.hidden:
+                continue
             if came:
                 reward = {"first": came[0], "sum": sum(came), "max": max(came)}[self.aggregate]
             elif self.default is not None and at + self.WAIT <= self.folded_at:

@@ -24,6 +24,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for number in range(60):
             tortured._decide(live, journal, f"e{number}", rng)
             tortured._reward(live, journal, rng)
+            tortured._activate(live, journal, rng)
             if number % 12 == 0:
                 tortured._operate(live, journal, rng)
             if number % 20 == 10:
@@ -62,6 +63,12 @@ PLANTED = {
     "lost: reward": ("DELETE FROM rewards", 10),
     "invented: reward": ("UPDATE rewards SET value = 0.123", 20),
     "times fall": ("UPDATE rewards SET at = at - 1000", 22),
+    "lost: activation": ("DELETE FROM activations", 0),
+    "activated, which nobody asked for": (
+        "UPDATE activations SET decision = (SELECT MAX(position) FROM decisions WHERE id = 'e50')",
+        2,
+    ),
+    "may never be shown": ("UPDATE decisions SET active = 1 - active", 14),
     "operation": ("DELETE FROM operations", 0),
     "token falls": ("UPDATE chunks SET token = 0", 0),
     "the fold from the snapshot of version": ("DELETE FROM rewards", OLDEST),

@@ -35,6 +35,8 @@ class Journals:
         self.rewarded: set[tuple[str, int, str, float]] = set()
         self.operating: Counter[str] = Counter()
         self.operated: Counter[str] = Counter()
+        self.activating: set[str] = set()
+        self.activated: set[str] = set()
         self.erasing: set[str] = set()
         self.erased: set[str] = set()
         self.failed: Counter[str] = Counter()
@@ -56,7 +58,7 @@ class Journals:
             getattr(self, kind).add(tuple(words))
         elif kind in ("operating", "operated"):
             getattr(self, kind)[json.dumps(words)] += 1
-        elif kind in ("erasing", "erased"):
+        elif kind in ("erasing", "erased", "activating", "activated"):
             getattr(self, kind).add(words[0])
         elif kind == "archive":
             table, rows = words
@@ -86,6 +88,7 @@ def check(address: str, folder: Path) -> tuple[list[str], dict[str, Any]]:
     figures = {
         "decisions": len(tables["decisions"]),
         "rewards": len(tables["rewards"]),
+        "activations": len(tables["activations"]),
         "operations": len(tables["operations"]),
         "chunks": len(tables["chunks"]),
         "learners": max((row[4] for row in tables["chunks"]), default=0),
@@ -106,9 +109,9 @@ def everything(database: Database, journals: Journals) -> tuple[Tables, int, flo
     erased = {json.loads(row[3])["decision"] for row in tables["operations"] if row[2] == "erase"}
     for row in tables["decisions"]:  # erased after it had gone into the archive, and deleted then
         row[6] = int(row[0] in erased or row[6])
-    tables["rewards"] = [
-        row for row in tables["rewards"] if row[0] not in journals.archive["rewards"] or row[1] not in erased
-    ]
+    for name in ("rewards", "activations"):
+        gone = journals.archive[name]
+        tables[name] = [row for row in tables[name] if row[0] not in gone or row[1] not in erased]
     return tables, position, at
 
 
@@ -132,12 +135,21 @@ def told_and_kept(journals: Journals, tables: Tables) -> list[str]:
             wrong.append(f"not erased: {event}")
         elif not row[6] and bytes(row[4]) != tortured.context_of(event).tobytes():
             wrong.append(f"changed: the context of {event}")
+        elif row[7] is not int(not tortured.is_deferred(event)):
+            wrong.append(f"changed: whether {event} may never be shown")
     kept = Counter((names.get(row[1]), row[2], row[3], row[4]) for row in tables["rewards"])
     wrong += [f"counted {number} times: reward {reward}" for reward, number in kept.items() if number != 1]
     wrong += [f"invented: reward {reward}" for reward in kept if reward not in journals.rewarding]
     gone = {event for event, row in decisions.items() if row[6]}
     wrong += [f"lost: reward {r}" for r in journals.rewarded if r not in kept and r[0] not in gone]
     wrong += [f"left over: reward {reward} of an event that was erased" for reward in kept if reward[0] in gone]
+    shown = Counter(names.get(row[1]) for row in tables["activations"])
+    wrong += [f"activated {number} times: {event}" for event, number in shown.items() if number != 1]
+    wrong += [f"activated, which nobody asked for: {event}" for event in shown if event not in journals.activating]
+    wrong += [
+        f"lost: activation of {event}" for event in journals.activated if event not in shown and event not in gone
+    ]
+    wrong += [f"left over: activation of {event}, which was erased" for event in shown if event in gone]
     return wrong + _operations(journals, tables)
 
 
@@ -157,11 +169,12 @@ def _operations(journals: Journals, tables: Tables) -> list[str]:
 
 
 def in_order(tables: Tables, position: int, at: float) -> list[str]:
-    """Positions have no gaps (but for rewards of erased events), times never fall, chunks follow each other."""
+    """Positions have no gaps (but for rewards and activations of erased events), times never fall, chunks follow each other."""
     wrong = []
     entries = [
         *((row[0], row[2]) for row in tables["decisions"]),
         *((row[0], row[5]) for row in tables["rewards"]),
+        *((row[0], row[2]) for row in tables["activations"]),
         *((row[0], row[1]) for row in tables["operations"]),
         *((row[1], row[3]) for row in tables["chunks"]),
     ]
@@ -217,14 +230,20 @@ def states(live: Live, tables: Tables) -> list[str]:
     return wrong + beliefs(tables, state)
 
 
+def were_shown(tables: Tables) -> list[list[Any]]:
+    """The decisions that count: not erased, and active."""
+    activated = {row[1] for row in tables["activations"]}
+    return [row for row in tables["decisions"] if not row[6] and (row[7] or row[0] in activated)]
+
+
 def final_rewards(tables: Tables, due: int) -> dict[Pair, tuple[Any, float]]:
-    """The context and the reward of every (decision, action) that has one: the sum of its rewards, or the default."""
+    """The context and the reward of every (decision, action) that was shown and has one: the sum, or the default."""
     found: dict[Pair, tuple[Any, float]] = {}
     sums: dict[Pair, float] = {}
     for _, decision, action, _, value, _ in tables["rewards"]:
         sums[decision, action] = sums.get((decision, action), 0.0) + value
-    for position, _, _, _, context, actions, erased in tables["decisions"]:
-        for action in [] if erased else json.loads(actions):
+    for position, _, _, _, context, actions, _, _ in were_shown(tables):
+        for action in json.loads(actions):
             reward = sums.get((position, action), tortured.DEFAULT if position <= due else None)
             if reward is not None:
                 found[position, action] = np.frombuffer(context), reward
@@ -239,7 +258,7 @@ def beliefs(tables: Tables, state: State) -> list[str]:
         wrong.append(f"{state.counts['learned']} rows were learned, and {len(rows)} have a reward")
     if state.counts["rows_refused"]:
         wrong.append(f"{state.counts['rows_refused']} rows were refused")
-    settled = sum(not row[6] and row[0] <= state.chunk.due for row in tables["decisions"])
+    settled = sum(row[0] <= state.chunk.due for row in were_shown(tables))
     if state.counts["settled"] != settled:
         wrong.append(f"{state.counts['settled']} events were settled, and {settled} are due")
     agent = tortured.fresh_agent()

@@ -15,13 +15,14 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
 import manyarms as ma
-from manyarms.errors import InvalidInput, LiveError, Overloaded, StoreUnavailable, UnknownEvent
+from manyarms.errors import Conflict, InvalidInput, LiveError, Overloaded, StoreUnavailable, UnknownEvent
 from manyarms.live import compaction, learned_rows, lease, packing, snapshots
 from manyarms.live.learner import Learner
 from manyarms.live.live import Live
@@ -193,8 +194,10 @@ def _one_call(live: Live, journal: Journal, rng: random.Random, event: str) -> N
     kind = rng.random()
     if kind < 0.5:
         _decide(live, journal, event, rng)
-    elif kind < 0.95:
+    elif kind < 0.8:
         _reward(live, journal, rng)
+    elif kind < 0.95:
+        _activate(live, journal, rng)
     elif kind < 0.97:
         _operate(live, journal, rng)
     elif kind < 0.985:
@@ -205,11 +208,16 @@ def _one_call(live: Live, journal: Journal, rng: random.Random, event: str) -> N
         journal.note("erased", found[0])
 
 
+def is_deferred(event: str) -> bool:
+    """Whether an event is decided as one that may never be shown: one in four."""
+    return hashlib.blake2b(f"deferred {event}".encode(), digest_size=1).digest()[0] < 64
+
+
 def _decide(live: Live, journal: Journal, event: str, rng: random.Random) -> None:
     k = rng.choice([None, 2])
     for _ in range(rng.choice([1, 1, 1, 2])):  # now and then the same question again
         journal.note("asking", event)
-        told = live.decide(context_of(event), k=k, id=event)
+        told = live.decide(context_of(event), k=k, id=event, active=not is_deferred(event))
         journal.note("told", event, list(told.actions), told.version)
     if rng.random() < 0.5:
         _give(live, journal, event, rng.choice(told.actions), rng)
@@ -220,6 +228,17 @@ def _reward(live: Live, journal: Journal, rng: random.Random) -> None:
     found = _somebodys(live, rng)
     if found:
         _give(live, journal, found[0], rng.choice(found[1]), rng)
+
+
+def _activate(live: Live, journal: Journal, rng: random.Random) -> None:
+    """Of an event of anybody's, perhaps for the second time, perhaps too late."""
+    rows = live.database.read("SELECT id FROM decisions WHERE erased = 0 AND active = 0 ORDER BY position DESC LIMIT 9")
+    if rows:
+        [event] = rng.choice(rows)
+        journal.note("activating", event)
+        with suppress(Conflict):  # its waiting time is over
+            live.activate(event)
+            journal.note("activated", event)
 
 
 def _give(live: Live, journal: Journal, event: str, action: int, rng: random.Random) -> None:
@@ -327,8 +346,9 @@ def _plain(value: Any) -> Any:
 
 
 COLUMNS = {
-    "decisions": "position, id, at, version, context, actions, erased",
+    "decisions": "position, id, at, version, context, actions, erased, active",
     "rewards": "position, decision, action, id, value, at",
+    "activations": "position, decision, at",
     "operations": "position, at, kind, body",
     "chunks": "version, upto, due, at, token",
 }

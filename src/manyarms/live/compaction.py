@@ -4,8 +4,9 @@ The origin changes in one transaction, which also deletes the chunks and operati
 behind it begins with it (`snapshots.fold`). Decisions and rewards go afterwards, a few thousand in a transaction, so that nobody
 waits long: whatever is left when that is interrupted is deleted by the next compaction, and does no harm until then.
 
-A decision stays as long as the log after the origin needs it: while it waits for its reward at the origin, and where a reward of
-it came after the origin. Of the units only hashes stay: one that comes again is no new one (`log.remember_units`).
+A decision stays as long as the log after the origin needs it: while it waits for its reward at the origin (what is activated
+after the origin waited there), and where a reward of it came after the origin. Its activation goes with it. Of the units only
+hashes stay: one that comes again is no new one (`log.remember_units`).
 """
 
 from __future__ import annotations
@@ -46,13 +47,14 @@ class Compaction(Shown):
     snapshots: int
     bytes: int
     dry_run: bool
+    activations: int = 0
 
     def _table(self) -> Table:
         if not self.moved and not self.decisions:
             return Table(f"nothing to compact: the log begins at version {self.version}")
         would, begins = ("would go", "would begin") if self.dry_run else ("gone", "begins")
         title = f"{would}: about {self.bytes / 1e6:,.1f} MB; the log {begins} at version {self.version}"
-        names = ("decisions", "rewards", "operations", "chunks", "snapshots")
+        names = ("decisions", "rewards", "activations", "operations", "chunks", "snapshots")
         return Table(title, ("rows of", would), [(name, getattr(self, name)) for name in names])
 
 
@@ -175,6 +177,7 @@ def _delete_some(origin: Chunk) -> Work:
             marks = ", ".join("?" * len(some))
             log.remember_units(tx, some)
             tx.execute(f"DELETE FROM rewards WHERE decision IN ({marks})", some)
+            tx.execute(f"DELETE FROM activations WHERE decision IN ({marks})", some)
             tx.execute(f"DELETE FROM propensities WHERE decision IN ({marks})", some)
             tx.execute(f"DELETE FROM decisions WHERE position IN ({marks})", some)
         return len(positions)
@@ -195,15 +198,16 @@ def _counted(reader: Reader, origin: Chunk, target: Chunk, dry_run: bool) -> Com
     decisions, in_decisions = of("decisions", record, _DONE, *needed)
     done = f"decision IN (SELECT position FROM decisions WHERE {_DONE})"
     rewards, in_rewards = of("rewards", "LENGTH(id) + 40", done, *needed)
+    activations, in_activations = of("activations", "24", done, *needed)
     moved = target.version > origin.version
     operations = of("operations", "LENGTH(body) + 40", "position <= ?", target.upto) if moved else (0, 0)
     chunks = of("chunks", "40", "version < ?", target.version) if moved else (0, 0)
     writings = _parts_before(reader, target) if moved else []
     in_parts = sum(of("snapshot_parts", "LENGTH(body)", "writing = ?", writing)[1] for writing in writings)
     kept = of("snapshots", "0", "version <= ?", target.version)[0] if moved else 0
-    size = in_decisions + in_rewards + operations[1] + chunks[1] + in_parts
+    size = in_decisions + in_rewards + in_activations + operations[1] + chunks[1] + in_parts
     return Compaction(
-        target.version, moved, decisions, rewards, operations[0], chunks[0], kept, size, dry_run
+        target.version, moved, decisions, rewards, operations[0], chunks[0], kept, size, dry_run, activations
     )  # fmt: skip
 
 

@@ -53,10 +53,11 @@ class Exported(Shown):
 NOT_DUE = "events that may still be rewarded"
 NO_REWARD = "events without a reward, where the store has no default"
 ERASED = "events that were erased"
+NOT_SHOWN = "events that were never activated"
 UNKNOWN = "events whose propensity cannot be known any more"
 ESTIMATED = "events whose propensity is an estimate"
 OTHER_LENGTH = "events with a context of another length"
-REASONS = (NOT_DUE, NO_REWARD, ERASED, UNKNOWN, ESTIMATED, OTHER_LENGTH)
+REASONS = (NOT_DUE, NO_REWARD, ERASED, NOT_SHOWN, UNKNOWN, ESTIMATED, OTHER_LENGTH)
 
 
 def export(
@@ -72,7 +73,8 @@ def export(
     An event is written when its waiting time is over, with the reward that it has now: those that came, as the store's
     `aggregate` says, or the store's `default`. unsettled: write those as well that have a reward and still wait; a log with the
     rewards that came quickly, and without those that come slowly, flatters whatever is rewarded quickly. exact_only: leave out
-    events whose propensity is an estimate; which those are does not depend on rewards.
+    events whose propensity is an estimate; which those are does not depend on rewards. What was decided with `active=False` and
+    never activated is no event.
 
     Propensities that are missing are computed first, and kept in the store. progress: called now and then with how much is done,
     of how much, and what it is.
@@ -185,8 +187,11 @@ class _Export:
         """A row of the file, or why there is none."""
         if rewards is None or record.question is None:
             return ERASED
-        if record.position > self._due and not (self._unsettled and rewards):
+        shown = record.active_at(self._upto)
+        if record.position > self._due and not (self._unsettled and rewards and shown):
             return NOT_DUE
+        if not shown:
+            return NOT_SHOWN
         reward = self._settings.combined(rewards) if rewards else self._settings.default
         if reward is None:
             return NO_REWARD

@@ -1,8 +1,9 @@
 """Which rows a chunk teaches.
 
 The reward of (decision, action) at a position of the log is what its rewards up to there make together; without any it is the
-default, once the decision is due; else there is none. What a range of positions teaches is how these rewards differ between its
-ends: from none to r, a row to be learned; from r to another, a row whose reward is replaced.
+default, once the decision is due; else there is none. As long as the decision is not active there is none either. What a range
+of positions teaches is how these rewards differ between its ends: from none to r, a row to be learned; from r to another, a row
+whose reward is replaced.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 from manyarms._base.typing import Array
 from manyarms.live import log
+from manyarms.live.activations import activated_between
 from manyarms.live.records import DecisionRecord, RewardRecord
 from manyarms.live.settings import Settings
 from manyarms.live.stores.database import Reader
@@ -43,20 +45,25 @@ class SettledEvent:
 
 
 def of_rewards(reader: Reader, settings: Settings, after: int, upto: int, due: int) -> list[TaughtRow]:
-    """What the rewards with positions in (after, upto] teach; decisions up to `due` have their default already."""
+    """What rewards and activations with positions in (after, upto] teach; decisions up to `due` have their default already."""
     came = log.rewards_between(reader, after, upto)
-    if not came:
+    activated = set(activated_between(reader, after, upto))
+    if not came and not activated:
         return []
-    positions = [reward.decision for reward in came]
+    positions = [*(reward.decision for reward in came), *activated]
     decisions = log.decisions_at(reader, positions)
     rewards = log.rewards_of(reader, positions, upto)
+    changed = [(reward.decision, reward.action) for reward in came]
+    changed += sorted(pair for pair in rewards if pair[0] in activated)
     taught: list[TaughtRow] = []
-    for pair in dict.fromkeys((reward.decision, reward.action) for reward in came):
+    for pair in dict.fromkeys(changed):
         decision = decisions.get(pair[0])
-        if decision is None or decision.erased:
+        if decision is None or decision.erased or not decision.active_at(upto):
             continue
-        default = settings.default if decision.position <= due else None
-        was = _combined(settings, [r for r in rewards[pair] if r.position <= after], default)
+        was = None
+        if decision.active_at(after):
+            default = settings.default if decision.position <= due else None
+            was = _combined(settings, [r for r in rewards[pair] if r.position <= after], default)
         now = _combined(settings, rewards[pair], None)
         assert now is not None
         if was != now:
@@ -69,9 +76,11 @@ def of_due(
 ) -> tuple[list[TaughtRow], list[SettledEvent]]:
     """Decisions in (after, upto] have waited long enough: the defaults that this teaches, and the events settled by it.
 
-    position: what has been folded; rewards up to there have been taught.
+    position: what has been folded; rewards up to there have been taught. What is not active by then was never shown: it has no
+    default, and is no event.
     """
-    decisions = [decision for decision in log.decisions_between(reader, after, upto) if not decision.erased]
+    waited = log.decisions_between(reader, after, upto)
+    decisions = [decision for decision in waited if not decision.erased and decision.active_at(position)]
     rewards = log.rewards_of(reader, [decision.position for decision in decisions], position)
     taught: list[TaughtRow] = []
     settled: list[SettledEvent] = []

@@ -14,12 +14,14 @@ from manyarms.errors import Conflict, InvalidInput, LiveError, UnknownEvent
 from manyarms.live.records import Chunk, DecisionRecord, Operation, Question, RewardRecord, hashed
 from manyarms.live.stores.database import Reader, Row, Transaction, Work
 
-DECISION = (
+_COLUMNS = (
     "position, id, at, unit, arm, version, draw, digest, context, question, actions, propensity, arm_propensity, inclusion, "
-    "propensity_kind, details, erased"
+    "propensity_kind, details, erased, active"
 )
-_MARKS = ", ".join("?" * len(DECISION.split(", ")))
-INSERT_DECISION = f"INSERT INTO decisions ({DECISION}) VALUES ({_MARKS}) ON CONFLICT (id) DO NOTHING"
+_ACTIVATED = "(SELECT a.position FROM activations a WHERE a.decision = decisions.position)"
+DECISION = f"{_COLUMNS}, CASE WHEN active = 0 THEN {_ACTIVATED} END"
+_MARKS = ", ".join("?" * len(_COLUMNS.split(", ")))
+INSERT_DECISION = f"INSERT INTO decisions ({_COLUMNS}) VALUES ({_MARKS}) ON CONFLICT (id) DO NOTHING"
 AT_A_TIME = 500  # parameters of one statement
 
 
@@ -39,7 +41,7 @@ def add_decision(record: DecisionRecord) -> Work:
     asked = record.question
     assert asked is not None
     values = (
-        record.id, record.unit, record.arm, record.version, record.draw, record.digest, asked.context.tobytes(), asked.text(),
+        record.id, record.unit, record.arm, record.version, record.draw, record.digest, asked.stored(), asked.text(),
         dumped(record.actions), record.propensity, record.arm_propensity, record.inclusion, record.propensity_kind,
     )  # fmt: skip
 
@@ -47,7 +49,7 @@ def add_decision(record: DecisionRecord) -> Work:
         position, at = tx.following()
         details = record.details | _repeated(tx, record.unit, record.version)
         # one statement where the id is new: each hands the interpreter over, and threads that decide are slow to give it back
-        tx.execute(INSERT_DECISION, (position, values[0], at, *values[1:], dumped(details), 0))
+        tx.execute(INSERT_DECISION, (position, values[0], at, *values[1:], dumped(details), 0, int(record.active)))
         if tx.changed:
             tx.place()
             return replace(record, position=position, at=at, details=details)
@@ -56,7 +58,7 @@ def add_decision(record: DecisionRecord) -> Work:
         if earlier.erased:
             raise UnknownEvent(f"event {record.id!r} was erased: its id cannot be used again")
         if earlier.digest != record.digest:
-            raise Conflict(f"event {record.id!r} was decided before, with another context, unit, filter or k")
+            raise Conflict(f"event {record.id!r} was decided before, with another context, unit, filter, k or `active`")
         return earlier
 
     return work
@@ -86,13 +88,14 @@ def remember_units(tx: Transaction, positions: Sequence[int]) -> None:
 def _decision(row: Row) -> DecisionRecord:
     (
         position, id, at, unit, arm, version, draw, digest, context, question, actions, propensity, arm_propensity, inclusion,
-        kind, details, erased,
+        kind, details, erased, active, activated,
     ) = row  # fmt: skip
     asked = None if erased or context is None else Question.read(bytes(context), question)
     return DecisionRecord(
         id=id, unit=unit, arm=arm, version=version, draw=draw, question=asked, actions=json.loads(actions), digest=bytes(digest),
         propensity=propensity, arm_propensity=arm_propensity, inclusion=inclusion, propensity_kind=kind,
-        details=json.loads(details), position=position, at=at, erased=bool(erased),
+        details=json.loads(details), position=position, at=at, erased=bool(erased), active=bool(active) or activated is not None,
+        activated=activated,
     )  # fmt: skip
 
 
@@ -268,12 +271,16 @@ def erase(event: str) -> Work:
             ("{}", "[]", "{}", b"", where),
         )
         gone = tx.execute("SELECT position FROM rewards WHERE decision = ? ORDER BY position", (where,))
+        shown = tx.execute("SELECT position FROM activations WHERE decision = ?", (where,))
         tx.execute("DELETE FROM rewards WHERE decision = ?", (where,))
+        tx.execute("DELETE FROM activations WHERE decision = ?", (where,))
         tx.execute("DELETE FROM propensities WHERE decision = ?", (where,))
         _expire(tx, where)
+        body = {"decision": where, "version": version, "rewards": [p for (p,) in gone]}
+        body |= {"activations": [p for (p,) in shown]} if shown else {}
         tx.execute(
             "INSERT INTO operations (position, at, kind, body) VALUES (?, ?, ?, ?)",
-            (position, at, "erase", dumped({"decision": where, "version": version, "rewards": [p for (p,) in gone]})),
+            (position, at, "erase", dumped(body)),
         )
         return position
 
@@ -288,6 +295,8 @@ def _in_origin(reader: Reader, decision: int) -> bool:
     if not rows or decision > rows[0][0]:
         return False
     upto, due = rows[0]
+    if not decisions_at(reader, [decision])[decision].active_at(upto):
+        return False
     sql = "SELECT 1 FROM rewards WHERE decision = ? AND position <= ? LIMIT 1"
     return decision <= due or bool(reader.execute(sql, (decision, upto)))
 
@@ -342,7 +351,7 @@ def cut(wait: float, token: int, allowed: Work | None) -> Work:
     return work
 
 
-ENTRIES = ("decisions", "rewards", "operations")
+ENTRIES = ("decisions", "rewards", "activations", "operations")
 
 
 # ---- what there is once

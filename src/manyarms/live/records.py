@@ -1,9 +1,11 @@
-"""What a live log holds: decisions, rewards, operations, and the chunks in which they are folded."""
+"""What a live log holds: decisions, rewards, activations, operations, and the chunks in which they are folded."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
+import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,17 +36,28 @@ class Question:
                 asked[name] = value
         return json.dumps(asked, separators=(",", ":"))
 
-    def digest(self, unit: str | None) -> bytes:
+    def digest(self, unit: str | None, active: bool = True) -> bytes:
         """16 bytes that tell one request from another."""
         found = hashlib.blake2b(self.text().encode(), digest_size=16)
+        found.update(b"" if active else b"\1")
         found.update(b"" if unit is None else b"\0" + unit.encode())
         found.update(self.context.tobytes())
         return found.digest()
+
+    def stored(self) -> bytes:
+        """The numbers of the context as the log has them: those of many actions, which are mostly zeros, packed where that helps."""
+        plain = self.context.tobytes()
+        if not self.per_action:
+            return plain
+        packed = zlib.compress(plain, 1)
+        return packed if len(packed) < len(plain) else plain
 
     @classmethod
     def read(cls, context: bytes, text: str) -> Question:
         """What was written."""
         asked = json.loads(text)
+        if len(context) < 8 * math.prod(asked["shape"]):
+            context = zlib.decompress(context)
         numbers = np.frombuffer(context, dtype="<f8").reshape(asked["shape"])
         return cls(numbers, asked.get("candidates"), asked.get("exclude"), asked.get("k"))
 
@@ -75,7 +88,8 @@ class DecisionRecord:
     version: of the state that decided. arm: which agent or policy. draw: the number of its random numbers.
     propensity: the chance of the first action when the question came, the share of each arm in it; arm_propensity: the same given
     the arm; inclusion: the chance of a place among the k; None until they are computed. propensity_kind: "exact" or "estimated".
-    details: catalogue and encoding versions, the share, and what shadows would have done.
+    details: catalogue and encoding versions, the share, and what shadows would have done. active: decided as active, or activated
+    by now; activated: the position of its activation, None where it was active from the first, or is not.
     """
 
     id: str
@@ -94,6 +108,17 @@ class DecisionRecord:
     position: int = 0
     at: float = 0.0
     erased: bool = False
+    active: bool = True
+    activated: int | None = None
+
+    @property
+    def deferred(self) -> bool:
+        """Whether it was decided as one that may never be shown."""
+        return not self.active or self.activated is not None
+
+    def active_at(self, position: int) -> bool:
+        """Whether it was active at a position of the log."""
+        return self.active and (self.activated is None or self.activated <= position)
 
 
 @dataclass(frozen=True, slots=True)

@@ -185,7 +185,9 @@ class _Replay:
         assert record.question is not None
         asked, baseline = record.question, record.details.get("baseline")
         try:
-            made = decided(view, salt, asked, record.id, record.unit, baseline, estimate=False)
+            made = decided(
+                view, salt, asked, record.id, record.unit, baseline, estimate=False, active=not record.deferred
+            )
         except (ManyArmsError, *UNREADABLE) as error:
             self._say(f"event {record.id!r} cannot be decided again: {error}")
             return

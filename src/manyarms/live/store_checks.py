@@ -37,6 +37,7 @@ def check_log(reader: Reader, origin: Chunk, found: Differences, progress: Progr
     entries = _check_positions(reader, origin, last, found, progress)
     _check_decisions(reader, origin, last, chunks, found, progress)
     _check_rewards(reader, last, found, progress)
+    _check_activations(reader, found)
     return entries
 
 
@@ -76,7 +77,7 @@ def _check_positions(reader: Reader, origin: Chunk, last: int, found: Difference
         position
         for operation in log.operations_between(reader, origin.upto, last)
         if operation.kind == "erase"
-        for position in operation.body.get("rewards", ())
+        for position in (*operation.body.get("rewards", ()), *operation.body.get("activations", ()))
     }
     chunks = all_chunks(reader, origin.version)
     chunk = next(chunks, None)
@@ -111,9 +112,9 @@ def _report_gaps(came: list[int], expected: list[int], found: Differences) -> No
     seen = set(came)
     for position in expected:
         if position not in seen:
-            found.add(f"position {position} is missing: nothing was decided, rewarded, done or cut there")
+            found.add(f"position {position} is missing: nothing was decided, rewarded, activated, done or cut there")
     for position in sorted(seen - set(expected)):
-        found.add(f"position {position} belongs to a reward of an event that was erased")
+        found.add(f"position {position} belongs to a reward or the activation of an event that was erased")
     for before, position in pairwise(came):
         if before == position:
             found.add(f"position {position} was given out twice")
@@ -136,9 +137,9 @@ def _check_decisions(
                 found.add(f"event {record.id!r} was decided by version {version}, which was made after it")
             if record.erased or record.question is None:
                 continue
-            if record.question.digest(record.unit) != record.digest:
+            if record.question.digest(record.unit, not record.deferred) != record.digest:
                 found.add(
-                    f"event {record.id!r}: context, filters, k or unit are not those that were asked (its digest differs)"
+                    f"event {record.id!r}: context, filters, k, unit or `active` are not those asked for (its digest differs)"
                 )
             if record.draw != (draw := draw_number(record.id, record.unit, record.version, record.arm)):
                 found.add(f"event {record.id!r}: draw number {record.draw} recorded, {draw} expected")
@@ -177,6 +178,15 @@ def _check_rewards(reader: Reader, last: int, found: Differences, progress: Prog
                 )
         after = rewards[-1].position
         progress(after, last, "rewards")
+
+
+def _check_activations(reader: Reader, found: Differences) -> None:
+    sql = (
+        "SELECT a.position FROM activations a LEFT JOIN decisions d ON d.position = a.decision "
+        "WHERE d.position IS NULL OR d.erased = 1 OR d.active = 1 OR a.position <= d.position ORDER BY a.position"
+    )
+    for (position,) in reader.execute(sql):
+        found.add(f"the activation at position {position} is of no event before it that was to be activated")
 
 
 __all__ = ["Differences", "all_chunks", "check_log", "readable"]

@@ -15,7 +15,7 @@ from manyarms.live.stores.database import Database, Reader, Row, Transaction
 from manyarms.live.stores.opening import open_database, prepare
 from manyarms.live.stores.sqlite import SQLite
 
-VERSION_1 = (Path(__file__).parent / "version_1.sql").read_text(encoding="utf-8")
+OLD = {n: (Path(__file__).parent / f"version_{n}.sql").read_text(encoding="utf-8") for n in (1, 2)}
 TABLES = sorted(opening._NAMES)
 
 
@@ -24,9 +24,9 @@ def raw(address: str) -> Database:
     return opening._database(address, lambda: 0.0)
 
 
-def make_version_1(database: Database) -> None:
+def make_old(database: Database, version: int = 1) -> None:
     def work(tx: Transaction) -> None:
-        for sql in VERSION_1.partition("\n")[2].split(";\n")[:-1]:
+        for sql in OLD[version].partition("\n")[2].split(";\n")[:-1]:
             tx.execute(sql)
 
     database.making(work)
@@ -79,15 +79,15 @@ class Migrations:
 
     def test_version_1_becomes_what_a_new_store_is(self, address: str, fresh: str) -> None:
         with raw(address) as database:
-            make_version_1(database)
+            make_old(database)
             before = everything(database)
         with open_database(address) as database, open_database(fresh) as new:
             after = everything(database)
             assert columns(database) == columns(new)
-            assert after.pop("meta") == [("schema_version", "2"), ("settings", "{}")]
+            assert after.pop("meta") == [("schema_version", "3"), ("settings", "{}")]
             assert before.pop("meta") == [("schema_version", "1"), ("settings", "{}")]
             assert after.pop("decisions") == [(*row, 1) for row in before.pop("decisions")]
-            assert after.pop("units") == []
+            assert after.pop("units") == after.pop("activations") == []
             assert after == before
             assert database.do(entry("next")) == 5
             [(at,)] = database.read("SELECT at FROM operations WHERE position = 5")
@@ -95,29 +95,41 @@ class Migrations:
         with open_database(address) as database:  # once is enough
             assert len(everything(database)["decisions"]) == 2
 
+    def test_version_2_becomes_what_a_new_store_is(self, address: str, fresh: str) -> None:
+        with raw(address) as database:
+            make_old(database, 2)
+            before = everything(database)
+        with open_database(address) as database, open_database(fresh) as new:
+            after = everything(database)
+            assert columns(database) == columns(new)
+            assert after.pop("meta") == [("schema_version", "3"), ("settings", "{}")]
+            assert before.pop("meta") == [("schema_version", "2"), ("settings", "{}")]
+            assert after.pop("activations") == []
+            assert after == before and len(after["decisions"]) == 2
+
     def test_an_interrupted_migration_leaves_the_old_store_whole(
         self, address: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with raw(address) as database:
-            make_version_1(database)
+            make_old(database)
             before, named = everything(database), columns(database)
             with monkeypatch.context() as patch:
                 failing = (*schema.MIGRATIONS[1], "INSERT INTO meta VALUES ('half', 'done')", "THIS IS NO STATEMENT")
-                patch.setattr(schema, "MIGRATIONS", {1: failing})
+                patch.setattr(schema, "MIGRATIONS", {**schema.MIGRATIONS, 1: failing})
                 with pytest.raises(ValueError, match="refuses a statement"):
                     prepare(database)
             assert (everything(database), columns(database)) == (before, named)
             prepare(database)
-            assert everything(database)["meta"][0] == ("schema_version", "2")
+            assert everything(database)["meta"][0] == ("schema_version", "3")
 
     def test_several_versions_are_one_step(self, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
         with raw(address) as database:
-            make_version_1(database)
-            later = {**schema.MIGRATIONS, 2: ("INSERT INTO meta VALUES ('from', '2')",)}
+            make_old(database)
+            later = {**schema.MIGRATIONS, 3: ("INSERT INTO meta VALUES ('from', '3')",)}
             monkeypatch.setattr(schema, "MIGRATIONS", later)
-            monkeypatch.setattr(schema, "VERSION", 3)
+            monkeypatch.setattr(schema, "VERSION", 4)
             prepare(database)
-            assert everything(database)["meta"] == [("from", "2"), ("schema_version", "3"), ("settings", "{}")]
+            assert everything(database)["meta"] == [("from", "3"), ("schema_version", "4"), ("settings", "{}")]
 
 
 class TestSQLite(Migrations):
@@ -131,7 +143,7 @@ class TestSQLite(Migrations):
 
     def test_a_migration_that_is_killed_leaves_the_old_store_whole(self, address: str) -> None:
         with raw(address) as database:
-            make_version_1(database)
+            make_old(database)
             before, named = everything(database), columns(database)
         process = multiprocessing.get_context("spawn").Process(target=_open_and_die, args=(address,))
         process.start()
@@ -140,7 +152,7 @@ class TestSQLite(Migrations):
         with raw(address) as database:
             assert (everything(database), columns(database)) == (before, named)
         with open_database(address) as database:
-            assert everything(database)["meta"][0] == ("schema_version", "2")
+            assert everything(database)["meta"][0] == ("schema_version", "3")
 
 
 @pytest.mark.slow

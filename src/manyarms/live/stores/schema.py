@@ -7,7 +7,7 @@ version v + 1, run in one transaction.
 
 from __future__ import annotations
 
-VERSION = 2
+VERSION = 3
 VERSION_NAME = "schema_version"
 """The row of `meta` that says the version."""
 
@@ -30,6 +30,8 @@ TABLES = (
     """CREATE TABLE rewards (
         position INTEGER PRIMARY KEY, decision INTEGER NOT NULL, action INTEGER NOT NULL, id TEXT NOT NULL,
         value REAL NOT NULL, at REAL NOT NULL, UNIQUE (decision, action, id))""",
+    # decisions that were made as inactive, and are shown after all
+    "CREATE TABLE activations (position INTEGER PRIMARY KEY, decision INTEGER NOT NULL UNIQUE, at REAL NOT NULL)",
     "CREATE TABLE operations (position INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL)",
     """CREATE TABLE chunks (
         version INTEGER PRIMARY KEY, upto INTEGER NOT NULL, due INTEGER NOT NULL, at REAL NOT NULL, token INTEGER NOT NULL)""",
@@ -53,6 +55,7 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
         "DROP INDEX decisions_by_unit",
         "CREATE INDEX decisions_by_unit ON decisions (unit, version)",
     ),
+    2: ("CREATE TABLE activations (position INTEGER PRIMARY KEY, decision INTEGER NOT NULL UNIQUE, at REAL NOT NULL)",),
 }
 
 __all__ = ["MIGRATIONS", "TABLES", "VERSION", "VERSION_NAME"]
