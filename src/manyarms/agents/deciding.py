@@ -10,6 +10,7 @@ from typing import TypedDict, Unpack, cast, overload
 import numpy as np
 
 from manyarms._base import storage, validate
+from manyarms._base.explanation import Explanation
 from manyarms._base.nested import prefixed
 from manyarms._base.tables import Shown, Table
 from manyarms._base.typing import (
@@ -302,6 +303,24 @@ class Decider(Shown):
             return mean[0], covariance[0]
         finally:
             self._belief.leave(held)
+
+    def explain(self, x: ContextLike, action: ActionId) -> Explanation:
+        """What each feature of one context, the root and the action's own data add to the action's score, and how sure that is.
+
+        x: as in `decide`; where actions have contexts of their own, that of this action. A retired action is explained, too.
+
+        >>> import manyarms as ma
+        >>> agent = ma.LinTS(ma.ActionPrior(actions=3, mean=[1.0, 0.0], covariance=[[1.0, 0.0], [0.0, 1.0]]), seed=0)
+        >>> agent.observe([0.5, -0.2], 1, 2.0)
+        >>> agent.explain([2.0, 1.0], 1).contributions.round(2)
+        array([ 3.16, -0.23])
+        """
+        held = self._belief.enter()
+        try:
+            found = held.belief.explain(encoded(self._encoder, x), action)
+        finally:
+            self._belief.leave(held)
+        return found.called(None if self._encoder is None else self._encoder.names)
 
     @property
     def dim(self) -> int:

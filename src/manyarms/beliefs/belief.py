@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import linalg, validate
+from manyarms._base.explanation import Explanation
 from manyarms._base.nested import prefixed, under
 from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray, Array, Bools, Ints, Spec, loose
-from manyarms.beliefs import chances, correcting, expansions, folding, leaf_scores, limits
+from manyarms.beliefs import chances, correcting, expansions, explaining, folding, leaf_scores, limits
 from manyarms.beliefs.action_priors import FULL_AT_A_TIME
 from manyarms.beliefs.actions.catalogue import ActionCatalogue, Offer, Place
 from manyarms.beliefs.actions.unplayed_scores import UnplayedScores
@@ -326,6 +327,19 @@ class Belief:
             [leaves.mixing.lift_all(ids, towards[:, i, :]) @ factor for i in range(self.dim)], axis=1
         )  # (n, d, p): rows of P times the root's factor
         return mean, S + pulled @ np.swapaxes(pulled, 1, 2)
+
+    def explain(self, x: npt.ArrayLike, action: object) -> Explanation:
+        """What each feature of a context, the root and the action's own leaf add to its score, and to the score's variance."""
+        return explaining.explain(self, x, action)
+
+    def _explained(self, x: Array, action: int) -> Explanation:
+        """The same, of a checked context, and of an action by its row."""
+        return explaining.of_two_levels(self.root, self.leaves, x, action, self._score_is)
+
+    @property
+    def _score_is(self) -> str:
+        """What x^T theta_a is of the reward."""
+        return "expected reward" if self.likelihood.exact else "linear predictor"
 
     # ---- the catalogue ------------------------------------------------------------------------------------------------
 

@@ -16,8 +16,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from manyarms._base import validate
+from manyarms._base.explanation import Explanation
 from manyarms._base.typing import AnyArray, Array, Ints
-from manyarms.beliefs import chances, leaf_scores, saved_state
+from manyarms.beliefs import chances, explaining, leaf_scores, saved_state
 from manyarms.beliefs.actions.catalogue import Offer, Place
 from manyarms.beliefs.belief import Belief, noisy
 from manyarms.beliefs.contests import Cloud, Contest, Piece, binned, rivals
@@ -164,6 +165,10 @@ class IndependentCentres(Belief):
             return out
 
         return leaf_scores.listed_scores(self.leaves, Z, ids, None, centres)
+
+    def _explained(self, x: Array, action: int) -> Explanation:
+        mean, covariance = self.action_posterior(np.array([action]))
+        return explaining.of_moments(mean[0], covariance[0], x, self._score_is)
 
     def _without_own_rows(self, slots: Ints) -> tuple[Array, Array]:
         """The marginal prior, the same for all: nothing is shared, so that a cavity is no more than that."""

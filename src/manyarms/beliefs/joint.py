@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import linalg, validate
+from manyarms._base.explanation import Explanation
 from manyarms._base.nested import under
 from manyarms._base.typing import AnyArray, Array, Ints, Spec, loose
-from manyarms.beliefs import joint_chances
+from manyarms.beliefs import explaining, joint_chances
 from manyarms.beliefs.actions.all_played import AllPlayed
 from manyarms.beliefs.actions.catalogue import ActionCatalogue, Offer, Place
 from manyarms.beliefs.belief import BELIEFS, Belief, Rounds, check_contexts, restored_parts
@@ -171,6 +172,10 @@ class JointBelief(Belief):
             pulled = np.stack([leaves.mixing.lift(0, row) for row in self._pull()]) @ self.root.factor()
             covariance = covariance + pulled @ pulled.T
         return np.repeat(mean, len(ids), axis=0), np.repeat(covariance[None], len(ids), axis=0)
+
+    def _explained(self, x: Array, action: int) -> Explanation:
+        phi = self.features(x)[action] if x.shape == self.context_shape else x
+        return explaining.of_two_levels(self.root, self.leaves, phi, 0, self._score_is)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> JointBelief:
         memo[id(self.feature_map)] = self.feature_map  # the caller's: it may belong to what cannot be copied

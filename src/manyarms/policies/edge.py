@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
+from manyarms._base.explanation import Explanation
 from manyarms._base.typing import AnyArray, Array, Columns, ContextLike, FrameLike, Ints, Matrix, Row, SomeArray, Vector
 from manyarms.errors import InvalidInput
 from manyarms.logs.actions import ActionId
@@ -193,6 +194,23 @@ class Edge(ABC):
 
     @abstractmethod
     def _probabilities_of_many(self, X: Array, ids: Ints) -> Array: ...
+
+    def explain(self, x: ContextLike, action: ActionId) -> Explanation:
+        """What each feature of one context adds to an action's score, where scores are linear in features.
+
+        Features are those of the context or, with an encoder of its own, what that makes of it (h[0], h[1], ...).
+        """
+        X, one = self._asked(x)
+        if not one:
+            raise InvalidInput("x", f"{len(X)} contexts", "one context")
+        if np.iterable(action) and not isinstance(action, str):
+            raise InvalidInput("action", validate.describe(action), "one id")
+        found = self._explained(X, int(rows_of("action", [action], self.schema.catalogue, self.action_count)[0]))
+        return found if found.names or self.schema.encoder is None else found.called(self.schema.encoder.names)
+
+    def _explained(self, X: Array, row: int) -> Explanation:
+        """The same, of a checked context (1, d), and of an action by its row."""
+        raise InvalidInput("policy", type(self).__name__, "a policy whose scores are linear in features")
 
     # ---- from the user's words, and back
 

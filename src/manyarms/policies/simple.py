@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
+from manyarms._base.explanation import Explanation
 from manyarms._base.nested import prefixed, under
 from manyarms._base.private import locked
 from manyarms._base.typing import AnyArray, Array, Ints, Spec, loose
@@ -193,6 +194,9 @@ class EpsilonMixture(StreamedPolicy):
     def in_context(self, x: npt.ArrayLike) -> InContext:
         """The policy in one context (d,): draws and probabilities of rows that cost one pass over all actions together."""
         return Mixed(in_context(self.policy, self._one_context(x)[0]), self.epsilon, self.action_count)
+
+    def _explained(self, X: Array, row: int) -> Explanation:
+        return _saveable(self.policy)._explained(X, row)
 
     def _mix(self, own: Array, uniform: Array | float) -> Array:
         return (1 - self.epsilon) * own + self.epsilon * uniform

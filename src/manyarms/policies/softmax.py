@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import storage, validate
+from manyarms._base.explanation import Explanation
 from manyarms._base.linalg import inner_products_at
 from manyarms._base.top_k import inner_product_top_k
 from manyarms._base.typing import AnyArray, Array, Ints, Spec
@@ -108,6 +109,16 @@ class OfLinearScores(StreamedPolicy):
     def encoder(self) -> ContextEncoder | None:
         """What is made of the context first; None where scores take it as it is."""
         return self._linear.encoder
+
+    def _explained(self, X: Array, row: int) -> Explanation:
+        h = np.asarray(self._linear.scaled(X)[0], dtype=np.float64)
+        names = () if self.encoder is None else tuple(f"h[{j}]" for j in range(len(h)))
+        beta = np.asarray(self._linear.weights[self._scored(row)], dtype=np.float64)
+        return Explanation(h * self.temperature, h * beta, quantity="score", names=names)
+
+    def _scored(self, row: int) -> int:
+        """Which row of beta scores an action."""
+        return row
 
     def spec(self) -> Spec:
         return {name: getattr(self, name) for name in self._settings} | saved_encoder(self.encoder)[0]

@@ -59,6 +59,10 @@ class TwoStagePolicy(OfLinearScores, SupportedPolicy):
         """beta, (C, l)."""
         return self._linear.weights
 
+    def _scored(self, row: int) -> int:
+        """An action is played for its cluster's score."""
+        return int(self.labels[row])
+
     def cluster_probabilities(self, X: Array) -> Array:
         """pi_cl(c|x_i) for a block of contexts, (b, C)."""
         scores = self._linear.scores(self._linear.scaled(self._contexts(X)), 0, self.cluster_count)
