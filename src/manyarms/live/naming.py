@@ -12,7 +12,7 @@ from manyarms._base import validate
 from manyarms._base.typing import ActionContexts, ContextLike
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.live.arguments import a_question, action_ids
-from manyarms.live.records import DecisionRecord, Question
+from manyarms.live.records import DecisionRecord, Question, RewardRecord
 from manyarms.live.state import View
 from manyarms.logs.actions import ActionId
 from manyarms.logs.contexts import encoded
@@ -99,6 +99,11 @@ def shown(view: View, record: DecisionRecord) -> DecisionRecord:
     return replace(record, question=question, actions=named(view, record.actions), details=details)  # type: ignore[arg-type]
 
 
+def reward_shown(view: View, record: RewardRecord) -> RewardRecord:
+    """A reward of the log with the action's id in the place of its row."""
+    return record if view.schema.catalogue is None else replace(record, action=name_of(view, record.action))  # type: ignore[arg-type]
+
+
 def check_actions_known(view: View, argument: str, retired: bool, rows: list[int]) -> None:
     """Refuse what is to be retired and is already, or reinstated and is not: by its id."""
     if view.schema.catalogue is None:
@@ -112,5 +117,5 @@ def check_actions_known(view: View, argument: str, retired: bool, rows: list[int
 
 
 __all__ = [
-    "asked", "check_actions_known", "known_rows", "name_of", "named", "one_or_more", "row_of", "rows_of", "shown",
+    "asked", "check_actions_known", "known_rows", "name_of", "named", "one_or_more", "reward_shown", "row_of", "rows_of", "shown",
 ]  # fmt: skip

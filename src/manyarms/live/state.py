@@ -19,13 +19,14 @@ from manyarms.live.exposure import Exposure
 from manyarms.live.learned_rows import TaughtRow
 from manyarms.live.operations import DEPTH, OPERATIONS
 from manyarms.live.records import Chunk
-from manyarms.live.settings import Settings
+from manyarms.live.settings import Settings, SettingsInTime
 from manyarms.live.stores.database import Reader
 from manyarms.live.watch import Watch
 from manyarms.logs.schema import NOTHING, Schema
 
 STEP = 4096  # positions folded at a time: what fits easily into memory, and the same for everybody
 RESULTS = 256  # outcomes of operations that are remembered
+NOTHING_SAID = SettingsInTime(Settings())
 COUNTS = ("learned", "replaced", "rows_refused", "operations_refused", "settled")
 
 
@@ -51,6 +52,8 @@ class View:
     frozen: Mapping[str, Any]  # counts and monitors, to look at
     schema: Schema = NOTHING  # what contexts are encoded with, and what actions are called
     retired: frozenset[int] = frozenset()
+    actions: int = 0  # how many there have ever been
+    agreed: SettingsInTime = NOTHING_SAID
 
 
 @dataclass
@@ -59,7 +62,7 @@ class State:
 
     chunk: the last one that was folded. sound_upto: erasures up to this position of the log came before anything was folded.
     counts: rows learned, replaced and refused, and more. results: of the last operations, by position.
-    catalogue: how often the catalogue has changed. schema: encoder and ids, of all arms alike; the arms themselves, and the log,
+    former: settings that held before those of now. catalogue: how often the catalogue has changed. schema: encoder and ids, of all arms alike; the arms themselves, and the log,
     know vectors and rows.
     """
 
@@ -75,6 +78,12 @@ class State:
     results: dict[int, Any] = field(default_factory=dict)
     watch: Watch = field(default_factory=Watch)
     schema: Schema = NOTHING
+    former: tuple[tuple[int, Settings], ...] = ()
+
+    @property
+    def agreed(self) -> SettingsInTime:
+        """The settings of all times."""
+        return SettingsInTime(self.settings, self.former)
 
     def view(self) -> View:
         """As it is now, for ever."""
@@ -84,7 +93,8 @@ class State:
         learning = next(((arm.dim, arm.actions) for arm in self.arms.values() if arm.dim is not None), None)
         return View(
             self.chunk.version, self.chunk.upto, arms, self.deployment, capped, self.catalogue, learning, frozen,
-            self.schema, frozenset(next(iter(self.arms.values())).retired),
+            self.schema, frozenset(next(iter(self.arms.values())).retired), max(arm.actions for arm in self.arms.values()),
+            self.agreed,
         )  # fmt: skip
 
     def deploy(self, wanted: Deployment) -> None:
@@ -129,7 +139,7 @@ class State:
         """Rewards, in steps of positions."""
         while (after := self.chunk.upto) < position:
             upto = min(position, after + STEP)
-            self._teach(learned_rows.of_rewards(reader, self.settings, after, upto, self.chunk.due))
+            self._teach(learned_rows.of_rewards(reader, self.agreed, after, upto, self.chunk.due))
             if self.exposures:
                 for decision in log.decisions_between(reader, after, upto):
                     for exposure in self.exposures:
@@ -140,7 +150,7 @@ class State:
         after = self.chunk.due
         while after < chunk.due:
             upto = min(chunk.due, after + STEP)
-            taught, settled = learned_rows.of_due(reader, self.settings, after, upto, chunk.upto)
+            taught, settled = learned_rows.of_due(reader, self.agreed, after, upto, chunk.upto)
             self._teach(taught)
             self.counts["settled"] += len(settled)
             self.watch.settle(self, settled)

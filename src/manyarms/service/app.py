@@ -1,0 +1,140 @@
+"""The application: routes, what surrounds them, and errors as problem details."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Scope
+
+from manyarms import __version__
+from manyarms.errors import ManyArmsError
+from manyarms.live import Live
+from manyarms.service import personalizer, problems
+from manyarms.service.bodies import ProblemBody
+from manyarms.service.calls import admin, agents, catalogue, dashboard, decide, edge, events, health
+from manyarms.service.config import Config, make_config
+from manyarms.service.documents import Json
+from manyarms.service.limits import BodyLimit
+from manyarms.service.outermost import Observer, Outermost
+from manyarms.service.request_log import logger
+from manyarms.service.runtime import Service
+
+Refusal = tuple[int, dict[str, Any], dict[str, str]]
+ABOUT = """Decisions among thousands to millions of actions, which learn from their rewards.
+
+`POST /v1/decide` decides; `POST /v1/reward` tells what came of it. Both are in the store when they are answered, and both may be
+sent again: an event and a reward have ids. Errors are problem details (RFC 9457)."""
+
+
+def create_app(service: Service | Live, config: Config | None = None, **options: Any) -> FastAPI:
+    """The application of a service; or, for tests and for use inside another program, that of a live store.
+
+    config, or options by the names of `Config`: the settings, where a live store is given. It is not closed with the application.
+    """
+    if isinstance(service, Live):
+        told = {"store": "in this process", **options}
+        service = Service(service, config or make_config({}, told), owned=False)
+    return _built(service)
+
+
+def _built(service: Service) -> FastAPI:
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        service.start()
+        logger().info("started", extra={"release": __version__, "version": service.live.version})
+        try:
+            yield
+        finally:
+            service.close()
+            logger().info("stopped")
+
+    app = FastAPI(
+        title="manyarms", version=__version__, description=ABOUT, lifespan=lifespan, docs_url=None, redoc_url=None,
+        openapi_url="/openapi.json",
+    )  # fmt: skip
+    _add_errors(app)
+    for topic in (decide, dashboard, events, catalogue, agents, admin, edge, health):
+        app.include_router(topic.routes(service))
+    if service.config.personalizer:
+        app.include_router(personalizer.routes(service))
+    # the last one added is the outermost
+    app.add_middleware(BodyLimit, most=service.config.most_body, refuse=_refuse)
+    observers: list[Observer] = [
+        service.metrics.count,
+        lambda route, method, status, seconds: service.statistics.observe_latency(route, seconds),
+    ]
+    app.add_middleware(Outermost, observers=observers, refuse=_refuse, log_requests=service.config.log_requests)
+    _describe(app)
+    return app
+
+
+# ---- errors
+
+
+def _add_errors(app: FastAPI) -> None:
+    async def ours(request: Request, error: Exception) -> Response:
+        assert isinstance(error, ManyArmsError)
+        refusal = problems.of_error(error)
+        if refusal[0] == 500:
+            logger().error("storage", extra={"request": request.scope.get("manyarms.request")}, exc_info=error)
+        return _response(request, refusal)
+
+    async def of_http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return _response(request, problems.of_http(error))
+
+    async def of_form(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        mistakes = [dict(one) for one in error.errors()]
+        kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+        if any(tuple(one["loc"]) == ("body",) for one in mistakes) and not (kind.endswith(("/json", "+json"))):
+            text = "the body is of another type: expected Content-Type: application/json"
+            return _response(request, problems.of_http(problems.Problem(415, text, name="not-json")))
+        if any(one.get("type") == "json_invalid" for one in mistakes):
+            return _response(request, problems.of_http(problems.Problem(400, "the body is not JSON", name="not-json")))
+        return _response(request, problems.of_mistakes(mistakes))
+
+    app.add_exception_handler(ManyArmsError, ours)
+    app.add_exception_handler(HTTPException, of_http)
+    app.add_exception_handler(RequestValidationError, of_form)
+
+
+def _response(request: Request, refusal: Refusal) -> Response:
+    status, body, headers = refusal
+    name = request.scope.get("manyarms.request")
+    if request.url.path.startswith("/personalizer/"):
+        return personalizer.error_response(request, status, body, headers)
+    if name is not None:
+        body = {**body, "instance": f"urn:manyarms:request:{name}"}
+    return Json(body, status_code=status, headers=headers, media_type=problems.MEDIA_TYPE)
+
+
+def _refuse(scope: Scope, problem: problems.Problem) -> Response:
+    return _response(Request(scope), problems.of_http(problem))
+
+
+def _describe(app: FastAPI) -> None:
+    """The description of the API, with the form of problems and the keys."""
+    plain = app.openapi
+
+    def described() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schema = plain()
+            parts = schema.setdefault("components", {})
+            parts.setdefault("schemas", {})[ProblemBody.__name__] = ProblemBody.model_json_schema()
+            parts["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+            schema["security"] = [{"key": []}]
+            app.openapi_schema = schema
+        return app.openapi_schema
+
+    app.openapi = described  # type: ignore[method-assign]
+
+
+__all__ = ["create_app"]

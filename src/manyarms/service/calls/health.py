@@ -1,0 +1,44 @@
+"""Is it there, is it ready, and its figures: for load balancers, orchestrators and Prometheus."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from manyarms import __version__
+from manyarms.service import metrics
+from manyarms.service.documents import Json, refusals
+from manyarms.service.runtime import Service
+
+
+def routes(service: Service) -> APIRouter:
+    """The router."""
+    router = APIRouter(tags=["health"])
+
+    @router.get("/healthz")
+    async def alive() -> Response:
+        """It runs."""
+        return Json({"status": "ok", "version": __version__})
+
+    @router.get("/readyz", responses={503: {"description": "Not ready: `reasons` says why"}})
+    async def ready() -> Response:
+        """It can decide and write: 503 while it stops, or while the store cannot be reached."""
+        reasons = ["stopping"] if service.stopping else []
+        if not reasons:
+            status = await service.work(service.live.status)
+            reasons = ["the store cannot be reached"] if status["waiting"] is None else []
+        answer = {"status": "not ready" if reasons else "ok", "reasons": reasons}
+        return Json(answer, status_code=503 if reasons else 200, headers={"Retry-After": "1"} if reasons else None)
+
+    @router.get(
+        "/metrics", dependencies=[Depends(service.access("metrics"))], response_class=Response,
+        responses={200: {"content": {"text/plain": {}}, "description": "Figures for Prometheus"}, **refusals()},
+    )  # fmt: skip
+    async def figures() -> Response:
+        """Figures for Prometheus."""
+        return Response(await service.work(service.metrics.text), headers={"Content-Type": metrics.MEDIA_TYPE})
+
+    return router
+
+
+__all__ = ["routes"]

@@ -1,0 +1,76 @@
+"""Figures for Prometheus, at /metrics: requests as they come, the store and the learner when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from manyarms import __version__
+
+if TYPE_CHECKING:
+    from manyarms.live import Live
+
+MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+
+
+class Metrics:
+    """What is counted for each request, and what is read off the live store."""
+
+    def __init__(self, live: Live) -> None:
+        self._registry = CollectorRegistry()
+        labels = ("route", "method", "status")
+        self._requests = Counter("manyarms_requests", "Requests answered", labels, registry=self._registry)
+        self._seconds = Histogram(
+            "manyarms_request_seconds", "How long answers took", ("route",), buckets=BUCKETS, registry=self._registry
+        )
+        self._registry.register(_OfLive(live))
+
+    def count(self, route: str, method: str, status: int, seconds: float) -> None:
+        """A request was answered."""
+        self._requests.labels(route, method, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def text(self) -> bytes:
+        """All of it, as Prometheus reads it."""
+        return generate_latest(self._registry)
+
+
+class _OfLive(Collector):
+    """What `status` says, in numbers."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+
+    def describe(self) -> list[Metric]:
+        """Nothing: the store is not asked before somebody asks for figures."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Asked for, with every reading."""
+        status: dict[str, Any] = dict(self._live.status())
+        yield _gauge("manyarms_info", "The release of manyarms", 1.0, version=__version__)
+        yield _gauge("manyarms_version", "Chunks of the log folded into what decides here", status["version"])
+        yield _gauge("manyarms_store_up", "Whether the store can be read", float(status["waiting"] is not None))
+        if status["waiting"] is not None:
+            yield _gauge("manyarms_waiting", "Entries of the log that are not folded yet", status["waiting"])
+        yield _gauge("manyarms_is_learner", "Whether this process learns for all", float(status["learner"]))
+        yield _gauge("manyarms_alarms", "Alarms of the monitors", len(status["alarms"]))
+        yield _gauge("manyarms_failures", "What fails behind the decisions", len(status["failures"]))
+        for name in ("learned", "replaced", "settled", "rows_refused", "operations_refused"):
+            found = CounterMetricFamily(f"manyarms_{name}", f"The store's count of: {name.replace('_', ' ')}")
+            found.add_metric([], float(status[name]))
+            yield found
+
+
+def _gauge(name: str, about: str, value: float, **labels: str) -> Metric:
+    found = GaugeMetricFamily(name, about, labels=list(labels))
+    found.add_metric(list(labels.values()), float(value))
+    return found
+
+
+__all__ = ["MEDIA_TYPE", "Metrics"]

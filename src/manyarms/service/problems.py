@@ -1,0 +1,112 @@
+"""Errors as clients get them: problem details (RFC 9457), one table from our exceptions to statuses.
+
+A problem says what was wrong with the request, never where in the code it was found. What a client sent is not sent back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.exceptions import HTTPException
+
+from manyarms.errors import (
+    Conflict,
+    InvalidInput,
+    LiveError,
+    ManyArmsError,
+    Overloaded,
+    StorageError,
+    StoreUnavailable,
+    UnknownAction,
+    UnknownEvent,
+)
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER = 1  # seconds
+# the first that fits counts: name of the problem, status, title
+TABLE: tuple[tuple[type[ManyArmsError], str, int, str], ...] = (
+    (UnknownAction, "unknown-action", 422, "No such action, or not one that can be chosen"),
+    (InvalidInput, "invalid-input", 422, "The request does not fit"),
+    (UnknownEvent, "unknown-event", 404, "No such event"),
+    (Conflict, "conflict", 409, "The id was used for something else"),
+    (Overloaded, "overloaded", 503, "Too much is waiting"),
+    (StoreUnavailable, "store-unavailable", 503, "The store cannot be reached"),
+    (LiveError, "refused", 409, "It cannot be done as things are"),
+    (StorageError, "storage", 500, "The store refuses"),
+    (ManyArmsError, "refused", 400, "The request is refused"),
+)
+TITLES = {
+    400: "Bad request",
+    401: "A key is needed",
+    403: "Not with this key",
+    404: "Not found",
+    405: "Method not allowed",
+    413: "Too large",
+    415: "Not JSON",
+    421: "Another host was meant",
+    429: "Too many requests",
+    500: "Unexpected error",
+    503: "Not now",
+}
+
+
+class Problem(HTTPException):
+    """A refusal with a status of its own; `extra` are further members of the problem's body."""
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        *,
+        name: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        **extra: Any,
+    ) -> None:
+        super().__init__(status, detail, dict(headers) if headers else None)
+        self.name = name
+        self.extra = extra
+
+
+def body_of(
+    status: int, detail: str, *, name: str | None = None, title: str | None = None, **extra: Any
+) -> dict[str, Any]:
+    """The members of a problem."""
+    return {
+        "type": "about:blank" if name is None else f"urn:manyarms:problem:{name}",
+        "title": title or TITLES.get(status, "Refused"),
+        "status": status,
+        "detail": detail,
+        **extra,
+    }
+
+
+def of_error(error: ManyArmsError) -> tuple[int, dict[str, Any], dict[str, str]]:
+    """Status, body and headers of one of our errors."""
+    name, status, title = next(row[1:] for row in TABLE if isinstance(error, row[0]))
+    extra: dict[str, Any] = {}
+    detail = str(error)
+    if isinstance(error, InvalidInput):
+        extra = {"argument": error.argument, "expected": error.expected}
+    if status == 500:  # paths of this machine
+        detail = "the store refuses: the service's own log says why"
+    headers = {"Retry-After": str(RETRY_AFTER)} if status == 503 else {}
+    return status, body_of(status, detail, name=name, title=title, **extra), headers
+
+
+def of_http(error: HTTPException) -> tuple[int, dict[str, Any], dict[str, str]]:
+    """The same of a refusal of the framework's, or a `Problem`."""
+    name, extra = getattr(error, "name", None), getattr(error, "extra", {})
+    detail = str(error.detail or TITLES.get(error.status_code, ""))
+    return error.status_code, body_of(error.status_code, detail, name=name, **extra), dict(error.headers or {})
+
+
+def of_mistakes(mistakes: list[dict[str, Any]]) -> tuple[int, dict[str, Any], dict[str, str]]:
+    """The same of a body or of parameters that do not have the form they should; what came is not repeated."""
+    told = [{"where": ".".join(map(str, one["loc"])), "problem": str(one["msg"])} for one in mistakes[:20]]
+    first = f"{told[0]['where']}: {told[0]['problem']}" if told else "the request does not have the form it should"
+    more = f" (and {len(mistakes) - 1} more)" if len(mistakes) > 1 else ""
+    return 422, body_of(422, first + more, name="invalid-input", title="The request does not fit", errors=told), {}
+
+
+__all__ = ["MEDIA_TYPE", "TABLE", "Problem", "body_of", "of_error", "of_http", "of_mistakes"]

@@ -1,0 +1,89 @@
+"""The server: uvicorn on one address, TLS by file, signals that end it when what is under way is done."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+
+import uvicorn
+from fastapi import FastAPI
+
+from manyarms.errors import InvalidInput, StorageError
+from manyarms.service.config import Config
+from manyarms.service.request_log import logger
+
+BACKLOG = 2048
+
+
+def run(app: FastAPI, config: Config, ready: Callable[[str], None] | None = None) -> None:
+    """Serve until SIGTERM or SIGINT: then no new connection is taken, and what is under way is answered.
+
+    ready: told the address when the port is open.
+    """
+    check_tls(config)
+    listening = _bound(config.host, config.port)
+    address = address_of(config, listening)
+    logger().info("listening", extra={"address": address})
+    if ready is not None:
+        ready(address)
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            lifespan="on",
+            timeout_graceful_shutdown=max(1, int(config.shutdown)),
+            timeout_keep_alive=75,
+            backlog=BACKLOG,
+            h11_max_incomplete_event_size=1 << 16,
+            ssl_certfile=config.tls_certificate,
+            ssl_keyfile=None if config.tls_key is None else str(config.tls_key),
+        )
+    )
+    try:
+        server.run(sockets=[listening])
+    finally:
+        listening.close()
+
+
+def check_tls(config: Config) -> None:
+    """Refuse a certificate and a key that do not belong together, before anything listens."""
+    if config.tls_certificate is None or config.tls_key is None:
+        return
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(config.tls_certificate, config.tls_key)
+    except (OSError, ssl.SSLError) as error:
+        expected = "a PEM certificate and the private key that belongs to it"
+        raise InvalidInput("server.tls_certificate, server.tls_key", str(error), expected) from None
+    mode = Path(config.tls_key).stat().st_mode
+    if mode & 0o077:
+        logger().warning("the TLS key can be read by others", extra={"mode": oct(mode & 0o777)})
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    plain = host.strip("[]")
+    family = socket.AF_INET6 if ":" in plain else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((plain, port))
+        listening.listen(BACKLOG)
+        listening.setblocking(False)
+    except OSError as error:
+        listening.close()
+        raise StorageError(f"cannot listen on {host}, port {port}: {error.strerror or error}") from None
+    return listening
+
+
+def address_of(config: Config, listening: socket.socket) -> str:
+    """The address that a browser takes."""
+    host = config.host if ":" not in config.host or config.host.startswith("[") else f"[{config.host}]"
+    shown = {"0.0.0.0": "localhost", "[::]": "localhost"}.get(host, host)
+    return f"{'https' if config.tls else 'http'}://{shown}:{listening.getsockname()[1]}"
+
+
+__all__ = ["address_of", "check_tls", "run"]

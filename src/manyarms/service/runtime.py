@@ -1,0 +1,241 @@
+"""A service that runs: a live store, the threads that decide, and what watches over them. Routes ask it for everything.
+
+The event loop reads requests and writes answers. A decision is computed by one of a few threads and goes into the store with
+whatever else waits (group commit); nothing waits for the disk but the answer itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from starlette.requests import Request
+
+import manyarms as ma
+from manyarms.errors import LiveError, Overloaded
+from manyarms.live import Live, LiveDecision
+from manyarms.service.access import Access, Caller
+from manyarms.service.config import Config
+from manyarms.service.keys import Keys
+from manyarms.service.limits import RateLimit
+from manyarms.service.metrics import Metrics
+from manyarms.service.request_log import logger
+from manyarms.service.retention import Retention
+from manyarms.service.statistics import Statistics
+
+WORKERS = 4  # threads for everything but decisions: reading events, changing the catalogue, ...
+Told = TypeVar("Told")
+
+
+class Service:
+    """What is behind the routes. `start` and `close` are called by the application's lifespan."""
+
+    def __init__(self, live: Live, config: Config, *, keys: Keys | None = None, owned: bool = True) -> None:
+        """owned: whether the store is closed with the service."""
+        self.live, self.config, self.keys = live, config, keys
+        self.metrics = Metrics(live)
+        self.statistics = Statistics(live)
+        self.stopping = False
+        self.retention: Retention | None = None
+        self._owned = owned
+        self._access = Access(config, keys, RateLimit(config.rate, config.burst))
+        self._deciders = ThreadPoolExecutor(config.threads, "manyarms-decide")
+        self._workers = ThreadPoolExecutor(WORKERS, "manyarms-work")
+        self._under_way = 0
+
+    # ---- its life
+
+    def start(self) -> None:
+        """Begin what goes on in the background."""
+        if self.config.keep is not None:
+            self.retention = Retention(self.live, self.config.keep, self.config.keep_every, _compacted)
+
+    def close(self) -> None:
+        """Finish what was accepted, and let the store go."""
+        self.stopping = True
+        self._deciders.shutdown()
+        self._workers.shutdown()
+        if self.retention is not None:
+            self.retention.close()
+        self.statistics.close()
+        if self._owned:
+            self.live.close()
+
+    # ---- who may
+
+    def access(self, scope: str) -> Callable[[Request], Coroutine[Any, Any, Caller]]:
+        """A dependency of routes: refuses callers without this scope."""
+
+        async def allowed(request: Request) -> Caller:
+            return self._access.check(request, scope)
+
+        return allowed
+
+    def charge(self, request: Request, scope: str, number: int) -> None:
+        """Further requests of the same caller, in one: those of a batch beyond the first."""
+        if number > 1:
+            self._access.check(request, scope, number - 1)
+
+    # ---- what is asked every day
+
+    async def decide(self, **arguments: Any) -> LiveDecision:
+        """`live.decide`, computed by one of the threads that decide; answered when it is in the store."""
+        return await self._in_thread(self._deciders, partial(self.live.submit_decision, **arguments))
+
+    async def decide_many(self, questions: list[dict[str, Any]]) -> list[LiveDecision | Exception]:
+        """Each as `decide`, in one go of one thread; what was refused is its exception."""
+
+        def all_of_them() -> Future[list[Future[LiveDecision] | Exception]]:
+            found: list[Future[LiveDecision] | Exception] = []
+            for arguments in questions:
+                try:
+                    found.append(self.live.submit_decision(**arguments))
+                except ma.ManyArmsError as error:
+                    found.append(error)
+            told: Future[list[Future[LiveDecision] | Exception]] = Future()
+            told.set_result(found)
+            return told
+
+        pending = await self._in_thread(self._deciders, all_of_them)
+        waiting = [_never(one) if isinstance(one, Exception) else asyncio.wrap_future(one) for one in pending]
+        return await asyncio.gather(*waiting, return_exceptions=True)  # type: ignore[return-value]
+
+    async def reward(self, event: str, value: float = 1.0, action: Any = None, id: str = "") -> None:
+        """`live.reward`, answered when it is in the store."""
+        if action is not None:  # an action that is not known here may be known to the store
+            return await self._in_thread(
+                self._workers, partial(self.live.submit_reward, event, value, action=action, id=id)
+            )
+        self._check_open()
+        return await asyncio.wrap_future(self.live.submit_reward(event, value, id=id))
+
+    async def reward_many(self, rewards: list[tuple[str, float, Any, str]]) -> list[Exception | None]:
+        """Each as `reward`, in one go; what was refused is its exception."""
+
+        async def one(event: str, value: float, action: Any, id: str) -> None:
+            await self.reward(event, value, action, id)
+
+        found = await asyncio.gather(*(one(*told) for told in rewards), return_exceptions=True)
+        for error in found:
+            if isinstance(error, BaseException) and not isinstance(error, Exception):
+                raise error
+        return found  # type: ignore[return-value]
+
+    async def activate(self, event: str) -> None:
+        """`live.activate`, answered when it is in the store."""
+        self._check_open()
+        await asyncio.wrap_future(self.live.submit_activation(event))
+
+    async def work(self, function: Callable[..., Told], *arguments: Any, **options: Any) -> Told:
+        """Any other call that waits for the store, in a thread."""
+
+        def done() -> Future[Told]:
+            told: Future[Told] = Future()
+            told.set_result(function(*arguments, **options))
+            return told
+
+        return await self._in_thread(self._workers, done)
+
+    async def _in_thread(self, pool: ThreadPoolExecutor, begin: Callable[[], Future[Told]]) -> Told:
+        """What a future that `begin` makes in a thread comes to: the loop is woken once, when it is there."""
+        self._check_open()
+        if self._under_way >= self.config.most_waiting:
+            raise Overloaded(f"{self._under_way} requests are under way: try again later")
+        loop = asyncio.get_running_loop()
+        told: asyncio.Future[Told] = loop.create_future()
+
+        def tell(found: Future[Told]) -> None:
+            loop.call_soon_threadsafe(_settle, told, found)
+
+        def go() -> None:
+            try:
+                begin().add_done_callback(tell)
+            except BaseException as error:
+                failed: Future[Told] = Future()
+                failed.set_exception(error)
+                tell(failed)
+
+        self._under_way += 1
+        try:
+            pool.submit(go)
+            return await told
+        finally:
+            self._under_way -= 1
+
+    def _check_open(self) -> None:
+        if self.stopping:
+            raise Overloaded("the service is stopping")
+
+
+def _settle(told: asyncio.Future[Told], found: Future[Told]) -> None:
+    if told.done():  # the client went away
+        return
+    error = found.exception()
+    if error is None:
+        told.set_result(found.result())
+    else:
+        told.set_exception(error)
+
+
+def _never(error: Exception) -> Awaitable[Any]:
+    async def refused() -> Any:
+        raise error
+
+    return refused()
+
+
+def _compacted(found: object) -> None:
+    logger().info("compacted", extra={"result": str(found)})
+
+
+def open_service(config: Config) -> Service:
+    """Open the store and the keys that the settings name."""
+    keys = None if config.keys is None else Keys.open(config.keys)
+    return Service(open_live(config), config, keys=keys)
+
+
+def open_live(config: Config) -> Live:
+    """The store, made with the agent where it is new."""
+    if config.personalizer and config.agent is None:
+        from manyarms.service.personalizer import default_agent
+
+        agent: Any = default_agent()
+        rewards: dict[str, Any] = {"default": 0.0, "reward_range": (-1.0, 1.0)}
+        name = "personalizer"
+    else:
+        agent = None if config.agent is None else _loaded(config.agent)
+        rewards, name = {}, config.agent_name
+    rewards |= {
+        key: value
+        for key, value in {"default": config.default, "reward_range": config.reward_range}.items()
+        if value is not None
+    }
+    return ma.live.open(
+        config.store,
+        agent,
+        name=name,
+        aggregate=config.aggregate,  # type: ignore[arg-type]
+        wait=config.wait,
+        **rewards,
+        fold_every=config.fold_every,
+        snapshot_every=config.snapshot_every,
+        most_waiting=config.most_waiting,
+        without_store=config.without_store,  # type: ignore[arg-type]
+        learner=config.learner,
+        propensities=config.propensities,
+        propensity_share=config.propensity_share,
+    )
+
+
+def _loaded(folder: Path) -> Any:
+    found: Any = ma.load(folder)
+    if not hasattr(found, "decide"):
+        raise LiveError(f"{folder}: holds a {type(found).__name__}, expected an agent or a policy")
+    return found
+
+
+__all__ = ["Service", "open_live", "open_service"]
