@@ -15,6 +15,7 @@ from manyarms.live.opening import open
 from manyarms.live.replaying import Replayed, replay
 from manyarms.live.report import Report
 from manyarms.live.settings import Settings
+from manyarms.live.why import Why
 
 __all__ = [
     "Compaction",
@@ -25,6 +26,7 @@ __all__ = [
     "Replayed",
     "Report",
     "Settings",
+    "Why",
     "compact",
     "export",
     "open",

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from manyarms._base import validate
+from manyarms._base.explanation import Explanation
 from manyarms._base.typing import Array, Ints
 from manyarms.agents import Agent
 from manyarms.agents.deciding import Snapshot
 from manyarms.agents.decisions import Greedy, Propensity
+from manyarms.errors import InvalidInput
 from manyarms.live.arms import Arm, ArmView
 from manyarms.live.records import Question
 
@@ -41,6 +43,12 @@ class AgentView(ArmView):
     def greedy(self, asked: Question) -> int | None:
         options = asked.arguments() | {"k": None}
         return int(self.best.decide(**options, draw=0))
+
+    def explain(self, asked: Question, action: int) -> Explanation:
+        context = asked.context_of(action)
+        if context is None:
+            raise InvalidInput("action", action, "one of the candidates, which have contexts")
+        return self.snapshot.belief.explain(context, action)
 
     @property
     def best(self) -> Snapshot:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from manyarms._base.explanation import Explanation
 from manyarms._base.typing import Array, Ints
 from manyarms.agents.decisions import Propensity
 from manyarms.live.records import Question
@@ -43,6 +44,14 @@ class ArmView(ABC):
     @abstractmethod
     def greedy(self, asked: Question) -> int | None:
         """The action that looks best to it; None where it cannot tell."""
+
+    @abstractmethod
+    def explain(self, asked: Question, action: int) -> Explanation:
+        """What made the score of this action."""
+
+    def favourite(self, asked: Question) -> int | None:
+        """The action that it would take if it never explored; None where it cannot tell."""
+        return self.greedy(asked)
 
     @abstractmethod
     def can_do_without(self, asked: Question, barred: set[int]) -> bool:

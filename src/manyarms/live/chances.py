@@ -11,6 +11,7 @@ from manyarms.errors import InvalidInput
 from manyarms.live.agent_arm import AgentView
 from manyarms.live.arms import ArmView, without
 from manyarms.live.deployment import BASELINE
+from manyarms.live.policy_arm import PolicyView
 from manyarms.live.records import DecisionRecord, Question, draw_number
 from manyarms.live.state import View
 
@@ -41,13 +42,15 @@ def chances_of(view: View, record: DecisionRecord) -> list[float]:
 def _law(arm: ArmView, asked: Question, draw: int) -> Array:
     """The same for one arm."""
     assert asked.candidates is not None
+    if isinstance(arm, PolicyView):
+        return arm.chances(asked)
     if isinstance(arm, AgentView):
         rule = arm.snapshot.decision
         if isinstance(rule, WithUniform) and not asked.k:  # one look at what the rule would take says it of all
             certain = Snapshot(arm.snapshot._belief, rule.certain, arm.snapshot._draws, "certain")
             barred = {*(asked.exclude or ()), *arm.snapshot.belief.catalogue.retired}
             offered = np.array([row not in barred for row in asked.candidates], dtype=float)
-            law = rule.epsilon * offered / offered.sum()
+            law: Array = rule.epsilon * offered / offered.sum()
             law[asked.candidates.index(int(certain.decide(**asked.arguments(), draw=0)))] += 1.0 - rule.epsilon
             return law
     return np.array([arm.propensity(asked, row, draw).value for row in asked.candidates])

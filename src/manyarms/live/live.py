@@ -28,6 +28,7 @@ from manyarms.live.report import Report, alarms
 from manyarms.live.settings import Settings
 from manyarms.live.state import State, View
 from manyarms.live.stores.database import Database, Work
+from manyarms.live.why import Why, why
 from manyarms.logs.actions import ActionId, Actions
 from manyarms.logs.encoding import Encoder
 from manyarms.logs.filters import Filter
@@ -275,6 +276,14 @@ class Live(Shown, Administration):
         """What the log has of a decision."""
         record = self._record(a_name("event", event))
         return naming.shown(self._view_of(record), record)
+
+    def why(self, event: str) -> Why:
+        """What made the score of an event's action: feature by feature, from the root and from its own data, with what looked best.
+
+        By the state that decided, folded again where it is not that of now; where it is gone (compacted, or something that it had
+        learned was erased), by the state of now, and it says so. Print it, or take `to_json()`.
+        """
+        return why(self._database, self._learner.view, a_name("event", event))
 
     def _record(self, event: str) -> DecisionRecord:
         with self._database.reading() as reader:

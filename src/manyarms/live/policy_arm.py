@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from manyarms._base.explanation import Explanation
 from manyarms._base.typing import Array, Ints
 from manyarms.agents.decisions import Propensity
 from manyarms.agents.draws import NumberedDraws
 from manyarms.errors import InvalidInput
 from manyarms.live.arms import Arm, ArmView
 from manyarms.live.records import Question
-from manyarms.policies import Policy
+from manyarms.policies import Policy, StreamedPolicy
 from manyarms.policies.in_context import in_context
 
 RARE = 0.01  # where filters leave less of a policy than this, what is left is listed rather than waited for
@@ -51,6 +52,23 @@ class PolicyView(ArmView):
 
     def greedy(self, asked: Question) -> int | None:
         return None
+
+    def chances(self, asked: Question) -> Array:
+        """How likely each of the candidates is, in their order."""
+        offered = self._offered(asked)
+        return np.array([offered.propensity(row).value for row in asked.candidates or ()])
+
+    def explain(self, asked: Question, action: int) -> Explanation:
+        if not isinstance(self.policy, StreamedPolicy):
+            raise InvalidInput("policy", type(self.policy).__name__, "a policy of this package")
+        return self.policy.explain(asked.context, action)
+
+    def favourite(self, asked: Question) -> int | None:
+        if not isinstance(self.policy, StreamedPolicy):
+            return None
+        known = None if asked.candidates is None else [a for a in asked.candidates if a < self.policy.action_count]
+        barred = sorted(self.retired.union(asked.exclude or ()))
+        return int(self.policy.decide(asked.context, candidates=known, exclude=barred))
 
     def _drawn(self, offered: _Offered, draw: int) -> int:
         stream = self.draws.decision(draw)
