@@ -4,9 +4,11 @@ live = ma.live.open("shop.db", agent)          # SQLite; or a PostgreSQL address
 d = live.decide(context, k=3)                  # d.id, d.actions, d.version
 live.reward(d.id, 1.0)                         # now, tomorrow, twice: counted once
 
-export, replay, compact: a store as a log, verified, and made smaller; `manyarms export`, `replay` and `compact` do the same
+export, replay, compact: a store as a log, verified, and made smaller; backup, restore: copied while it is in use, and put back.
+The commands of the same names do the same.
 """
 
+from manyarms.live.backup import BackedUp, Restored, backup, restore
 from manyarms.live.compaction import Compaction, compact
 from manyarms.live.deployment import Deployment
 from manyarms.live.exporting import Exported, export
@@ -18,6 +20,7 @@ from manyarms.live.settings import Settings
 from manyarms.live.why import Why
 
 __all__ = [
+    "BackedUp",
     "Compaction",
     "Deployment",
     "Exported",
@@ -25,10 +28,13 @@ __all__ = [
     "LiveDecision",
     "Replayed",
     "Report",
+    "Restored",
     "Settings",
     "Why",
+    "backup",
     "compact",
     "export",
     "open",
     "replay",
+    "restore",
 ]

@@ -64,13 +64,14 @@ def opened(store: Path | str | Database) -> Iterator[Database]:
         yield database
 
 
-def _is_postgresql(address: object) -> bool:
+def is_postgresql(address: object) -> bool:
+    """Whether an address names a database of a server, and not a file."""
     return isinstance(address, str) and bool(re.match(r"postgres(ql)?://", address))
 
 
 def _path(address: object) -> Path | None:
     """The file that an address names; None for PostgreSQL."""
-    if _is_postgresql(address):
+    if is_postgresql(address):
         return None
     if isinstance(address, str) and (found := re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", address)):
         raise InvalidInput("store", f"{found[1]}://...", "a path, or an address that begins with postgresql://")
@@ -84,7 +85,7 @@ def is_nowhere(address: Path | str) -> bool:
 
 
 def _database(address: Path | str, clock: Clock | None) -> Database:
-    if _is_postgresql(address):
+    if is_postgresql(address):
         from manyarms.live.stores.postgresql import PostgreSQL  # needs a package that SQLite does not
 
         return PostgreSQL(str(address), clock=clock)
@@ -137,4 +138,4 @@ def _version(database: Database, reader: Reader) -> int:
     return version
 
 
-__all__ = ["is_nowhere", "open_database", "open_existing", "opened", "prepare"]
+__all__ = ["is_nowhere", "is_postgresql", "open_database", "open_existing", "opened", "prepare"]

@@ -86,8 +86,10 @@ class _Writing:
         self._connection = connection
         self._pipeline = pipeline
         self._waiting: list[tuple[Cursor, str, Sequence[object]]] = []
-        self._changing: list[Cursor] = []  # what may have changed something
+        self._changing: list[Cursor] = []  # what may have changed something, and has no answer yet
+        self._changes: list[int] = []  # rows of those that have one; -1: tables
         self._last: Cursor | None = None
+        self._last_changing = False
         self.counter = Counter(self._stored, clock)
         self._wait_for("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
         self._lock = self._wait_for(lock)
@@ -97,7 +99,8 @@ class _Writing:
         text, gives_rows = _statement(sql)
         self._last = cursor = self._connection.cursor(binary=True)
         self._waiting.append((cursor, text, tuple(parameters)))
-        if not gives_rows or "RETURNING" in sql:
+        self._last_changing = not gives_rows or "RETURNING" in sql
+        if self._last_changing:
             self._changing.append(cursor)
         if gives_rows:
             self.flush()
@@ -117,19 +120,21 @@ class _Writing:
             _send(*statement)
         if waiting and sync:
             self._pipeline.sync()
+            self._changes += [cursor.rowcount for cursor in self._changing]
+            self._changing = []  # a cursor keeps the parameters of its statement
 
     @property
     def changed(self) -> int:
         self.flush()
-        return max(self._last.rowcount, 0) if self._last is not None and self._last in self._changing[-1:] else 0
+        return max(self._last.rowcount, 0) if self._last is not None and self._last_changing else 0
 
     @property
     def steps(self) -> int:
-        return len(self._changing)
+        return len(self._changes) + len(self._changing)
 
     def changed_since(self, steps: int) -> bool:
         self.flush()
-        return any(cursor.rowcount != 0 for cursor in self._changing[steps:])  # -1: tables
+        return any(number != 0 for number in self._changes[steps:])
 
     def following(self) -> tuple[int, float]:
         return self.counter.following()
