@@ -30,7 +30,7 @@ def test_actions_come_as_often_as_their_propensities_say(rule: str, asked: dict[
     assert sum(law.values()) == pytest.approx(1.0)
     allowed = [one for one in asked.get("candidates", IDS) if one not in asked.get("exclude", ())]
     assert sorted(law) == sorted(allowed)
-    number = 4000
+    number = 2000
     came = dict.fromkeys(law, 0)
     for event in range(number):
         made = policy.decide(X, f"event {event}", **asked)
@@ -96,7 +96,7 @@ def test_the_search_in_float32_finds_what_sums_in_order_find(factor: float) -> N
     near = np.nextafter(base, np.float32(np.inf) * np.sign(rng.normal(size=(4, 3000, 16))).astype(np.float32))
     tables = np.ascontiguousarray(np.concatenate([near, near[:, ::-1]], axis=1), dtype=np.float32)
     largest = np.abs(tables).max(axis=1).astype(float)
-    for _ in range(20):
+    for _ in range(8):
         x = rng.normal(size=16) * factor
         barred = np.unique(rng.integers(6000, size=50))
         expected = []
