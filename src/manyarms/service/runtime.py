@@ -189,6 +189,9 @@ def _never(error: Exception) -> Awaitable[Any]:
 
 
 def _compacted(found: object) -> None:
+    if isinstance(found, Exception):
+        logger().warning("compaction failed", extra={"reason": f"{type(found).__name__}: {found}"})
+        return
     logger().info("compacted", extra={"result": str(found)})
 
 
