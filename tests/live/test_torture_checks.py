@@ -20,6 +20,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     journal, rng = tortured.Journal(folder / "one.journal"), random.Random(3)
     patched = pytest.MonkeyPatch()
     patched.setattr(lease, "SECONDS", tortured.LEASE)
+    patched.setattr(tortured, "WAIT", 3600.0)  # on whatever machine, there is time to activate
     with tortured.open_live(str(folder / "live.db"), background=False, propensities=False) as live:
         for number in range(60):
             tortured._decide(live, journal, f"e{number}", rng)

@@ -239,12 +239,14 @@ def were_shown(tables: Tables) -> list[list[Any]]:
 def final_rewards(tables: Tables, due: int) -> dict[Pair, tuple[Any, float]]:
     """The context and the reward of every (decision, action) that was shown and has one: the sum, or the default."""
     found: dict[Pair, tuple[Any, float]] = {}
+    changes = [(row[0], json.loads(row[3])["default"]) for row in tables["operations"] if row[2] == "change_settings"]
     sums: dict[Pair, float] = {}
     for _, decision, action, _, value, _ in tables["rewards"]:
         sums[decision, action] = sums.get((decision, action), 0.0) + value
     for position, _, _, _, context, actions, _, _ in were_shown(tables):
+        default = [tortured.DEFAULT, *(value for change, value in changes if change < position)][-1]
         for action in json.loads(actions):
-            reward = sums.get((position, action), tortured.DEFAULT if position <= due else None)
+            reward = sums.get((position, action), default if position <= due else None)
             if reward is not None:
                 found[position, action] = np.frombuffer(context), reward
     return found

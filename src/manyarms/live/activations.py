@@ -9,12 +9,17 @@ from __future__ import annotations
 
 from manyarms.errors import Conflict, UnknownEvent
 from manyarms.live import log
+from manyarms.live.cutting import settings_changed
 from manyarms.live.records import Chunk
+from manyarms.live.settings import SettingsInTime
 from manyarms.live.stores.database import Reader, Transaction, Work
 
 
-def activate(event: str, wait: float) -> Work:
-    """Write that a decision is shown, which waits so long; where it is active already nothing changes."""
+def activate(event: str, agreed: SettingsInTime, known: int) -> Work:
+    """Write that a decision is shown; where it is active already nothing changes.
+
+    agreed: the settings, by the operations up to the position `known`.
+    """
 
     def work(tx: Transaction) -> None:
         found = tx.execute("SELECT position, at, erased, active FROM decisions WHERE id = ?", (event,))
@@ -26,8 +31,10 @@ def activate(event: str, wait: float) -> Work:
         if active or tx.execute("SELECT 1 FROM activations WHERE decision = ?", (where,)):
             return
         position, at = tx.following()
-        last = log.last_chunk(tx) or Chunk()
-        if where <= last.due or decided <= at - wait:
+        last, wait = log.last_chunk(tx) or Chunk(), agreed.of(where).wait
+        changed = settings_changed(tx, known)  # where it waits otherwise than is known here, no chunk has it yet
+        over = decided <= at - wait and (changed is None or where <= changed)
+        if where <= last.due or over:
             raise Conflict(
                 f"event {event!r} was decided {at - decided:.6g} s ago and never activated: its waiting time, {wait:g} s, is "
                 "over, and it counts as never shown"

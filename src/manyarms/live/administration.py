@@ -1,4 +1,4 @@
-"""Administration: arms, deployments, challenges, the catalogue, caps, erasure and compaction of a live store.
+"""Administration: arms, deployments, challenges, how rewards count, the catalogue, caps, erasure and compaction of a live store.
 
 All but compaction are operations of the log: written, folded like everything else, and done when they are folded here.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from types import EllipsisType
 from typing import Any
 
 import numpy.typing as npt
@@ -21,10 +22,11 @@ from manyarms.live.arms import Arm
 from manyarms.live.challenge import challenge_body, check_possible
 from manyarms.live.compaction import Compaction, compact
 from manyarms.live.deployment import BASELINE, Deployment
-from manyarms.live.joining import an_arm, check_joins, check_kind, check_schema, schema_of
+from manyarms.live.joining import an_arm, check_default, check_joins, check_kind, check_schema, schema_of
 from manyarms.live.learner import Learner
+from manyarms.live.operations import changed_settings
 from manyarms.live.report import Report
-from manyarms.live.settings import Settings
+from manyarms.live.settings import Aggregate, Settings
 from manyarms.live.stores.database import Database
 from manyarms.logs.actions import ActionId, listed_ids
 from manyarms.policies import Policy
@@ -34,8 +36,12 @@ class Administration(ABC):
     """What is done to a live store now and then, beside deciding and rewarding."""
 
     _database: Database
-    _settings: Settings
     _learner: Learner
+
+    @property
+    @abstractmethod
+    def settings(self) -> Settings:
+        """How rewards count."""
 
     @abstractmethod
     def sync(self, position: int | None = None, timeout: float = 30.0) -> int:
@@ -60,7 +66,7 @@ class Administration(ABC):
             raise InvalidInput("name", name, "a name that no arm of this store has")
         made: Arm = an_arm("arm", arm, validate.flag("learns", learns))
         check_schema("arm", self._learner.view.schema, schema_of(check_kind("arm", arm)))
-        check_joins(made, (), self._settings.default)
+        check_joins(made, (), self.settings.default)
         writing = packing.write_parts(self._database, packing.pack({}, {name: made}))
         self._operate("add_arm", {"name": name, "writing": writing})
 
@@ -114,7 +120,7 @@ class Administration(ABC):
 
         It needs a `reward_range`, a default reward, and arms with exact propensities (docs/challenges.md).
         """
-        body = challenge_body(self._settings, alpha, margin, guard, mean_time)
+        body = challenge_body(self.settings, alpha, margin, guard, mean_time)
         view = self._learner.view
         exact = {arm: seen.exact for arm, seen in view.arms.items()}
         if isinstance(challenger, str):
@@ -124,13 +130,13 @@ class Administration(ABC):
                 raise InvalidInput(
                     "challenger", came, f"one of the arms {', '.join(sorted(view.arms))}, without a `name`"
                 )
-            check_possible(self._settings, view.deployment, called, exact)
+            check_possible(self.settings, view.deployment, called, exact)
         else:
             if name is None:
                 raise InvalidInput("name", None, "a name for the challenger, an arm that the store does not have yet")
             called = a_name("name", name)
             exact[called] = an_arm("challenger", challenger).view().exact
-            check_possible(self._settings, view.deployment, called, exact)
+            check_possible(self.settings, view.deployment, called, exact)
             self.add_arm(called, challenger)
         self._operate("challenge", {"name": called, **body})
         return called
@@ -143,6 +149,29 @@ class Administration(ABC):
     def withdraw(self, name: str) -> None:
         """End a challenge, or the guard of an arm that was promoted; what is deployed stays."""
         self._operate("withdraw", {"name": a_name("name", name)})
+
+    def change_settings(
+        self,
+        *,
+        aggregate: Aggregate | EllipsisType = ...,
+        default: float | EllipsisType | None = ...,
+        wait: float | EllipsisType = ...,
+    ) -> Settings:
+        """Agree anew how rewards count, for what is decided from now on; the settings that hold then.
+
+        What is left out stays as it is. Events that were decided before count by what held then, their late rewards too; nothing
+        is reset or learned anew, and monitors go on. Events settle in the order in which they were decided: with a shorter `wait`
+        the first ones still settle when those before them do. default: None for none. The range of rewards never changes.
+        """
+        given = {"aggregate": aggregate, "default": default, "wait": wait}
+        told = {name: value for name, value in given.items() if value is not ...}
+        if not told:
+            raise InvalidInput("settings", "nothing", "what is to change: `aggregate`, `default` or `wait`")
+        wanted = changed_settings(self.settings, told)
+        for arm in self._learner.view.arms.values():
+            check_default(arm, wanted.default)
+        body = {name: getattr(wanted, name) for name in told}
+        return Settings(**self._operate("change_settings", body)["settings"])
 
     def add_actions(
         self,

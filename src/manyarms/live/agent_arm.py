@@ -40,6 +40,9 @@ class AgentView(ArmView):
             options["draws"] = draws
         return self.snapshot.propensity(options.pop("x", None), action, draw=draw, **options)
 
+    def check_reward(self, value: float) -> None:
+        self.snapshot.belief.likelihood.check(np.array([value]))
+
     def greedy(self, asked: Question) -> int | None:
         options = asked.arguments() | {"k": None}
         return int(self.best.decide(**options, draw=0))

@@ -27,6 +27,10 @@ class ArmView(ABC):
         """Refuse a kind of question that it never answers, though others do."""
         return
 
+    def check_reward(self, value: float) -> None:
+        """Refuse a reward that it could not learn."""
+        return
+
     @abstractmethod
     def decide(self, asked: Question, draw: int) -> list[int]:
         """The actions that it takes, by the random numbers of a draw."""

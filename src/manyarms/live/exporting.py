@@ -20,11 +20,12 @@ from manyarms._base.text import counted
 from manyarms.errors import InvalidInput, LiveError
 from manyarms.live import log, snapshots
 from manyarms.live.agent_arm import AgentArm
+from manyarms.live.cutting import settings_changed
 from manyarms.live.policy_arm import PolicyArm
 from manyarms.live.progress import Progress, to_whom
 from manyarms.live.propensities import PropensityWorker
 from manyarms.live.records import DecisionRecord
-from manyarms.live.settings import Settings
+from manyarms.live.settings import SettingsInTime
 from manyarms.live.state import State
 from manyarms.live.stores.database import Database, Reader, Transaction
 from manyarms.live.stores.opening import opened
@@ -71,10 +72,10 @@ def export(
     """Write the events of a store whose rewards are known to a Parquet file, which appears when it is complete, or not at all.
 
     An event is written when its waiting time is over, with the reward that it has now: those that came, as the store's
-    `aggregate` says, or the store's `default`. unsettled: write those as well that have a reward and still wait; a log with the
-    rewards that came quickly, and without those that come slowly, flatters whatever is rewarded quickly. exact_only: leave out
-    events whose propensity is an estimate; which those are does not depend on rewards. What was decided with `active=False` and
-    never activated is no event.
+    `aggregate` says, or the store's `default`, by the settings that held when it was decided. unsettled: write those as well that
+    have a reward and still wait; a log with the rewards that came quickly, and without those that come slowly, flatters whatever
+    is rewarded quickly. exact_only: leave out events whose propensity is an estimate; which those are does not depend on
+    rewards. What was decided with `active=False` and never activated is no event.
 
     Propensities that are missing are computed first, and kept in the store. progress: called now and then with how much is done,
     of how much, and what it is.
@@ -96,15 +97,17 @@ class _Export:
     def __init__(self, database: Database, path: Path, unsettled: bool, exact_only: bool, progress: Progress) -> None:
         self._database, self._unsettled, self._exact_only, self._progress = database, unsettled, exact_only, progress
         self._found = Exported(path, 0, 0, dict.fromkeys(REASONS, 0))
-        self._upto, now = database.do(_now)
+        self._upto, self._now = database.do(_now)
         state = snapshots.state_of(database)
         with database.reading() as reader:
             self._origin = log.get(reader, "origin")
-            self._due = log.due_at(reader, now - state.settings.wait)
+            # decided after a change of the settings that no chunk has: how it counts is not known yet
+            self._known = settings_changed(reader, state.chunk.upto)
             self._grouped = bool(reader.execute("SELECT 1 FROM decisions WHERE unit IS NOT NULL LIMIT 1"))
+            self._edge = bool(reader.execute("SELECT 1 FROM decisions WHERE details LIKE ? LIMIT 1", ('%"edge":%',)))
             self._total = reader.execute("SELECT COUNT(*) FROM decisions WHERE position <= ?", (self._upto,))[0][0]
             self._width = _width(state, reader)
-        self._settings: Settings = state.settings
+        self._agreed: SettingsInTime = state.agreed
         self._largest = _actions_of(state) - 1
         self._names, self._encoder = state.schema.catalogue, state.schema.encoder
         self._per_action = False
@@ -123,7 +126,7 @@ class _Export:
     def _write(self, stream: BinaryIO) -> None:
         import pyarrow.parquet as parquet
 
-        schema = _schema(self._width, self._grouped, self._names)
+        schema = _schema(self._width, self._grouped, self._edge, self._names)
         with parquet.ParquetWriter(stream, schema, compression="zstd", compression_level=1) as writer:
             for rows in self._batches():
                 if rows:
@@ -187,12 +190,14 @@ class _Export:
         """A row of the file, or why there is none."""
         if rewards is None or record.question is None:
             return ERASED
-        shown = record.active_at(self._upto)
-        if record.position > self._due and not (self._unsettled and rewards and shown):
+        if self._known is not None and record.position > self._known:
+            return NOT_DUE
+        settings, shown = self._agreed.of(record.position), record.active_at(self._upto)
+        if record.at > self._now - settings.wait and not (self._unsettled and rewards and shown):
             return NOT_DUE
         if not shown:
             return NOT_SHOWN
-        reward = self._settings.combined(rewards) if rewards else self._settings.default
+        reward = settings.combined(rewards) if rewards else settings.default
         if reward is None:
             return NO_REWARD
         known: tuple[float | None, ...] = (record.propensity, record.arm_propensity, record.inclusion)
@@ -219,6 +224,7 @@ class _Export:
             "propensity_kind": kind, "propensity_given_arm": known[1], "inclusion": known[2], "arm": record.arm,
             "version": record.version, "unit": record.unit, "k": len(record.actions), "actions": self._called(record.actions),
             "candidates": self._called(asked.candidates), "excluded": self._called(asked.exclude), "rewards": len(rewards),
+            "edge": record.details.get("edge"),
         }  # fmt: skip
 
 
@@ -251,7 +257,7 @@ def _actions_of(state: State) -> int:
     return max(known)
 
 
-def _schema(width: int, grouped: bool, names: Actions | None) -> Any:
+def _schema(width: int, grouped: bool, edge: bool, names: Actions | None) -> Any:
     import pyarrow as pa
 
     called = pa.int64() if names is None or names.numbered else pa.string()
@@ -261,9 +267,11 @@ def _schema(width: int, grouped: bool, names: Actions | None) -> Any:
         "event_id": pa.string(), "timestamp": pa.timestamp("us"), "group": pa.string(), "propensity_kind": pa.string(),
         "propensity_given_arm": pa.float64(), "inclusion": pa.float64(), "arm": pa.string(), "version": pa.int64(),
         "unit": pa.string(), "k": pa.int64(), "actions": ids, "candidates": ids, "excluded": ids, "rewards": pa.int64(),
+        "edge": pa.string(),
     }  # fmt: skip
-    optional = ("unit", "candidates", "excluded")
-    wanted = {name: type_ for name, type_ in types.items() if grouped or name not in ("group", "unit")}
+    optional = ("unit", "candidates", "excluded", "edge")
+    absent = (set() if grouped else {"group", "unit"}) | (set() if edge else {"edge"})
+    wanted = {name: type_ for name, type_ in types.items() if name not in absent}
     return pa.schema([pa.field(name, type_, nullable=name in optional) for name, type_ in wanted.items()])
 
 

@@ -12,7 +12,7 @@ from manyarms.agents import Agent
 from manyarms.agents.draws import NumberedDraws
 from manyarms.errors import InvalidInput
 from manyarms.live.agent_arm import AgentArm
-from manyarms.live.arms import Arm
+from manyarms.live.arms import Arm, ArmView
 from manyarms.live.policy_arm import PolicyArm
 from manyarms.logs.encoding import Encoder
 from manyarms.logs.schema import NOTHING, Schema
@@ -80,11 +80,7 @@ def check_kind(name: str, value: object) -> Agent | Policy:
 
 def check_joins(arm: Arm, others: Iterable[Arm], default: float | None) -> None:
     """Refuse an arm that does not fit the others of a store: whatever one of them takes, all that learn can learn."""
-    if default is not None:
-        try:
-            arm.check_reward(default)
-        except InvalidInput:
-            raise InvalidInput("default", f"{default:g}", "a reward that every agent of the store can learn") from None
+    check_default(arm, default)
     for other in others:
         agents = arm.dim is not None, other.dim is not None
         if all(agents) and arm.dim != other.dim:
@@ -104,4 +100,13 @@ def check_joins(arm: Arm, others: Iterable[Arm], default: float | None) -> None:
                 )
 
 
-__all__ = ["an_arm", "check_joins", "check_kind", "check_schema", "same_encoder", "schema_of"]
+def check_default(arm: Arm | ArmView, default: float | None) -> None:
+    """Refuse a default that an arm could not learn."""
+    if default is not None:
+        try:
+            arm.check_reward(default)
+        except InvalidInput:
+            raise InvalidInput("default", f"{default:g}", "a reward that every agent of the store can learn") from None
+
+
+__all__ = ["an_arm", "check_default", "check_joins", "check_kind", "check_schema", "same_encoder", "schema_of"]

@@ -3,7 +3,7 @@
 The reward of (decision, action) at a position of the log is what its rewards up to there make together; without any it is the
 default, once the decision is due; else there is none. As long as the decision is not active there is none either. What a range
 of positions teaches is how these rewards differ between its ends: from none to r, a row to be learned; from r to another, a row
-whose reward is replaced.
+whose reward is replaced. How rewards make one, the default and the waiting time are those that were agreed when it was decided.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from manyarms._base.typing import Array
 from manyarms.live import log
 from manyarms.live.activations import activated_between
 from manyarms.live.records import DecisionRecord, RewardRecord
-from manyarms.live.settings import Settings
+from manyarms.live.settings import Settings, SettingsInTime
 from manyarms.live.stores.database import Reader
 
 
@@ -44,7 +44,7 @@ class SettledEvent:
     given: bool  # a reward came, rather than the default
 
 
-def of_rewards(reader: Reader, settings: Settings, after: int, upto: int, due: int) -> list[TaughtRow]:
+def of_rewards(reader: Reader, agreed: SettingsInTime, after: int, upto: int, due: int) -> list[TaughtRow]:
     """What rewards and activations with positions in (after, upto] teach; decisions up to `due` have their default already."""
     came = log.rewards_between(reader, after, upto)
     activated = set(activated_between(reader, after, upto))
@@ -60,6 +60,7 @@ def of_rewards(reader: Reader, settings: Settings, after: int, upto: int, due: i
         decision = decisions.get(pair[0])
         if decision is None or decision.erased or not decision.active_at(upto):
             continue
+        settings = agreed.of(decision.position)
         was = None
         if decision.active_at(after):
             default = settings.default if decision.position <= due else None
@@ -72,7 +73,7 @@ def of_rewards(reader: Reader, settings: Settings, after: int, upto: int, due: i
 
 
 def of_due(
-    reader: Reader, settings: Settings, after: int, upto: int, position: int
+    reader: Reader, agreed: SettingsInTime, after: int, upto: int, position: int
 ) -> tuple[list[TaughtRow], list[SettledEvent]]:
     """Decisions in (after, upto] have waited long enough: the defaults that this teaches, and the events settled by it.
 
@@ -85,6 +86,7 @@ def of_due(
     taught: list[TaughtRow] = []
     settled: list[SettledEvent] = []
     for decision in decisions:
+        settings = agreed.of(decision.position)
         for place, action in enumerate(decision.actions):
             came = rewards.get((decision.position, action), [])
             if not came and settings.default is not None:

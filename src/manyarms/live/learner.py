@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from manyarms.errors import ManyArmsError, StorageError
-from manyarms.live import lease, log, snapshots
+from manyarms.live import cutting, lease, snapshots
 from manyarms.live.records import Chunk
 from manyarms.live.state import State, View
 from manyarms.live.stores.database import Database
@@ -34,7 +34,6 @@ class Learner:
         self._snapshot_every = snapshot_every
         self._last_snapshot = state.chunk.version
         self._cuts = cuts
-        self._wait = state.settings.wait
         self.view: View = state.view()
         self.failure: ManyArmsError | None = None  # of the last round in the background; None where it went well
 
@@ -86,7 +85,7 @@ class Learner:
             return None
         try:
             allowed = lease.held(self._holder, self._token)
-            cut: Chunk | None = self._database.do(log.cut(self._wait, self._token, allowed))
+            cut: Chunk | None = self._database.do(cutting.cut(self.view.agreed, self.view.upto, self._token, allowed))
             return cut
         except lease.NotTheLearner:
             self._token = None

@@ -16,12 +16,15 @@ from manyarms._base.tables import Shown, Table, text_of
 from manyarms._base.typing import ActionContexts, ContextLike, Spec
 from manyarms.errors import LiveError, ManyArmsError, Overloaded, StoreUnavailable, UnknownAction, UnknownEvent
 from manyarms.live import log, naming
+from manyarms.live.activations import activate
 from manyarms.live.administration import Administration
 from manyarms.live.arguments import a_name
+from manyarms.live.chances import chances_of, kept_chances
 from manyarms.live.deciding import decided
 from manyarms.live.deployment import Deployment
 from manyarms.live.group_commit import GroupCommit
 from manyarms.live.learner import Background, Learner
+from manyarms.live.looking import Looking
 from manyarms.live.propensities import PropensityWorker
 from manyarms.live.records import DecisionRecord
 from manyarms.live.report import Report, alarms
@@ -43,7 +46,8 @@ class LiveDecision(Shown):
     id: of the event, for its rewards. actions: best first. version: of the state that decided. arm: which agent or policy did.
     propensity: the chance of the first action, None where it is not known yet; propensity_kind: "exact" or "estimated".
     logged: False only where the store could not be reached and decisions go on without it. position: in the store's log, 0 where
-    it is not logged.
+    it is not logged. chances: of every candidate, in their order, where they were asked for. active: False where it
+    was decided as one that may never be shown, and has not been activated.
     """
 
     id: str
@@ -54,6 +58,8 @@ class LiveDecision(Shown):
     propensity_kind: str | None
     logged: bool = True
     position: int = 0
+    chances: tuple[float, ...] | None = None
+    active: bool = True
 
     @property
     def action(self) -> ActionId:
@@ -61,7 +67,7 @@ class LiveDecision(Shown):
         return self.actions[0]
 
 
-class Live(Shown, Administration):
+class Live(Shown, Administration, Looking):
     """Agents on a store: `manyarms.live.open` makes it. Threads may share it, and processes may open the same store.
 
     A decision is returned when it is in the store, and so is a reward. What was learned is folded from the store, in the
@@ -83,7 +89,6 @@ class Live(Shown, Administration):
         propensities: bool = True,
     ) -> None:
         self._database = database
-        self._settings = state.settings
         self._salt = state.salt
         self._without_store = validate.one_of("without_store", without_store, ("refuse", "decide"))
         self._patience = validate.not_negative("patience", patience)
@@ -126,6 +131,8 @@ class Live(Shown, Administration):
         id: str | None = None,
         baseline: ActionId | None = None,
         propensity: bool = False,
+        chances: bool = False,
+        active: bool = True,
     ) -> LiveDecision:
         """Decide, and return when the decision is in the store.
 
@@ -133,8 +140,12 @@ class Live(Shown, Administration):
         keeps its arm and, as long as nothing new is learned, its random numbers. id: of the event, made here if it is not given;
         the same id with the same question gives the same decision again, with another one a Conflict. baseline: the action that
         the application would take, where the deployment asks for it. propensity: estimate it now, where it is not known exactly.
+        chances: compute, and keep in the log, how likely each of the candidates was. active: False for a decision that may never
+        be shown: nothing is learned from it, and it does not settle, until `activate` says that it was.
         """
-        record, known = self._considered(x, candidates, exclude, k, action_contexts, unit, id, baseline, propensity)
+        record, known = self._considered(
+            x, candidates, exclude, k, action_contexts, unit, id, baseline, propensity, chances, active
+        )
         if known:
             return self._answer(record)
         try:
@@ -156,12 +167,16 @@ class Live(Shown, Administration):
         id: str | None = None,
         baseline: ActionId | None = None,
         propensity: bool = False,
+        chances: bool = False,
+        active: bool = True,
     ) -> Future[LiveDecision]:
         """`decide` for a caller that does not wait: it is decided here and now, and the future tells when it is in the store.
 
         What is refused before anything is written is raised here, a full queue (Overloaded) among it: this never waits.
         """
-        record, known = self._considered(x, candidates, exclude, k, action_contexts, unit, id, baseline, propensity)
+        record, known = self._considered(
+            x, candidates, exclude, k, action_contexts, unit, id, baseline, propensity, chances, active
+        )
         if known:
             return _kept(self._answer(record))
         unlogged = None if self._without_store == "refuse" else lambda: self._answer(record, logged=False)
@@ -178,6 +193,8 @@ class Live(Shown, Administration):
         id: str | None,
         baseline: ActionId | None,
         propensity: bool,
+        chances: bool,
+        active: bool,
     ) -> tuple[DecisionRecord, bool]:
         """The decision, and whether the store has it already."""
         view = self._learner.view
@@ -185,11 +202,14 @@ class Live(Shown, Administration):
         event = uuid.uuid4().hex if id is None else a_name("id", id)
         unit = None if unit is None else a_name("unit", unit)
         usual = None if baseline is None else naming.row_of(view, "baseline", baseline)
-        estimate = validate.flag("propensity", propensity)
+        estimate, active = validate.flag("propensity", propensity), validate.flag("active", active)
         try:
-            return decided(view, self._salt, asked, event, unit, usual, estimate), False
+            record = decided(view, self._salt, asked, event, unit, usual, estimate, active)
+            if validate.flag("chances", chances):
+                record.details["chances"] = chances_of(view, record)
+            return record, False
         except ManyArmsError:
-            if id is not None and (earlier := self._earlier(event, asked.digest(unit))) is not None:
+            if id is not None and (earlier := self._earlier(event, asked.digest(unit, active))) is not None:
                 return earlier, True  # what can be decided no more was decided before
             raise
 
@@ -217,9 +237,25 @@ class Live(Shown, Administration):
 
     def _rewarded(self, event: str, value: float, action: ActionId | None, id: str) -> Work:
         event = a_name("event", event)
-        number = self._settings.check(value)
+        number = self.settings.check(value)
         which = None if action is None else self._row_of(action)
         return log.add_reward(event, which, a_name("id", id, empty=True), number)
+
+    def activate(self, event: str) -> None:
+        """A decision made with `active=False` was shown: it counts from now on, with the rewards that came before. Told again,
+        it changes nothing.
+
+        In the store when this returns. Refused (Conflict) where the waiting time of the event is over: it counts as never shown.
+        """
+        self._submit(self._activated(event))
+
+    def submit_activation(self, event: str) -> Future[None]:
+        """`activate` for a caller that does not wait: the future tells when it is in the store."""
+        return self._promise(self._activated(event), lambda _: None)
+
+    def _activated(self, event: str) -> Work:
+        view = self._learner.view
+        return activate(a_name("event", event), view.agreed, view.upto)
 
     def _submit(self, work: Work) -> Any:
         self._require_open()
@@ -264,7 +300,8 @@ class Live(Shown, Administration):
     def _answer(self, record: DecisionRecord, logged: bool = True) -> LiveDecision:
         return LiveDecision(
             record.id, tuple(naming.named(self._view_of(record), record.actions)), record.version, record.arm,
-            record.propensity, record.propensity_kind, logged, record.position,
+            record.propensity, record.propensity_kind, logged, record.position, kept_chances(record),
+            record.active,
         )  # fmt: skip
 
     def _view_of(self, record: DecisionRecord) -> View:
@@ -326,15 +363,15 @@ class Live(Shown, Administration):
         return self._learner.view.version
 
     def learning(self, position: int = 0) -> Spec:
-        """How far learning is: rows learned, the version, and lag: how many entries up to a position of the log are not folded."""
+        """How far learning is: rows learned, the version, and lag: entries up to a position of the log that are not folded."""
         view = self._learner.view
         counts: dict[str, int] = view.frozen["counts"]
         return {"rows": counts["learned"], "lag": max(0, position - view.upto), "version": view.version}
 
     @property
     def settings(self) -> Settings:
-        """What was agreed when the store was made."""
-        return self._settings
+        """How rewards count: of what is decided now. What was decided before a change counts by what held then."""
+        return self._learner.view.agreed.now
 
     @property
     def deployment(self) -> Deployment:
@@ -382,7 +419,7 @@ class Live(Shown, Administration):
     def report(self) -> Report:
         """What is watched: values, lift, sample ratio, propensities, shadows and challenges. Print it, or take its `body`."""
         view = self._learner.view
-        return Report.of(view.frozen["watch"], self._settings, view.version)
+        return Report.of(view.frozen["watch"], view.agreed.now, view.version)
 
     # ---- the end ------------------------------------------------------------------------------------------------------
 

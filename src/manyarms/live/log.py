@@ -329,28 +329,6 @@ def chunks_after(reader: Reader, version: int, limit: int = 1000) -> list[Chunk]
     return [Chunk(*row) for row in reader.execute(sql, (version,))]
 
 
-def cut(wait: float, token: int, allowed: Work | None) -> Work:
-    """Cut the next chunk, of all that is new; None where nothing is. allowed: refuses where somebody else is the learner."""
-
-    def work(tx: Transaction) -> Chunk | None:
-        if allowed is not None:
-            allowed(tx)
-        last = last_chunk(tx) or Chunk()
-        new = [tx.execute(f"SELECT 1 FROM {table} WHERE position > ? LIMIT 1", (last.upto,)) for table in ENTRIES]
-        upto, at = tx.following()
-        due = max(last.due, due_at(tx, at - wait))
-        if not any(new) and due == last.due:
-            return None
-        tx.place()
-        tx.execute(
-            "INSERT INTO chunks (version, upto, due, at, token) VALUES (?, ?, ?, ?, ?)",
-            (last.version + 1, upto, due, at, token),
-        )
-        return Chunk(last.version + 1, upto, due, at, token)
-
-    return work
-
-
 ENTRIES = ("decisions", "rewards", "activations", "operations")
 
 

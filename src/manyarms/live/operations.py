@@ -6,15 +6,18 @@ anything.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from manyarms._base import validate
 from manyarms.errors import InvalidInput
 from manyarms.live import packing
 from manyarms.live.deployment import BASELINE, Deployment
 from manyarms.live.exposure import Exposure
 from manyarms.live.joining import check_joins
+from manyarms.live.settings import Settings
 from manyarms.live.stores.database import Reader
 from manyarms.logs.actions import Actions
 
@@ -102,6 +105,27 @@ def _known(state: State, name: str, argument: str = "name") -> None:
         raise InvalidInput(argument, repr(name), f"an arm of this store ({', '.join(sorted(state.arms))})")
 
 
+# ---- how rewards count
+
+
+@operation("change_settings")
+def _change_settings(state: State, reader: Reader, position: int, body: dict[str, Any]) -> Any:
+    wanted = changed_settings(state.settings, body)
+    for arm in state.arms.values():
+        check_joins(arm, (), wanted.default)
+    if wanted != state.settings:
+        agreed = state.agreed.changed(position, wanted)
+        state.settings, state.former = agreed.now, agreed.former
+    return {"settings": json.loads(wanted.to_json())}
+
+
+def changed_settings(now: Settings, told: dict[str, Any]) -> Settings:
+    """The settings of now with some of them changed: all but the range of rewards can be."""
+    for name in told:
+        validate.one_of("settings", name, ("aggregate", "default", "wait"))
+    return replace(now, **told)
+
+
 # ---- the catalogue
 
 
@@ -173,4 +197,4 @@ def _erase(state: State, reader: Reader, position: int, body: dict[str, Any]) ->
     return {}  # its record is blank: nothing of it is folded any more
 
 
-__all__ = ["OPERATIONS", "operation", "promoted"]
+__all__ = ["OPERATIONS", "changed_settings", "operation", "promoted"]

@@ -105,7 +105,7 @@ def _arm(told: dict[str, Any], folder: Path) -> Arm:
 def pack_state(state: State) -> bytes:
     """A whole state."""
     chunk = state.chunk
-    spec = {
+    spec: dict[str, Any] = {
         "chunk": [chunk.version, chunk.upto, chunk.due, chunk.at, chunk.token],
         "settings": json.loads(state.settings.to_json()),
         "salt": state.salt,
@@ -116,6 +116,8 @@ def pack_state(state: State) -> bytes:
         "results": {str(position): result for position, result in state.results.items()},
         "watch": state.watch.to_json(),
     }
+    if state.former:  # where nothing was ever changed, a state is packed as it was when nothing could be
+        spec["former"] = [[position, json.loads(settings.to_json())] for position, settings in state.former]
     return pack(spec, state.arms, state.schema)
 
 
@@ -141,6 +143,7 @@ def unpack_state(content: bytes) -> State:
         results={int(position): result for position, result in spec["results"].items()},
         watch=Watch.from_json(spec["watch"]),
         schema=schema,
+        former=tuple((position, Settings(**settings)) for position, settings in spec.get("former", ())),
     )
 
 

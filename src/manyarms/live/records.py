@@ -57,7 +57,10 @@ class Question:
         """What was written."""
         asked = json.loads(text)
         if len(context) < 8 * math.prod(asked["shape"]):
-            context = zlib.decompress(context)
+            try:
+                context = zlib.decompress(context)
+            except zlib.error as error:
+                raise ValueError(f"a context that cannot be unpacked: {error}") from error
         numbers = np.frombuffer(context, dtype="<f8").reshape(asked["shape"])
         return cls(numbers, asked.get("candidates"), asked.get("exclude"), asked.get("k"))
 

@@ -1,8 +1,9 @@
-"""What is agreed once, when a store is made: how rewards count, and when an event is settled."""
+"""What is agreed: how rewards count, and when an event is settled. It may be agreed anew, for what is decided from then on."""
 
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -82,4 +83,25 @@ class Settings(Shown):
         return cls(**kept)
 
 
-__all__ = ["AGGREGATES", "Settings"]
+@dataclass(frozen=True)
+class SettingsInTime:
+    """All settings that a store has had: an event counts by those that held when it was decided.
+
+    now: those that hold. former: (position, settings), in order: decisions up to that position of the log, and after the one
+    before, count by these.
+    """
+
+    now: Settings
+    former: tuple[tuple[int, Settings], ...] = ()
+
+    def of(self, decision: int) -> Settings:
+        """The settings of the decision at this position."""
+        place = bisect_left(self.former, decision, key=lambda period: period[0])
+        return self.former[place][1] if place < len(self.former) else self.now
+
+    def changed(self, position: int, settings: Settings) -> SettingsInTime:
+        """With others from this position on."""
+        return SettingsInTime(settings, (*self.former, (position, self.now)))
+
+
+__all__ = ["AGGREGATES", "Settings", "SettingsInTime"]

@@ -62,8 +62,8 @@ class State:
 
     chunk: the last one that was folded. sound_upto: erasures up to this position of the log came before anything was folded.
     counts: rows learned, replaced and refused, and more. results: of the last operations, by position.
-    former: settings that held before those of now. catalogue: how often the catalogue has changed. schema: encoder and ids, of all arms alike; the arms themselves, and the log,
-    know vectors and rows.
+    catalogue: how often the catalogue has changed. schema: encoder and ids, of all arms alike; the arms themselves, and the log,
+    know vectors and rows. former: settings that held before those of now (`SettingsInTime`).
     """
 
     settings: Settings

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from manyarms.live.challenge import Challenges
 from manyarms.live.deployment import Deployment
 from manyarms.live.learned_rows import SettledEvent
-from manyarms.live.watched import Watched, unusable, watched
+from manyarms.live.watched import Watched, watched
 from manyarms.sequential import Lift, PropensityCheck, SampleRatio, ValueInterval
 
 if TYPE_CHECKING:
@@ -168,8 +168,8 @@ class Watch:
         """Take in settled events, in the order of their positions."""
         if not events:
             return
-        usable = unusable(state.settings) is None
-        rows = [watched(event, state.settings, usable) for event in events]
+        agreed = state.agreed
+        rows = [watched(event, agreed.of(event.decision.position)) for event in events]
         if self.routing is None or self.holdout is None:  # nothing was ever deployed but the first arm
             self.routing, self.holdout = Routing.of(state.deployment, 0), HoldOut.of(state.deployment, 0)
         self.events += len(rows)

@@ -55,9 +55,10 @@ def unusable(settings: Settings) -> str | None:
     return None
 
 
-def watched(event: SettledEvent, settings: Settings, usable: bool) -> Watched:
-    """An event as monitors see it; usable: whether rewards can be compared."""
+def watched(event: SettledEvent, settings: Settings) -> Watched:
+    """An event as monitors see it; settings: by which it counts."""
     decision, details = event.decision, event.decision.details
+    usable = unusable(settings) is None
     missing = _missing(decision)
     chance = treated = within = None
     if missing is None:
