@@ -116,8 +116,8 @@ def serve(
         say(console, "the settings are fine")
         return
     from manyarms.service.app import create_app
-    from manyarms.service.runtime import open_service
     from manyarms.service.running import run
+    from manyarms.service.runtime import open_service
 
     start_logging(settings.log_format, settings.log_level)
     app = create_app(open_service(settings))

@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Scope
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from manyarms import __version__
 from manyarms.errors import ManyArmsError
@@ -21,19 +21,40 @@ from manyarms.service.bodies import ProblemBody
 from manyarms.service.calls import admin, agents, catalogue, dashboard, decide, edge, events, health
 from manyarms.service.config import Config, make_config
 from manyarms.service.documents import Json
+from manyarms.service.hot import HotCalls
 from manyarms.service.limits import BodyLimit
 from manyarms.service.outermost import Observer, Outermost
 from manyarms.service.request_log import logger
 from manyarms.service.runtime import Service
 
-Refusal = tuple[int, dict[str, Any], dict[str, str]]
 ABOUT = """Decisions among thousands to millions of actions, which learn from their rewards.
 
 `POST /v1/decide` decides; `POST /v1/reward` tells what came of it. Both are in the store when they are answered, and both may be
 sent again: an event and a reward have ids. Errors are problem details (RFC 9457)."""
 
 
-def create_app(service: Service | Live, config: Config | None = None, **options: Any) -> FastAPI:
+class Application(FastAPI):
+    """Routes, and what surrounds them: outermost first, the limit of bodies, the calls of every second."""
+
+    _outer: ASGIApp | None = None
+
+    def surround(self, service: Service) -> None:
+        """Put the outer layers around the routes."""
+        observers: list[Observer] = [
+            service.metrics.count,
+            lambda route, method, status, seconds: service.statistics.observe_latency(route, seconds),
+        ]
+        hot = HotCalls(super().__call__, service, _response)
+        limited = BodyLimit(hot, service.config.most_body, _refuse)
+        self._outer = Outermost(limited, observers, _refuse, service.config.log_requests)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request, or the lifespan."""
+        assert self._outer is not None
+        await self._outer(scope, receive, send)
+
+
+def create_app(service: Service | Live, config: Config | None = None, **options: Any) -> Application:
     """The application of a service; or, for tests and for use inside another program, that of a live store.
 
     config, or options by the names of `Config`: the settings, where a live store is given. It is not closed with the application.
@@ -44,7 +65,7 @@ def create_app(service: Service | Live, config: Config | None = None, **options:
     return _built(service)
 
 
-def _built(service: Service) -> FastAPI:
+def _built(service: Service) -> Application:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         service.start()
@@ -55,7 +76,7 @@ def _built(service: Service) -> FastAPI:
             service.close()
             logger().info("stopped")
 
-    app = FastAPI(
+    app = Application(
         title="manyarms", version=__version__, description=ABOUT, lifespan=lifespan, docs_url=None, redoc_url=None,
         openapi_url="/openapi.json",
     )  # fmt: skip
@@ -64,13 +85,7 @@ def _built(service: Service) -> FastAPI:
         app.include_router(topic.routes(service))
     if service.config.personalizer:
         app.include_router(personalizer.routes(service))
-    # the last one added is the outermost
-    app.add_middleware(BodyLimit, most=service.config.most_body, refuse=_refuse)
-    observers: list[Observer] = [
-        service.metrics.count,
-        lambda route, method, status, seconds: service.statistics.observe_latency(route, seconds),
-    ]
-    app.add_middleware(Outermost, observers=observers, refuse=_refuse, log_requests=service.config.log_requests)
+    app.surround(service)
     _describe(app)
     return app
 
@@ -92,21 +107,20 @@ def _add_errors(app: FastAPI) -> None:
 
     async def of_form(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        mistakes = [dict(one) for one in error.errors()]
-        kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
-        if any(tuple(one["loc"]) == ("body",) for one in mistakes) and not (kind.endswith(("/json", "+json"))):
-            text = "the body is of another type: expected Content-Type: application/json"
-            return _response(request, problems.of_http(problems.Problem(415, text, name="not-json")))
-        if any(one.get("type") == "json_invalid" for one in mistakes):
-            return _response(request, problems.of_http(problems.Problem(400, "the body is not JSON", name="not-json")))
-        return _response(request, problems.of_mistakes(mistakes))
+        mistakes = error.errors()
+        if any(tuple(one["loc"])[:1] == ("body",) for one in mistakes):
+            try:
+                problems.require_json(request.headers.get("content-type"))
+            except problems.Problem as other:
+                return _response(request, problems.of_http(other))
+        return _response(request, problems.of_form(mistakes))
 
     app.add_exception_handler(ManyArmsError, ours)
     app.add_exception_handler(HTTPException, of_http)
     app.add_exception_handler(RequestValidationError, of_form)
 
 
-def _response(request: Request, refusal: Refusal) -> Response:
+def _response(request: Request, refusal: problems.Refusal) -> Response:
     status, body, headers = refusal
     name = request.scope.get("manyarms.request")
     if request.url.path.startswith("/personalizer/"):

@@ -5,7 +5,7 @@ A problem says what was wrong with the request, never where in the code it was f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -23,6 +23,8 @@ from manyarms.errors import (
 )
 
 MEDIA_TYPE = "application/problem+json"
+Refusal = tuple[int, dict[str, Any], dict[str, str]]
+"""Status, body and headers."""
 RETRY_AFTER = 1  # seconds
 # the first that fits counts: name of the problem, status, title
 TABLE: tuple[tuple[type[ManyArmsError], str, int, str], ...] = (
@@ -81,7 +83,7 @@ def body_of(
     }
 
 
-def of_error(error: ManyArmsError) -> tuple[int, dict[str, Any], dict[str, str]]:
+def of_error(error: ManyArmsError) -> Refusal:
     """Status, body and headers of one of our errors."""
     name, status, title = next(row[1:] for row in TABLE if isinstance(error, row[0]))
     extra: dict[str, Any] = {}
@@ -94,19 +96,28 @@ def of_error(error: ManyArmsError) -> tuple[int, dict[str, Any], dict[str, str]]
     return status, body_of(status, detail, name=name, title=title, **extra), headers
 
 
-def of_http(error: HTTPException) -> tuple[int, dict[str, Any], dict[str, str]]:
+def of_http(error: HTTPException) -> Refusal:
     """The same of a refusal of the framework's, or a `Problem`."""
     name, extra = getattr(error, "name", None), getattr(error, "extra", {})
     detail = str(error.detail or TITLES.get(error.status_code, ""))
     return error.status_code, body_of(error.status_code, detail, name=name, **extra), dict(error.headers or {})
 
 
-def of_mistakes(mistakes: list[dict[str, Any]]) -> tuple[int, dict[str, Any], dict[str, str]]:
+def of_form(mistakes: Sequence[Any]) -> Refusal:
     """The same of a body or of parameters that do not have the form they should; what came is not repeated."""
-    told = [{"where": ".".join(map(str, one["loc"])), "problem": str(one["msg"])} for one in mistakes[:20]]
+    if any(one.get("type") == "json_invalid" for one in mistakes):
+        return of_http(Problem(400, "the body is not JSON", name="not-json"))
+    told = [{"where": ".".join(map(str, one["loc"])) or "body", "problem": str(one["msg"])} for one in mistakes[:20]]
     first = f"{told[0]['where']}: {told[0]['problem']}" if told else "the request does not have the form it should"
     more = f" (and {len(mistakes) - 1} more)" if len(mistakes) > 1 else ""
     return 422, body_of(422, first + more, name="invalid-input", title="The request does not fit", errors=told), {}
 
 
-__all__ = ["MEDIA_TYPE", "TABLE", "Problem", "body_of", "of_error", "of_http", "of_mistakes"]
+def require_json(content_type: str | None) -> None:
+    """Refuse a body that is said to be of another type than JSON, or of none."""
+    kind = (content_type or "").partition(";")[0].strip().lower()
+    if kind != "application/json" and not kind.endswith("+json"):
+        raise Problem(415, "expected a body with Content-Type: application/json", name="not-json")
+
+
+__all__ = ["MEDIA_TYPE", "TABLE", "Problem", "Refusal", "body_of", "of_error", "of_form", "of_http", "require_json"]

@@ -36,6 +36,7 @@ def run(app: FastAPI, config: Config, ready: Callable[[str], None] | None = None
             server_header=False,
             date_header=False,
             lifespan="on",
+            proxy_headers=False,
             timeout_graceful_shutdown=max(1, int(config.shutdown)),
             timeout_keep_alive=75,
             backlog=BACKLOG,

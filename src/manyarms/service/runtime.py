@@ -7,6 +7,7 @@ whatever else waits (group commit); nothing waits for the disk but the answer it
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -27,6 +28,7 @@ from manyarms.service.request_log import logger
 from manyarms.service.retention import Retention
 from manyarms.service.statistics import Statistics
 
+SHORT = 0.003  # seconds: a decision that takes less is made by the event loop itself
 WORKERS = 4  # threads for everything but decisions: reading events, changing the catalogue, ...
 Told = TypeVar("Told")
 
@@ -46,6 +48,7 @@ class Service:
         self._deciders = ThreadPoolExecutor(config.threads, "manyarms-decide")
         self._workers = ThreadPoolExecutor(WORKERS, "manyarms-work")
         self._under_way = 0
+        self._pace = 2 * SHORT  # seconds that a decision takes, lately
 
     # ---- its life
 
@@ -67,24 +70,38 @@ class Service:
 
     # ---- who may
 
+    def admit(self, request: Request, scope: str, cost: int = 1) -> Caller:
+        """The caller, if it may: refused without this scope, and where it asks for more than it may. cost: in requests."""
+        return self._access.check(request, scope, cost)
+
     def access(self, scope: str) -> Callable[[Request], Coroutine[Any, Any, Caller]]:
-        """A dependency of routes: refuses callers without this scope."""
+        """`admit` as a dependency of routes."""
 
-        async def allowed(request: Request) -> Caller:
-            return self._access.check(request, scope)
+        async def admitted(request: Request) -> Caller:
+            return self.admit(request, scope)
 
-        return allowed
-
-    def charge(self, request: Request, scope: str, number: int) -> None:
-        """Further requests of the same caller, in one: those of a batch beyond the first."""
-        if number > 1:
-            self._access.check(request, scope, number - 1)
+        return admitted
 
     # ---- what is asked every day
 
     async def decide(self, **arguments: Any) -> LiveDecision:
-        """`live.decide`, computed by one of the threads that decide; answered when it is in the store."""
-        return await self._in_thread(self._deciders, partial(self.live.submit_decision, **arguments))
+        """`live.decide`, answered when it is in the store.
+
+        Decisions that are quickly made are made here and now: handing one over to a thread and taking it back would take as long
+        again. Others are made by the threads that decide, so that nobody waits for them.
+        """
+        if self._pace > SHORT or self._under_way:
+            return await self._in_thread(self._deciders, partial(self._timed, **arguments))
+        self._check_open()
+        return await asyncio.wrap_future(self._timed(**arguments))
+
+    def _timed(self, **arguments: Any) -> Future[LiveDecision]:
+        """A decision on its way to the store, and how long it took to make."""
+        began = time.perf_counter()
+        try:
+            return self.live.submit_decision(**arguments)
+        finally:
+            self._pace += 0.05 * (time.perf_counter() - began - self._pace)
 
     async def decide_many(self, questions: list[dict[str, Any]]) -> list[LiveDecision | Exception]:
         """Each as `decide`, in one go of one thread; what was refused is its exception."""
