@@ -260,7 +260,7 @@ def _somebodys(live: Live, rng: random.Random) -> tuple[str, list[int]] | None:
 
 def _operate(live: Live, journal: Journal, rng: random.Random) -> None:
     kind = rng.choice(
-        ["add_actions", "retire", "reinstate", "add_arm", "deploy", "roll_back", "cap", "change_settings"]
+        ["add_actions", "retire", "reinstate", "add_arm", "deploy", "roll_back", "cap", "change_settings", "explore"]
     )
     which = rng.randrange(ACTIONS // 2)  # the others always remain
     told: Any = None
@@ -277,6 +277,8 @@ def _operate(live: Live, journal: Journal, rng: random.Random) -> None:
         )
     elif kind == "roll_back":
         call = live.roll_back
+    elif kind == "explore":
+        told, call = which / 8, lambda: live.explore(told, arm="agent" if which % 2 else None)
     elif kind == "change_settings":
         told, call = DEFAULT + which / 8, lambda: live.change_settings(default=told, wait=WAIT * (1 + which % 3) / 2)
     else:
@@ -296,7 +298,7 @@ def _operate(live: Live, journal: Journal, rng: random.Random) -> None:
 def told_of(kind: str, body: dict[str, Any]) -> Any:
     """What `_operate` told of an operation, from its body in the log."""
     names = {"add_actions": "weights", "add_arm": "name", "deploy": "shares", "roll_back": "", "cap": "most"}
-    names |= {"change_settings": "default"}
+    names |= {"change_settings": "default", "explore": "epsilon"}
     return body.get(names.get(kind, "actions"))
 
 

@@ -17,6 +17,7 @@ from manyarms._base.typing import Spec, loose
 from manyarms.agents import Agent
 from manyarms.errors import InvalidInput, LiveError
 from manyarms.live import log, naming, packing
+from manyarms.live.agent_arm import AgentView
 from manyarms.live.arguments import a_name
 from manyarms.live.arms import Arm
 from manyarms.live.challenge import challenge_body, check_possible
@@ -24,7 +25,7 @@ from manyarms.live.compaction import Compaction, compact
 from manyarms.live.deployment import BASELINE, Deployment
 from manyarms.live.joining import an_arm, check_default, check_joins, check_kind, check_schema, schema_of
 from manyarms.live.learner import Learner
-from manyarms.live.operations import changed_settings
+from manyarms.live.operations import changed_settings, explores_not, exploring
 from manyarms.live.report import Report
 from manyarms.live.settings import Aggregate, Settings
 from manyarms.live.stores.database import Database
@@ -99,6 +100,24 @@ class Administration(ABC):
     def roll_back(self) -> None:
         """Back to what was deployed before."""
         self._operate("roll_back", {})
+
+    def explore(self, epsilon: float, *, arm: str | None = None) -> None:
+        """Give an arm another share of exploration: with probability `epsilon` it takes any action.
+
+        For an agent whose rule has such a share (EpsilonGreedy, EpsilonMixed, Ensemble); others are refused. arm: its name, the
+        champion unless said. What it has learned stays as it is; propensities are by the share that held when it was decided.
+        """
+        share, view = validate.probability("epsilon", epsilon), self._learner.view
+        name = view.deployment.champion if arm is None else a_name("arm", arm)
+        if name == BASELINE:
+            raise explores_not(name, "is what the application would do")
+        if name not in view.arms:
+            raise InvalidInput("arm", validate.describe(name), f"an arm of this store ({', '.join(sorted(view.arms))})")
+        seen = view.arms[name]
+        if not isinstance(seen, AgentView):
+            raise explores_not(name, "is a policy")
+        exploring(name, seen.snapshot.decision, share)
+        self._operate("explore", {"name": name, "epsilon": share})
 
     def challenge(
         self,

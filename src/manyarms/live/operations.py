@@ -12,8 +12,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from manyarms._base import validate
+from manyarms.agents.decisions import Decision, Ensemble, EpsilonGreedy, EpsilonMixed
 from manyarms.errors import InvalidInput
 from manyarms.live import packing
+from manyarms.live.agent_arm import AgentArm
 from manyarms.live.deployment import BASELINE, Deployment
 from manyarms.live.exposure import Exposure
 from manyarms.live.joining import check_joins
@@ -92,6 +94,30 @@ def _promote(state: State, reader: Reader, position: int, body: dict[str, Any]) 
 def _roll_back(state: State, reader: Reader, position: int, body: dict[str, Any]) -> Any:
     state.roll_back()
     return {}
+
+
+@operation("explore")
+def _explore(state: State, reader: Reader, position: int, body: dict[str, Any]) -> Any:
+    name = body["name"]
+    _known(state, name, "arm")
+    arm = state.arms[name]
+    if not isinstance(arm, AgentArm):
+        raise explores_not(name, f"is a {arm.kind}")
+    arm.agent.decision = exploring(name, arm.agent.decision, body["epsilon"])
+    return {}
+
+
+def exploring(name: str, rule: Decision, epsilon: float) -> Decision:
+    """The rule of an arm with another share of exploration."""
+    if not isinstance(rule, EpsilonGreedy | EpsilonMixed | Ensemble):
+        raise explores_not(name, f"decides by {rule.kind}")
+    return replace(rule, epsilon=epsilon)
+
+
+def explores_not(name: str, what: str) -> InvalidInput:
+    """That an arm has no such share."""
+    expected = "an agent that decides by EpsilonGreedy, EpsilonMixed or Ensemble: other rules have no epsilon"
+    return InvalidInput("arm", f"{name}, which {what}", expected)
 
 
 def promoted(now: Deployment, name: str) -> Deployment:
@@ -197,4 +223,4 @@ def _erase(state: State, reader: Reader, position: int, body: dict[str, Any]) ->
     return {}  # its record is blank: nothing of it is folded any more
 
 
-__all__ = ["OPERATIONS", "changed_settings", "operation", "promoted"]
+__all__ = ["OPERATIONS", "changed_settings", "explores_not", "exploring", "operation", "promoted"]
