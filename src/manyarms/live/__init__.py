@@ -17,6 +17,7 @@ from manyarms.live.opening import open
 from manyarms.live.replaying import Replayed, replay
 from manyarms.live.report import Report
 from manyarms.live.settings import Settings
+from manyarms.live.uploads import Uploaded
 from manyarms.live.why import Why
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "Report",
     "Restored",
     "Settings",
+    "Uploaded",
     "Why",
     "backup",
     "compact",

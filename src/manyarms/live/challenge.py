@@ -96,7 +96,9 @@ class Challenge:
         """Whether an event counts."""
         if row.version < self.since or not row.fresh or row.reward is None or row.held_out:
             return False
-        return row.arm == self.name if self.state == PROMOTED else row.treated is not None and self.name in row.shadows
+        if self.state == PROMOTED:
+            return row.arm == self.name and not row.edge
+        return row.treated is not None and self.name in row.shadows
 
     def first_deed(self, rows: Sequence[Watched]) -> int | None:
         """The place of the first event that promotes it or makes the guard roll it back; nothing changes."""

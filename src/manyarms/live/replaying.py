@@ -20,6 +20,7 @@ from manyarms.live.state import NeedsRebuild, State, View
 from manyarms.live.store_checks import UNREADABLE, Differences, all_chunks, check_log, readable
 from manyarms.live.stores.database import Database, Reader
 from manyarms.live.stores.opening import opened
+from manyarms.live.uploads import is_edge
 
 AT_ONCE = 512  # decisions
 
@@ -38,6 +39,7 @@ class Replayed(Shown):
     erased_since: int = 0
     before: int = 0
     left_out: int = 0
+    elsewhere: int = 0
     propensities: int = 0
     differences: Differences = field(default_factory=Differences)
 
@@ -53,6 +55,7 @@ class Replayed(Shown):
             compared += f", {self.rounded} to {comparing.TOLERANCE:g} (made by other libraries, or on another machine)"
         made = [f"{self.decisions:,} the same"]
         made += [f"{self.left_out:,} not in the sample"] * bool(self.left_out)
+        made += [f"{self.elsewhere:,} made at the edge, by bundles"] * bool(self.elsewhere)
         made += [f"{self.before:,} made before where this begins"] * bool(self.before)
         made += [f"{self.erased_since:,} not verifiable: what they were made from was erased"] * bool(self.erased_since)
         first, last = self.begins.upto + 1, self.ends.upto
@@ -145,7 +148,9 @@ class _Replay:
             for record in records:
                 if record.erased:
                     continue
-                if any(where <= state.chunk.upto < position for position, where in self._erasures):
+                if is_edge(record):
+                    self._found.elsewhere += 1
+                elif any(where <= state.chunk.upto < position for position, where in self._erasures):
                     self._found.erased_since += 1
                 elif fraction("replay", record.id) >= self._part:
                     self._found.left_out += 1

@@ -28,7 +28,8 @@ class Watched:
 
     reward: between 0 and 1; None where there is none, or rewards cannot be compared (`unusable`). fresh: its action was drawn
     anew; routed: its arm was. chance: of its action, that weights are made with; treated: the same given that it is not held out;
-    within: given the arm; None where they are not known exactly, and then `missing` says why.
+    within: given the arm; None where they are not known exactly, and then `missing` says why. edge: it was decided elsewhere, by
+    a bundle of the arm: nobody routed it, and those who are decided for there may be others.
     """
 
     version: int
@@ -44,6 +45,7 @@ class Watched:
     missing: str | None
     greedy: bool | None
     shadows: Mapping[str, Any]
+    edge: bool = False
 
 
 def unusable(settings: Settings) -> str | None:
@@ -74,13 +76,14 @@ def watched(event: SettledEvent, settings: Settings) -> Watched:
         held_out=details.get("held_out", False),
         reward=settings.scaled(event.reward) if usable and event.reward is not None else None,
         fresh=repeated != "draw",
-        routed=repeated is None,
+        routed=repeated is None and "edge" not in details,
         chance=chance,
         treated=treated,
         within=within,
         missing=missing,
         greedy=details.get("greedy"),
         shadows=details.get("shadows", {}),
+        edge="edge" in details,
     )
 
 
