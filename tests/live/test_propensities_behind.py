@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,8 @@ import numpy as np
 import pytest
 
 from live.making import DIM, Clock, X, a_live, an_agent, mixed
-from manyarms.live import Live, snapshots
+from manyarms.errors import InvalidInput
+from manyarms.live import Live, lease, propensities, snapshots
 from manyarms.live.propensities import PropensityWorker
 from manyarms.policies import UniformPolicy
 
@@ -67,3 +70,103 @@ def test_exact_ones_are_there_at_once() -> None:
     assert d.propensity is not None and d.propensity_kind == "exact" == live.event(d.id).propensity_kind
     assert PropensityWorker(live.database).work(share=False) == 0 and computed(live) == {}
     live.close()
+
+
+# ---- a part of the time, and no more once it is closed
+
+
+class Work:
+    """Computing that takes as long as the test says, by a clock of the test's; what the worker pauses is told."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, worker: PropensityWorker, seconds: float) -> None:
+        self.now = self.worked = self.paused = 0.0
+        self.pauses: list[float] = []
+        original = propensities._computed
+
+        def computed(*arguments: Any) -> Any:
+            self.now += seconds
+            self.worked += seconds
+            return original(*arguments)
+
+        def pause(seconds: float) -> None:
+            self.now += seconds
+            self.paused += seconds
+            self.pauses.append(seconds)
+
+        monkeypatch.setattr(propensities, "_computed", computed)
+        monkeypatch.setattr(propensities.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(worker._stopped, "wait", pause)
+
+
+@pytest.mark.parametrize("part", [1.0, 0.5, 0.1, 0.001])
+def test_it_takes_its_part_of_the_time(part: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    live = a_live(mixed(5))
+    events = play(live)
+    worker = PropensityWorker(live.database, part)
+    work = Work(monkeypatch, worker, 0.02)
+    assert worker.work(share=False) == len(events) == len(computed(live))
+    assert work.worked / (work.worked + work.paused) == pytest.approx(part)
+    # after each: nobody waits for several of them
+    assert max(work.pauses, default=0.0) == pytest.approx(0.02 * (1 / part - 1))
+    live.close()
+
+
+def test_the_lease_is_kept_while_it_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow it is made, no other process begins with the same decisions."""
+    clock = Clock()
+    live = a_live(mixed(5), clock)
+    events = play(live)
+    worker, other = PropensityWorker(live.database, 0.01), PropensityWorker(live.database)
+    work = Work(monkeypatch, worker, 0.02)  # 2 s for each, more than a lease for all
+    taken: list[int] = []
+    original = propensities._computed
+
+    def computed_here(*arguments: Any) -> Any:
+        clock.now = 1000.0 + work.now
+        taken.append(other.work())
+        return original(*arguments)
+
+    monkeypatch.setattr(propensities, "_computed", computed_here)
+    assert worker.work() == len(events) and set(taken) == {0}
+    assert work.now > 2 * lease.SECONDS
+    live.close()
+
+
+def test_it_stops_at_once_when_the_store_is_closed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In the midst of a pause of a hundred seconds, and with much still to do; what was computed is kept."""
+    at_it, original = threading.Event(), propensities._computed
+
+    def computed_here(*arguments: Any) -> Any:
+        time.sleep(0.1)
+        at_it.set()
+        return original(*arguments)
+
+    monkeypatch.setattr(propensities, "_computed", computed_here)
+    with a_live(mixed(5), path=tmp_path / "a.db") as live:
+        events = play(live)
+    live = a_live(None, path=tmp_path / "a.db", background=True, fold_every=0.01, propensity_share=0.001)
+    assert at_it.wait(60)
+    closing = threading.Thread(target=live.close)
+    closing.start()
+    closing.join(60)
+    assert not closing.is_alive()
+    with a_live(None, path=tmp_path / "a.db") as again:
+        assert 0 < len(computed(again)) < len(events)
+        monkeypatch.undo()
+        PropensityWorker(again.database).work(share=False)
+        assert len(computed(again)) == len(events)
+
+
+def test_stopped_it_computes_nothing() -> None:
+    live = a_live(mixed(5))
+    play(live)
+    worker = PropensityWorker(live.database)
+    worker.stop()
+    assert worker.work() == 0 and computed(live) == {}
+    live.close()
+
+
+@pytest.mark.parametrize("part", [0.0, -1.0, 1.5, 1e-9, None, "half", True, float("nan")])
+def test_parts_that_are_none(part: Any) -> None:
+    with pytest.raises(InvalidInput, match="propensity_share"):
+        a_live(propensity_share=part)

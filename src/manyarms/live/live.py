@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,12 +25,13 @@ from manyarms.live.deployment import Deployment
 from manyarms.live.group_commit import GroupCommit
 from manyarms.live.learner import Background, Learner
 from manyarms.live.looking import Looking
-from manyarms.live.propensities import PropensityWorker
+from manyarms.live.propensities import LEAST_PART, PropensityWorker
 from manyarms.live.records import DecisionRecord
 from manyarms.live.report import Report, alarms
 from manyarms.live.settings import Settings
 from manyarms.live.state import State, View
 from manyarms.live.stores.database import Database, Work
+from manyarms.live.uploads import Uploaded, upload
 from manyarms.live.why import Why, why
 from manyarms.logs.actions import ActionId, Actions
 from manyarms.logs.encoding import Encoder
@@ -87,6 +88,7 @@ class Live(Shown, Administration, Looking):
         without_store: Literal["refuse", "decide"] = "refuse",
         learner: bool = True,
         propensities: bool = True,
+        propensity_share: float = 1.0,
     ) -> None:
         self._database = database
         self._salt = state.salt
@@ -95,6 +97,7 @@ class Live(Shown, Administration, Looking):
         every = validate.positive("fold_every", fold_every)
         self._background = validate.flag("background", background)
         computes = validate.flag("propensities", propensities)
+        part = validate.number("propensity_share", propensity_share, least=LEAST_PART, most=1.0)
         self._learner = Learner(
             database,
             state,
@@ -104,7 +107,7 @@ class Live(Shown, Administration, Looking):
         self._commits = GroupCommit(database, most_waiting=most_waiting, patience=patience)
         self._failures: dict[str, ManyArmsError | None] = {}
         self._threads: list[Background] = []
-        self._worker = PropensityWorker(database)
+        self._worker = PropensityWorker(database, part)
         if self._background:
             self._start("learner", self._learner.learn, every)
             if computes:
@@ -256,6 +259,15 @@ class Live(Shown, Administration, Looking):
     def _activated(self, event: str) -> Work:
         view = self._learner.view
         return activate(a_name("event", event), view.agreed, view.upto)
+
+    def upload(self, arm: str, decisions: Sequence[Uploaded]) -> list[LiveDecision | ManyArmsError]:
+        """Decisions that were made elsewhere, by bundles of an arm, with their exact propensities: written to the store.
+
+        For each, what is in the store, or why it is not. Told twice, it counts once; under an id that was used for something else
+        it is a Conflict. They wait for their rewards from now on, whenever they were decided (docs/edge.md).
+        """
+        stored = upload(arm, decisions, self._learner.view, self._learner.learn, self._submit)
+        return [one if isinstance(one, ManyArmsError) else self._answer(one) for one in stored]
 
     def _submit(self, work: Work) -> Any:
         self._require_open()
@@ -429,6 +441,7 @@ class Live(Shown, Administration, Looking):
         if self._closed:
             return
         self._closed = True
+        self._worker.stop()
         for thread in self._threads:
             thread.stop()
         self._commits.close()

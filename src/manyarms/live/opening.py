@@ -39,6 +39,7 @@ def open(
     without_store: Literal["refuse", "decide"] = "refuse",
     learner: bool = True,
     propensities: bool = True,
+    propensity_share: float = 1.0,
 ) -> Live:
     """A live store: a file (SQLite), or a PostgreSQL address such as postgresql://user@host/name.
 
@@ -50,8 +51,9 @@ def open(
     are those of the store.
 
     background: learn in threads of this process, every `fold_every` seconds; otherwise `learn()` does. learner: whether this
-    process may become the one that learns for all. propensities: compute them in the background. snapshot_every: chunks between
-    two snapshots. most_waiting: writes that may wait at once; patience: seconds that a caller then waits for room before it is
+    process may become the one that learns for all. propensities: compute them in the background, where the rule does not know
+    them; propensity_share: the part of the time that this may take, 0.001 to 1. snapshot_every: chunks between two
+    snapshots. most_waiting: writes that may wait at once; patience: seconds that a caller then waits for room before it is
     refused (Overloaded). without_store: "refuse" to decide while the store cannot be reached, or "decide" without a record
     (`logged` is False).
     """
@@ -74,6 +76,7 @@ def open(
         return Live(
             database, state, background=background, fold_every=fold_every, snapshot_every=snapshot_every,
             most_waiting=most_waiting, patience=patience, without_store=without_store, learner=learner, propensities=propensities,
+            propensity_share=propensity_share,
         )  # fmt: skip
     except BaseException:
         if database is not store:

@@ -7,6 +7,7 @@ their own draw numbers: whoever does it, and whenever, gets the same. How far it
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from contextlib import suppress
 
@@ -21,17 +22,30 @@ LEASE = "propensities"
 CURSOR = "propensities_upto"
 """The row of `meta` that says up to which position every decision has its propensity."""
 AT_ONCE = 256  # decisions looked at together
+FOLDED_AT_ONCE = 16  # versions between two pauses
+LEAST_PART = 0.001  # of the time
 UNKNOWN = (0.0, 0.0, 0.0, -1.0, 0)
 """What is written where the propensity cannot be known any more: no draws, and an error below 0."""
 
 
-class PropensityWorker:
-    """Finds decisions without a propensity, and computes it."""
+class _Stopped(Exception):
+    """Nothing more is to be computed here."""
 
-    def __init__(self, database: Database) -> None:
+
+class PropensityWorker:
+    """Finds decisions without a propensity, and computes it.
+
+    part: of the time that it may use, at most 1: after each propensity it pauses as long as that demands, so that threads which
+    decide get the interpreter.
+    """
+
+    def __init__(self, database: Database, part: float = 1.0) -> None:
         self._database = database
+        self._pause = 1.0 / part - 1.0  # for every second of work
+        self._stopped = threading.Event()
         self._lock = threading.Lock()
         self._holder = uuid.uuid4().hex
+        self._renewed = 0.0
         self._sighting = lease.Sighting()
         self._state: State | None = None
 
@@ -44,7 +58,7 @@ class PropensityWorker:
         self._database.require_own_process()  # before the lock, which a thread of the other process may hold for ever
         with self._lock:
             while most is None or done < most:
-                if share and self._database.do(lease.take(self._holder, self._sighting, name=LEASE)) is None:
+                if not self._may(share):
                     return done
                 with self._database.reading() as reader:
                     after = int(log.get(reader, CURSOR) or 0)
@@ -53,23 +67,64 @@ class PropensityWorker:
                 if not some:
                     return done
                 for version in sorted({record.version for record in missing}):
-                    self._of_version(version, [record for record in missing if record.version == version])
+                    of_version = [record for record in missing if record.version == version]
+                    computed = self._of_version(version, of_version, share)
+                    done += computed
+                    if computed < len(of_version):
+                        return done
                 self._database.do(_move(some[-1].position))
-                done += len(missing)
         return done
 
-    def _of_version(self, version: int, records: list[DecisionRecord]) -> None:
-        view = self._view(version)
-        self._database.write([_computed(view, record) for record in records])
+    def stop(self) -> None:
+        """Compute no more: whoever is at it writes what it has, and ends."""
+        self._stopped.set()
 
-    def _view(self, version: int) -> View | None:
+    def _may(self, share: bool) -> bool:
+        """Whether to go on: not stopped, and not left to another process."""
+        if self._stopped.is_set():
+            return False
+        if not share:
+            return True
+        taken = self._database.do(lease.take(self._holder, self._sighting, name=LEASE)) is not None
+        self._renewed = time.monotonic()
+        return taken
+
+    def _of_version(self, version: int, records: list[DecisionRecord], share: bool) -> int:
+        """Compute these; how many were before it was stopped, or another process took over."""
+        found: list[Work] = []
+        with suppress(_Stopped):
+            view = self._view(version, share)
+            for record in records:
+                self._go_on(share)
+                began = time.monotonic()
+                found.append(_computed(view, record))
+                self._rest(began)
+        self._database.write(found)
+        return len(found)
+
+    def _go_on(self, share: bool) -> None:
+        """Between two pieces of work: keep the lease, and give up where it is lost, or nothing more is wanted."""
+        late = share and time.monotonic() - self._renewed > lease.SECONDS / 3
+        if self._stopped.is_set() or (late and not self._may(share)):
+            raise _Stopped
+
+    def _rest(self, began: float) -> None:
+        """Let others have the time that is theirs, after work that began then."""
+        if self._pause:
+            self._stopped.wait(self._pause * (time.monotonic() - began))
+
+    def _view(self, version: int, share: bool) -> View | None:
         """What decided; None where nobody knows any more."""
         state, self._state = self._state, None
         try:
             if state is None or state.chunk.version > version:
-                state = snapshots.state_of(self._database, version)
-            else:
-                state = snapshots.fold(self._database, state, version)
+                state = snapshots.start_of(self._database, version)
+            before = -1
+            while before < state.chunk.version < version:
+                self._go_on(share)
+                began, before = time.monotonic(), state.chunk.version
+                state = snapshots.fold(self._database, state, min(version, before + FOLDED_AT_ONCE))
+                self._rest(began)
         except snapshots.Compacted:
             return None
         # an event that had been learned by then and was erased since: what decided is gone

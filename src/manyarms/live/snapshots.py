@@ -125,11 +125,14 @@ def _check_next(state: State, chunk: Chunk) -> None:
 
 def state_of(database: Database, version: int | None = None) -> State:
     """The state at a version, by default the newest, from the newest snapshot that is not beyond it."""
-    if version is None:
-        return fold(database, newest(database))
+    return fold(database, newest(database) if version is None else start_of(database, version), version)
+
+
+def start_of(database: Database, version: int) -> State:
+    """The newest snapshot that is not beyond a version: where its fold begins."""
     with database.reading() as reader:
         end = log.chunk(reader, version)
-    return fold(database, origin(database) if end is None else newest(database, end.upto + 1), version)
+    return origin(database) if end is None else newest(database, end.upto + 1)
 
 
 def from_origin(database: Database, version: int | None = None) -> State:
@@ -161,4 +164,15 @@ def origin_in(reader: Reader) -> State:
     raise StorageError("the store has no origin")
 
 
-__all__ = ["fold", "from_origin", "newest", "newest_in", "origin", "origin_in", "origin_version", "state_of", "write"]
+__all__ = [
+    "fold",
+    "from_origin",
+    "newest",
+    "newest_in",
+    "origin",
+    "origin_in",
+    "origin_version",
+    "start_of",
+    "state_of",
+    "write",
+]
