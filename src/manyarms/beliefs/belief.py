@@ -18,7 +18,7 @@ from manyarms._base.explanation import Explanation
 from manyarms._base.nested import prefixed, under
 from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray, Array, Bools, Ints, Spec, loose
-from manyarms.beliefs import chances, correcting, expansions, explaining, folding, leaf_scores, limits
+from manyarms.beliefs import chances, correcting, expansions, explaining, folding, leaf_scores, limits, updating
 from manyarms.beliefs.action_priors import FULL_AT_A_TIME
 from manyarms.beliefs.actions.catalogue import ActionCatalogue, Offer, Place
 from manyarms.beliefs.actions.unplayed_scores import UnplayedScores
@@ -366,6 +366,20 @@ class Belief:
         if covariances is not None:
             leaves.covariances.extend(covariances)
         return leaves.catalogue.add(number, leaves.mixing.features, names)
+
+    def new_weights(self, actions: object, weights: object) -> tuple[Ints, Array]:
+        """Actions that are to have other weights, checked, in the form that `update` takes: rows, and those that differ."""
+        return updating.check(self, actions, weights)
+
+    def update(self, ids: Ints, rows: Array) -> None:
+        """Be as if these actions had always had the features that `new_weights` has checked."""
+        if not len(ids):
+            return
+        slots = updating.update(self.root, self.leaves, ids, rows, exact=self.likelihood.exact)
+        self._limit, self.unplayed = limits.ContextLimit(), UnplayedScores(self.leaves)
+        if not self.likelihood.exact and self.likelihood.expansion != "mle" and len(slots):
+            self._refit(slots)
+        self._learned(self.leaves.catalogue.played.rows[slots])
 
     # ---- state --------------------------------------------------------------------------------------------------------
 

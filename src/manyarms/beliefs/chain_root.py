@@ -28,6 +28,8 @@ class ChainRoot(Root):
     covariance, which only decisions that do not draw ask for, are moments of 4,096 draws with a fixed seed.
     """
 
+    can_forget = True
+
     def __init__(self, prior: DiffusionPrior, rule: str = "thesis") -> None:
         self.chain = Chain(prior, rule)
         self.dim = prior.dim
@@ -53,6 +55,10 @@ class ChainRoot(Root):
     def learn(self, precision: Array, information: Array) -> None:
         self._precision += precision
         self._information += information
+        self._forget()
+
+    def forget(self) -> None:
+        self._precision, self._information = np.zeros_like(self._precision), np.zeros_like(self._information)
         self._forget()
 
     def inform(self, information: Array) -> None:

@@ -28,6 +28,8 @@ class FactoredRoot(Root):
     dropped terms matter; docs/methods.md shows how much.
     """
 
+    can_forget = True
+
     def __init__(self, mean: Array, covariance: Array, effects: int, rule: str = "mean-field") -> None:
         """`covariance` (L d, L d), or (L, d, d) of effects that are independent to begin with."""
         rule = _rule(rule)
@@ -81,6 +83,20 @@ class FactoredRoot(Root):
             self.exact.learn(precision, information)
         else:
             self._information += information.reshape(self.effects, self.block)
+        self._now = None
+
+    def exchange(self, precision: Array, information: Array) -> None:
+        if self.exact is None:
+            self.learn(precision, information)
+            return
+        self._precision += block_diagonal.diagonal_blocks(precision, self.effects)
+        self.exact.exchange(precision, information)
+        self._now = None
+
+    def forget(self) -> None:
+        self._precision, self._information = np.zeros_like(self._precision), np.zeros_like(self._information)
+        if self.exact is not None:
+            self.exact.forget()
         self._now = None
 
     def learn_rows(self, rows: Array, values: Array) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ class GrowableArray:
         self.rows: npt.NDArray[Any] = self._view(0, 0)
 
     @classmethod
-    def of(cls, rows: npt.NDArray[Any]) -> GrowableArray:
+    def of(cls, rows: npt.NDArray[Any]) -> Self:
         """A table that starts with a copy of `rows`."""
         table = cls(rows.shape[1:], rows.dtype)
         table.extend(rows)
@@ -91,7 +91,7 @@ class GrowableArray:
 
 
 class SteadyArray(GrowableArray):
-    """A growable array for rows that never change once they are there, and that no single append makes wait.
+    """A growable array that no single append makes wait; rows that are there change by `replace` alone.
 
     A table of a million rows is not copied at once when its room is at an end: while the last sixteenth of the room fills, each
     append takes a few of the old rows along to the larger room, about sixteen for each new one.
@@ -111,6 +111,13 @@ class SteadyArray(GrowableArray):
         assert isinstance(twin, SteadyArray)
         twin._next = None if self._next is None else self._next.copy(order="K")
         return twin
+
+    def replace(self, index: npt.NDArray[np.int64], rows: npt.NDArray[Any]) -> None:
+        """Write other rows at these places."""
+        self.rows[index] = rows
+        if self._next is not None:  # those that have moved already are read there later
+            moved = index < self._moved
+            self._view_of(self._next, 0, self._moved)[index[moved]] = rows[moved]
 
     def _make_room(self, more: int) -> None:
         left = self._data.shape[self._axis] - self._length

@@ -99,6 +99,10 @@ class Mixing(ABC):
     def add(self, rows: Array | None, number: int) -> None:
         """Append the rows of new actions."""
 
+    def replace(self, ids: Ints, rows: Array, dim: int) -> None:
+        """Give actions other rows of features, (n, f)."""
+        raise InvalidInput("mixing", type(self).__name__, "a mixing whose actions have features of their own")
+
     @abstractmethod
     def check_rows(self, rows: object, number: int | None) -> tuple[Array | None, int]:
         """Validate what describes new actions before anything changes."""
@@ -223,6 +227,16 @@ class _FeatureMixing(Mixing):
     def add(self, rows: Array | None, number: int) -> None:
         assert rows is not None
         self._table.extend(rows)
+
+    def replace(self, ids: Ints, rows: Array, dim: int) -> None:
+        seen, largest = self._largest
+        before = ids[ids < seen]
+        if len(before) and self.sizes(before, dim).max() >= largest:
+            self._largest = 0, 0.0  # it may have been the largest: they are all looked at again
+            seen = 0
+        self._table.replace(ids, rows)
+        if seen and len(before):
+            self._largest = seen, max(largest, float(self.sizes(before, dim).max()))
 
     def arrays(self) -> dict[str, AnyArray]:
         return {"features": self.features}

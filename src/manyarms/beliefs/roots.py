@@ -33,6 +33,9 @@ class Root(ABC):
     known: ClassVar[bool] = False
     """A known root has no uncertainty and takes no evidence."""
 
+    can_forget: ClassVar[bool] = False
+    """Whether `forget` brings back its prior."""
+
     dim: int
 
     @property
@@ -61,6 +64,14 @@ class Root(ABC):
     def learn_rows(self, rows: Array, values: Array) -> None:
         """Learn that rows (n, p) times m were seen as values (n,), each with variance 1."""
         self.learn(rows.T @ rows, values @ rows)
+
+    def exchange(self, precision: Array, information: Array) -> None:
+        """Learn the difference of a block and one that it has learned, by rows perhaps: precisions of either sign."""
+        self.learn(precision, information)
+
+    def forget(self) -> None:
+        """Be as before any evidence, where it can."""
+        raise InvalidInput("root", type(self).__name__, "a root that can go back to its prior")
 
     def inform(self, information: Array) -> None:
         """Learn a change of the information (p,) alone."""
@@ -162,6 +173,8 @@ class GaussianRoot(Root):
     known now, (F^-T F^-1 + E)^-1 = F (I + F^T E F)^-1 F^T, is made at the next use; the next row takes it over.
     """
 
+    can_forget = True
+
     def __init__(self, mean: Array, covariance: Array) -> None:
         """`covariance` (p, p), or (L, p / L, p / L) of independent parts, which are then inverted and factorised one by one."""
         self._prior_mean = validate.as_array("mean", mean, (None,)).copy()
@@ -189,6 +202,20 @@ class GaussianRoot(Root):
         self._precision += precision
         self._information += information
         self._blocks, self._now = self._any_blocks(), None
+
+    def exchange(self, precision: Array, information: Array) -> None:
+        # its factor may have taken over what is taken back: then variances grow, which blocks beside it never do
+        self._take_over()
+        middle = self._factor.T @ precision @ self._factor
+        lower = np.linalg.cholesky((middle + middle.T) / 2 + np.eye(self.dim))
+        self._factor = np.linalg.solve(lower, self._factor.T).T.copy()
+        told = information - precision @ self._mean
+        self._mean = self._mean + self._factor @ (told @ self._factor)
+
+    def forget(self) -> None:
+        self._factor = cast(Array, np.linalg.cholesky(self._prior_covariance))
+        self._mean = self._prior_mean.copy()
+        self._forget_blocks()
 
     def _any_blocks(self) -> bool:
         """By their content, which is saved: what comes next is done in the same way after loading, to the last bit."""

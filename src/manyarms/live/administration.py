@@ -214,6 +214,16 @@ class Administration(ABC):
         rows: list[int] = self._operate("add_actions", body)["ids"]
         return naming.named(self._learner.view, rows)
 
+    def update_actions(
+        self, actions: ActionId | npt.ArrayLike | Iterable[ActionId], *, weights: npt.ArrayLike
+    ) -> None:
+        """Other mixing weights for some actions, for every agent that knows its actions by weights: as `Agent.update_actions`.
+
+        Agents and policies that know their actions otherwise stay as they are.
+        """
+        rows = naming.one_or_more(self._learner.view, actions)  # type: ignore[arg-type]
+        self._operate("update_actions", {"actions": rows, "weights": validate.as_floats("weights", weights).tolist()})
+
     def retire(self, actions: ActionId | npt.ArrayLike | Iterable[ActionId]) -> None:
         """Do not choose these any more; rewards that come late are still learned."""
         self._operate("retire", {"actions": self._rows_to_change(actions, retired=False)})

@@ -115,6 +115,9 @@ class AgentArm(Arm):
             belief.catalogue.check("actions", body["actions"], unique=True)
         elif kind == "reinstate":
             belief.catalogue.check_retired("actions", body["actions"])
+        elif kind == "update_actions":
+            if "weights" in self.features:
+                belief.new_weights(body["actions"], body["weights"])
         else:
             told = self.of_new_actions(body)
             covariance = told.get("covariance")
@@ -126,6 +129,9 @@ class AgentArm(Arm):
             self.agent.retire(body["actions"])
         elif kind == "reinstate":
             self.agent.reinstate(body["actions"])
+        elif kind == "update_actions":
+            if "weights" in self.features:
+                self.agent.update_actions(body["actions"], weights=body["weights"])
         else:
             new: list[int] = self.agent.add_actions(**self.of_new_actions(body)).tolist()
             return new

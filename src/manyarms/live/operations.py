@@ -186,6 +186,13 @@ def _longer(state: State, body: dict[str, Any]) -> Actions | None:
     return names.longer(ids, len(ids) if number is None else number)
 
 
+@operation("update_actions")
+def _update_actions(state: State, reader: Reader, position: int, body: dict[str, Any]) -> Any:
+    if not any("weights" in arm.features for arm in state.arms.values()):
+        raise InvalidInput("weights", "weights", "nothing: no agent of this store knows its actions by that")
+    return _change_all(state, "update_actions", body)
+
+
 @operation("retire")
 def _retire(state: State, reader: Reader, position: int, body: dict[str, Any]) -> Any:
     return _change_all(state, "retire", body)

@@ -253,6 +253,15 @@ class ActionCatalogue:
         self.units.add(number, features)
         return ids
 
+    def regroup(self, features: Array) -> None:
+        """Group the actions anew, whose features have changed: as if they had all come with these, and then been played."""
+        in_blocks = self.units.in_blocks
+        self.units = Units(self.size, features, self.distinct)
+        gone = self.retired.union(self.slot_of)
+        self.units.take_all(np.sort(np.fromiter(gone, np.int64, len(gone))))
+        if in_blocks:  # here and now: the next decision need not wait for them
+            self.units.blocks(features)
+
     def retire(self, ids: Ints) -> None:
         """Do not offer these any more; what they have taught stays."""
         self.retired.update(ids.tolist())

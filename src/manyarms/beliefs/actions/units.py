@@ -72,6 +72,11 @@ class Units:
         """An action of each unit, for its features."""
         return self._represent.rows
 
+    @property
+    def in_blocks(self) -> bool:
+        """Whether somebody has asked for blocks."""
+        return self._blocks is not None
+
     def blocks(self, features: Array) -> Blocks:
         """The units in blocks, made at the first use; from then on they follow every change."""
         made = self._blocks
