@@ -106,7 +106,7 @@ def serve(
     if demo:
         from manyarms.service.demo import run_demo
 
-        run_demo(options, Console(stderr=True))
+        run_demo(options, lambda line: say(Console(stderr=True), line, whole=True))
         return
     if config is None and store is None:
         options["store"] = STORE

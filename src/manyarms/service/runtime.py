@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from starlette.requests import Request
+from threadpoolctl import threadpool_limits
 
 import manyarms as ma
 from manyarms.errors import LiveError, Overloaded
@@ -213,42 +214,41 @@ def _compacted(found: object) -> None:
 
 
 def open_service(config: Config) -> Service:
-    """Open the store and the keys that the settings name."""
+    """Open the store and the keys that the settings name, in a process that serves and does nothing else."""
+    one_thread_each()
     keys = None if config.keys is None else Keys.open(config.keys)
     return Service(open_live(config), config, keys=keys)
 
 
+def one_thread_each() -> None:
+    """Products of matrices take one thread each: decisions are many and small, and pools of threads that spin are in the way."""
+    threadpool_limits(limits=1)
+
+
 def open_live(config: Config) -> Live:
     """The store, made with the agent where it is new."""
-    if config.personalizer and config.agent is None:
-        from manyarms.service.personalizer import default_agent
-
-        agent: Any = default_agent()
-        rewards: dict[str, Any] = {"default": 0.0, "reward_range": (-1.0, 1.0)}
-        name = "personalizer"
-    else:
-        agent = None if config.agent is None else _loaded(config.agent)
-        rewards, name = {}, config.agent_name
-    rewards |= {
-        key: value
-        for key, value in {"default": config.default, "reward_range": config.reward_range}.items()
-        if value is not None
+    options: dict[str, Any] = {
+        "fold_every": config.fold_every,
+        "snapshot_every": config.snapshot_every,
+        "most_waiting": config.most_waiting,
+        "without_store": config.without_store,
+        "learner": config.learner,
+        "propensities": config.propensities,
+        "propensity_share": config.propensity_share,
     }
-    return ma.live.open(
-        config.store,
-        agent,
-        name=name,
-        aggregate=config.aggregate,  # type: ignore[arg-type]
-        wait=config.wait,
-        **rewards,
-        fold_every=config.fold_every,
-        snapshot_every=config.snapshot_every,
-        most_waiting=config.most_waiting,
-        without_store=config.without_store,  # type: ignore[arg-type]
-        learner=config.learner,
-        propensities=config.propensities,
-        propensity_share=config.propensity_share,
-    )
+    told = {
+        "default": config.default,
+        "reward_range": config.reward_range,
+        "wait": config.wait,
+        "aggregate": config.aggregate,
+    }
+    options |= {name: value for name, value in told.items() if value is not None}
+    agent = None if config.agent is None else _loaded(config.agent)
+    if config.personalizer and agent is None:
+        from manyarms.service import personalizer  # which stands on this module
+
+        return personalizer.open_store(config.store, **options)
+    return ma.live.open(config.store, agent, name=config.agent_name, **options)
 
 
 def _loaded(folder: Path) -> Any:
@@ -258,4 +258,4 @@ def _loaded(folder: Path) -> Any:
     return found
 
 
-__all__ = ["Service", "open_live", "open_service"]
+__all__ = ["Service", "one_thread_each", "open_live", "open_service"]
