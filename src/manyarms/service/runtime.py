@@ -55,6 +55,7 @@ class Service:
 
     def start(self) -> None:
         """Begin what goes on in the background."""
+        self.statistics.start()
         if self.config.keep is not None:
             self.retention = Retention(self.live, self.config.keep, self.config.keep_every, _compacted)
 

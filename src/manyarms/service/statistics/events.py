@@ -23,10 +23,9 @@ def an_action(view: View, text: ActionId) -> int:
     """The row of an action that came as a text, as it does in the path of an address."""
     names = view.schema.catalogue
     if isinstance(text, str) and (names is None or names.numbered):
-        try:
-            text = int(text)
-        except ValueError:
-            raise UnknownAction("action", validate.describe(text), "an integer: actions are numbered here") from None
+        if not (text.isascii() and text.removeprefix("-").isdecimal() and len(text) < 20):
+            raise UnknownAction("action", validate.describe(text), "an integer: actions are numbered here")
+        text = int(text)
     return naming.row_of(view, "action", text)
 
 

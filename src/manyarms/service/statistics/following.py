@@ -60,6 +60,11 @@ class Following:
         """Entries of the log that are not counted yet."""
         return max(0, self.last[0] - (self.after or 0))
 
+    @property
+    def caught_up(self) -> bool:
+        """Whether all that was there at the last look is counted."""
+        return self.after is not None and not self.behind
+
     def follow(self) -> bool:
         """Count the next few entries; whether there are more."""
         with self._one_reader, self._live.database.reading() as reader:

@@ -108,7 +108,7 @@ class Statistics:
             **{name: status[name] for name in ("learned", "replaced", "rows_refused", "settled")},
             "lag": lag,
             "latency": latency,
-            "coverage": self._made("coverage", 5.0, lambda: self._coverage(view)),
+            "coverage": self._made("coverage", 5.0, lambda: self._coverage(view), counted.caught_up),
             "report": self._made("report", math.inf, lambda: live.report().body, view.version),
             "capped": len(view.capped),
             "retired": len(view.retired),
@@ -123,7 +123,7 @@ class Statistics:
             return found | {
                 "at": now,
                 "since": counted.since,
-                "ready": counted.after is not None and not counted.behind,
+                "ready": counted.caught_up,
                 "behind": counted.behind,
                 "store": {"kind": live.database.kind, "bytes": size, "position": counted.last[0]},
                 "day": day,
