@@ -15,6 +15,14 @@ EVENT = {
     "context": [0.5, 1.0], "candidates": None, "exclude": None, "k": 2, "propensity": 0.5, "propensity_kind": "exact",
     "active": True, "erased": False, "details": {}, "rewards": [{"action": "a", "id": "", "value": 1, "at": 11}],
 }  # fmt: skip
+WHY = {
+    "event": "e", "arm": "agent", "action": "a", "version": 3, "explained_by": 3, "exact": True, "propensity": 0.5,
+    "propensity_kind": "exact", "unexplained": None, "greedy": None,
+    "explanation": {
+        "quantity": "expected reward", "score": 0.5, "sd": 0.1, "root_share": 0.5, "root_variance_share": None,
+        "features": [{"name": "x[0]", "value": 1.0, "contribution": 0.5, "root": 0.25, "leaf": 0.25}],
+    },
+}  # fmt: skip
 ACTION = {"row": 0, "id": "a", "retired": False, "capped": False}
 DEPLOYMENT = {"shares": {"agent": 1}, "holdout": 0.05, "holdout_arm": "careful", "shadows": ["other"]}
 SETTINGS = {"aggregate": "sum", "default": None, "wait": 60, "reward_range": [0, 1]}
@@ -82,7 +90,8 @@ CASES = [
     Case("event", ("..",), "GET", "/v1/events/%2E%2E", None, EVENT, lambda e: e.at == 10.5, again=True),
     Case("events", (), "GET", "/v1/events?limit=5&arm=agent&action=a%20b", None, {"events": [EVENT, EVENT], "next": None},
          lambda found: [e.id for e in found] == ["e/1", "e/1"], {"arm": "agent", "action": "a b", "page": 5}, again=True),
-    Case("why", ("e",), "GET", "/v1/events/e/why", None, {"features": [1, 2]}, lambda why: why.body == {"features": [1, 2]},
+    Case("why", ("e",), "GET", "/v1/events/e/why", None, WHY,
+         lambda why: why.explanation.features[0].root == 0.25 and why.body["greedy"] is None,
          again=True),
     Case("erase", ("e",), "DELETE", "/v1/events/e", None, None, lambda found: found is None, status=204),
     Case("catalogue", (), "GET", "/v1/catalogue?limit=1000&search=a", None, {"count": 1, "actions": [ACTION], "next": None},
@@ -121,7 +130,8 @@ CASES = [
     Case("backup", (), "POST", "/v1/admin/backup", None, {"file": "b.db", "bytes": 10}, lambda b: b.bytes == 10, status=201),
     Case("health", (), "GET", "/readyz", None, {"status": "ok", "reasons": []}, lambda h: h.ready, again=True),
     Case("edge_bundle", ("agent",), "GET", "/v1/edge/agent", None, b"\x00\xff", lambda b: b.data == b"\x00\xff", again=True),
-    Case("edge_key", (), "GET", "/v1/edge/key", None, {"public_key": "ab"}, lambda key: key == "ab", again=True),
+    Case("edge_key", (), "GET", "/v1/edge/key", None, {"public_key": "ab", "algorithm": "Ed25519", "previous": ["cd"]},
+         lambda keys: keys.all == ("ab", "cd"), again=True),
     Case("upload_decisions", ("agent", [{"id": "e"}]), "POST", "/v1/edge/agent/decisions", {"decisions": [{"id": "e"}]},
          {"decisions": [{"status": 200}]}, lambda found: found == (None,), again=True),
 ]  # fmt: skip

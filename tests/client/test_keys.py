@@ -95,10 +95,7 @@ def test_no_key_in_what_is_printed_or_logged(kind: type[Sync] | type[Async], cap
             client("decide", [1])
         error: BaseException = caught.value
         story = traceback.TracebackException.from_exception(error, capture_locals=True)
-        inside = [line for line in story.format() if KEY in line and "kind(handler, key=KEY" not in line]
-        assert KEY not in str(error) + repr(error) + repr(vars(error)) and not any(
-            "src/manyarms" in line for line in inside
-        )
+        assert KEY not in str(error) + repr(error) + repr(vars(error)) + "".join(story.format())
     for text in (
         repr(client.client),
         str(client.client),

@@ -4,11 +4,13 @@ with Client("https://decide.example.org", key) as client:
     d = client.decide({"age": 31}, k=3)            # d.id, d.actions, d.learning
     client.reward(d.id, 1.0)                       # now, tomorrow, twice: counted once
 
+EdgeClient: decides here by a policy that the service signed, and uploads what was decided
 in_process, in_process_async: the service in the process of its client, for tests
 """
 
 from manyarms.client.client import AsyncClient, Client
 from manyarms.client.conversation import Backoff
+from manyarms.client.edge import EdgeClient
 from manyarms.client.errors import (
     RemoteConflict,
     RemoteInvalidInput,
@@ -27,9 +29,11 @@ from manyarms.client.results import (
     CatalogueEntry,
     ChallengeEntry,
     EdgeDownload,
-    EdgeKey,
+    EdgePublicKeys,
+    FeatureShare,
     LearningProgress,
     RewardEntry,
+    ScoreParts,
     ServiceBackup,
     ServiceCompaction,
     ServiceDecision,
@@ -50,8 +54,10 @@ __all__ = [
     "CatalogueEntry",
     "ChallengeEntry",
     "Client",
+    "EdgeClient",
     "EdgeDownload",
-    "EdgeKey",
+    "EdgePublicKeys",
+    "FeatureShare",
     "LearningProgress",
     "RemoteConflict",
     "RemoteInvalidInput",
@@ -60,6 +66,7 @@ __all__ = [
     "RemoteUnknownAction",
     "RemoteUnknownEvent",
     "RewardEntry",
+    "ScoreParts",
     "ServiceBackup",
     "ServiceCompaction",
     "ServiceDecision",

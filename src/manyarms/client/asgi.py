@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from concurrent.futures import TimeoutError as TookTooLong
 from typing import TYPE_CHECKING
 
 import httpx
@@ -110,11 +109,9 @@ class InProcess(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """One request, from any thread."""
         loop = self._started()
-        asked = asyncio.run_coroutine_threadsafe(self._answered(request), loop)
-        try:
-            return asked.result()
-        except TookTooLong:
-            raise httpx.ReadTimeout("no answer in time", request=request) from None
+        if loop.is_closed():
+            raise httpx.ConnectError("the application was shut down")
+        return asyncio.run_coroutine_threadsafe(self._answered(request), loop).result()
 
     async def _answered(self, request: httpx.Request) -> httpx.Response:
         whole = httpx.Request(request.method, request.url, headers=request.headers, content=request.read(),

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from manyarms._base.tables import Shown, Table
+from manyarms._base.text import number
 from manyarms._base.typing import JSON, Spec
 from manyarms.client.reading import AS_IT_IS, WHOLE, Unreadable
 
 Id = str | int
+MOST_SHOWN = 12  # features that a table lists
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -89,13 +91,60 @@ class ServiceEvent(Shown):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ServiceWhy(Shown):
-    """Why an event's action had its score: what each part of the context and of the model gave, in `body`."""
+class FeatureShare(Shown):
+    """What a feature added to a score: its value, and its contribution, by what actions share (root) and by the action (leaf)."""
 
-    body: Spec = field(metadata={WHOLE: True})
+    name: str
+    value: float
+    contribution: float
+    root: float | None = None
+    leaf: float | None = None
+    variance_share: float | None = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ScoreParts(Shown):
+    """A score and what it is made of: features, the largest contribution first.
+
+    quantity: what is scored. sd: its standard deviation, None where it is known. root_share: the part of it that comes from what
+    actions share; root_variance_share: the same of the variance.
+    """
+
+    quantity: str
+    score: float
+    sd: float | None
+    root_share: float | None
+    root_variance_share: float | None
+    features: tuple[FeatureShare, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ServiceWhy(Shown):
+    """Why an event's action was taken.
+
+    version: of the state that decided; explained_by: of the one that explains, another where that is gone. explanation: None
+    where there is no score, and `unexplained` says why. body: all that the service told, with the action that looked best.
+    """
+
+    event: str
+    arm: str
+    action: Id
+    version: int
+    explained_by: int
+    explanation: ScoreParts | None
+    unexplained: str | None
+    propensity: float | None
+    propensity_kind: str | None
+    body: Spec = field(default_factory=dict, metadata={WHOLE: True}, repr=False)
 
     def _table(self) -> Table:
-        return _shown("why", self.body)
+        title = f"event {self.event}: {self.arm} took {self.action}"
+        if self.explanation is None:
+            return Table(title, notes=[self.unexplained] if self.unexplained else [])
+        found = self.explanation
+        rows = [(one.name, one.value, one.contribution, one.root, one.leaf) for one in found.features[:MOST_SHOWN]]
+        note = f"{found.quantity}: {number(found.score)}"
+        return Table(title, ("feature", "value", "adds", "root", "leaf"), rows, [note])
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -226,10 +275,16 @@ class EdgeDownload(Shown):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class EdgeKey(Shown):
-    """The public key that bundles are signed with, in hexadecimal."""
+class EdgePublicKeys(Shown):
+    """The public key that bundles are signed with, and those before it, newest first; in hexadecimal."""
 
     public_key: str
+    previous: tuple[str, ...] = ()
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """All of them: for an `EdgeClient` that reads older bundles, too."""
+        return (self.public_key, *self.previous)
 
 
 def _shown(title: str, body: Mapping[str, JSON]) -> Table:
@@ -253,9 +308,11 @@ __all__ = [
     "CatalogueEntry",
     "ChallengeEntry",
     "EdgeDownload",
-    "EdgeKey",
+    "EdgePublicKeys",
+    "FeatureShare",
     "LearningProgress",
     "RewardEntry",
+    "ScoreParts",
     "ServiceBackup",
     "ServiceCompaction",
     "ServiceDecision",

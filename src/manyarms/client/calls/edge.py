@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from manyarms._base.typing import JSON
 from manyarms.client.arguments import a_name, within
 from manyarms.client.call import Answer, Call, call
-from manyarms.client.calls.answers import batch, some_unfinished
+from manyarms.client.calls.answers import a, batch, some_unfinished
 from manyarms.client.errors import ServiceError
-from manyarms.client.reading import parsed, read
-from manyarms.client.results import EdgeDownload, EdgeKey
+from manyarms.client.results import EdgeDownload, EdgePublicKeys
 
 
 class EdgeCalls:
@@ -23,16 +22,16 @@ class EdgeCalls:
         found = client.edge_bundle("agent")
         client.edge_bundle("agent", etag=found.etag).data is None   # still the same
         """
-        headers = {"Accept": "application/octet-stream", **({} if etag is None else {"If-None-Match": etag})}
+        headers = {"Accept": "application/vnd.manyarms.edge", **({} if etag is None else {"If-None-Match": etag})}
         return Call("GET", _path(agent), _bundle, headers=headers, again=True, fine=(304,))
 
     @call
-    def edge_key(self) -> Call[str]:
-        """The public key that bundles are signed with, in hexadecimal. Get it once, by a way that you trust.
+    def edge_key(self) -> Call[EdgePublicKeys]:
+        """The public key that bundles are signed with, and those before it. Get it once, by a way that you trust.
 
-        client.edge_key()
+        edge = EdgeClient(client, "agent", client.edge_key().public_key)
         """
-        return Call("GET", "/v1/edge/key", lambda answer: read(EdgeKey, parsed(answer.content)).public_key, again=True)
+        return Call("GET", "/v1/edge/key", a(EdgePublicKeys), again=True)
 
     @call
     def upload_decisions(
