@@ -129,8 +129,8 @@ def _check_size(draws: int, actions: int, dim: int, form: EdgeForm) -> None:
         fewer = "fewer draws, " if draws > 1 else ""
         raise InvalidInput(
             "bundle",
-            f"{size / 2**20:,.1f} MiB: {draws} x {actions:,} actions x {dim} numbers of 4 bytes",
-            f"at most {form.most_bytes / 2**20:,.1f} MiB: {fewer}fewer actions (actions=), or a larger limit",
+            f"{size:,} bytes: {draws} x {actions:,} actions x {dim} numbers of 4 bytes",
+            f"at most {form.most_bytes:,}: {fewer}fewer actions (actions=), or a larger limit",
         )
 
 
