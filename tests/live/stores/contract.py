@@ -288,8 +288,8 @@ class Contract:
             database.do(lambda tx: tx.execute("DELETE FROM meta"))
         with pytest.raises(StorageError, match="not a store of live agents"):
             open_database(address)
-        for body in ("3", "0", "later"):
+        for body in ("4", "0", "later"):
             database.do(lambda tx: tx.execute("DELETE FROM meta"))
             database.do(lambda tx, body=body: tx.execute("INSERT INTO meta VALUES ('schema_version', ?)", (body,)))
-            with pytest.raises(StorageError, match=f"of version {body}, and this release reads versions 1 to 2"):
+            with pytest.raises(StorageError, match=f"of version {body}, and this release reads versions 1 to 3"):
                 open_database(address)
