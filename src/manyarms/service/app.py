@@ -115,6 +115,11 @@ def _add_errors(app: FastAPI) -> None:
                 return _response(request, problems.of_http(other))
         return _response(request, problems.of_form(mistakes))
 
+    async def unexpected(request: Request, error: Exception) -> Response:
+        # Starlette answers with a text of its own otherwise, before `Outermost` hears of it; that logs it
+        return _refuse(request.scope, problems.unexpected(request.scope.get("manyarms.request")))
+
+    app.add_exception_handler(Exception, unexpected)
     app.add_exception_handler(ManyArmsError, ours)
     app.add_exception_handler(HTTPException, of_http)
     app.add_exception_handler(RequestValidationError, of_form)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from manyarms.service.problems import Problem
+from manyarms.service.problems import Problem, unexpected
 from manyarms.service.request_log import logger
 
 Observer = Callable[[str, str, int, float], None]
@@ -56,8 +56,7 @@ class Outermost:
             logger().error("unexpected", extra={"request": name, "route": _route(scope)}, exc_info=True)
             if status:  # half of an answer is out: the server closes the connection
                 raise
-            problem = Problem(500, f"an unexpected error; the service's log has it under request {name}")
-            await self._refuse(scope, problem)(scope, receive, watched)
+            await self._refuse(scope, unexpected(name))(scope, receive, watched)
         finally:
             self._tell(scope, name, status, time.perf_counter() - began)
 

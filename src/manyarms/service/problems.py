@@ -70,6 +70,11 @@ class Problem(HTTPException):
         self.extra = extra
 
 
+def unexpected(name: object) -> Problem:
+    """What a client is told of an error that nobody thought of: under which request the log has it."""
+    return Problem(500, f"an unexpected error; the service's log has it under request {name}")
+
+
 def body_of(
     status: int, detail: str, *, name: str | None = None, title: str | None = None, **extra: Any
 ) -> dict[str, Any]:
@@ -120,4 +125,6 @@ def require_json(content_type: str | None) -> None:
         raise Problem(415, "expected a body with Content-Type: application/json", name="not-json")
 
 
-__all__ = ["MEDIA_TYPE", "TABLE", "Problem", "Refusal", "body_of", "of_error", "of_form", "of_http", "require_json"]
+__all__ = [
+    "MEDIA_TYPE", "TABLE", "Problem", "Refusal", "body_of", "of_error", "of_form", "of_http", "require_json", "unexpected",
+]  # fmt: skip

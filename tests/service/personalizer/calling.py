@@ -27,15 +27,19 @@ PATIENCE = 60.0  # seconds
 def serving(agent: Any = None, clock: Clock | None = None, keys: Any = None, **options: Any) -> Iterator[Personalizer]:
     """A service on a new store in memory, with a clock of ours; learning happens when a test asks for it."""
     usual = {"background": False, "propensities": False}
+    told = {name: options.pop(name) for name in ("rate", "burst") if name in options}
     store = database(clock=clock or Clock(1.8e9))
-    with open_store(store, agent or default_agent(seed=0), **(usual | options)) as live, calling(live, keys) as found:
+    with (
+        open_store(store, agent or default_agent(seed=0), **(usual | options)) as live,
+        calling(live, keys, **told) as found,
+    ):
         yield found
 
 
 @contextmanager
-def calling(live: Live, keys: Any = None) -> Iterator[Personalizer]:
+def calling(live: Live, keys: Any = None, **told: Any) -> Iterator[Personalizer]:
     """The service of a store, called in this process."""
-    config = make_config({}, {"store": "in this process", "personalizer": True})
+    config = make_config({}, {"store": "in this process", "personalizer": True, **told})
     app = create_app(Service(live, config, keys=keys, owned=False))
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(_started(app)) as client:
         yield Personalizer(client, portal, live)

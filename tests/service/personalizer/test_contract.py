@@ -226,6 +226,6 @@ def test_evaluations_of_the_preview(service: Personalizer, clock: Clock) -> None
 
 def test_excluded_actions_are_listed_with_probability_0(service: Personalizer) -> None:
     answer = service.rank(asking("pasta", "salad", "soup", excludedActions=["pasta"]))
-    assert [one["id"] for one in answer["ranking"]][0] == "pasta"
+    assert answer["ranking"][0]["id"] == "pasta"
     assert chances(answer)["pasta"] == 0.0
     assert answer["rewardActionId"] != "pasta"
