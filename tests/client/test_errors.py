@@ -35,7 +35,7 @@ from manyarms.errors import (
         (401, None, Unauthorised),
         (403, "scope", Unauthorised),
         (404, "unknown-event", UnknownEvent),
-        (404, None, UnknownEvent),
+        (404, None, ServiceError),
         (409, "conflict", Conflict),
         (409, None, Conflict),
         (422, "invalid-input", InvalidInput),
@@ -73,10 +73,11 @@ def test_what_is_refused_as_things_are_is_no_conflict() -> None:
     assert not isinstance(caught.value, Conflict) and caught.value.request_id == "urn:request:7"
 
 
-def test_an_agent_that_is_unknown_is_no_unknown_event() -> None:
-    with pytest.raises(ServiceError) as caught:
-        Sync(lambda request: httpx.Response(404, json=problem(404, None)))("promote", "nobody")
-    assert not isinstance(caught.value, UnknownEvent)
+def test_a_wrong_address_does_not_look_like_an_unknown_event() -> None:
+    for answer in (httpx.Response(404, json=problem(404, None)), httpx.Response(404, text="<html>nothing here</html>")):
+        with pytest.raises(ServiceError) as caught:
+            Sync(lambda request, answer=answer: answer)("reward", "e")
+        assert not isinstance(caught.value, UnknownEvent)
 
 
 def test_errors_travel_between_processes() -> None:

@@ -39,7 +39,7 @@ class Call(Generic[T_co]):
 
     method, path, query, headers: of the request; body: its JSON. read: the result of an answer that is no error.
     again: whether it may be sent twice, because it changes nothing or has ids. unfinished: whether an answer has entries
-    that should be asked for again. of_event: whether 404 says that an event is unknown. fine: statuses that are no errors,
+    that should be asked for again. fine: statuses that are no errors,
     beside those from 200 to 299. known: the result where nothing need be sent for it.
     """
 
@@ -51,7 +51,6 @@ class Call(Generic[T_co]):
     headers: Mapping[str, str] = field(default_factory=dict)
     again: bool = False
     unfinished: Callable[[T_co], bool] | None = None
-    of_event: bool = False
     fine: tuple[int, ...] = ()
     known: T_co | None = None
 

@@ -1,4 +1,7 @@
-"""Answers that are errors, as exceptions: by the problem's type where the service names it, else by the status."""
+"""Answers that are errors, as exceptions: by the problem's type where the service names it, else by the status.
+
+A 404 that does not name an unknown event is none: a wrong address must not look like events that are gone.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ def error_of(call: Call[object], answer: Answer, retry_after: float | None = Non
         body = None
     problem = body if isinstance(body, Mapping) else {}
     return problem_error(
-        problem, answer.status, f"{call.method} {call.path}", of_event=call.of_event,
+        problem, answer.status, f"{call.method} {call.path}",
         request_id=answer.headers.get("x-request-id"), retry_after=retry_after,
     )  # fmt: skip
 
@@ -61,15 +64,12 @@ def problem_error(
     status: int,
     what: str,
     *,
-    of_event: bool = False,
     request_id: str | None = None,
     retry_after: float | None = None,
 ) -> ServiceError:
     """The exception of an RFC 9457 problem, of a whole answer or of an entry of a batch."""
     named = re.sub(r"[^a-z]", "", str(problem.get("type", "")).rpartition(":")[2].lower())
     kind = BY_STATUS.get(status, ServiceError)
-    if status == 404 and of_event:
-        kind = RemoteUnknownEvent
     if kind is not Unauthorised:
         kind = BY_TYPE.get(named, kind)
     said = [text for name in ("title", "detail") if isinstance(text := problem.get(name), str) and text]

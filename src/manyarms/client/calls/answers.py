@@ -51,7 +51,7 @@ def batch(
             raise Unreadable(f"{where}: expected an object with a status")
         if 200 <= status < 300:
             return entry(value, where)
-        return problem_error(value, status, f"{what}, {where}", of_event=True)
+        return problem_error(value, status, f"{what}, {where}")
 
     def readers(answer: Answer) -> tuple[T | ServiceError, ...]:
         entries = listed(parsed(answer.content), name)

@@ -92,7 +92,7 @@ class Deciding:
             client.reward(d.id, 1.0)
         """
         body = _told(RewardArguments(event=event, value=value, action=action, id=id))
-        return Call("POST", "/v1/reward", nothing, body, again=True, of_event=True)
+        return Call("POST", "/v1/reward", nothing, body, again=True)
 
     @call
     def reward_many(self, rewards: Sequence[RewardArguments]) -> Call[tuple[ServiceError | None, ...]]:
@@ -114,7 +114,7 @@ class Deciding:
         d = client.decide(x, deferred=True)
         client.activate(d.id)
         """
-        return Call("POST", "/v1/activate", nothing, {"event": a_name("event", event)}, again=True, of_event=True)
+        return Call("POST", "/v1/activate", nothing, {"event": a_name("event", event)}, again=True)
 
 
 def _question(asked: DecideArguments) -> dict[str, JSON]:

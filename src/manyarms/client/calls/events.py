@@ -18,7 +18,7 @@ class Events:
 
         client.event(d.id).rewards
         """
-        return Call("GET", _path(event), a(ServiceEvent), again=True, of_event=True)
+        return Call("GET", _path(event), a(ServiceEvent), again=True)
 
     @pages
     def events(
@@ -41,7 +41,7 @@ class Events:
 
         print(client.why(d.id))
         """
-        return Call("GET", f"{_path(event)}/why", a(ServiceWhy), again=True, of_event=True)
+        return Call("GET", f"{_path(event)}/why", a(ServiceWhy), again=True)
 
     @call
     def erase(self, event: str) -> Call[None]:
@@ -49,7 +49,7 @@ class Events:
 
         client.erase(d.id)
         """
-        return Call("DELETE", _path(event), nothing, of_event=True)
+        return Call("DELETE", _path(event), nothing)
 
 
 def _path(event: str) -> str:
