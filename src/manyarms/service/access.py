@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 
 from manyarms.service.config import is_loopback
+from manyarms.service.keys import SCOPES
 from manyarms.service.problems import Problem
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from manyarms.service.keys import Keys
     from manyarms.service.limits import RateLimit
 
-SCOPES = ("decide", "reward", "read", "admin", "metrics", "edge")
+
 HEADERS = ("Authorization: Bearer KEY", "X-API-Key: KEY", "Ocp-Apim-Subscription-Key: KEY")
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -11,8 +11,8 @@ from prometheus_client.registry import Collector
 
 from manyarms import __version__
 
-if TYPE_CHECKING:
-    from manyarms.live import Live
+Status = Callable[[], dict[str, Any]]
+"""What `live.status` says."""
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -21,14 +21,14 @@ BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 class Metrics:
     """What is counted for each request, and what is read off the live store."""
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, status: Status) -> None:
         self._registry = CollectorRegistry()
         labels = ("route", "method", "status")
         self._requests = Counter("manyarms_requests", "Requests answered", labels, registry=self._registry)
         self._seconds = Histogram(
             "manyarms_request_seconds", "How long answers took", ("route",), buckets=BUCKETS, registry=self._registry
         )
-        self._registry.register(_OfLive(live))
+        self._registry.register(_OfStatus(status))
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
         """A request was answered."""
@@ -40,11 +40,11 @@ class Metrics:
         return generate_latest(self._registry)
 
 
-class _OfLive(Collector):
+class _OfStatus(Collector):
     """What `status` says, in numbers."""
 
-    def __init__(self, live: Live) -> None:
-        self._live = live
+    def __init__(self, status: Status) -> None:
+        self._status = status
 
     def describe(self) -> list[Metric]:
         """Nothing: the store is not asked before somebody asks for figures."""
@@ -52,7 +52,7 @@ class _OfLive(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Asked for, with every reading."""
-        status: dict[str, Any] = dict(self._live.status())
+        status = self._status()
         yield _gauge("manyarms_info", "The release of manyarms", 1.0, version=__version__)
         yield _gauge("manyarms_version", "Chunks of the log folded into what decides here", status["version"])
         yield _gauge("manyarms_store_up", "Whether the store can be read", float(status["waiting"] is not None))

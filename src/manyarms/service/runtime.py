@@ -40,7 +40,7 @@ class Service:
     def __init__(self, live: Live, config: Config, *, keys: Keys | None = None, owned: bool = True) -> None:
         """owned: whether the store is closed with the service."""
         self.live, self.config, self.keys = live, config, keys
-        self.metrics = Metrics(live)
+        self.metrics = Metrics(self.status)
         self.statistics = Statistics(live)
         self.stopping = False
         self.retention: Retention | None = None
@@ -69,6 +69,16 @@ class Service:
         self.statistics.close()
         if self._owned:
             self.live.close()
+
+    def status(self) -> dict[str, Any]:
+        """`live.status`, with what fails in the service itself."""
+        found: dict[str, Any] = dict(self.live.status())
+        own = {
+            "keys": None if self.keys is None else self.keys.failure,
+            "retention": None if self.retention is None else self.retention.failure,
+        }
+        found["failures"] = {**found["failures"], **{name: str(text) for name, text in own.items() if text}}
+        return found
 
     # ---- who may
 

@@ -25,7 +25,7 @@ def routes(service: Service) -> APIRouter:
     @router.get("/status", dependencies=[may_read], responses=refusals())
     async def status() -> Response:
         """How it is going: the version, what waits to be folded, what was learned, what fails behind the decisions."""
-        return Json(await service.work(live.status))
+        return Json(await service.work(service.status))
 
     @router.get("/report", dependencies=[may_read], responses=refusals())
     async def report() -> Response:
@@ -61,7 +61,7 @@ def routes(service: Service) -> APIRouter:
             raise Problem(
                 409, "this service has no folder for backups: backups.folder names it in its settings", name="refused"
             )
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         target = folder / time.strftime("backup-%Y%m%dT%H%M%SZ.db", time.gmtime())
         if target.exists():
             raise Problem(409, "a backup was made within this second", name="refused")

@@ -72,6 +72,19 @@ def routes(service: Service) -> APIRouter:
         await service.work(live.challenge, name, **body.model_dump())
         return Json({"challenges": live.challenges()}, status_code=201)
 
+    @router.delete(
+        "/agents/{name}/challenge",
+        dependencies=[may_change],
+        status_code=204,
+        response_class=Response,
+        responses=refusals(404, 409),
+    )
+    async def withdraw(name: ArmName) -> Response:
+        """End a challenge, or the guard of an arm that was promoted; what is deployed stays."""
+        _check_known(live, name)
+        await service.work(live.withdraw, name)
+        return empty()
+
     @router.get("/deployment", dependencies=[may_read], responses=refusals())
     async def deployment() -> Response:
         """Who decides, and how often."""

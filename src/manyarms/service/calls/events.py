@@ -28,7 +28,7 @@ def routes(service: Service) -> APIRouter:
     @router.get("/{id}/why", dependencies=[may_read], responses=refusals(404, 409))
     async def why(id: EventId) -> Response:
         """Which features made the score of the action that was taken, and which part of it comes from what all actions share."""
-        return Json((await service.work(service.live.why, id)).body)
+        return Json((await service.work(service.live.why, id)).to_json())
 
     @router.delete(
         "/{id}", dependencies=[may_change], status_code=204, response_class=Response, responses=refusals(404, 409)
