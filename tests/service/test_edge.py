@@ -17,6 +17,7 @@ from scipy import stats
 
 import manyarms as ma
 from live.making import from_origin
+from live.settled import seen
 from live.small_store import Clock, quick_disk, small_live
 from manyarms.agents import Agent
 from manyarms.agents.decisions import Decision, Ensemble, EpsilonGreedy, EpsilonMixed, Greedy, Thompson
@@ -25,6 +26,7 @@ from manyarms.client import in_process
 from manyarms.edge import EdgePolicy
 from manyarms.errors import Conflict, InvalidInput, LiveError, StorageError, StoreUnavailable, UnknownAction
 from manyarms.live import Live, Uploaded
+from manyarms.live.challenge import PROMOTED, Challenge
 from manyarms.service.app import create_app
 from manyarms.service.edge_bundles import EdgeBundles, NotKept
 from manyarms.service.edge_policies import EdgeForm, edge_policy
@@ -580,3 +582,9 @@ def test_stated_propensities_are_the_law_of_what_comes(live: Live) -> None:
     made = [policy.decide(X, str(number)).action for number in range(3000)]
     counts = np.array([made.count(one) for one in law])
     assert stats.chisquare(counts, np.array(list(law.values())) * len(made)).pvalue > REFUSED
+
+
+def test_the_guard_of_a_challenge_looks_at_the_services_own_events() -> None:
+    challenge = Challenge("new", 0.05, 0.0, 0.02, 1e4, True, state=PROMOTED)
+    assert challenge.concerns(seen(0.5, 0.5, None, arm="new"))
+    assert not challenge.concerns(seen(0.5, 0.5, None, arm="new", edge=True, routed=False))
