@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ PROTOCOL_METHODS = {
 }
 # methods that refuse every call: their class says why
 REFUSING = {"agents.jointTS().add_actions", "policies.DeterministicPolicy.save", "policies.FunctionPolicy.save"}
-CHANGING = {"observe", "replace_reward", "add_actions", "retire", "reinstate", "reseed"}
+CHANGING = {"observe", "replace_reward", "add_actions", "update_actions", "retire", "reinstate", "reseed"}
 
 
 @dataclass
@@ -127,7 +128,7 @@ def _add_methods(material: Material, found: Targets) -> None:
         except Exception:  # reported by `broken`
             continue
         for name, method in public.methods_of(type(thing)).items():
-            if name in PROTOCOL_METHODS or not inspect.isfunction(method):
+            if name in PROTOCOL_METHODS or not inspect.isfunction(method) or _refuses(thing, name):
                 continue
             full = f"{owner}.{name}"
             arguments, missing = arguments_of(material, f"{type(thing).__name__}.{name}", method)
@@ -139,6 +140,12 @@ def _add_methods(material: Material, found: Targets) -> None:
                 if name == "reinstate":  # of an agent of its own, some of whose actions are retired
                     own = f"{owner}(retired).{name}"
                     found.calls.append(Target(own, method, arguments, _with_retired(maker), stateful, changes))
+                    continue
+                if name == "update_actions" and owner == "Live":  # of a store whose agent has weights
+                    own = partial(_a_live_with_weights, material)
+                    found.calls.append(
+                        Target("Live(weights).update_actions", method, arguments, own, stateful, changes)
+                    )
                     continue
                 if name == "replace_reward":  # of an agent of its own, which has rewards that can be replaced
                     for own, given in {
@@ -166,6 +173,12 @@ def _a_live(material: Material) -> Any:
     live.retire([K - 1])
     live.decide(np.linspace(-1, 1, D), candidates=[1], id="decided")
     return live
+
+
+def _a_live_with_weights(material: Material) -> Any:
+    """A live store whose agent knows its actions by mixing weights."""
+    agent = material.make("EpsilonGreedyAgent", material.mixed, seed=1)
+    return material.public["live.open"](":memory:", agent, background=False)
 
 
 def _in_batches(thing: Any, name: str, arguments: dict[str, Argument]) -> dict[str, dict[str, Argument]]:
@@ -263,17 +276,34 @@ def _fitted(thing: Any, method: str, arguments: dict[str, Argument]) -> dict[str
         out["X"] = Argument(np.stack([context_of(thing)] * 4), hostile.arrays)
     if method in ("retire", "reinstate"):
         out["actions"] = Argument([1], hostile.ids)
+    if method == "update_actions" and hasattr(thing, "belief"):
+        out["actions"], out["weights"] = Argument([1], hostile.ids), Argument(_row_of_features(thing), hostile.arrays)
     if method == "add_actions":
         if not getattr(getattr(getattr(thing, "belief", None), "leaves", None), "shared", True):
             out["covariance"] = Argument(np.eye(thing.belief.dim)[None], hostile.arrays)
-        mixing = getattr(getattr(getattr(thing, "belief", None), "leaves", None), "mixing", None)
-        features = getattr(mixing, "features", None)
-        if features is not None:
-            row = np.ones((1, *np.shape(features)[1:]))
-            row = (
-                row
-                if np.ndim(features) == 3 or getattr(mixing, "kind", "") == "weights"
-                else np.ones((1, mixing.dim, mixing.root))
-            )
+        row = _row_of_features(thing)
+        if row is not None:
             out["number"], out["weights"] = Argument(None, hostile.integers), Argument(row, hostile.arrays)
     return out
+
+
+def _row_of_features(thing: Any) -> np.ndarray | None:
+    """What describes one action of an agent; None where nothing does."""
+    mixing = getattr(getattr(getattr(thing, "belief", None), "leaves", None), "mixing", None)
+    features = getattr(mixing, "features", None)
+    if features is None:
+        return None
+    if np.ndim(features) == 3 or getattr(mixing, "kind", "") == "weights":
+        return np.ones((1, *np.shape(features)[1:]))
+    return np.ones((1, mixing.dim, mixing.root))
+
+
+def _refuses(thing: Any, name: str) -> bool:
+    """Whether this object refuses every such call: its actions have no weights, its scores are not linear."""
+    if name == "update_actions" and hasattr(thing, "belief"):
+        return _row_of_features(thing) is None
+    return (
+        name == "explain"
+        and hasattr(thing, "probabilities_of")
+        and not hasattr(getattr(thing, "policy", thing), "_linear")
+    )

@@ -236,7 +236,7 @@ def _add_actions(
 
 
 def _update_actions(belief: Belief, ids: Ints, rows: AnyArray) -> None:
-    belief.update(ids, rows)
+    belief.change_weights(ids, rows)
 
 
 def _retire(belief: Belief, ids: Ints) -> None:

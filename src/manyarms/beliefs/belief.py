@@ -368,10 +368,10 @@ class Belief:
         return leaves.catalogue.add(number, leaves.mixing.features, names)
 
     def new_weights(self, actions: object, weights: object) -> tuple[Ints, Array]:
-        """Actions that are to have other weights, checked, in the form that `update` takes: rows, and those that differ."""
+        """Actions that are to have other weights, checked, in the form that `change_weights` takes: those that differ."""
         return updating.check(self, actions, weights)
 
-    def update(self, ids: Ints, rows: Array) -> None:
+    def change_weights(self, ids: Ints, rows: Array) -> None:
         """Be as if these actions had always had the features that `new_weights` has checked."""
         if not len(ids):
             return

@@ -213,7 +213,7 @@ class StreamedPolicy(Shown, Edge):
         given = validate.as_floats("x", x)
         if given.ndim != 1:
             raise InvalidInput("x", f"shape {given.shape}", "one context, (d,)")
-        return self._contexts(given[None], "x")
+        return self._contexts(given[None], "x").copy()  # it is kept
 
     def _best(self, X: Array, wanted: int, barred: Ints) -> Ints:
         """(n, wanted): the most probable of all actions but the barred ones."""
