@@ -105,3 +105,14 @@ def test_an_agent_that_takes_vectors_cannot_serve_personalizer() -> None:
     prior = ma.ActionPrior(3, np.zeros(2), np.eye(2))
     with pytest.raises(InvalidInput, match="encoder"), serving(ma.LinTS(prior, catalogue=MEALS)):
         pass
+
+
+def test_explanations_have_the_encoders_names() -> None:
+    with serving(_agent()) as service:
+        service.configure(isInferenceExplainabilityEnabled=True)
+        for _ in range(5):
+            service.reward(service.rank(asking(contextFeatures=CONTEXT))["eventId"], 1.0)
+        service.learned()
+        told = service.rank(asking(contextFeatures=CONTEXT))["inferenceExplanation"]
+        assert [one["id"] for one in told] == MEALS
+        assert any("user.device" in part["name"] for one in told for part in one["features"])

@@ -341,3 +341,21 @@ def test_deleting_the_log_keeps_what_was_learned(service: Personalizer, clock: C
     assert service.live.database.read("SELECT COUNT(*) FROM rewards")[0][0] == 0
     assert chances(service.rank(asking())) == before
     service.reward("waits", 1.0)
+
+
+# ---- explanations
+
+
+def test_answers_are_explained_where_the_configuration_says_so(service: Personalizer) -> None:
+    assert "inferenceExplanation" not in service.rank(asking())
+    _teach(service, "soup", rounds=30)
+    service.configure(isInferenceExplainabilityEnabled=True)
+    answer = service.rank(asking(excludedActions=["pasta"]))
+    told = {
+        one["id"]: {part["name"]: part["score"] for part in one["features"]} for one in answer["inferenceExplanation"]
+    }
+    assert told.keys() == {"salad", "soup"}
+    names = {"1", "user.device=mobile", "id=soup", "kind=s", "user.device=mobile^id=soup", "user.device=mobile^kind=s"}
+    assert told["soup"].keys() <= names
+    scores = {name: sum(parts.values()) for name, parts in told.items()}
+    assert max(scores, key=lambda name: scores[name]) == answer["ranking"][1]["id"]  # what is excluded comes first

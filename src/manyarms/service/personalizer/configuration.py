@@ -65,6 +65,10 @@ class Configuration:
         mode: str = self.told()["learningMode"]
         return "Apprentice" if mode == "Online" else mode
 
+    def of_a_rank(self) -> tuple[str, bool]:
+        """What a rank call needs to know: the mode, and whether answers are explained."""
+        return self.mode, bool(self.told()["isInferenceExplainabilityEnabled"])
+
     def body(self) -> dict[str, Any]:
         """As clients get it."""
         settings, told = self._live.settings, self.told()

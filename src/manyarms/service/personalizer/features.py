@@ -116,26 +116,36 @@ def phi(context: Tokens, actions: Sequence[tuple[str, Tokens]], dim: int = DIM) 
     if pairs > MOST_PAIRS:
         text = f"{pairs:,} pairs of a context's and an action's feature, at most {MOST_PAIRS:,} are taken"
         raise PersonalizerError(413, "PayloadSizeExceeded", text, "contextFeatures")
-    shared, shared_values = _hashed(context, "x:")
-    level, level_values = np.array([hash_of("1")], dtype=np.uint64), np.array([math.sqrt(LEVEL)])
-    rows = np.empty((len(actions), dim))
-    for row, (name, features) in enumerate(actions):
-        own, own_values = _hashed(features, "a:")
-        one = np.array([hash_of(f"id:{name}")], dtype=np.uint64)
-        left = np.concatenate([one, own])
-        left_values = np.concatenate([[1.0], own_values])
-        hashes = np.concatenate([level, shared, one, own, crossed(shared, left)])
-        values = np.concatenate(
-            [
-                level_values,
-                _scaled(shared_values, CONTEXT),
-                [math.sqrt(ACTION_ID)],
-                _scaled(own_values, ACTION),
-                _scaled(np.outer(shared_values, left_values).ravel(), PAIRS),
-            ]
-        )
-        rows[row] = placed(hashes, values, dim)
-    return rows
+    shared = _hashed(context, "x:")
+    return np.array([placed(*_parts(shared, name, own), dim) for name, own in actions])
+
+
+def _parts(shared: tuple[UInts, Array], name: str, features: Tokens) -> tuple[UInts, Array]:
+    """Hashes and values of everything that an action is known by."""
+    hashes, values = shared
+    own, own_values = _hashed(features, "a:")
+    level = np.array([hash_of("1")], dtype=np.uint64)
+    one = np.array([hash_of(f"id:{name}")], dtype=np.uint64)
+    pairs = np.outer(values, np.concatenate([[1.0], own_values])).ravel()
+    return np.concatenate([level, hashes, one, own, crossed(hashes, np.concatenate([one, own]))]), np.concatenate(
+        [
+            [math.sqrt(LEVEL)],
+            _scaled(values, CONTEXT),
+            [math.sqrt(ACTION_ID)],
+            _scaled(own_values, ACTION),
+            _scaled(pairs, PAIRS),
+        ]
+    )
+
+
+def shares(context: Tokens, name: str, features: Tokens, weights: Array) -> list[tuple[str, float]]:
+    """What each feature adds to the score phi(x, a)^T weights, by its name; a pair is called "a^b"."""
+    hashes, values = _parts(_hashed(context, "x:"), name, features)
+    place = (hashes % np.uint64(len(weights))).astype(np.int64)
+    added = values * _signs(hashes) * weights[place]
+    theirs, own = sorted(context), [f"id={name}", *sorted(features)]
+    names = ["1", *theirs, *own, *(f"{one}^{other}" for one in theirs for other in own)]
+    return list(zip(names, added.tolist(), strict=True))
 
 
 def _hashed(found: Tokens, kind: str) -> tuple[UInts, Array]:
@@ -159,9 +169,13 @@ def crossed(left: UInts, right: UInts) -> UInts:
 def placed(hashes: UInts, values: Array, dim: int) -> Array:
     """A vector with each value, signed, at its place."""
     place = (hashes % np.uint64(dim)).astype(np.int64)
-    sign = 1.0 - 2.0 * (hashes >> np.uint64(63)).astype(float)
-    vector: Array = np.bincount(place, weights=values * sign, minlength=dim).astype(float)
+    vector: Array = np.bincount(place, weights=values * _signs(hashes), minlength=dim).astype(float)
     return vector
 
 
-__all__ = ["DIM", "Tokens", "crossed", "flattened", "hash_of", "phi", "placed", "tokens"]
+def _signs(hashes: UInts) -> Array:
+    signs: Array = 1.0 - 2.0 * (hashes >> np.uint64(63)).astype(float)
+    return signs
+
+
+__all__ = ["DIM", "Tokens", "crossed", "flattened", "hash_of", "phi", "placed", "shares", "tokens"]

@@ -21,7 +21,7 @@ from manyarms.service.personalizer.bodies import POLICY, an_object
 from manyarms.service.personalizer.configuration import Configuration
 from manyarms.service.personalizer.durations import text_of
 from manyarms.service.personalizer.errors import PersonalizerError
-from manyarms.service.personalizer.ranking import learns_hashed
+from manyarms.service.personalizer.explaining import learns_hashed
 
 LONGEST_NAME, LONGEST_ARGUMENTS = 256, 1024
 

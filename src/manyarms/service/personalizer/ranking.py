@@ -15,22 +15,17 @@ from typing import TYPE_CHECKING, Any
 from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput, LiveError
 from manyarms.live import Live, LiveDecision
-from manyarms.live.agent_arm import AgentView
 from manyarms.live.state import View
 from manyarms.logs.actions import ActionId
 from manyarms.service.personalizer.bodies import RANK, Action, RankRequest, Slot, SlotsRequest
+from manyarms.service.personalizer.configuration import Configuration
 from manyarms.service.personalizer.errors import PersonalizerError
-from manyarms.service.personalizer.features import Tokens, flattened, phi, tokens
+from manyarms.service.personalizer.explaining import explained, learns_hashed, own_features, shared_features
+from manyarms.service.personalizer.features import flattened, phi
 from manyarms.service.personalizer.slots import Filling, slot_event
 
 if TYPE_CHECKING:
     from manyarms.service.runtime import Service
-
-
-def learns_hashed(view: View) -> bool:
-    """Whether the agents of a store learn from hashed features: they share one parameter, and have no encoder."""
-    agents = [arm.snapshot.belief for arm in view.arms.values() if isinstance(arm, AgentView)]
-    return view.schema.encoder is None and bool(agents) and not any(belief.per_action for belief in agents)
 
 
 def check_can_rank(live: Live) -> None:
@@ -44,24 +39,34 @@ def check_can_rank(live: Live) -> None:
 class Ranker:
     """Decisions of a service, asked for in Personalizer's words."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, configuration: Configuration) -> None:
         check_can_rank(service.live)
-        self._service, self._live = service, service.live
+        self._service, self._live, self._configuration = service, service.live, configuration
         self._adding = Lock()
 
     # ---- one action
 
-    async def rank(self, asked: RankRequest, active: bool) -> dict[str, Any]:
-        """The answer to a rank call; active: False where it teaches nothing until it is activated."""
-        question = await self._service.work(self._question, asked.context, asked.offered, "", ())
+    async def rank(self, asked: RankRequest) -> dict[str, Any]:
+        """The answer to a rank call."""
+        question, mode, explain = await self._service.work(self._prepared, asked)
+        active = is_active(mode, asked.deferred)
         decision = await self._service.decide(**question, id=asked.event, chances=True, active=active)
         chances = zip(question["candidates"], _chances(question, decision), strict=True)
-        return answer(asked, {str(name): chance for name, chance in chances}, decision)
+        found = answer(asked, {str(name): chance for name, chance in chances}, decision)
+        if explain:
+            found["inferenceExplanation"] = await self._service.work(explained, self._live, asked, question)
+        return found
+
+    def _prepared(self, asked: RankRequest) -> tuple[dict[str, Any], str, bool]:
+        """The question, the mode, and whether the answer is explained."""
+        return self._question(asked.context, asked.offered, "", ()), *self._configuration.of_a_rank()
 
     # ---- several slots
 
-    async def rank_slots(self, asked: SlotsRequest, active: bool, event: str) -> dict[str, Any]:
+    async def rank_slots(self, asked: SlotsRequest, event: str) -> dict[str, Any]:
         """The answer to a multi-slot rank call: each slot is an event of its own, decided after those before it."""
+        mode, _ = await self._service.work(self._configuration.of_a_rank)
+        active = is_active(mode, asked.deferred)
         by_id = {action.id: action for action in asked.actions}
         gone = self._retired([self._native(name) for name in by_id])
         retired = {str(name) for name in gone}
@@ -103,7 +108,9 @@ class Ranker:
         if hashed:
             assert view.learning is not None
             dim, _ = view.learning
-            found["action_contexts"] = phi(_shared(context, slots, target), [_own(action) for action in offered], dim)
+            found["action_contexts"] = phi(
+                shared_features(context, slots, target), [own_features(action) for action in offered], dim
+            )
             return found
         self._check_known(view, names)
         encoder = view.schema.encoder
@@ -153,21 +160,15 @@ class Ranker:
         return view
 
 
+def is_active(mode: str, deferred: bool) -> bool:
+    """Whether an event counts from the start; what is only logged never does."""
+    return not deferred and mode != "LoggingOnly"
+
+
 def _missing(view: View, names: Sequence[ActionId]) -> list[ActionId]:
     catalogue = view.schema.catalogue
     assert catalogue is not None
     return [name for name in names if name not in catalogue]
-
-
-def _shared(context: Sequence[Any], slots: Sequence[Slot], target: str) -> Tokens:
-    found = tokens(context, "contextFeatures")
-    for slot in slots:
-        found |= tokens([{"id": slot.id}], target, "slot") | tokens(slot.features, target, "slot")
-    return found
-
-
-def _own(action: Action) -> tuple[str, Tokens]:
-    return action.id, tokens(action.features, "actions")
 
 
 def _chances(question: dict[str, Any], decision: LiveDecision) -> tuple[float, ...]:
@@ -189,4 +190,4 @@ def answer(asked: RankRequest, chances: dict[str, float], decision: LiveDecision
     }
 
 
-__all__ = ["Ranker", "check_can_rank", "learns_hashed"]
+__all__ = ["Ranker", "check_can_rank"]

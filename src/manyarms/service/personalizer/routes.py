@@ -89,8 +89,8 @@ class Calls:
 
     def __init__(self, service: Service) -> None:
         self._service, self._live = service, service.live
-        self._ranker = Ranker(service)
         self._configuration = Configuration(service.live)
+        self._ranker = Ranker(service, self._configuration)
         self._models = Models(service.live, self._configuration)
         self._evaluations = Evaluations(service.live)
         self._slots = SlotEvents(service.live)
@@ -100,11 +100,7 @@ class Calls:
     async def rank(self, call: Call) -> Response:
         """Choose one of the actions."""
         asked = bodies.rank_request(await call.json(bodies.RANK))
-        return JSONResponse(await self._ranker.rank(asked, await self._active(asked.deferred)), 201)
-
-    async def _active(self, deferred: bool) -> bool:
-        mode = await self._service.work(lambda: self._configuration.mode)
-        return not deferred and mode != "LoggingOnly"
+        return JSONResponse(await self._ranker.rank(asked), 201)
 
     async def reward(self, call: Call) -> Response:
         """What an event earned."""
@@ -118,8 +114,9 @@ class Calls:
         return Response(status_code=204)
 
     async def _activate(self, events: list[str]) -> None:
-        if await self._service.work(lambda: self._configuration.mode) == "LoggingOnly":
-            return  # it is logged that it was shown by its reward alone: nothing is learned
+        mode, _ = await self._service.work(self._configuration.of_a_rank)
+        if mode == "LoggingOnly":
+            return  # nothing is learned, whatever was shown
         for event in events:
             try:
                 await self._service.activate(event)
@@ -130,7 +127,7 @@ class Calls:
         """Choose an action for each slot."""
         asked = bodies.slots_request(await call.json(bodies.RANK))
         event = uuid.uuid4().hex if asked.event is None else asked.event
-        found = await self._ranker.rank_slots(asked, await self._active(asked.deferred), event)
+        found = await self._ranker.rank_slots(asked, event)
         self._slots.remember(event, asked.slots)
         return JSONResponse(found, 201)
 
