@@ -45,7 +45,7 @@ class Question:
         return found.digest()
 
     def stored(self) -> bytes:
-        """The numbers of the context as the log has them: those of many actions, which are mostly zeros, packed where that helps."""
+        """The numbers of the context as the log has them: those of many actions, mostly zeros, packed where that helps."""
         plain = self.context.tobytes()
         if not self.per_action:
             return plain
