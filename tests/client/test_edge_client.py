@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,14 @@ from manyarms.errors import InvalidInput, ManyArmsError, Overloaded, StorageErro
 
 KEY = SigningKey(bytes(range(32)))
 X = [0.5, -1.0]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick_disk() -> Iterator[None]:
+    """Nothing waits for the disk: that a process is gone is tested here, not that a machine is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(UploadQueue, "synchronous", "OFF")
+        yield
 
 
 def a_bundle(version: int = 1, key: SigningKey | None = KEY, seconds: float = 3600.0) -> bytes:

@@ -57,16 +57,15 @@ class _Lifespan:
 
     async def stop(self) -> None:
         """Shut down what was started."""
-        if self._running is None:
+        running = self._running
+        if running is None:
             return
-        running, self._running = self._running, None
         if not running.done():
-            self._running = running
             await self._ask("lifespan.shutdown")
-            self._running = None
         await asyncio.wait({running})
+        self._running = None
         if not running.cancelled():
-            running.exception()  # looked at: an application may end its lifespan by an error after it has said so
+            running.exception()  # looked at: an application without a lifespan, or one that did not start, may end by an error
 
 
 class InProcessAsync(httpx.AsyncBaseTransport):

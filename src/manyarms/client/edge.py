@@ -18,7 +18,7 @@ from manyarms._base import validate
 from manyarms._base.tables import Cell, Shown, Table
 from manyarms.client.arguments import ActionId, RewardArguments, a_name, an_action, given
 from manyarms.client.client import Client
-from manyarms.client.errors import ServiceError, Unreachable
+from manyarms.client.errors import ServiceError, Unauthorised
 from manyarms.client.problems import TRANSIENT
 from manyarms.client.queue import DECISION, REWARD, UploadQueue, Waiting
 from manyarms.edge import EdgeDecision, EdgePolicy
@@ -91,9 +91,10 @@ class EdgeClient(Shown):
                 self._policy, self._etag = self._read(kept[1]), kept[0]
         try:
             self.refresh()
-        except Unreachable:
-            if self._policy is None:
+        except ServiceError as error:
+            if self._policy is None or isinstance(error, Unauthorised):
                 raise
+            self._failures["refresh"] = str(error)
 
     # ---- every day
 

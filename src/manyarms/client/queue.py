@@ -39,6 +39,8 @@ class UploadQueue:
     path: a file, or None for memory. It also keeps the last bundle, so that deciding can go on where the service is out of reach.
     """
 
+    synchronous = "FULL"  # what was returned is on the disk
+
     def __init__(self, path: str | Path | None, most: int) -> None:
         self._most, self._count = most, 0
         self._lock = threading.Lock()
@@ -55,7 +57,7 @@ class UploadQueue:
 
     def _prepare(self) -> None:
         self._database.execute("PRAGMA journal_mode = WAL")
-        self._database.execute("PRAGMA synchronous = FULL")  # what was returned is on the disk
+        self._database.execute(f"PRAGMA synchronous = {self.synchronous}")
         [(version,)] = self._database.execute("PRAGMA user_version")
         if version not in (0, FORMAT):
             raise StorageError(f"{self._name}: a queue of format {version}, and this release reads {FORMAT}")
