@@ -1,7 +1,7 @@
 """An open loop over loopback: requests go out when they are due, whether or not earlier ones have been answered.
 
-How long an answer took is counted from the moment at which the request was due, so that a server that falls behind cannot hide it by
-slowing its callers down. The client is a few lines on asyncio's transports: it must not be what is measured.
+How long an answer took is counted from the moment at which the request was due, so that a server that falls behind cannot hide it
+by slowing its callers down. The client is a few lines on asyncio's transports: it must not be what is measured.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Pool:
     """Connections to one server, as many as are needed at once."""
 
     def __init__(self, port: int) -> None:
-        self._port = port
+        self.port = port
         self._free: deque[Connection] = deque()
         self.opened = 0
 
@@ -65,14 +65,15 @@ class Pool:
         """One request."""
         connection = self._free.pop() if self._free else await self._open()
         content = json.dumps(body).encode()
-        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        head += f"Content-Length: {len(content)}\r\n\r\n"
         found = await connection.ask(head.encode() + content)
         self._free.append(connection)
         return found
 
     async def _open(self) -> Connection:
         self.opened += 1
-        _, connection = await asyncio.get_running_loop().create_connection(Connection, "127.0.0.1", self._port)
+        _, connection = await asyncio.get_running_loop().create_connection(Connection, "127.0.0.1", self.port)
         return connection
 
 
@@ -112,7 +113,9 @@ async def open_loop(
         if rewards:
             await asyncio.sleep(delay)
             try:
-                status, _ = await pool.post("/v1/reward", {"event": json.loads(body)["id"], "value": float(number % 7 == 0)})
+                status, _ = await pool.post(
+                    "/v1/reward", {"event": json.loads(body)["id"], "value": float(number % 7 == 0)}
+                )
             except OSError:
                 status = 0
             found.refused += status != 204

@@ -27,6 +27,10 @@ GOALS: dict[str, tuple[bool, float]] = {
     "vw_1e5_over_ours": (False, 1000.0),
     "numpy_1e5_over_ours": (False, 20.0),
     "allplayed_1e5_over_numpy": (True, 1.2),
+    "decision_p99_ms": (True, 50.0),
+    "decisions_refused": (True, 0.0),
+    "serve_over_limit": (False, 0.8),
+    "policy_1e6_p99_ms": (True, 150.0),
 }
 
 

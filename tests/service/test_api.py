@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import manyarms as ma
+from manyarms.client import in_process
 from manyarms.live import Live
+from manyarms.service import create_app
 from service.conftest import SKUS, Calling, an_agent, is_problem
 
 X = [1.0, 0.2, -0.3]
@@ -67,18 +69,17 @@ def test_contexts_by_column(tmp_path: Path) -> None:
     encoder = ma.logs.Encoding().fit({"device": ["phone", "desk"], "age": [31, 54]}, ["device", "age"])
     prior = ma.ActionPrior(5, np.zeros(encoder.dim), np.eye(encoder.dim))
     agent = ma.LinTS(prior, catalogue=["a", "b", "c", "d", "e"], encoder=encoder, seed=0)
-    from manyarms.client import in_process
-    from manyarms.service import create_app
-
-    with ma.live.open(tmp_path / "l.db", agent, background=False) as live:
-        with httpx.Client(transport=in_process(create_app(live)), base_url="http://localhost") as client:
-            answer = client.post("/v1/decide", json={"context": {"device": "phone", "age": 40}, "id": "e"})
-            assert answer.status_code == 200
-            np.testing.assert_allclose(
-                live.event("e").question.context, encoder.row({"device": "phone", "age": 40}), rtol=0, atol=0
-            )
-            body = is_problem(client.post("/v1/decide", json={"context": {"device": "phone"}}), 422, "invalid-input")
-            assert "age" in body["detail"]
+    with (
+        ma.live.open(tmp_path / "l.db", agent, background=False) as live,
+        httpx.Client(transport=in_process(create_app(live)), base_url="http://localhost") as client,
+    ):
+        answer = client.post("/v1/decide", json={"context": {"device": "phone", "age": 40}, "id": "e"})
+        assert answer.status_code == 200
+        np.testing.assert_allclose(
+            live.event("e").question.context, encoder.row({"device": "phone", "age": 40}), rtol=0, atol=0
+        )
+        body = is_problem(client.post("/v1/decide", json={"context": {"device": "phone"}}), 422, "invalid-input")
+        assert "age" in body["detail"]
 
 
 # ---- rewards
@@ -166,15 +167,14 @@ def test_actions_are_added_changed_and_retired(client: httpx.Client, live: Live)
 
 
 def test_actions_that_are_numbers(tmp_path: Path) -> None:
-    from manyarms.client import in_process
-    from manyarms.service import create_app
-
-    with ma.live.open(tmp_path / "l.db", an_agent(ids=False), background=False) as live:
-        with httpx.Client(transport=in_process(create_app(live)), base_url="http://localhost") as client:
-            assert client.get("/v1/catalogue/3").json()["id"] == 3
-            is_problem(client.get("/v1/catalogue/three"), 404, "unknown-action")
-            is_problem(client.get("/v1/catalogue/20"), 404, "unknown-action")
-            assert client.post("/v1/decide", json={"context": X, "candidates": [7]}).json()["action"] == 7
+    with (
+        ma.live.open(tmp_path / "l.db", an_agent(ids=False), background=False) as live,
+        httpx.Client(transport=in_process(create_app(live)), base_url="http://localhost") as client,
+    ):
+        assert client.get("/v1/catalogue/3").json()["id"] == 3
+        is_problem(client.get("/v1/catalogue/three"), 404, "unknown-action")
+        is_problem(client.get("/v1/catalogue/20"), 404, "unknown-action")
+        assert client.post("/v1/decide", json={"context": X, "candidates": [7]}).json()["action"] == 7
 
 
 # ---- arms

@@ -87,7 +87,7 @@ def _request_id(scope: Scope) -> str:
     """The caller's own, if it is a sane one."""
     for name, value in scope["headers"]:
         if name == b"x-request-id":
-            text = value.decode("latin-1")
+            text: str = value.decode("latin-1")
             if re.fullmatch(r"[A-Za-z0-9._-]{1,64}", text):
                 return text
     return uuid.uuid4().hex

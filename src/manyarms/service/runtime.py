@@ -131,7 +131,8 @@ class Service:
 
         pending = await self._in_thread(self._deciders, all_of_them)
         waiting = [_never(one) if isinstance(one, Exception) else asyncio.wrap_future(one) for one in pending]
-        return await asyncio.gather(*waiting, return_exceptions=True)  # type: ignore[return-value]
+        found: list[LiveDecision | Exception] = await asyncio.gather(*waiting, return_exceptions=True)
+        return found
 
     async def reward(self, event: str, value: float = 1.0, action: Any = None, id: str = "") -> None:
         """`live.reward`, answered when it is in the store."""
