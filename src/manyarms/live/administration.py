@@ -214,9 +214,7 @@ class Administration(ABC):
         rows: list[int] = self._operate("add_actions", body)["ids"]
         return naming.named(self._learner.view, rows)
 
-    def update_actions(
-        self, actions: ActionId | npt.ArrayLike | Iterable[ActionId], *, weights: npt.ArrayLike
-    ) -> None:
+    def update_actions(self, actions: ActionId | npt.ArrayLike | Iterable[ActionId], *, weights: npt.ArrayLike) -> None:
         """Other mixing weights for some actions, for every agent that knows its actions by weights: as `Agent.update_actions`.
 
         Agents and policies that know their actions otherwise stay as they are.
