@@ -1,10 +1,11 @@
-"""A service with a store full of simulated events, for the tests of the dashboard: `python dashboard_server.py STORE PORT [KEYS]`.
+"""A service with a store full of simulated events, for tests of the dashboard: `python dashboard_server.py STORE PORT [KEYS]`.
 
 The store is made, with some hours of history, where there is none. Traffic goes on only if it is asked for over the API.
 """
 
 from __future__ import annotations
 
+import heapq
 import sys
 import time
 from pathlib import Path
@@ -34,7 +35,9 @@ def an_agent(encoder: Any, seed: int = 0, epsilon: float = 0.1) -> Any:
     """A rule that knows its probabilities, so that there are values, checks and a lift."""
     rng = np.random.default_rng(5)
     d = encoder.dim
-    prior = ma.MixedEffectPrior(rng.uniform(0, 1, (len(ACTIONS), 3)), np.zeros((3, d)), 0.1 * np.eye(3 * d), 0.05 * np.eye(d))
+    prior = ma.MixedEffectPrior(
+        rng.uniform(0, 1, (len(ACTIONS), 3)), np.zeros((3, d)), 0.1 * np.eye(3 * d), 0.05 * np.eye(d)
+    )
     belief = ma.beliefs.belief_of(prior, ma.Linear(0.4))
     return ma.Agent(belief, ma.agents.EpsilonGreedy(epsilon), seed, encoder=encoder, catalogue=ACTIONS)
 
@@ -63,18 +66,18 @@ def simulate(live: Live, clock: dict[str, float], events: int, end: float) -> No
     rng = np.random.default_rng(1)
     worth = rng.uniform(0.02, 0.25, len(ACTIONS))
     worth[:10] += 0.35
-    gap = (end - clock["now"]) / events
-    late: list[tuple[str, float]] = []
+    gaps = rng.exponential(size=events) * (1.2 + np.sin(np.arange(events) / events * 14))
+    times = clock["now"] + np.cumsum(gaps) / gaps.sum() * (end - clock["now"])
+    late: list[tuple[float, str]] = []
     for number in range(events):
-        clock["now"] += gap * (1 + 0.8 * np.sin(number / events * 14)) * rng.exponential()
-        clock["now"] = min(clock["now"], end)
+        clock["now"] = float(times[number])
         device = DEVICES[int(rng.random() < 0.6)]
         context = {"age": float(rng.normal(38, 10)), "device": device}
         made = live.decide(context, id=f"visit-{number:05d}", unit=f"visitor {rng.integers(events)}")
         if rng.random() < worth[ACTIONS.index(str(made.action))] + 0.1 * (device == "phone"):
-            late.append((made.id, clock["now"] + rng.exponential(30.0)))
-        while late and late[0][1] <= clock["now"]:
-            live.reward(late.pop(0)[0], 1.0)
+            heapq.heappush(late, (clock["now"] + rng.exponential(30.0), made.id))
+        while late and late[0][0] <= clock["now"]:
+            live.reward(heapq.heappop(late)[1], 1.0)
         if number % 40 == 39:
             live.learn()
 

@@ -129,13 +129,12 @@ def test_minutes_are_those_of_the_log(live: Live, clock: Clock) -> None:
     assert series["rewards"] == [came[minute] for minute in minutes]
     assert sum(series["decisions"]) == 200
     earned = combined(live)
-    for place, minute in enumerate(minutes):
-        own = [one for one in decisions if int(one.at // 60) == minute]
-        if own:
-            total = sum(earned.get((one.position, one.actions[0]), 0.0) for one in own)
-            assert series["mean_reward"][place] == pytest.approx(total / len(own))
-        else:
-            assert series["mean_reward"][place] is None
+    start, step = series["earned"]["start"], series["earned"]["step"]
+    for place, mean in enumerate(series["earned"]["mean"]):
+        own = [one for one in decisions if start + place * step <= one.at < start + (place + 1) * step]
+        total = sum(earned.get((one.position, one.actions[0]), 0.0) for one in own)
+        assert mean == (pytest.approx(total / len(own)) if own else None)
+        assert series["earned"]["arms"]["agent"][place] == mean
 
 
 def test_longer_times_have_longer_steps_and_lose_nothing(live: Live, clock: Clock) -> None:

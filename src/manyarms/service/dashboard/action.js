@@ -1,6 +1,6 @@
 // The page of one action.
 
-import { get } from "./api.js";
+import { get, query } from "./api.js";
 import { figure, forest, legend, overTime } from "./charts.js";
 import { el, explained, say, section } from "./dom.js";
 import { eventsSection } from "./events.js";
@@ -30,11 +30,11 @@ export function actionPage(id) {
     ["Mean reward", "Of its plays; those without a reward count with the default, or not at all where there is none."],
   ]), recent.node);
   const node = el("div", {}, el("p", {}, el("a", { href: "#/" }, "← Overview")), el("h1", { class: "id" }, id), state, problem, below);
-  let stopped = false;
+  let stopped = false, minutes = 1440;
 
   async function load() {
     try {
-      const one = await get(`/v1/catalogue/${encodeURIComponent(id)}/statistics`);
+      const one = await get(query(`/v1/catalogue/${encodeURIComponent(id)}/statistics`, { minutes }));
       if (stopped) return;
       problem.hidden = true;
       below.hidden = false;
@@ -80,6 +80,7 @@ export function actionPage(id) {
     node,
     title: `Action ${id}`,
     update(body) {
+      if (body.since) minutes = Math.max(60, Math.min(1440, Math.ceil((body.at - body.since) / 60))); // what there is
       load();
       recent.update(body);
     },

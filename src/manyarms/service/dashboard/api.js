@@ -1,5 +1,7 @@
 // Calls of the service: with the key of this tab, one question at a time, and what is wrong in words.
 
+import { el, swap } from "./dom.js";
+
 const KEY = "manyarms-key";
 
 export class Refused extends Error {
@@ -24,11 +26,16 @@ export function askForKey(reason) {
 
 export function beginKeys() {
   const dialog = document.getElementById("key-dialog");
-  dialog.addEventListener("cancel", (event) => event.preventDefault());
+  dialog.addEventListener("close", () => {
+    if (!waiting.length) return; // a key was given
+    const again = el("button", { type: "button", onclick: () => askForKey() }, "Enter a key");
+    swap(document.getElementById("trouble"), el("p", {}, el("strong", {}, "This service asks for a key. "), again));
+  });
   document.getElementById("key-form").addEventListener("submit", () => {
     const field = document.getElementById("key-text");
     sessionStorage.setItem(KEY, field.value.trim());
     field.value = "";
+    swap(document.getElementById("trouble"));
     for (const done of waiting.splice(0)) done();
   });
 }

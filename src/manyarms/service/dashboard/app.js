@@ -143,7 +143,8 @@ function beginTheme() {
   const show = () => {
     if (theme === "auto") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = theme;
-    say(button, `Theme: ${theme}`);
+    swap(button, el("span", {}, "Theme: "), theme);
+    button.setAttribute("aria-label", `Theme: ${theme}`);
   };
   button.addEventListener("click", () => {
     theme = order[(order.indexOf(theme) + 1) % order.length];

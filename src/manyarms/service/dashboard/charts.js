@@ -1,7 +1,7 @@
 // Charts as SVG, drawn to the width that there is. Every chart has a text that says what is seen, and a table of its numbers.
 
 import { cells, el, fresh, rows, say, svg, swap, table } from "./dom.js";
-import { hour, number, percent, time } from "./format.js";
+import { hour, number, signed } from "./format.js";
 
 /** Round numbers from low to high. */
 export function ticks(low, high, about = 4) {
@@ -63,13 +63,13 @@ export function overTime({ start, step, series, format, least = 0, waits = 0, no
     const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "chart" });
     for (const mark of marks) {
       root.append(svg("line", { x1: left, x2: width - right, y1: y(mark), y2: y(mark), class: "grid" }));
-      root.append(text(left - 8, y(mark) + 4, format(mark), { class: "end" }));
+      root.append(text(left - 8, y(mark) + 4, format(mark), { class: "end quiet" }));
     }
     const labels = Math.max(2, Math.min(7, Math.floor((width - left - right) / 86)));
     for (let number_ = 0; number_ < labels; number_ += 1) {
       const place = Math.round((number_ * (points - 1)) / (labels - 1));
       const edge = number_ === 0 ? "start" : number_ === labels - 1 ? "end" : "middle";
-      root.append(text(number_ === 0 ? left : number_ === labels - 1 ? width - right : x(place), height - 8, hour(start + place * step), { class: edge }));
+      root.append(text(number_ === 0 ? left : number_ === labels - 1 ? width - right : x(place), height - 8, hour(start + place * step), { class: `${edge} quiet` }));
     }
     if (waits > 0) {
       const from = Math.max(0, (now - waits - start) / step);
@@ -153,7 +153,7 @@ export function forest(lines, { format = number, zero = false, floor = null, cei
     high = ceiling === null ? high + room : Math.min(ceiling, high + room);
     const x = (value) => left + ((width - left - right) * (Math.min(high, Math.max(low, value)) - low)) / (high - low || 1);
     const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "chart" });
-    for (const mark of ticks(low, high, narrow ? 3 : 4)) {
+    for (const mark of ticks(low, high, narrow ? 4 : 6)) {
       root.append(svg("line", { x1: x(mark), x2: x(mark), y1: top, y2: height - bottom, class: zero && Math.abs(mark) < 1e-12 ? "zero" : "grid" }));
       root.append(text(x(mark), height - 10, format(mark), { class: "middle" }));
     }
@@ -195,7 +195,7 @@ export function histogram({ kinds, labels, height = 190 }) {
     const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "chart" });
     for (const mark of marks) {
       root.append(svg("line", { x1: left, x2: width - right, y1: y(mark), y2: y(mark), class: "grid" }));
-      root.append(text(left - 8, y(mark) + 4, number(mark, 2), { class: "end" }));
+      root.append(text(left - 8, y(mark) + 4, number(mark, 2), { class: "end quiet" }));
     }
     for (let place = 0; place < bars; place += 1) {
       let below = 0;
@@ -209,7 +209,7 @@ export function histogram({ kinds, labels, height = 190 }) {
       }
     }
     for (const [place, said] of labels) {
-      root.append(text(left + wide * place, height - 8, said, { class: place <= 0 ? "start" : place >= bars ? "end" : "middle" }));
+      root.append(text(left + wide * place, height - 8, said, { class: place <= 0 ? "start quiet" : place >= bars ? "end quiet" : "middle quiet" }));
     }
     return root;
   };
@@ -241,10 +241,8 @@ export function contributions(features) {
         else down += value;
         root.append(svg("rect", { x: x(from), width: Math.max(0.5, x(to) - x(from)), y, height: tall, class: `bar c${parts[place].length === 1 ? 1 : which}` }));
       });
-      root.append(text(width, y + 13, (one.contribution >= 0 ? "+" : "−") + number(Math.abs(one.contribution)), { class: "end" }));
+      root.append(text(width, y + 13, signed(one.contribution), { class: "end" }));
     });
     return root;
   };
 }
-
-export { percent, time };

@@ -34,7 +34,7 @@ export function eventsSection(fixed = {}) {
   const more = el("button", { type: "button" }, "Show older events");
   node.append(filters, told, made.wrap, el("div", { class: "buttons" }, more));
 
-  let shown = [], next = null, older = false, stopped = false, asking = null;
+  let shown = [], next = null, older = false, stopped = false, asking = null, busy = false;
   const wanted = () => ({ arm: arm.value, action: fixed.action ?? action.value.trim(), id: text.value.trim(), rewarded: rewarded.checked });
 
   function draw() {
@@ -57,6 +57,7 @@ export function eventsSection(fixed = {}) {
     asking?.abort();
     asking = new AbortController();
     const mine = asking;
+    busy = true;
     try {
       const found = await get(query("/v1/events", { limit: 25, before, ...wanted() }), mine.signal);
       if (stopped || mine !== asking) return;
@@ -73,6 +74,8 @@ export function eventsSection(fixed = {}) {
       told.hidden = false;
       say(told, error.status === 404 ? "There is no such action." : error.status ? error.message : "The service does not answer.");
       draw();
+    } finally {
+      if (mine === asking) busy = false;
     }
   }
 
@@ -80,6 +83,7 @@ export function eventsSection(fixed = {}) {
   const changed = () => {
     clearTimeout(typing);
     older = false;
+    busy = true; // nothing else is asked for meanwhile
     typing = setTimeout(() => load(), 250);
   };
   for (const field of [arm, action, text, rewarded]) field.addEventListener("input", changed);
@@ -98,7 +102,7 @@ export function eventsSection(fixed = {}) {
         swap(arm, el("option", { value: "" }, "all arms"), ...names.map((name) => el("option", { value: name }, name)));
         arm.value = names.includes(value) ? value : "";
       }
-      if (!older && !made.body.contains(document.activeElement)) load(); // what somebody is about to follow does not move away
+      if (!older && !busy && !made.body.contains(document.activeElement)) load(); // what somebody is about to follow does not move away
     },
     stop: () => {
       stopped = true;
@@ -122,8 +126,9 @@ export function eventPage(id) {
   const noRewards = el("p", { class: "calm" });
   reward.append(noRewards, rewards.wrap);
   seen.append(context.wrap);
+  for (const one of [reward, seen, why]) one.classList.add("card");
   why.append(el("div", { class: "buttons" }, ask), reasons);
-  const below = el("div", { hidden: true }, el("div", { class: "card" }, facts), why, reward, seen);
+  const below = el("div", { hidden: true, class: "column" }, el("div", { class: "card" }, facts), why, el("div", { class: "pair" }, reward, seen));
   const node = el("div", {}, el("p", {}, el("a", { href: "#/" }, "← Overview")), el("h1", { class: "id" }, id), el("p", { class: "about" }, "One decision, as the log has it."), problem, below);
   let stopped = false, names = [], drawn = null;
 
@@ -142,8 +147,9 @@ export function eventPage(id) {
   }
 
   function show(one) {
-    if (drawn === JSON.stringify(one)) return;
-    drawn = JSON.stringify(one);
+    const key = JSON.stringify([one, names]);
+    if (drawn === key) return;
+    drawn = key;
     const link = (action) => el("a", { href: actionLink(action) }, action);
     const pairs = [
       ["Action", one.actions.length ? el("span", {}, ...one.actions.flatMap((action, place) => [place ? ", " : "", link(action)])) : "–", "What was done, best first."],
@@ -206,6 +212,6 @@ function told(found) {
     caption: why.features.length > features.length ? `The ${features.length} largest of ${why.features.length} features.` : "All features, the largest first.",
     table: () => why.features.map((one) => [one.name, number(one.value), signed(one.contribution), one.root === undefined ? "–" : signed(one.root), one.leaf === undefined ? "–" : signed(one.leaf)]),
   }));
-  said.push(el("div", { class: "card" }, split ? legend([["Root: shared by all actions", 0, "bar"], ["Leaf: the action's own data", 1, "bar"]]) : legend([["What the feature adds", 1, "bar"]]), chart.node));
+  said.push(el("div", {}, split ? legend([["Root: shared by all actions", 0, "bar"], ["Leaf: the action's own data", 1, "bar"]]) : legend([["What the feature adds", 1, "bar"]]), chart.node));
   return said;
 }

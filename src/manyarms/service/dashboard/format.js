@@ -22,6 +22,12 @@ export function number(value, digits = 3) {
   return new Intl.NumberFormat("en", { maximumSignificantDigits: digits }).format(value);
 }
 
+/** Three decimals, so that a column of means lines up. */
+export function fixed(value) {
+  if (value === null || value === undefined) return "–";
+  return Math.abs(value) < 1000 && (value === 0 || Math.abs(value) >= 0.001) ? value.toFixed(3) : number(value);
+}
+
 export function signed(value) {
   return value === null || value === undefined ? "–" : (value > 0 ? "+" : value < 0 ? "−" : "") + number(Math.abs(value));
 }
@@ -52,6 +58,9 @@ export function seconds(value) {
   if (value < 172800) return `${some.format(value / 3600)} h`;
   return `${some.format(value / 86400)} days`;
 }
+
+/** A duration that is known to within a tenth. */
+export const rough = (value) => (value === null || value === undefined ? "–" : seconds(Number(value.toPrecision(2))));
 
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 const exact = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });

@@ -3,7 +3,7 @@
 import { figure, forest, histogram, legend, overTime } from "./charts.js";
 import { cells, el, explained, rows, say, section, swap, table } from "./dom.js";
 import { eventsSection } from "./events.js";
-import { bytes, count, hour, number, percent, plural, seconds, short, signed, time } from "./format.js";
+import { bytes, count, fixed, hour, number, percent, plural, rough, seconds, short, signed, time } from "./format.js";
 
 export const actionLink = (id) => `#/action/${encodeURIComponent(id)}`;
 
@@ -16,7 +16,7 @@ function tiles() {
     ["mean", "Mean reward", "Of the decisions of the last 24 hours; one without a reward counts with the default."],
     ["version", "Version", "How many chunks of the log have been learned; every decision names the version that made it."],
     ["lag", "Learner lag", "How long the oldest entry of the log has been waiting to be learned."],
-    ["p99", "Latency, p99", "99 of 100 answers of this process in the last 5 minutes were at most as slow."],
+    ["p99", "Decision latency", "99 of 100 decisions of this process in the last 5 minutes were answered at least as fast (p99)."],
   ];
   const nodes = {};
   const list = el("dl", { class: "tiles" });
@@ -37,8 +37,8 @@ function tiles() {
       show("mean", number(body.mean_reward), rewardNote(body));
       show("version", count(body.version), `${plural(body.learned, "row")} learned`);
       show("lag", body.lag.seconds === null ? "–" : body.lag.entries ? seconds(body.lag.seconds) : "none", body.lag.entries === null ? "the store does not answer" : `${plural(body.lag.entries, "entry", "entries")} waiting`);
-      const slow = slowest(body.latency);
-      show("p99", slow ? seconds(slow.p99) : "–", slow ? `${slow.route}` : "no calls in 5 minutes");
+      const slow = deciding(body.latency);
+      show("p99", slow ? rough(slow.p99) : "–", slow ? `p99 of ${plural(slow.count, "call")}, p50 ${rough(slow.p50)}` : "no decisions here in 5 min");
     },
   };
 }
@@ -49,10 +49,10 @@ function rewardNote(body) {
   return body.settings.default === null ? "of the events with a reward" : `default ${number(body.settings.default)}`;
 }
 
-/** Decisions, where there are any; else the call that is made most often. */
-function slowest(latency) {
-  const found = Object.entries(latency).map(([route, one]) => ({ route, ...one }));
-  return found.find((one) => one.route === "/v1/decide") || found.sort((a, b) => b.count - a.count)[0];
+/** The call that decides, and is made most often. */
+function deciding(latency) {
+  const found = Object.entries(latency).filter(([route]) => /\/(decide|rank)$/.test(route));
+  return found.map(([, one]) => one).sort((a, b) => b.count - a.count)[0];
 }
 
 // ---- alarms and checks
@@ -93,7 +93,7 @@ function checkList(body) {
   const ratio = body.report.sample_ratio;
   if (!ratio) found.push(["Sample ratio", "grey", "There is one arm: nothing is shared."]);
   else {
-    const told = ratio.arms.map((arm) => `${arm.arm}${arm.held_out ? " (hold-out)" : ""} got ${percent(arm.events / Math.max(1, ratio.events))} of ${percent(arm.share)}`).join(", ");
+    const told = ratio.arms.map((arm) => `${arm.arm}${arm.held_out ? " (hold-out)" : ""} got ${percent(arm.events / Math.max(1, ratio.events))} (should be ${percent(arm.share)})`).join(", ");
     found.push(["Sample ratio", ratio.alarm === null ? "green" : "red", `${told}; p = ${number(ratio.p_value, 2)} at any time, from ${plural(ratio.events, "event")}.`]);
   }
   const checks = Object.entries(body.report.propensities);
@@ -161,7 +161,7 @@ function traffic(choose) {
   return {
     node,
     update(body) {
-      const { start, step, decisions, rewards, mean_reward, arms } = body.series;
+      const { start, step, decisions, rewards, earned: means } = body.series;
       const a_minute = (values) => values.map((value) => (value * 60) / step);
       const shown = { start, step, format: (value) => number(value), now: body.at };
       const perStep = step === 60 ? "minute" : `${step / 60} minutes`;
@@ -171,19 +171,19 @@ function traffic(choose) {
         caption: `One point for each ${perStep}; the last one is not over yet.`,
         table: () => decisions.map((value, place) => [time(start + place * step), number((value * 60) / step), number((rewards[place] * 60) / step)]).reverse(),
       });
-      const several = Object.keys(arms).length > 1 ? Object.entries(arms).slice(0, 6) : [];
-      const series = several.length ? several.map(([name, values], look) => ({ name, values, look })) : [{ name: "Mean reward", values: mean_reward, look: 2 }];
+      const several = Object.keys(means.arms).length > 1 ? Object.entries(means.arms).slice(0, 6) : [];
+      const series = several.length ? several.map(([name, values], look) => ({ name, values, look })) : [{ name: "Mean reward", values: means.mean, look: 2 }];
       const key = series.map((one) => one.name).join("|");
       if (names.dataset.key !== key) {
         names.dataset.key = key;
         swap(names, legend(series.map((one) => [one.name, one.look])));
       }
-      const known = mean_reward.filter((value) => value !== null);
+      const known = means.mean.filter((value) => value !== null);
       earned.show({
-        draw: overTime({ ...shown, series, least: Math.min(0, ...known), waits: body.settings.wait }),
+        draw: overTime({ ...shown, start: means.start, step: means.step, series, least: Math.min(0, ...known), waits: body.settings.wait }),
         told: known.length ? `Between ${number(Math.min(...known))} and ${number(Math.max(...known))}, last ${number(known[known.length - 1])}.` : "Nothing was decided.",
-        caption: `By the time of the decision. Shaded: decisions that may still get a reward, up to ${seconds(body.settings.wait)} later.`,
-        table: () => mean_reward.map((value, place) => [time(start + place * step), number(value)]).reverse(),
+        caption: `By the time of the decision, ${plural(means.step / 60, "minute")} a point. Shaded: decisions that may still get a reward, up to ${seconds(body.settings.wait)} later.`,
+        table: () => means.mean.map((value, place) => [time(means.start + place * means.step), number(value)]).reverse(),
       });
     },
   };
@@ -207,7 +207,7 @@ function values() {
     ["Lift over the hold-out", "How much more a decision earns than one of the part of the traffic that never gets anything else."],
     ["Gain of a challenge", "How much more a challenger would earn than what is deployed; it is promoted once the lower end is above its margin."],
   ]));
-  const tabled = (lines) => () => lines.map((one) => [one.name, count(one.events), number(one.mean), number(one.low), number(one.high)]);
+  const tabled = (lines) => () => lines.map((one) => [one.name, count(one.events), fixed(one.mean), fixed(one.low), fixed(one.high)]);
   return {
     node,
     update(body) {
@@ -217,10 +217,10 @@ function values() {
         const share = deployed.shares?.[name];
         if (deployed.holdout_arm === name && deployed.holdout) return `hold-out, ${percent(deployed.holdout)} of the traffic`;
         if (name === "baseline") return share ? `what the application does, ${percent(share)}` : "what the application does";
-        return share === undefined ? "not deployed now" : `${percent(share)} of the traffic`;
+        return share === undefined ? "not deployed now" : `${percent(share * (1 - (deployed.holdout || 0)))} of the traffic`;
       };
       const own = Object.entries(report.values).map(([name, one], look) => ({ name, note: part(name), look, ...one }));
-      const shadows = Object.entries(report.shadows).filter(([, one]) => one.value).map(([name, one]) => ({ name: `${name}, as a shadow`, note: `would differ in ${percent(one.differs / Math.max(1, one.events))} of events`, look: 5, mark: "diamond", ...one.value }));
+      const shadows = Object.entries(report.shadows).filter(([, one]) => one.value).map(([name, one]) => ({ name: `${name}, as a shadow`, note: `would differ in ${percent(one.differs / Math.max(1, one.events))} of events`, look: 6, mark: "diamond", ...one.value }));
       const lines = [...own, ...shadows];
       const range = body.settings.reward_range;
       first.hidden = !lines.length;
@@ -292,7 +292,7 @@ function coverage() {
         const link = row.querySelector("a");
         say(link, one.action);
         link.setAttribute("href", actionLink(one.action));
-        cells(row, [undefined, count(one.plays), number(one.mean), time(one.last)], top.kinds);
+        cells(row, [undefined, count(one.plays), fixed(one.mean), hour(one.last)], top.kinds);
       });
     },
   };
@@ -302,21 +302,19 @@ function coverage() {
 
 function propensities() {
   const chart = figure("Propensities", [["From", "", "number"], ["to", "", "number"], ["exact", "", "number"], ["estimated", "", "number"]]);
-  const told = el("p", { class: "calm" });
-  const node = el("div", { class: "card", id: "propensities" }, el("h3", {}, "Propensities"), legend([["Exact", 0, "bar"], ["Estimated", 4, "bar"]]), chart.node, told);
+  const node = el("div", { class: "card", id: "propensities" }, el("h3", {}, "Propensities"), legend([["Exact", 0, "bar"], ["Estimated", 4, "bar"]]), chart.node);
   return {
     node,
     update(body) {
       const seen = body.propensities;
+      const worth = seen.effective === null ? "" : ` Weighted to a policy that plays every action alike, they are worth ${count(seen.effective)} of ${plural(seen.known, "event")}: the effective sample size.`;
       const labels = [[0, "10⁻⁸"], [4, "10⁻⁶"], [8, "10⁻⁴"], [12, "0.01"], [16, "1"]];
       chart.show({
         draw: histogram({ kinds: [{ name: "exact", values: seen.kinds.exact, look: 0 }, { name: "estimated", values: seen.kinds.estimated, look: 4 }], labels }),
         told: `${count(seen.exact)} exact, ${count(seen.estimated)} estimated, ${count(seen.none)} not known.`,
-        caption: "Decisions of the last 24 h by how likely the action was that was taken, on a logarithmic scale.",
+        caption: `Decisions of the last 24 h by how likely the action was that was taken, on a logarithmic scale: ${count(seen.exact)} exact, ${count(seen.estimated)} estimated, ${count(seen.none)} not known (yet).${worth}`,
         table: () => seen.kinds.exact.map((value, place) => [number(seen.edges[place], 2), number(seen.edges[place + 1], 2), count(value), count(seen.kinds.estimated[place])]).filter((row) => row[2] !== "0" || row[3] !== "0"),
       });
-      const worth = seen.effective === null ? "" : ` Weighted to a policy that plays every action alike, they are worth ${count(seen.effective)} of ${plural(seen.known, "event")} (effective sample size).`;
-      say(told, `${count(seen.exact)} are exact, ${count(seen.estimated)} estimated, ${count(seen.none)} not known (yet).${worth}`);
     },
   };
 }
@@ -331,7 +329,7 @@ function latency() {
       const found = Object.entries(body.latency).sort((a, b) => b[1].count - a[1].count).slice(0, 12);
       none.hidden = Boolean(found.length);
       made.wrap.hidden = !found.length;
-      rows(made.body, found, () => el("tr"), (row, [route, one]) => cells(row, [route, count(one.count), seconds(one.p50), seconds(one.p95), seconds(one.p99)], made.kinds));
+      rows(made.body, found, () => el("tr"), (row, [route, one]) => cells(row, [route.replaceAll("/", "/\u200b"), count(one.count), rough(one.p50), rough(one.p95), rough(one.p99)], made.kinds));
     },
   };
 }
@@ -397,7 +395,7 @@ function store() {
 export function overview(choose) {
   const inside = section("Inside", null, { id: "inside" });
   const grid = [propensities(), latency(), features(), store()];
-  inside.append(el("div", { class: "pair" }, ...grid.map((one) => one.node)));
+  inside.append(el("div", { class: "pair" }, el("div", { class: "column" }, grid[0].node, grid[2].node), el("div", { class: "column" }, grid[1].node, grid[3].node)));
   const recent = eventsSection();
   const parts = [tiles(), alarms(), traffic(choose), values(), checks(), coverage(), ...grid, recent];
   const heading = el("h1", {}, "Live decisions");

@@ -90,27 +90,35 @@ class Minutes:
         return {name: sums[place] for name, place in self._arms.items() if any(sums[place])}
 
     def series(self, now: float, minutes: int, default: float | None, points: int = 120) -> dict[str, Any]:
-        """Decisions and rewards a minute and the mean reward, as about `points` averages over whole steps of time.
+        """Decisions and rewards by steps of time, about `points` of them; and mean rewards, by a quarter as many longer steps.
 
         A decision that has no reward by now counts with the default; without a default it is left out of the mean.
         """
+        start, step, counts, _ = self._steps(now, minutes, points)
+        since, long, _, arms = self._steps(now, minutes, max(1, points // 4))
+        named = {name: arms[:, place] for name, place in self._arms.items() if arms[:, place].any()}
+        return {
+            "start": start,
+            "step": step,
+            "decisions": counts[:, _PLACE["decisions"]].astype(int).tolist(),
+            "rewards": counts[:, _PLACE["rewards"]].astype(int).tolist(),
+            "earned": {
+                "start": since,
+                "step": long,
+                "mean": _means(arms.sum(axis=1), default),
+                "arms": {name: _means(rows, default) for name, rows in named.items()},
+            },
+        }
+
+    def _steps(self, now: float, minutes: int, points: int) -> tuple[float, int, Array, Array]:
+        """When the first step begins, how many seconds one has, and the sums of each: (steps, fields), (steps, arms, 3)."""
         minutes = max(1, min(minutes, DAY))
         step = math.ceil(minutes / points)
         end = (int(now // 60) // step + 1) * step  # steps begin at multiples of their length: they stay as they are
         bins = min(math.ceil(minutes / step), DAY // step)
         counts, by_arm = self._rows((end - 1) * 60.0, bins * step)
-        summed = counts.reshape(bins, step, -1).sum(axis=1)
         arms = by_arm.reshape(bins, step, by_arm.shape[1], len(BY_ARM)).sum(axis=1)
-        named = {name: arms[:, place] for name, place in self._arms.items() if arms[:, place].any()}
-        return {
-            "start": (end - bins * step) * 60.0,
-            "step": step * 60,
-            "decisions": summed[:, _PLACE["decisions"]].astype(int).tolist(),
-            "rewards": summed[:, _PLACE["rewards"]].astype(int).tolist(),
-            "explored": _shares(summed[:, _PLACE["explored"]], summed[:, _PLACE["greedy_known"]]),
-            "mean_reward": _means(arms.sum(axis=1), default),
-            "arms": {name: _means(rows, default) for name, rows in named.items()},
-        }
+        return (end - bins * step) * 60.0, step * 60, counts.reshape(bins, step, -1).sum(axis=1), arms
 
 
 def mean_reward(earned: Sequence[float], default: float | None) -> float | None:
@@ -124,10 +132,6 @@ def mean_reward(earned: Sequence[float], default: float | None) -> float | None:
 
 def _means(rows: Array, default: float | None) -> list[float | None]:
     return [mean_reward(row, default) for row in rows.tolist()]
-
-
-def _shares(part: Array, whole: Array) -> list[float | None]:
-    return [a / b if b else None for a, b in zip(part.tolist(), whole.tolist(), strict=True)]
 
 
 __all__ = ["DAY", "FIELDS", "Minutes", "mean_reward"]
