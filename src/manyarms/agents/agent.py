@@ -145,8 +145,8 @@ class Agent(Decider):
         taught stays, and reaches the shared effects, and through them all other actions, by the new weights. Retired actions
         may be updated, too.
 
-        All actions are grouped anew, in time that grows with the catalogue (a tenth of a second for 100,000 with distinct weights,
-        two or three for a million): give many in one call.
+        All actions are grouped anew, in time that grows with the catalogue (a tenth of a second for 100,000 with distinct
+        weights, two or three for a million): give many in one call.
 
         >>> import manyarms as ma
         >>> prior = ma.MixedEffectPrior([[1.0, 0.0], [0.0, 1.0]], [[0.0], [0.0]], [[1.0, 0.0], [0.0, 1.0]], [[1.0]])
