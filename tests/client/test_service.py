@@ -117,6 +117,10 @@ def test_batches(client: Client) -> None:
     told = client.reward_many([{"event": found[0].id}, {"event": "nobody"}, {"event": "mine", "value": 3.0}])
     assert told[0] is None and isinstance(told[1], UnknownEvent) and told[2] is None
     assert [one.id for one in islice(client.events(page=1), 2)] == ["mine", found[0].id]
+    client.decide(X, unit="mine, too")
+    assert len(list(client.events(text="mine"))) == 2 and len(list(client.events(since=1e10))) == 0
+    assert {one.id for one in client.events(rewarded=True, arm="agent")} == {"mine", found[0].id}
+    assert all(one.action == found[2].action for one in client.events(action=found[2].action, text=found[0].id))
 
 
 def test_the_catalogue(client: Client, live: Live) -> None:

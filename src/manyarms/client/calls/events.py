@@ -22,17 +22,31 @@ class Events:
 
     @pages
     def events(
-        self, *, arm: str | None = None, action: ActionId | None = None, page: int = 100
+        self,
+        *,
+        arm: str | None = None,
+        action: ActionId | None = None,
+        text: str | None = None,
+        since: float | None = None,
+        rewarded: bool = False,
+        page: int = 100,
     ) -> Call[Page[ServiceEvent]]:
-        """Decisions, the newest first: of an arm, of an action. page: how many are asked for at once.
+        """Decisions, the newest first: of an arm, of an action, with this text in their id or unit, decided since then (seconds
+        since 1970), with a reward. page: how many are asked for at once.
 
         for event in itertools.islice(client.events(arm="careful"), 20): ...
         """
-        query = {
-            "limit": validate.count("page", page),
-            **({} if arm is None else {"arm": a_name("arm", arm)}),
-            **({} if action is None else {"action": an_action("action", action)}),
-        }
+        query: dict[str, str | int | float] = {"limit": validate.count("page", page)}
+        if arm is not None:
+            query["arm"] = a_name("arm", arm)
+        if action is not None:
+            query["action"] = an_action("action", action)
+        if text is not None:
+            query["id"] = a_name("text", text)
+        if since is not None:
+            query["since"] = validate.not_negative("since", since)
+        if validate.flag("rewarded", rewarded):
+            query["rewarded"] = "true"
         return _events(query)
 
     @call
@@ -56,7 +70,7 @@ def _path(event: str) -> str:
     return f"/v1/events/{within(a_name('event', event))}"
 
 
-def _events(query: dict[str, str | int]) -> Call[Page[ServiceEvent]]:
+def _events(query: dict[str, str | int | float]) -> Call[Page[ServiceEvent]]:
     def page(answer: Answer) -> Page[ServiceEvent]:
         entries = several("events", ServiceEvent)(answer)
         before = following(answer, "next")
