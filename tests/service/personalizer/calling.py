@@ -30,7 +30,7 @@ def serving(agent: Any = None, clock: Clock | None = None, keys: Any = None, **o
     told = {name: options.pop(name) for name in ("rate", "burst") if name in options}
     store = database(clock=clock or Clock(1.8e9))
     with (
-        open_store(store, agent or default_agent(seed=0), **(usual | options)) as live,
+        open_store(store, agent or default_agent(seed=0, dim=64), **(usual | options)) as live,
         calling(live, keys, **told) as found,
     ):
         yield found

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import manyarms as ma
 from manyarms.service.personalizer.errors import PersonalizerError
-from manyarms.service.personalizer.features import DIM, crossed, flattened, hash_of, phi, placed, tokens
+from manyarms.service.personalizer.features import DIM, crossed, flattened, hash_of, phi, shares, tokens
 
 CONTEXT = [{"user": {"device": "mobile", "age": 31, "new": True, "tags": ["b", "a"]}}, {"at": [1.5, 2]}, {"no": None}]
 
@@ -88,8 +88,25 @@ def test_places_and_signs_are_fair() -> None:
     for found in (hashes, crossed(hashes[:250], hashes[250:506])):
         counts = np.array([np.count_nonzero(found % np.uint64(64) == place) for place in range(64)])
         assert np.abs(counts - number / 64).max() < 5 * math.sqrt(number / 64)
-        total = placed(found, np.ones(len(found)), 1)[0]
-        assert abs(total) < 5 * math.sqrt(number)
+        negative = np.count_nonzero(found >> np.uint64(63))
+        assert abs(negative - number / 2) < 5 * math.sqrt(number / 4)
+
+
+def test_the_parts_of_a_score_sum_to_it() -> None:
+    rng = np.random.default_rng(0)
+    context, own = tokens(CONTEXT, ""), tokens([{"kind": "warm", "price": 10}], "")
+    weights = rng.normal(size=DIM)
+    parts = dict(shares(context, "pasta", own, weights))
+    assert sum(parts.values()) == pytest.approx(float(phi(context, [("pasta", own)])[0] @ weights))
+    assert {"1", "user.age", "id=pasta", "kind=warm", "user.age^id=pasta", "user.age^kind=warm"} <= parts.keys()
+
+
+def test_actions_are_hashed_together_as_one_by_one() -> None:
+    context = tokens(CONTEXT, "")
+    actions = [(f"a{number}", {f"f{number}=x": 1.0, "price": float(number)} if number else {}) for number in range(4)]
+    together = phi(context, actions)
+    for row, action in zip(together, actions, strict=True):
+        np.testing.assert_allclose(row, phi(context, [action])[0], atol=1e-15)
 
 
 def test_features_have_a_length_of_about_one() -> None:

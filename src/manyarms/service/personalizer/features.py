@@ -29,14 +29,16 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from manyarms._base.typing import Array
+from manyarms._base.typing import Array, Ints
 from manyarms.logs.hashes import STEP, UInts, mixed
 from manyarms.service.personalizer.errors import PersonalizerError
 
 DIM = 256
 DEEPEST = 32  # objects in objects
-MOST_PAIRS = 2_000_000  # of features that are hashed for one call
+SHORT = 200  # characters of a name whose hash is remembered
+MOST_PAIRS = 500_000  # of features that are hashed for one call
 # the squared length of each block: together 1
 LEVEL, CONTEXT, ACTION_ID, ACTION, PAIRS = 0.1, 0.1, 0.2, 0.2, 0.4
 
@@ -103,11 +105,17 @@ def _size(value: float, target: str) -> float:
     return size
 
 
-@lru_cache(maxsize=1 << 16)
 def hash_of(token: str) -> int:
-    """64 bits of a feature's name."""
+    """64 bits of a feature's name; those of short names are remembered."""
+    return _remembered(token) if len(token) <= SHORT else _hash(token)
+
+
+def _hash(token: str) -> int:
     digest = hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=8, person=b"manyarms-phi1").digest()
     return int.from_bytes(digest, "little")
+
+
+_remembered = lru_cache(maxsize=1 << 16)(_hash)
 
 
 def phi(context: Tokens, actions: Sequence[tuple[str, Tokens]], dim: int = DIM) -> Array:
@@ -116,31 +124,15 @@ def phi(context: Tokens, actions: Sequence[tuple[str, Tokens]], dim: int = DIM) 
     if pairs > MOST_PAIRS:
         text = f"{pairs:,} pairs of a context's and an action's feature, at most {MOST_PAIRS:,} are taken"
         raise PersonalizerError(413, "PayloadSizeExceeded", text, "contextFeatures")
-    shared = _hashed(context, "x:")
-    return np.array([placed(*_parts(shared, name, own), dim) for name, own in actions])
-
-
-def _parts(shared: tuple[UInts, Array], name: str, features: Tokens) -> tuple[UInts, Array]:
-    """Hashes and values of everything that an action is known by."""
-    hashes, values = shared
-    own, own_values = _hashed(features, "a:")
-    level = np.array([hash_of("1")], dtype=np.uint64)
-    one = np.array([hash_of(f"id:{name}")], dtype=np.uint64)
-    pairs = np.outer(values, np.concatenate([[1.0], own_values])).ravel()
-    return np.concatenate([level, hashes, one, own, crossed(hashes, np.concatenate([one, own]))]), np.concatenate(
-        [
-            [math.sqrt(LEVEL)],
-            _scaled(values, CONTEXT),
-            [math.sqrt(ACTION_ID)],
-            _scaled(own_values, ACTION),
-            _scaled(pairs, PAIRS),
-        ]
-    )
+    rows, hashes, values = _parts(context, actions)
+    places = rows * dim + (hashes % np.uint64(dim)).astype(np.int64)
+    flat = np.bincount(places, weights=values * _signs(hashes), minlength=len(actions) * dim)
+    return flat.astype(float).reshape(len(actions), dim)
 
 
 def shares(context: Tokens, name: str, features: Tokens, weights: Array) -> list[tuple[str, float]]:
     """What each feature adds to the score phi(x, a)^T weights, by its name; a pair is called "a^b"."""
-    hashes, values = _parts(_hashed(context, "x:"), name, features)
+    _, hashes, values = _parts(context, [(name, features)])
     place = (hashes % np.uint64(len(weights))).astype(np.int64)
     added = values * _signs(hashes) * weights[place]
     theirs, own = sorted(context), [f"id={name}", *sorted(features)]
@@ -148,16 +140,46 @@ def shares(context: Tokens, name: str, features: Tokens, weights: Array) -> list
     return list(zip(names, added.tolist(), strict=True))
 
 
-def _hashed(found: Tokens, kind: str) -> tuple[UInts, Array]:
-    """Features of a kind, by their hashes, in the order of their names, whatever order they came in."""
-    names = sorted(found)
-    hashes = np.fromiter((hash_of(kind + name) for name in names), np.uint64, len(names))
-    return hashes, np.array([found[name] for name in names], dtype=float)
+def _parts(context: Tokens, actions: Sequence[tuple[str, Tokens]]) -> tuple[Ints, UInts, Array]:
+    """Everything that actions are known by: which action's, its hash and its value. Features are in the order of their names,
+    whatever order they came in."""
+    number, rows = len(actions), np.arange(len(actions))
+    shared, of_context = _hashed([context], "x:")
+    own, of_own = _hashed([features for _, features in actions], "a:")
+    counts = np.array([len(features) for _, features in actions], dtype=np.int64)
+    owners = np.repeat(rows, counts)
+    ids = np.array([hash_of(f"id:{name}") for name, _ in actions], dtype=np.uint64)
+    left, whose = np.concatenate([ids, own]), np.concatenate([rows, owners])
+    of_left = np.concatenate([np.ones(number), of_own]) * _scale(PAIRS, len(shared) * (counts + 1))[whose]
+    return (
+        np.concatenate([rows, np.repeat(rows, len(shared)), rows, owners, np.tile(whose, len(shared))]),
+        np.concatenate(
+            [np.full(number, hash_of("1"), np.uint64), np.tile(shared, number), ids, own, crossed(shared, left)]
+        ),
+        np.concatenate(
+            [
+                np.full(number, math.sqrt(LEVEL)),
+                np.tile(of_context * _scale(CONTEXT, len(shared)), number),
+                np.full(number, math.sqrt(ACTION_ID)),
+                of_own * _scale(ACTION, counts)[owners],
+                np.outer(of_context, of_left).ravel(),
+            ]
+        ),
+    )
 
 
-def _scaled(values: Array, share: float) -> Array:
-    """Values of a block with its share of the squared length, if each of them is about 1."""
-    return values * math.sqrt(share / max(1, len(values)))
+def _hashed(found: Sequence[Tokens], kind: str) -> tuple[UInts, Array]:
+    """Features of a kind: their hashes and values, one object after the other."""
+    names = [sorted(one) for one in found]
+    hashes = np.array([hash_of(kind + name) for some in names for name in some], dtype=np.uint64)
+    values = [one[name] for one, some in zip(found, names, strict=True) for name in some]
+    return hashes, np.array(values, dtype=float)
+
+
+def _scale(share: float, numbers: npt.ArrayLike) -> Array:
+    """What gives a block of so many features its share of the squared length, if each of them is about 1."""
+    scale: Array = np.sqrt(share / np.maximum(1, numbers))
+    return scale
 
 
 def crossed(left: UInts, right: UInts) -> UInts:
@@ -166,16 +188,9 @@ def crossed(left: UInts, right: UInts) -> UInts:
         return mixed(mixed(left + STEP)[:, None] + right[None, :]).ravel()
 
 
-def placed(hashes: UInts, values: Array, dim: int) -> Array:
-    """A vector with each value, signed, at its place."""
-    place = (hashes % np.uint64(dim)).astype(np.int64)
-    vector: Array = np.bincount(place, weights=values * _signs(hashes), minlength=dim).astype(float)
-    return vector
-
-
 def _signs(hashes: UInts) -> Array:
     signs: Array = 1.0 - 2.0 * (hashes >> np.uint64(63)).astype(float)
     return signs
 
 
-__all__ = ["DIM", "Tokens", "crossed", "flattened", "hash_of", "phi", "placed", "shares", "tokens"]
+__all__ = ["DIM", "Tokens", "crossed", "flattened", "hash_of", "phi", "shares", "tokens"]
