@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import time
 import uuid
-from collections.abc import Sequence
-from threading import Event, Thread
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from threading import Thread
 from typing import Any
 
 from manyarms.errors import ManyArmsError
@@ -27,16 +28,11 @@ NAMES = {"Online": "Online Policy", "Baseline": "Baseline Policy", "Random": "Ra
 class Evaluations:
     """The evaluations of a store."""
 
-    def __init__(self, live: Live) -> None:
-        self._live, self._kept = live, Kept(live, "evaluations")
-        self._threads: dict[str, Thread] = {}
-        self._stop = Event()
+    def __init__(self, live: Live, going_on: Callable[[], bool] = lambda: True) -> None:
+        """going_on: whether the service still runs; an evaluation is given up otherwise."""
+        self._live, self._kept, self._going_on = live, Kept(live, "evaluations"), going_on
         if any(one["status"] == "Running" for one in self._kept.read().values()):
             self._kept.change(_give_up)
-
-    def close(self) -> None:
-        """Give up what is running."""
-        self._stop.set()
 
     def create(self, told: Any, name: str | None = None) -> dict[str, Any]:
         """Begin one; name: its id, made here if it is None."""
@@ -55,9 +51,7 @@ class Evaluations:
             kept[key] = begun
 
         self._kept.change(add)
-        thread = Thread(target=self._run, args=(key, wanted), name="manyarms-evaluation", daemon=True)
-        self._threads[key] = thread
-        thread.start()
+        Thread(target=self._run, args=(key, wanted), name="manyarms-evaluation", daemon=True).start()
         return {"id": key, **begun}
 
     def _check_logged(self, start: float, end: float) -> None:
@@ -68,24 +62,19 @@ class Evaluations:
 
     def _run(self, key: str, wanted: dict[str, Any]) -> None:
         try:
-            found = evaluating.evaluate(self._live, wanted["start"], wanted["end"], lambda: not self._stop.is_set())
-            end = {"status": "Failed"} if self._stop.is_set() else {"status": "Succeeded", "found": found}
-            if not self._stop.is_set():
-                self._finish(key, end)
+            found = evaluating.evaluate(self._live, wanted["start"], wanted["end"], self._going_on)
+            end: dict[str, Any] = {"status": "Succeeded", "found": found} if self._going_on() else {"status": "Failed"}
         except ManyArmsError:
-            self._finish(key, {"status": "Failed"})
-        finally:
-            self._threads.pop(key, None)
+            end = {"status": "Failed"}
+        with suppress(ManyArmsError):  # where the store is gone the next start gives it up
+            self._finish(key, end)
 
     def _finish(self, key: str, end: dict[str, Any]) -> None:
         def put(kept: dict[str, Any]) -> None:
             if key in kept:  # nobody has deleted it meanwhile
                 kept[key].update(end)
 
-        try:
-            self._kept.change(put)
-        except ManyArmsError:  # the store is gone: the next start gives it up
-            return
+        self._kept.change(put)
 
     def get(self, key: str) -> dict[str, Any]:
         """One of them."""

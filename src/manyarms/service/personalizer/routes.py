@@ -92,7 +92,7 @@ class Calls:
         self._configuration = Configuration(service.live)
         self._ranker = Ranker(service, self._configuration)
         self._models = Models(service.live, self._configuration)
-        self._evaluations = Evaluations(service.live)
+        self._evaluations = Evaluations(service.live, lambda: not service.stopping)
         self._slots = SlotEvents(service.live)
 
     # ---- what an application calls
