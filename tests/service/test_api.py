@@ -55,7 +55,7 @@ def test_a_batch_is_its_decisions_one_by_one(client: httpx.Client, live: Live) -
     found = client.post("/v1/decide/batch", json={"decisions": questions}).json()["decisions"]
     assert [one["status"] for one in found] == [200, 422, 200]
     assert found[0]["actions"] == live.event("b1").actions and found[2]["action"] == "SKU-4"
-    assert found[1]["argument"] == "x" and "status" in found[1]
+    assert found[1]["argument"] == "context" and "status" in found[1]
 
 
 def test_a_batch_that_is_too_large_is_refused(calling: Calling) -> None:

@@ -38,6 +38,8 @@ TABLE: tuple[tuple[type[ManyArmsError], str, int, str], ...] = (
     (StorageError, "storage", 500, "The store refuses"),
     (ManyArmsError, "refused", 400, "The request is refused"),
 )
+NAMES = {"x": "context"}
+"""Arguments that requests call otherwise."""
 TITLES = {
     400: "Bad request",
     401: "A key is needed",
@@ -93,8 +95,10 @@ def of_error(error: ManyArmsError) -> Refusal:
     name, status, title = next(row[1:] for row in TABLE if isinstance(error, row[0]))
     extra: dict[str, Any] = {}
     detail = str(error)
-    if isinstance(error, InvalidInput):
-        extra = {"argument": error.argument, "expected": error.expected}
+    if isinstance(error, InvalidInput):  # without what came, which may be a context
+        argument = NAMES.get(error.argument, error.argument)
+        extra = {"argument": argument, "expected": error.expected}
+        detail = f"{argument}: expected {error.expected}"
     if status == 500:  # paths of this machine
         detail = "the store refuses: the service's own log says why"
     headers = {"Retry-After": str(RETRY_AFTER)} if status == 503 else {}

@@ -12,7 +12,7 @@ from typing import Any
 
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from manyarms.errors import ManyArmsError
 from manyarms.live import LiveDecision
@@ -92,7 +92,9 @@ def routes(service: Service) -> APIRouter:
             dependencies=[Depends(service.access(call.scope))],
             status_code=200 if call.answer else 204,
             response_model=call.answer,
-            response_class=Json if call.answer else Response,
+            response_class=JSONResponse
+            if call.answer
+            else Response,  # for the description: the answer is there already
             responses=refusals(*WITH_BODY, *call.refuses),
         )
     return router
