@@ -30,6 +30,7 @@ from manyarms.errors import InvalidInput
 from manyarms.logs.actions import Actions
 
 FeatureMap = Callable[[Array], Array]
+SLOT = 16  # bytes that an action takes where its features come with the context
 
 
 @BELIEFS.register("joint")
@@ -58,10 +59,15 @@ class JointBelief(Belief):
             raise InvalidInput("context_shape", came, "a shape together with a feature map, or neither")
         shape = None if context_shape is None else _shape(context_shape)
         actions = validate.count("actions", actions)
-        validate.room("actions", actions, 8 * (self.dim + 2), "actions: a context is a row of features for each")
+        self._check_room("actions", actions, feature_map is not None)
         self._all = AllPlayed(actions)  # every action is known through its features, so that none waits to be played
         self.feature_map = feature_map
         self.context_shape = shape or (self._all.size, self.dim)
+
+    def _check_room(self, name: str, actions: int, mapped: bool) -> None:
+        """Refuses more actions than there is memory for: a feature map makes rows for all of them, callers may list a few."""
+        each = 8 * (self.dim + 2) if mapped else SLOT
+        validate.room(name, actions, each, "actions: a context is a row of features for each")
 
     @property
     def catalogue(self) -> ActionCatalogue:
@@ -194,7 +200,7 @@ class JointBelief(Belief):
             if value is not None:
                 raise InvalidInput(name, validate.describe(value), "nothing: actions are known by their features")
         added = validate.count("number", number)
-        self._all.check_new(added, 8 * (self.dim + 2))
+        self._all.check_new(added, SLOT)
         return None, added, None
 
     def add(self, rows: Array | None, number: int, covariances: Array | None, names: Actions | None = None) -> Ints:

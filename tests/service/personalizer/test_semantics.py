@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from live.making import Clock
-from manyarms.service.personalizer import default_agent
+from manyarms.service.personalizer import default_agent, ranking
 from manyarms.service.personalizer.durations import seconds_of
 from service.personalizer.calling import Personalizer, asking, chances, serving
 
@@ -359,3 +359,12 @@ def test_answers_are_explained_where_the_configuration_says_so(service: Personal
     assert told["soup"].keys() <= names
     scores = {name: sum(parts.values()) for name, parts in told.items()}
     assert max(scores, key=lambda name: scores[name]) == answer["ranking"][1]["id"]  # what is excluded comes first
+
+
+def test_calls_bring_so_many_actions_and_no_more(service: Personalizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    service.rank(asking())
+    monkeypatch.setattr(ranking, "MOST_KNOWN", 5)
+    service.rank(asking("fish"))
+    answer = service.call("POST", "/rank", asking("more"), preview=True)
+    assert (answer.status_code, answer.json()["error"]["target"]) == (400, "actions")
+    service.rank(asking("fish", "soup"))

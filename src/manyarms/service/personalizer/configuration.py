@@ -95,7 +95,8 @@ class Configuration:
     def arm(self) -> str:
         """The agent that decides, or that looks on while the baseline does."""
         deployment = self._live.deployment
-        return next(name for name in (*deployment.shares, *deployment.shadows, *self._arms()) if name != BASELINE)
+        shares = sorted(deployment.shares, key=lambda name: -deployment.shares[name])
+        return next(name for name in (*shares, *deployment.shadows, *self._arms()) if name != BASELINE)
 
     def _arms(self) -> list[str]:
         return sorted(self._live._learner.view.arms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import tempfile
 import zipfile
 from contextlib import suppress
@@ -24,6 +25,7 @@ from manyarms.service.personalizer.errors import PersonalizerError
 from manyarms.service.personalizer.explaining import learns_hashed
 
 LONGEST_NAME, LONGEST_ARGUMENTS = 256, 1024
+OURS = re.compile(rf"{NAME}(-\d+)?")  # what fresh agents are called
 
 
 class Models:
@@ -83,13 +85,14 @@ class Models:
         )
         name = _next_name(sorted(view.arms))
         live.add_arm(name, fresh)
-        if BASELINE in live.deployment.shares:
+        now = live.deployment
+        if BASELINE in now.shares:
             live.deploy({BASELINE: 1.0}, shadows=[name])
         else:
-            live.deploy({name: 1.0})
+            live.deploy({name: 1.0}, holdout=now.holdout, holdout_arm=now.holdout_arm)
         for other in sorted(view.arms):
-            if other != before and other.startswith(NAME):  # two fresh starts ago
-                with suppress(ManyArmsError):
+            if other != before and OURS.fullmatch(other):  # two fresh starts ago
+                with suppress(ManyArmsError):  # it has a part in the deployment
                     live.remove_arm(other)
 
     # ---- learning settings

@@ -27,6 +27,8 @@ from manyarms.service.personalizer.slots import Filling, slot_event
 if TYPE_CHECKING:
     from manyarms.service.runtime import Service
 
+MOST_KNOWN = 1_000_000  # actions that calls may bring along, all together
+
 
 def check_can_rank(live: Live) -> None:
     """Refuse a store whose agents can make nothing of Personalizer's contexts."""
@@ -151,6 +153,9 @@ class Ranker:
         with self._adding:
             view = self._live._learner.view
             if new := _missing(view, names):
+                if len(view.schema.catalogue or ()) + len(new) > MOST_KNOWN:
+                    text = f"{MOST_KNOWN:,} actions are known by now, and no more are taken: ids are to name what comes again"
+                    raise PersonalizerError(400, RANK, text, "actions")
                 with suppress(LiveError):  # another process was faster with one of them
                     self._live.add_actions(ids=new)
                 view = self._live._learner.view
