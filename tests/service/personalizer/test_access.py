@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from manyarms.errors import StorageError, StoreUnavailable
 from manyarms.service import Service, create_app, make_config
 from manyarms.service.keys import Keys
 from manyarms.service.personalizer import default_agent
@@ -58,12 +59,18 @@ def test_unexpected_errors_tell_nothing(monkeypatch: pytest.MonkeyPatch) -> None
         assert "division" not in answer.text
 
 
-def test_a_store_that_is_out_of_reach() -> None:
+def test_a_store_that_is_out_of_reach_or_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving() as service:
-        service.live.close()
-        answer = service.call("POST", "/rank", asking(), preview=True)
-        assert answer.status_code in (400, 503)
-        assert answer.json()["error"]["code"]
+        for error, status in ((StoreUnavailable("no disk"), 503), (StorageError("/a/path is damaged"), 500)):
+
+            def fails(error: Exception = error, **_: object) -> None:
+                raise error
+
+            monkeypatch.setattr(service.live, "submit_decision", fails)
+            answer = service.call("POST", "/rank", asking(), preview=True)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (status, "InternalServerError")
+            assert "/a/path" not in answer.text
+            assert ("retry-after" in answer.headers) is (status == 503)
 
 
 def test_the_api_description_has_every_path() -> None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from manyarms.errors import Conflict, InvalidInput, ManyArmsError, Overloaded, StoreUnavailable, UnknownEvent
+from manyarms.errors import Conflict, ManyArmsError, UnknownEvent
+from manyarms.service import problems
 from manyarms.service.personalizer.versions import PREFIX, is_stable
+from manyarms.service.request_log import logger
 
-RETRY_AFTER = "1"  # seconds
 # what is said where nobody has said more
 CODES = {
     400: "BadRequest",
@@ -91,23 +91,19 @@ def error_response(
     return refused(request, status, None, str(problem.get("detail", "")), problem.get("argument"), headers)
 
 
-def of_exception(request: Request, error: Exception, code: str) -> Response:
-    """The answer where one of our errors, or one of the framework's, came up; code: of what is wrong with such a request."""
+def of_exception(request: Request, error: PersonalizerError | ManyArmsError, code: str) -> Response:
+    """The answer where a call refuses, or one of our errors came up; code: of what is wrong with such a request."""
     if isinstance(error, PersonalizerError):
         return refused(request, error.status, error.code, error.message, error.target, error.headers)
-    if isinstance(error, HTTPException):
-        detail = str(error.detail or "")
-        return refused(request, error.status_code, None, detail, None, error.headers)
+    status, body, headers = problems.of_error(error)
+    if status >= 500:
+        if status == 500:
+            logger().error("storage", extra={"request": request.scope.get("manyarms.request")}, exc_info=error)
+        return refused(request, status, None, body["detail"], None, headers)
     if isinstance(error, UnknownEvent):
-        return refused(request, 404, "ResourceNotFound", str(error), "eventId")
-    if isinstance(error, Conflict):
-        return refused(request, 409, code, str(error), "eventId")
-    if isinstance(error, Overloaded | StoreUnavailable):
-        headers = {"Retry-After": RETRY_AFTER}
-        return refused(request, 503, "InternalServerError", str(error), None, headers)
-    assert isinstance(error, ManyArmsError)
-    target = error.argument if isinstance(error, InvalidInput) else None
-    return refused(request, 400, code, str(error), target)
+        return refused(request, 404, "ResourceNotFound", body["detail"], "eventId")
+    target = "eventId" if isinstance(error, Conflict) else body.get("argument")
+    return refused(request, status, code, body["detail"], target)
 
 
 __all__ = ["PersonalizerError", "error_response", "is_personalizer", "of_exception", "refused"]
