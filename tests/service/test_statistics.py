@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import manyarms as ma
+from live.postgres import Server, postgres
 from live.small_store import Clock, D, K, quick_disk, small_agent, small_live, traffic
 from manyarms.errors import InvalidInput, StoreUnavailable, UnknownAction
 from manyarms.live import Live, log
@@ -29,7 +30,7 @@ from manyarms.service.statistics.propensities import EDGES, Propensities, bin_of
 from manyarms.service.statistics.recent import RecentPlays
 from manyarms.service.statistics.units import DistinctUnits
 
-__all__ = ["quick_disk"]
+__all__ = ["postgres", "quick_disk"]
 
 
 @pytest.fixture
@@ -451,6 +452,44 @@ def test_erased_events_tell_nothing(live: Live, clock: Clock) -> None:
     assert statistics.summary(DAY)["day"]["decisions"] == 0
 
 
+def test_deferred_decisions_count_once_they_are_activated(live: Live, clock: Clock) -> None:
+    statistics = Statistics(live, clock=clock)
+    for number in range(4):
+        live.decide(np.ones(D), candidates=[number % 2], id=f"e{number}", active=False)
+    live.reward("e0", 1.5)
+    statistics.catch_up()
+    body = statistics.summary(DAY)
+    assert body["day"]["decisions"] == body["day"]["deferred"] == 4 and body["by_arm"] == {}
+    assert statistics.action(0)["plays"] == 0 and statistics.action(0)["rewarded"] == 0
+    live.activate("e0")
+    live.activate("e1")
+    live.reward("e1", 0.5)
+    statistics.catch_up()
+    for one in (statistics, _caught_up(live, clock)):
+        assert [one.action(action)["plays"] for action in (0, 1)] == [1, 1]
+        assert [one.action(action)["total"] for action in (0, 1)] == [1.5, 0.5]
+        assert [sum(one.action(action)["series"]["total"]) for action in (0, 1)] == [1.5, 0.5]
+        assert one.summary(DAY)["mean_reward"] == 1.0
+    assert [one["active"] for one in statistics.events(4)["events"]] == [False, False, True, True]
+    clock.now += 100.0
+    live.learn()
+    statistics.catch_up()
+    assert statistics.summary(DAY)["day"]["never_activated"] == 2
+    assert statistics.action(0)["interval"]["events"] == 1
+
+
+def test_events_count_by_the_settings_of_their_time(live: Live, clock: Clock) -> None:
+    for event in ("before", "after"):
+        if event == "after":
+            live.change_settings(aggregate="max")
+        live.decide(np.ones(D), candidates=[2], id=event)
+        live.reward(event, 0.5, id="a")
+        live.reward(event, 0.25, id="b")
+    statistics = _caught_up(live, clock)
+    assert [one["reward"] for one in statistics.events(2)["events"]] == [0.5, 0.75]
+    assert statistics.action(2)["total"] == 1.25
+
+
 # ---- health
 
 
@@ -682,3 +721,39 @@ def test_contexts_of_another_length_are_left_out() -> None:
     features.take([np.ones(3), np.ones(2), None], 0.0)
     body = features.body(0.0)
     assert body["contexts"] == 1 and body["left_out"] == 2
+
+
+# ---- with a server
+
+
+@pytest.mark.slow
+def test_the_same_on_postgresql(postgres: Server, clock: Clock) -> None:
+    """The same log has the same statistics, whichever database it is in."""
+    found = []
+    for address in (":memory:", postgres.new_database()):
+        clock.now = 1_000_000.0
+        with small_live(address, clock, small_agent(), reward_range=(0.0, 2.0), aggregate="sum") as live:
+            traffic(live, clock, 120, rewards=bounded)
+            live.decide(np.ones(D), id="deferred", active=False)
+            clock.now += 1000.0
+            live.learn()
+            statistics = _caught_up(live, clock)
+            body = statistics.summary(DAY)
+            assert body["store"]["bytes"] > 0
+            listed = [
+                statistics.events(20, **filters)["events"]
+                for filters in ({}, {"action": 3}, {"text": "-1"}, {"rewarded": True}, {"since": clock.now - 1500.0})
+            ]
+            names = (
+                "day",
+                "series",
+                "by_arm",
+                "coverage",
+                "exploration",
+                "units",
+                "mean_reward",
+                "lag",
+                "propensities",
+            )
+            found.append([{name: body[name] for name in names}, listed, [statistics.action(row) for row in range(K)]])
+    assert _near(found[0], found[1])

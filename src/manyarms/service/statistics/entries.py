@@ -15,12 +15,13 @@ import numpy as np
 
 from manyarms._base.typing import Array
 from manyarms.live import log
+from manyarms.live.activations import activated_between
 from manyarms.live.propensities import CURSOR
 from manyarms.live.records import RewardRecord
-from manyarms.live.settings import Settings
+from manyarms.live.settings import SettingsInTime
 from manyarms.live.stores.database import Reader
 
-STEP = 500  # positions read at a time
+STEP = 250  # positions read at a time: a few milliseconds' work
 CHUNKS = 200
 LONGEST_CONTEXT = 65_536
 _DECISION = (
@@ -32,7 +33,7 @@ _DECISION = (
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A decision. context: that of its first action; None where it was too long to be read."""
+    """A decision. active: it counts from the beginning. context: that of its first action; None where it was too long to read."""
 
     position: int
     at: float
@@ -47,26 +48,36 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewarded:
-    """The reward of an action of a decision is `now`, and was `was`, None where there was none. at, arm: of the decision."""
+class Played:
+    """A decision that counts from a position of the log on (`since`): its own, or that of its activation."""
 
     decision: int
+    since: int
     at: float
     arm: str
+    actions: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewarded:
+    """The reward of an action of a decision is `now`, and was `was`, None where there was none that counts."""
+
+    decision: Played
     action: int
-    first: bool
     was: float | None
     now: float
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The log in (after, upto]. arrivals: when rewards came. last: the log's last position, and its time."""
+    """The log in (after, upto]. played: what counts since, in order. arrivals: when rewards came. last: the log's last position,
+    and its time."""
 
     upto: int
     last: int
     at: float
     decisions: list[Decided] = field(default_factory=list)
+    played: list[Played] = field(default_factory=list)
     rewards: list[Rewarded] = field(default_factory=list)
     arrivals: list[float] = field(default_factory=list)
 
@@ -87,7 +98,7 @@ def first_position(reader: Reader, since: float, most: int) -> int:
     return max(log.due_at(reader, since), int(rows[0][0]) if rows else 0)
 
 
-def next_step(reader: Reader, settings: Settings, after: int, most: int = STEP) -> Step:
+def next_step(reader: Reader, agreed: SettingsInTime, after: int, most: int = STEP) -> Step:
     """What came after a position."""
     [(last, at)] = reader.execute("SELECT position, at FROM counter")
     upto = min(last, after + most)
@@ -95,7 +106,13 @@ def next_step(reader: Reader, settings: Settings, after: int, most: int = STEP) 
         return Step(after, last, at)
     decisions = [_decided(row) for row in reader.execute(_DECISION, (after, upto))]
     came = log.rewards_between(reader, after, upto)
-    return Step(upto, last, at, decisions, _rewarded(reader, settings, after, upto, came), [one.at for one in came])
+    activated = activated_between(reader, after, upto)
+    of = _playing(reader, [*(one.decision for one in came), *activated], upto)
+    played = [Played(one.position, one.position, one.at, one.arm, one.actions) for one in decisions if one.active]
+    played += [of[decision] for decision in activated if decision in of]
+    played.sort(key=lambda one: one.since)
+    rewards = _rewarded(reader, agreed, after, upto, came, activated, of)
+    return Step(upto, last, at, decisions, played, rewards, [one.at for one in came])
 
 
 def _decided(row: tuple[Any, ...]) -> Decided:
@@ -115,34 +132,43 @@ def _context(body: bytes, question: dict[str, Any], action: int) -> Array | None
 
 
 def _rewarded(
-    reader: Reader, settings: Settings, after: int, upto: int, came: Sequence[RewardRecord]
+    reader: Reader,
+    agreed: SettingsInTime,
+    after: int,
+    upto: int,
+    came: Sequence[RewardRecord],
+    activated: Sequence[int],
+    of: dict[int, Played],
 ) -> list[Rewarded]:
-    """How the rewards of decisions differ between two positions."""
-    pairs = list(dict.fromkeys((one.decision, one.action) for one in came))
-    known = log.rewards_of(reader, [decision for decision, _ in pairs], upto)
-    of = _about(reader, [decision for decision, _ in pairs])
+    """How the rewards of decisions that count differ between two positions."""
+    known = log.rewards_of(reader, [*(one.decision for one in came), *activated], upto)
+    pairs = [(one.decision, one.action) for one in came] + [pair for pair in known if pair[0] in activated]
     found = []
-    for decision, action in pairs:
-        if decision not in of:  # erased, or compacted
+    for decision, action in dict.fromkeys(pairs):
+        if decision not in of:  # erased, compacted, or not active
             continue
-        at, arm, actions = of[decision]
-        rewards = known[decision, action]
-        before = [one.value for one in rewards if one.position <= after]
+        settings, rewards = agreed.of(decision), known[decision, action]
+        before = [one.value for one in rewards if one.position <= after] if of[decision].since <= after else []
         was = settings.combined(before) if before else None
-        now = settings.combined([one.value for one in rewards])
-        found.append(Rewarded(decision, at, arm, action, bool(actions) and actions[0] == action, was, now))
+        found.append(Rewarded(of[decision], action, was, settings.combined([one.value for one in rewards])))
     return found
 
 
-def _about(reader: Reader, positions: Sequence[int]) -> dict[int, tuple[float, str, list[int]]]:
-    """Time, arm and actions of decisions, by position."""
-    found: dict[int, tuple[float, str, list[int]]] = {}
+def _playing(reader: Reader, positions: Sequence[int], upto: int) -> dict[int, Played]:
+    """Decisions that count at a position, by their own."""
+    found: dict[int, Played] = {}
     wanted = sorted(set(positions))
     for start in range(0, len(wanted), log.AT_A_TIME):
         some = wanted[start : start + log.AT_A_TIME]
         marks = ", ".join("?" * len(some))
-        sql = f"SELECT position, at, arm, actions FROM decisions WHERE position IN ({marks}) AND erased = 0"
-        found |= {row[0]: (row[1], row[2], json.loads(row[3])) for row in reader.execute(sql, some)}
+        sql = (
+            "SELECT d.position, d.at, d.arm, d.actions, d.active, a.position FROM decisions d "
+            f"LEFT JOIN activations a ON a.decision = d.position WHERE d.position IN ({marks}) AND d.erased = 0"
+        )
+        for position, at, arm, actions, active, activation in reader.execute(sql, some):
+            since = position if active else activation
+            if since is not None and since <= upto:
+                found[position] = Played(position, since, at, arm, json.loads(actions))
     return found
 
 
@@ -155,11 +181,11 @@ class Due:
 
 
 def next_settled(
-    reader: Reader, settings: Settings, after: Due, counted: int, *, rewards: bool, most: int = STEP
+    reader: Reader, agreed: SettingsInTime, after: Due, counted: int, *, rewards: bool, most: int = STEP
 ) -> tuple[Due, list[Settled]]:
     """Decisions up to a position whose waiting time is over, with the rewards that they had in the chunk that said so.
 
-    rewards: whether their rewards are wanted; else only those are given that were never activated.
+    rewards: whether their rewards are wanted; else only those are given that were not active at first.
     """
     chunks = log.chunks_after(reader, after.version, CHUNKS)
     if not chunks:
@@ -168,19 +194,23 @@ def next_settled(
     version = max((one.version for one in chunks if one.due <= end), default=after.version)
     if end <= after.position:
         return Due(after.position, version), []
-    sql = "SELECT position, at, actions, active FROM decisions WHERE position > ? AND position <= ? AND erased = 0"
-    rows = reader.execute(f"{sql}{'' if rewards else ' AND active = 0'} ORDER BY position", (after.position, end))
+    sql = (
+        "SELECT d.position, d.at, d.actions, d.active, a.position FROM decisions d LEFT JOIN activations a "
+        "ON a.decision = d.position WHERE d.position > ? AND d.position <= ? AND d.erased = 0"
+    )
+    rows = reader.execute(f"{sql}{'' if rewards else ' AND d.active = 0'} ORDER BY d.position", (after.position, end))
     known = log.rewards_of(reader, [row[0] for row in rows], chunks[-1].upto) if rewards else {}
     dues = [one.due for one in chunks]
     found = []
-    for position, at, text, active in rows:
-        upto = chunks[bisect_left(dues, position)].upto
+    for position, at, text, active, activation in rows:
+        upto, settings = chunks[bisect_left(dues, position)].upto, agreed.of(position)
         came = {
             action: [one.value for one in known.get((position, action), []) if one.position <= upto]
             for action in json.loads(text)
         }
         combined = [(action, settings.combined(given) if given else None) for action, given in came.items()]
-        found.append(Settled(position, at, bool(active), combined))
+        shown = bool(active) or (activation is not None and activation <= upto)
+        found.append(Settled(position, at, shown, combined))
     return Due(end, version), found
 
 
@@ -197,5 +227,5 @@ def next_propensities(reader: Reader, after: int, most: int = STEP) -> tuple[int
 
 
 __all__ = [
-    "Decided", "Due", "Rewarded", "Settled", "Step", "first_position", "next_propensities", "next_settled", "next_step",
+    "Decided", "Due", "Played", "Rewarded", "Settled", "Step", "first_position", "next_propensities", "next_settled", "next_step",
 ]  # fmt: skip

@@ -9,14 +9,14 @@ from manyarms._base import validate
 from manyarms.errors import UnknownAction
 from manyarms.live import log, naming
 from manyarms.live.records import RewardRecord
-from manyarms.live.settings import Settings
 from manyarms.live.state import View
 from manyarms.live.stores.database import Reader
 from manyarms.logs.actions import ActionId
 
 MOST = 500  # events of one answer
 LOOKED_AT = 100_000  # positions that a filter goes through for one answer
-_COLUMNS = "position, id, at, unit, arm, version, actions, propensity, propensity_kind, details, active, erased"
+_ACTIVE = "active + (SELECT COUNT(*) FROM activations WHERE activations.decision = decisions.position)"
+_COLUMNS = f"position, id, at, unit, arm, version, actions, propensity, propensity_kind, details, {_ACTIVE}, erased"
 
 
 def an_action(view: View, text: ActionId) -> int:
@@ -32,7 +32,6 @@ def an_action(view: View, text: ActionId) -> int:
 def listed(
     reader: Reader,
     view: View,
-    settings: Settings,
     *,
     limit: int = 50,
     before: int | None = None,
@@ -75,10 +74,10 @@ def listed(
     more = bool(oldest) and reached > oldest[0][0]
     if more and since is not None and not rows:
         more = bool(reader.execute("SELECT 1 FROM decisions WHERE position < ? AND at >= ? LIMIT 1", (reached, since)))
-    return {"events": _shown(reader, view, settings, rows), "next": reached if more else None}
+    return {"events": _shown(reader, view, rows), "next": reached if more else None}
 
 
-def _shown(reader: Reader, view: View, settings: Settings, rows: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
+def _shown(reader: Reader, view: View, rows: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
     positions = [row[0] for row in rows]
     by_event: dict[int, list[RewardRecord]] = {}
     for (decision, _), rewards in log.rewards_of(reader, positions, 2**62).items():
@@ -106,7 +105,7 @@ def _shown(reader: Reader, view: View, settings: Settings, rows: list[tuple[Any,
                 "held_out": told.get("held_out", False),
                 "active": bool(active),
                 "erased": bool(erased),
-                "reward": settings.combined(first) if first else None,
+                "reward": view.agreed.of(position).combined(first) if first else None,
                 "rewards": [
                     {"action": naming.name_of(view, one.action), "id": one.id, "value": one.value, "at": one.at}
                     for one in rewards

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from manyarms._base.typing import Array
 from manyarms.errors import StorageError
 from manyarms.live import Live
+from manyarms.live.settings import Settings
 from manyarms.live.state import View
 from manyarms.live.watched import unusable
 from manyarms.service.statistics import entries
@@ -72,15 +73,15 @@ class Following:
                 self.first = entries.first_position(reader, self._started - DAY * 60.0, BEFORE)
                 self.after = self._computed = self.first
                 self._due = entries.Due(self.first)
-            settings = self._live.settings
-            step = entries.next_step(reader, settings, self.after)
-            wanted = unusable(settings) is None
-            due, settled = entries.next_settled(reader, settings, self._due, step.upto, rewards=wanted)
+            agreed = self._live._learner.view.agreed
+            step = entries.next_step(reader, agreed, self.after)
+            wanted = unusable(agreed.now) is None
+            due, settled = entries.next_settled(reader, agreed, self._due, step.upto, rewards=wanted)
             computed, propensities = entries.next_propensities(reader, self._computed)
         with self.lock:
             self._count(step)
             for one in settled:
-                self._settle(one)
+                self._settle(one, agreed.of(one.position))
             for at, propensity in propensities:
                 self.propensities.add(at, propensity, "estimated")
             more = step.upto < step.last or due != self._due or computed > self._computed
@@ -104,8 +105,11 @@ class Following:
                 self.since = one.at
             self._decided(one)
             contexts.append(one.context)
+        for played in step.played:
+            if played.decision > self.first:
+                self._played(played)
         for reward in step.rewards:
-            if reward.decision > self.first:  # of what was counted: sums never have rewards without their plays
+            if reward.decision.decision > self.first:  # sums never have rewards without their plays
                 self._rewarded(reward)
         for at in step.arrivals:
             self.minutes.add(at, rewards=1)
@@ -113,10 +117,6 @@ class Following:
             self.features.take(contexts, step.decisions[-1].at)
 
     def _decided(self, one: entries.Decided) -> None:
-        new = 0
-        for action in one.actions:
-            new += self.actions.play(action, one.at)
-            self.recent.play(one.position, one.at, action)
         greedy = one.details.get("greedy")
         kind = one.kind if one.propensity is not None else None
         self.minutes.add(
@@ -128,28 +128,34 @@ class Following:
             deferred=not one.active,
             greedy_known=greedy is not None,
             explored=greedy is False,
-            new_actions=new > 0,
             exact=kind == "exact",
             estimated=kind == "estimated",
         )
-        self.minutes.add_arm(one.at, one.arm, decisions=1)
         if one.propensity is not None and kind in ("exact", "estimated"):
             self.propensities.add(one.at, one.propensity, kind)
         if one.unit is not None:
             self.units.add(one.unit)
 
-    def _rewarded(self, reward: entries.Rewarded) -> None:
-        self.actions.reward(reward.action, reward.was, reward.now)
-        self.recent.reward(reward.decision, reward.action, reward.now)
-        if reward.first:
-            gained = reward.now - (reward.was or 0.0)
-            self.minutes.add_arm(reward.at, reward.arm, rewarded=reward.was is None, total=gained)
+    def _played(self, one: entries.Played) -> None:
+        new = 0
+        for action in one.actions:
+            new += self.actions.play(action, one.at)
+            self.recent.play(one.since, one.at, action)
+        self.minutes.add(one.at, played=1, new_actions=new > 0)
+        self.minutes.add_arm(one.at, one.arm, decisions=1)
 
-    def _settle(self, one: entries.Settled) -> None:
+    def _rewarded(self, reward: entries.Rewarded) -> None:
+        of = reward.decision
+        self.actions.reward(reward.action, reward.was, reward.now)
+        self.recent.reward(of.since, reward.action, reward.now)
+        if of.actions and of.actions[0] == reward.action:
+            gained = reward.now - (reward.was or 0.0)
+            self.minutes.add_arm(of.at, of.arm, rewarded=reward.was is None, total=gained)
+
+    def _settle(self, one: entries.Settled, settings: Settings) -> None:
         if not one.active:
             self.minutes.add(one.at, never_activated=1)
             return
-        settings = self._live.settings
         for action, reward in one.rewards:
             value = settings.default if reward is None else reward
             if value is not None:

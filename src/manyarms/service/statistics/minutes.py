@@ -12,7 +12,7 @@ from manyarms._base.typing import Array
 
 DAY = 1440  # minutes
 FIELDS = (
-    "decisions", "rewards", "units", "repeated", "held_out", "deferred", "never_activated", "greedy_known", "explored",
+    "decisions", "played", "rewards", "units", "repeated", "held_out", "deferred", "never_activated", "greedy_known", "explored",
     "new_actions", "exact", "estimated",
 )  # fmt: skip
 BY_ARM = ("decisions", "rewarded", "total")

@@ -12,7 +12,10 @@ MOST = 131_072
 
 
 class RecentPlays:
-    """Position, time, action and reward of the last plays; of a decision with several actions there are several."""
+    """Position, time, action and reward of the last plays; of a decision with several actions there are several.
+
+    Positions never fall: a decision that was deferred has that of its activation.
+    """
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most

@@ -30,7 +30,7 @@ from manyarms.service.statistics.latency import Latency
 from manyarms.service.statistics.minutes import DAY, mean_reward
 
 EVERY = 1.0  # seconds between two looks at the log
-PAUSE = 0.002  # seconds between steps while catching up: others need the interpreter
+PAUSE = 2.0  # times the time that a step took, before the next: decisions need the interpreter more
 RATE = 5  # minutes over which rates are averages
 ALPHA = 0.05  # of an action's interval
 TOP = 12  # most played actions that are named
@@ -73,8 +73,11 @@ class Statistics:
             self._kept.clear()
 
     def _round(self) -> None:
-        while not self._closed.is_set() and self._counted.follow():
-            self._closed.wait(PAUSE)
+        while not self._closed.is_set():
+            begun = time.monotonic()
+            if not self._counted.follow():
+                return
+            self._closed.wait(PAUSE * (time.monotonic() - begun))
 
     def _failed(self, error: ManyArmsError | None) -> None:
         self._failure = None if error is None else str(error)
@@ -137,7 +140,7 @@ class Statistics:
                 "exploration": {
                     "known": day["greedy_known"],
                     "share": _share(day["explored"], day["greedy_known"]),
-                    "new": _share(day["new_actions"], day["decisions"]),
+                    "new": _share(day["new_actions"], day["played"]),
                 },
                 "propensities": counted.propensities.body(now, day["decisions"]),
                 "features": features,
@@ -199,14 +202,14 @@ class Statistics:
         """
         options: dict[str, Any] = {"limit": limit, "before": before, "arm": arm, "action": action, "since": since}
         options |= {"text": text, "rewarded": rewarded}
-        learner, settings = self._live._learner, self._live.settings
+        learner = self._live._learner
         try:
             with self._live.database.reading() as reader:
-                found = events.listed(reader, learner.view, settings, **options)
+                found = events.listed(reader, learner.view, **options)
         except IndexError:  # an action that another process has heard of before
             view = learner.follow()
             with self._live.database.reading() as reader:
-                found = events.listed(reader, view, settings, **options)
+                found = events.listed(reader, view, **options)
         body: dict[str, Any] = plain(found)
         return body
 
