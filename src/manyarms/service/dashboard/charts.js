@@ -55,7 +55,7 @@ export function overTime({ start, step, series, format, least = 0, waits = 0, no
     const points = series[0].values.length;
     const known = series.flatMap((one) => one.values).filter((value) => value !== null);
     const low = Math.min(...known, least);
-    const most = Math.max(...known, low);
+    const most = Math.max(...known, low, 0);
     const peak = most > low ? low + 1.06 * (most - low) : low + 1;
     const marks = ticks(low, peak);
     const x = (place) => left + ((width - left - right) * (place + 0.5)) / points;
