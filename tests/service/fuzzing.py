@@ -17,10 +17,10 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +31,20 @@ from hypothesis import strategies as st
 import manyarms as ma
 from live import tortured
 from manyarms.client import in_process
-from manyarms.service import Service, create_app, make_config
-from service.fuzz_checks import SECRET, SECRET_NUMBER, wrong_with
+from manyarms.service import Service, create_app, read_config
+from manyarms.service.keys import SCOPES, Keys
+from manyarms.service.personalizer import default_agent
+from service.fuzz_bodies import Known, meaningful
+from service.fuzz_checks import wrong_with
 from service.server import Server, save_agent
 
+A_STORE = 5_000  # requests; then a new one
+KINDS: tuple[dict[str, bool], ...] = ({}, {"personalizer": True}, {"keys": True})
 A_BATCH = 250  # requests made in one go: hypothesis remembers what it has made
+AGAIN = (
+    4  # each is sent so often, about other events, actions and arms: making one takes longer than all of its answers
+)
+MEANT = 0.4  # of the bodies: those that mean something, and are not made up
 KNOWN = 0.7  # of the ids, contexts and the like: those that are known take the place of made-up ones
 PLACES = {
     "id": "events",
@@ -45,7 +54,7 @@ PLACES = {
     "name": "arms",
     "agent": "arms",
 }
-PLACES |= {"arm": "arms", "holdout_arm": "arms", "eventId": "events"}
+PLACES |= {"arm": "arms", "holdout_arm": "arms", "eventId": "events", "evaluationId": "evaluations"}
 LISTS = {"candidates": "actions", "exclude": "actions", "actions": "actions", "shadows": "arms"}
 
 
@@ -59,39 +68,16 @@ def schemathesis() -> Any:
     return package
 
 
-@dataclass
-class Known:
-    """What there is: ids of events, actions and arms, the newest at the end."""
-
-    events: list[Any] = field(default_factory=list)
-    actions: list[Any] = field(default_factory=lambda: list(range(tortured.ACTIONS)))
-    arms: list[Any] = field(default_factory=lambda: ["agent", *tortured.OTHERS])
-
-    def one(self, what: str, rng: random.Random) -> Any:
-        """One of them, more likely a new one."""
-        known = getattr(self, what)[-rng.choice([3, 30, 300]) :]
-        return rng.choice(known) if known else "nothing"
-
-    def learn(self, told: Any) -> None:
-        """Ids of an answer."""
-        if isinstance(told, dict):
-            if isinstance(told.get("id") or told.get("eventId"), str) and {"actions", "ranking", "slots"} & set(told):
-                self.events.append(told.get("id") or told["eventId"])
-            for one in told.get("decisions") or ():
-                self.learn(one)
-            self.actions += [one for one in told.get("ids") or () if isinstance(one, int | str)]
-
-
 class Fuzz:
     """Requests from a description, sent by a client; what was wrong with their answers."""
 
-    def __init__(self, client: httpx.Client, random_seed: int, key: str | None = None) -> None:
+    def __init__(self, client: httpx.Client, key: str | None = None) -> None:
         self.client, self.key = client, key
-        self.rng = random.Random(random_seed)
+        self.rng = random.Random(0)
         self.known = Known()
         self.failures: dict[str, str] = {}
         self.statuses: Counter[str] = Counter()
-        self.seconds = 0.0
+        self.unsent = 0
         package = schemathesis()
         self._schema = package.openapi.from_dict(client.get("/openapi.json").json())
         self._checks = [
@@ -107,31 +93,31 @@ class Fuzz:
 
     # ---- making requests
 
-    def run(self, requests: int, seconds: float = float("inf"), progress: Callable[[int], None] | None = None) -> int:
+    def run(self, requests: int, seconds: float = float("inf")) -> int:
         """So many requests, or as many as fit into the time; how many there were."""
         began, sent = time.monotonic(), 0
+        for name in tortured.OTHERS:  # before there are actions that these do not know
+            self.client.post("/v1/agents", json={"name": name, "folder": name}, headers=self._with_key())
         while sent < requests and time.monotonic() - began < seconds:
             sent += self._batch(min(A_BATCH, requests - sent))
-            if progress is not None:
-                progress(sent)
-        self.seconds += time.monotonic() - began
         return sent
 
     def _batch(self, number: int) -> int:
-        before = self.statuses.total()
+        before = self.statuses.total() + self.unsent
 
         @seed(self.rng.randrange(2**63))
         @settings(
-            max_examples=number, database=None, deadline=None, phases=[Phase.generate], verbosity=Verbosity.quiet,
+            max_examples=-(-number // AGAIN), database=None, deadline=None, phases=[Phase.generate], verbosity=Verbosity.quiet,
             suppress_health_check=list(HealthCheck),
         )  # fmt: skip
         @given(st.sampled_from(self._ways).flatmap(lambda way: way))
         def requests(case: Any) -> None:
-            if self.statuses.total() - before < number:
-                self.send(case)
+            for _ in range(AGAIN):
+                if self.statuses.total() + self.unsent - before < number:
+                    self.send(case)
 
         requests()
-        return self.statuses.total() - before
+        return self.statuses.total() + self.unsent - before
 
     def _of(self, operation: Any) -> list[Any]:
         """Ways to make requests of an operation: what is allowed, and in one of three what is not."""
@@ -146,7 +132,13 @@ class Fuzz:
             for name in parameters or {}:
                 if name in PLACES and self.rng.random() < KNOWN:
                     parameters[name] = str(self.known.one(PLACES[name], self.rng))
-        case.body = self._fitted(case.body)
+                elif name == "api-version" and self.rng.random() < KNOWN:
+                    parameters[name] = "2022-09-01-preview"
+        body = meaningful(case.method, case.operation.path)
+        if body is not None and self.rng.random() < MEANT:
+            case.body, case.media_type = body(self.known, self.rng), "application/json"
+        else:
+            case.body = self._fitted(case.body)
 
     def _fitted(self, value: Any, name: str = "") -> Any:
         if isinstance(value, dict):
@@ -156,34 +148,8 @@ class Fuzz:
         if isinstance(value, list):
             if name in LISTS and self.rng.random() < KNOWN:
                 return [self.known.one(LISTS[name], self.rng) for _ in range(self.rng.randrange(1, 4))]
-            if name == "weights" and self.rng.random() < KNOWN:
-                return tortured.weights_of(self.rng.randrange(9))
             return [self._fitted(one) for one in value]
         return value
-
-    def _shape(self, body: Any, path: str) -> Any:
-        """Contexts that fit, folders that are there, shares of arms that there are: otherwise hardly anything would be done."""
-        if not isinstance(body, dict) or self.rng.random() > KNOWN:
-            return body
-        several = body.get("decisions")
-        for one in [body, *(x for x in (several if isinstance(several, list) else ()) if isinstance(x, dict))]:
-            if isinstance(one.get("context"), dict | list) and self.rng.random() < 0.3:  # a context that does not fit
-                one["context"] = self.rng.choice(
-                    [{"age": SECRET}, {SECRET: 1}, [SECRET], [SECRET_NUMBER], [1, [SECRET], 2]]
-                )
-            elif "context" in one or path.startswith("/v1/decide"):
-                one["context"] = [self.rng.uniform(-1, 1) for _ in range(tortured.DIM)]
-                if self.rng.random() < 0.8:
-                    one.pop("action_contexts", None)
-                    one.pop("baseline", None)
-                if isinstance(one.get("k"), int):
-                    one["k"] = self.rng.randint(1, 3)
-        if "folder" in body:
-            body["folder"] = self.rng.choice(tortured.OTHERS)
-        if "shares" in body:
-            arms = self.rng.sample(self.known.arms[:3], self.rng.randint(1, 2))
-            body["shares"] = dict.fromkeys(arms, 1.0 / len(arms))
-        return body
 
     # ---- sending them
 
@@ -192,26 +158,27 @@ class Fuzz:
         from requests import Request
 
         self._fit(case)
-        case.body = self._shape(case.body, case.path)
-        headers = {} if self.key is None else {"Authorization": f"Bearer {self.key}"}
-        prepared = Request(
-            **_plain(case.as_transport_kwargs(base_url=str(self.client.base_url), headers=headers))
-        ).prepare()
+        prepared = Request(**_plain(case.as_transport_kwargs(base_url=str(self.client.base_url)))).prepare()
+        told = {name: str(value).strip() for name, value in prepared.headers.items()}
+        if self.rng.random() < 0.95:
+            told |= self._with_key()
         content = prepared.body.encode() if isinstance(prepared.body, str) else prepared.body
         try:
-            request = httpx.Request(
-                str(prepared.method), str(prepared.url), headers=list(prepared.headers.items()), content=content
-            )
-        except (httpx.InvalidURL, ValueError, TypeError):  # what cannot be sent
-            return
-        try:
+            request = httpx.Request(str(prepared.method), str(prepared.url), headers=told, content=content)  # type: ignore[arg-type]
             response = self.client.send(request)
             response.elapsed = timedelta(0)  # a transport without a socket tells none
+        except (httpx.InvalidURL, httpx.LocalProtocolError, ValueError, TypeError):  # cannot be sent at all
+            self.unsent += 1
+            return
         except httpx.HTTPError as error:
             self.fail(f"{case.method} {case.operation.path}: {type(error).__name__}", request)
+            self.unsent += 1
             return
         self.statuses[f"{case.method.upper()} {case.operation.path} {response.status_code}"] += 1
         self.check(case, request, response)
+
+    def _with_key(self) -> dict[str, str]:
+        return {} if self.key is None else {"Authorization": f"Bearer {self.key}"}
 
     def check(self, case: Any, request: httpx.Request, response: httpx.Response) -> None:
         """All that must hold of an answer."""
@@ -232,20 +199,6 @@ class Fuzz:
         if what not in self.failures:
             answer = "" if response is None else f"\n    answered: {response.content[:400]!r}"
             self.failures[what] = as_curl(request) + answer + (f"\n    {more}" if more else "")
-
-    def report(self) -> str:
-        """How many requests there were, what they were answered, and what was wrong."""
-        number = self.statuses.total()
-        lines = [f"{number:,} requests, {number / max(self.seconds, 1e-9):.0f} a second"]
-        by_status = Counter[str]()
-        for what, count in self.statuses.items():
-            by_status[what.rpartition(" ")[2]] += count
-        lines += ["  " + ", ".join(f"{count:,} of {status}" for status, count in sorted(by_status.items()))]
-        good = {what.rpartition(" ")[0] for what in self.statuses if what.rpartition(" ")[2] < "400"}
-        never = sorted({what.rpartition(" ")[0] for what in self.statuses} - good)
-        lines += [f"  never done: {', '.join(never)}"] if never else []
-        lines += [f"WRONG: {what}\n    {how}" for what, how in self.failures.items()]
-        return "\n".join(lines)
 
 
 def _plain(options: dict[str, Any]) -> dict[str, Any]:
@@ -279,47 +232,52 @@ def _escaped(byte: int) -> str:
 # ---- services to be fuzzed
 
 
-def options_of(folder: Path) -> dict[str, Any]:
+@contextmanager
+def within(folder: Path, *, personalizer: bool = False, keys: bool = False) -> Iterator[Fuzz]:
+    """A service in this process. personalizer: with Personalizer's paths, and its kind of agent; keys: it asks for one."""
+    agent = default_agent() if personalizer else tortured.fresh_agent()
+    config = read_config(_config(folder, personalizer), store=str(folder / "live.db"))
+    rewards: dict[str, Any] = {"aggregate": "sum", "default": 0.0, "wait": 3600.0, "reward_range": config.reward_range}
+    with ma.live.open(folder / "live.db", agent, fold_every=config.fold_every, **rewards) as live:
+        known, key = _keys(folder) if keys else (None, None)
+        app = create_app(Service(live, config, keys=known, owned=False))
+        with httpx.Client(transport=in_process(app), base_url="http://localhost", timeout=60.0) as client:
+            yield Fuzz(client, key)
+
+
+@contextmanager
+def served(folder: Path, *, personalizer: bool = False, keys: bool = False) -> Iterator[Fuzz]:
+    """The same as a server of its own."""
+    known, key = _keys(folder) if keys else (None, None)
+    options = ["--config", str(_config(folder, personalizer))]
+    with (
+        Server(folder, agent=not personalizer, options=options, keys=folder / "keys.json" if known else None) as server,
+        httpx.Client(base_url=server.address, timeout=60.0) as client,
+    ):
+        yield Fuzz(client, key)
+
+
+def _keys(folder: Path) -> tuple[Keys, str]:
+    keys = Keys.open(folder / "keys.json", make=True)
+    return keys, keys.add("everything", SCOPES)
+
+
+def _config(folder: Path, personalizer: bool) -> Path:
     """Settings of a service in which every call can be done."""
     for name in tortured.OTHERS:
         save_agent(folder / "agents" / name, thompson=name == "third")
-    return {
-        "agents_folder": folder / "agents",
-        "backups": folder / "backups",
-        "edge": folder / "edge",
-        "most_body": 100_000,
-    }
-
-
-@contextmanager
-def within(folder: Path, **options: Any) -> Iterator[httpx.Client]:
-    """A service in this process."""
-    with ma.live.open(
-        folder / "live.db",
-        tortured.fresh_agent(),
-        aggregate="sum",
-        default=0.0,
-        wait=3600.0,
-        reward_range=(-1e6, 1e6),
-        fold_every=0.05,
-    ) as live:
-        told = {"store": str(folder / "live.db"), **options_of(folder), **options}
-        app = create_app(Service(live, make_config({}, told), owned=False))
-        with httpx.Client(transport=in_process(app), base_url="http://localhost", timeout=60.0) as client:
-            yield client
-
-
-@contextmanager
-def served(folder: Path) -> Iterator[httpx.Client]:
-    """A server of its own."""
-    told = options_of(folder)
-    config: dict[str, dict[str, object]] = {
-        "agent": {"others": told["agents_folder"]}, "backups": {"folder": told["backups"]}, "edge": {"folder": told["edge"]},
-        "limits": {"body": told["most_body"]}, "learning": {"fold_every": 0.05}, "logs": {"requests": False},
-        "rewards": {"default": 0.0, "wait": 3600.0, "aggregate": "sum", "range": [-1e6, 1e6]},
-    }  # fmt: skip
-    with Server(folder, settings=config) as server, httpx.Client(base_url=server.address, timeout=60.0) as client:
-        yield client
+    file = folder / "service.toml"
+    file.write_text(f"""
+        agent.others = "agents"
+        backups.folder = "backups"
+        edge.folder = "edge"
+        limits.body = 100000
+        learning.fold_every = 0.05
+        logs.requests = false
+        rewards = {{ default = 0.0, wait = "1h", aggregate = "sum", range = [-1e6, 1e6] }}
+        personalizer.enabled = {str(personalizer).lower()}
+    """)
+    return file
 
 
 def replays(folder: Path) -> list[str]:
@@ -329,31 +287,56 @@ def replays(folder: Path) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Requests to a server of its own."""
+    """Requests to servers of its own: one store after the other, some with keys, some with Personalizer's calls."""
     parser = argparse.ArgumentParser(description="Fuzz the API of the decision service.")
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="no new requests after so long")
     parser.add_argument("--in-process", action="store_true", help="the application in this process, without a socket")
     options = parser.parse_args(arguments)
-    began = time.monotonic()
-
-    def progress(sent: int) -> None:
-        if sent % (20 * A_BATCH) == 0:
-            print(f"  {sent:,} requests in {time.monotonic() - began:.0f} s, {len(fuzz.failures)} failures", flush=True)
-
-    with tempfile.TemporaryDirectory(prefix="fuzzing-") as name:
-        folder = Path(name)
-        with (within if options.in_process else served)(folder) as client:
-            fuzz = Fuzz(client, options.seed)
-            fuzz.run(options.requests, options.seconds, progress)
-        print(fuzz.report(), flush=True)
-        wrong = replays(folder)
-    for text in wrong:
-        print(f"WRONG: {text}")
-    good = not (wrong or fuzz.failures)
-    print("every answer was as it should be, and the store replays" if good else "something did not hold")
+    began, good, sent = time.monotonic(), True, 0
+    statuses: Counter[str] = Counter()
+    failures: dict[str, str] = {}
+    print(f"seed {options.seed}:", flush=True)
+    for number in count():
+        left = options.seconds - (time.monotonic() - began)
+        if sent >= options.requests or left <= 0:
+            break
+        kind = KINDS[number % len(KINDS)]
+        with tempfile.TemporaryDirectory(prefix="fuzzing-") as name:
+            folder = Path(name)
+            with (within if options.in_process else served)(folder, **kind) as fuzz:
+                fuzz.rng.seed(f"{options.seed} {number}")
+                sent += fuzz.run(min(A_STORE, options.requests - sent), left)
+            wrong = replays(folder)
+        for text in wrong:
+            print(f"WRONG ({kind}): {text}", flush=True)
+        good = good and not wrong
+        statuses += fuzz.statuses
+        failures = {**fuzz.failures, **failures}
+        seconds = time.monotonic() - began
+        print(
+            f"  {sent:,} requests in {seconds:.0f} s, {sent / seconds:.0f} a second; {len(failures)} failures",
+            flush=True,
+        )
+    print(report(statuses, failures))
+    if sent < options.requests:
+        print(f"  the time was over after {sent:,} of {options.requests:,} requests")
+    good = good and not failures
+    print("every answer was as it should be, and the stores replay" if good else "something did not hold")
     return int(not good)
+
+
+def report(statuses: Counter[str], failures: dict[str, str]) -> str:
+    """What requests were answered, what was never done, and what was wrong."""
+    by_status: Counter[str] = Counter()
+    for what, number in statuses.items():
+        by_status[what.rpartition(" ")[2]] += number
+    lines = ["  " + ", ".join(f"{number:,} of {status}" for status, number in sorted(by_status.items()))]
+    good = {what.rpartition(" ")[0] for what in statuses if what.rpartition(" ")[2] < "400"}
+    never = sorted({what.rpartition(" ")[0] for what in statuses} - good)
+    lines += [f"  never done: {', '.join(never)}"] if never else []
+    return "\n".join([*lines, *(f"WRONG: {what}\n    {how}" for what, how in failures.items())])
 
 
 if __name__ == "__main__":

@@ -110,22 +110,23 @@ class Server:
         folder: Path,
         store: str | Path | None = None,
         *,
-        agent: Path | None = None,
+        agent: Path | bool = True,
         keys: Path | None = None,
         settings: Mapping[str, Mapping[str, object]] | None = None,
         options: Sequence[str] = (),
         starter: Starter = start_command,
         name: str = "server",
     ) -> None:
-        """folder: for its files. store: a path or an address; settings: by the sections of a configuration file; options: of the
-        command line. name: of its files, where a folder has several servers.
+        """folder: for its files. store: a path or an address. agent: a saved one; True: a small one, False: none. settings: by
+        the sections of a configuration file; options: of the command line. name: of its files, where several share a folder.
         """
         self.folder, self.store = folder, str(store or folder / "live.db")
         self._starter, self._log = starter, folder / f"{name}.log"
-        agent = agent or save_agent(folder / "agent")
         config = folder / f"{name}.toml"
         config.write_text(_as_toml(settings or {}))
-        self._arguments = ["--config", str(config), "--store", self.store, "--agent", str(agent), *options]
+        self._arguments = ["--config", str(config), "--store", self.store, *options]
+        if agent is not False:
+            self._arguments += ["--agent", str(save_agent(folder / "agent") if agent is True else agent)]
         if keys is not None:
             self._arguments += ["--keys", str(keys)]
         self._process: Process | None = None

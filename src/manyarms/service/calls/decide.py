@@ -92,9 +92,7 @@ def routes(service: Service) -> APIRouter:
             dependencies=[Depends(service.access(call.scope))],
             status_code=200 if call.answer else 204,
             response_model=call.answer,
-            response_class=JSONResponse
-            if call.answer
-            else Response,  # for the description: the answer is there already
+            response_class=JSONResponse if call.answer else Response,  # what the description is made of
             responses=refusals(*WITH_BODY, *call.refuses),
         )
     return router

@@ -82,6 +82,7 @@ class Path:
     body: dict[str, Any] | None = None
     status: int = 200
     query: tuple[str, ...] = ()
+    empty: bool = False  # whether the answer has no body, although its status is not 204
 
 
 class Calls:
@@ -326,7 +327,7 @@ def _evaluations(calls: Calls, preview: bool) -> list[Path]:
         ]
     asked = ("startTime", "endTime", "intervalInMinutes", "window")
     return [
-        Path("PUT", one, "admin", code, calls.put_evaluation, form),
+        Path("PUT", one, "admin", code, calls.put_evaluation, form, empty=True),
         Path("GET", "/evaluations", "read", code, calls.list_evaluations, query=("skip", "top")),
         Path("GET", one, "read", code, calls.get_evaluation, query=asked),
     ]
@@ -359,9 +360,8 @@ def _add(
             return of_exception(request, error, path.code)
 
     kind = "application/octet-stream" if path.path == "/model" and path.method == "GET" else "application/json"
-    fine: dict[str, Any] = (
-        {"description": "Done"} if path.status == 204 else {"description": "Done", "content": {kind: {}}}
-    )
+    bare = path.status == 204 or path.empty
+    fine: dict[str, Any] = {"description": "Done"} if bare else {"description": "Done", "content": {kind: {}}}
     router.add_api_route(
         f"{prefix}{path.path}",
         endpoint,
