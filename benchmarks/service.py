@@ -5,8 +5,8 @@ python benchmarks/service.py --quick         shorter
 python benchmarks/service.py --only rate     one part
 
 The server is that of `manyarms serve`, in a process of its own, and this process is its clients: an open loop (`_load.py`), in
-which an answer's time counts from the moment at which its request was due. Decisions are rewarded while others come. Every part is
-bounded in time. With two cores the clients have one of them, and the server the other.
+which an answer's time counts from the moment at which its request was due. Decisions are rewarded while others come. Every part
+is bounded in time. With two cores the clients have one of them, and the server the other.
 """
 
 from __future__ import annotations

@@ -295,3 +295,15 @@ def test_every_call_is_described(client: httpx.Client) -> None:
     decide = described["paths"]["/v1/decide"]["post"]
     assert {"200", "400", "401", "403", "409", "413", "415", "422", "429", "503"} <= set(decide["responses"])
     assert decide["requestBody"]["content"]["application/json"]["schema"]["$ref"].endswith("/Question")
+
+
+def test_ids_may_hold_slashes(client: httpx.Client, live: Live) -> None:
+    decided(client, id="session/7/first")
+    assert client.get("/v1/events/session%2F7%2Ffirst").json()["id"] == "session/7/first"
+    assert client.get("/v1/events/session/7/first").json()["id"] == "session/7/first"
+    assert client.get("/v1/events/session%2F7%2Ffirst/why").json()["event"] == "session/7/first"
+    live.add_actions(ids=["shoes/red"], weights=[[0.1, 0.2]])
+    assert client.get("/v1/catalogue/shoes%2Fred").json()["id"] == "shoes/red"
+    assert client.patch("/v1/catalogue/shoes%2Fred", json={"retired": True}).json()["retired"] is True
+    assert client.get("/v1/catalogue/shoes%2Fred/statistics").status_code == 200
+    assert client.delete("/v1/events/session%2F7%2Ffirst").status_code == 204

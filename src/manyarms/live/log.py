@@ -22,6 +22,10 @@ _ACTIVATED = "(SELECT a.position FROM activations a WHERE a.decision = decisions
 DECISION = f"{_COLUMNS}, CASE WHEN active = 0 THEN {_ACTIVATED} END"
 _MARKS = ", ".join("?" * len(_COLUMNS.split(", ")))
 INSERT_DECISION = f"INSERT INTO decisions ({_COLUMNS}) VALUES ({_MARKS}) ON CONFLICT (id) DO NOTHING"
+INSERT_REWARD = (
+    "INSERT INTO rewards (position, decision, action, id, value, at) VALUES (?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (decision, action, id) DO NOTHING"
+)
 AT_A_TIME = 500  # parameters of one statement
 
 
@@ -173,22 +177,20 @@ def add_reward(event: str, action: int | None, id: str, value: float) -> Work:
         which = actions[0] if action is None else action
         if which not in actions:
             raise InvalidInput("action", which, f"one of those of event {event!r}, {actions}")
-        sql = "SELECT position, value, at FROM rewards WHERE decision = ? AND action = ? AND id = ?"
-        earlier = tx.execute(sql, (where, which, id))
-        if earlier:
-            position, known, at = earlier[0]
-            if known != value:
-                name = f"reward {id!r}" if id else "the reward"
-                raise Conflict(
-                    f"{name} of event {event!r}, action {which}, was {known:g} and is now said to be {value:g}: the first "
-                    "stands; several rewards of one event have ids of their own (id=)"
-                )
+        # as for decisions, one statement where it is new
+        position, at = tx.following()
+        tx.execute(INSERT_REWARD, (position, where, which, id, value, at))
+        if tx.changed:
+            tx.place()
             return RewardRecord(where, which, id, value, position, at)
-        position, at = tx.place()
-        tx.execute(
-            "INSERT INTO rewards (position, decision, action, id, value, at) VALUES (?, ?, ?, ?, ?, ?)",
-            (position, where, which, id, value, at),
-        )
+        sql = "SELECT position, value, at FROM rewards WHERE decision = ? AND action = ? AND id = ?"
+        [(position, known, at)] = tx.execute(sql, (where, which, id))
+        if known != value:
+            name = f"reward {id!r}" if id else "the reward"
+            raise Conflict(
+                f"{name} of event {event!r}, action {which}, was {known:g} and is now said to be {value:g}: the first "
+                "stands; several rewards of one event have ids of their own (id=)"
+            )
         return RewardRecord(where, which, id, value, position, at)
 
     return work

@@ -80,7 +80,7 @@ class Outermost:
 
 def _route(scope: Scope) -> str:
     """The route's pattern: a path may hold ids."""
-    return str(getattr(scope.get("route"), "path", None) or "unmatched")
+    return str(getattr(scope.get("route"), "path", None) or "unmatched").replace(":path}", "}")
 
 
 def _request_id(scope: Scope) -> str:

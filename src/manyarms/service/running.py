@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from manyarms.service.config import Config
 from manyarms.service.request_log import logger
 
 BACKLOG = 2048
+SWITCH = 0.0005
+"""Seconds for which a thread may keep the interpreter while others want it. The thread that writes gives it up at every statement;
+with Python's 5 ms it would wait that long for each of them, behind decisions that are made meanwhile."""
 
 
 def run(app: FastAPI, config: Config, ready: Callable[[str], None] | None = None) -> None:
@@ -23,6 +27,7 @@ def run(app: FastAPI, config: Config, ready: Callable[[str], None] | None = None
     ready: told the address when the port is open.
     """
     check_tls(config)
+    sys.setswitchinterval(SWITCH)
     listening = _bound(config.host, config.port)
     address = address_of(config, listening)
     logger().info("listening", extra={"address": address})

@@ -29,7 +29,7 @@ from manyarms.service.request_log import logger
 from manyarms.service.retention import Retention
 from manyarms.service.statistics import Statistics
 
-SHORT = 0.003  # seconds: a decision that takes less is made by the event loop itself
+SHORT = 0.003  # seconds of a processor: a decision that takes less is made by the event loop itself
 WORKERS = 4  # threads for everything but decisions: reading events, changing the catalogue, ...
 Told = TypeVar("Told")
 
@@ -102,18 +102,18 @@ class Service:
         Decisions that are quickly made are made here and now: handing one over to a thread and taking it back would take as long
         again. Others are made by the threads that decide, so that nobody waits for them.
         """
-        if self._pace > SHORT or self._under_way:
+        if self._pace > SHORT:
             return await self._in_thread(self._deciders, partial(self._timed, **arguments))
         self._check_open()
         return await asyncio.wrap_future(self._timed(**arguments))
 
     def _timed(self, **arguments: Any) -> Future[LiveDecision]:
-        """A decision on its way to the store, and how long it took to make."""
-        began = time.perf_counter()
+        """A decision on its way to the store, and how much of a processor's time it took to make."""
+        began = time.thread_time()
         try:
             return self.live.submit_decision(**arguments)
         finally:
-            self._pace += 0.05 * (time.perf_counter() - began - self._pace)
+            self._pace += 0.05 * (time.thread_time() - began - self._pace)
 
     async def decide_many(self, questions: list[dict[str, Any]]) -> list[LiveDecision | Exception]:
         """Each as `decide`, in one go of one thread; what was refused is its exception."""

@@ -35,7 +35,7 @@ def routes(service: Service) -> APIRouter:
         following = found[-1].row if len(found) == limit else None
         return Json({"count": live.action_count, "actions": [asdict(one) for one in found], "next": following})
 
-    @router.get("/{action}", dependencies=[may_read], responses=refusals(404))
+    @router.get("/{action:path}", dependencies=[may_read], responses=refusals(404))
     async def action(action: ActionText) -> Response:
         """One action."""
         return Json(asdict(found_action(live, action)))
@@ -50,7 +50,7 @@ def routes(service: Service) -> APIRouter:
         )
         return Json({"ids": ids}, status_code=201)
 
-    @router.patch("/{action}", dependencies=[may_change], responses=refusals(*WITH_BODY, 404, 409))
+    @router.patch("/{action:path}", dependencies=[may_change], responses=refusals(*WITH_BODY, 404, 409))
     async def update(action: ActionText, body: ActionChange) -> Response:
         """Change an action: its mixing weights (what was learned stays, seen through the new ones), or whether it is retired."""
         if body.weights is None and body.retired is None:

@@ -16,22 +16,22 @@ EventId = Annotated[str, Path(min_length=1, max_length=MOST_OF_AN_ID, descriptio
 
 
 def routes(service: Service) -> APIRouter:
-    """The router."""
+    """The router. An id may hold slashes; one that ends in /why is found by the list, /v1/events?id=."""
     router = APIRouter(prefix="/v1/events", tags=["events"])
     may_read, may_change = Depends(service.access("read")), Depends(service.access("admin"))
 
-    @router.get("/{id}", dependencies=[may_read], responses=refusals(404))
-    async def event(id: EventId) -> Response:
-        """What the log has of a decision, and its rewards."""
-        return Json(await service.work(event_body, service.live, id))
-
-    @router.get("/{id}/why", dependencies=[may_read], responses=refusals(404, 409))
+    @router.get("/{id:path}/why", dependencies=[may_read], responses=refusals(404, 409))
     async def why(id: EventId) -> Response:
         """Which features made the score of the action that was taken, and which part of it comes from what all actions share."""
         return Json((await service.work(service.live.why, id)).to_json())
 
+    @router.get("/{id:path}", dependencies=[may_read], responses=refusals(404))
+    async def event(id: EventId) -> Response:
+        """What the log has of a decision, and its rewards."""
+        return Json(await service.work(event_body, service.live, id))
+
     @router.delete(
-        "/{id}", dependencies=[may_change], status_code=204, response_class=Response, responses=refusals(404, 409)
+        "/{id:path}", dependencies=[may_change], status_code=204, response_class=Response, responses=refusals(404, 409)
     )
     async def erase(id: EventId) -> Response:
         """Forget an event: its record is blanked, and what was learned from it is unlearned."""
