@@ -179,6 +179,26 @@ def test_the_log_has_no_context_no_key_and_no_path(calling: Calling, keys: tuple
         assert hidden not in stream.getvalue()
 
 
+def test_contexts_are_in_the_log_where_that_was_asked_for(calling: Calling) -> None:
+    stream = io.StringIO()
+    start_logging("json", "info", stream)
+    client = calling(log_contexts=True)
+    client.post("/v1/decide", json={"context": X, "id": "person-17"})
+    client.post("/v1/decide/batch", json={"decisions": [{"context": X}, {"context": X}]})
+    client.post("/v1/reward", json={"event": "person-17"})
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [line.get("contexts") for line in lines if line["event"] == "request"] == [[X], [X, X], None]
+    assert "person-17" not in stream.getvalue()
+
+
+def test_a_service_without_a_dashboard_has_no_page(calling: Calling) -> None:
+    client = calling(dashboard=False)
+    for path in ("/", "/assets/app.js"):
+        is_problem(client.get(path), 404)
+    assert client.get("/v1/dashboard").status_code == 200
+    assert calling().get("/").status_code == 200
+
+
 def test_an_unexpected_error_is_told_to_the_log_alone(
     calling: Calling, live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,6 +51,8 @@ class HotCalls:
         try:
             self._service.admit(request, call.scope)
             body = call.form.model_validate_json(await _read(request))
+            if self._service.config.log_contexts:
+                scope["manyarms.contexts"] = call.contexts(body)
             if (cost := call.cost(body)) > 1:
                 self._service.admit(request, call.scope, cost - 1)
             response = await call.run(self._service, body)

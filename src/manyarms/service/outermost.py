@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable
 
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from manyarms.service.problems import Problem, unexpected
@@ -21,6 +22,7 @@ HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
+GONE = 499  # as other servers log it: the client hung up before there was an answer
 NO_STORE = (b"cache-control", b"no-store")
 
 
@@ -52,6 +54,8 @@ class Outermost:
 
         try:
             await self._app(scope, receive, watched)
+        except ClientDisconnect:  # in the middle of its request: nobody is there to be answered
+            status = status or GONE
         except Exception:
             logger().error("unexpected", extra={"request": name, "route": _route(scope)}, exc_info=True)
             if status:  # half of an answer is out: the server closes the connection
@@ -74,6 +78,7 @@ class Outermost:
                     "status": status,
                     "ms": round(1e3 * seconds, 3),
                     "caller": scope.get("manyarms.caller"),
+                    **({"contexts": scope["manyarms.contexts"]} if scope.get("manyarms.contexts") else {}),
                 },
             )
 

@@ -44,17 +44,19 @@ def routes(service: Service) -> APIRouter:
     may_read = Depends(service.access("read"))
     statistics = service.statistics
 
-    @router.get("/", include_in_schema=False)
     async def page(request: Request) -> Response:
         """The page."""
         return _file(request, PAGE, "text/html; charset=utf-8")
 
-    @router.get("/assets/{name}", include_in_schema=False)
     async def asset(request: Request, name: str) -> Response:
         """What the page is made of."""
         if name not in ASSETS:
             raise Problem(404, "no such file")
         return _file(request, name, ASSETS[name])
+
+    if service.config.dashboard:
+        router.add_api_route("/", page, include_in_schema=False)
+        router.add_api_route("/assets/{name}", asset, include_in_schema=False)
 
     @router.get("/v1/dashboard", tags=["dashboard"], dependencies=[may_read], responses=refusals())
     async def dashboard(

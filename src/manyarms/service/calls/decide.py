@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 
 from manyarms.errors import ManyArmsError
 from manyarms.live import LiveDecision
-from manyarms.service.bodies import Activation, Answer, Answers, Question, Questions, Reward, Rewards, Told
+from manyarms.service.bodies import Activation, Answer, DecisionAnswers, Question, Questions, Reward, Rewards, Told
 from manyarms.service.documents import WITH_BODY, Json, empty, refusals
 from manyarms.service.problems import Problem, of_error
 from manyarms.service.runtime import Service
@@ -69,10 +69,15 @@ class Call:
         """How many requests it counts for."""
         return 1 if self.several is None else len(getattr(body, self.several))
 
+    def contexts(self, body: Any) -> list[Any]:
+        """What it was asked to decide from, where it decides."""
+        asked = [body] if self.several is None else getattr(body, self.several)
+        return [one.context for one in asked if isinstance(one, Question)]
+
 
 CALLS = (
     Call("/v1/decide", "decide", Question, _decide, Answer),
-    Call("/v1/decide/batch", "decide", Questions, _decide_batch, Answers, (), "decisions"),
+    Call("/v1/decide/batch", "decide", Questions, _decide_batch, DecisionAnswers, (), "decisions"),
     Call("/v1/reward", "reward", Reward, _reward, None),
     Call("/v1/reward/batch", "reward", Rewards, _reward_batch, Told, (), "rewards"),
     Call("/v1/activate", "reward", Activation, _activate, None),
