@@ -55,7 +55,7 @@ def _of_refusal(response: httpx.Response) -> Iterator[str]:
         yield from _of_personalizer(told)
     else:
         yield from _of_problem(response, told)
-    text = json.dumps(told, ensure_ascii=False)
+    text = "\n".join(_texts(told))
     yield from (f"{mark!r} in a refusal" for mark in OF_THIS_MACHINE if mark in text)
 
 
@@ -82,6 +82,15 @@ def _of_personalizer(told: Any) -> Iterator[str]:
     error = told.get("error") if isinstance(told, dict) else None
     if not isinstance(error, dict) or not all(isinstance(error.get(name), str) for name in ("code", "message")):
         yield "an error of another form than Personalizer's"
+
+
+def _texts(told: object) -> Iterator[str]:
+    """All texts of an answer."""
+    if isinstance(told, dict | list):
+        for one in [*told, *told.values()] if isinstance(told, dict) else told:
+            yield from _texts(one)
+    else:
+        yield str(told)
 
 
 def _refuse(constant: str) -> None:
