@@ -22,7 +22,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 .DELETE_ON_ERROR:
 # under -j two pips must not write into one .venv
 .NOTPARALLEL:
-.PHONY: help setup demo test test-all test-lowest test-portable fuzz kills torture flat audit lint format docs bench wheel release-check clean distclean
+.PHONY: help setup demo serve test test-all test-lowest test-portable fuzz kills torture flat audit lint format docs bench wheel release-check clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -32,6 +32,9 @@ setup: $(VENV)/.has-dev ## set up .venv for everything but the benchmarks
 
 demo: $(VENV)/.has-experiments ## show the main jobs on 100,000 items: tables, pictures, out/demo/report.html
 	@$(BIN)/manyarms demo --out out/demo
+
+serve: $(VENV)/.has-service ## serve a made-up shop with simulated visitors: the dashboard at http://127.0.0.1:8080/; PORT=9000
+	@$(BIN)/manyarms serve --demo --port $(or $(PORT),8080)
 
 # one thread per process: two pools of threads on two cores cost more than they give
 test test-all test-lowest fuzz kills torture flat bench: export OMP_NUM_THREADS := 1
@@ -61,9 +64,11 @@ fuzz: $(VENV)/.has-dev ## hostile calls over the whole public interface, then ho
 kills: $(VENV)/.has-dev ## kill -9 at random moments: N=100 SEED=0
 	@cd tests && ../$(BIN)/python -W ignore -m hard_use.kills --kills $(or $(N),100) --seed $(SEED)
 
-# half an hour for each store at most; PostgreSQL is left out where it is not installed
-torture: $(VENV)/.has-dev ## kill -9 in live stores, SQLite and PostgreSQL: N=1000 SEED=0
+# half an hour for each store and program at most; PostgreSQL is left out where it is not installed
+torture: $(VENV)/.has-dev ## kill -9 in live stores and of servers, SQLite and PostgreSQL, then hostile requests: N=1000 SEED=0
 	@cd tests && ../$(BIN)/python -W ignore -m live.torture --store all --kills $(or $(N),1000) --seed $(SEED) --seconds 1800
+	@cd tests && ../$(BIN)/python -W ignore -m service.killing --store all --kills $(or $(N),1000) --seed $(SEED) --seconds 1800
+	@cd tests && ../$(BIN)/python -W ignore -m service.fuzzing --requests 100000 --seed $(SEED)
 
 flat: $(VENV)/.has-dev ## deciding, learning, evaluating and saving for long: memory, files and threads do not grow
 	@cd tests && ../$(BIN)/python -m hard_use.flat
@@ -129,10 +134,15 @@ $(VENV)/.has-experiments: $(VENV)/.created pyproject.toml constraints.txt
 	@$(PIP_INSTALL) -e '.[experiments,torch]'
 	@touch $@
 
+$(VENV)/.has-service: $(VENV)/.created pyproject.toml constraints.txt
+	@echo "installing the decision service into $(VENV) (a minute or so, the first time)"
+	@$(PIP_INSTALL) -e '.[service]'
+	@touch $@
+
 $(VENV)/.has-dev: $(VENV)/.created pyproject.toml constraints.txt
 	@echo "installing into $(VENV), with the tools for tests and lint (a minute or so, the first time)"
 	@$(PIP_INSTALL) -e '.[test,lint]'
-	@touch $(VENV)/.has-experiments $@
+	@touch $(VENV)/.has-experiments $(VENV)/.has-service $@
 
 $(VENV)/.has-docs: $(VENV)/.created pyproject.toml constraints.txt
 	@echo "installing what the manual is built with into $(VENV) (a minute or so, the first time)"

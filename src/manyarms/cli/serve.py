@@ -73,7 +73,7 @@ def serve(
     demo: Annotated[bool, typer.Option("--demo", help="A made-up shop with simulated visitors.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Only check the settings.")] = False,
 ) -> None:
-    """Serve decisions over HTTP, with a dashboard at /.
+    r"""Serve decisions over HTTP, with a dashboard at /.
 
     One process and one SQLite file, nothing else to set up. What has been answered is in the store, whatever is killed; the agent
     learns in the background. Stop it with Ctrl-C or SIGTERM: requests under way are answered first. Started again it goes on
@@ -92,7 +92,9 @@ def serve(
 
     Then:
 
-      curl -X POST localhost:8080/v1/decide -H 'Content-Type: application/json' -d '{"context": {"device": "phone"}}'
+      curl -X POST localhost:8080/v1/decide \
+          -H 'Content-Type: application/json' \
+          -d '{"context": {"device": "phone"}}'
     """
     _require_extra()
     from manyarms.service.config import make_config, read_config
