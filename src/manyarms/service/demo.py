@@ -1,4 +1,4 @@
-"""A made-up shop, for `manyarms serve --demo`: a catalogue, visitors who come by themselves, and two hours of history.
+"""A made-up shop, for `manyarms serve --demo`: a catalogue, visitors who come by themselves, and forty minutes of history.
 
 Visitors have a device, a part of the day and an age: which kinds of items they like follows from these, and a little from items.
 The visitors are a thread of this process that calls the service over HTTP, as anybody would.
@@ -26,9 +26,9 @@ from manyarms.live.stores.sqlite import SQLite
 
 ITEMS, KINDS = 10_000, 24
 DEVICES, PARTS = ("phone", "tablet", "desktop"), ("morning", "day", "evening")
-RATE = 8.0  # visitors a second
+RATE = 2.0  # visitors a second
 WAIT = 20.0  # seconds that an event waits for its reward
-HISTORY, SPACING = 600, 12.0  # events before the start, and seconds between two of them
+HISTORY, SPACING = 600, 4.0  # events before the start, and seconds between two of them
 
 
 class Shop:
@@ -83,7 +83,7 @@ class _Clock:
 
 
 def make_store(path: Path, shop: Shop) -> None:
-    """A store with two hours of history, as if it had run since then."""
+    """A store with forty minutes of history, as if it had run since then."""
     clock = _Clock(time.time() - HISTORY * SPACING - WAIT)
     database = SQLite(path, clock=clock)
     prepare(database)
@@ -169,7 +169,7 @@ def run_demo(options: Mapping[str, Any], say: Callable[[str], None]) -> None:
     with tempfile.TemporaryDirectory(prefix="manyarms-demo-") as folder:
         store = Path(folder) / "shop.db"
         shop = Shop()
-        say(f"making a shop of {ITEMS:,} items, and two hours of history (a few seconds)")
+        say(f"making a shop of {ITEMS:,} items, and forty minutes of history (a few seconds)")
         make_store(store, shop)
         given = {
             name: value for name, value in options.items() if name in ("host", "port", "keys") and value is not None

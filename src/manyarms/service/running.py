@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import ssl
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import uvicorn
@@ -28,12 +31,36 @@ def run(app: FastAPI, config: Config, ready: Callable[[str], None] | None = None
     """
     check_tls(config)
     sys.setswitchinterval(SWITCH)
-    listening = _bound(config.host, config.port)
+    listening = bound(config.host, config.port)
     address = address_of(config, listening)
     logger().info("listening", extra={"address": address})
     if ready is not None:
         ready(address)
-    server = uvicorn.Server(
+    server = make_server(app, config)
+    try:
+        with _ends_quietly():
+            server.run(sockets=[listening])
+    finally:
+        listening.close()
+
+
+@contextmanager
+def _ends_quietly() -> Iterator[None]:
+    """The server sends itself again the signal that has ended it, when all is done: by then it has been heeded."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def make_server(app: FastAPI, config: Config) -> uvicorn.Server:
+    """The server, which does not run yet."""
+    return uvicorn.Server(
         uvicorn.Config(
             app,
             log_config=None,
@@ -50,10 +77,6 @@ def run(app: FastAPI, config: Config, ready: Callable[[str], None] | None = None
             ssl_keyfile=None if config.tls_key is None else str(config.tls_key),
         )
     )
-    try:
-        server.run(sockets=[listening])
-    finally:
-        listening.close()
 
 
 def check_tls(config: Config) -> None:
@@ -70,7 +93,8 @@ def check_tls(config: Config) -> None:
         logger().warning("the TLS key can be read by others", extra={"mode": oct(mode & 0o777)})
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that listens."""
     plain = host.strip("[]")
     family = socket.AF_INET6 if ":" in plain else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
@@ -92,4 +116,4 @@ def address_of(config: Config, listening: socket.socket) -> str:
     return f"{'https' if config.tls else 'http'}://{shown}:{listening.getsockname()[1]}"
 
 
-__all__ = ["address_of", "check_tls", "run"]
+__all__ = ["address_of", "bound", "check_tls", "make_server", "run"]
