@@ -27,12 +27,16 @@ ROOT = Path(__file__).resolve().parents[1]
 # may stand beside a package under Apache-2.0, and ask for no more than their text; by their SPDX names
 ACCEPTED = {
     "0BSD", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "CC0-1.0",
-    "HPND", "ISC", "MIT", "MIT-CMU", "PSF-2.0", "Unlicense", "Zlib",
+    "HPND", "ISC", "MIT", "MIT-0", "MIT-CMU", "PSF-2.0", "Unlicense", "Zlib",
 }  # fmt: skip
 # files under it keep it: accepted for what only tests, checks or benchmarks need, and nobody gets with the package
 ACCEPTED_FOR_TOOLS = {*ACCEPTED, "MPL-2.0"}
-# of an extra that nobody gets unasked, imported as it is from a package of its own: all that the LGPL wants of its users
-APART = {"psycopg": "LGPL-3.0-only", "psycopg-binary": "LGPL-3.0-only"}
+# of an extra that nobody gets unasked, imported as it is from a package of its own: all that the LGPL and the MPL want of users
+APART = {
+    "psycopg": "LGPL-3.0-only", "psycopg-binary": "LGPL-3.0-only",  # postgresql
+    "certifi": "MPL-2.0",  # client, by httpx
+    "orjson": "MPL-2.0",  # service
+}  # fmt: skip
 TOOLS = ("test", "lint", "docs", "bench")  # extras that nobody needs to use the library
 # what packages write in place of an SPDX name: a pattern of their text, or of their trove classifier
 SPELLINGS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown, Table
 from manyarms._base.typing import AnyArray, Ints
 from manyarms.edge.encoding import KIND, RowEncoder, TableRows
 from manyarms.errors import InvalidInput, ManyArmsError, StorageError, UnknownAction
@@ -24,8 +26,8 @@ EdgeId = str | int
 """What an action is called: a text, or an integer of 64 bits."""
 
 
-@dataclass(frozen=True)
-class Header:
+@dataclass(frozen=True, repr=False)
+class Header(Shown):
     """Whose policy it is, and by which rule it decides.
 
     version: of the live state that it was made from. created, expires: seconds since 1970. epsilon: the part of uniform play.
@@ -82,6 +84,14 @@ class Header:
         if self.encoder is None or self.encoder.get("kind") != KIND:
             return None
         return TableRows(self.encoder)
+
+    def _table(self) -> Table:
+        facts = {
+            "agent": self.agent, "version": f"{self.version:,}", "rule": self.rule, "contexts": f"{self.dim} numbers",
+            "epsilon": f"{self.epsilon:g}", "temperature": f"{self.temperature:g}", "created": at_time(self.created),
+            "expires": at_time(self.expires), "encoder": "no" if self.encoder is None else "yes",
+        }  # fmt: skip
+        return Table(f"{self.agent}, version {self.version:,}, {self.rule}", rows=list(facts.items()))
 
 
 class Ids(Sequence[EdgeId]):
@@ -219,9 +229,14 @@ def _mapping(given: Any) -> dict[str, Any] | None:
     return given
 
 
+def at_time(seconds: float) -> str:
+    """Seconds since 1970 as a date."""
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
+
+
 def size_of(draws: int, actions: int, dim: int) -> int:
     """Bytes of the tables of a bundle."""
     return math.prod((4, draws, actions, dim))
 
 
-__all__ = ["RULES", "SALT", "EdgeId", "Header", "Ids", "contents", "read_contents", "size_of"]
+__all__ = ["RULES", "SALT", "EdgeId", "Header", "Ids", "at_time", "contents", "read_contents", "size_of"]

@@ -34,7 +34,7 @@ from manyarms._base.tables import Shown, Table
 from manyarms._base.typing import JSON, AnyArray, Array, Ints, Spec
 from manyarms.edge import bundle_format, scores, signing
 from manyarms.edge.encoding import RowEncoder
-from manyarms.edge.header import EdgeId, Header, Ids, contents, read_contents
+from manyarms.edge.header import EdgeId, Header, Ids, at_time, contents, read_contents
 from manyarms.errors import InvalidInput, LiveError, StorageError, UnknownAction
 
 MOST_OF_AN_ID = 256  # characters of an event's id
@@ -125,7 +125,7 @@ class EdgePolicy(Shown):
         policy = cls(*read_contents(*bundle_format.unpacked(signed)))
         policy.__dict__["content"] = signed  # so that it need not be written again
         if not expired and policy.expired:
-            raise StorageError(f"{policy._told()} expired at {_time(policy.header.expires)}: fetch a new one")
+            raise StorageError(f"{policy._told()} expired at {at_time(policy.header.expires)}: fetch a new one")
         return policy
 
     @cached_property
@@ -162,7 +162,7 @@ class EdgePolicy(Shown):
         chosen by what comes of it. candidates: the only actions on offer. exclude: not these; unknown ones do no harm.
         """
         if self.expired:
-            raise LiveError(f"{self._told()} expired at {_time(self.header.expires)}: fetch a new one")
+            raise LiveError(f"{self._told()} expired at {at_time(self.header.expires)}: fetch a new one")
         return self._decided(context, uuid.uuid4().hex if id is None else id, candidates, exclude)
 
     def _decided(self, context: Any, id: object, candidates: Any, exclude: Any) -> EdgeDecision:
@@ -352,7 +352,7 @@ class EdgePolicy(Shown):
         facts = {
             "bundle": self.id, "agent": told.agent, "version": f"{told.version:,}", "rule": told.rule,
             "actions": f"{len(self.ids):,}", "contexts": f"{told.dim} numbers", "draws": f"{len(self._tables)}",
-            "epsilon": f"{told.epsilon:g}", "created": _time(told.created), "expires": _time(told.expires),
+            "epsilon": f"{told.epsilon:g}", "created": at_time(told.created), "expires": at_time(told.expires),
         }  # fmt: skip
         return Table(f"edge policy: {told.rule} over {len(self.ids):,} actions", rows=list(facts.items()))
 
@@ -386,10 +386,6 @@ def _listed(name: str, given: Any) -> tuple[EdgeId, ...] | None:
     if not isinstance(given, Sequence) or isinstance(given, str | bytes):
         raise InvalidInput(name, validate.describe(given), "a list of ids of actions")
     return tuple(int(one) if isinstance(one, np.integer) else one for one in given)
-
-
-def _time(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at))
 
 
 __all__ = ["EdgeDecision", "EdgePolicy"]

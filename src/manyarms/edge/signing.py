@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from manyarms._base.tables import Shown, Table
 from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput, MissingExtra, StorageError
 
@@ -14,7 +15,7 @@ PublicKey = str | bytes
 """32 bytes, or as many in hexadecimal."""
 
 
-class SigningKey:
+class SigningKey(Shown):
     """A secret key, and the public one that goes with it."""
 
     def __init__(self, secret: bytes) -> None:
@@ -44,8 +45,8 @@ class SigningKey:
         found: bytes = self._key.sign(content)
         return found
 
-    def __repr__(self) -> str:
-        return f"<SigningKey, public {self.public}>"
+    def _table(self) -> Table:
+        return Table(f"public {self.public}")  # and nothing of the secret
 
 
 def require_signature(content: bytes, signature: bytes, public_key: PublicKey | Sequence[PublicKey] | None) -> None:

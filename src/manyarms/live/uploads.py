@@ -14,6 +14,7 @@ from typing import Any
 import numpy.typing as npt
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown
 from manyarms.errors import Conflict, InvalidInput, ManyArmsError, UnknownAction
 from manyarms.live import log, naming
 from manyarms.live.arguments import a_name, a_question
@@ -27,8 +28,8 @@ from manyarms.logs.actions import ActionId
 TOGETHER = 100  # decisions in one piece of work: others wait no longer than that takes
 
 
-@dataclass(frozen=True, slots=True)
-class Uploaded:
+@dataclass(frozen=True, slots=True, repr=False)
+class Uploaded(Shown):
     """A decision of a bundle.
 
     context: as numbers. propensity: exactly how likely the action was. version: of the state that the bundle was made from.

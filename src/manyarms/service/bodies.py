@@ -86,7 +86,7 @@ class Answer(BaseModel):
     learning: Learning
 
 
-class Answers(BaseModel):
+class DecisionAnswers(BaseModel):
     """Decisions in the order of the questions: each has a status, and is an answer or a problem."""
 
     decisions: list[dict[str, Any]]

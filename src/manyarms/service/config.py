@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from manyarms._base.durations import seconds
+from manyarms._base.tables import Shown, Table, text_of
 from manyarms._base.validate import describe
 from manyarms.errors import ManyArmsError
 
@@ -169,8 +170,8 @@ SETTINGS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Config:
+@dataclass(frozen=True, repr=False)
+class Config(Shown):
     """The settings of a service; `SETTINGS` says what each is."""
 
     store: str
@@ -225,6 +226,22 @@ class Config:
     def tls(self) -> bool:
         """Whether it speaks HTTPS."""
         return self.tls_certificate is not None
+
+    def _table(self) -> Table:
+        told = {f"{one.section}.{one.name}": text_of(_plain(getattr(self, one.field))) for one in SETTINGS}
+        told["store.address"] = store_shown(self.store)
+        return Table(
+            f"http{'s' * self.tls}://{self.host}:{self.port}, {store_shown(self.store)}", rows=list(told.items())
+        )
+
+
+def store_shown(address: str) -> str:
+    """The address of a store without what may be secret in it: the kind of a database, the path of a file."""
+    return f"{address.partition('://')[0]}://..." if "://" in address else address
+
+
+def _plain(value: object) -> object:
+    return str(value) if isinstance(value, Path) else value
 
 
 def is_loopback(host: str) -> bool:

@@ -18,10 +18,11 @@ from starlette.requests import Request
 from threadpoolctl import threadpool_limits
 
 import manyarms as ma
+from manyarms._base.tables import Cell, Shown, Table
 from manyarms.errors import LiveError, Overloaded
 from manyarms.live import Live, LiveDecision
 from manyarms.service.access import Access, Caller
-from manyarms.service.config import Config
+from manyarms.service.config import Config, store_shown
 from manyarms.service.keys import Keys
 from manyarms.service.limits import RateLimit
 from manyarms.service.metrics import Metrics
@@ -34,7 +35,7 @@ WORKERS = 4  # threads for everything but decisions: reading events, changing th
 Told = TypeVar("Told")
 
 
-class Service:
+class Service(Shown):
     """What is behind the routes. `start` and `close` are called by the application's lifespan."""
 
     def __init__(self, live: Live, config: Config, *, keys: Keys | None = None, owned: bool = True) -> None:
@@ -79,6 +80,15 @@ class Service:
         }
         found["failures"] = {**found["failures"], **{name: str(text) for name, text in own.items() if text}}
         return found
+
+    def _table(self) -> Table:
+        rows: list[tuple[str, Cell]] = [
+            ("store", store_shown(self.config.store)),
+            ("keys", 0 if self.keys is None else len(self.keys)),
+            ("arms", ", ".join(self.live.arms)),
+            ("requests under way", self._under_way),
+        ]
+        return Table(f"{'stopping' if self.stopping else 'open'}, version {self.live.version:,}", rows=rows)
 
     # ---- who may
 
