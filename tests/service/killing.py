@@ -33,7 +33,7 @@ from service.server import EVERY, HURRIED, WITHIN, NotStarted, Process, Server, 
 CLIENTS = 5
 KILLS_A_ROUND = 10
 ROUNDS_A_STORE = 3  # then a new store: a check folds the whole log, and should not take for ever
-LONGEST = 3.0  # seconds that a server may take to come to its aim, or to answer as many requests as it shall
+LONGEST = 2.0  # seconds that a server may take to come to its aim, or to answer as many requests as it shall
 ANSWERS = 60  # that a server gives at most before it may be killed
 AIMED, ENDED, UNREADY, CRASHES = 0.4, 0.15, 0.1, 0.05  # of the turns
 
