@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from hard_use import hostile, public
+from hard_use import hostile, public, serving
 
 K, D, N = 12, 3, 40  # actions, dimensions, rows
 
@@ -29,7 +29,7 @@ class Argument:
     kind: hostile.Kind
 
 
-class Material:
+class Material(serving.Serving):
     """Small correct objects of every kind, each made once; `folder` is where files go."""
 
     def __init__(self, folder: Path) -> None:
@@ -179,6 +179,7 @@ Rule = tuple[str, str, Callable[[Material], Any], hostile.Kind]
 h = hostile
 # (the callable's last name and the parameter, or the parameter alone; a pattern in its annotation; a value; its kind): first wins
 RULES: list[Rule] = [
+    *serving.RULES,
     # what a name means in one place only
     ("LatentPrior.mean", "", lambda m: np.zeros(2), h.arrays),
     ("LatentPrior.covariance", "", lambda m: np.eye(2), h.arrays),
@@ -456,6 +457,7 @@ NOT_CALLED = {
     r"^live\.Live$|^live\.LiveDecision$": "made by `live.open`",
     r"TransformerEncoder": "takes scikit-learn's own objects",
     r"^checks\.": "checks that take what they check",
+    **serving.NOT_CALLED,
 }
 
 

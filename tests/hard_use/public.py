@@ -1,11 +1,13 @@
-"""What is public, found by introspection: what `manyarms` and its topic packages export."""
+"""What is public, found by introspection: what `manyarms`, and its topic packages export."""
 
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from itertools import chain
 from types import ModuleType
 from typing import Any
 
@@ -18,7 +20,10 @@ def _names(module: ModuleType) -> list[str]:
 
 def _walk(module: ModuleType, prefix: str, depth: int) -> Iterator[tuple[str, Any]]:
     for name in sorted(_names(module)):
-        value = getattr(module, name)
+        try:
+            value = getattr(module, name)
+        except manyarms.errors.MissingExtra:
+            continue
         if inspect.ismodule(value):
             if depth and value.__name__.startswith("manyarms."):
                 yield from _walk(value, f"{prefix}{name}.", depth - 1)
@@ -26,10 +31,19 @@ def _walk(module: ModuleType, prefix: str, depth: int) -> Iterator[tuple[str, An
             yield prefix + name, value
 
 
+# documented modules that no topic exports
+BESIDE = ("service.keys",)
+
+
+def _beside() -> Iterator[tuple[str, Any]]:
+    for package in BESIDE:
+        yield from _walk(importlib.import_module(f"manyarms.{package}"), f"{package}.", 0)
+
+
 def everything() -> dict[str, Any]:
-    """Public classes and functions by the shortest name that a user can write after `ma.`."""
+    """Public classes and functions by the shortest name that a user can write after `manyarms.`."""
     found: dict[int, tuple[str, Any]] = {}
-    for name, value in _walk(manyarms, "", 2):
+    for name, value in chain(_walk(manyarms, "", 2), _beside()):
         known = found.get(id(value))
         if callable(value) and (known is None or name.count(".") < known[0].count(".")):
             found[id(value)] = (name, value)

@@ -11,6 +11,7 @@ import hashlib
 import itertools
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,9 @@ def is_nan(value: Any, depth: int = 0) -> bool:
 
 
 def unrolled(result: Any) -> Any:
-    """A result; of an iterator, which has done nothing yet, its first items."""
+    """A result; of an iterator, which has done nothing yet, its first items; of a future what it comes to."""
+    if isinstance(result, Future):
+        return result.result(60)
     return list(itertools.islice(result, 3)) if isinstance(result, Iterator) else result
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hard_use import hostile, public
+from hard_use import hostile, public, serving
 from hard_use.material import Argument, D, K, Material, arguments_of, reason_not_to_call
 
 # what others implement and the library calls, with arguments that it has checked
@@ -122,7 +122,9 @@ def _add_methods(material: Material, found: Targets) -> None:
                 owners.append((f"{target.name}({label})", lambda t=target, c=changes: _with(t, **c), True))
         elif inspect.isclass(value) and any(hasattr(value, one) for one in ("probabilities_of", "regret", "update")):
             owners.append((target.name, lambda t=target: call_correctly(t), False))
-    for owner, maker, stateful in owners:
+    around = serving.owners(material)
+    found.calls.append(_upload(material))
+    for owner, maker, stateful in [*owners, *((name, maker, False) for name, maker in around)]:
         try:
             thing = maker()
         except Exception:  # reported by `broken`
@@ -135,7 +137,7 @@ def _add_methods(material: Material, found: Targets) -> None:
             if missing:
                 found.uncovered[full] = ", ".join(missing)
             elif arguments:
-                arguments = _fitted(thing, name, arguments)
+                arguments = arguments if owner in dict(around) else _fitted(thing, name, arguments)
                 changes = name in CHANGING
                 if name == "reinstate":  # of an agent of its own, some of whose actions are retired
                     own = f"{owner}(retired).{name}"
@@ -179,6 +181,12 @@ def _a_live_with_weights(material: Material) -> Any:
     """A live store whose agent knows its actions by mixing weights."""
     agent = material.make("EpsilonGreedyAgent", material.mixed, seed=1)
     return material.public["live.open"](":memory:", agent, background=False)
+
+
+def _upload(material: Material) -> Target:
+    """An upload of one decision, whose fields are the arguments."""
+    arguments = {name: Argument(*given) for name, given in serving.upload_arguments(material).items()}
+    return Target("Live.upload(one)", serving.upload_one, arguments, maker=lambda: _a_live(material))
 
 
 def _in_batches(thing: Any, name: str, arguments: dict[str, Argument]) -> dict[str, dict[str, Argument]]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import manyarms as ma
@@ -54,3 +57,25 @@ def test_an_export_has_a_name_that_can_be_read_again(tmp_path: Path) -> None:
     with a_live() as live, pytest.raises(InvalidInput, match=r"path: expected a name that ends in \.parquet"):
         ma.live.export(live.database, tmp_path / "log.txt")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_asked_of_a_store_is_a_number_or_a_text() -> None:
+    with a_live() as live:
+        for position in (-1, 1.5, True, float("nan"), np.array([1, 2])):
+            with pytest.raises(InvalidInput, match="position: expected an integer of at least 0"):
+                live.learning(position)  # type: ignore[arg-type]
+        for search in (3, ["a"], b"a", None):
+            with pytest.raises(InvalidInput, match="search: expected a text"):
+                live.actions(search=search)  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_a_store_may_have_a_name_that_is_no_text(tmp_path: Path) -> None:
+    """Names of files are bytes: a name in Latin-1 is a name."""
+    store, copy, other = (tmp_path / os.fsdecode(name) for name in (b"caf\xe9.db", b"copie\xe9.db", b"\xe9.db"))
+    with a_live(path=store) as live:
+        live.reward(live.decide(X, id="e").id, 1.0)
+    ma.live.backup(store, copy)
+    ma.live.restore(copy, other)
+    with ma.live.open(other, background=False) as live:
+        assert live.event("e").id == "e"

@@ -59,6 +59,10 @@ def a_name(argument: str, value: object, *, empty: bool = False) -> str:
     """An id or a name: text that is not too long."""
     if not isinstance(value, str) or len(value) > MOST_OF_AN_ID or not (value or empty) or "\0" in value:
         raise InvalidInput(argument, validate.describe(value), f"a text of 1 to {MOST_OF_AN_ID} characters")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(argument, validate.describe(value), "text that can be written as UTF-8") from None
     return value
 
 
@@ -68,8 +72,8 @@ def an_action(argument: str, value: object) -> ActionId:
         return int(value)
     if isinstance(value, str):
         return str(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidInput(argument, validate.describe(value), "the id of an action: a string or an integer")
+    if isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:
+        raise InvalidInput(argument, validate.describe(value), "the id of an action: a string or an integer of 64 bits")
     return value
 
 
@@ -117,6 +121,7 @@ def _cell(name: str, value: object) -> JSON:
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, int):
+        validate.number(f"context[{name!r}]", value)
         return int(value)
     if isinstance(value, list | tuple | np.ndarray):
         return numbers(f"context[{name!r}]", value, (1,))

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from inspect import isawaitable
 from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from manyarms._base import validate
 from manyarms._base.tables import Cell, Shown, Table
@@ -38,6 +38,7 @@ class _Connected(Shown, Calls):
     """What both clients are made with."""
 
     _http: Any
+    _transport: ClassVar[str]  # what httpx calls it
 
     def __init__(
         self,
@@ -60,6 +61,10 @@ class _Connected(Shown, Calls):
         """The arguments of httpx's clients. Redirects are not followed: a key is for this address alone."""
         httpx = the_httpx()
         number = validate.count("connections", connections)
+        if tls is not None:
+            validate.instance("tls", tls, ssl.SSLContext, "a context of Python's ssl")
+        if transport is not None:
+            validate.instance("transport", transport, getattr(httpx, self._transport), f"httpx's {self._transport}")
         return {
             "headers": {
                 "User-Agent": "manyarms-client",
@@ -107,6 +112,8 @@ class Client(_Connected):
             d = client.decide({"age": 31, "country": "FI"})
             client.reward(d.id, 1.0)
     """
+
+    _transport = "BaseTransport"
 
     def __init__(
         self,
@@ -168,6 +175,8 @@ class AsyncClient(_Connected):
         await client.reward(d.id, 1.0)
         async for action in client.catalogue(): ...
     """
+
+    _transport = "AsyncBaseTransport"
 
     def __init__(
         self,

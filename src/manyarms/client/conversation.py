@@ -27,6 +27,7 @@ from manyarms.client.call import Answer, Call
 from manyarms.client.errors import ServiceError, Unreachable
 from manyarms.client.problems import TRANSIENT, error_of, refusal
 from manyarms.client.reading import Unreadable
+from manyarms.errors import InvalidInput
 
 T = TypeVar("T")
 
@@ -50,6 +51,10 @@ class Backoff(Shown):
     def __post_init__(self) -> None:
         for name in ("first", "longest", "longest_asked"):
             validate.not_negative(name, getattr(self, name))
+        for name in ("random", "sleep", "now"):
+            given = getattr(self, name)
+            if not callable(given) and not (name == "sleep" and given is None):
+                raise InvalidInput(name, validate.describe(given), "a function")
 
     def wait(self, tried: int, asked: float | None) -> float:
         """Seconds to wait after so many tries, where the service asked for so many."""

@@ -64,6 +64,8 @@ class EdgeClient(Shown):
         self._public_key, self._verify = public_key, verify
         self._every = validate.positive("refresh", refresh)
         pause = validate.positive("upload_every", upload_every)
+        if not callable(clock):
+            raise InvalidInput("clock", validate.describe(clock), "a function")
         self._clock = clock
         self._asked = float("-inf")  # when a bundle was asked for
         self._etag: str | None = None

@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from manyarms._base.validate import describe
 from manyarms.client.client import the_httpx
+from manyarms.errors import InvalidInput
 
 if TYPE_CHECKING:
     import httpx
@@ -29,7 +31,7 @@ def in_process(app: Application) -> httpx.BaseTransport:
     the_httpx()
     from manyarms.client.asgi import InProcess
 
-    return InProcess(app)
+    return InProcess(_checked(app))
 
 
 def in_process_async(app: Application) -> httpx.AsyncBaseTransport:
@@ -37,7 +39,13 @@ def in_process_async(app: Application) -> httpx.AsyncBaseTransport:
     the_httpx()
     from manyarms.client.asgi import InProcessAsync
 
-    return InProcessAsync(app)
+    return InProcessAsync(_checked(app))
+
+
+def _checked(app: Application) -> Application:
+    if not callable(app):
+        raise InvalidInput("app", describe(app), "an application of ASGI")
+    return app
 
 
 __all__ = ["in_process", "in_process_async"]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from manyarms._base import files
 from manyarms._base.text import counted
 from manyarms._base.typing import Spec
 from manyarms.errors import Overloaded, StorageError, StoreUnavailable
@@ -44,11 +45,10 @@ class UploadQueue:
     def __init__(self, path: str | Path | None, most: int) -> None:
         self._most, self._count = most, 0
         self._lock = threading.Lock()
+        file = ":memory:" if path is None else files.as_path("queue", path)
         self._name = "memory" if path is None else str(path)
         with self._readable():
-            self._database = sqlite3.connect(
-                ":memory:" if path is None else str(path), timeout=10.0, isolation_level=None, check_same_thread=False
-            )
+            self._database = sqlite3.connect(file, timeout=10.0, isolation_level=None, check_same_thread=False)
             try:
                 self._prepare()
             except BaseException:

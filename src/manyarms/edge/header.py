@@ -13,7 +13,7 @@ import numpy as np
 
 from manyarms._base import validate
 from manyarms._base.tables import Shown, Table
-from manyarms._base.typing import AnyArray, Ints
+from manyarms._base.typing import AnyArray, Ints, Spec
 from manyarms.edge.encoding import KIND, RowEncoder, TableRows
 from manyarms.errors import InvalidInput, ManyArmsError, StorageError, UnknownAction
 
@@ -45,7 +45,7 @@ class Header(Shown):
     epsilon: float = 0.0
     temperature: float = 1.0
     features: tuple[str, ...] | None = None
-    encoder: dict[str, Any] | None = None
+    encoder: Spec | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.agent, str) or not self.agent:
@@ -146,8 +146,8 @@ class Ids(Sequence[EdgeId]):
         """Of those that are known; what could not be an id is refused."""
         found = []
         for name in names:
-            if type(name) not in (str, int):
-                raise InvalidInput(argument, validate.describe(name), "ids of actions, texts or integers")
+            if type(name) not in (str, int) or (type(name) is int and not -(2**63) <= name < 2**63):
+                raise InvalidInput(argument, validate.describe(name), "ids of actions, texts or integers of 64 bits")
             place = self.find(name)
             if place is not None:
                 found.append(place)

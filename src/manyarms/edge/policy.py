@@ -96,9 +96,9 @@ class EdgePolicy(Shown):
 
     def __init__(self, header: Header, tables: npt.ArrayLike, ids: Sequence[EdgeId] | Ids) -> None:
         """tables: (M, K, d), float32, the parameters of K actions in each of M draws; M is 1 but for an ensemble."""
-        self.header = header
+        self.header = validate.instance("header", header, Header, "the header of a bundle")
         self.ids = ids if isinstance(ids, Ids) else Ids.of(ids)
-        self._tables: AnyArray = np.ascontiguousarray(tables, dtype="<f4")
+        self._tables = _numbers(tables)
         header.require_fitting(self._tables, len(self.ids))
 
     # ---- the bundle
@@ -118,6 +118,7 @@ class EdgePolicy(Shown):
         made these bytes is believed. expired: take one whose time is over, to look at. Whatever is wrong with the bytes is a
         StorageError.
         """
+        expired = validate.flag("expired", expired)
         signed, signature = bundle_format.split(data)
         if verify is not None:
             validate.one_of("verify", verify, ("signature",))
@@ -140,7 +141,11 @@ class EdgePolicy(Shown):
 
     def to_bytes(self, key: signing.SigningKey | None) -> bytes:
         """The bundle; key: who signs it, None for nobody."""
-        return self.content + (bytes(bundle_format.SIGNATURE) if key is None else key.sign(self.content))
+        if key is None:
+            return self.content + bytes(bundle_format.SIGNATURE)
+        return self.content + validate.instance("key", key, signing.SigningKey, "a signing key, or None").sign(
+            self.content
+        )
 
     @property
     def expired(self) -> bool:
@@ -235,7 +240,7 @@ class EdgePolicy(Shown):
 
     # ---- what the question is
 
-    def vector(self, context: Any) -> Array:
+    def vector(self, context: Mapping[str, object] | npt.ArrayLike) -> Array:
         """A context as numbers (d,)."""
         if isinstance(context, Mapping):
             encoder = self._encoder
@@ -245,7 +250,7 @@ class EdgePolicy(Shown):
         x = validate.as_floats("context", context)
         if x.shape != (self.header.dim,):
             raise InvalidInput("context", f"shape {x.shape}", f"{self.header.dim} numbers")
-        return x
+        return x.copy()
 
     @property
     def _encoder(self) -> RowEncoder | None:
@@ -359,6 +364,16 @@ class EdgePolicy(Shown):
 
 def _unit(word: int) -> float:
     return (word >> 11) * 2.0**-53
+
+
+def _numbers(tables: npt.ArrayLike) -> AnyArray:
+    """Tables as they are kept: those of a bundle are read-only views of its bytes, others are copied."""
+    if isinstance(tables, np.ndarray) and tables.dtype == np.float32 and not isinstance(tables, np.ma.MaskedArray):
+        if tables.flags.writeable or not tables.flags.c_contiguous:
+            tables = np.array(tables, dtype="<f4", order="C")
+        return np.asarray(tables, dtype="<f4")
+    with np.errstate(over="ignore"):  # infinite then, and refused as such
+        return validate.as_floats("tables", tables).astype("<f4", order="C")
 
 
 def _largest(tables: AnyArray) -> Array:

@@ -125,7 +125,7 @@ class _Plain:
     def __init__(self, path: Path, known: Path, how: str = "mode=rw") -> None:
         self._known = known
         with self._errors():
-            self._connection = sqlite3.connect(f"file:{quote(str(path))}?{how}", uri=True, isolation_level=None)
+            self._connection = sqlite3.connect(f"file:{quote(os.fsencode(path))}?{how}", uri=True, isolation_level=None)
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> list[Row]:
         with self._errors():

@@ -117,7 +117,7 @@ class Live(Shown, Calls, Administration, Looking):
 
     def learning(self, position: int = 0) -> Spec:
         """How far learning is: rows learned, the version, and lag: entries up to a position of the log that are not folded."""
-        view = self._learner.view
+        view, position = self._learner.view, validate.count("position", position, least=0)
         counts: dict[str, int] = view.frozen["counts"]
         return {"rows": counts["learned"], "lag": max(0, position - view.upto), "version": view.version}
 

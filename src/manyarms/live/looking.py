@@ -58,10 +58,11 @@ class Looking(ABC):
         view = self._learner.view
         first = validate.count("after", after, least=-1) + 1
         limit = validate.count("limit", limit)
+        wanted = validate.instance("search", search, str, "a text").lower()
         found: list[ListedAction] = []
         for row in range(first, view.actions):
             name = naming.name_of(view, row)
-            if search and search.lower() not in str(name).lower():
+            if wanted and wanted not in str(name).lower():
                 continue
             found.append(ListedAction(row, name, row in view.retired, row in view.capped))
             if len(found) == limit:

@@ -27,7 +27,7 @@ from typing import Any, BinaryIO, Self, TypeVar
 
 from manyarms._base import files
 from manyarms._base.locks import only_writer
-from manyarms._base.validate import describe, number
+from manyarms._base.validate import describe, flag, number
 from manyarms.errors import InvalidInput, StorageError
 
 SCOPES = ("decide", "reward", "read", "admin", "metrics", "edge")
@@ -75,6 +75,8 @@ class Keys:
     def __init__(self, path: Path | str, *, clock: Callable[[], float] = time.time) -> None:
         self.path = Path(os.path.realpath(files.as_path("path", path)))  # what a link leads to is written, not the link
         self.failure: str | None = None
+        if not callable(clock):
+            raise InvalidInput("clock", describe(clock), "a function")
         self._clock = clock
         self._keys: dict[str, Key] = {}
         self._mark: Mark | None = None
@@ -84,6 +86,7 @@ class Keys:
     @classmethod
     def open(cls, path: Path | str, *, make: bool = False, clock: Callable[[], float] = time.time) -> Self:
         """The keys of a file. make: where there is none begin without a key; the file is made with the first."""
+        make = flag("make", make)
         keys = cls(path, clock=clock)
         if not make or files.present(keys.path):
             keys._keys, keys._mark = _read(keys.path)
@@ -296,8 +299,8 @@ def _name(name: object) -> str:
 
 
 def _scopes(scopes: Iterable[str]) -> tuple[str, ...]:
-    wanted = [scopes] if isinstance(scopes, str) else list(scopes)
-    wrong = [one for one in wanted if one not in SCOPES]
+    wanted = [scopes] if isinstance(scopes, str) or not isinstance(scopes, Iterable) else list(scopes)
+    wrong = [one for one in wanted if not isinstance(one, str) or one not in SCOPES]
     if wrong or not wanted:
         raise InvalidInput("scopes", _hidden(wrong[0]) if wrong else "none", f"some of {', '.join(SCOPES)}")
     return tuple(scope for scope in SCOPES if scope in wanted)

@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 
 import manyarms as ma
 from manyarms._base.tables import Cell, Shown, Table
+from manyarms._base.validate import instance
 from manyarms.errors import LiveError, Overloaded
 from manyarms.live import Live, LiveDecision
 from manyarms.service.access import Access, Caller
@@ -237,6 +238,7 @@ def _compacted(found: object) -> None:
 
 def open_service(config: Config) -> Service:
     """Open the store and the keys that the settings name, in a process that serves and does nothing else."""
+    instance("config", config, Config, "the settings of a service")
     one_thread_each()
     keys = None if config.keys is None else Keys.open(config.keys)
     return Service(open_live(config), config, keys=keys)

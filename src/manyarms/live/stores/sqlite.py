@@ -276,7 +276,7 @@ class SQLite(Database):
             raise StoreUnavailable(f"{self.path}: somebody still reads the log that was there before")
         self._file.require_file()
         return sqlite3.connect(
-            f"file:{quote(str(self.path))}?mode=rw",
+            f"file:{quote(os.fsencode(self.path))}?mode=rw",
             uri=True,
             timeout=self._patience,
             isolation_level=None,
