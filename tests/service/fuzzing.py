@@ -126,19 +126,22 @@ class Fuzz:
             return [allowed]
         return [allowed, allowed, operation.as_strategy(generation_mode=self._negative)]
 
-    def _fit(self, case: Any) -> None:
-        """Put what is known in the place of what was made up."""
-        for parameters in (case.path_parameters, case.query):
-            for name in parameters or {}:
+    def _fit(self, made: Any) -> Any:
+        """A request with what is known in the place of what was made up."""
+        places: dict[str, Any] = {}
+        for place in ("path_parameters", "query"):
+            found = places[place] = dict(getattr(made, place) or {})
+            for name in found:
                 if name in PLACES and self.rng.random() < KNOWN:
-                    parameters[name] = str(self.known.one(PLACES[name], self.rng))
+                    found[name] = str(self.known.one(PLACES[name], self.rng))
                 elif name == "api-version" and self.rng.random() < KNOWN:
-                    parameters[name] = "2022-09-01-preview"
-        body = meaningful(case.method, case.operation.path)
+                    found[name] = "2022-09-01-preview"
+        body = meaningful(made.method, made.operation.path)
         if body is not None and self.rng.random() < MEANT:
-            case.body, case.media_type = body(self.known, self.rng), "application/json"
+            places |= {"body": body(self.known, self.rng), "media_type": "application/json"}
         else:
-            case.body = self._fitted(case.body)
+            places |= {"body": self._fitted(made.body), "media_type": made.media_type}
+        return made.operation.Case(method=made.method, headers=made.headers, cookies=made.cookies, **places)
 
     def _fitted(self, value: Any, name: str = "") -> Any:
         if isinstance(value, dict):
@@ -153,11 +156,11 @@ class Fuzz:
 
     # ---- sending them
 
-    def send(self, case: Any) -> None:
+    def send(self, made: Any) -> None:
         """One request, and all checks of its answer."""
         from requests import Request
 
-        self._fit(case)
+        case = self._fit(made)
         prepared = Request(**_plain(case.as_transport_kwargs(base_url=str(self.client.base_url)))).prepare()
         told = {name: str(value).strip() for name, value in prepared.headers.items()}
         if self.rng.random() < 0.95:
@@ -165,9 +168,13 @@ class Fuzz:
         content = prepared.body.encode() if isinstance(prepared.body, str) else prepared.body
         try:
             request = httpx.Request(str(prepared.method), str(prepared.url), headers=told, content=content)  # type: ignore[arg-type]
+        except (httpx.InvalidURL, ValueError, TypeError):  # it cannot even be written
+            self.unsent += 1
+            return
+        try:
             response = self.client.send(request)
             response.elapsed = timedelta(0)  # a transport without a socket tells none
-        except (httpx.InvalidURL, httpx.LocalProtocolError, ValueError, TypeError):  # cannot be sent at all
+        except httpx.LocalProtocolError:  # nor can this
             self.unsent += 1
             return
         except httpx.HTTPError as error:

@@ -28,6 +28,7 @@ def fuzzed(folder: Path, requests: int, **kind: bool) -> Counter[str]:
         fuzz.run(requests)
     assert fuzz.failures == {}, fuzzing.report(fuzz.statuses, fuzz.failures)
     assert fuzzing.replays(folder) == []
+    assert fuzz.unsent < requests / 10
     return fuzz.statuses
 
 
