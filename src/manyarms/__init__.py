@@ -9,7 +9,8 @@ for x in world.contexts(5_000):
 
 The names of every day are here; the rest is by topic: `ma.agents`, `ma.beliefs`, `ma.priors`, `ma.worlds`, `ma.logs`, `ma.items`,
 `ma.rewards`, `ma.policies`, `ma.weights`, `ma.estimators`, `ma.evaluation`, `ma.learning`, `ma.bounds`, `ma.certificates`,
-`ma.sequential`, `ma.live`, `ma.theory`, `ma.checks`, `ma.errors`. Everything is imported when it is first asked for.
+`ma.sequential`, `ma.live`, `ma.service`, `ma.client`, `ma.edge`, `ma.theory`, `ma.checks`, `ma.errors`. Everything is
+imported when it is first asked for.
 """
 
 from importlib import import_module as _import_module
@@ -22,6 +23,8 @@ if _TYPE_CHECKING:
         bounds,
         certificates,
         checks,
+        client,
+        edge,
         errors,
         estimators,
         evaluation,
@@ -33,6 +36,7 @@ if _TYPE_CHECKING:
         priors,
         rewards,
         sequential,
+        service,
         theory,
         weights,
         worlds,
@@ -54,8 +58,8 @@ if _TYPE_CHECKING:
     __version__: str
 
 _TOPICS = (
-    "agents", "beliefs", "bounds", "certificates", "checks", "errors", "estimators", "evaluation", "items", "learning", "live",
-    "logs", "policies", "priors", "rewards", "sequential", "theory", "weights", "worlds",
+    "agents", "beliefs", "bounds", "certificates", "checks", "client", "edge", "errors", "estimators", "evaluation", "items",
+    "learning", "live", "logs", "policies", "priors", "rewards", "sequential", "service", "theory", "weights", "worlds",
 )  # fmt: skip
 
 # where each name of every day is defined
@@ -141,7 +145,9 @@ __all__ = [
     "certificates",
     "certify",
     "checks",
+    "client",
     "dTS",
+    "edge",
     "errors",
     "estimators",
     "evaluate",
@@ -162,6 +168,7 @@ __all__ = [
     "rewards",
     "sdm",
     "sequential",
+    "service",
     "theory",
     "weights",
     "worlds",

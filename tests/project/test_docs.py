@@ -176,6 +176,9 @@ def test_pictures_are_small_and_whole() -> None:
     for picture in pictures:
         assert picture.stat().st_size < 100_000
         assert ElementTree.parse(picture).getroot().tag.endswith("svg")
+    for photograph in (ROOT / "docs" / "pictures").glob("*.png"):
+        assert photograph.stat().st_size < 200 * 1024
+        assert photograph.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
 
 
 def test_the_manual_has_every_page() -> None:

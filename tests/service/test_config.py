@@ -11,6 +11,7 @@ import pytest
 
 from manyarms.service import Config, ConfigError, make_config, read_config
 from manyarms.service.config import SETTINGS, is_loopback
+from manyarms.service.options import Options
 
 WRONG = """
 [store]
@@ -110,3 +111,8 @@ def test_the_command_checks_and_names_every_mistake(tmp_path: Path) -> None:
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0 and "fine" in done.stderr
+
+
+def test_keyword_arguments_are_the_settings() -> None:
+    """What an editor offers for `create_app` and `read_config` is what there is."""
+    assert list(Options.__annotations__) == [one.name for one in fields(Config)]

@@ -3,7 +3,7 @@
 app = ma.service.create_app(live)              an ASGI application, for tests or inside another program
 manyarms serve --agent agent/                  the same as a server of its own
 
-`Config`, `read_config`: its settings. `Service`: what is behind the routes.
+`Config`, `read_config`, `make_config`: its settings. `open_service`: the store and the keys that they name, for `create_app`.
 """
 
 from importlib import import_module as _import_module
@@ -14,7 +14,8 @@ from manyarms.service.config import Config, ConfigError, make_config, read_confi
 
 if _TYPE_CHECKING:
     from manyarms.service.app import create_app
-    from manyarms.service.runtime import Service, open_service
+    from manyarms.service.runtime import Service as Service
+    from manyarms.service.runtime import open_service
 
 _LATE = {"create_app": "app", "Service": "runtime", "open_service": "runtime"}
 
@@ -31,4 +32,4 @@ def __getattr__(name: str) -> object:
         raise _MissingExtra(package, "service", "the decision service") from None
 
 
-__all__ = ["Config", "ConfigError", "Service", "create_app", "make_config", "open_service", "read_config"]
+__all__ = ["Config", "ConfigError", "create_app", "make_config", "open_service", "read_config"]

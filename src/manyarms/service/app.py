@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Unpack
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from manyarms import __version__
+from manyarms._base.validate import instance
 from manyarms.errors import ManyArmsError
 from manyarms.live import Live
 from manyarms.service import personalizer, problems
@@ -23,6 +24,7 @@ from manyarms.service.config import Config, make_config
 from manyarms.service.documents import Json
 from manyarms.service.hot import HotCalls
 from manyarms.service.limits import BodyLimit
+from manyarms.service.options import Options
 from manyarms.service.outermost import Observer, Outermost
 from manyarms.service.request_log import logger
 from manyarms.service.runtime import Service
@@ -54,15 +56,16 @@ class Application(FastAPI):
         await self._outer(scope, receive, send)
 
 
-def create_app(service: Service | Live, config: Config | None = None, **options: Any) -> Application:
+def create_app(service: Service | Live, config: Config | None = None, **options: Unpack[Options]) -> Application:
     """The application of a service; or, for tests and for use inside another program, that of a live store.
 
     config, or options by the names of `Config`: the settings, where a live store is given. It is not closed with the application.
     """
     if isinstance(service, Live):
         told = {"store": "in this process", **options}
-        service = Service(service, config or make_config({}, told), owned=False)
-    return _built(service)
+        found = make_config({}, told) if config is None else instance("config", config, Config, "settings, or None")
+        service = Service(service, found, owned=False)
+    return _built(instance("service", service, Service, "a Service, or a live store"))
 
 
 def _built(service: Service) -> Application:

@@ -13,12 +13,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from manyarms._base.durations import seconds
+from manyarms._base.files import as_path
 from manyarms._base.tables import Shown, Table, text_of
-from manyarms._base.validate import describe
+from manyarms._base.validate import describe, instance
 from manyarms.errors import ManyArmsError
+from manyarms.service.options import Options
 
 PORT = 8080
 
@@ -49,7 +51,10 @@ def _text(value: object) -> str:
 def _path(value: object) -> Path:
     if isinstance(value, Path):
         return value
-    return Path(_text(value)).expanduser()
+    try:
+        return Path(_text(value)).expanduser()
+    except RuntimeError:
+        raise _Wrong("a path in the home of a user there is") from None
 
 
 def _flag(value: object) -> bool:
@@ -65,6 +70,9 @@ def _number(least: float, most: float, what: str) -> Callable[[object], float]:
         return float(value)
 
     return read
+
+
+any_number = _number(-1e100, 1e100, "a number")
 
 
 def _whole(least: int, most: int) -> Callable[[object], int]:
@@ -87,27 +95,28 @@ def _duration(value: object) -> float:
 
 def _one_of(*names: str) -> Callable[[object], str]:
     def read(value: object) -> str:
-        if value not in names:
+        if not isinstance(value, str) or value not in names:
             raise _Wrong("one of " + ", ".join(f'"{name}"' for name in names))
-        return str(value)
+        return value
 
     return read
 
 
 def _range(value: object) -> tuple[float, float]:
     ends = list(value) if isinstance(value, list | tuple) else []
-    if len(ends) != 2 or any(isinstance(x, bool) or not isinstance(x, int | float) for x in ends) or ends[0] >= ends[1]:
+    try:
+        low, high = (any_number(end) for end in ends)
+    except (ValueError, _Wrong):
+        low = high = 0.0
+    if not low < high:
         raise _Wrong("the smallest and the largest reward, such as [0, 1]")
-    return float(ends[0]), float(ends[1])
+    return low, high
 
 
 def _hosts(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(one, str) and one for one in value):
         raise _Wrong('a list of names, such as ["decide.example.org"]')
     return tuple(str(one).lower() for one in value)
-
-
-any_number = _number(-1e100, 1e100, "a number")
 
 
 @dataclass(frozen=True)
@@ -254,9 +263,9 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def read_config(path: str | Path, **options: Any) -> Config:
+def read_config(path: str | Path, **options: Unpack[Options]) -> Config:
     """The settings of a file; options, by the names of `Config`, take the place of what it says."""
-    source = Path(path)
+    source = as_path("path", path)
     try:
         with source.open("rb") as file:
             told = tomllib.load(file)
@@ -268,8 +277,8 @@ def read_config(path: str | Path, **options: Any) -> Config:
 
 
 def make_config(
-    told: Mapping[str, Any] | None = None,
-    options: Mapping[str, Any] | None = None,
+    told: Mapping[str, object] | None = None,
+    options: Mapping[str, object] | None = None,
     source: str = "the settings",
     folder: Path = Path("."),
 ) -> Config:
@@ -278,10 +287,13 @@ def make_config(
     folder: what the file's relative paths are relative to.
     """
     mistakes: list[str] = []
-    found = _of_sections(told or {}, folder, mistakes)
+    told = {} if told is None else instance("told", told, Mapping, "settings by section")
+    found = _of_sections(told, as_path("folder", folder), mistakes)
     known = {one.field: one for one in SETTINGS}
-    for name, value in (options or {}).items():
-        if value is not None:
+    for name, value in ({} if options is None else instance("options", options, Mapping, "settings by name")).items():
+        if name not in known:
+            mistakes.append(f"{name}: no such setting{_like(name, known)}")
+        elif value is not None:
             _read(known[name], value, name.replace("_", "-"), found, mistakes)
     found.setdefault("store", None)
     if found["store"] is None:
@@ -293,7 +305,7 @@ def make_config(
     return Config(**found)
 
 
-def _of_sections(told: Mapping[str, Any], folder: Path, mistakes: list[str]) -> dict[str, Any]:
+def _of_sections(told: Mapping[str, object], folder: Path, mistakes: list[str]) -> dict[str, Any]:
     by_section: dict[str, dict[str, Setting]] = {}
     for one in SETTINGS:
         by_section.setdefault(one.section, {})[one.name] = one
@@ -318,8 +330,8 @@ def _of_sections(told: Mapping[str, Any], folder: Path, mistakes: list[str]) -> 
     return found
 
 
-def _like(name: str, known: Iterable[str]) -> str:
-    close = get_close_matches(name, list(known), 1)
+def _like(name: object, known: Iterable[str]) -> str:
+    close = get_close_matches(str(name), list(known), 1)
     return f"; {close[0]} is meant?" if close else f" (there are {', '.join(known)})"
 
 
@@ -349,7 +361,7 @@ def _together(found: Mapping[str, Any]) -> list[str]:
         wrong.append("server.tls_certificate, server.tls_key: expected both or neither")
     for name in ("tls_certificate", "tls_key", "agent", "agents_folder", "keys"):
         path = found[name]
-        if path is not None and not path.exists():
+        if path is not None and not os.path.exists(path):
             hint = ": `manyarms keys add` makes it" if name == "keys" else ""
             wrong.append(f"{_place(name)}: {str(path)!r} is not there{hint}")
     if not is_loopback(found["host"]) and found["keys"] is None:
