@@ -165,9 +165,12 @@ class Fuzz:
         told = {name: str(value).strip() for name, value in prepared.headers.items()}
         if self.rng.random() < 0.95:
             told |= self._with_key()
+        headers = {
+            name.encode("latin-1", "replace"): value.encode("latin-1", "replace") for name, value in told.items()
+        }
         content = prepared.body.encode() if isinstance(prepared.body, str) else prepared.body
         try:
-            request = httpx.Request(str(prepared.method), str(prepared.url), headers=told, content=content)  # type: ignore[arg-type]
+            request = httpx.Request(str(prepared.method), str(prepared.url), headers=headers, content=content)  # type: ignore[arg-type]
         except (httpx.InvalidURL, ValueError, TypeError):  # it cannot even be written
             self.unsent += 1
             return
