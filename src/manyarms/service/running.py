@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import socket
 import ssl
@@ -31,6 +32,7 @@ def run(app: FastAPI, config: Config, ready: Callable[[str], None] | None = None
     """
     check_tls(config)
     sys.setswitchinterval(SWITCH)
+    _keep_what_is_there()
     listening = bound(config.host, config.port)
     address = address_of(config, listening)
     logger().info("listening", extra={"address": address})
@@ -42,6 +44,14 @@ def run(app: FastAPI, config: Config, ready: Callable[[str], None] | None = None
             server.run(sockets=[listening])
     finally:
         listening.close()
+
+
+def _keep_what_is_there() -> None:
+    """What has been imported and opened stays: the garbage collector need not look at all of it again and again, which took
+    50 ms each time; and it looks less often at what comes and goes, which is freed without it."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 50, 100)
 
 
 @contextmanager

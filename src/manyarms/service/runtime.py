@@ -1,6 +1,6 @@
 """A service that runs: a live store, the threads that decide, and what watches over them. Routes ask it for everything.
 
-The event loop reads requests and writes answers. A decision is computed by one of a few threads and goes into the store with
+The event loop reads requests and writes answers. A decision is computed by a thread and goes into the store with
 whatever else waits (group commit); nothing waits for the disk but the answer itself.
 """
 
@@ -31,7 +31,7 @@ from manyarms.service.request_log import logger
 from manyarms.service.retention import Retention
 from manyarms.service.statistics import Statistics
 
-SHORT = 0.003  # seconds of a processor: a decision that takes less is made by the event loop itself
+SHORT = 0.005  # seconds of a processor: decisions that take less are made one after the other
 WORKERS = 4  # threads for everything but decisions: reading events, changing the catalogue, ...
 Told = TypeVar("Told")
 
@@ -48,7 +48,8 @@ class Service(Shown):
         self.retention: Retention | None = None
         self._owned = owned
         self._access = Access(config, keys, RateLimit(config.rate, config.burst))
-        self._deciders = ThreadPoolExecutor(config.threads, "manyarms-decide")
+        self._one = ThreadPoolExecutor(1, "manyarms-decide")
+        self._several = ThreadPoolExecutor(config.threads, "manyarms-decide-large")
         self._workers = ThreadPoolExecutor(WORKERS, "manyarms-work")
         self._under_way = 0
         self._pace = 2 * SHORT  # seconds that a decision takes, lately
@@ -64,7 +65,8 @@ class Service(Shown):
     def close(self) -> None:
         """Finish what was accepted, and let the store go."""
         self.stopping = True
-        self._deciders.shutdown()
+        self._one.shutdown()
+        self._several.shutdown()
         self._workers.shutdown()
         if self.retention is not None:
             self.retention.close()
@@ -108,15 +110,13 @@ class Service(Shown):
     # ---- what is asked every day
 
     async def decide(self, **arguments: Any) -> LiveDecision:
-        """`live.decide`, answered when it is in the store.
+        """`live.decide`, computed by a thread, answered when it is in the store.
 
-        Decisions that are quickly made are made here and now: handing one over to a thread and taking it back would take as long
-        again. Others are made by the threads that decide, so that nobody waits for them.
+        Decisions that are quickly made are made by one thread, one after the other: two would only wait for each other, as most
+        of the work needs the interpreter. Others, most of which is products of large matrices, are made by several at once.
         """
-        if self._pace > SHORT:
-            return await self._in_thread(self._deciders, partial(self._timed, **arguments))
-        self._check_open()
-        return await asyncio.wrap_future(self._timed(**arguments))
+        pool = self._one if self._pace < SHORT else self._several
+        return await self._in_thread(pool, partial(self._timed, **arguments))
 
     def _timed(self, **arguments: Any) -> Future[LiveDecision]:
         """A decision on its way to the store, and how much of a processor's time it took to make."""
@@ -140,7 +140,7 @@ class Service(Shown):
             told.set_result(found)
             return told
 
-        pending = await self._in_thread(self._deciders, all_of_them)
+        pending = await self._in_thread(self._several, all_of_them)
         waiting = [_never(one) if isinstance(one, Exception) else asyncio.wrap_future(one) for one in pending]
         found: list[LiveDecision | Exception] = await asyncio.gather(*waiting, return_exceptions=True)
         return found
