@@ -223,7 +223,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     for name in [name for name in sys.modules if name.startswith("cryptography")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "cryptography", None)
-    with pytest.raises(MissingExtra, match=r"manyarms\[service\]"):
+    with pytest.raises(MissingExtra, match=r"manyarms\[client\]"):
         EdgePolicy.read(data, KEY.public)
     assert EdgePolicy.read(data, verify=None).ids[0] == "apple"
 

@@ -118,6 +118,7 @@ def test_the_lease_is_kept_while_it_pauses(monkeypatch: pytest.MonkeyPatch) -> N
     events = play(live)
     worker, other = PropensityWorker(live.database, 0.01), PropensityWorker(live.database)
     work = Work(monkeypatch, worker, 0.02)  # 2 s for each, more than a lease for all
+    other._sighting = lease.Sighting(lambda: work.now)  # this machine may be asleep for longer than a lease
     taken: list[int] = []
     original = propensities._computed
 

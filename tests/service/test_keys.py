@@ -284,6 +284,16 @@ def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, s
     return int(end.value.code or 0), said.out, said.err
 
 
+def test_ids_can_be_copied_from_a_terminal_of_80_columns(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for name, scopes in {"web": "decide,reward", "ops": ",".join(SCOPES)}.items():
+        run(capsys, "keys", "add", file, "--name", name, "--scopes", scopes, "--expires", "90d")
+    _, out, _ = run(capsys, "keys", "list", file)
+    assert all(key.id in out for key in Keys.open(file).all())
+
+
 def test_the_command_prints_the_key_alone_and_once(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "keys", "add", file, "--name", "web", "--scopes", "decide, reward", "--expires", "90d")
     first = out.strip()

@@ -111,12 +111,17 @@ def _table(known: object) -> str:
     assert isinstance(known, Keys)
     now, every = time.time(), known.all()
     rows = [
-        (key.name, key.id, ", ".join(key.scopes), key.state(now), _date(key.created), _date(key.revoked or key.expires))
+        (key.name, key.id, ", ".join(key.scopes), key.state(now), _day(key.created), _date(key.revoked or key.expires))
         for key in every
     ]
     active = sum(key.state(now) == "active" for key in every)
     title = f"{known.path}: {len(every)} keys, {active} in use"
     return Table(title, ("name", "id", "scopes", "state", "made", "ends"), rows).text()
+
+
+def _day(when: float) -> str:
+    """Short, so that ids stay whole on a terminal of 80 columns."""
+    return time.strftime("%Y-%m-%d", time.localtime(when))
 
 
 def _date(when: float | None) -> str:

@@ -52,7 +52,7 @@ class SigningKey(Shown):
 def require_signature(content: bytes, signature: bytes, public_key: PublicKey | Sequence[PublicKey] | None) -> None:
     """Refuse what none of these keys has signed."""
     keys = _keys(public_key)
-    ed25519 = _ed25519()
+    ed25519 = _ed25519("client", "checking the signatures of edge bundles")
     from cryptography.exceptions import InvalidSignature
 
     for key in keys:
@@ -92,11 +92,11 @@ def _key(given: object) -> bytes:
     return found
 
 
-def _ed25519() -> Any:
+def _ed25519(extra: str = "service", purpose: str = "signing edge bundles") -> Any:
     try:
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError as error:
-        raise MissingExtra("cryptography", "service", "signing edge bundles, or checking their signatures,") from error
+        raise MissingExtra("cryptography", extra, purpose) from error
     return ed25519
 
 
