@@ -25,6 +25,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("manyarms", "manyarms_thesis")
+# the page of the service: what is not Python gets in by a list in pyproject.toml
+DASHBOARD = sorted(
+    path.relative_to(ROOT / "src").as_posix()
+    for path in (ROOT / "src/manyarms/service/dashboard").iterdir()
+    if path.is_file() and path.suffix != ".pyc"
+)
 # pip's own chatter is not the release's business
 PIP = ("-m", "pip", "install", "-qq", "--disable-pip-version-check")
 BUILD = """
@@ -48,7 +54,7 @@ from manyarms.cli.commands import COMMANDS
 print(json.dumps(list(COMMANDS)))
 """
 # extras, and something that needs each
-MISSING = ("experiments", "faiss", "frames", "postgresql", "torch")
+MISSING = ("client", "experiments", "faiss", "frames", "postgresql", "service", "torch")
 ASK_FOR_EXTRAS = """
 import numpy as np
 import manyarms as ma
@@ -59,6 +65,8 @@ for ask in (
     lambda: ma.logs.to_pandas(log),
     lambda: ma.policies.FaissIndex(np.eye(2)),
     lambda: ma.live.open("postgresql://127.0.0.1/shop", ma.agents.UniformAgent(2, 1)),
+    lambda: ma.service.create_app,
+    lambda: ma.client.Client("http://localhost"),
 ):
     try:
         ask()
@@ -109,6 +117,7 @@ def wrong_with_the_wheel(names: list[str]) -> list[str]:
     info = {top for top in tops if top.endswith(".dist-info")}
     wrong = [f"wheel: no {package}/py.typed" for package in PACKAGES if f"{package}/py.typed" not in names]
     wrong += [f"wheel: no {package}/__init__.py" for package in PACKAGES if f"{package}/__init__.py" not in names]
+    wrong += [f"wheel: no {name}" for name in DASHBOARD if name not in names]
     wrong += [f"wheel: {top} has no place in it" for top in sorted(tops - info - set(PACKAGES))]
     wrong += [f"wheel: {name} is a test" for name in names if re.search(r"(^|/)(tests?/|test_|conftest)", name)]
     wrong += [f"wheel: {name} is left from a run" for name in names if "__pycache__" in name or name.endswith(".pyc")]

@@ -172,7 +172,8 @@ def test_no_colour_where_none_is_wanted(
 
 WITHOUT = """
 import sys
-EXTRAS = {"torch", "pyarrow", "pandas", "polars", "sklearn", "matplotlib", "faiss", "psycopg", "narwhals", "skops"}
+EXTRAS = {"torch", "pyarrow", "pandas", "polars", "sklearn", "matplotlib", "faiss", "psycopg", "narwhals", "skops",
+          "fastapi", "starlette", "uvicorn", "httpx", "cryptography", "orjson", "prometheus_client", "threadpoolctl"}
 class Refuse:
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] in EXTRAS:

@@ -1,7 +1,10 @@
-"""Hostile folders and logs: `make fuzz` ends with them, or in tests/: python -m hard_use.loads --calls 5000 --seed 0.
+"""Hostile folders, logs, bundles, files of keys and settings: `make fuzz` ends with them, or in tests/:
+
+    python -m hard_use.loads --calls 5000 --seed 0
 
 Agents of every kind, policies, encoders, catalogues of ids and pre-trained priors are saved; each is then mutated (mutations.py),
-with checksums that fit, and loaded. Logs are mutated as text and as bytes, opened, read and inspected. Either a ManyArmsError is
+with checksums that fit, and loaded. Logs are mutated as text and as bytes, opened, read and inspected; so are bundles of the
+edge, with and without a signature that fits, and the files that a service is started with (served.py). Either a ManyArmsError is
 raised, within the limits of time and memory, or what was loaded is sound: finite, positive definite, and able to go on.
 """
 
@@ -22,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import manyarms as ma
-from hard_use import mutations, sound
+from hard_use import mutations, served, sound
 from hard_use.fuzz import tell
 from hard_use.limits import limit_memory
 from hard_use.material import K, Material
@@ -117,7 +120,9 @@ def write_logs(material: Material, folder: Path) -> dict[str, Path]:
 
 
 def wrong_with_loaded(thing: Any) -> str | None:
-    """Sound, and finite in every action."""
+    """Sound, and finite in every action; what belongs to a service does what it is for."""
+    if type(thing).__module__.startswith(("manyarms.edge", "manyarms.service")):
+        return served.wrong_with(thing)
     if isinstance(thing, ma.Agent):
         for action in thing.catalogue or range(thing.actions):
             try:
@@ -140,14 +145,14 @@ class Loader(Notes):
 
     def __init__(self, folder: Path, seconds: float) -> None:
         super().__init__(folder, seconds)
-        material = Material(folder)
+        self.material = material = Material(folder)
         self.saved, self.logs = save_all(material, folder), write_logs(material, folder)
         self.hanging: list[str] = []
 
     def run(self, calls: int, seed: int) -> None:
-        """So many loads; every fifth is of a log."""
+        """So many loads; every fifth is of a log, every fifth of what belongs to a service."""
         for number, stream in enumerate(np.random.default_rng(seed).integers(2**62, size=calls)):
-            self.one(int(stream), "log" if number % 5 == 4 else "folder")
+            self.one(int(stream), ("folder", "folder", "folder", "service", "log")[number % 5])
 
     def one(self, stream: int, what: str) -> None:
         """The load number `stream`."""
@@ -156,6 +161,8 @@ class Loader(Notes):
         again = f"python -m hard_use.loads --again {what} {stream}"
         if what == "folder":
             self.load_folder(rng, again)
+        elif what == "service":
+            self.judge(*served.mutated(rng, self.material, self.folder), again)
         else:
             self.load_log(rng, again)
 

@@ -51,6 +51,7 @@ def test_what_is_wrong_is_named(
         ({"rewards": {"aggregate": np.array(["first", "sum"])}}, {}, "rewards.aggregate"),
         ({"agent": {"folder": "x" * 100_000}}, {}, "agent.folder"),
         ({"agent": {"folder": "~nobody-of-this-name/agent"}}, {}, "agent.folder"),
+        ({"store": {"address": "~nobody-of-this-name/shop.db"}}, {}, "store.address"),
         ({3: {}}, {}, "[3]"),
         ({}, {"prot": 80}, "prot: no such setting; port is meant?"),
     ],
@@ -59,6 +60,16 @@ def test_what_is_wrong_with_settings_is_a_mistake(told: Any, options: Any, place
     with pytest.raises(ConfigError) as found:
         make_config({**STORE, **told}, options)
     assert [mistake for mistake in found.value.mistakes if place in mistake]
+
+
+@pytest.mark.parametrize(
+    "text", [b"port = " + 5000 * b"9", b"a = " + 10_000 * b"[", b"\xff", b"port = ", b"a = '\x00'"], ids=range(5)
+)
+def test_a_file_that_is_no_toml_is_said_to_be_none(text: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "service.toml"
+    path.write_bytes(text)
+    with pytest.raises(ConfigError, match="is not TOML"):
+        read_config(path)
 
 
 def test_no_form_of_the_settings_shows_a_password() -> None:

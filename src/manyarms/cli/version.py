@@ -18,6 +18,8 @@ EXTRAS = {
     "faiss": ("faiss-cpu",),
     "sklearn": ("scikit-learn", "skops"),
     "postgresql": ("psycopg",),
+    "service": ("fastapi", "uvicorn", "orjson", "prometheus-client", "cryptography", "threadpoolctl"),
+    "client": ("httpx", "cryptography"),
 }
 
 

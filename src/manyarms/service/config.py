@@ -57,6 +57,11 @@ def _path(value: object) -> Path:
         raise _Wrong("a path in the home of a user there is") from None
 
 
+def _address(value: object) -> str:
+    text = _text(value)
+    return str(_path(text)) if text.startswith("~") else text
+
+
 def _flag(value: object) -> bool:
     if not isinstance(value, bool):
         raise _Wrong("true or false")
@@ -131,7 +136,7 @@ class Setting:
 
 
 SETTINGS = (
-    Setting("store", "address", "store", _text, "the path of an SQLite file, or postgresql://user@host/name"),
+    Setting("store", "address", "store", _address, "the path of an SQLite file, or postgresql://user@host/name"),
     Setting("agent", "folder", "agent", _path, "the saved agent or policy that decides first, where the store is new"),
     Setting("agent", "name", "agent_name", _text, "what that arm is called"),
     Setting("agent", "others", "agents_folder", _path, "the folder from which POST /v1/agents may load others"),
@@ -271,7 +276,7 @@ def read_config(path: str | Path, **options: Unpack[Options]) -> Config:
             told = tomllib.load(file)
     except OSError as error:
         raise ConfigError([f"cannot be read: {error.strerror or error}"], str(source)) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, of an integer of thousands of digits
         raise ConfigError([f"is not TOML: {error}"], str(source)) from None
     return make_config(told, options, str(source), source.parent)
 
@@ -326,7 +331,7 @@ def _of_sections(told: Mapping[str, object], folder: Path, mistakes: list[str]) 
         if isinstance(path := found.get(one.field), Path):
             found[one.field] = folder / path
     if isinstance(store := found.get("store"), str) and "://" not in store and store != ":memory:":
-        found["store"] = str(folder / Path(store).expanduser())
+        found["store"] = str(folder / store)
     return found
 
 
