@@ -37,6 +37,10 @@ def test_the_context_is_called_by_the_name_that_requests_have_for_it() -> None:
 
 def test_answers_of_decisions_have_the_form_that_the_description_says(calling: Callable[..., httpx.Client]) -> None:
     paths = calling().get("/openapi.json").json()["paths"]
-    for path, name in {"/v1/decide": "Answer", "/v1/decide/batch": "DecisionAnswers", "/v1/reward/batch": "Told"}.items():
+    for path, name in {
+        "/v1/decide": "Answer",
+        "/v1/decide/batch": "DecisionAnswers",
+        "/v1/reward/batch": "Told",
+    }.items():
         content = paths[path]["post"]["responses"]["200"]["content"]
         assert content == {"application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from pathlib import Path
@@ -10,6 +11,7 @@ import httpx
 import pytest
 
 from manyarms.live import Live
+from manyarms.service import create_app, limits
 from manyarms.service.keys import SCOPES, Keys
 from manyarms.service.limits import RateLimit
 from manyarms.service.problems import Problem
@@ -156,6 +158,27 @@ def test_bodies_that_are_too_large(calling: Calling) -> None:
         is_problem(client.post(path, content=large, headers=json_type), 413, "too-large")
     parts = (large[at : at + 100] for at in range(0, len(large), 100))  # without a length
     is_problem(client.post("/v1/decide", content=parts, headers=json_type), 413, "too-large")
+
+
+def test_a_body_that_does_not_come(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SLOWEST", 0.05)
+    app = create_app(live)
+    sent: list[dict[str, object]] = []
+
+    async def ask() -> None:
+        async def receive() -> dict[str, object]:
+            await asyncio.sleep(3600.0)
+            return {}
+
+        async def send(message: dict[str, object]) -> None:
+            sent.append(message)
+
+        headers = [(b"host", b"localhost"), (b"content-type", b"application/json"), (b"content-length", b"10")]
+        scope = {"type": "http", "method": "POST", "path": "/v1/decide", "headers": headers, "query_string": b""}
+        await app({**scope, "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 2), "scheme": "http"}, receive, send)  # type: ignore[arg-type]
+
+    asyncio.run(ask())
+    assert sent[0]["status"] == 408 and (b"connection", b"close") in sent[0]["headers"]  # type: ignore[operator]
 
 
 # ---- what gets out

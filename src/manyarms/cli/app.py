@@ -45,7 +45,9 @@ With a log of decisions (context, action, reward, propensity) in a CSV or Parque
   manyarms certify policy later.csv           is it safe to ship?
   manyarms decide policy age=31 device=phone  what it would do
 
-Live: manyarms serve --agent agent/. Without anything: manyarms demo, manyarms serve --demo. Run a command with --help for its options and examples."""
+Live: manyarms serve --agent agent/. Without anything: manyarms demo, manyarms serve --demo.
+
+Run a command with --help for its options and examples."""
 
 
 def _show_version(wanted: bool) -> None:

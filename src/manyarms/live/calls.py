@@ -196,7 +196,12 @@ class Calls(ABC):
         event = a_name("event", event)
         number = self.settings.check(value)
         which = None if action is None else self._row_of(action)
-        return log.add_reward(event, which, a_name("id", id, empty=True), number)
+        return log.add_reward(event, which, a_name("id", id, empty=True), number, self._called)
+
+    def _called(self, row: int) -> ActionId:
+        """What callers call an action; one that another process has added, and that is not folded here yet, by its row."""
+        view = self._learner.view
+        return naming.name_of(view, row) if row < view.actions else row
 
     def activate(self, event: str) -> None:
         """A decision made with `active=False` was shown: it counts from now on, with the rewards that came before. Told again,

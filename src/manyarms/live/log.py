@@ -6,7 +6,7 @@ What writes is a function of a transaction (`Work`), so that many callers can sh
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -163,8 +163,9 @@ def _some(values: Sequence[int]) -> Iterator[list[int]]:
 # ---- rewards
 
 
-def add_reward(event: str, action: int | None, id: str, value: float) -> Work:
-    """Write a reward; the same one again changes nothing. action: None for the first action of the decision."""
+def add_reward(event: str, action: int | None, id: str, value: float, called: Callable[[int], object] = int) -> Work:
+    """Write a reward; the same one again changes nothing. action: None for the first action of the decision. called: what a
+    refusal calls an action by."""
 
     def work(tx: Transaction) -> RewardRecord:
         found = tx.execute("SELECT position, actions, erased FROM decisions WHERE id = ?", (event,))
@@ -176,7 +177,8 @@ def add_reward(event: str, action: int | None, id: str, value: float) -> Work:
         actions: list[int] = json.loads(text)
         which = actions[0] if action is None else action
         if which not in actions:
-            raise InvalidInput("action", which, f"one of those of event {event!r}, {actions}")
+            those = ", ".join(str(called(one)) for one in actions[:10])
+            raise InvalidInput("action", called(which), f"one of those of event {event!r}: {those}")
         # as for decisions, one statement where it is new
         position, at = tx.following()
         tx.execute(INSERT_REWARD, (position, where, which, id, value, at))
@@ -188,7 +190,7 @@ def add_reward(event: str, action: int | None, id: str, value: float) -> Work:
         if known != value:
             name = f"reward {id!r}" if id else "the reward"
             raise Conflict(
-                f"{name} of event {event!r}, action {which}, was {known:g} and is now said to be {value:g}: the first "
+                f"{name} of event {event!r}, action {called(which)}, was {known:g} and is now said to be {value:g}: the first "
                 "stands; several rewards of one event have ids of their own (id=)"
             )
         return RewardRecord(where, which, id, value, position, at)

@@ -16,6 +16,7 @@ ABOUT = {
     403: "The key lacks the scope, or a page of another site asks",
     404: "No such event, action or arm",
     405: "No such method here",
+    408: "The body came too slowly",
     409: "An id that was used for something else, or a state that does not allow it",
     413: "The body is too large",
     415: "The body is not JSON",
@@ -39,7 +40,7 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-WITH_BODY = (400, 413, 415)
+WITH_BODY = (400, 408, 413, 415)
 
 
 class Json(Response):

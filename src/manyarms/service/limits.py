@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -10,6 +11,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from manyarms.service.problems import Problem
 
+SLOWEST = 30.0  # seconds for a body to come
+CLOSE = {"Connection": "close"}
 MOST_CALLERS = 10_000  # remembered at once; the one that came longest ago is forgotten first, with a full bucket
 
 
@@ -39,7 +42,7 @@ class RateLimit:
 
 
 class BodyLimit:
-    """Refuses bodies of more than so many bytes (413), by what they say of themselves and by what comes."""
+    """Refuses bodies of more than so many bytes (413), by what they say of themselves and by what comes, and slow ones (408)."""
 
     def __init__(self, app: ASGIApp, most: int, refuse: Callable[[Scope, Problem], ASGIApp]) -> None:
         """refuse: the response to a request with this problem."""
@@ -54,13 +57,21 @@ class BodyLimit:
         if not length.isdigit() or len(length) > 18 or int(length) > self._most:
             await self._refuse(scope, too_large(self._most))(scope, receive, send)
             return
-        came = 0
+        came, whole = 0, False
+        latest = asyncio.get_running_loop().time() + SLOWEST
 
         async def counted() -> Message:
-            nonlocal came
-            message = await receive()
+            nonlocal came, whole
+            if whole:  # what may come now is that the client goes away
+                return await receive()
+            try:
+                async with asyncio.timeout_at(latest):
+                    message = await receive()
+            except TimeoutError:
+                raise Problem(408, f"the body did not come within {SLOWEST:g} s", name="slow", headers=CLOSE) from None
             if message["type"] == "http.request":
                 came += len(message.get("body", b""))
+                whole = not message.get("more_body", False)
                 if came > self._most:
                     raise too_large(self._most)
             return message
@@ -70,7 +81,7 @@ class BodyLimit:
 
 def too_large(most: int) -> Problem:
     """What a request with too long a body gets; its connection is closed, since the rest of it is not read."""
-    return Problem(413, f"a body of more than {most:,} bytes", name="too-large", headers={"Connection": "close"})
+    return Problem(413, f"a body of more than {most:,} bytes", name="too-large", headers=CLOSE)
 
 
 __all__ = ["BodyLimit", "RateLimit", "too_large"]

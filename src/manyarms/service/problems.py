@@ -46,6 +46,7 @@ TITLES = {
     403: "Not with this key",
     404: "Not found",
     405: "Method not allowed",
+    408: "Too slow",
     413: "Too large",
     415: "Not JSON",
     421: "Another host was meant",

@@ -10,10 +10,12 @@ from fastapi import APIRouter, Depends, Path
 from starlette.responses import Response
 
 import manyarms as ma
+from manyarms.errors import StorageError
 from manyarms.live import Live
 from manyarms.service.bodies import MOST_OF_AN_ID, ChallengeBody, NewAgent, Shares
 from manyarms.service.documents import WITH_BODY, Json, empty, refusals
 from manyarms.service.problems import Problem
+from manyarms.service.request_log import logger
 from manyarms.service.runtime import Service
 
 ArmName = Annotated[str, Path(min_length=1, max_length=MOST_OF_AN_ID, description="The arm's name.")]
@@ -34,7 +36,15 @@ def routes(service: Service) -> APIRouter:
     async def load(body: NewAgent) -> Response:
         """Take in a saved agent or policy from the service's folder of agents; it decides nothing until it is deployed."""
         folder = saved_in(service.config.agents_folder, body.folder)
-        await service.work(lambda: live.add_arm(body.name, ma.load(folder), learns=body.learns))
+        try:
+            arm = await service.work(ma.load, folder)
+        except StorageError as error:
+            logger().warning("an agent cannot be loaded", extra={"reason": str(error)})
+            text = (
+                "what is saved there cannot be read: it is damaged, or of another version; the service's log says more"
+            )
+            raise Problem(409, text, name="refused") from None
+        await service.work(live.add_arm, body.name, arm, learns=body.learns)
         return Json({"name": body.name}, status_code=201)
 
     @router.delete(

@@ -60,7 +60,7 @@ def event_body(live: Live, id: str) -> dict[str, Any]:
         "propensity": record.propensity,
         "propensity_given_arm": record.arm_propensity,
         "inclusion": record.inclusion,
-        "propensity_kind": record.propensity_kind,
+        "propensity_kind": None if record.erased else record.propensity_kind,
         "active": record.active,
         "erased": record.erased,
         "details": record.details,

@@ -99,8 +99,8 @@ function checkList(body) {
   const checks = Object.entries(body.report.propensities);
   if (!checks.length) found.push(["Propensities", "grey", "No rule here knows its probabilities exactly, or nothing is settled yet."]);
   for (const [arm, one] of checks) {
-    const said = one.alarm ? `they are ${one.alarm.side}, seen at event ${count(one.alarm.event)}` : "as they should be";
-    found.push([`Propensities of ${arm}`, one.alarm ? "red" : "green", `Mean weight of the greedy action ${number(one.mean_weight)} (should be 1) of ${plural(one.events, "event")}: ${said}.`]);
+    const said = one.alarm ? `they are ${one.alarm.side}, seen at event ${count(one.alarm.event)}` : "no sign that they are wrong";
+    found.push([`Propensities of ${arm}`, one.alarm ? "red" : "green", `Mean weight of the greedy action ${number(one.mean_weight)} (1 in the long run) of ${plural(one.events, "event")}: ${said}.`]);
   }
   const warnings = body.features.warnings;
   if (!body.features.contexts) found.push(["Feature coverage", "grey", "No contexts were seen yet."]);
