@@ -490,6 +490,49 @@ def test_events_count_by_the_settings_of_their_time(live: Live, clock: Clock) ->
     assert statistics.action(2)["total"] == 1.25
 
 
+@pytest.mark.parametrize("was, now", [(None, 0.0), (0.0, None), (0.0, 0.0)])
+def test_an_interval_has_the_events_whose_own_settings_allow_one(
+    tmp_path: Path, clock: Clock, was: float | None, now: float | None
+) -> None:
+    agent = small_agent(decision="epsilon-greedy")
+    with small_live(tmp_path / "other.db", clock, agent, reward_range=(0.0, 1.0), default=was) as live:
+        for number in range(12):  # half of them are deferred, a third has a reward
+            live.decide(np.ones(D), candidates=[0], id=f"e{number}", active=number % 2 == 0)
+            if number % 2:
+                live.activate(f"e{number}")
+            if number % 3 == 0:
+                live.reward(f"e{number}", 1.0)
+        if now != was:
+            live.change_settings(default=now)
+        clock.now += 100.0
+        live.learn()
+        settled = _caught_up(live, clock)._counted.actions.interval(0)
+        assert (settled.count, settled.value.total) == ((0, 0.0) if was is None else (12, 4.0))
+        values: Any = live.report().body["values"]
+        assert (values["agent"]["events"] if values else 0) == settled.count
+
+
+def test_deferred_decisions_of_a_store_without_a_range_are_followed(tmp_path: Path, clock: Clock) -> None:
+    with small_live(tmp_path / "other.db", clock, small_agent()) as live:
+        live.decide(np.ones(D), candidates=[0], active=False, id="shown")
+        live.activate("shown")
+        clock.now += 100.0
+        live.learn()
+        found = _caught_up(live, clock).action(0)
+        assert found["plays"] == 1 and found["interval"] is None
+
+
+def test_contexts_that_the_store_packs_are_counted(tmp_path: Path, clock: Clock) -> None:
+    rows = np.zeros((K, D))
+    rows[:, 0] = np.arange(K)
+    with small_live(tmp_path / "other.db", clock, small_agent()) as live:
+        for number in range(50):
+            live.decide(action_contexts=np.tile(rows[number % K], (K, 1)), id=f"e{number}")
+        [(shortest,)] = live.database.read("SELECT MIN(LENGTH(context)) FROM decisions")
+        assert shortest < rows.nbytes
+        assert told(live, clock)["features"]["contexts"] == 50
+
+
 # ---- health
 
 

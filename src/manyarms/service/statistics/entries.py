@@ -6,24 +6,24 @@ Only what is counted is read. A context of more than `LONGEST_CONTEXT` bytes, on
 from __future__ import annotations
 
 import json
+import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from manyarms._base.typing import Array
 from manyarms.live import log
 from manyarms.live.activations import activated_between
 from manyarms.live.propensities import CURSOR
-from manyarms.live.records import RewardRecord
+from manyarms.live.records import Question, RewardRecord
 from manyarms.live.settings import SettingsInTime
 from manyarms.live.stores.database import Reader
 
 STEP = 250  # positions read at a time: a few milliseconds' work
 CHUNKS = 200
 LONGEST_CONTEXT = 65_536
+LONGEST_UNPACKED = 16 * LONGEST_CONTEXT  # contexts of many actions, mostly zeros, are packed in the store
 _DECISION = (
     "SELECT position, at, unit, arm, actions, propensity, propensity_kind, details, active, question, "
     f"CASE WHEN LENGTH(context) <= {LONGEST_CONTEXT} THEN context END "
@@ -118,17 +118,15 @@ def next_step(reader: Reader, agreed: SettingsInTime, after: int, most: int = ST
 def _decided(row: tuple[Any, ...]) -> Decided:
     position, at, unit, arm, actions, propensity, kind, details, active, question, context = row
     rows: list[int] = json.loads(actions)
-    seen = None if context is None or not rows else _context(bytes(context), json.loads(question), rows[0])
+    seen = None if context is None or not rows else _context(bytes(context), question, rows[0])
     return Decided(position, at, unit, arm, rows, propensity, kind, json.loads(details), bool(active), seen)
 
 
-def _context(body: bytes, question: dict[str, Any], action: int) -> Array | None:
-    """The context of an action."""
-    numbers = np.frombuffer(body, dtype="<f8").reshape(question["shape"])
-    if numbers.ndim == 1:
-        return numbers
-    listed = question.get("candidates") or range(len(numbers))
-    return numbers[listed.index(action)] if action in listed else None
+def _context(body: bytes, question: str, action: int) -> Array | None:
+    """The context of an action; None where there is none for it, or unpacking it would take too long."""
+    if 8 * math.prod(json.loads(question)["shape"]) > LONGEST_UNPACKED:
+        return None
+    return Question.read(body, question).context_of(action)
 
 
 def _rewarded(
@@ -181,13 +179,14 @@ class Due:
 
 
 def next_settled(
-    reader: Reader, agreed: SettingsInTime, after: Due, counted: int, *, rewards: bool, most: int = STEP
+    reader: Reader, agreed: SettingsInTime, known: int, after: Due, counted: int, *, rewards: bool, most: int = STEP
 ) -> tuple[Due, list[Settled]]:
     """Decisions up to a position whose waiting time is over, with the rewards that they had in the chunk that said so.
 
-    rewards: whether their rewards are wanted; else only those are given that were not active at first.
+    agreed: the settings, by the operations up to the version `known`: what chunks after it settle may count by others. rewards:
+    whether their rewards are wanted; else only those are given that were not active at first.
     """
-    chunks = log.chunks_after(reader, after.version, CHUNKS)
+    chunks = [one for one in log.chunks_after(reader, after.version, CHUNKS) if one.version <= known]
     if not chunks:
         return after, []
     end = min(after.position + most, counted, chunks[-1].due)

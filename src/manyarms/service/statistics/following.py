@@ -73,10 +73,12 @@ class Following:
                 self.first = entries.first_position(reader, self._started - DAY * 60.0, BEFORE)
                 self.after = self._computed = self.first
                 self._due = entries.Due(self.first)
-            agreed = self._live._learner.view.agreed
+            view = self._live._learner.view
+            agreed = view.agreed
             step = entries.next_step(reader, agreed, self.after)
-            wanted = unusable(agreed.now) is None
-            due, settled = entries.next_settled(reader, agreed, self._due, step.upto, rewards=wanted)
+            periods = (agreed.now, *(settings for _, settings in agreed.former))
+            wanted = any(unusable(settings) is None for settings in periods)
+            due, settled = entries.next_settled(reader, agreed, view.version, self._due, step.upto, rewards=wanted)
             computed, propensities = entries.next_propensities(reader, self._computed)
         with self.lock:
             self._count(step)
@@ -156,10 +158,12 @@ class Following:
         if not one.active:
             self.minutes.add(one.at, never_activated=1)
             return
+        if unusable(settings) is not None:  # by what held when it was decided, as the monitors of the store have it
+            return
         for action, reward in one.rewards:
             value = settings.default if reward is None else reward
-            if value is not None:
-                self.actions.settle(action, settings.scaled(value))
+            assert value is not None
+            self.actions.settle(action, settings.scaled(value))
 
 
 def catalogue_size(view: View) -> int | None:
