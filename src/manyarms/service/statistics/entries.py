@@ -179,14 +179,14 @@ class Due:
 
 
 def next_settled(
-    reader: Reader, agreed: SettingsInTime, known: int, after: Due, counted: int, *, rewards: bool, most: int = STEP
+    reader: Reader, agreed: SettingsInTime, folded: int, after: Due, counted: int, *, rewards: bool, most: int = STEP
 ) -> tuple[Due, list[Settled]]:
     """Decisions up to a position whose waiting time is over, with the rewards that they had in the chunk that said so.
 
-    agreed: the settings, by the operations up to the version `known`: what chunks after it settle may count by others. rewards:
+    agreed: the settings, by the operations up to the version `folded`: what chunks after it settle may count by others. rewards:
     whether their rewards are wanted; else only those are given that were not active at first.
     """
-    chunks = [one for one in log.chunks_after(reader, after.version, CHUNKS) if one.version <= known]
+    chunks = [one for one in log.chunks_after(reader, after.version, CHUNKS) if one.version <= folded]
     if not chunks:
         return after, []
     end = min(after.position + most, counted, chunks[-1].due)
