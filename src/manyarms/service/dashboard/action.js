@@ -16,7 +16,7 @@ export function actionPage(id) {
     nodes[name] = el("dd", { class: "value" }, "–");
     list.append(el("div", { class: "tile" }, el("dt", {}, label), nodes[name]));
   }
-  const value = section("Value", "The mean reward of its plays whose waiting time is over, with a 95 % interval that holds at all times at once.");
+  const value = section("Value", "The mean reward of its plays whose waiting time is over, with a 95 % interval that holds at all times at once, for this action and where it was chosen: the best of many looks better than it is.");
   const interval = figure("Mean reward with its interval", [["Of", ""], ["Events", "", "number"], ["Mean", "", "number"], ["At least", "", "number"], ["At most", "", "number"]]);
   const none = el("p", { class: "calm" });
   value.append(none, interval.node);
