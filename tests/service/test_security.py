@@ -32,10 +32,11 @@ NEEDS = [
     ("DELETE", "/v1/agents/a/challenge", "admin"), ("GET", "/v1/deployment", "read"), ("PUT", "/v1/deployment", "admin"),
     ("GET", "/v1/report", "read"), ("GET", "/v1/status", "read"), ("GET", "/v1/settings", "read"),
     ("PATCH", "/v1/settings", "admin"), ("POST", "/v1/admin/compact", "admin"), ("POST", "/v1/admin/backup", "admin"),
-    ("GET", "/v1/dashboard", "read"), ("GET", "/v1/edge/agent", "edge"), ("POST", "/v1/edge/agent/decisions", "edge"),
+    ("GET", "/v1/dashboard", "read"), ("GET", "/v1/edge/key", "edge"), ("GET", "/v1/edge/agent", "edge"),
+    ("POST", "/v1/edge/agent/decisions", "edge"),
     ("GET", "/metrics", "metrics"),
 ]  # fmt: skip
-OPEN = {"/", "/assets/{name}", "/healthz", "/readyz", "/v1/edge/key", "/openapi.json"}
+OPEN = {"/", "/assets/{name}", "/healthz", "/readyz", "/openapi.json"}
 
 
 @pytest.fixture
@@ -115,7 +116,7 @@ def test_pages_of_other_sites_may_not_call(client: httpx.Client) -> None:
     other = {"Origin": "https://evil.example"}
     is_problem(client.post("/v1/decide", json={"context": X}, headers=other), 403, "origin")
     is_problem(client.post("/v1/decide", json={"context": X}, headers={"Origin": "null"}), 403, "origin")
-    own = client.post("/v1/decide", json={"context": X}, headers={"Origin": "http://localhost:1234"})
+    own = client.post("/v1/decide", json={"context": X}, headers={"Origin": "http://localhost"})
     assert own.status_code == 200
 
 

@@ -12,6 +12,7 @@ from manyarms.live import log, naming
 from manyarms.live.arguments import a_name
 from manyarms.live.learner import Learner
 from manyarms.live.records import RewardRecord
+from manyarms.live.state import View
 from manyarms.live.stores.database import Database
 from manyarms.logs.actions import ActionId
 
@@ -34,6 +35,15 @@ class Looking(ABC):
 
     _database: Database
     _learner: Learner
+
+    @property
+    def view(self) -> View:
+        """What decides here, as it is now: it never changes, and another one takes its place with every version."""
+        return self._learner.view
+
+    def follow(self) -> View:
+        """What decides here, with whatever another process has folded meanwhile."""
+        return self._learner.follow()
 
     @property
     def arms(self) -> dict[str, bool]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from manyarms.service.limits import RateLimit
 
 
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?")
 HEADERS = ("Authorization: Bearer KEY", "X-API-Key: KEY", "Ocp-Apim-Subscription-Key: KEY")
 
 
@@ -35,6 +36,13 @@ class Access:
     def __init__(self, config: Config, keys: Keys | None, rate: RateLimit) -> None:
         self._keys, self._rate = keys, rate
         self._names = frozenset({*config.hosts, *([] if config.host in ("0.0.0.0", "::") else [config.host.lower()])})
+
+    def recognise(self, request: Request) -> None:
+        """Refuse whoever has no key at all, or may not ask without: before anything of a request is read."""
+        if self._keys is None:
+            self._check_local(request)
+        else:
+            self._by_key(request, self._keys)
 
     def check(self, request: Request, scope: str, cost: int = 1) -> Caller:
         """The caller, if it may; refused otherwise: 401, 403, 421, 429."""
@@ -63,11 +71,13 @@ class Access:
     def _check_local(self, request: Request) -> None:
         """Without keys a browser on this machine must not be made to call by pages of other sites: by their names for this
         machine (DNS rebinding), or from their own origin."""
-        host = _host_of(f"//{request.headers.get('host', '')}")
-        if not (host and (is_loopback(host) or host in self._names)):
+        headers = request.headers
+        asked = headers.get("host", "").lower()
+        found = _HOST.fullmatch(asked)
+        if found is None or not (is_loopback(found[1]) or found[1].strip("[]") in self._names):
             raise Problem(421, "this service answers to its own address and to the names in server.names", name="host")
-        origin = request.headers.get("origin")
-        if origin is not None and _host_of(origin) != host:
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
+        if (origin is not None and not _same(origin, asked)) or site not in ("same-origin", "none"):
             raise Problem(403, "pages of other sites may not call this service: it has no keys", name="origin")
 
 
@@ -80,11 +90,11 @@ def key_of(request: Request) -> str | None:
     return headers.get("x-api-key") or headers.get("ocp-apim-subscription-key") or None
 
 
-def _host_of(address: str) -> str | None:
-    try:
-        return (urlsplit(address).hostname or "").lower() or None
-    except ValueError:
-        return None
+def _same(origin: str, host: str) -> bool:
+    """Whether a page's origin is at this host and port. Another port is another program, whose pages are not ours."""
+    scheme, _, rest = origin.lower().partition("://")
+    usual = {"http": ":80", "https": ":443"}.get(scheme, "")
+    return bool(usual) and rest.removesuffix(usual) == host.removesuffix(usual)
 
 
 def _address(request: Request) -> str:

@@ -81,7 +81,7 @@ def _built(service: Service) -> Application:
 
     app = Application(
         title="manyarms", version=__version__, description=ABOUT, lifespan=lifespan, docs_url=None, redoc_url=None,
-        openapi_url="/openapi.json",
+        openapi_url="/openapi.json", redirect_slashes=False,
     )  # fmt: skip
     _add_errors(app)
     for topic in (decide, dashboard, events, catalogue, agents, admin, edge, health):
@@ -99,10 +99,7 @@ def _built(service: Service) -> Application:
 def _add_errors(app: FastAPI) -> None:
     async def ours(request: Request, error: Exception) -> Response:
         assert isinstance(error, ManyArmsError)
-        refusal = problems.of_error(error)
-        if refusal[0] == 500:
-            logger().error("storage", extra={"request": request.scope.get("manyarms.request")}, exc_info=error)
-        return _response(request, refusal)
+        return _response(request, problems.of_error(error, request.scope.get("manyarms.request")))
 
     async def of_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -131,7 +128,7 @@ def _add_errors(app: FastAPI) -> None:
 def _response(request: Request, refusal: problems.Refusal) -> Response:
     status, body, headers = refusal
     name = request.scope.get("manyarms.request")
-    if request.url.path.startswith("/personalizer/"):
+    if personalizer.is_personalizer(request.scope["path"]):
         return personalizer.error_response(request, status, body, headers)
     if name is not None:
         body = {**body, "instance": f"urn:manyarms:request:{name}"}

@@ -58,4 +58,10 @@ def empty() -> Response:
     return Response(status_code=204)
 
 
-__all__ = ["ALWAYS", "WITH_BODY", "Json", "empty", "refusals"]
+def names_tag(header: str | None, tag: str) -> bool:
+    """Whether If-None-Match names the tag of what there is; the tag with its quotes."""
+    tags = [one.strip().removeprefix("W/") for one in (header or "").split(",")]
+    return "*" in tags or tag in tags
+
+
+__all__ = ["ALWAYS", "WITH_BODY", "Json", "empty", "names_tag", "refusals"]

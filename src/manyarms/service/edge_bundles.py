@@ -111,11 +111,12 @@ class EdgeBundles:
 
     def _make(self, arm: str) -> Bundle:
         now = self._clock()
-        policy = edge_policy(self._live._learner.view, arm, self._form, now, self._actions.get(arm))
+        policy = edge_policy(self._live.view, arm, self._form, now, self._actions.get(arm))
         made = Bundle(
             policy.id, policy.to_bytes(self.keys.current()), policy.header.version, now, policy.header.expires
         )
-        files.write_bytes_atomically(self._path(made.id), made.data)  # before anybody can decide by it
+        # before anybody can decide by it; what was learned is nobody else's business on this machine
+        files.write_atomically(self._path(made.id), lambda stream: stream.write(made.data), private=True)
         self._newest[arm] = made
         self.prune()
         return made

@@ -19,6 +19,8 @@ from manyarms.service.calls.decide import CALLS
 from manyarms.service.runtime import Service
 
 Answering = Callable[[Request, problems.Refusal], ASGIApp]
+GUARDED = ("/v1/", "/personalizer/", "/metrics")
+"""Whatever begins so needs a key, where there are keys; routes ask for scopes besides."""
 _BY_PATH = {call.path: call for call in CALLS}
 
 
@@ -43,7 +45,7 @@ class HotCalls:
         """One request."""
         call = _BY_PATH.get(scope.get("path", "")) if scope["type"] == "http" else None
         if call is None or scope["method"] != "POST":
-            await self._app(scope, receive, send)
+            await self._other(scope, receive, send)
             return
         scope["route"] = _ROUTES[call.path]
         request = Request(scope, receive)
@@ -59,10 +61,21 @@ class HotCalls:
         except ValidationError as error:
             response = self._refuse(request, problems.of_form(error.errors(include_url=False, include_input=False)))
         except ManyArmsError as error:
-            response = self._refuse(request, problems.of_error(error))
+            response = self._refuse(request, problems.of_error(error, scope.get("manyarms.request")))
         except HTTPException as error:
             response = self._refuse(request, problems.of_http(error))
         await response(scope, receive, send)
+
+    async def _other(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Any other call: the framework reads a body before it asks who sends it, so that strangers are refused here."""
+        if scope["type"] == "http" and scope["path"].startswith(GUARDED):
+            request = Request(scope)
+            try:
+                self._service.recognise(request)
+            except HTTPException as error:
+                await self._refuse(request, problems.of_http(error))(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
 
 
 async def _read(request: Request) -> bytes:

@@ -15,6 +15,8 @@ Status = Callable[[], dict[str, Any]]
 """What `live.status` says."""
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
+"""Counted by name; a caller may make up others, without end."""
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -32,7 +34,7 @@ class Metrics:
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
         """A request was answered."""
-        self._requests.labels(route, method, str(status)).inc()
+        self._requests.labels(route, method if method in METHODS else "other", str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
     def text(self) -> bytes:

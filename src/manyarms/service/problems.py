@@ -5,6 +5,7 @@ A problem says what was wrong with the request, never where in the code it was f
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from manyarms.errors import (
     UnknownAction,
     UnknownEvent,
 )
+from manyarms.service.request_log import logger
 
 MEDIA_TYPE = "application/problem+json"
 Refusal = tuple[int, dict[str, Any], dict[str, str]]
@@ -91,8 +93,11 @@ def body_of(
     }
 
 
-def of_error(error: ManyArmsError) -> Refusal:
-    """Status, body and headers of one of our errors."""
+def of_error(error: ManyArmsError, request: object = None) -> Refusal:
+    """Status, body and headers of one of our errors. What a client is not told of the store goes into the service's log.
+
+    request: its id.
+    """
     name, status, title = next(row[1:] for row in TABLE if isinstance(error, row[0]))
     extra: dict[str, Any] = {}
     detail = str(error)
@@ -100,8 +105,12 @@ def of_error(error: ManyArmsError) -> Refusal:
         argument = NAMES.get(error.argument, error.argument)
         extra = {"argument": argument, "expected": error.expected}
         detail = f"{argument}: expected {error.expected}"
-    if status == 500:  # paths of this machine
-        detail = "the store refuses: the service's own log says why"
+    if isinstance(error, StorageError):  # which names paths of this machine, or the database's
+        detail = "the store cannot be reached" if status == 503 else "the store refuses"
+        detail += ": the service's own log says why"
+        how = logging.ERROR if status == 500 else logging.WARNING
+        told = {"request": request, "reason": str(error)}
+        logger().log(how, "storage", extra=told, exc_info=error if status == 500 else None)
     headers = {"Retry-After": str(RETRY_AFTER)} if status == 503 else {}
     return status, body_of(status, detail, name=name, title=title, **extra), headers
 

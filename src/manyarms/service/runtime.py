@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,14 +25,20 @@ from manyarms.live import Live, LiveDecision
 from manyarms.service.access import Access, Caller
 from manyarms.service.config import Config, store_shown
 from manyarms.service.keys import Keys
+from manyarms.service.lanes import Lane
 from manyarms.service.limits import RateLimit
 from manyarms.service.metrics import Metrics
+from manyarms.service.places import without_paths
 from manyarms.service.request_log import logger
 from manyarms.service.retention import Retention
 from manyarms.service.statistics import Statistics
 
 SHORT = 0.005  # seconds of a processor: decisions that take less are made one after the other
+SEEN_EVERY = 16  # decisions
 WORKERS = 4  # threads for everything but decisions: reading events, changing the catalogue, ...
+SLOW = 2  # threads for what may take seconds or minutes: copies, compaction, old versions, bundles
+MOST_SLOW = 32  # of that under way
+SLICE = 0.05  # seconds after which a batch lets others decide
 Told = TypeVar("Told")
 
 
@@ -43,15 +49,19 @@ class Service(Shown):
         """owned: whether the store is closed with the service."""
         self.live, self.config, self.keys = live, config, keys
         self.metrics = Metrics(self.status)
-        self.statistics = Statistics(live)
+        self.statistics = Statistics(live, status=self.status)
         self.stopping = False
         self.retention: Retention | None = None
         self._owned = owned
         self._access = Access(config, keys, RateLimit(config.rate, config.burst))
-        self._one = ThreadPoolExecutor(1, "manyarms-decide")
-        self._several = ThreadPoolExecutor(config.threads, "manyarms-decide-large")
-        self._workers = ThreadPoolExecutor(WORKERS, "manyarms-work")
-        self._under_way = 0
+        most = config.most_waiting
+        self._one = Lane(1, most, "manyarms-decide")
+        self._several = Lane(config.threads, most, "manyarms-decide-large")
+        self._workers = Lane(WORKERS, most, "manyarms-work")
+        self._slow = Lane(SLOW, MOST_SLOW, "manyarms-slow")
+        self._looking = Lane(1, most, "manyarms-look")
+        self._lanes = (self._one, self._several, self._workers, self._slow, self._looking)
+        self._made = 0
         self._pace = 2 * SHORT  # seconds that a decision takes, lately
 
     # ---- its life
@@ -65,9 +75,8 @@ class Service(Shown):
     def close(self) -> None:
         """Finish what was accepted, and let the store go."""
         self.stopping = True
-        self._one.shutdown()
-        self._several.shutdown()
-        self._workers.shutdown()
+        for lane in self._lanes:
+            lane.close(drop=lane is self._slow)
         if self.retention is not None:
             self.retention.close()
         self.statistics.close()
@@ -81,7 +90,10 @@ class Service(Shown):
             "keys": None if self.keys is None else self.keys.failure,
             "retention": None if self.retention is None else self.retention.failure,
         }
-        found["failures"] = {**found["failures"], **{name: str(text) for name, text in own.items() if text}}
+        failures = found["failures"] | {name: text for name, text in own.items() if text}
+        found["failures"] = {
+            name: without_paths(str(text), self.live.database, self.keys) for name, text in failures.items()
+        }
         return found
 
     def _table(self) -> Table:
@@ -89,7 +101,7 @@ class Service(Shown):
             ("store", store_shown(self.config.store)),
             ("keys", 0 if self.keys is None else len(self.keys)),
             ("arms", ", ".join(self.live.arms)),
-            ("requests under way", self._under_way),
+            ("requests under way", sum(lane.under_way for lane in self._lanes)),
         ]
         return Table(f"{'stopping' if self.stopping else 'open'}, version {self.live.version:,}", rows=rows)
 
@@ -98,6 +110,10 @@ class Service(Shown):
     def admit(self, request: Request, scope: str, cost: int = 1) -> Caller:
         """The caller, if it may: refused without this scope, and where it asks for more than it may. cost: in requests."""
         return self._access.check(request, scope, cost)
+
+    def recognise(self, request: Request) -> None:
+        """Refuse a stranger, whatever is asked for."""
+        self._access.recognise(request)
 
     def access(self, scope: str) -> Callable[[Request], Coroutine[Any, Any, Caller]]:
         """`admit` as a dependency of routes."""
@@ -115,43 +131,50 @@ class Service(Shown):
         Decisions that are quickly made are made by one thread, one after the other: two would only wait for each other, as most
         of the work needs the interpreter. Others, most of which is products of large matrices, are made by several at once.
         """
-        pool = self._one if self._pace < SHORT else self._several
-        return await self._in_thread(pool, partial(self._timed, **arguments))
+        self._check_open()
+        lane = self._one if self._pace < SHORT else self._several
+        return await lane.begin(partial(self._timed, **arguments))
 
     def _timed(self, **arguments: Any) -> Future[LiveDecision]:
-        """A decision on its way to the store, and how much of a processor's time it took to make."""
+        """A decision on its way to the store. How much of a processor's time one takes is measured now and then: asking for
+        that time costs as much as a good part of a decision on some machines."""
+        self._made += 1
+        if self._made % SEEN_EVERY:
+            return self.live.submit_decision(**arguments)
         began = time.thread_time()
         try:
             return self.live.submit_decision(**arguments)
         finally:
-            self._pace += 0.05 * (time.thread_time() - began - self._pace)
+            self._pace += 0.3 * (time.thread_time() - began - self._pace)
 
     async def decide_many(self, questions: list[dict[str, Any]]) -> list[LiveDecision | Exception]:
-        """Each as `decide`, in one go of one thread; what was refused is its exception."""
-
-        def all_of_them() -> Future[list[Future[LiveDecision] | Exception]]:
-            found: list[Future[LiveDecision] | Exception] = []
-            for arguments in questions:
-                try:
-                    found.append(self.live.submit_decision(**arguments))
-                except ma.ManyArmsError as error:
-                    found.append(error)
-            told: Future[list[Future[LiveDecision] | Exception]] = Future()
-            told.set_result(found)
-            return told
-
-        pending = await self._in_thread(self._several, all_of_them)
+        """Each as `decide`, one after the other in a thread, which others get in between; what was refused is its exception."""
+        self._check_open()
+        pending: list[Future[LiveDecision] | Exception] = []
+        while len(pending) < len(questions):
+            pending += await self._several.call(self._some_of, questions[len(pending) :], further=bool(pending))
         waiting = [_never(one) if isinstance(one, Exception) else asyncio.wrap_future(one) for one in pending]
         found: list[LiveDecision | Exception] = await asyncio.gather(*waiting, return_exceptions=True)
         return found
 
+    def _some_of(self, questions: list[dict[str, Any]]) -> list[Future[LiveDecision] | Exception]:
+        """The first of them, as many as there is time for."""
+        found: list[Future[LiveDecision] | Exception] = []
+        end = time.monotonic() + SLICE
+        for arguments in questions:
+            try:
+                found.append(self.live.submit_decision(**arguments))
+            except ma.ManyArmsError as error:
+                found.append(error)
+            if time.monotonic() > end:
+                break
+        return found
+
     async def reward(self, event: str, value: float = 1.0, action: Any = None, id: str = "") -> None:
         """`live.reward`, answered when it is in the store."""
-        if action is not None:  # an action that is not known here may be known to the store
-            return await self._in_thread(
-                self._workers, partial(self.live.submit_reward, event, value, action=action, id=id)
-            )
         self._check_open()
+        if action is not None:  # an action that is not known here may be known to the store
+            return await self._workers.begin(partial(self.live.submit_reward, event, value, action=action, id=id))
         return await asyncio.wrap_future(self.live.submit_reward(event, value, id=id))
 
     async def reward_many(self, rewards: list[tuple[str, float, Any, str]]) -> list[Exception | None]:
@@ -173,53 +196,22 @@ class Service(Shown):
 
     async def work(self, function: Callable[..., Told], *arguments: Any, **options: Any) -> Told:
         """Any other call that waits for the store, in a thread."""
-
-        def done() -> Future[Told]:
-            told: Future[Told] = Future()
-            told.set_result(function(*arguments, **options))
-            return told
-
-        return await self._in_thread(self._workers, done)
-
-    async def _in_thread(self, pool: ThreadPoolExecutor, begin: Callable[[], Future[Told]]) -> Told:
-        """What a future that `begin` makes in a thread comes to: the loop is woken once, when it is there."""
         self._check_open()
-        if self._under_way >= self.config.most_waiting:
-            raise Overloaded(f"{self._under_way} requests are under way: try again later")
-        loop = asyncio.get_running_loop()
-        told: asyncio.Future[Told] = loop.create_future()
+        return await self._workers.call(function, *arguments, **options)
 
-        def tell(found: Future[Told]) -> None:
-            loop.call_soon_threadsafe(_settle, told, found)
+    async def labour(self, function: Callable[..., Told], *arguments: Any, **options: Any) -> Told:
+        """The same of a call that may take long: nobody but others of its kind waits for it."""
+        self._check_open()
+        return await self._slow.call(function, *arguments, **options)
 
-        def go() -> None:
-            try:
-                begin().add_done_callback(tell)
-            except BaseException as error:
-                failed: Future[Told] = Future()
-                failed.set_exception(error)
-                tell(failed)
-
-        self._under_way += 1
-        try:
-            pool.submit(go)
-            return await told
-        finally:
-            self._under_way -= 1
+    async def look(self, function: Callable[..., Told], *arguments: Any, **options: Any) -> Told:
+        """The same of a look at how the service is, which is answered whatever else goes on."""
+        self._check_open()
+        return await self._looking.call(function, *arguments, **options)
 
     def _check_open(self) -> None:
         if self.stopping:
             raise Overloaded("the service is stopping")
-
-
-def _settle(told: asyncio.Future[Told], found: Future[Told]) -> None:
-    if told.done():  # the client went away
-        return
-    error = found.exception()
-    if error is None:
-        told.set_result(found.result())
-    else:
-        told.set_exception(error)
 
 
 def _never(error: Exception) -> Awaitable[Any]:

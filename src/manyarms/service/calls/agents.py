@@ -13,6 +13,7 @@ import manyarms as ma
 from manyarms.errors import StorageError
 from manyarms.live import Live
 from manyarms.service.bodies import MOST_OF_AN_ID, ChallengeBody, NewAgent, Shares
+from manyarms.service.calls.checks import check_arm
 from manyarms.service.documents import WITH_BODY, Json, empty, refusals
 from manyarms.service.problems import Problem
 from manyarms.service.request_log import logger
@@ -37,14 +38,14 @@ def routes(service: Service) -> APIRouter:
         """Take in a saved agent or policy from the service's folder of agents; it decides nothing until it is deployed."""
         folder = saved_in(service.config.agents_folder, body.folder)
         try:
-            arm = await service.work(ma.load, folder)
+            arm = await service.labour(ma.load, folder)
         except StorageError as error:
             logger().warning("an agent cannot be loaded", extra={"reason": str(error)})
             text = (
                 "what is saved there cannot be read: it is damaged, or of another version; the service's log says more"
             )
             raise Problem(409, text, name="refused") from None
-        await service.work(live.add_arm, body.name, arm, learns=body.learns)
+        await service.labour(live.add_arm, body.name, arm, learns=body.learns)
         return Json({"name": body.name}, status_code=201)
 
     @router.delete(
@@ -56,14 +57,14 @@ def routes(service: Service) -> APIRouter:
     )
     async def remove(name: ArmName) -> Response:
         """Let go of an arm that has no part in the deployment."""
-        _check_known(live, name)
+        check_arm(live, name)
         await service.work(live.remove_arm, name)
         return empty()
 
     @router.post("/agents/{name}/promote", dependencies=[may_change], responses=refusals(404, 409))
     async def promote(name: ArmName) -> Response:
         """All the traffic, but for the hold-out, to this arm; those that had it look on."""
-        _check_known(live, name)
+        check_arm(live, name)
         await service.work(live.promote, name)
         return Json(deployment_body(live))
 
@@ -78,7 +79,7 @@ def routes(service: Service) -> APIRouter:
     )
     async def challenge(name: ArmName, body: ChallengeBody) -> Response:
         """Promote this arm by itself, once it is certified to be better; roll back by itself, if it falls."""
-        _check_known(live, name)
+        check_arm(live, name)
         await service.work(live.challenge, name, **body.model_dump())
         return Json({"challenges": live.challenges()}, status_code=201)
 
@@ -91,7 +92,7 @@ def routes(service: Service) -> APIRouter:
     )
     async def withdraw(name: ArmName) -> Response:
         """End a challenge, or the guard of an arm that was promoted; what is deployed stays."""
-        _check_known(live, name)
+        check_arm(live, name)
         await service.work(live.withdraw, name)
         return empty()
 
@@ -143,11 +144,6 @@ def saved_in(folder: FilePath | None, name: str) -> FilePath:
     if not found.is_dir() or found.resolve().parent != folder.resolve():
         raise Problem(404, "no agent is saved under this name", name="unknown-agent")
     return found
-
-
-def _check_known(live: Live, name: str) -> None:
-    if name not in live.arms:
-        raise Problem(404, f"no arm has this name; there are {', '.join(live.arms)}", name="unknown-agent")
 
 
 __all__ = ["arms_body", "deployment_body", "routes", "saved_in"]

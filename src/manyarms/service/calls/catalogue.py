@@ -31,7 +31,8 @@ def routes(service: Service) -> APIRouter:
         search: Annotated[str, Query(max_length=200, description="Only ids that contain this text.")] = "",
     ) -> Response:
         """The actions, in the order of their rows; `next` is the `after` of the next page, null at the end."""
-        found = await service.work(live.actions, after=after, limit=limit, search=search)
+        going = service.labour if search else service.work  # a search looks at every id
+        found = await going(live.actions, after=after, limit=limit, search=search)
         following = found[-1].row if len(found) == limit else None
         return Json({"count": live.action_count, "actions": [asdict(one) for one in found], "next": following})
 

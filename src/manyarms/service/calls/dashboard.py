@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from manyarms.errors import InvalidInput
 from manyarms.service.bodies import MOST_OF_AN_ID
-from manyarms.service.documents import Json, refusals
+from manyarms.service.documents import Json, names_tag, refusals
 from manyarms.service.problems import Problem
 from manyarms.service.runtime import Service
 from manyarms.service.statistics.events import MOST
@@ -113,7 +113,7 @@ def routes(service: Service) -> APIRouter:
 def _file(request: Request, name: str, kind: str) -> Response:
     body, tag = _content(name)
     headers = {**HEADERS, "ETag": tag}
-    if tag in (one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")):
+    if names_tag(request.headers.get("if-none-match"), tag):
         return Response(status_code=304, headers=headers)
     return Response(body, media_type=kind, headers=headers)
 

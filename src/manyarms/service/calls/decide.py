@@ -17,9 +17,12 @@ from starlette.responses import JSONResponse, Response
 from manyarms.errors import ManyArmsError
 from manyarms.live import LiveDecision
 from manyarms.service.bodies import Activation, Answer, DecisionAnswers, Question, Questions, Reward, Rewards, Told
+from manyarms.service.calls.checks import check_size
 from manyarms.service.documents import WITH_BODY, Json, empty, refusals
-from manyarms.service.problems import Problem, of_error
+from manyarms.service.problems import of_error
 from manyarms.service.runtime import Service
+
+MOST_CHOSEN = 100_000  # actions that the decisions of a batch may ask for, all together
 
 
 async def _decide(service: Service, body: Question) -> Response:
@@ -29,7 +32,8 @@ async def _decide(service: Service, body: Question) -> Response:
 
 async def _decide_batch(service: Service, body: Questions) -> Response:
     """Decide several at once: one answer or problem for each, in their order."""
-    _check_size(len(body.decisions), service.config.most_batch)
+    check_size(len(body.decisions), service.config.most_batch)
+    check_size(sum(question.k or 1 for question in body.decisions), MOST_CHOSEN, "actions ")
     found = await service.decide_many([question.arguments() for question in body.decisions])
     return Json({"decisions": [_one_of_many(service, one) for one in found]})
 
@@ -42,7 +46,7 @@ async def _reward(service: Service, body: Reward) -> Response:
 
 async def _reward_batch(service: Service, body: Rewards) -> Response:
     """Several rewards at once: a status for each, in their order."""
-    _check_size(len(body.rewards), service.config.most_batch)
+    check_size(len(body.rewards), service.config.most_batch)
     found = await service.reward_many([(one.event, one.value, one.action, one.id) for one in body.rewards])
     return Json({"rewards": [{"status": 204} if one is None else _problem(one) for one in found]})
 
@@ -128,11 +132,6 @@ def _problem(error: Exception) -> dict[str, Any]:
     if not isinstance(error, ManyArmsError):
         raise error
     return of_error(error)[1]
-
-
-def _check_size(number: int, most: int) -> None:
-    if number > most:
-        raise Problem(422, f"{number:,} at once: expected at most {most:,}", name="invalid-input")
 
 
 __all__ = ["CALLS", "Call", "answer", "routes"]

@@ -12,7 +12,8 @@ from starlette.responses import Response
 from manyarms.errors import InvalidInput, ManyArmsError, Overloaded, StoreUnavailable
 from manyarms.live import Live, Uploaded
 from manyarms.service.bodies import MOST_OF_AN_ID, ActionId, Body, Context, Id, Number
-from manyarms.service.documents import WITH_BODY, Json, refusals
+from manyarms.service.calls.checks import check_arm, check_size
+from manyarms.service.documents import WITH_BODY, Json, names_tag, refusals
 from manyarms.service.edge_bundles import EdgeBundles, NotKept
 from manyarms.service.edge_policies import EdgeForm
 from manyarms.service.problems import Problem, body_of, of_error, of_form
@@ -91,10 +92,10 @@ def routes(service: Service) -> APIRouter:
     async def bundle(agent: Agent, if_none_match: Annotated[str | None, Header()] = None) -> Response:
         """A policy that decides by itself: signed, with a version, good for a while. Ask again with If-None-Match."""
         made = bundles()
-        _check_known(service.live, agent)
-        found = await service.work(made.current, agent)
+        check_arm(service.live, agent)
+        found = await service.labour(made.current, agent)
         headers = {"ETag": f'"{found.id}"', "Cache-Control": f"private, max-age={int(made.every)}"}
-        if _names(if_none_match, found.id):
+        if names_tag(if_none_match, f'"{found.id}"'):
             return Response(status_code=304, headers=headers)
         return Response(found.data, media_type=MEDIA_TYPE, headers=headers)
 
@@ -104,12 +105,11 @@ def routes(service: Service) -> APIRouter:
 
         May be sent again: what is stored is stored once, and answered with the same.
         """
-        number, most = len(body.decisions), service.config.most_batch
-        if number > most:
-            raise Problem(422, f"{number:,} at once: expected at most {most:,}", name="invalid-input")
+        number = len(body.decisions)
+        check_size(number, service.config.most_batch)
         if number > 1:  # the first has been counted
             service.admit(request, "edge", number - 1)
-        told = await service.work(taken_in, service.live, bundles(), agent, body.decisions)
+        told = await service.labour(taken_in, service.live, bundles(), agent, body.decisions)
         return Json({"decisions": told})
 
     return router
@@ -174,19 +174,6 @@ def _problem(error: ManyArmsError) -> dict[str, Any]:
     if isinstance(error, NotKept):
         return body_of(410, str(error), name="bundle-gone", title="The bundle is not kept")
     return of_error(error)[1]
-
-
-def _names(header: str | None, bundle: str) -> bool:
-    """Whether If-None-Match names a bundle."""
-    if header is None:
-        return False
-    tags = [tag.strip().removeprefix("W/").strip('"') for tag in header.split(",")]
-    return "*" in tags or bundle in tags
-
-
-def _check_known(live: Live, agent: str) -> None:
-    if agent not in live.arms:
-        raise Problem(404, f"no arm has this name; there are {', '.join(live.arms)}", name="unknown-agent")
 
 
 __all__ = ["MEDIA_TYPE", "bundles_of", "routes", "taken_in"]

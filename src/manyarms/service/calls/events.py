@@ -23,7 +23,7 @@ def routes(service: Service) -> APIRouter:
     @router.get("/{id:path}/why", dependencies=[may_read], responses=refusals(404, 409))
     async def why(id: EventId) -> Response:
         """Which features made the score of the action that was taken, and which part of it comes from what all actions share."""
-        return Json((await service.work(service.live.why, id)).to_json())
+        return Json((await service.labour(service.live.why, id)).to_json())
 
     @router.get("/{id:path}", dependencies=[may_read], responses=refusals(404))
     async def event(id: EventId) -> Response:
@@ -35,7 +35,7 @@ def routes(service: Service) -> APIRouter:
     )
     async def erase(id: EventId) -> Response:
         """Forget an event: its record is blanked, and what was learned from it is unlearned."""
-        await service.work(service.live.erase, id)
+        await service.labour(service.live.erase, id)
         return empty()
 
     return router

@@ -99,12 +99,12 @@ class Configuration:
         return next(name for name in (*shares, *deployment.shadows, *self._arms()) if name != BASELINE)
 
     def _arms(self) -> list[str]:
-        return sorted(self._live._learner.view.arms)
+        return sorted(self._live.view.arms)
 
     @property
     def exploration(self) -> float | None:
         """The share of decisions that are uniform; None where the rule has none."""
-        arm = self._live._learner.view.arms[self.arm]
+        arm = self._live.view.arms[self.arm]
         found = getattr(arm.snapshot.decision, "epsilon", None) if isinstance(arm, AgentView) else None
         return None if found is None else float(found)
 

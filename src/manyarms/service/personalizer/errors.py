@@ -15,7 +15,6 @@ from starlette.responses import JSONResponse, Response
 from manyarms.errors import Conflict, ManyArmsError, UnknownEvent
 from manyarms.service import problems
 from manyarms.service.personalizer.versions import PREFIX, is_stable
-from manyarms.service.request_log import logger
 
 # what is said where nobody has said more
 CODES = {
@@ -66,7 +65,7 @@ def refused(
     """The answer to a request that is refused; code: None for the usual one of a status."""
     status = 400 if status == 422 else status
     fine = code or CODES.get(status, "BadRequest" if status < 500 else "InternalServerError")
-    stable = is_stable(request.url.path)
+    stable = is_stable(request.scope["path"])
     coarse = fine
     if stable and fine not in GATEWAY:
         coarse = "ResourceNotFound" if status == 404 else "BadRequest" if status < 500 else "InternalServerError"
@@ -95,10 +94,8 @@ def of_exception(request: Request, error: PersonalizerError | ManyArmsError, cod
     """The answer where a call refuses, or one of our errors came up; code: of what is wrong with such a request."""
     if isinstance(error, PersonalizerError):
         return refused(request, error.status, error.code, error.message, error.target, error.headers)
-    status, body, headers = problems.of_error(error)
+    status, body, headers = problems.of_error(error, request.scope.get("manyarms.request"))
     if status >= 500:
-        if status == 500:
-            logger().error("storage", extra={"request": request.scope.get("manyarms.request")}, exc_info=error)
         return refused(request, status, None, body["detail"], None, headers)
     if isinstance(error, UnknownEvent):
         return refused(request, 404, "ResourceNotFound", body["detail"], "eventId")

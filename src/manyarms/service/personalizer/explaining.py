@@ -38,7 +38,7 @@ def own_features(action: Action) -> tuple[str, Tokens]:
 
 def explained(live: Live, request: RankRequest, question: dict[str, Any]) -> list[dict[str, Any]]:
     """The features of every action that could be chosen, with their scores; actions that were explored are explained alike."""
-    view = live._learner.view
+    view = live.view
     deployment = view.deployment
     name = next((one for one in (*deployment.shares, *deployment.shadows) if one != BASELINE), None)
     arm = None if name is None else view.arms.get(name)

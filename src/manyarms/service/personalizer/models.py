@@ -38,7 +38,7 @@ class Models:
 
     def file(self) -> bytes:
         """The agent that decides, saved with its ids and its encoder, as a zip file: unpacked, `manyarms.load` reads it."""
-        view = self._live._learner.view
+        view = self._live.view
         arm = view.arms[self._configuration.arm]
         if not isinstance(arm, AgentView):
             raise PersonalizerError(404, "ResourceNotFound", "what decides here is a policy, not an agent that learns")
@@ -71,7 +71,7 @@ class Models:
     def reset(self) -> None:
         """A fresh agent takes over, under another name. The one before it stays in the store, and can be rolled back to."""
         live = self._live
-        view = live._learner.view
+        view = live.view
         before = self._configuration.arm
         old = view.arms[before]
         if not learns_hashed(view) or not isinstance(old, AgentView):
@@ -99,7 +99,7 @@ class Models:
 
     def policy(self) -> dict[str, str]:
         """The learning settings, as a line of options."""
-        arm = self._live._learner.view.arms[self._configuration.arm]
+        arm = self._live.view.arms[self._configuration.arm]
         return {"name": self._configuration.arm, "arguments": _arguments(arm)}
 
     def check_policy(self, told: Any) -> dict[str, str]:

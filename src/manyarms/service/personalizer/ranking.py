@@ -32,7 +32,7 @@ MOST_KNOWN = 1_000_000  # actions that calls may bring along, all together
 
 def check_can_rank(live: Live) -> None:
     """Refuse a store whose agents can make nothing of Personalizer's contexts."""
-    view = live._learner.view
+    view = live.view
     if view.schema.encoder is None and not learns_hashed(view):
         came = "agents that take vectors"
         raise InvalidInput("agent", came, "the default agent of manyarms.service.personalizer, or one with an encoder")
@@ -96,7 +96,7 @@ class Ranker:
         self, context: Sequence[Any], offered: Sequence[Action], target: str, slots: Sequence[Slot]
     ) -> dict[str, Any]:
         """What is asked of the store."""
-        view = self._live._learner.view
+        view = self._live.view
         hashed = learns_hashed(view)
         names = [self._native(action.id) for action in offered]
         if hashed:
@@ -131,7 +131,7 @@ class Ranker:
         return name
 
     def _retired(self, names: Sequence[ActionId]) -> set[ActionId]:
-        view = self._live._learner.view
+        view = self._live.view
         catalogue = view.schema.catalogue
         if catalogue is None:
             return {name for name in names if name in view.retired}
@@ -147,21 +147,21 @@ class Ranker:
 
     def _with(self, names: Sequence[ActionId]) -> View:
         """The view that knows these actions: new ones are added, all in one operation."""
-        view = self._live._learner.view
+        view = self._live.view
         if not _missing(view, names):
             return view
         with self._adding:
-            view = self._live._learner.view
+            view = self._live.view
             if new := _missing(view, names):
                 if len(view.schema.catalogue or ()) + len(new) > MOST_KNOWN:
                     text = f"{MOST_KNOWN:,} actions are known by now, and no more are taken: ids are to name what comes again"
                     raise PersonalizerError(400, RANK, text, "actions")
                 with suppress(LiveError):  # another process was faster with one of them
                     self._live.add_actions(ids=new)
-                view = self._live._learner.view
+                view = self._live.view
                 if new := _missing(view, names):  # the others
                     self._live.add_actions(ids=new)
-                    view = self._live._learner.view
+                    view = self._live.view
         return view
 
 

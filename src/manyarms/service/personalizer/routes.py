@@ -179,7 +179,7 @@ class Calls:
 
     async def get_model(self, call: Call) -> Response:
         """The agent, as a zip file."""
-        content = await self._service.work(self._models.file)
+        content = await self._service.labour(self._models.file)
         return Response(content, media_type="application/octet-stream")
 
     async def model_properties(self, call: Call) -> Response:
@@ -188,7 +188,7 @@ class Calls:
 
     async def delete_model(self, call: Call) -> Response:
         """A fresh agent decides."""
-        await self._service.work(self._models.reset)
+        await self._service.labour(self._models.reset)
         return Response(status_code=204)
 
     async def log_properties(self, call: Call) -> Response:
@@ -197,7 +197,7 @@ class Calls:
 
     async def delete_logs(self, call: Call) -> Response:
         """Delete what was learned from."""
-        await self._service.work(self._models.delete_logs)
+        await self._service.labour(self._models.delete_logs)
         return Response(status_code=204)
 
     # ---- evaluations

@@ -37,7 +37,7 @@ class Following:
         self._one_reader = threading.Lock()
         self.lock = threading.RLock()
         self.minutes = Minutes()
-        self.actions = ActionCounts(catalogue_size(live._learner.view) or 0)
+        self.actions = ActionCounts(catalogue_size(live.view) or 0)
         self.recent = RecentPlays()
         self.propensities = Propensities()
         self.features = Features(live.encoder)
@@ -73,7 +73,7 @@ class Following:
                 self.first = entries.first_position(reader, self._started - DAY * 60.0, BEFORE)
                 self.after = self._computed = self.first
                 self._due = entries.Due(self.first)
-            view = self._live._learner.view
+            view = self._live.view
             agreed = view.agreed
             step = entries.next_step(reader, agreed, self.after)
             periods = (agreed.now, *(settings for _, settings in agreed.former))

@@ -23,6 +23,7 @@ from manyarms.live.learner import Background
 from manyarms.live.state import View
 from manyarms.live.watched import unusable
 from manyarms.logs.actions import ActionId
+from manyarms.service.places import without_paths
 from manyarms.service.statistics import events, health
 from manyarms.service.statistics.actions import concentration
 from manyarms.service.statistics.following import Following, catalogue_size
@@ -40,11 +41,17 @@ MOST_KEPT = 32
 class Statistics:
     """What is counted of a live store. `start` follows its log in a thread, `close` ends that. Threads may share it.
 
-    clock: seconds since 1970, as the store's.
+    status: how the store is, and whatever else it is to complain of; clock: seconds since 1970, as the store's.
     """
 
-    def __init__(self, live: Live, *, clock: Callable[[], float] = time.time) -> None:
-        self._live = live
+    def __init__(
+        self,
+        live: Live,
+        *,
+        status: Callable[[], dict[str, Any]] | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._live, self._status = live, status or live.status
         self._counted = Following(live, clock)
         self._latency = Latency()
         self._failure: str | None = None
@@ -80,7 +87,7 @@ class Statistics:
             self._closed.wait(PAUSE * (time.monotonic() - begun))
 
     def _failed(self, error: ManyArmsError | None) -> None:
-        self._failure = None if error is None else str(error)
+        self._failure = None if error is None else without_paths(str(error), self._live.database)
 
     def observe_latency(self, route: str, seconds: float) -> None:
         """An answer of this process to a call of a route took so long. Quick, from any thread."""
@@ -98,8 +105,8 @@ class Statistics:
         return body
 
     def _summary(self, minutes: int) -> dict[str, Any]:
-        live, counted, view = self._live, self._counted, self._live._learner.view
-        status, settings = live.status(), live.settings
+        live, counted, view = self._live, self._counted, self._live.view
+        status, settings = self._status(), live.settings
         default = settings.default
         lag = self._lag(status, view)
         latency = self._latency.body()
@@ -154,7 +161,7 @@ class Statistics:
 
     def action(self, id: ActionId, minutes: int = DAY) -> dict[str, Any]:
         """What is known of one action, since the log was followed; an id that came as a text may stand for a number."""
-        view, counted, settings = self._live._learner.view, self._counted, self._live.settings
+        view, counted, settings = self._live.view, self._counted, self._live.settings
         row = events.an_action(view, id)
         size = catalogue_size(view)
         if size is not None and row >= size:
@@ -202,12 +209,11 @@ class Statistics:
         """
         options: dict[str, Any] = {"limit": limit, "before": before, "arm": arm, "action": action, "since": since}
         options |= {"text": text, "rewarded": rewarded}
-        learner = self._live._learner
         try:
             with self._live.database.reading() as reader:
-                found = events.listed(reader, learner.view, **options)
+                found = events.listed(reader, self._live.view, **options)
         except IndexError:  # an action that another process has heard of before
-            view = learner.follow()
+            view = self._live.follow()
             with self._live.database.reading() as reader:
                 found = events.listed(reader, view, **options)
         body: dict[str, Any] = plain(found)
@@ -264,7 +270,7 @@ class Statistics:
         try:
             return naming.name_of(view, row)
         except IndexError:
-            return naming.name_of(self._live._learner.follow(), row)
+            return naming.name_of(self._live.follow(), row)
 
 
 def plain(value: Any) -> Any:
