@@ -125,6 +125,31 @@ def test_slow_calls_hold_up_nobody_else(calling: Calling, live: Live, monkeypatc
         assert {one.result().status_code for one in waiting} == {503}
 
 
+def test_a_long_compaction_holds_up_no_other_slow_call(
+    calling: Calling, live: Live, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    let_go, begun = threading.Event(), threading.Event()
+
+    def slow(*_: object, **__: object) -> Any:
+        begun.set()
+        assert let_go.wait(WITHIN)
+        raise StoreUnavailable("later")
+
+    monkeypatch.setattr(live, "compact", slow)
+    client = calling(edge=tmp_path / "edge")
+    event = client.post("/v1/decide", json={"context": X}).json()["id"]
+    with ThreadPoolExecutor(3) as others:
+        waiting = [others.submit(client.post, "/v1/admin/compact", json={"keep": 0}) for _ in range(3)]
+        try:
+            assert begun.wait(WITHIN)
+            assert client.get("/v1/edge/agent").status_code == 200
+            assert client.get(f"/v1/events/{event}/why").status_code == 200
+            assert client.get("/v1/catalogue", params={"search": "SKU"}).status_code == 200
+        finally:
+            let_go.set()
+        assert {one.result().status_code for one in waiting} == {503}
+
+
 def test_a_batch_lets_others_decide(calling: Calling, live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its decisions are made in parts: with one thread, a decision that comes later is answered before the batch is."""
     monkeypatch.setattr(runtime, "SLICE", 0.0)

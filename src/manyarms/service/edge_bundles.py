@@ -87,7 +87,7 @@ class EdgeBundles:
         """The newest bundle of an arm, made now where none will do. While one is made, others get the one before."""
         if arm not in self._live.arms:
             raise InvalidInput("arm", arm, f"an arm of this store: {', '.join(self._live.arms)}")
-        if (found := self._still_good(arm)) is not None:
+        if (found := self.ready(arm)) is not None:
             return found
         with self._lock:
             making = self._making.setdefault(arm, threading.Lock())
@@ -97,11 +97,12 @@ class EdgeBundles:
             assert before is not None
             return before
         try:
-            return self._still_good(arm) or self._make(arm)
+            return self.ready(arm) or self._make(arm)
         finally:
             making.release()
 
-    def _still_good(self, arm: str) -> Bundle | None:
+    def ready(self, arm: str) -> Bundle | None:
+        """The newest bundle of an arm, where it will do; at once."""
         found, now = self._newest.get(arm), self._clock()
         if found is None or now > found.expires - self._form.lifetime / 2:
             return None

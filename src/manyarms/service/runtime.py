@@ -36,8 +36,9 @@ from manyarms.service.statistics import Statistics
 SHORT = 0.005  # seconds of a processor: decisions that take less are made one after the other
 SEEN_EVERY = 16  # decisions
 WORKERS = 4  # threads for everything but decisions: reading events, changing the catalogue, ...
-SLOW = 2  # threads for what may take seconds or minutes: copies, compaction, old versions, bundles
+SLOW = 2  # threads for what may take seconds: old versions, bundles and what was decided by them, searches
 MOST_SLOW = 32  # of that under way
+MOST_MAINTAINING = 8  # copies and compactions under way, one after the other: each may take minutes
 SLICE = 0.05  # seconds after which a batch lets others decide
 Told = TypeVar("Told")
 
@@ -59,8 +60,9 @@ class Service(Shown):
         self._several = Lane(config.threads, most, "manyarms-decide-large")
         self._workers = Lane(WORKERS, most, "manyarms-work")
         self._slow = Lane(SLOW, MOST_SLOW, "manyarms-slow")
+        self._maintaining = Lane(1, MOST_MAINTAINING, "manyarms-maintain")
         self._looking = Lane(1, most, "manyarms-look")
-        self._lanes = (self._one, self._several, self._workers, self._slow, self._looking)
+        self._lanes = (self._one, self._several, self._workers, self._slow, self._maintaining, self._looking)
         self._made = 0
         self._pace = 2 * SHORT  # seconds that a decision takes, lately
 
@@ -76,7 +78,7 @@ class Service(Shown):
         """Finish what was accepted, and let the store go."""
         self.stopping = True
         for lane in self._lanes:
-            lane.close(drop=lane is self._slow)
+            lane.close(drop=lane in (self._slow, self._maintaining))
         if self.retention is not None:
             self.retention.close()
         self.statistics.close()
@@ -200,9 +202,14 @@ class Service(Shown):
         return await self._workers.call(function, *arguments, **options)
 
     async def labour(self, function: Callable[..., Told], *arguments: Any, **options: Any) -> Told:
-        """The same of a call that may take long: nobody but others of its kind waits for it."""
+        """The same of a call that may take seconds: nobody but others of its kind waits for it."""
         self._check_open()
         return await self._slow.call(function, *arguments, **options)
+
+    async def maintain(self, function: Callable[..., Told], *arguments: Any, **options: Any) -> Told:
+        """The same of a call that goes through the whole store, and may take minutes."""
+        self._check_open()
+        return await self._maintaining.call(function, *arguments, **options)
 
     async def look(self, function: Callable[..., Told], *arguments: Any, **options: Any) -> Told:
         """The same of a look at how the service is, which is answered whatever else goes on."""

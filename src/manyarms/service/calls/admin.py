@@ -49,7 +49,7 @@ def routes(service: Service) -> APIRouter:
     @router.post("/admin/compact", dependencies=[may_change], responses=refusals(*WITH_BODY, 409))
     async def compact(body: Compact) -> Response:
         """Delete what happened more than `keep` seconds ago; a dry run, unless told otherwise, says what would go."""
-        return Json(asdict(await service.labour(live.compact, body.keep, dry_run=body.dry_run)))
+        return Json(asdict(await service.maintain(live.compact, body.keep, dry_run=body.dry_run)))
 
     @router.post("/admin/backup", dependencies=[may_change], status_code=201, responses=refusals(409))
     async def backup() -> Response:
@@ -65,7 +65,7 @@ def routes(service: Service) -> APIRouter:
         target = folder / time.strftime("backup-%Y%m%dT%H%M%SZ.db", time.gmtime())
         if target.exists():
             raise Problem(409, "a backup was made within this second", name="refused")
-        await service.labour(copy, live.database, target)
+        await service.maintain(copy, live.database, target)
         return Json({"file": target.name, "bytes": target.stat().st_size}, status_code=201)
 
     return router

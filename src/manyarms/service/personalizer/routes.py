@@ -197,7 +197,7 @@ class Calls:
 
     async def delete_logs(self, call: Call) -> Response:
         """Delete what was learned from."""
-        await self._service.labour(self._models.delete_logs)
+        await self._service.maintain(self._models.delete_logs)
         return Response(status_code=204)
 
     # ---- evaluations
