@@ -30,8 +30,8 @@ from _report import Figures, as_json, first_line, report
 import manyarms as ma
 from manyarms._base.typing import Array
 from manyarms.agents import Agent
-from manyarms.live import log
 from manyarms.live.group_commit import GroupCommit
+from manyarms.live.new_entries import NewDecision
 from manyarms.live.records import DecisionRecord, Question
 from manyarms.live.stores.opening import open_database
 from manyarms.worlds import MixedEffect
@@ -101,7 +101,7 @@ def run_store(sizes: Sizes, folder: Path) -> Figures:
                 uuid.uuid4().hex, None, "agent", 0, i, asked, [i], asked.digest(None),
                 details={"catalogue": 0, "encoding": 0},
             )  # fmt: skip
-            group.submit(log.add_decision(record))
+            group.submit(NewDecision(record, made_up=True))
 
         rate, took = at_once(sizes, call)
         group.close()

@@ -21,6 +21,7 @@ from manyarms.live.chances import chances_of, kept_chances
 from manyarms.live.deciding import decided
 from manyarms.live.group_commit import GroupCommit
 from manyarms.live.learner import Learner
+from manyarms.live.new_entries import NewDecision, NewReward
 from manyarms.live.records import DecisionRecord
 from manyarms.live.settings import Settings
 from manyarms.live.state import View
@@ -106,7 +107,7 @@ class Calls(ABC):
         if known:
             return self._answer(record)
         try:
-            return self._answer(self._submit(log.add_decision(record)))
+            return self._answer(self._submit(NewDecision(record, id is None)))
         except (StoreUnavailable, Overloaded):
             if self._without_store == "refuse":
                 raise
@@ -137,7 +138,7 @@ class Calls(ABC):
         if known:
             return _kept(self._answer(record))
         unlogged = None if self._without_store == "refuse" else lambda: self._answer(record, logged=False)
-        return self._promise(log.add_decision(record), self._answer, unlogged)
+        return self._promise(NewDecision(record, id is None), self._answer, unlogged)
 
     def _considered(
         self,
@@ -196,7 +197,7 @@ class Calls(ABC):
         event = a_name("event", event)
         number = self.settings.check(value)
         which = None if action is None else self._row_of(action)
-        return log.add_reward(event, which, a_name("id", id, empty=True), number, self._called)
+        return NewReward(event, which, a_name("id", id, empty=True), number, self._called)
 
     def _called(self, row: int) -> ActionId:
         """What callers call an action; one that another process has added, and that is not folded here yet, by its row."""

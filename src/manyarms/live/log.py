@@ -1,4 +1,4 @@
-"""The event log in a database: everything that is ever written to it or read from it.
+"""The event log in a database: everything that is ever read from it, and written but new decisions and rewards (`new_entries`).
 
 What writes is a function of a transaction (`Work`), so that many callers can share one. Such a function refuses before it writes.
 """
@@ -6,26 +6,19 @@ What writes is a function of a transaction (`Work`), so that many callers can sh
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from manyarms.errors import Conflict, InvalidInput, LiveError, UnknownEvent
+from manyarms.errors import LiveError, UnknownEvent
 from manyarms.live.records import Chunk, DecisionRecord, Operation, Question, RewardRecord, hashed
 from manyarms.live.stores.database import Reader, Row, Transaction, Work
 
-_COLUMNS = (
+DECISION_COLUMNS = (
     "position, id, at, unit, arm, version, draw, digest, context, question, actions, propensity, arm_propensity, inclusion, "
     "propensity_kind, details, erased, active"
 )
 _ACTIVATED = "(SELECT a.position FROM activations a WHERE a.decision = decisions.position)"
-DECISION = f"{_COLUMNS}, CASE WHEN active = 0 THEN {_ACTIVATED} END"
-_MARKS = ", ".join("?" * len(_COLUMNS.split(", ")))
-INSERT_DECISION = f"INSERT INTO decisions ({_COLUMNS}) VALUES ({_MARKS}) ON CONFLICT (id) DO NOTHING"
-INSERT_REWARD = (
-    "INSERT INTO rewards (position, decision, action, id, value, at) VALUES (?, ?, ?, ?, ?, ?) "
-    "ON CONFLICT (decision, action, id) DO NOTHING"
-)
+DECISION = f"{DECISION_COLUMNS}, CASE WHEN active = 0 THEN {_ACTIVATED} END"
 AT_A_TIME = 500  # parameters of one statement
 
 
@@ -40,45 +33,6 @@ def dumped(value: object) -> str:
 # ---- decisions
 
 
-def add_decision(record: DecisionRecord) -> Work:
-    """Write a decision; a decision with the same id that answers the same question stands in its place."""
-    asked = record.question
-    assert asked is not None
-    values = (
-        record.id, record.unit, record.arm, record.version, record.draw, record.digest, asked.stored(), asked.text(),
-        dumped(record.actions), record.propensity, record.arm_propensity, record.inclusion, record.propensity_kind,
-    )  # fmt: skip
-
-    def work(tx: Transaction) -> DecisionRecord:
-        position, at = tx.following()
-        details = record.details | _repeated(tx, record.unit, record.version)
-        # one statement where the id is new: each hands the interpreter over, and threads that decide are slow to give it back
-        tx.execute(INSERT_DECISION, (position, values[0], at, *values[1:], dumped(details), 0, int(record.active)))
-        if tx.changed:
-            tx.place()
-            return replace(record, position=position, at=at, details=details)
-        [row] = tx.execute(f"SELECT {DECISION} FROM decisions WHERE id = ?", (record.id,))
-        earlier = _decision(row)
-        if earlier.erased:
-            raise UnknownEvent(f"event {record.id!r} was erased: its id cannot be used again")
-        if earlier.digest != record.digest:
-            raise Conflict(f"event {record.id!r} was decided before, with another context, unit, filter, k or `active`")
-        return earlier
-
-    return work
-
-
-def _repeated(tx: Transaction, unit: str | None, version: int) -> dict[str, str]:
-    """Whether the unit was decided for before: its arm is the one that it had, and in the same version its random numbers."""
-    if unit is None:
-        return {}
-    if not tx.execute("SELECT 1 FROM decisions WHERE unit = ? LIMIT 1", (unit,)):
-        long_ago = tx.execute("SELECT 1 FROM units WHERE unit = ?", (hashed("unit seen", unit),))
-        return {"repeated": "unit"} if long_ago else {}
-    same = tx.execute("SELECT 1 FROM decisions WHERE unit = ? AND version = ? LIMIT 1", (unit, version))
-    return {"repeated": "draw" if same else "unit"}
-
-
 def remember_units(tx: Transaction, positions: Sequence[int]) -> None:
     """These decisions go: their units are still no new ones, and would be counted again wherever each counts once."""
     marks = ", ".join("?" * len(positions))
@@ -89,7 +43,8 @@ def remember_units(tx: Transaction, positions: Sequence[int]) -> None:
         tx.execute(f"INSERT INTO units (unit) VALUES {rows} ON CONFLICT (unit) DO NOTHING", units)
 
 
-def _decision(row: Row) -> DecisionRecord:
+def read_decision(row: Row) -> DecisionRecord:
+    """A decision, of the columns `DECISION`."""
     (
         position, id, at, unit, arm, version, draw, digest, context, question, actions, propensity, arm_propensity, inclusion,
         kind, details, erased, active, activated,
@@ -108,19 +63,19 @@ def decision(reader: Reader, event: str) -> DecisionRecord:
     found = reader.execute(f"SELECT {DECISION} FROM decisions WHERE id = ?", (event,))
     if not found:
         raise UnknownEvent(f"no event {event!r}: never decided here, or compacted since")
-    return _decision(found[0])
+    return read_decision(found[0])
 
 
 def decisions_between(reader: Reader, after: int, upto: int) -> list[DecisionRecord]:
     """Decisions with positions in (after, upto], in order."""
     sql = f"SELECT {DECISION} FROM decisions WHERE position > ? AND position <= ? ORDER BY position"
-    return [_decision(row) for row in reader.execute(sql, (after, upto))]
+    return [read_decision(row) for row in reader.execute(sql, (after, upto))]
 
 
 def decisions_from(reader: Reader, after: int, limit: int) -> list[DecisionRecord]:
     """The next decisions after a position, in order."""
     sql = f"SELECT {DECISION} FROM decisions WHERE position > ? ORDER BY position LIMIT {limit}"
-    return [_decision(row) for row in reader.execute(sql, (after,))]
+    return [read_decision(row) for row in reader.execute(sql, (after,))]
 
 
 def without_propensity(reader: Reader, records: Sequence[DecisionRecord]) -> list[DecisionRecord]:
@@ -139,7 +94,7 @@ def decisions_at(reader: Reader, positions: Sequence[int]) -> dict[int, Decision
     for some in _some(sorted(set(positions))):
         marks = ", ".join("?" * len(some))
         for row in reader.execute(f"SELECT {DECISION} FROM decisions WHERE position IN ({marks})", some):
-            found[row[0]] = _decision(row)
+            found[row[0]] = read_decision(row)
     return found
 
 
@@ -152,7 +107,7 @@ def due_at(reader: Reader, at: float) -> int:
 def decisions_of_version(reader: Reader, version: int, after: int = 0, limit: int = 1000) -> list[DecisionRecord]:
     """Decisions made by the state of a version, by position."""
     sql = f"SELECT {DECISION} FROM decisions WHERE version = ? AND position > ? ORDER BY position LIMIT {limit}"
-    return [_decision(row) for row in reader.execute(sql, (version, after))]
+    return [read_decision(row) for row in reader.execute(sql, (version, after))]
 
 
 def _some(values: Sequence[int]) -> Iterator[list[int]]:
@@ -161,41 +116,6 @@ def _some(values: Sequence[int]) -> Iterator[list[int]]:
 
 
 # ---- rewards
-
-
-def add_reward(event: str, action: int | None, id: str, value: float, called: Callable[[int], object] = int) -> Work:
-    """Write a reward; the same one again changes nothing. action: None for the first action of the decision. called: what a
-    refusal calls an action by."""
-
-    def work(tx: Transaction) -> RewardRecord:
-        found = tx.execute("SELECT position, actions, erased FROM decisions WHERE id = ?", (event,))
-        if not found:
-            raise UnknownEvent(f"no event {event!r}: never decided here, or compacted since")
-        where, text, erased = found[0]
-        if erased:
-            raise UnknownEvent(f"event {event!r} was erased")
-        actions: list[int] = json.loads(text)
-        which = actions[0] if action is None else action
-        if which not in actions:
-            those = ", ".join(str(called(one)) for one in actions[:10])
-            raise InvalidInput("action", called(which), f"one of those of event {event!r}: {those}")
-        # as for decisions, one statement where it is new
-        position, at = tx.following()
-        tx.execute(INSERT_REWARD, (position, where, which, id, value, at))
-        if tx.changed:
-            tx.place()
-            return RewardRecord(where, which, id, value, position, at)
-        sql = "SELECT position, value, at FROM rewards WHERE decision = ? AND action = ? AND id = ?"
-        [(position, known, at)] = tx.execute(sql, (where, which, id))
-        if known != value:
-            name = f"reward {id!r}" if id else "the reward"
-            raise Conflict(
-                f"{name} of event {event!r}, action {called(which)}, was {known:g} and is now said to be {value:g}: the first "
-                "stands; several rewards of one event have ids of their own (id=)"
-            )
-        return RewardRecord(where, which, id, value, position, at)
-
-    return work
 
 
 REWARD = "decision, action, id, value, position, at"

@@ -16,10 +16,11 @@ import numpy.typing as npt
 from manyarms._base import validate
 from manyarms._base.tables import Shown
 from manyarms.errors import Conflict, InvalidInput, ManyArmsError, UnknownAction
-from manyarms.live import log, naming
+from manyarms.live import naming
 from manyarms.live.arguments import a_name, a_question
 from manyarms.live.deciding import ENCODED, VECTORS
 from manyarms.live.deployment import BASELINE
+from manyarms.live.new_entries import NewDecision
 from manyarms.live.records import DecisionRecord, draw_number
 from manyarms.live.state import View
 from manyarms.live.stores.database import Transaction, Work
@@ -120,13 +121,13 @@ def _record(view: View, arm: str, told: Uploaded) -> DecisionRecord:
 
 def _written(records: Sequence[Any]) -> Work:
     """Write some in one transaction; each that is refused is refused before anything of it is written."""
-    pieces = [(record, log.add_decision(record)) for record in records]
+    pieces = [NewDecision(record) for record in records]
 
     def work(tx: Transaction) -> list[DecisionRecord | ManyArmsError]:
         found: list[DecisionRecord | ManyArmsError] = []
-        for record, piece in pieces:
+        for told, stored in zip(records, NewDecision.all_of(tx, pieces), strict=True):
             try:
-                found.append(_same(record, piece(tx)))
+                found.append(stored if isinstance(stored, ManyArmsError) else _same(told, stored))
             except ManyArmsError as refusal:
                 found.append(refusal)
         return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Protocol, Self
 
@@ -45,6 +45,22 @@ class Transaction(Reader, Protocol):
 
 
 Work = Callable[[Transaction], Any]
+
+
+class Together(ABC):
+    """Work that is done for several callers at once, in fewer statements than one by one."""
+
+    def __call__(self, tx: Transaction) -> Any:
+        """By itself."""
+        [found] = self.all_of(tx, [self])
+        if isinstance(found, ManyArmsError):
+            raise found
+        return found
+
+    @classmethod
+    @abstractmethod
+    def all_of(cls, tx: Transaction, pieces: Sequence[Any]) -> list[Any]:
+        """What becomes of each, in their order: its result, or the error that refuses it, which has changed nothing."""
 
 
 class Counter:
@@ -107,19 +123,37 @@ def run_all(tx: Writing, work: Sequence[Work]) -> tuple[list[Any], bool]:
     A refusal that comes after the piece has changed something can be honoured only by taking everything back: that is no harm
     where the piece is alone, and a fault of the piece where it is not.
     """
-    results: list[Any] = []
-    for piece in work:
+    results: list[Any] = [None] * len(work)
+    for kind, places in _runs(work):
+        if kind is not None:
+            for place, found in zip(places, kind.all_of(tx, [work[place] for place in places]), strict=True):
+                results[place] = found
+            continue
+        [place] = places
         before, mark = tx.steps, tx.counter.mark()
         try:
-            results.append(piece(tx))
+            results[place] = work[place](tx)
         except ManyArmsError as refusal:
             tx.counter.back_to(mark)  # a position that nobody uses would be a gap
-            results.append(refusal)
+            results[place] = refusal
             if tx.changed_since(before):
                 if len(work) == 1:
                     return results, False
                 raise RuntimeError(f"a piece of work refused after it had changed something: {refusal}") from refusal
     return results, True
+
+
+def _runs(work: Sequence[Work]) -> Iterator[tuple[type[Together] | None, list[int]]]:
+    """Places of pieces that are done together, and of others by themselves: these stay between those before and after them."""
+    waiting: dict[type[Together], list[int]] = {}
+    for place, piece in enumerate(work):
+        if isinstance(piece, Together):
+            waiting.setdefault(type(piece), []).append(place)
+            continue
+        yield from waiting.items()
+        waiting = {}
+        yield None, [place]
+    yield from waiting.items()
 
 
 class Database(ABC):
@@ -186,4 +220,4 @@ class Database(ABC):
         self.close()
 
 
-__all__ = ["Clock", "Counter", "Database", "Reader", "Row", "Transaction", "Work", "Writing", "run_all"]
+__all__ = ["Clock", "Counter", "Database", "Reader", "Row", "Together", "Transaction", "Work", "Writing", "run_all"]
