@@ -31,6 +31,7 @@ class Metrics:
             "manyarms_request_seconds", "How long answers took", ("route",), buckets=BUCKETS, registry=self._registry
         )
         self._registry.register(_OfStatus(status))
+        self._kept: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
         """A request was answered."""
