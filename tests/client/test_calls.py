@@ -160,7 +160,7 @@ def refused(request: httpx.Request) -> httpx.Response:
         ("decide", ([1],), {"exclude": 1.5}, "exclude"),
         ("decide", ([1],), {"baseline": True}, "baseline"),
         ("decide", ([1],), {"propensity": "yes"}, "propensity"),
-        ("decide", ([1],), {"id": "\ud800"}, "request"),
+        ("decide", ([1],), {"id": "\ud800"}, "id"),
         ("decide_many", ([{"contex": [1]}],), {}, "questions[0]"),
         ("decide_many", ([[1, 2]],), {}, "questions[0]"),
         ("reward", ("e", "much"), {}, "value"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,9 @@ def policy() -> EdgePolicy:
         ("tables", lambda: EdgePolicy(HEADER, np.zeros((1, 4, 3), "M8[s]"), range(4))),
         ("tables", lambda: EdgePolicy(HEADER, tables().astype(float) * 1e60, range(4))),
         ("tables", lambda: EdgePolicy(HEADER, b"abc", range(4))),
+        ("features", lambda: replace(HEADER, features="abc")),
+        ("features", lambda: replace(HEADER, features=(1, 2, 3))),
+        ("encoder", lambda: replace(HEADER, encoder=np.zeros((2, 2)))),
         ("key", lambda: policy().to_bytes("secret")),
         ("expired", lambda: EdgePolicy.read(policy().to_bytes(KEY), KEY.public, expired=np.array([True, False]))),
         ("exclude", lambda: policy().decide(np.ones(3), exclude=[2**70])),

@@ -81,7 +81,7 @@ class Fuzzer(Caller):
         """So many calls of every target, on streams of their own: what is public besides does not change them."""
         for target in self.found.calls[part::parts]:
             streams = np.random.default_rng([self.seed, zlib.crc32(target.name.encode())]).integers(2**62, size=calls)
-            self.things.clear()
+            self.forget()
             for stream in streams:
                 self.one(target, int(stream))
 

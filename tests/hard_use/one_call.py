@@ -114,14 +114,29 @@ class Caller(Notes):
         owner = target.name.rpartition(".")[0]
         thing, age = self.things.get(owner, (None, 0))
         if thing is None or age > LONGEST_LIFE or (target.stateful and thing.actions < 5):
+            close(thing)
             thing, age = target.maker(), 0
             if target.stateful:
                 thing.observe(context_of(thing), 1, 1.0)
         self.things[owner] = (thing, age + 1)
         return thing
 
+    def forget(self) -> None:
+        """Let the objects go."""
+        for thing, _ in self.things.values():
+            close(thing)
+        self.things.clear()
+
     def one(self, target: Target, stream: int) -> None:
         """The call number `stream` of this target: that number chooses the arguments and what comes in their place."""
+        passing: list[Any] = []  # what was made for this call alone
+        try:
+            self._one(target, stream, passing)
+        finally:
+            for thing in passing:
+                close(thing)
+
+    def _one(self, target: Target, stream: int, passing: list[Any]) -> None:
         rng = np.random.default_rng(stream)
         values = {name: ownership.private(a.value) for name, a in target.arguments.items()}
         bad = self.replaced(target, values, rng)
@@ -144,9 +159,11 @@ class Caller(Notes):
         if target.maker is not None and plain is not None:
             twin = thing.copy() if target.stateful else target.maker()
             thing = thing if target.stateful else target.maker()
+            passing += [] if target.stateful else [twin, thing]
         on = () if thing is None else (thing,)
         given = ownership.fingerprint(values, objects=False)
         result, error = self.attempt(lambda: sound.unrolled(target.function(*on, **values)))
+        passing.append(result)
         if ownership.fingerprint(values, objects=False) != given:
             report("written", place, "an argument is another one after the call")
         if error is not None:
@@ -200,6 +217,12 @@ class Caller(Notes):
             bad[str(name)] = options[int(rng.integers(len(options)))]
             values[str(name)] = bad[str(name)].value
         return bad
+
+
+def close(thing: Any) -> None:
+    """A live store has a thread as long as it is open."""
+    if isinstance(thing, manyarms.live.Live):
+        thing.close()
 
 
 def should_refuse(target: Target, name: str, value: hostile.Hostile) -> bool:

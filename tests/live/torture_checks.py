@@ -12,6 +12,7 @@ import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -74,9 +75,9 @@ class Journals:
             self.wrong.append(f"{kind}: {' '.join(map(str, words))}")
 
 
+@patch.object(lease, "SECONDS", tortured.LEASE)  # and as it was for the next test
 def check(address: str, folder: Path) -> tuple[list[str], dict[str, Any]]:
     """What is wrong, and figures. Nobody else has the store open."""
-    lease.SECONDS = tortured.LEASE
     journals = Journals(folder)
     with tortured.open_live(address, background=False) as live:
         live.sync()

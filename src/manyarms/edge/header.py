@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -59,10 +60,10 @@ class Header(Shown):
         object.__setattr__(self, "temperature", validate.positive("temperature", self.temperature))
         if not isinstance(self.salt, bytes) or len(self.salt) != SALT:
             raise InvalidInput("salt", validate.describe(self.salt), f"{SALT} bytes")
-        if self.features is not None and len(self.features) != self.dim:
-            raise InvalidInput(
-                "features", f"{len(self.features)} names", f"{self.dim}, one for each number of a context"
-            )
+        object.__setattr__(self, "features", _names(self.features, self.dim))
+        if self.encoder is not None:
+            told = validate.instance("encoder", self.encoder, dict, "what an encoder says of itself in JSON, or None")
+            object.__setattr__(self, "encoder", deepcopy(told))
 
     def require_fitting(self, tables: AnyArray, actions: int) -> None:
         """Refuse tables (M, K, d) that this header does not describe."""
@@ -173,6 +174,16 @@ class Ids(Sequence[EdgeId]):
         if ends[-1] != len(texts) or any(start >= end for start, end in zip(starts, ends, strict=True)):
             raise StorageError("a damaged edge bundle: the ids of its actions overlap")
         return cls.of([texts[start:end].decode() for start, end in zip(starts, ends, strict=True)])
+
+
+def _names(features: object, dim: int) -> tuple[str, ...] | None:
+    if features is None:
+        return None
+    if not isinstance(features, tuple | list) or not all(isinstance(one, str) for one in features):
+        raise InvalidInput("features", validate.describe(features), "names, or None")
+    if len(features) != dim:
+        raise InvalidInput("features", f"{len(features)} names", f"{dim}, one for each number of a context")
+    return tuple(features)
 
 
 def contents(header: Header, tables: AnyArray, ids: Ids) -> tuple[dict[str, Any], dict[str, AnyArray]]:
