@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -265,6 +266,13 @@ def test_closing_uploads_what_waits(tmp_path: Path) -> None:
     left = UploadQueue(tmp_path / "q.db", 10)
     assert len(left) == 1 and edge.failures["upload"]
     left.close()
+
+
+def test_what_waits_is_its_owner_s_alone(tmp_path: Path) -> None:
+    with an_edge(EdgeService(), queue=tmp_path / "q.db") as edge:
+        edge.decide(X)
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert "q.db" in modes and set(modes.values()) == {0o600}
 
 
 def test_files_that_are_no_queues_are_refused(tmp_path: Path) -> None:

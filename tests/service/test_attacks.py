@@ -60,7 +60,8 @@ def test_a_page_at_another_port_is_of_another_program(client: httpx.Client) -> N
         answer = client.post("/v1/agents/roll-back", headers={"Host": "localhost:8080", "Origin": origin})
         is_problem(answer, 403, "origin")
     for site in ("cross-site", "same-site"):  # an image or a script: no Origin comes with it
-        is_problem(client.get("/v1/status", headers={"Sec-Fetch-Site": site}), 403, "origin")
+        body = is_problem(client.get("/v1/status", headers={"Sec-Fetch-Site": site}), 403, "origin")
+        assert body["title"] == "Not from another site"
     own = {"Host": "localhost:8080", "Origin": "http://localhost:8080", "Sec-Fetch-Site": "same-origin"}
     assert client.post("/v1/decide", json={"context": X}, headers=own).status_code == 200
 
@@ -224,6 +225,15 @@ def test_bundles_are_nobody_else_s(calling: Calling, tmp_path: Path) -> None:
     for path in (tmp_path / "edge").rglob("*"):
         if path.is_file():
             assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+
+
+def test_a_problem_has_one_title(client: httpx.Client) -> None:
+    """Whoever refuses, a route or the library: of one type and status there is one title."""
+    of_the_route = client.post("/v1/admin/backup"), client.patch("/v1/settings", json={})
+    of_the_library = client.post("/v1/agents/roll-back"), client.patch("/v1/settings", json={"wait": -1})
+    for one, other, status in zip(of_the_route, of_the_library, (409, 422), strict=True):
+        assert one.status_code == other.status_code == status
+        assert one.json()["type"] == other.json()["type"] and one.json()["title"] == other.json()["title"]
 
 
 def test_problems_know_what_they_hide() -> None:

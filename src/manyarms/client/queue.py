@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -47,6 +48,8 @@ class UploadQueue:
         self._lock = threading.Lock()
         file = ":memory:" if path is None else files.as_path("queue", path)
         self._name = "memory" if path is None else str(path)
+        if isinstance(file, Path):
+            _make_private(file)
         with self._readable():
             self._database = sqlite3.connect(file, timeout=10.0, isolation_level=None, check_same_thread=False)
             try:
@@ -121,6 +124,12 @@ class UploadQueue:
         """Let the file go; what waits stays in it."""
         with self._lock:
             self._database.close()
+
+
+def _make_private(file: Path) -> None:
+    """A new file is its owner's alone, and so is what SQLite puts beside it: contexts are in it."""
+    with suppress(OSError):  # it is there; or SQLite says what is wrong
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 __all__ = ["DECISION", "REWARD", "UploadQueue", "Waiting"]

@@ -78,7 +78,8 @@ class Access:
             raise Problem(421, "this service answers to its own address and to the names in server.names", name="host")
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
         if (origin is not None and not _same(origin, asked)) or site not in ("same-origin", "none"):
-            raise Problem(403, "pages of other sites may not call this service: it has no keys", name="origin")
+            text = "pages of other sites may not call this service: it has no keys"
+            raise Problem(403, text, name="origin", title="Not from another site")
 
 
 def key_of(request: Request) -> str | None:
