@@ -232,11 +232,6 @@ class Config(Shown):
     personalizer: bool = False
 
     @property
-    def public(self) -> bool:
-        """Whether others than this machine can reach it."""
-        return not is_loopback(self.host)
-
-    @property
     def tls(self) -> bool:
         """Whether it speaks HTTPS."""
         return self.tls_certificate is not None

@@ -7,10 +7,10 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
-from manyarms.errors import ManyArmsError
+from manyarms.errors import ManyArmsError, Overloaded
 from manyarms.live import Live
 from manyarms.service.personalizer import evaluating
 from manyarms.service.personalizer.bodies import EVALUATION, LONGEST, a_list, an_object, writable
@@ -18,8 +18,10 @@ from manyarms.service.personalizer.durations import text_of, time_of
 from manyarms.service.personalizer.errors import PersonalizerError
 from manyarms.service.personalizer.evaluating import COUNT, HIGH, LOW, SHOWN, SQUARES, START, VALUE, WEIGHT
 from manyarms.service.personalizer.kept import Kept
+from manyarms.service.request_log import logger
 
 MOST = 100  # evaluations that are kept; the oldest goes first
+MOST_RUNNING = 8  # at once, one after the other
 INTERVALS = (5, 60, 360, 720, 1440)  # minutes
 STABLE_STATUS = {"Succeeded": "completed", "Running": "pending", "Failed": "failed"}
 NAMES = {"Online": "Online Policy", "Baseline": "Baseline Policy", "Random": "Random Policy"}
@@ -31,6 +33,7 @@ class Evaluations:
     def __init__(self, live: Live, going_on: Callable[[], bool] = lambda: True) -> None:
         """going_on: whether the service still runs; an evaluation is given up otherwise."""
         self._live, self._kept, self._going_on = live, Kept(live, "evaluations"), going_on
+        self._turn = Lock()
         if any(one["status"] == "Running" for one in self._kept.read().values()):
             self._kept.change(_give_up)
 
@@ -46,6 +49,8 @@ class Evaluations:
                 raise PersonalizerError(
                     409, "EvaluationAlreadyExists", "there is an evaluation with this id", "evaluationId"
                 )
+            if sum(one["status"] == "Running" for one in kept.values()) >= MOST_RUNNING:
+                raise Overloaded(f"{MOST_RUNNING} evaluations are under way: try again later")
             while len(kept) >= MOST:
                 del kept[min(kept, key=lambda one: float(kept[one]["created"]))]
             kept[key] = begun
@@ -62,9 +67,11 @@ class Evaluations:
 
     def _run(self, key: str, wanted: dict[str, Any]) -> None:
         try:
-            found = evaluating.evaluate(self._live, wanted["start"], wanted["end"], self._going_on)
+            with self._turn:
+                found = evaluating.evaluate(self._live, wanted["start"], wanted["end"], self._going_on)
             end: dict[str, Any] = {"status": "Succeeded", "found": found} if self._going_on() else {"status": "Failed"}
-        except ManyArmsError:
+        except Exception as error:  # whatever it is, nobody shall wait for it for ever
+            logger().warning("evaluation failed", extra={"reason": f"{type(error).__name__}: {error}"})
             end = {"status": "Failed"}
         with suppress(ManyArmsError):  # where the store is gone the next start gives it up
             self._finish(key, end)
