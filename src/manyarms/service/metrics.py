@@ -35,8 +35,12 @@ class Metrics:
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
         """A request was answered."""
-        self._requests.labels(route, method if method in METHODS else "other", str(status)).inc()
-        self._seconds.labels(route).observe(seconds)
+        known = (route, method if method in METHODS else "other", status)
+        if (found := self._kept.get(known)) is None:
+            labels = *known[:2], str(status)
+            found = self._kept[known] = self._requests.labels(*labels), self._seconds.labels(route)
+        found[0].inc()
+        found[1].observe(seconds)
 
     def text(self) -> bytes:
         """All of it, as Prometheus reads it."""
