@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from live.making import Clock
-from manyarms.service.personalizer import default_agent
+from manyarms.service.personalizer import default_agent, evaluating, evaluations
 from manyarms.service.personalizer.features import phi, tokens
 from service.personalizer.calling import asking, serving, until
 from service.personalizer.test_contract import CONTRACT
@@ -103,6 +103,42 @@ def test_only_events_that_have_waited_are_evaluated() -> None:
         until(lambda: bool(service.call("GET", "/evaluations/e", preview=True).json()["status"] == "Succeeded"))
         body = service.call("GET", "/evaluations/e", preview=True).json()
         assert body["description"].startswith("1 events; 2 left out")
+
+
+def test_without_a_default_nothing_is_evaluated() -> None:
+    """Events with a reward are not like those without: their mean is nobody's value."""
+    clock = Clock(1.8e9)
+    with serving(clock=clock, default=None) as service:
+        for number in range(4):
+            event = service.rank(asking())["eventId"]
+            if number % 2:
+                service.reward(event, 1.0)
+        clock.now += 601.0
+        service.rank(asking())
+        service.call("PUT", "/evaluations/e", CONTRACT, preview=True)
+        until(lambda: bool(service.call("GET", "/evaluations/e", preview=True).json()["status"] == "Succeeded"))
+        body = service.call("GET", "/evaluations/e", preview=True).json()
+        assert body["description"].startswith("0 events; 5 left out")
+
+
+def test_intervals_of_each_part_have_its_value_in_them_and_hold_as_often_as_they_say() -> None:
+    """Against brute force: values by weights that are made to sum to 1, of a policy that plays what was logged at random."""
+    rng, held, repeats = np.random.default_rng(3), 0, 400
+    for _ in range(repeats):
+        running = evaluating._Running((-1.0, 1.0))
+        for _ in range(200):
+            p = float(rng.uniform(0.2, 0.8))
+            taken = rng.random() < p
+            running.see(0.0, taken / p, float(rng.choice([-1.0, 1.0], p=[0.1, 0.9])))
+        [row] = running.rows()
+        value = evaluations._value(row)
+        low, high = evaluations._normal(row, (-1.0, 1.0))
+        assert value is not None and -1.0 <= low <= value <= high <= 1.0
+        held += low <= 0.8 <= high
+    assert held > 0.88 * repeats  # of 95 % five standard errors are 0.055, and normal ends are a little short
+    alone = evaluating._Running((-1.0, 1.0))
+    alone.see(0.0, 1.0, 0.5)
+    assert evaluations._normal(alone.rows()[0], (-1.0, 1.0)) == (-1.0, 1.0)
 
 
 def test_random_choices_are_not_evaluated_where_only_the_baseline_was_shown() -> None:

@@ -5,8 +5,9 @@
     Random     any of the actions offered, all alike
 
 An event counts if it was active, its propensity is exact, and its waiting time is over: by the rewards that came, or by the
-default. Weights are pi(a | x) / p, with p as it was logged. For a policy whose action could not be shown (only the baseline is,
-while an apprentice looks on) the event says nothing, and is left out of that policy's sums.
+default. Without a default none does: those that have a reward are not like the others. Weights are pi(a | x) / p, with p as it
+was logged; whether an event is activated must not depend on its action. For a policy whose action could not be shown (only the
+baseline is, while an apprentice looks on) the event says nothing, and is left out of that policy's sums.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from manyarms.sequential import ValueInterval
 
 STEP = 300  # seconds of a sum
 AT_A_TIME = 1000  # events read at once
-# a row of sums: when the five minutes begin; events, sum of w r, of w, events with w > 0, sum of (w r)^2; the ends of the
-# interval of all events so far
-START, COUNT, VALUE, WEIGHT, SHOWN, SQUARES, LOW, HIGH = range(8)
+# a row of sums: when the five minutes begin; events, sum of w r, of w, events with w > 0, sums of (w r)^2, of w^2 r and of w^2;
+# the ends of the interval of all events so far
+START, COUNT, VALUE, WEIGHT, SHOWN, SQUARES, CROSSED, WEIGHTS, LOW, HIGH = range(10)
 ALPHA = 0.05
 POLICIES = ("Online", "Baseline", "Random")
 
@@ -56,6 +57,7 @@ def evaluate(live: Live, start: float, end: float, going_on: Callable[[], bool])
     return {
         "events": running["Online"].count,
         "left_out": left_out,
+        "bounds": list(bounds),
         "policies": {
             name: {"rows": rows, "interval": one.interval()}
             for name, one, rows in ((name, one, one.rows()) for name, one in running.items())
@@ -73,9 +75,9 @@ def _reward(live: Live, event: DecisionRecord, came: list[float], now: float) ->
     """By what was agreed when it was decided; None where there is none yet, or it was never shown."""
     if event.erased or not event.active:
         return None
-    settings = live._learner.view.agreed.of(event.position)
-    if event.at + settings.wait > now:
-        return None  # what has its reward already is not like what still waits for it
+    settings = live.view.agreed.of(event.position)
+    if settings.default is None or event.at + settings.wait > now:
+        return None  # what has its reward already is not like what still waits for it, or has none
     return settings.combined(came) if came else settings.default
 
 
@@ -108,10 +110,11 @@ class _Running:
         step = int(at // STEP) * STEP
         if step not in self._steps:
             self._close()
-            self._steps[step] = [0.0] * 5
+            self._steps[step] = [0.0] * (LOW - COUNT)
         sums = self._steps[step]
         value = weight * reward
-        for place, part in enumerate((1.0, value, weight, float(weight > 0.0), value * value)):
+        parts = (1.0, value, weight, float(weight > 0.0), value * value, weight * value, weight * weight)
+        for place, part in enumerate(parts):
             sums[place] += part
         self._weights.append(weight)
         self._rewards.append(reward)
@@ -136,5 +139,6 @@ class _Running:
 
 
 __all__ = [
-    "ALPHA", "COUNT", "HIGH", "LOW", "POLICIES", "SHOWN", "SQUARES", "START", "STEP", "VALUE", "WEIGHT", "evaluate",
+    "ALPHA", "COUNT", "CROSSED", "HIGH", "LOW", "POLICIES", "SHOWN", "SQUARES", "START", "STEP", "VALUE", "WEIGHT", "WEIGHTS",
+    "evaluate",
 ]  # fmt: skip

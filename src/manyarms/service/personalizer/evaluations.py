@@ -16,7 +16,18 @@ from manyarms.service.personalizer import evaluating
 from manyarms.service.personalizer.bodies import EVALUATION, LONGEST, a_list, an_object, writable
 from manyarms.service.personalizer.durations import text_of, time_of
 from manyarms.service.personalizer.errors import PersonalizerError
-from manyarms.service.personalizer.evaluating import COUNT, HIGH, LOW, SHOWN, SQUARES, START, VALUE, WEIGHT
+from manyarms.service.personalizer.evaluating import (
+    COUNT,
+    CROSSED,
+    HIGH,
+    LOW,
+    SHOWN,
+    SQUARES,
+    START,
+    VALUE,
+    WEIGHT,
+    WEIGHTS,
+)
 from manyarms.service.personalizer.kept import Kept
 from manyarms.service.request_log import logger
 
@@ -196,7 +207,7 @@ def preview_form(
 ) -> dict[str, Any]:
     """An evaluation as the preview has it: a value with its interval, of all and as a time series."""
     first, last = one["start"] if start is None else start, one["end"] if end is None else end
-    found = one.get("found", {}).get("policies", {})
+    found, bounds = one.get("found", {}).get("policies", {}), one.get("found", {}).get("bounds", (-1.0, 1.0))
     body = details(one) | {"optimalPolicy": None, "description": _description(one), "content": None}
     if one["status"] == "Succeeded":
         body["content"] = {
@@ -213,7 +224,7 @@ def preview_form(
                         "expectedReward": _value(_added(part["rows"])),
                         "confidenceInterval": list(part["interval"]),
                     },
-                    "timeseries": {"data": _series(part["rows"], minutes, window, first, last)},
+                    "timeseries": {"data": _series(part["rows"], minutes, window, first, last, bounds)},
                 }
                 for policy, part in found.items()
             ],
@@ -238,7 +249,7 @@ def _description(one: dict[str, Any]) -> str:
     found = one.get("found")
     if found is None:
         return ""
-    why = "never shown, still waiting, erased, or of a chance that is not exact"
+    why = "never shown, still waiting, erased, without a default reward, or of a chance that is not exact"
     return f"{found['events']} events; {found['left_out']} left out: {why}"
 
 
@@ -248,7 +259,7 @@ def _value(row: Sequence[float]) -> float | None:
 
 
 def _series(
-    rows: Sequence[Sequence[float]], minutes: int, window: str, first: float, last: float
+    rows: Sequence[Sequence[float]], minutes: int, window: str, first: float, last: float, bounds: Sequence[float]
 ) -> list[dict[str, Any]]:
     """Of everything so far (Expanding), or of each interval by itself (Rolling, with normal intervals)."""
     told: list[dict[str, Any]] = []
@@ -260,17 +271,20 @@ def _series(
     for begin, part in groups.items():
         own = _added(part)
         so_far = own if so_far is None else _added([so_far, own])
-        sums, ends = (so_far, (part[-1][LOW], part[-1][HIGH])) if window == "Expanding" else (own, _normal(own))
+        sums, ends = (so_far, (part[-1][LOW], part[-1][HIGH])) if window == "Expanding" else (own, _normal(own, bounds))
         if first - step < begin <= last:
             told.append({"timeStamp": text_of(begin), "expectedReward": _value(sums), "confidenceInterval": list(ends)})
     return told
 
 
-def _normal(row: Sequence[float]) -> tuple[float, float]:
-    count = max(1.0, row[COUNT])
-    mean = row[VALUE] / count
-    half = 1.96 * math.sqrt(max(0.0, row[SQUARES] / count - mean * mean) / count)
-    return max(-1.0, mean - half), min(1.0, mean + half)
+def _normal(row: Sequence[float], bounds: Sequence[float]) -> tuple[float, float]:
+    """Of `_value`: the sum of w^2 (r - v)^2 over the square of that of w is its variance, nearly. One event has none."""
+    value = _value(row)
+    if value is None or row[SHOWN] < 2:
+        return bounds[0], bounds[1]
+    squares = row[SQUARES] - 2.0 * value * row[CROSSED] + value * value * row[WEIGHTS]
+    half = 1.96 * math.sqrt(max(0.0, squares)) / row[WEIGHT]
+    return max(bounds[0], value - half), min(bounds[1], value + half)
 
 
 __all__ = ["INTERVALS", "Evaluations", "details", "preview_form", "stable_form"]
