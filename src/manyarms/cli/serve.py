@@ -108,6 +108,12 @@ def serve(
     if demo:
         from manyarms.service.demo import run_demo
 
+        others = [name for name, value in {**options, "port": None, "config": config}.items() if value is not None]
+        if others:
+            came = ", ".join(f"--{name.replace('_', '-')}" for name in others)
+            raise InvalidInput(
+                "--demo", came, "no option but --port: the shop has a store of its own, on this machine alone"
+            )
         run_demo(options, lambda line: say(Console(stderr=True), line, whole=True))
         return
     if config is None and store is None:

@@ -171,9 +171,7 @@ def run_demo(options: Mapping[str, Any], say: Callable[[str], None]) -> None:
         shop = Shop()
         say(f"making a shop of {ITEMS:,} items, and forty minutes of history (a few seconds)")
         make_store(store, shop)
-        given = {
-            name: value for name, value in options.items() if name in ("host", "port", "keys") and value is not None
-        }
+        given = {name: value for name, value in options.items() if name == "port" and value is not None}
         folders = {"edge": Path(folder) / "edge", "backups": Path(folder) / "backups"}
         config = make_config(
             {},

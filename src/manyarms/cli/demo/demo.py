@@ -43,7 +43,7 @@ def run(out: Path | str, *, seed: int = 0, console: Console | None = None) -> Pa
     about = "What one run of manyarms demo measured on this machine."
     write_text_atomically(path, report.page("manyarms: a demonstration", about, *blocks))
     say(console, f"report: {path}")
-    say(console, "next: make serve (or manyarms serve --demo): decisions over HTTP, with a dashboard that is alive at once")
+    say(console, "next: make serve (or manyarms serve --demo): decisions over HTTP, with a live dashboard")
     return path
 
 
