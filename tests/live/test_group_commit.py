@@ -281,3 +281,43 @@ def test_sixteen_threads_on_sqlite(tmp_path: Any) -> None:
         group.close()
         assert dict(database.read("SELECT body, position FROM operations")) == told
         assert sorted(told.values()) == list(range(1, 401))
+
+
+def test_the_first_few_wait_for_others_where_they_are_told_to(
+    database: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are written together with what came meanwhile; a future tells each, and what is refused its own caller."""
+    asleep, go_on = threading.Event(), threading.Event()
+
+    def pause(seconds: float) -> None:
+        assert seconds == 0.25
+        asleep.set()
+        assert go_on.wait(60.0)
+
+    monkeypatch.setattr(module.time, "sleep", pause)
+    group = GroupCommit(database, gather=0.25)
+    told = [group.promise(keep("a"))]
+    assert asleep.wait(60.0)
+    told += [group.promise(keep(name)) for name in "bcd"]
+    go_on.set()
+    assert [one.result(60.0) for one in told] == list("ABCD")
+    assert database.sizes == [4] and database.kept == list("abcd")
+    group.close()
+    with pytest.raises(LiveError):
+        group.promise(keep("late"))
+    with pytest.raises(InvalidInput):
+        GroupCommit(database, gather=-1.0)
+
+
+def test_a_promise_never_waits_for_room(database: Recording) -> None:
+    group = GroupCommit(database, most_waiting=1)
+    database.may_write.clear()
+    database.writing.clear()
+    pending = [group.promise(keep("a"))]
+    assert database.writing.wait(60.0)  # it is being written, and the next one waits
+    pending.append(group.promise(keep("b")))
+    with pytest.raises(Overloaded):
+        group.promise(keep("c"))
+    database.may_write.set()
+    assert [one.result(60.0) for one in pending] == ["A", "B"]
+    group.close()

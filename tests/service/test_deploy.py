@@ -20,7 +20,7 @@ import typer
 
 from live.small_store import small_agent
 from manyarms.cli import app as cli
-from manyarms.service.config import SETTINGS, Config, read_config
+from manyarms.service.config import SETTINGS, Config, is_loopback, read_config
 from manyarms.service.keys import Keys
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "deploy"

@@ -44,6 +44,7 @@ class Live(Shown, Calls, Administration, Looking):
         snapshot_every: int = 200,
         most_waiting: int = 4096,
         patience: float = 5.0,
+        gather: float = 0.0,
         without_store: Literal["refuse", "decide"] = "refuse",
         learner: bool = True,
         propensities: bool = True,
@@ -63,7 +64,7 @@ class Live(Shown, Calls, Administration, Looking):
             snapshot_every=validate.count("snapshot_every", snapshot_every),
             cuts=validate.flag("learner", learner),
         )
-        self._commits = GroupCommit(database, most_waiting=most_waiting, patience=patience)
+        self._commits = GroupCommit(database, most_waiting=most_waiting, patience=patience, gather=gather)
         self._failures: dict[str, ManyArmsError | None] = {}
         self._threads: list[Background] = []
         self._worker = PropensityWorker(database, part)

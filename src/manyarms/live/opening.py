@@ -36,6 +36,7 @@ def open(
     snapshot_every: int = 200,
     most_waiting: int = 4096,
     patience: float = 5.0,
+    gather: float = 0.0,
     without_store: Literal["refuse", "decide"] = "refuse",
     learner: bool = True,
     propensities: bool = True,
@@ -54,7 +55,8 @@ def open(
     process may become the one that learns for all. propensities: compute them in the background, where the rule does not know
     them; propensity_share: the part of the time that this may take, 0.001 to 1. snapshot_every: chunks between two
     snapshots. most_waiting: writes that may wait at once; patience: seconds that a caller then waits for room before it is
-    refused (Overloaded). without_store: "refuse" to decide while the store cannot be reached, or "decide" without a record
+    refused (Overloaded). gather: seconds, up to 1, that the first few writes wait for others, to share a transaction with them.
+    without_store: "refuse" to decide while the store cannot be reached, or "decide" without a record
     (`logged` is False).
     """
     settings = Settings(aggregate, default, wait, reward_range)
@@ -75,7 +77,8 @@ def open(
         _check_same(agent, state)
         return Live(
             database, state, background=background, fold_every=fold_every, snapshot_every=snapshot_every,
-            most_waiting=most_waiting, patience=patience, without_store=without_store, learner=learner, propensities=propensities,
+            most_waiting=most_waiting, patience=patience, gather=gather, without_store=without_store, learner=learner,
+            propensities=propensities,
             propensity_share=propensity_share,
         )  # fmt: skip
     except BaseException:

@@ -158,6 +158,10 @@ SETTINGS = (
     Setting("limits", "burst", "burst", _whole(1, 1_000_000), "requests at once, above the rate"),
     Setting("limits", "batch", "most_batch", _whole(1, 100_000), "decisions or rewards in one batch"),
     Setting("limits", "waiting", "most_waiting", _whole(1, 1_000_000), "requests that wait for a decision or a commit"),
+    Setting(
+        "limits", "gather", "gather", _number(0.0, 1.0, "seconds, up to 1"),
+        "seconds that the first few writes wait for others, to share a commit",
+    ),
     Setting("learning", "fold_every", "fold_every", _duration, "how often new rewards are learned"),
     Setting("learning", "snapshot_every", "snapshot_every", _whole(1, 1_000_000), "versions between two snapshots"),
     Setting("learning", "learner", "learner", _flag, "whether this process may learn for all"),
@@ -210,7 +214,8 @@ class Config(Shown):
     burst: int = 100
     most_batch: int = 1_000
     most_waiting: int = 4_096
-    fold_every: float = 0.5
+    gather: float = 0.004
+    fold_every: float = 1.0
     snapshot_every: int = 200
     learner: bool = True
     propensities: bool = True

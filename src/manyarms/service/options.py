@@ -35,6 +35,7 @@ class Options(TypedDict, total=False):
     burst: int | None
     most_batch: int | None
     most_waiting: int | None
+    gather: float | None
     fold_every: float | str | None
     snapshot_every: int | None
     learner: bool | None

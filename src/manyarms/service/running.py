@@ -20,7 +20,7 @@ from manyarms.service.config import Config
 from manyarms.service.request_log import logger
 
 BACKLOG = 2048
-SWITCH = 0.0005
+SWITCH = 0.001
 """Seconds for which a thread may keep the interpreter while others want it. The thread that writes gives it up at each statement;
 with Python's 5 ms it would wait that long for each of them, behind decisions that are made meanwhile."""
 

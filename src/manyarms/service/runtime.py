@@ -254,6 +254,7 @@ def open_live(config: Config) -> Live:
         "fold_every": config.fold_every,
         "snapshot_every": config.snapshot_every,
         "most_waiting": config.most_waiting,
+        "gather": config.gather,
         "without_store": config.without_store,
         "learner": config.learner,
         "propensities": config.propensities,
