@@ -104,7 +104,8 @@ def asking(dim: int, **more: Any) -> Callable[[int], dict[str, Any]]:
 
 
 async def _loop(pool: Pool, rate: float, seconds: float, dim: int, seed: int, **more: Any) -> Outcome:
-    await open_loop(pool, min(rate, 50.0), 2.0, asking(dim, **more), seed)  # warm: the first decision builds blocks
+    await open_loop(pool, min(rate, 50.0), 2.0, asking(dim, **more), seed)  # the first decision builds blocks
+    await open_loop(pool, rate, 3.0, asking(dim, **more), seed + 2)  # connections are made
     return await open_loop(pool, rate, seconds, asking(dim, **more), seed + 1)
 
 
