@@ -92,9 +92,9 @@ class Outcome:
 
 
 async def open_loop(
-    pool: Pool, rate: float, seconds: float, question: Callable[[int], Any], seed: int, *, rewards: bool = True
+    pool: Pool, rate: float, seconds: float, question: Callable[[int], Any], seed: int, *, rewarded: int = 4
 ) -> Outcome:
-    """Decisions at random moments (Poisson), each followed by a reward up to half a second later."""
+    """Decisions at random moments (Poisson); every so many are followed by a reward, up to half a second later."""
     rng = np.random.default_rng(seed)
     due = np.cumsum(rng.exponential(1.0 / rate, size=int(rate * seconds)))
     found = Outcome(rate)
@@ -110,7 +110,7 @@ async def open_loop(
         if status != 200:
             found.refused += 1
             return
-        if rewards:
+        if number % rewarded == 0:
             await asyncio.sleep(delay)
             try:
                 status, _ = await pool.post(

@@ -5,8 +5,8 @@ python benchmarks/service.py --quick         shorter
 python benchmarks/service.py --only rate     one part
 
 The server is that of `manyarms serve`, in a process of its own, and this process is its clients: an open loop (`_load.py`), in
-which an answer's time counts from the moment at which its request was due. Decisions are rewarded while others come. Every part
-is bounded in time. With two cores the clients have one of them, and the server the other.
+which an answer's time counts from the moment at which its request was due. As in live.py every fourth decision is rewarded. Every
+part is bounded in time. With two cores the clients have one of them, and the server the other.
 """
 
 from __future__ import annotations
@@ -103,21 +103,28 @@ def asking(dim: int, **more: Any) -> Callable[[int], dict[str, Any]]:
     return lambda number: {"context": X[number % len(X)], **more}
 
 
-async def _loop(pool: Pool, rate: float, seconds: float, dim: int, seed: int, **more: Any) -> Outcome:
+async def _loop(
+    pool: Pool, rate: float, seconds: float, dim: int, seed: int, rewarded: int = 4, **more: Any
+) -> Outcome:
     await open_loop(pool, min(rate, 50.0), 2.0, asking(dim, **more), seed)  # the first decision builds blocks
-    await open_loop(pool, rate, 3.0, asking(dim, **more), seed + 2)  # connections are made
-    return await open_loop(pool, rate, seconds, asking(dim, **more), seed + 1)
+    await open_loop(pool, rate, 3.0, asking(dim, **more), seed + 2, rewarded=rewarded)  # connections are made
+    return await open_loop(pool, rate, seconds, asking(dim, **more), seed + 1, rewarded=rewarded)
 
 
 def run_load(sizes: Sizes, folder: Path) -> Figures:
-    """meTS, 100,000 actions, d = 16: 300 decisions a second with rewards, and how long answers take."""
-    with served(saved_agent(sizes, folder), str(folder / "load.db")) as (pool, _):
+    """meTS, 100,000 actions, d = 16: how long 300 decisions a second take, every fourth rewarded; and then every one."""
+    agent = saved_agent(sizes, folder)
+    with served(agent, str(folder / "load.db")) as (pool, _):
         found = running(_loop(pool, sizes.rate, sizes.seconds, sizes.dim, 1))
+    with served(agent, str(folder / "load-all.db")) as (pool, _):
+        every = running(_loop(pool, sizes.rate, sizes.seconds, sizes.dim, 1, rewarded=1))
     return {
         "decision_p50_ms": found.p(0.5),
         "decision_p99_ms": found.p(0.99),
-        "decisions_refused": found.refused,
+        "decisions_refused": found.refused + every.refused,
         "decisions_offered_per_s": sizes.rate,
+        "all_rewarded_p50_ms": every.p(0.5),
+        "all_rewarded_p99_ms": every.p(0.99),
     }
 
 
