@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -294,7 +295,7 @@ def test_the_first_few_wait_for_others_where_they_are_told_to(
         asleep.set()
         assert go_on.wait(60.0)
 
-    monkeypatch.setattr(module.time, "sleep", pause)
+    monkeypatch.setattr(module, "time", SimpleNamespace(sleep=pause))  # of this module: other threads go on sleeping
     group = GroupCommit(database, gather=0.25)
     told = [group.promise(keep("a"))]
     assert asleep.wait(60.0)

@@ -56,7 +56,7 @@ class Outermost:
             await self._app(scope, receive, watched)
         except ClientDisconnect:  # in the middle of its request: nobody is there to be answered
             status = status or GONE
-        except Exception:
+        except Exception:  # whatever it was: the log has it, and the client is told no more than its request's id
             logger().error("unexpected", extra={"request": name, "route": _route(scope)}, exc_info=True)
             if status:  # half of an answer is out: the server closes the connection
                 raise
