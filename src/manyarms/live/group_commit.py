@@ -2,7 +2,7 @@
 
 A commit waits for the disk, and that wait is the same for one row and for five hundred. One thread writes; it takes everything
 that waits, in the order of arrival, and runs it as one transaction. Nobody waits for a batch to fill, unless `gather` says so: a
-server with hundreds of callers a second spends a quarter less on them if the first few wait 4 ms for others.
+server with hundreds of callers a second spends less on each of them if the first few wait 4 ms for others.
 
 That a thread of its own writes, rather than the caller who comes first, costs a caller alone two changes of threads (0.1 ms
 beside 0.26 ms for a commit of SQLite, on two cores), and 16 callers 0 to 8 % of their rate. It buys that an interrupt (Ctrl-C)
