@@ -46,7 +46,7 @@ def our_step(actions: int, dim: int, rows: int, device: str = "cpu", precision: 
     log = a_batch(actions, dim, rows)
     run = TrainingRun(log, SoftmaxPolicy(beta_of(actions, dim)), cLPI(TAU), settings, torch.device(device))
     index, count = np.arange(rows), iter(range(1 << 30))
-    return lambda: run._step(index, 0, 0, next(count), RATE)
+    return lambda: run.step_on(index, step=next(count), rate=RATE)
 
 
 def plain_step(actions: int, dim: int, rows: int, device: str = "cpu", how: str = "plain") -> Callable[[], object]:
@@ -114,7 +114,7 @@ def support_epoch(actions: int, rows: int, k0: int, dim: int, optimiser: str, ba
     order = rng.permutation(rows)
     start = time.perf_counter()
     for step, first in enumerate(range(0, rows, batch)):
-        run._step(order[first : first + batch], 0, step, step, 0.05)
+        run.step_on(order[first : first + batch], batch=step, step=step, rate=0.05)
     return {"seconds": time.perf_counter() - start, "steps": float(step + 1)}
 
 

@@ -62,7 +62,7 @@ def run_epoch(rows: int) -> Figures:
         order = np.random.default_rng(0).permutation(len(log))
         start = time.perf_counter()
         for step, first in enumerate(range(0, len(log), BATCH)):
-            run._step(order[first : first + BATCH], 0, step, step, 1e-3)
+            run.step_on(order[first : first + BATCH], batch=step, step=step, rate=1e-3)
         found[name] = time.perf_counter() - start
     return found
 
@@ -78,7 +78,7 @@ def run_products(rows: int) -> Figures:
 
     def step() -> float:
         start = clock()
-        run._step(index, 0, 0, 0, 1e-3)
+        run.step_on(index, rate=1e-3)
         return clock() - start
 
     def products() -> float:
@@ -106,9 +106,9 @@ def run_large(rows: int) -> Figures:
         TrainingSettings(batch=BATCH),
         torch.device("cpu"),
     )
-    run._step(np.arange(BATCH), 0, 0, 0, 1e-3)
+    run.step_on(np.arange(BATCH), rate=1e-3)
     start = time.perf_counter()
-    run._step(np.arange(BATCH), 0, 0, 1, 1e-3)
+    run.step_on(np.arange(BATCH), step=1, rate=1e-3)
     spent = time.perf_counter() - start
     return {"es_1e4_step_s": spent, "es_1e4_peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9}
 

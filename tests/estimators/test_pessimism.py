@@ -212,7 +212,7 @@ def test_a_step_follows_the_dense_gradient_of_bound_and_heuristic() -> None:
         value = objective.value(terms, Batch(columns, 40, pi0))
         for_mu, for_sigma = torch.autograd.grad(-value, [mu, log_sigma])
         before = run.trainable.parameters()
-        got = run._step(index, 0, 0, 0, 1.0)
+        got = run.step_on(index, rate=1.0)
         after = run.trainable.parameters()
         assert float(got) == pytest.approx(float(value.detach()), abs=1e-7)
         np.testing.assert_allclose(before["beta"] - after["beta"], for_mu.numpy(), atol=1e-6)
@@ -227,7 +227,7 @@ def test_the_divergence_is_the_exact_gaussian_one() -> None:
     engine = run.trainable.engine
     engine.table.beta += 0.1
     engine.log_sigma.beta -= 0.5
-    terms = engine.forward(run._batch(np.arange(4), 4, 0, np.random.default_rng(0)), run.request)
+    terms = engine.forward(run.window.batch(np.arange(4), 4, 0, np.random.default_rng(0)), run.window.request)
     sigma = 0.8 * math.exp(-0.5)
     assert float(terms.divergence.detach()) == pytest.approx(gaussian_kl(start + 0.1, sigma, start, 0.8))
 

@@ -133,7 +133,7 @@ PAIRS = [
 def test_neighbours_outside_the_support_are_refused() -> None:
     run = TrainingRun(a_log(), POLICIES["listed"], PC(BETA, k=4), TrainingSettings(), torch.device("cpu"))
     with pytest.raises(InvalidInput, match="support"):
-        run._step(np.arange(ROWS), 0, 0, 0, 0.1)
+        run.step_on(np.arange(ROWS), rate=0.1)
 
 
 @pytest.mark.parametrize(("objective", "kind"), PAIRS)
@@ -144,7 +144,7 @@ def test_a_step_follows_the_dense_gradient(objective, kind) -> None:
     run = TrainingRun(log, policy, objective, settings, torch.device("cpu"))
     value, (for_beta, *for_encoder) = dense_gradients(run, policy, objective, log, index)
     before = run.trainable.parameters()
-    got = run._step(index, epoch=0, batch=0, step=0, rate=1.0)
+    got = run.step_on(index, rate=1.0)
     after = run.trainable.parameters()
     assert float(got) == pytest.approx(value, rel=1e-10)
     np.testing.assert_allclose(before["beta"] - after["beta"], for_beta.numpy(), rtol=1e-8, atol=1e-12)
@@ -175,7 +175,7 @@ def test_clusters_follow_the_dense_gradient(objective) -> None:
     terms, batch = dense_answers(objective.prepare(log), log, log_pi, index=index)
     value = objective.value(terms, batch)
     (gradient,) = torch.autograd.grad(-value, clusters)
-    got = run._step(index, 0, 0, 0, 1.0)
+    got = run.step_on(index, rate=1.0)
     assert float(got) == pytest.approx(float(value.detach()), rel=1e-9)
     np.testing.assert_allclose(start - run.trainable.parameters()["beta"], gradient.numpy(), rtol=1e-8, atol=1e-12)
 
@@ -191,12 +191,12 @@ def test_an_encoder_of_a_randomised_policy_follows_its_gradient(policy) -> None:
         return TrainingRun(log, start, IPS(), settings, torch.device("cpu"))
 
     run_of = run(W)
-    run_of._step(index, 0, 0, 0, 1.0)
+    run_of.step_on(index, rate=1.0)
     step = run_of.trainable.parameters()["encoder/weight"].T - W
     for i, j in ((0, 0), (1, 3), (3, 2)):
         small = np.zeros((D, D))
         small[i, j] = 1e-5
-        up, down = (float(run(W + way * small)._step(index, 0, 0, 0, 1e-30)) for way in (1, -1))
+        up, down = (float(run(W + way * small).step_on(index, rate=1e-30)) for way in (1, -1))
         assert step[i, j] == pytest.approx((up - down) / 2e-5, rel=1e-4, abs=1e-7)
 
 
@@ -212,7 +212,7 @@ def test_bpr_follows_its_dense_gradient_with_the_same_negatives() -> None:
     scores = torch.tensor(log.contexts) @ beta.T
     terms, batch = dense_answers(rows, log, torch.log_softmax(scores, 1), scores=scores, negatives=negatives)
     (gradient,) = torch.autograd.grad(-BPR().value(terms, batch), beta)
-    run._step(index, 0, 0, 0, 1.0)
+    run.step_on(index, rate=1.0)
     np.testing.assert_allclose(BETA - run.trainable.parameters()["beta"], gradient.numpy(), rtol=1e-8, atol=1e-12)
 
 
@@ -227,7 +227,7 @@ def test_rows_without_weight_count_in_the_batch_and_nowhere_else() -> None:
         run.asked, log, torch.log_softmax(torch.tensor(log.contexts @ BETA.T), 1), active_only=False
     )
     assert batch.size == ROWS
-    assert float(run._step(index, 0, 0, 0, 1.0)) == pytest.approx(float(LPI().value(terms, batch)), rel=1e-12)
+    assert float(run.step_on(index, rate=1.0)) == pytest.approx(float(LPI().value(terms, batch)), rel=1e-12)
 
 
 def test_distance_pulls_to_the_start() -> None:
@@ -307,7 +307,7 @@ def test_a_model_of_clusters_must_be_the_policys_own() -> None:
     log, policy = a_log(), TwoStagePolicy(np.zeros((5, D)), LABELS, MODEL + 1)
     run = TrainingRun(log, policy, OffCEM(LABELS, LinearRewards()), TrainingSettings(), torch.device("cpu"))
     with pytest.raises(InvalidInput, match="reward model"):
-        run._step(np.arange(5), 0, 0, 0, 0.1)
+        run.step_on(np.arange(5), rate=0.1)
 
 
 def test_linear_models_of_the_package_are_recognised() -> None:
@@ -316,7 +316,7 @@ def test_linear_models_of_the_package_are_recognised() -> None:
     model = dm_frequentist(a_log())
     assert isinstance(model, LinearModel)
     run = TrainingRun(a_log(), SoftmaxPolicy(BETA), DM(model), TrainingSettings(precision="fp64"), torch.device("cpu"))
-    assert run.request.model.weights is not None
+    assert run.window.request.model.weights is not None
 
 
 @pytest.mark.parametrize("kind", POLICIES)
@@ -328,7 +328,7 @@ def test_a_batch_without_any_weight_moves_nothing_at_first(kind, optimiser) -> N
     settings = TrainingSettings(optimiser=optimiser, precision="fp64", train="actions")
     run = TrainingRun(log, policy, cLPI(0.1), settings, torch.device("cpu"))
     before = run.trainable.parameters()["beta"]
-    assert float(run._step(silent, 0, 0, 0, 0.1)) == 0.0
+    assert float(run.step_on(silent, rate=0.1)) == 0.0
     np.testing.assert_array_equal(run.trainable.parameters()["beta"], before)
 
 
@@ -338,4 +338,4 @@ def test_a_batch_of_clusters_without_any_weight() -> None:
     run = TrainingRun(
         log, TwoStagePolicy(np.ones((5, D)), LABELS, MODEL), MIPS(LABELS), TrainingSettings(), torch.device("cpu")
     )
-    assert float(run._step(silent, 0, 0, 0, 0.1)) == 0.0
+    assert float(run.step_on(silent, rate=0.1)) == 0.0

@@ -36,7 +36,7 @@ from manyarms.learning import (
     TrainingSettings,
     gradient_gap,
     learn,
-    loop,
+    steps,
 )
 from manyarms.logs.data import LoggedData
 from manyarms.policies import SoftmaxPolicy, TopSoftmaxPolicy
@@ -206,14 +206,14 @@ def test_a_run_that_only_looks_the_same_does_not_take_over_a_folder(what, tmp_pa
 
 def test_every_epoch_has_an_order_of_its_own(monkeypatch) -> None:
     seen: dict[int, list[int]] = {}
-    step = loop.TrainingRun._step
+    take = steps.Steps.take
 
-    def watched(self, index, epoch, *more):
-        seen.setdefault(epoch, []).extend(index)
-        return step(self, index, epoch, *more)
+    def watched(self, window, batches, epoch, *more):
+        seen.setdefault(epoch, []).extend(row for index, _ in batches for row in index)
+        return take(self, window, batches, epoch, *more)
 
-    monkeypatch.setattr(loop.TrainingRun, "_step", watched)
-    learn(a_log(100), START, LPI(), epochs=3, batch=32, device="cpu")
+    monkeypatch.setattr(steps.Steps, "take", watched)
+    learn(a_log(100), START, RegKL(), epochs=3, batch=32, device="cpu")
     assert [sorted(order) for order in seen.values()] == [list(range(100))] * 3
     assert len({tuple(order) for order in seen.values()}) == 3
 

@@ -69,7 +69,7 @@ def test_a_step_is_the_one_with_the_policy(name: str, writer: str) -> None:
     for log in logs(*WRITERS[writer]):
         run = TrainingRun(log, policy, OBJECTIVES[name], SGD, torch.device("cpu"))
         before = run.trainable.parameters()
-        value = float(run._step(np.arange(50, 200), 0, 0, 0, 1.0))
+        value = float(run.step_on(np.arange(50, 200), rate=1.0))
         after = run.trainable.parameters()
         found.append((value, before["beta"] - after["beta"], before["log_sigma"] - after["log_sigma"]))
     with_policy, listed = found

@@ -202,8 +202,8 @@ def test_learning_takes_the_nodes_of_its_policy(nodes):
     log = LoggedData(X, [0, 1], [1.0, 1.0], K, [0.5, 0.5])
     policy = GaussianPolicy(start, nodes=nodes)
     run = TrainingRun(log, policy, IPS(), TrainingSettings(precision="fp64"), torch.device("cpu"))
-    batch = run._batch(np.arange(2), 2, 0, np.random.default_rng(0))
-    found = run.trainable.engine.forward(batch, run.request).probabilities.detach().numpy()
+    batch = run.window.batch(np.arange(2), 2, 0, np.random.default_rng(0))
+    found = run.trainable.engine.forward(batch, run.window.request).probabilities.detach().numpy()
     np.testing.assert_allclose(found, policy.probabilities_of_many(X, every), atol=1e-11)
     assert run.trainable.policy().nodes == nodes
     if nodes == 32:

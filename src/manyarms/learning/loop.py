@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,18 +20,17 @@ import torch
 from torch import Tensor
 
 from manyarms._base.devices import usable_device
-from manyarms._base.typing import AnyArray, Ints
+from manyarms._base.typing import Ints
 from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput
-from manyarms.estimators.base import Batch, ModelValues, Objective
+from manyarms.estimators.base import Objective
 from manyarms.learning.checkpoints import Checkpoints, TrainingState, fingerprint
-from manyarms.learning.dense import seed_of
-from manyarms.learning.engines import ModelOnDevice
-from manyarms.learning.logging_rows import logging_rows
 from manyarms.learning.optimisers import schedule as share_of_rate
 from manyarms.learning.results import Epoch, Learnable, Learned, Moment
 from manyarms.learning.settings import TrainingSettings
-from manyarms.learning.trainable import Trainable, require_precision
+from manyarms.learning.steps import Steps
+from manyarms.learning.trainable import Trainable
+from manyarms.learning.windows import InMemory, Staging, Window, WindowSource
 from manyarms.logs.data import LoggedData
 from manyarms.policies.base import Policy
 
@@ -61,18 +60,10 @@ class TrainingRun:
             raise InvalidInput("objective", f"{objective.name}, which can be evaluated and not learned", expected)
         distance = 2 * self.objective.distance / len(log) + 2 * asked.squared_distance
         self.trainable = Trainable(policy, log, settings, distance, device, asked.all_actions)
-        self.logging = logging_rows(log, device, self.trainable.dtype) if asked.all_actions else None
-        reach = max(float(log.contexts.max()), -float(log.contexts.min())) / self.trainable.temperature
-        require_precision("log", "contexts over the temperature", reach, self.trainable.dtype)
-        self.contexts = torch.tensor(log.contexts, dtype=self.trainable.dtype, device=device)
-        self.columns = {name: self._tensor(column) for name, column in asked.columns.items() if not callable(column)}
-        self.ids = self._ids()
-        self.wanted = None if asked.wanted is None else self._tensor(asked.wanted)
-        self.lists = None if self.trainable.lists is None else self._tensor(self.trainable.lists)
-        # what engines see of it, on the device
-        labels = None if asked.labels is None else torch.tensor(asked.labels, device=device)
-        self.request = replace(asked, columns={}, labels=labels, model=self._model(asked.model))
-        self.steps_an_epoch = math.ceil(len(log) / settings.batch)
+        self.window = Staging(self.trainable).window(log, asked)
+        self.source: WindowSource = InMemory(self.window, settings)
+        self.steps = steps_on(self.trainable, self.objective, settings)
+        self.steps_an_epoch = math.ceil(self.source.rows / settings.batch)
 
     def checkpoints(self, start: Learnable, folder: str | Path | None, seconds: float) -> Checkpoints:
         """Where this run is kept, under a mark that no run from another start has. The run itself does not hold the start."""
@@ -91,39 +82,66 @@ class TrainingRun:
         checkpoints: Checkpoints,
         progress: Callable[[Moment], None] | None,
     ) -> Learned:
-        settings, total = self.settings, self.settings.epochs * self.steps_an_epoch
+        settings = self.settings
         state = checkpoints.resume(self.trainable)
-        started, first, order = time.monotonic(), state.step, None
-        looks = 1 if self.device.type == "cpu" else LOOKS
-        while state.step < total and not state.stopped:
-            epoch, batch = divmod(state.step, self.steps_an_epoch)
-            if order is None or batch == 0:
-                order = np.random.default_rng([settings.seed, epoch]).permutation(len(self.log))
-            index = order[batch * settings.batch : (batch + 1) * settings.batch]
-            rate = settings.learning_rate * share_of_rate(settings.schedule, state.step, total)
-            state.total = (state.total if batch else 0.0) + len(index) * self._step(
-                index, epoch, batch, state.step, rate
-            )
-            state.step += 1
-            last = batch == self.steps_an_epoch - 1
-            if last or batch % looks == 0:
-                self._check(state, epoch, batch, checkpoints)
-            took = time.monotonic() - started
-            speed = (state.step - first) * settings.batch / max(1e-9, took)
-            if last:
-                self._close(state, epoch, held, score, speed, rate)
-            if progress is not None:
-                left = took / (state.step - first) * (total - state.step)
-                rows = min((batch + 1) * settings.batch, len(self.log))
-                mean = float(state.total) / rows if last or self.device.type == "cpu" else math.nan
-                progress(
-                    Moment(epoch, batch, settings.epochs, self.steps_an_epoch, mean, speed, left, tuple(state.history))
-                )
-            checkpoints.maybe_save(self.trainable, state)
+        watch = _Watch(time.monotonic(), state.step)
+        try:
+            for window in self.source.windows(*divmod(state.step, self.steps_an_epoch)):
+                if state.stopped:
+                    break
+                last = window.first_batch + window.batches(settings.batch) - 1
+                batch = state.step - window.epoch * self.steps_an_epoch
+                while batch <= last:
+                    taken = self._take(window, state, batch, last, checkpoints)
+                    batch += taken
+                    if batch == self.steps_an_epoch:
+                        self._close(state, window.epoch, held, score, watch.speed(state, settings.batch))
+                    if progress is not None:
+                        progress(self._moment(state, window.epoch, batch - 1, watch))
+                    checkpoints.maybe_save(self.trainable, state)
+        finally:
+            self.source.close()
         checkpoints.save(self.trainable, state)
         best = state.best if settings.patience is not None else None
         policy = self.trainable.policy() if best is None else self.trainable.policy_of(best)
         return Learned(policy, tuple(state.history), self.objective.label, settings.described())
+
+    def _take(self, window: Window, state: TrainingState, batch: int, last: int, checkpoints: Checkpoints) -> int:
+        """Some batches of a window, from number `batch` of the epoch on; how many.
+
+        None of them lies behind `last`, nor behind the next look at the loss, nor behind a step that may be saved.
+        """
+        at_once = self.steps.at_once(window)
+        looks = 1 if self.device.type == "cpu" else max(LOOKS, at_once)
+        count = min(at_once, last - batch + 1, -batch % looks + 1)
+        every = getattr(self.trainable.sampler, "every", 1)
+        count = min(count, every - state.step % every) if every > 1 else count
+        rates = [self._rate(state.step + number) for number in range(count)]
+        batches = window.taken(batch, count, self.settings.batch)
+        value = self.steps.take(window, batches, window.epoch, batch, state.step, rates)
+        state.total = (state.total if batch else 0.0) + value
+        state.step += count
+        end = batch + count - 1
+        if end == self.steps_an_epoch - 1 or end % looks == 0:
+            self._check(state, window.epoch, end, checkpoints)
+        return count
+
+    def step_on(self, index: Ints, *, epoch: int = 0, batch: int = 0, step: int = 0, rate: float) -> Tensor | float:
+        """One step on these rows of a log in memory; the objective's value on them before the step."""
+        rows = self.window.rows_of(index)
+        return self.steps.take(self.window, [rows], epoch, batch, step, [rate]) / rows[1]
+
+    def _rate(self, step: int) -> float:
+        total = self.settings.epochs * self.steps_an_epoch
+        return self.settings.learning_rate * share_of_rate(self.settings.schedule, step, total)
+
+    def _moment(self, state: TrainingState, epoch: int, batch: int, watch: _Watch) -> Moment:
+        settings, last = self.settings, batch == self.steps_an_epoch - 1
+        rows = min((batch + 1) * settings.batch, self.source.rows)
+        mean = float(state.total) / rows if last or self.device.type == "cpu" else math.nan
+        left = watch.left(state, settings.epochs * self.steps_an_epoch)
+        speed = watch.speed(state, settings.batch)
+        return Moment(epoch, batch, settings.epochs, self.steps_an_epoch, mean, speed, left, tuple(state.history))
 
     def _check(self, state: TrainingState, epoch: int, batch: int, checkpoints: Checkpoints) -> None:
         """A sum that is not finite ends the run before it can reach a checkpoint."""
@@ -144,12 +162,11 @@ class TrainingRun:
         held: LoggedData | None,
         score: Callable[[Policy], float] | None,
         speed: float,
-        rate: float,
     ) -> None:
         """The epoch's line of the history; whether it is the best so far, and whether enough is enough."""
         validation = None if held is None else self.held_out(held)
         scored = None if score is None else _finite(score(self.trainable.policy()), epoch)
-        mean = float(state.total) / len(self.log)
+        mean, rate = float(state.total) / self.source.rows, self._rate(state.step - 1)
         state.history.append(Epoch(epoch + 1, mean, validation, scored, speed, rate))
         judged = scored if scored is not None else validation
         if self.settings.patience is None or judged is None:
@@ -157,54 +174,6 @@ class TrainingRun:
         if judged > state.best_value:
             state.best_value, state.best_epoch, state.best = judged, epoch, self.trainable.parameters()
         state.stopped = epoch - state.best_epoch >= self.settings.patience
-
-    # ---- a batch
-
-    def _step(self, index: Ints, epoch: int, batch: int, step: int, rate: float) -> Tensor:
-        """One step up the objective on the rows `index`; its value on them before the step."""
-        rng = np.random.default_rng([self.settings.seed, epoch, batch])
-        trainable, size = self.trainable, len(index)
-        if self.asked.active is not None:
-            index = index[self.asked.active[index]]
-        rows = self._batch(index, size, step, rng)
-        trainable.begin(rate)
-        answers = trainable.engine.forward(rows, self.request)
-        value: Tensor = self.objective.value(answers, rows)
-        if value.requires_grad:
-            (-value).backward()  # type: ignore[no-untyped-call]
-        gradient = trainable.engine.backward(want_h=trainable.learns_encoder)
-        if trainable.encoding is not None and gradient is not None and rows.h is not None:
-            rows.h.backward(gradient)
-            trainable.encoding.step(rate)
-        trainable.finish()
-        return value.detach()
-
-    def _batch(self, index: Ints, size: int, step: int, rng: np.random.Generator) -> Batch:
-        """The rows `index` on the device, with the actions that are asked for."""
-        rows = self._sent(index)
-        x = self.contexts[rows]
-        h = self.trainable.features(x)
-        ids = self.ids[rows]
-        if callable(self.asked.ids):
-            ids = torch.cat([ids, self._tensor(self.asked.ids(index))], dim=1)
-        if self.asked.negatives:
-            extra = self.asked.drawn(index, self.log.action_count, rng)
-            ids = torch.cat([ids, self._tensor(extra)], dim=1)
-        batch = Batch({name: column[rows] for name, column in self.columns.items()}, size, x=x, h=h, ids=ids)
-        if self.logging is not None:
-            batch.logging_ids, batch.logging = self.logging(rows, x)
-        batch.wanted = None if self.wanted is None else self.wanted[rows]
-        batch.seed = seed_of(rng)
-        if self.lists is not None:
-            batch.lists = self.lists[rows]
-        elif self.trainable.sampler is not None:
-            batch.lists, batch.offsets = self.trainable.sampler.draw(h, self.trainable.table.beta, ids, step, rng)
-        return batch
-
-    def _sent(self, index: Ints) -> Tensor:
-        """Row numbers on the device; to a GPU without waiting for what it is doing."""
-        rows = torch.as_tensor(index)
-        return rows if self.device.type == "cpu" else rows.pin_memory().to(self.device, non_blocking=True)
 
     def held_out(self, held: LoggedData) -> float:
         """The self-normalised estimate of the policy's reward on held-out rows."""
@@ -214,25 +183,26 @@ class TrainingRun:
         w = pi / held.propensities
         return float(w @ held.rewards / max(w.sum(), 1e-300))
 
-    # ---- parts
 
-    def _ids(self) -> Tensor:
-        """(n, m): the actions that are asked for, where they are known beforehand."""
-        ids = self.log.actions[:, None] if self.asked.logged else np.empty((len(self.log), 0), dtype=np.int64)
-        if self.asked.ids is not None and not callable(self.asked.ids):
-            ids = np.concatenate([ids, self.asked.ids], axis=1)
-        return self._tensor(ids)
+@dataclass(frozen=True)
+class _Watch:
+    """When a run began, and at which step."""
 
-    def _model(self, model: ModelValues | None) -> ModelOnDevice | None:
-        if model is None:
-            return None
-        weights = getattr(model, "weights", None)
-        return ModelOnDevice(model, None if weights is None else self._tensor(weights))
+    started: float
+    first: int
 
-    def _tensor(self, array: AnyArray) -> Tensor:
-        kind = np.asarray(array).dtype.kind
-        dtype = self.trainable.dtype if kind == "f" else torch.int64 if kind in "iu" else None
-        return torch.tensor(array, dtype=dtype, device=self.device)
+    def speed(self, state: TrainingState, batch: int) -> float:
+        """Rows per second since then."""
+        return (state.step - self.first) * batch / max(1e-9, time.monotonic() - self.started)
+
+    def left(self, state: TrainingState, total: int) -> float:
+        """Seconds to the end."""
+        return (time.monotonic() - self.started) / (state.step - self.first) * (total - state.step)
+
+
+def steps_on(trainable: Trainable, objective: Objective, settings: TrainingSettings) -> Steps:
+    """Who takes the steps on the device that the policy is on."""
+    return Steps(trainable, objective, settings)
 
 
 def _finite(scored: object, epoch: int) -> float:

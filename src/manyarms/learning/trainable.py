@@ -109,7 +109,7 @@ class Trainable:
         self.encoding = self._encoding(settings, train, pull, to_start)
         self.sampler: Sampler | None = settings.sampler
         self.engine = self._engine(policy, table, learns_table, settings)
-        self.lists = _lists(policy, log)
+        self._support = policy.restricts_to if isinstance(policy, SupportSoftmaxPolicy) else None
 
     @property
     def table(self) -> ParameterTable:
@@ -130,6 +130,18 @@ class Trainable:
         """h = phi(x) / T."""
         h = x if self.encoding is None else self.encoding.module(x)
         return h / self.temperature if self.temperature != 1.0 else h
+
+    def lists_of(self, log: LoggedData) -> Ints | None:
+        """The actions on offer, row by row, where they are few: from the log, or else from the policy that restricts."""
+        if self._support is None:
+            return None
+        lists, played = log.support, log.support_probabilities
+        if lists is None:
+            lists, played = self._support.support(log.contexts)
+        if played is not None and not (played > 0).all():
+            lists = np.where(played > 0, lists, -1)
+        logged_places(lists, log.actions)  # refuses a support without the logged action
+        return lists
 
     def policy(self) -> Learnable:
         """The policy of the parameters as they are now: plain arrays, no torch."""
@@ -213,19 +225,6 @@ class Trainable:
 def as_arrays(tensors: Mapping[str, Tensor]) -> dict[str, AnyArray]:
     """Tensors as arrays, which share their memory where they can."""
     return {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
-
-
-def _lists(policy: Learnable, log: LoggedData) -> Ints | None:
-    """The actions on offer, row by row, where they are few: from the log, or else from the policy that restricts."""
-    if not isinstance(policy, SupportSoftmaxPolicy):
-        return None
-    lists, played = log.support, log.support_probabilities
-    if lists is None:
-        lists, played = policy.restricts_to.support(log.contexts)
-    if played is not None and not (played > 0).all():
-        lists = np.where(played > 0, lists, -1)
-    logged_places(lists, log.actions)  # refuses a support without the logged action
-    return lists
 
 
 Remake = Callable[[dict[str, AnyArray], ContextEncoder | None], Learnable]
