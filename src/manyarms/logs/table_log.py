@@ -168,6 +168,18 @@ class TableLog(TableColumns, shown.Shown):
             came = "no row" if not self.drop_missing else "no row that is complete"
             raise InvalidInput(self.source.name, came, "at least one round")
 
+    @property
+    def row_groups(self) -> tuple[int, ...] | None:
+        """The rows, those to be left out among them, of each part that can be read without the others; None: there are none."""
+        return self._unspooled.row_groups()
+
+    def group_chunks(self, group: int, rows: int = CHUNK) -> Iterator[LoggedData]:
+        """The rounds of one of the `row_groups`, in parts of at most `rows`; nothing where all of them are left out."""
+        for table in self._unspooled.group_tables(group, self._read, validate.count("rows", rows)):
+            complete = self._complete(table)
+            if complete.rows:
+                yield self._log(complete)
+
     def collect(self) -> LoggedData:
         """All rounds in memory."""
         if isinstance(self.source, MemoryTables) and self._keeps:  # whose columns are there already, in one piece

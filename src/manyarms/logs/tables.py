@@ -152,6 +152,14 @@ class TableSource(ABC):
     def tables(self, columns: Sequence[str], rows: int) -> Iterator[Table]:
         """Some columns in chunks of at most `rows` rows; every call starts anew."""
 
+    def row_groups(self) -> tuple[int, ...] | None:
+        """The rows of each part that can be read without the others, in order; None where there are no such parts."""
+        return None
+
+    def group_tables(self, group: int, columns: Sequence[str], rows: int) -> Iterator[Table]:
+        """Some columns of one of the `row_groups`, in chunks of at most `rows` rows."""
+        raise InvalidInput("source", self.name, "a source with row groups, such as a Parquet file")
+
     def complaint(self, column: str) -> InvalidInput:
         """What is wrong with a column that is mixed or unsupported."""
         return InvalidInput(f"column {column!r}", f"something else in {self.name}", "numbers, texts, times or vectors")

@@ -21,7 +21,7 @@ from typing import ClassVar
 from manyarms._base.files import as_path
 from manyarms._base.registry import Registry
 from manyarms.errors import InvalidInput
-from manyarms.logs.files import require_log_file
+from manyarms.logs.files import reading, require_log_file
 from manyarms.logs.tables import Kind, MemoryTables, Table, TableSource
 
 
@@ -33,6 +33,8 @@ class LogFormat(TableSource):
 
     suffixes: ClassVar[tuple[str, ...]]
     """What names of such files end in."""
+    folders: ClassVar[bool] = False
+    """Whether it reads folders, and no files."""
     rereads = True
 
     def __init__(self, path: Path | str) -> None:
@@ -79,9 +81,14 @@ def suffixes() -> tuple[str, ...]:
 def format_of(path: Path | str, argument: str = "path") -> type[LogFormat]:
     """The format that recognises a log file; argument: what an error calls the path."""
     path = as_path(argument, path)
+    with reading(path):
+        folder = path.is_dir()
+    for made in FORMATS.values() if folder else ():
+        if made.folders and made.recognises(path):
+            return made
     require_log_file(path)
     for made in FORMATS.values():
-        if made.recognises(path):
+        if not made.folders and made.recognises(path):
             return made
     raise InvalidInput(argument, str(path), "a file that ends in " + ", ".join(suffixes()))
 

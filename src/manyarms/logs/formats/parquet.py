@@ -35,6 +35,7 @@ class ParquetTables(LogFormat):
         super().__init__(path)
         with self._open() as file:
             self._schema, self._metadata = file.schema_arrow, file.metadata
+            self._version = self._now()
         self.row_count = int(self._metadata.num_rows)
         if self.row_count > HARMLESS_ROWS and self.row_count > MOST_ROWS_A_BYTE * self.path.stat().st_size:
             raise DataError(
@@ -71,6 +72,24 @@ class ParquetTables(LogFormat):
                 named = zip(batch.schema.names, batch.columns, strict=True)
                 yield Table({n: column_of_arrow(n, array, first) for n, array in named}, batch.num_rows, first)
                 first += batch.num_rows
+
+    def row_groups(self) -> tuple[int, ...]:
+        return tuple(self._metadata.row_group(group).num_rows for group in range(self._metadata.num_row_groups))
+
+    def group_tables(self, group: int, columns: Sequence[str], rows: int) -> Iterator[Table]:
+        """One row group; refused once the file is another than when it was opened, since its rows would be others."""
+        first, size = sum(self.row_groups()[:group]), min(rows, MOST_ROWS)
+        with self._open() as file:
+            if self._now() != self._version:
+                raise DataError(f"{self.path}: changed since it was opened; open the log again")
+            for batch in file.iter_batches(size, row_groups=[group], columns=list(columns), use_threads=False):
+                named = zip(batch.schema.names, batch.columns, strict=True)
+                yield Table({n: column_of_arrow(n, array, first) for n, array in named}, batch.num_rows, first)
+                first += batch.num_rows
+
+    def _now(self) -> tuple[int, int]:
+        told = self.path.stat()
+        return told.st_size, told.st_mtime_ns
 
     @contextmanager
     def _open(self) -> Iterator[Any]:
