@@ -232,6 +232,10 @@ class Objective(ABC):
     learnable: ClassVar[bool] = True
     """Whether `learn` can climb it."""
 
+    row_by_row: bool = False
+    """Whether `prepare` makes of a row what it would make of it among any other rows, but for a column "rounds", the number of
+    rows of the log: `learn` then takes logs that are larger than memory, part by part."""
+
     @property
     def settings(self) -> dict[str, float]:
         """The parameters by name."""
@@ -257,6 +261,18 @@ class Objective(ABC):
     @abstractmethod
     def prepare(self, log: LoggedData) -> Request:
         """What the objective needs of a log, which is checked here."""
+
+    def prepare_part(self, part: LoggedData, rounds: int) -> Request:
+        """What `prepare` makes of these rows in a log of so many, `rounds`; refused where that is not known to be so."""
+        if not self.row_by_row:
+            raise InvalidInput(
+                "objective", f"{self.label}, which may look at all rows of a log together",
+                "one that looks at them one by one (row_by_row), or the log in memory (read_log), for a log read in parts",
+            )  # fmt: skip
+        request = self.prepare(part)
+        if "rounds" not in request.columns:
+            return request
+        return replace(request, columns={**request.columns, "rounds": np.full(len(part), float(rounds))})
 
     @abstractmethod
     def value(self, answers: Answers, batch: Batch) -> Tensor:

@@ -48,6 +48,8 @@ ROUNDS = 1 << 14  # rows whose groups' masses are taken at a time
 class _Grouped(Estimator):
     """Weights are ratios of both policies' masses of a group; a group that was played has at least the floor's probability."""
 
+    row_by_row = True
+
     def span(self, rewards: Range | None, floor: float) -> Range | None:
         return weighted_span(NoCorrection().bound(floor), rewards, (0.0, 0.0))
 

@@ -102,6 +102,8 @@ class IPS(CorrectedEstimator):
     they drop out of both sums.
     """
 
+    row_by_row = True
+
     def __init__(self, correction: Correction | str | None = None, *, self_normalised: bool = False) -> None:
         self._correction: Correction | None = NoCorrection()
         self._family: type[Correction] = NoCorrection

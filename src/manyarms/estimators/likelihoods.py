@@ -79,6 +79,7 @@ class PWLL(WeightedLikelihood):
     """With any function g of rewards and propensities. label: what to call it. propensities: whether g looks at them."""
 
     name: ClassVar[str] = "pwll"
+    row_by_row = True
 
     def __init__(self, g: Weight, label: str = "pwll", *, propensities: bool = True) -> None:
         if not callable(g):
@@ -103,6 +104,7 @@ class LPI(WeightedLikelihood):
 
     summary: ClassVar[str] = "log-likelihood weighted by r; needs no propensities"
     needs_propensities = False
+    row_by_row = True
 
     def weight(self, rewards: Array, propensities: Array) -> Array:
         return rewards
@@ -110,6 +112,8 @@ class LPI(WeightedLikelihood):
 
 class CorrectedLPI(WeightedLikelihood):
     """LPI with weights of a correction that is linear in pi: R w_hat / pi log pi."""
+
+    row_by_row = True
 
     def __init__(self, correction: Correction) -> None:
         if not isinstance(correction, Correction) or not correction.linear_in_policy:
@@ -157,6 +161,7 @@ class RegKL(WeightedLikelihood):
     summary: ClassVar[str] = "log-likelihood weighted by exp(r / beta); needs no propensities"
     parameter: ClassVar[str | None] = "beta"
     needs_propensities = False
+    row_by_row = True
 
     def __init__(self, beta: float = 1.0) -> None:
         self.beta = validate.positive("beta", beta)
@@ -216,6 +221,7 @@ class BPR(RowObjective):
 
     summary: ClassVar[str] = "ranks what was rewarded above random actions; needs no propensities and no normaliser"
     parameter: ClassVar[str | None] = "count"
+    row_by_row = True
 
     def __init__(self, count: int = 1, negatives: str = "uniform") -> None:
         self.count = validate.room("count", validate.count("count", count), 8, "negatives a row")

@@ -38,6 +38,7 @@ class DM(Estimator):
     note: str = "as good as its model: the interval shows the spread over contexts, not the model's error"
     by_default: ClassVar[bool] = True
     weighted: ClassVar[bool] = False
+    row_by_row = True
 
     def __init__(self, model: RewardModel) -> None:
         require_model(model)
@@ -67,6 +68,7 @@ class DR(CorrectedEstimator):
     summary: ClassVar[str] = "doubly robust: a reward model, and clipped inverse propensities for its errors"
     parameter: ClassVar[str | None] = "tau"
     by_default: ClassVar[bool] = True
+    row_by_row = True
 
     def __init__(self, model: RewardModel, tau: float = 0.0, *, correction: Correction | None = None) -> None:
         require_model(model)
@@ -180,6 +182,7 @@ class SWITCH(Estimator):
     note: str = "biased by the model's error where weights exceed the threshold"
     parameter: ClassVar[str | None] = "threshold"
     learnable: ClassVar[bool] = False
+    row_by_row = True
 
     def __init__(self, model: RewardModel, threshold: float | None = None) -> None:
         require_model(model)

@@ -30,6 +30,11 @@ class _Around(Objective):
         self.weight = validate.not_negative("weight", weight)
 
     @property
+    def row_by_row(self) -> bool:  # type: ignore[override]
+        """Where the objective inside is."""
+        return self.objective.row_by_row
+
+    @property
     def settings(self) -> dict[str, float]:
         return {**self.objective.settings, "weight": self.weight}
 

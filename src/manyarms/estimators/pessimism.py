@@ -48,6 +48,8 @@ ALPHAS = tuple(float(a) for a in np.linspace(0.05, 1.0, 20))  # what an adaptive
 class _Pessimistic(Objective):
     """An objective that takes something off an estimate of the IPS family."""
 
+    row_by_row = True
+
     def __init__(self, value: IPS) -> None:
         if not isinstance(value, IPS) or value.self_normalised:
             raise InvalidInput(
