@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-import manyarms.beliefs.folding as module
 from brute_force import MIXINGS, Case, Joint, Rows, covariance_of_root, random_case, random_rows
 from manyarms._base.typing import Array
-from manyarms.beliefs import Belief, FactoredRoot, GaussianRoot, Leaves, MixingMatrices, MixingWeights
+from manyarms.beliefs import Belief, FactoredRoot, GaussianRoot, Leaves, MixingMatrices, MixingWeights, sums
 
 seeds = st.integers(0, 10**6)
 mixings = st.sampled_from(MIXINGS)
@@ -158,7 +157,9 @@ def test_a_batch_folded_in_many_pieces_is_the_same_batch(n: int, chunks: int, mo
     K, dim = 6, 3
     case = random_case(5, "weights", actions=K, dim=dim)
     X, A, r = random_rows(5, n, dim, np.arange(K))
-    monkeypatch.setattr(module, "PRODUCTS_AT_A_TIME", 700 if n > 1000 else 7)
+    monkeypatch.setattr(sums, "IN_WORK", 7)
+    monkeypatch.setattr(sums, "LONGEST", 300)
+    monkeypatch.setattr(sums, "BATCH", 2000)
     case.belief.leaves.chunk = 2
     if chunks == 1:
         case.belief.observe(X, A, r)

@@ -258,7 +258,7 @@ def test_sums_by_action(n: int, rng: np.random.Generator) -> None:
     X, A, r = rng.standard_normal((n, 3)), rng.integers(50, size=n), rng.standard_normal(n)
     A[: n // 2] += 20
     sums = Sums(3)
-    sums.add(X[: n // 2], A[: n // 2], r[: n // 2], 40)
+    sums.add(X[: n // 2], A[: n // 2], r[: n // 2])
     sums.add(X[n // 2 :], A[n // 2 :], r[n // 2 :])
     assert sorted(sums.ids.tolist()) == np.unique(A).tolist()
     for a, G, B, count in zip(sums.ids, sums.packing.unpack(sums.G), sums.B, sums.counts, strict=True):

@@ -314,6 +314,13 @@ def inner_products_at(x: AnyArray, rows: AnyArray, ids: Ints) -> AnyArray:
     return out
 
 
+def as_slice(places: Ints) -> Ints | slice:
+    """Places as a slice where they follow each other: what it reads is then no copy."""
+    if not len(places) or int(places[-1]) - int(places[0]) != len(places) - 1 or (np.diff(places) != 1).any():
+        return places
+    return slice(int(places[0]), int(places[-1]) + 1)
+
+
 def first_rows(labels: AnyArray) -> Ints:
     """Position of the first occurrence of each label in a sorted array of labels."""
     return np.flatnonzero(np.r_[True, labels[1:] != labels[:-1]])

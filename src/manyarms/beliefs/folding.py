@@ -23,9 +23,7 @@ from manyarms.beliefs import limits
 from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.leaves import Leaves
 from manyarms.beliefs.roots import Root
-from manyarms.beliefs.sums import PRODUCTS_AT_A_TIME, Places, Sums
-
-Rounds = tuple[Array, Ints, Array]  # contexts (n, d), actions (n,), rewards (n,)
+from manyarms.beliefs.sums import ByAction, Places, Rounds, Sums, batches, by_action
 
 Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
@@ -65,14 +63,14 @@ class Triangles:
 def fold(root: Root, leaves: Leaves, chunks: Iterable[Rounds], noise_variance: float) -> Ints:
     """Learn checked rows that come in chunks; each action is updated once, at the end. Returns the slots that have learned."""
     light, heavy = Sums(leaves.dim), Triangles(leaves.dim)
-    for X, actions, rewards in chunks:
-        touched, labels = np.unique(actions, return_inverse=True)
-        beyond = _beyond(root, leaves, light, X, touched, labels, noise_variance)[labels]
+    for X, actions, rewards in batches(chunks):
+        rows: ByAction | None = by_action(X, actions)
+        beyond = _beyond(root, leaves, light, rows, noise_variance)
         if beyond.any():
-            heavy.add(X[beyond], actions[beyond], rewards[beyond])
-            X, actions, rewards = X[~beyond], actions[~beyond], rewards[~beyond]
-            touched, labels = np.unique(actions, return_inverse=True)
-        light.add_labelled(X, touched, labels, rewards, PRODUCTS_AT_A_TIME)
+            apart = beyond[rows.labels]
+            heavy.add(X[apart], actions[apart], rewards[apart])
+            X, actions, rewards, rows = X[~apart], actions[~apart], rewards[~apart], None
+        light.add(X, actions, rewards, rows)
     known = root.mean() if root.known else None
     only_light = np.ones(len(light), dtype=np.bool_)
     if len(heavy.places):
@@ -83,14 +81,10 @@ def fold(root: Root, leaves: Leaves, chunks: Iterable[Rounds], noise_variance: f
     return slots
 
 
-def _beyond(
-    root: Root, leaves: Leaves, light: Sums, X: Array, touched: Ints, labels: Ints, noise_variance: float
-) -> Flags:
-    """(n,): for which of the actions touched sums would not do."""
-    squares: Array = np.bincount(labels, np.einsum("nd,nd->n", X, X), len(touched)).astype(np.float64)
-    if len(light):
-        squares += light.squares(touched)
-    energy = squares / noise_variance
+def _beyond(root: Root, leaves: Leaves, light: Sums, rows: ByAction, noise_variance: float) -> Flags:
+    """(t,): for which of the actions touched sums would not do."""
+    touched = rows.touched
+    energy = (rows.squares + light.squares(touched)) / noise_variance
     if len(leaves.counts):
         slots = leaves.catalogue.slots(touched)
         played = slots >= 0
@@ -109,18 +103,19 @@ def _fold_sums(
     root: Root, leaves: Leaves, light: Sums, chosen: Flags, known: Array | None, noise_variance: float
 ) -> Ints:
     places = np.flatnonzero(chosen)
+    places = places[np.argsort(light.ids[places])]  # slots do not depend on how the rows were cut into chunks
     slots = leaves.slots(light.ids[places], known)
-    everything = len(places) == len(light)
     spread = limits.spread(root, leaves)
     leaves.counts.rows[slots] += light.counts[places]
-    for start in range(0, len(slots), leaves.chunk):
-        where = slots[start : start + leaves.chunk]
-        some = slice(start, start + leaves.chunk) if everything else places[start : start + leaves.chunk]
-        G = light.G[some] / noise_variance + leaves.G.rows[where]
-        B = light.B[some] / noise_variance + leaves.B.rows[where]
-        change = leaves.replace(where, G, B, known, spread, root.parts)
-        if change is not None:
-            root.learn(*change)
+    changes: list[tuple[Array, Array]] = []
+    for start in range(0, len(slots), leaves.together):
+        where, some = slots[start : start + leaves.together], places[start : start + leaves.together]
+        G = light.G.take(some, axis=0) / noise_variance + leaves.G.rows.take(where, axis=0)
+        B = light.B.take(some, axis=0) / noise_variance + leaves.B.rows.take(where, axis=0)
+        if (change := leaves.replace(where, G, B, known, spread, root.parts)) is not None:
+            changes.append(change)
+    if changes:
+        root.learn(sum(change[0] for change in changes), sum(change[1] for change in changes))
     return slots
 
 

@@ -26,7 +26,7 @@ from typing import Self, cast
 
 import numpy as np
 
-from manyarms._base import linalg, validate
+from manyarms._base import entrywise, linalg, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.beliefs.action_priors import FULL_AT_A_TIME, STEEP, ActionPriors
@@ -154,39 +154,74 @@ class Leaves(ActionPriors):
         p = self.root_dim
         information_change = np.zeros(p)
         precision_change = np.zeros((p, p) if parts == 1 else (parts, p // parts, p // parts))
-        for start in range(0, len(slots), self.chunk):
-            some = slice(start, start + self.chunk)
-            where, ids = slots[some], self.catalogue.played.rows[slots[some]]
-            full, right = self.packing.unpack(G[some]), B[some]
-            centre = None if known is None else self.mixing.apply(ids, known)
-            if centre is not None:  # S (Sigma^-1 m + B) = m + S (B - G m): nothing is inverted
-                right = right - np.einsum("nij,nj->ni", full, centre)
-            S, mean = linalg.shrink(self._prior_factor(ids), full, right)
-            if centre is not None:
-                mean += centre
-            else:
-                own = self.precision if self.shared else self.prior_precision(ids)
-                if not self.steep and self.plain(ids, own, spread):
-                    D = linalg.sandwich(own, self.packing.unpack(self.S.rows[where]) - S)
-                    e = np.matmul(own, (mean - self.c.rows[where])[..., None])[..., 0]
-                else:
-                    D, e = linalg.told(own.reshape(-1, self.dim, self.dim), full, B[some], S, mean)
-                    before = np.flatnonzero(self.packing.trace(self.G.rows[where]) > 0)
-                    if len(before):
-                        old_D, old_e = self.told(where[before])
-                        D[before] -= old_D
-                        e[before] -= old_e
+        for start in range(0, len(slots), self.together):
+            some = slice(start, start + self.together)
+            where = linalg.as_slice(slots[some])
+            ids = self.catalogue.played.rows[where]
+            found = self._entry_by_entry(where, ids, G[some], B[some], known, spread)
+            S, mean, told = found or self._one_by_one(where, ids, G[some], B[some], known, spread)
+            if told is not None:
                 mixing = self.mixing
                 precision, information = (
-                    mixing.gather(ids, D, e) if parts == 1 else mixing.gather_parts(ids, D, e, parts)
+                    mixing.gather(ids, *told) if parts == 1 else mixing.gather_parts(ids, *told, parts)
                 )
                 precision_change += precision
                 information_change += information
             self.c.rows[where] = mean
             self.G.rows[where] = G[some]
             self.B.rows[where] = B[some]
-            self.S.rows[where] = self.packing.pack(S)
+            self.S.rows[where] = S
         return None if known is not None else (precision_change, information_change)
+
+    @property
+    def together(self) -> int:
+        """Actions whose matrices are made at a time, by `replace`."""
+        return min(self.chunk, entrywise.together(self.dim)) if self.dim <= entrywise.LARGEST else self.chunk
+
+    def _one_by_one(
+        self, where: Ints | slice, ids: Ints, G: Array, B: Array, known: Array | None, spread: float
+    ) -> tuple[Array, Array, tuple[Array, Array] | None]:
+        """S_a (packed) and c_a that follow from new statistics, and by how much what is told about W_a m changes."""
+        full, right = self.packing.unpack(G), B
+        centre = None if known is None else self.mixing.apply(ids, known)
+        if centre is not None:  # S (Sigma^-1 m + B) = m + S (B - G m): nothing is inverted
+            right = right - np.einsum("nij,nj->ni", full, centre)
+        S, mean = linalg.shrink(self._prior_factor(ids), full, right)
+        if centre is not None:
+            return self.packing.pack(S), mean + centre, None
+        own = self.precision if self.shared else self.prior_precision(ids)
+        if not self.steep and self.plain(ids, own, spread):
+            D = linalg.sandwich(own, self.packing.unpack(self.S.rows[where]) - S)
+            e = np.matmul(own, (mean - self.c.rows[where])[..., None])[..., 0]
+        else:
+            D, e = linalg.told(own.reshape(-1, self.dim, self.dim), full, B, S, mean)
+            before = np.flatnonzero(self.packing.trace(self.G.rows[where]) > 0)
+            if len(before):
+                old_D, old_e = self.told(np.arange(len(self.G))[where][before])
+                D[before] -= old_D
+                e[before] -= old_e
+        return self.packing.pack(S), mean, (D, e)
+
+    def _entry_by_entry(
+        self, where: Ints | slice, ids: Ints, G: Array, B: Array, known: Array | None, spread: float
+    ) -> tuple[Array, Array, tuple[Array, Array] | None] | None:
+        """The same where it can be had sooner: of many small matrices with one prior, when nothing special is to be minded."""
+        if not self.shared or self.steep or not entrywise.suits(self.dim, len(ids)):
+            return None
+        if known is None and not self.plain(ids, self.precision, spread):
+            return None
+        right, centre = B.T, None if known is None else self.mixing.apply(ids, known).T
+        if centre is not None:
+            right = right - np.einsum("nij,jn->in", self.packing.unpack(G), centre)
+        found = entrywise.shrink(self._prior_factor(ids), np.ascontiguousarray(G.T), right)
+        if found is None:
+            return None
+        S, mean = found
+        if centre is not None:
+            return S.T, (mean + centre).T, None
+        D = entrywise.sandwich(self.precision, self.S.rows[where].T - S)
+        e = self.precision @ (mean - self.c.rows[where].T)
+        return S.T, mean.T, (self.packing.unpack(np.ascontiguousarray(D.T)), e.T)
 
     def shift(self, slots: Ints, b: Array, known: Array | None) -> Array | None:
         """Add b (n, d) to the B_a of these slots, all different; returns the change of the root's information.

@@ -216,7 +216,7 @@ class _FeatureMixing(Mixing):
     def largest_size(self, dim: int) -> float:
         seen, largest = self._largest
         if seen < len(self.features):
-            largest = max(largest, float(self.sizes(np.arange(seen, len(self.features)), dim).max()))
+            largest = max(largest, float(self.row_sizes(self.features[seen:], dim).max()))
             self._largest = len(self.features), largest
         return largest
 
@@ -348,7 +348,8 @@ class MixingMatrices(_FeatureMixing):
 
     def gather(self, ids: Ints, D: Array, e: Array) -> tuple[Array, Array]:
         W = self._of(ids)
-        return np.einsum("adp,adq->pq", W, D @ W), np.einsum("adp,ad->p", W, e)
+        rows = W.reshape(-1, self.root)  # those of all W_a, and of all D_a W_a: one product
+        return rows.T @ np.matmul(D, W).reshape(-1, self.root), np.ascontiguousarray(e).ravel() @ rows
 
     def check_rows(self, rows: object, number: int | None) -> tuple[Array | None, int]:
         if rows is None:

@@ -3,11 +3,14 @@
     G_a = sum x x^T,    B_a = sum r x,    n_a        over the rows of action a        (thesis, Section 6.3.2)
 
 The sums are additive, so a log folds chunk by chunk and is never in memory as a whole; memory follows the actions seen.
+Rows are put in order of their actions; actions with as many rows each are a stack of matrices (rows, d), and their sums a stack
+of products: what is summed is read once, whatever the number of actions.
 """
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -15,8 +18,74 @@ from manyarms._base import linalg
 from manyarms._base.typing import Array, Ints
 from manyarms.beliefs.growable import GrowableArray
 
-PRODUCTS_AT_A_TIME = 1 << 21  # numbers x_i x_j that are in work at once
-FEW = 2048  # rows for which one pass over sorted rows is cheaper than one pass for each entry of x x^T
+Rounds = tuple[Array, Ints, Array]  # contexts (n, d), actions (n,), rewards (n,)
+
+BATCH = 1 << 22  # numbers in the rows that chunks are joined to: the more rows of an action come together, the less it costs
+IN_WORK = 1 << 17  # numbers in a stack that is in work: few enough for a cache
+FEW = 2048  # rows for which one pass over sorted rows is cheaper than stacks
+LONGEST = 4096  # rows of an action that are taken at once
+# how many rows a stack has for each action: as many as there are, or, of many, a few more that are 0
+HEIGHTS = np.unique(np.r_[np.arange(1, 33), (2.0 ** np.arange(5, 12.01, 0.125)).astype(np.int64)])
+
+
+class ByAction(NamedTuple):
+    """Rows in order of their actions."""
+
+    touched: Ints  # (t,) the actions, rising
+    counts: Ints  # (t,) their rows
+    order: Ints  # (n,) the rows, those of an action together and in their own order
+    squares: Array  # (t,) the sums of x^T x over their rows
+
+    @property
+    def labels(self) -> Ints:
+        """(n,): which of the actions touched each row is of."""
+        out = np.empty(len(self.order), dtype=np.int64)
+        out[self.order] = np.repeat(np.arange(len(self.touched)), self.counts)
+        return out
+
+
+def by_action(X: Array, actions: Ints) -> ByAction:
+    """Rows in order of their actions: contexts (n, d), actions (n,)."""
+    squares, top = np.einsum("nd,nd->n", X, X), int(actions.max(initial=-1)) + 1
+    if top > 4 * len(actions) + FEW:  # few of many actions
+        touched, labels, counts = np.unique(actions, return_inverse=True, return_counts=True)
+        return ByAction(touched, counts, _in_order(labels, len(touched)), np.bincount(labels, squares))
+    counts = np.bincount(actions, minlength=top)
+    touched = np.flatnonzero(counts)
+    return ByAction(touched, counts[touched], _in_order(actions, top), np.bincount(actions, squares)[touched])
+
+
+def _in_order(labels: Ints, top: int) -> Ints:
+    """A stable order of labels below `top`; of 16 bits each, numpy counts them and compares nothing."""
+    if len(labels) <= FEW or top > 1 << 32:
+        return np.argsort(labels, kind="stable")
+    order = np.argsort(labels.astype(np.uint16), kind="stable")
+    if top > 1 << 16:
+        order = order[np.argsort((labels >> 16).astype(np.uint16)[order], kind="stable")]
+    return order
+
+
+def batches(chunks: Iterable[Rounds]) -> Iterator[Rounds]:
+    """The same rows, small chunks joined to larger ones."""
+    some: list[Rounds] = []
+    numbers = 0
+    for rows in chunks:
+        some.append(rows)
+        numbers += rows[0].size
+        if numbers >= BATCH:
+            yield _joined(some)
+            numbers = 0
+    if some:
+        yield _joined(some)
+
+
+def _joined(some: list[Rounds]) -> Rounds:
+    """One chunk of several, whose list is emptied: nobody holds their rows twice any longer than needed."""
+    if len(some) == 1:
+        return some.pop()
+    X, actions, rewards = (np.concatenate([rows[i] for rows in some]) for i in range(3))
+    some.clear()
+    return X, actions, rewards
 
 
 class Places:
@@ -64,8 +133,8 @@ class Sums:
         self.packing = linalg.packing(dim)
         self.places = Places()
         self._counts = GrowableArray((), np.int64)
-        self._G = GrowableArray((self.packing.size,), by_column=True)
-        self._B = GrowableArray((dim,), by_column=True)
+        self._G = GrowableArray((self.packing.size,))
+        self._B = GrowableArray((dim,))
         self._squares = GrowableArray(())
 
     def __len__(self) -> int:
@@ -100,52 +169,68 @@ class Sums:
             out[seen] = self._squares.rows[places[seen]]
         return out
 
-    def add(self, X: Array, actions: Ints, rewards: Array, products_at_a_time: int = PRODUCTS_AT_A_TIME) -> None:
-        """Add rows: contexts (n, d), actions (n,), rewards (n,)."""
-        self.add_labelled(X, *np.unique(actions, return_inverse=True), rewards, products_at_a_time)
-
-    def add_labelled(
-        self, X: Array, touched: Ints, labels: Ints, rewards: Array, products_at_a_time: int = PRODUCTS_AT_A_TIME
-    ) -> None:
-        """The same for rows of the actions touched[labels], `touched` rising."""
+    def add(self, X: Array, actions: Ints, rewards: Array, rows: ByAction | None = None) -> None:
+        """Add rows: contexts (n, d), actions (n,), rewards (n,); `rows` are their order, where it is known."""
+        if not len(actions):
+            return
+        touched, counts, order, squares = by_action(X, actions) if rows is None else rows
         places = self._places(touched)
-        in_order = len(places) == len(self) and bool((places == np.arange(len(places))).all())
-        where: Ints | slice = slice(None) if in_order else places
-        self._counts.rows[where] += np.bincount(labels, minlength=len(touched))
-        self._squares.rows[where] += np.bincount(labels, np.einsum("nd,nd->n", X, X), len(touched))
-        step = max(1, products_at_a_time // self.packing.size)
-        for start in range(0, len(labels), step):
-            some = slice(start, start + step)
-            if len(labels) <= FEW:
-                self._add_sorted(X[some], labels[some], rewards[some], places)
-            else:
-                self._add(np.ascontiguousarray(X[some].T), labels[some], rewards[some], where, len(touched))
+        self._counts.rows[places] += counts
+        self._squares.rows[places] += squares
+        firsts = np.cumsum(counts) - counts
+        if len(order) <= FEW:
+            self._add_few(X, order, rewards, firsts, places)
+            return
+        for begin in range(0, int(counts.max()), LONGEST):
+            left = np.minimum(counts - begin, LONGEST)
+            heights = np.searchsorted(HEIGHTS, left).astype(np.uint8)
+            heights[left <= 0] = len(HEIGHTS)
+            by_height = np.argsort(heights, kind="stable")
+            ends = np.cumsum(np.bincount(heights, minlength=len(HEIGHTS)))
+            for kind in np.unique(heights[heights < len(HEIGHTS)]).tolist():
+                some = by_height[ends[kind - 1] if kind else 0 : ends[kind]]
+                self._add_stacks(X, order, rewards, firsts[some] + begin, left[some], int(HEIGHTS[kind]), places[some])
 
     def _places(self, touched: Ints) -> Ints:
         """Where the sums of these actions (rising) lie; new ones get a place at the end."""
         places, new = self.places.add(touched)
         if new:
             for table in (self._counts, self._G, self._B, self._squares):
-                table.extend(np.zeros((new, *table.rows.shape[1:]), dtype=table.rows.dtype))
+                table.extend(np.broadcast_to(np.zeros((), dtype=table.rows.dtype), (new, *table.rows.shape[1:])))
         return places
 
-    def _add_sorted(self, X: Array, labels: Ints, rewards: Array, places: Ints) -> None:
-        """Rows in order of their labels, and one sum over each run."""
-        order = np.argsort(labels, kind="stable")
-        x, ordered = X[order], labels[order]
-        firsts = linalg.first_rows(ordered)
-        at = places[ordered[firsts]]
-        products = x[:, self.packing.rows] * x[:, self.packing.columns]
-        self._G.rows[at] += np.add.reduceat(products, firsts, axis=0)
-        self._B.rows[at] += np.add.reduceat(x * rewards[order, None], firsts, axis=0)
+    def _add_few(self, X: Array, order: Ints, rewards: Array, firsts: Ints, places: Ints) -> None:
+        """One sum over the rows of each action, which lie together."""
+        x = X[order]
+        step = max(1, (IN_WORK << 3) // len(x))  # entries at a time
+        for start in range(0, self.packing.size, step):
+            some = slice(start, start + step)
+            products = x[:, self.packing.rows[some]] * x[:, self.packing.columns[some]]
+            self._G.rows[places, some] += np.add.reduceat(products, firsts, axis=0)
+        self._B.rows[places] += np.add.reduceat(x * rewards[order, None], firsts, axis=0)
 
-    def _add(self, columns: Array, labels: Ints, rewards: Array, where: Ints | slice, number: int) -> None:
-        """One weighted count per entry of the outer product: nothing is gathered, and columns lie together."""
-        G, B = self._G.rows.T, self._B.rows.T  # entries as rows that lie together
-        for entry, (i, j) in enumerate(zip(self.packing.rows.tolist(), self.packing.columns.tolist(), strict=True)):
-            G[entry, where] += np.bincount(labels, columns[i] * columns[j], number)
-        for i, column in enumerate(columns):
-            B[i, where] += np.bincount(labels, column * rewards, number)
+    def _add_stacks(
+        self, X: Array, order: Ints, rewards: Array, firsts: Ints, counts: Ints, height: int, places: Ints
+    ) -> None:
+        """Actions with up to `height` rows each, from `firsts` on in the order: a stack of matrices, and one of products."""
+        d = X.shape[1]
+        G, B = self._G.rows, self._B.rows
+        upper = self.packing.rows * (d + 1) + self.packing.columns
+        full = bool((counts == height).all())
+        within = np.arange(height)
+        step = max(1, IN_WORK // ((d + 1) * max(height, d)))
+        for start in range(0, len(places), step):
+            some = slice(start, start + step)
+            at = firsts[some, None] + within
+            rows = order.take(at, mode="clip")
+            stack = np.empty((*rows.shape, d + 1))
+            stack[..., :d] = X.take(rows, axis=0)
+            stack[..., d] = rewards.take(rows)
+            if not full:
+                stack[within >= counts[some, None]] = 0.0
+            products = np.matmul(stack[..., :d].swapaxes(1, 2), stack)
+            G[places[some]] += products.reshape(len(rows), -1).take(upper, axis=1)
+            B[places[some]] += products[..., d]
 
 
-__all__ = ["PRODUCTS_AT_A_TIME", "Places", "Sums"]
+__all__ = ["ByAction", "Places", "Rounds", "Sums", "batches", "by_action"]

@@ -318,9 +318,9 @@ class LoggedData(Shown):
         if self.positions is not None:
             part._set("positions", self.positions[index])
         else:
-            places = range(len(self))[index] if isinstance(index, slice) else np.arange(len(self))[index]
+            whole = isinstance(index, slice)
             part._set("origin", self)
-            part._set("positions", np.asarray(places))
+            part._set("positions", np.arange(*index.indices(len(self))) if whole else np.arange(len(self))[index])
         return part
 
     def _twin(self) -> LoggedData:

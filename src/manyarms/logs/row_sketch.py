@@ -73,6 +73,9 @@ class _Smallest:
 
     def add(self, marks: UInts, times: Ints | None = None, *, dropped: bool = False) -> None:
         times = np.ones(len(marks), dtype=np.int64) if times is None else times
+        if self.dropped and not dropped:  # what lies beyond the end would be cut off again: most marks of a long log
+            inside = np.flatnonzero(marks <= self.marks[-1])
+            marks, times = marks[inside], times[inside]
         ends = [some[-1] for some, cut in ((self.marks, self.dropped), (marks, dropped)) if cut]
         found, where = np.unique(np.concatenate([self.marks, marks]), return_inverse=True)
         counted = np.bincount(where, np.concatenate([self.times, times]), len(found)).astype(np.int64)

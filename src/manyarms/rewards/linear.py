@@ -22,7 +22,7 @@ from manyarms.beliefs import Belief, Likelihood, Linear
 from manyarms.beliefs.belief import Rounds
 from manyarms.beliefs.sums import Sums
 from manyarms.errors import InvalidInput, UnknownAction
-from manyarms.logs.data import LogSource
+from manyarms.logs.data import CHUNK, LoggedData, LogSource
 from manyarms.logs.row_sketch import RowSketch
 from manyarms.logs.schema import NOTHING, Schema
 from manyarms.policies.base import shaped
@@ -30,6 +30,7 @@ from manyarms.policies.softmax import TopSoftmaxPolicy
 from manyarms.rewards.base import CatalogueModel
 
 MATRICES_AT_A_TIME = 1 << 21  # numbers in full d x d matrices that are alive at once
+IN_MEMORY = 1 << 24  # numbers in the contexts of a log in memory that are learned at once
 # sums over a million rows are rounded by about this: a smaller eigenvalue of G, beside the largest, may be one of 0
 UNSEEN = 1e-13
 # beside the trace of G: with a larger ridge solving loses at most half of the digits
@@ -244,13 +245,15 @@ def rows_of(source: LogSource, belief: Belief | None = None, sketch: RowSketch |
             raise InvalidInput(
                 "source", f"{source.action_count} actions", f"at most {belief.catalogue.size}, the prior's number"
             )
-    for chunk in source.chunks():
+    # of a log in memory a part is no copy: the larger it is, the more rows of an action come together
+    for chunk in source.chunks(max(CHUNK, IN_MEMORY // source.dim) if isinstance(source, LoggedData) else CHUNK):
         if belief is not None:
             belief.likelihood.check(chunk.rewards)
             rows = validate.action_ids("actions", chunk.actions, belief.catalogue.size)
             belief.catalogue.check_rows("actions", rows, unique=False)
         if sketch is not None:
-            sketch.add(chunk)
+            for part in chunk.chunks(CHUNK) if len(chunk) > CHUNK else [chunk]:
+                sketch.add(part)
         yield chunk.contexts, chunk.actions, chunk.rewards
     if sketch is not None:
         sketch.end_of_log()
