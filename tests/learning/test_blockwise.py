@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyarms.learning import log_probability
-from manyarms.learning.blockwise import Upstream, exponentiate, measure, pull
+from manyarms.learning import blockwise, log_probability
+from manyarms.learning.blockwise import Rooms, Upstream, measure, powers, pull
 
 SHAPES = st.tuples(st.integers(1, 9), st.integers(2, 40), st.integers(1, 7), st.integers(1, 45), st.integers(0, 10**6))
 
@@ -108,37 +110,65 @@ def test_a_safe_pass_equals_the_careful_one() -> None:
     assert torch.allclose(measure(h, beta, safe=True).log_z, measure(h, beta).log_z, rtol=1e-12)
 
 
-@pytest.mark.parametrize(("room", "stored_from"), [(0, None), (8 * 30, 72), (8 * 50, 54), (8 * 101, 0), (10**6, 0)])
-def test_exponentials_that_stay_change_nothing_and_are_used(room, stored_from) -> None:
-    """What fits is kept from a whole block on; the second pass takes it from the store, and not from beta again."""
+@pytest.mark.parametrize(
+    ("held", "size", "kept_from"),
+    [
+        (0, 18, None),
+        (8 * 30, 18, 72),
+        (8 * 50, 18, 54),
+        (8 * 101, 18, 0),
+        (10**6, 18, 0),
+        (8 * 101, 101, 0),
+        (8, 200, None),
+    ],
+)
+def test_powers_that_are_kept_change_nothing_and_are_used(held, size, kept_from) -> None:
+    """What can be held is kept from a whole block on; the second pass takes it as it is, and not from beta again."""
     h, beta, ids = problem(8, 101, 4, seed=2)
     upstream = Upstream(torch.arange(8), ids[:, 0], torch.randn(8, dtype=h.dtype))
 
-    def gradients(store, table):
-        found, got = measure(h, beta, safe=True, size=18, store=store), torch.zeros_like(beta)
-        for_h = pull(h, table, found, upstream, safe=True, size=18, store=store, want_h=True,
+    def gradients(rooms, table):
+        found, got = measure(h, beta, safe=True, size=size, rooms=rooms), torch.zeros_like(beta)
+        for_h = pull(h, table, found, upstream, safe=True, size=size, rooms=rooms, want_h=True,
                      receive=lambda first, last, block: got[first:last].copy_(block))  # fmt: skip
-        return found.stored_from, got, for_h
+        return found.kept_from, got, for_h
 
-    store = torch.empty(room, dtype=h.dtype) if room else None
-    first, with_store, for_h = gradients(store, beta)
-    assert first == stored_from
+    first, with_powers, for_h = gradients(Rooms(held), beta)
+    assert first == kept_from
     _, without, for_h_without = gradients(None, beta)
-    assert torch.allclose(with_store, without, rtol=1e-12) and torch.allclose(for_h, for_h_without, rtol=1e-12)
-    if stored_from is not None:  # another table in the second pass shows where its scores come from
-        _, other, _ = gradients(store, beta * 2)
-        assert torch.allclose(other[stored_from:], without[stored_from:], rtol=1e-12)
+    assert torch.allclose(with_powers, without, rtol=1e-12) and torch.allclose(for_h, for_h_without, rtol=1e-12)
+    if kept_from is not None:  # another table in the second pass shows where its scores come from
+        _, other, _ = gradients(Rooms(held), beta * 2)
+        assert torch.allclose(other[kept_from:], without[kept_from:], rtol=1e-12)
 
 
-def test_exponentials_in_place_are_right_to_rounding() -> None:
+def test_rooms_are_used_again_by_batches_of_other_sizes() -> None:
+    """A batch of fewer rows, of more, of none: what an earlier one left in the rooms is never read."""
+    rooms, (h, beta, ids) = Rooms(held=60), problem(9, 20, 3, seed=5)
+    for rows in (6, 2, 9, 0, 4):
+        upstream = Upstream(torch.arange(rows), ids[:rows, 0], torch.ones(rows, dtype=h.dtype))
+        got = [torch.zeros_like(beta) for _ in range(2)]
+        for one, own in zip(got, (rooms, None), strict=True):
+            found = measure(h[:rows], beta, safe=True, size=7, rooms=own)
+            pull(h[:rows], beta, found, upstream, safe=True, size=7, rooms=own,
+                 receive=lambda first, last, block, one=one: one[first:last].copy_(block))  # fmt: skip
+        assert torch.allclose(got[0], got[1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_powers_in_place_are_right_to_rounding(wide, monkeypatch) -> None:
+    """By NumPy and by PyTorch, whichever this machine would take."""
+    monkeypatch.setattr(blockwise, "WIDE", wide)
     threads = torch.get_num_threads()
-    numbers = torch.linspace(-80, 80, 10_001)
     try:
-        for count in (1, 2):
+        for count, dtype in itertools.product((1, 2), (torch.float32, torch.float64)):
             torch.set_num_threads(count)
+            numbers = torch.linspace(-80, 80, 10_001, dtype=dtype)
             given = numbers.clone()
-            assert exponentiate(given) is given
-            np.testing.assert_allclose(given.numpy(), np.exp(numbers.double().numpy()), rtol=1e-6)
+            assert powers(given) is given
+            np.testing.assert_allclose(
+                given.numpy(), np.exp2(numbers.double().numpy()), rtol=4 * torch.finfo(dtype).eps
+            )
     finally:
         torch.set_num_threads(threads)
 

@@ -288,6 +288,58 @@ def test_dense_steps_are_torchs_own(kind, monkeypatch) -> None:
     assert table.reach == pytest.approx(float(table.beta.norm(dim=1).max()))
 
 
+@pytest.mark.parametrize("kind", ["adam", "sgd", "adagrad"])
+@pytest.mark.parametrize("gradients", ["one way", "turning", "rare", "growing"])
+def test_whether_rows_are_short_is_answered_as_if_they_had_just_been_counted(kind, gradients) -> None:
+    """Also at limits that lie between the largest norms of two steps; and no number moves by more than is said."""
+    torch.manual_seed(7)
+    table, other = ParameterTable(torch.randn(9, 4), kind), ParameterTable(torch.empty(9, 4), kind)
+    for step in range(60):
+        size = {"one way": 1.0, "turning": (-1.0) ** step, "rare": float(step % 20 == 0), "growing": 1.2**step}[
+            gradients
+        ]
+        before = table.beta.clone()
+        table.begin(0.1)
+        for first, last in ((0, 5), (5, 9)):
+            table.block(first, last, torch.rand(last - first, 4) * size)
+        table.finish()
+        if kind != "sgd":
+            assert float((table.beta - before).norm(dim=1).max()) <= 0.1 * table.largest_move() * 2
+        exact = float(torch.linalg.vector_norm(table.beta, dim=1).max())
+        other.restore(table.state(), table.steps)  # knows nothing of earlier steps
+        for limit in (exact / 2, exact * 0.999, exact, exact * 1.001, exact * 2):
+            assert table.within(limit) is other.within(limit) is (exact <= limit)
+    assert table.reach == pytest.approx(exact)
+
+
+def test_short_rows_are_rarely_counted(monkeypatch) -> None:
+    """A step of Adam moves a row by 7.4 rates a number at most: from norms of 1 it is long to a limit of 10."""
+    counted = []
+    whole = ParameterTable._largest
+    monkeypatch.setattr(ParameterTable, "_largest", staticmethod(lambda beta: counted.append(1) or whole(beta)))
+    table = ParameterTable(torch.full((5, 4), 0.5), "adam")
+    for _ in range(200):
+        assert table.within(10.0)
+        table.begin(1e-3)
+        table.block(0, 5, torch.randn(5, 4))
+        table.finish()
+    assert len(counted) == 1
+
+
+def test_a_batch_with_long_rows_takes_the_step_of_short_ones() -> None:
+    """Scores beyond what is exponentiated as it is: the careful passes have the gradient of the plain ones."""
+    log, index = a_log(), np.arange(ROWS)
+    settings = TrainingSettings(optimiser="sgd", precision="fp64", learning_rate=1.0)
+    for scale in (1.0, 40.0):
+        policy = SoftmaxPolicy(BETA * scale)
+        run = TrainingRun(log, policy, cLPI(0.1), settings, torch.device("cpu"))
+        _, (gradient,) = dense_gradients(run, policy, cLPI(0.1), log, index)
+        run.step_on(index, rate=1.0)
+        assert run.trainable.engine._safe is (scale == 1.0)
+        moved = BETA * scale - run.trainable.parameters()["beta"]
+        np.testing.assert_allclose(moved, gradient.numpy(), rtol=1e-8, atol=1e-11)
+
+
 def test_lazy_adam_is_torchs_sparse_adam() -> None:
     beta = torch.randn(12, 3, dtype=torch.float64)
     reference = beta.clone().requires_grad_()

@@ -38,7 +38,7 @@ def walks(monkeypatch):
 
     watch(ClipPropensities, "weight")
     watch(torch, "mm")
-    watch(blockwise, "exponentiate")
+    watch(blockwise, "powers")
     return found
 
 

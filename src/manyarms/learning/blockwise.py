@@ -15,27 +15,32 @@ E_i. The derivative by the score s_i(a) = h_i^T beta_a is then
 
 so a second pass (`pull`) that computes the scores again has the gradient of a block of beta as soon as it has seen the block:
 whoever receives it can update the block at once, and the gradient of the whole of beta need not exist.
+
+On one core products are three quarters of the time, so the rest is kept small. Scores are taken in base 2, pi = 2^s / Z with
+s = (h / log 2)^T beta: the factor goes into h, once a batch, and powers of two cost a third to a half of exponentials. A block
+of scores stays in the cache until its part of the gradient is taken. Small tables keep all powers of the first pass.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from torch import Tensor
 
 SAFE = 30.0  # scores up to this size can be exponentiated in float32 as they are, summed over a billion, and divided by
-NUMBERS = 1 << 19  # numbers in a block of scores
-STORED = 50_000_000  # numbers that the first pass may leave for the second, on a processor
+NUMBERS = 1 << 18  # numbers in a block of scores: a megabyte, what a core has to itself
 WIDEST = 1 << 12  # actions in a block: with its two moments a block of beta should stay in the cache as well
+TO_BASE_TWO = 1 / math.log(2)
 
 Groups = tuple[Tensor, Tensor]
 """Labels (K,) of the actions, and the one wanted label of every row (b,)."""
 Values = Callable[[int, int], Tensor]
 """v(first, last) -> (b, last - first): the values of a block of actions at the batch's rows."""
+Kept = Callable[[int, int], Tensor | None]
 Receiver = Callable[[int, int, Tensor], None]
 """Takes the gradient (last - first, l) of the rows first..last-1 of beta."""
 
@@ -47,7 +52,7 @@ class Measured:
     log_z: Tensor  # (b,)
     log_mass: Tensor | None = None  # (b,) of the wanted group
     expectation: Tensor | None = None  # (b,)
-    stored_from: int | None = None  # the exponentials of the scores of actions from here on are in the store
+    kept_from: int | None = None  # the powers of the scores of actions from here on are kept
 
 
 @dataclass
@@ -59,6 +64,38 @@ class Upstream:
     singles: Tensor  # (s,) its value
     group: Tensor | None = None  # (b,)
     expectation: Tensor | None = None  # (b,)
+
+
+@dataclass
+class Rooms:
+    """Memory that a processor uses again from step to step: new memory costs more than what is written into it.
+
+    held: how many powers of scores the first pass may leave for the second.
+    """
+
+    held: int = 0
+    _flat: dict[str, Tensor] = field(default_factory=dict)
+
+    def take(self, name: str, like: Tensor, rows: int, columns: int) -> Tensor:
+        """(rows, columns) of whatever lies in the room of this name."""
+        flat = self._flat.get(name)
+        if flat is None or flat.numel() < rows * columns:
+            flat = self._flat[name] = like.new_empty(rows * columns)
+        return flat[: rows * columns].view(rows, columns)
+
+    def kept_from(self, rows: int, actions: int, size: int) -> int | None:
+        """The first action whose block, and all after it, can be kept."""
+        if not rows:
+            return None
+        first = -(-max(0, actions - self.held // rows) // size) * size
+        return first if first < actions else None
+
+    def kept(self, like: Tensor, kept_from: int | None, actions: int) -> Kept:
+        """Where the powers of a block lie that are kept; nowhere for the others."""
+        if kept_from is None:
+            return lambda first, last: None
+        start, powers = kept_from, self.take("powers", like, actions - kept_from, len(like))
+        return lambda first, last: powers[first - start : last - start] if first >= start else None
 
 
 def block_size(rows: int, actions: int, device: torch.device) -> int:
@@ -74,24 +111,40 @@ def blocks(actions: int, size: int) -> Iterator[tuple[int, int]]:
         yield first, min(first + size, actions)
 
 
-def are_safe(h: Tensor, largest: float) -> bool:
-    """Whether no score can leave [-SAFE, SAFE]; `largest` is at least the largest norm of a row of beta."""
-    return len(h) == 0 or (math.isfinite(largest) and float(h.norm(dim=1).max()) * largest <= SAFE)
+def safe_norm(h: Tensor) -> float:
+    """The norm of a row of beta up to which no score can leave [-SAFE, SAFE]."""
+    longest = float(torch.linalg.vector_norm(h, dim=1).max()) if len(h) else 0.0
+    return SAFE / longest if longest else math.inf
 
 
-def exponentiate(numbers: Tensor) -> Tensor:
-    """exp in place. NumPy's is twice as fast as PyTorch's for float32 on one thread, and has no more than one."""
-    if numbers.device.type == "cpu" and numbers.dtype == torch.float32 and torch.get_num_threads() == 1:
-        array = numbers.numpy()
-        np.exp(array, out=array)
-        return numbers
-    return numbers.exp_()
+def powers(numbers: Tensor, out: Tensor | None = None) -> Tensor:
+    """2^x, in place or to elsewhere. On one thread NumPy's is a quarter faster than PyTorch's where it has wide registers."""
+    out = numbers if out is None else out
+    if WIDE and numbers.device.type == "cpu" and numbers.dtype == torch.float32 and torch.get_num_threads() == 1:
+        np.exp2(numbers.numpy(), out=out.numpy())
+        return out
+    return torch.exp2(numbers, out=out)
+
+
+def _numpy_is_wide() -> bool:
+    """Whether NumPy takes powers of two in registers of 512 bits here; elsewhere it takes them one by one."""
+    try:
+        from numpy.lib.introspect import opt_func_info
+
+        chosen = opt_func_info(func_name="^exp2$")["exp2"]["ff"]["current"]
+    except (ImportError, KeyError, TypeError):  # a NumPy that does not say
+        return False
+    return "X86_V4" in chosen or "AVX512" in chosen
+
+
+WIDE = _numpy_is_wide()
 
 
 def scores_at(h: Tensor, beta: Tensor, ids: Tensor) -> Tensor:
     """h_i^T beta_a at ids (b, m); an id of -1 has the score -inf."""
-    found = torch.einsum("bl,bml->bm", h, beta[ids.clamp(min=0)].to(h.dtype))
-    return found.masked_fill(ids < 0, -math.inf)
+    gathered = beta.index_select(0, ids.clamp(min=0).reshape(-1)).to(h.dtype)
+    found = torch.bmm(gathered.view(*ids.shape, h.shape[1]), h[:, :, None])[:, :, 0]
+    return found.masked_fill_(ids < 0, -math.inf)
 
 
 def measure(
@@ -102,39 +155,43 @@ def measure(
     values: Values | None = None,
     safe: bool = False,
     size: int | None = None,
-    store: Tensor | None = None,
+    rooms: Rooms | None = None,
 ) -> Measured:
     """The first pass: log Z, and group masses and expectations where asked for. Sums are rescaled as larger scores appear.
 
-    store: room for some numbers, in which the exponentials of the last blocks stay for the second pass, where none is shifted.
+    rooms: keep the powers of the last blocks for the second pass, where none is shifted.
     """
     b, actions = len(h), len(beta)
     size = size or block_size(b, actions, h.device)
-    top = h.new_zeros(b) if safe else h.new_full((b,), -math.inf)
+    columns = in_base_two(h)
+    top = None if safe else h.new_full((b,), -math.inf)
     total, inside, above = h.new_zeros(b), h.new_zeros(b), h.new_zeros(b)
-    room = h.new_empty((min(size, actions), b))
-    stored_from = _stored_from(store, b, actions, size) if safe and groups is None and values is None else None
+    rooms = rooms or Rooms()
+    kept_from = rooms.kept_from(b, actions, size) if safe and groups is None and values is None else None
+    kept = rooms.kept(h, kept_from if actions > size else None, actions)
+    room = rooms.take("scores", h, min(size, actions), b)
     for first, last in blocks(actions, size):
-        place = room if stored_from is None or first < stored_from else _stored(store, b, stored_from, first, last)
-        mass = _scores(h, beta, first, last, place)  # (k, b)
-        if not safe:
+        mass = _scores(columns, beta, first, last, room)  # (k, b)
+        if top is not None:
             peak = torch.maximum(top, mass.amax(dim=0))
-            shrink = (top - peak).exp_()
+            shrink = (top - peak).exp2_()
             for running in (total, inside, above):
                 running.mul_(shrink)
             top = peak
             mass.sub_(top)
-        exponentiate(mass)
+        # products are faster where they write what is in the cache: powers are what leaves it
+        mass = powers(mass, kept(first, last))
         total += mass.sum(dim=0)
         if values is not None:
             above += torch.einsum("kb,bk->b", mass, values(first, last))
         if groups is not None:
             inside += (mass * (groups[0][first:last, None] == groups[1])).sum(dim=0)
+    log_total = total.log()
     return Measured(
-        log_z=total.log() + top,
-        log_mass=None if groups is None else inside.log() - total.log(),
+        log_z=log_total if top is None else log_total + top / TO_BASE_TWO,
+        log_mass=None if groups is None else inside.log() - log_total,
         expectation=None if values is None else above / total,
-        stored_from=stored_from,
+        kept_from=kept_from,
     )
 
 
@@ -150,11 +207,12 @@ def pull(
     want_h: bool = False,
     safe: bool = False,
     size: int | None = None,
-    store: Tensor | None = None,
+    rooms: Rooms | None = None,
 ) -> Tensor | None:
     """The second pass: hands the gradient of every block of beta to `receive`, and returns that of h (b, l) where wanted.
 
-    A block's part in the gradient of h is taken before the block is handed on, since receiving it may change it.
+    A block's part in the gradient of h is taken before the block is handed on, since receiving it may change it. A gradient lies
+    where the next one will lie.
     """
     b, actions = len(h), len(beta)
     size = size or block_size(b, actions, h.device)
@@ -173,54 +231,68 @@ def pull(
     if unshifted:
         flat = flat * (-measured.log_z).exp()
     scaled = h * flat[:, None] if plain else h
-    order = torch.argsort(upstream.ids, stable=True)
-    ids, rows, singles = upstream.ids[order], upstream.rows[order], upstream.singles[order]
-    bounds = torch.searchsorted(ids, torch.arange(0, actions + size, size, device=h.device)).tolist()
+    log_z, inner = measured.log_z * TO_BASE_TWO, None if inner is None else inner * TO_BASE_TWO
+    singles, bounds = _by_block(upstream, actions, size)
+    own = h.index_select(0, singles.rows).mul_(singles.singles[:, None])  # their parts in the gradient of beta
     gradient_h = h.new_zeros(h.shape) if want_h else None
-    room = h.new_empty((min(size, actions), b))
+    rooms = rooms or Rooms()
+    kept_from = measured.kept_from if unshifted else None
+    kept = rooms.kept(h, kept_from if actions > size else None, actions)
+    columns = in_base_two(h) if kept_from != 0 else h
+    room = rooms.take("scores", h, min(size, actions), b)
+    gradients = None if receive is None else rooms.take("gradients", h, min(size, actions), h.shape[1])
     for number, (first, last) in enumerate(blocks(actions, size)):
-        stored = unshifted and measured.stored_from is not None and first >= measured.stored_from
-        place = _stored(store, b, measured.stored_from, first, last) if stored else room
-        scores = place if stored else _scores(h, beta, first, last, room)  # (k, b)
         within: Tensor | None = None
-        if inner is not None and groups is not None and upstream.group is not None:
-            outside = groups[0][first:last, None] != groups[1]
-            within = (scores - inner).masked_fill_(outside, -math.inf).exp_().mul_(upstream.group)
-        pi = scores if stored else exponentiate(scores if unshifted else scores.sub_(measured.log_z))
+        if kept_from is not None and first >= kept_from:
+            # one block is where the first pass left it; others are fetched, since products wait for what is not in the cache
+            left = kept(first, last)
+            pi = room if left is None else room[: last - first].copy_(left)
+        else:
+            scores = _scores(columns, beta, first, last, room)  # (k, b)
+            if inner is not None and groups is not None and upstream.group is not None:
+                outside = groups[0][first:last, None] != groups[1]
+                within = (scores - inner).masked_fill_(outside, -math.inf).exp2_().mul_(upstream.group)
+            pi = powers(scores if unshifted else scores.sub_(log_z))
         if not plain:
             pi.mul_(flat if worth is None or values is None else flat + (worth[:, None] * values(first, last)).T)
         if within is not None:
             pi += within
         mine = slice(bounds[number], bounds[number + 1])
+        some = bounds[number] < bounds[number + 1]
         if gradient_h is not None:
             part = pi.T @ beta[first:last].to(h.dtype)
             gradient_h += part * flat[:, None] if plain else part
-            gradient_h.index_add_(0, rows[mine], singles[mine, None] * beta[ids[mine]].to(h.dtype))
-        if receive is not None:
-            block = pi @ scaled
-            block.index_add_(0, ids[mine] - first, singles[mine, None] * h[rows[mine]])
+            if some:
+                ids = singles.ids[mine]
+                gradient_h.index_add_(0, singles.rows[mine], singles.singles[mine, None] * beta[ids].to(h.dtype))
+        if receive is not None and gradients is not None:
+            block = torch.mm(pi, scaled, out=gradients[: last - first])
+            if some:
+                block.index_add_(0, singles.ids[mine] - first if first else singles.ids[mine], own[mine])
             receive(first, last, block)
     return gradient_h
 
 
-def _scores(h: Tensor, beta: Tensor, first: int, last: int, room: Tensor) -> Tensor:
-    """(k, b) scores of a block of actions: in this order both products of the second pass read along their rows."""
-    return torch.mm(beta[first:last].to(h.dtype), h.T, out=room[: last - first])
+def in_base_two(h: Tensor) -> Tensor:
+    """(l, b): what beta is multiplied with for scores in base 2, in the order in which products read it."""
+    return (h * TO_BASE_TWO).T.contiguous()
 
 
-def _stored_from(store: Tensor | None, rows: int, actions: int, size: int) -> int | None:
-    """The first action whose block, and all after it, fit into the store."""
-    if store is None or rows == 0:
-        return None
-    fit = store.numel() // rows  # actions that fit
-    first = -(-max(0, actions - fit) // size) * size
-    return first if first < actions else None
+def _by_block(upstream: Upstream, actions: int, size: int) -> tuple[Upstream, list[int]]:
+    """The single derivatives in the order of their blocks, and where each block's begin; one block needs no order."""
+    count = upstream.ids.numel()
+    if actions <= size:
+        return upstream, [0, count]
+    order = torch.argsort(upstream.ids, stable=True)
+    ids = upstream.ids[order]
+    starts = torch.arange(0, actions + size, size, device=ids.device)
+    bounds: list[int] = torch.searchsorted(ids, starts).tolist()
+    return Upstream(upstream.rows[order], ids, upstream.singles[order]), bounds
 
 
-def _stored(store: Tensor | None, rows: int, stored_from: int | None, first: int, last: int) -> Tensor:
-    """(k, b) of the store that belong to a block."""
-    assert store is not None and stored_from is not None
-    return store[(first - stored_from) * rows : (last - stored_from) * rows].view(last - first, rows)
+def _scores(columns: Tensor, beta: Tensor, first: int, last: int, room: Tensor) -> Tensor:
+    """(k, b) scores of a block of actions, in base 2: in this order both products of the second pass read along their rows."""
+    return torch.mm(beta[first:last].to(columns.dtype), columns, out=room[: last - first])
 
 
 class LogProbability(torch.autograd.Function):
@@ -278,14 +350,17 @@ __all__ = [
     "Groups",
     "Measured",
     "Receiver",
+    "Rooms",
     "Upstream",
     "Values",
-    "are_safe",
     "block_size",
     "blocks",
+    "in_base_two",
     "log_probability",
     "measure",
+    "powers",
     "pull",
+    "safe_norm",
     "scores_at",
     "singles_of",
 ]

@@ -24,18 +24,20 @@ from manyarms._base.typing import Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Answers, Batch, ModelValues, Request
 from manyarms.learning.blockwise import (
-    STORED,
     Groups,
     Measured,
+    Rooms,
     Upstream,
     Values,
-    are_safe,
     measure,
     pull,
+    safe_norm,
     scores_at,
     singles_of,
 )
 from manyarms.learning.optimisers import ParameterTable
+
+HELD = 1 << 26  # numbers that a processor holds: a table, two moments, and powers that the second pass takes again
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,10 @@ class AllActions(Engine):
 
     def __init__(self, table: ParameterTable, learns_table: bool = True) -> None:
         super().__init__(table, learns_table)
-        self._room: Tensor | None = None
+        self._rooms: Rooms | None = None
+        if table.beta.device.type == "cpu":
+            # A large table would gain as much from powers that stay, but it is what fills the memory.
+            self._rooms = Rooms(held=max(0, HELD - 3 * table.beta.numel()))
 
     def forward(self, batch: Batch, request: Request, values: Values | None = None) -> Answers:
         h, beta = batch.h.detach(), self.table.beta
@@ -117,7 +122,7 @@ class AllActions(Engine):
         upstream = singles_of(self._ids, _gradient(self._leaf))
         if self._raw:
             return _sparse_step(self, self._h, upstream.rows, upstream.ids, upstream.singles, want_h)
-        measured = Measured(self._measured.log_z, stored_from=self._measured.stored_from)
+        measured = Measured(self._measured.log_z, kept_from=self._measured.kept_from)
         if self._measured.log_mass is not None:
             measured.log_mass, upstream.group = self._measured.log_mass.detach(), _gradient(self._measured.log_mass)
         if self._measured.expectation is not None:
@@ -126,20 +131,8 @@ class AllActions(Engine):
         return self._pull(measured, upstream, want_h)
 
     def _measure(self, h: Tensor) -> Measured:
-        self._safe = are_safe(h, self.table.reach)
-        self._stored = self._store(h)
-        return measure(
-            h, self.table.beta, groups=self._groups, values=self._values, safe=self._safe, store=self._stored
-        )
-
-    def _store(self, h: Tensor) -> Tensor | None:
-        """Room for exponentials between the passes, made once: as much as the table could need, and never much."""
-        wanted = min(STORED, len(h) * len(self.table.beta))
-        if h.device.type != "cpu" or not wanted:
-            return None
-        if self._room is None or self._room.numel() < wanted:
-            self._room = h.new_empty(wanted)
-        return self._room
+        self._safe = h.device.type == "cpu" and self.table.within(safe_norm(h))  # asking would stop a device
+        return measure(h, self.table.beta, groups=self._groups, values=self._values, safe=self._safe, rooms=self._rooms)
 
     def _pull(self, measured: Measured, upstream: Upstream, want_h: bool) -> Tensor | None:
         return pull(
@@ -152,7 +145,7 @@ class AllActions(Engine):
             receive=self.table.block if self.learns_table else None,
             want_h=want_h,
             safe=self._safe,
-            store=self._stored,
+            rooms=self._rooms,
         )
 
 

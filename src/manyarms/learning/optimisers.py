@@ -10,6 +10,11 @@ of rows (each row exactly once) or `rows` for those that a batch touched. The gr
 For touched rows alone, adam is "lazy": untouched rows keep their moments and their place until they are touched again, and the
 bias is corrected by the number of steps taken in all. `anchor` and `pull` add pull (beta - anchor) to every gradient: that
 of pull/2 ||beta - anchor||^2, weight decay for an anchor of zero.
+
+Whoever exponentiates scores asks whether all rows of beta are short (`within`). Their norms are counted rarely: an optimiser that
+divides by the size of its gradients moves no number by more than a multiple of the rate (`largest_move`), so norms of some steps
+ago mostly decide, and where they do not, norms are counted. The answer is the same whenever they were counted last, and with it
+the bits of a run that was resumed.
 """
 
 from __future__ import annotations
@@ -38,41 +43,80 @@ class ParameterTable:
         one_of("optimiser", kind, OPTIMISERS)
         self.beta, self.kind = beta, kind
         self.pull, self.anchor = validate.not_negative("l2", pull), anchor
-        self.steps, self.rate, self._next_reach = 0, 0.0, 0.0
+        self.steps, self.rate = 0, 0.0
         self.version = 0  # counts changes, for whoever keeps something derived from beta
         self.moments: dict[str, Tensor] = {}  # made when first needed: by then the start may be gone from memory
         self._learned = learned
-        self.reach = self._reach_of(beta)
+        # the largest norm of a row when it was counted last, how far a row may have gone since, and the largest of this step
+        self._norm, self._drift, self._written = 0.0, math.inf, 0.0
 
     def begin(self, rate: float) -> None:
         """A new step with this learning rate."""
         self._remember()
         self.steps += 1
         self._count = torch.tensor(float(self.steps))
-        self.rate = rate
-        self._next_reach = 0.0
+        self.rate, self._written = rate, 0.0
 
     def finish(self) -> None:
-        """The step is over: after blocks, the largest norm of a row is known again."""
-        if self._next_reach:
-            self.reach = self._next_reach
+        """The step is over."""
+        if self._written:  # all blocks were written, and counted
+            self._norm, self._drift = self._written, 0.0
+
+    @property
+    def reach(self) -> float:
+        """The largest norm of a row, on a processor; elsewhere asking would stop the device, and infinity says nothing."""
+        if self.beta.device.type != "cpu" or not len(self.beta):
+            return math.inf
+        if self._drift:
+            self._norm, self._drift = self._largest(self.beta), 0.0
+        return self._norm
+
+    def within(self, limit: float) -> bool:
+        """Whether `reach` is at most this; norms are counted only where those that are known do not decide."""
+        if self._norm + self._drift <= limit and self.beta.device.type == "cpu":
+            return True
+        if self._norm - self._drift > limit:
+            return False
+        return self.reach <= limit
 
     def block(self, first: int, last: int, gradient: Tensor) -> None:
         """Update the rows first..last-1; `gradient` may be overwritten."""
-        part = slice(first, last)
-        beta = self.beta[part]
+        whole = last - first == len(self.beta)  # a slice that changes nothing costs as much as any
+        beta = self.beta if whole else self.beta[first:last]
         self.version += 1
         if self.pull:
-            gradient.add_(beta if self.anchor is None else beta - self.anchor[part], alpha=self.pull)
+            anchor = self.anchor if whole or self.anchor is None else self.anchor[first:last]
+            gradient.add_(beta if anchor is None else beta - anchor, alpha=self.pull)
+        moments = self.moments.values() if whole else [moment[first:last] for moment in self.moments.values()]
         if self.kind == "sgd":
             beta.sub_(gradient, alpha=self.rate)
-        elif self.kind == "adagrad":
-            squares = self.moments["squares"][part]
+            if beta.device.type == "cpu":
+                self._written = max(self._written, self._largest(beta))
+            return
+        if not first:  # every row moves once a step
+            self._drift += self.rate * self.largest_move() * math.sqrt(self.beta.shape[1])
+        if self.kind == "adagrad":
+            (squares,) = moments
             squares += gradient.square().mean(dim=1)
             beta.sub_(gradient / (squares.sqrt()[:, None] + 1e-10), alpha=self.rate)
         else:
-            self._adam(beta, gradient, self.moments["first"][part], self.moments["second"][part])
-        self._next_reach = max(self._next_reach, self._reach_of(beta))
+            self._adam(beta, gradient, *moments)
+
+    def largest_move(self) -> float:
+        """What no number moves by more than, over the rate, and a hundredth for rounding.
+
+        By Cauchy and Schwarz on the sums that m and v are, with a = 0.9 and c = 0.999, after t steps
+
+            |m| <= (1 - a) sqrt(sum over j < t of (a^2/c)^j) sqrt(v / (1 - c)),
+
+        between 1 and 7.3 once both are over their bias; adagrad's row of l numbers moves by sqrt(l) at most, one each.
+        """
+        if self.kind == "adagrad":
+            return 1.01
+        ratio = FIRST**2 / SECOND
+        sums = (1 - ratio**self.steps) / (1 - ratio)
+        rate, scale = (1 - FIRST) / (1 - FIRST**self.steps), math.sqrt((1 - SECOND**self.steps) / (1 - SECOND))
+        return 1.01 * rate * scale * math.sqrt(sums)
 
     def _adam(self, beta: Tensor, gradient: Tensor, mean: Tensor, square: Tensor) -> None:
         """In place; in one pass by PyTorch's own fused step where this PyTorch has it, else in six."""
@@ -108,7 +152,7 @@ class ParameterTable:
             self.moments["second"].index_copy_(0, ids, square)
             step, rate = mean.div_(square.sqrt_().add_(TINY / scale)), rate / scale
         self.beta.index_add_(0, ids, step.mul_(-rate))
-        self.reach = math.inf  # whoever needs it takes all rows anyway
+        self._drift = math.inf
 
     def state(self) -> dict[str, Tensor]:
         """Everything that a later `restore` needs to go on to the same result."""
@@ -128,7 +172,7 @@ class ParameterTable:
             moment.copy_(state[name])
         self.steps = steps
         self.version += 1
-        self.reach = self._reach_of(self.beta)
+        self._drift = math.inf
 
     def _remember(self) -> None:
         if self.moments or not self._learned:
@@ -144,10 +188,8 @@ class ParameterTable:
             return self.rate, 1.0
         return self.rate / (1 - FIRST**self.steps), 1 / math.sqrt(1 - SECOND**self.steps)
 
-    def _reach_of(self, beta: Tensor) -> float:
-        """The largest norm of a row, on a processor; elsewhere asking would stop the device, and infinity says nothing."""
-        if beta.device.type != "cpu" or not len(beta):
-            return math.inf
+    @staticmethod
+    def _largest(beta: Tensor) -> float:
         return float(torch.linalg.vector_norm(beta, dim=1).max())
 
 
