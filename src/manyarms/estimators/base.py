@@ -111,6 +111,17 @@ class Answers:
         return exp(self.group_log_mass) if self.group_mass is None else self.group_mass
 
 
+@dataclass(frozen=True)
+class LinearTerms:
+    """Terms that are a weight times pi, or times log pi, of the logged action, and whose sum over a batch's size is the value."""
+
+    weights: Array
+    """(n,)."""
+
+    of_log: bool
+    """Whether it is log pi."""
+
+
 @dataclass
 class Request:
     """What an objective needs of the n rows of a log: of the policy, and of the log itself."""
@@ -278,6 +289,10 @@ class Objective(ABC):
     def value(self, answers: Answers, batch: Batch) -> Tensor:
         """The objective on a batch, a scalar."""
 
+    def linear_terms(self, log: LoggedData) -> LinearTerms | None:
+        """The terms of a log's rows, where the value is linear in pi or log pi: a GPU then needs no derivatives of `value`."""
+        return None
+
     def oracle(self, problem: FiniteProblem) -> Array:
         """The policy (nx, K) that maximises the objective's mean over all logs of a finite problem."""
         raise InvalidInput("objective", self.name, "an objective whose best policy has a closed form")
@@ -296,6 +311,10 @@ class RowObjective(Objective):
     def value(self, answers: Answers, batch: Batch) -> Tensor:
         """The sum over the active rows, over the number of all rows."""
         return self.terms(answers, batch.columns).sum() / batch.size
+
+    def keeps(self, terms: object) -> bool:
+        """Whether terms are those of this function, and the value is their sum: no subclass has written others."""
+        return type(self).terms is terms and type(self).value is RowObjective.value
 
 
 class Estimator(RowObjective):

@@ -12,11 +12,23 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Hashable, Mapping
 
+import numpy as np
+
 from manyarms._base import validate
 from manyarms._base.arrays import softmax
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
-from manyarms.estimators.base import Answers, Batch, Estimator, Range, Request, Tensor, some_rows, weighted_span
+from manyarms.estimators.base import (
+    Answers,
+    Batch,
+    Estimator,
+    LinearTerms,
+    Range,
+    Request,
+    Tensor,
+    some_rows,
+    weighted_span,
+)
 from manyarms.estimators.logging_policy import CellFunction, logged_propensities, lost, lost_sums
 from manyarms.estimators.oracles import FiniteProblem
 from manyarms.logs.data import LoggedData
@@ -159,6 +171,14 @@ class IPS(CorrectedEstimator):
 
     def terms(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
         return self.corrected(answers, columns["propensity"], columns["reward"])
+
+    def linear_terms(self, log: LoggedData) -> LinearTerms | None:
+        """R w_hat / pi, where that does not depend on pi: the terms at pi = 1."""
+        keeps = type(self).terms is IPS.terms and type(self).value is IPS.value
+        if self.self_normalised or not self._family.linear_in_policy or not keeps:
+            return None
+        pi0 = logged_propensities(log, self.label)
+        return LinearTerms(self.correction.terms(np.ones(len(log)), pi0, log.rewards), of_log=False)
 
     def weights(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
         """w_hat; w where the correction acts on w * r."""

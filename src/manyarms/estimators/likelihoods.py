@@ -24,7 +24,7 @@ from manyarms._base import validate
 from manyarms._base.arrays import logaddexp
 from manyarms._base.typing import Array
 from manyarms.errors import InvalidInput
-from manyarms.estimators.base import OBJECTIVES, Answers, Request, RowObjective, Tensor, some_rows
+from manyarms.estimators.base import OBJECTIVES, Answers, LinearTerms, Request, RowObjective, Tensor, some_rows
 from manyarms.estimators.logging_policy import logged_propensities, require_full_propensities
 from manyarms.estimators.oracles import FiniteProblem, greedy, proportional
 from manyarms.logs.data import LoggedData
@@ -42,6 +42,9 @@ class WeightedLikelihood(RowObjective):
 
     needs_propensities: bool = True
     """Whether g depends on p0; it is given ones where it does not."""
+
+    of_log: ClassVar[bool] = True
+    """Whether it is the logarithm of pi that is weighted."""
 
     @abstractmethod
     def weight(self, rewards: Array, propensities: Array) -> Array:
@@ -61,7 +64,14 @@ class WeightedLikelihood(RowObjective):
         return Request({"weight": weights}, active=some_rows(weights), rising=True)
 
     def terms(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
-        return columns["weight"] * answers.log_pi[:, 0]
+        return columns["weight"] * (answers.log_pi if self.of_log else answers.pi)[:, 0]
+
+    def linear_terms(self, log: LoggedData) -> LinearTerms | None:
+        if not self.keeps(WeightedLikelihood.terms):
+            return None
+        weights = self.prepare(log).columns["weight"]
+        assert not callable(weights)
+        return LinearTerms(weights, self.of_log)
 
     def oracle(self, problem: FiniteProblem) -> Array:
         """In proportion to pi0(a|x) E[g | x, a]."""
@@ -188,9 +198,7 @@ class RegKLLinear(RegKL):
     """RegKL-LIN: exp(R / beta) pi, RegKL without its log; the best policy plays one action, the same weight's largest."""
 
     summary: ClassVar[str] = "regkl without its logarithm, for comparison"
-
-    def terms(self, answers: Answers, columns: Mapping[str, Tensor]) -> Tensor:
-        return columns["weight"] * answers.pi[:, 0]
+    of_log: ClassVar[bool] = False
 
     def oracle(self, problem: FiniteProblem) -> Array:
         """The action with the largest pi0(a|x) E[exp(R / beta) | x, a]."""
