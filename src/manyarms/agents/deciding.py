@@ -442,14 +442,11 @@ def _answer(
     names: Actions | None,
 ) -> ActionId | AnyArray:
     """The actions that a rule picks, in the shape that was asked for, by their ids where they have any."""
-    chosen: list[Ints] = []
-    for belief, X, offer in asked:
-        picks = decision.pick(belief, X, offer, number, rng)
-        if single and k is None:
-            action = int(picks[0].actions(offer, rng)[0])
-            return action if names is None else names[action]
-        chosen += [pick.actions(offer, rng) for pick in picks]
-    rows = np.array(chosen)
+    if single and k is None:
+        belief, X, offer = asked[0]
+        action = int(decision.pick(belief, X, offer, number, rng)[0].actions(offer, rng)[0])
+        return action if names is None else names[action]
+    rows = np.concatenate([decision.choose(belief, X, offer, number, rng) for belief, X, offer in asked])
     if k is None:
         rows = rows[:, 0]
     if single:

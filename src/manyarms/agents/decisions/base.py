@@ -134,6 +134,10 @@ class Decision(ABC):
     def pick(self, belief: Belief, X: Array, offer: Offer, k: int, rng: np.random.Generator) -> list[Pick]:
         """k places for each context of X (n, d); where each action has a context of its own, X is (n, m, d)."""
 
+    def choose(self, belief: Belief, X: Array, offer: Offer, k: int, rng: np.random.Generator) -> Ints:
+        """(n, k): the actions that it picks, by their rows; rules that can decide for many contexts at once do it here."""
+        return np.array([pick.actions(offer, rng) for pick in self.pick(belief, X, offer, k, rng)])
+
     def propensity(
         self, belief: Belief, x: Array, action: int, offer: Offer, k: int, draws: int, rng: np.random.Generator
     ) -> Propensity:

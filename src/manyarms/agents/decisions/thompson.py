@@ -10,7 +10,9 @@ from manyarms._base import validate
 from manyarms._base.typing import Array, Ints
 from manyarms.agents.decisions.base import DECISIONS, Decision, Pick, Propensity, in_chunks
 from manyarms.agents.decisions.uniform import pick_uniformly
+from manyarms.beliefs import batches
 from manyarms.beliefs.actions.catalogue import Offer
+from manyarms.beliefs.actions.members import actions_at
 from manyarms.beliefs.belief import Belief
 from manyarms.beliefs.contests import LARGEST_K
 
@@ -45,6 +47,18 @@ class Thompson(Decision):
                     floor = float(-np.partition(-row, k - 1)[k - 1]) if number >= k else -np.inf
                     picks.append(_best_of(row, belief.best_unplayed(x, root, offer, floor, k, rng), k))
         return picks
+
+    def choose(self, belief: Belief, X: Array, offer: Offer, k: int, rng: np.random.Generator) -> Ints:
+        """For many contexts at once, where the belief can (beliefs/batches.py); the law is that of `pick`."""
+        if len(X) == 1 or X.ndim != 2 or not batches.possible(belief):
+            return super().choose(belief, X, offer, k, rng)
+        places, scores = batches.best_of_each(belief, X, offer, k, rng)
+        ids = actions_at(offer, places, rng)
+        # scores that are all equal, and scores that no float holds
+        rest = np.flatnonzero(~X.any(axis=1) | ~np.isfinite(scores[:, -1]))
+        if len(rest):
+            ids[rest] = super().choose(belief, X[rest], offer, k, rng)
+        return ids
 
     def propensity_draws(self, belief: Belief) -> int:
         """Few, as each is a chance and not a yes or no (docs/propensities.md)."""

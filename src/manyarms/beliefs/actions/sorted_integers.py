@@ -12,6 +12,10 @@ from array import array
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 
+import numpy as np
+
+from manyarms._base.typing import Ints
+
 CHUNK = 512
 
 
@@ -90,6 +94,10 @@ class SortedIntegers:
             step >>= 1
         return before + skip(self._chunks[j], rank, before)
 
+    def values(self) -> Ints:
+        """All of them, ascending."""
+        return np.concatenate([np.frombuffer(chunk, dtype=np.int64) for chunk in self._chunks])
+
     @property
     def nbytes(self) -> int:
         """Bytes of the integers."""
@@ -108,4 +116,12 @@ def skip(taken: Sequence[int], rank: int, before: int = 0) -> int:
     return rank + low
 
 
-__all__ = ["SortedIntegers", "skip"]
+def free(taken: Sequence[int] | Ints, ranks: Ints) -> Ints:
+    """The integers of these ranks that are not in the sorted list `taken`: `skip` for many."""
+    if not len(taken):
+        return ranks
+    gone = np.asarray(taken, dtype=np.int64)
+    return ranks + np.searchsorted(gone - np.arange(len(gone)), ranks, side="right")
+
+
+__all__ = ["SortedIntegers", "free", "skip"]

@@ -19,7 +19,7 @@ import numpy as np
 from manyarms._base.typing import Array, Ints
 from manyarms.beliefs.actions.blocks import Blocks
 from manyarms.beliefs.actions.rows import RowIndex, equal_rows, row_keys
-from manyarms.beliefs.actions.sorted_integers import SortedIntegers
+from manyarms.beliefs.actions.sorted_integers import SortedIntegers, free
 from manyarms.beliefs.growable import GrowableArray
 
 
@@ -144,6 +144,19 @@ class Units:
             return position
         first = self._first_members(unit)
         return int(first[position] if position < len(first) else self._joined[unit][position - len(first)])
+
+    def members(self, unit: int, ranks: Ints) -> Ints:
+        """The same for many ranks."""
+        if not self._several.rows[unit]:
+            return np.full(len(ranks), self.represent[unit])
+        taken = self._taken.get(unit)
+        positions = ranks if taken is None else free(taken.values(), ranks)
+        if self.single:
+            return positions
+        first, joined = self._first_members(unit), self._joined.get(unit)
+        if joined is not None:
+            first = np.concatenate([first, np.frombuffer(joined, dtype=np.int64)])
+        return first[positions]
 
     # ---- a catalogue that changes -------------------------------------------------------------------------------------
 
