@@ -125,12 +125,14 @@ def fingerprint(
     settings: TrainingSettings,
     request: Request,
     encoding: EncoderInTraining | None,
+    digest_of_all: bytes = b"",
 ) -> str:
     """A name for a run: equal only where log, start, objective and settings are.
 
     An objective's name does not say which reward model, clusters or function g it has: what it made of the log (`request`) does.
+    digest_of_all: of a log that is larger than memory, of which `log` and `request` are some rows.
     """
-    digest = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_of_all, digest_size=16)
     start = policy.clusters if isinstance(policy, TwoStagePolicy) else policy.actions
     parts: list[AnyArray | None] = [log.contexts, log.actions, log.rewards, log.propensities, log.support]
     parts += [log.support_probabilities, np.asarray(getattr(policy, "sigma", 0.0)), start, request.labels]

@@ -42,8 +42,10 @@ def epochs_of(rows: int, batch: int) -> int:
     return min(MOST_EPOCHS, max(EPOCHS, math.ceil(STEPS / math.ceil(rows / batch))))
 
 
-def rate_of(log: LoggedData, policy: Learnable, train: Train | None, optimiser: str) -> float:
-    """The learning rate for contexts as long as those of a log."""
+def rate_of(
+    log: LoggedData, policy: Learnable, train: Train | None, optimiser: str, informative: float | None = None
+) -> float:
+    """The learning rate for contexts as long as those of a log; informative: of a log that this is a sample of."""
     if optimiser == "sgd" or not is_linear(policy, train):
         return USUAL_RATE
     X = log.contexts[:: max(1, len(log) // ROWS)]
@@ -53,7 +55,8 @@ def rate_of(log: LoggedData, policy: Learnable, train: Train | None, optimiser: 
     if projects:
         length *= float(np.abs(policy.actions[:: max(1, len(policy.actions) // ROWS)]).sum(axis=1).mean())
     temperature = float(getattr(policy, "temperature", 1.0))
-    return min(LARGEST_RATE, STEP * temperature / max(length, 1e-6)) * min(1.0, informative_rows(log) / INFORMATIVE)
+    informative = informative_rows(log) if informative is None else informative
+    return min(LARGEST_RATE, STEP * temperature / max(length, 1e-6)) * min(1.0, informative / INFORMATIVE)
 
 
 def informative_rows(log: LoggedData) -> float:
@@ -68,4 +71,4 @@ def is_linear(policy: Learnable, train: Train | None) -> bool:
     return policy.encoder is None or train == "actions" or projects
 
 
-__all__ = ["EPOCHS", "USUAL_RATE", "epochs_of", "informative_rows", "is_linear", "rate_of"]
+__all__ = ["EPOCHS", "ROWS", "USUAL_RATE", "epochs_of", "informative_rows", "is_linear", "rate_of"]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from inspect import getattr_static
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from manyarms._base import validate
 from manyarms.certificates import PolicyPrior, certify
@@ -21,8 +22,9 @@ from manyarms.learning.projecting import projected
 from manyarms.learning.results import Learnable, Learned, Moment, require_learnable
 from manyarms.learning.rising import STILL_RISING, still_rising
 from manyarms.learning.settings import Precision, Towards, Train, TrainingSettings
+from manyarms.learning.survey import StreamedRows, divided, opened, require_buffer, survey
 from manyarms.logs.data import LoggedData, LogSource, a_log
-from manyarms.logs.row_sketch import RowSketch, require_other_rows
+from manyarms.logs.row_sketch import RowSketch, refuse, sketch_of
 from manyarms.logs.schema import Schema
 from manyarms.policies.base import Policy, fitting
 
@@ -36,7 +38,7 @@ NO_CERTIFICATE = (
 
 
 def learn(
-    log: LoggedData,
+    log: LoggedData | LogSource,
     policy: Learnable,
     objective: Objective,
     *,
@@ -54,7 +56,7 @@ def learn(
     sampler: Sampler | None = None,
     learn_sigma: bool = True,
     draws: int | None = None,
-    validation: LoggedData | float = 0.0,
+    validation: LogSource | float = 0.0,
     score: Callable[[Policy], float] | None = None,
     folder: str | Path | None = None,
     device: str | None = None,
@@ -62,8 +64,12 @@ def learn(
     checkpoint_seconds: float = 60.0,
     prior_learned_from: LogSource | None = None,
     certified: bool = True,
+    buffer: int | None = None,
 ) -> Learned:
     """A policy that maximises an objective on a log.
+
+    log: rounds in memory, or a Parquet file or folder (`open_log`), which may be larger than memory: it is read once before the
+    first epoch, and then window by window in an order of its own every epoch (`manyarms.logs.shuffled`).
 
     policy: where to start, and what is learned: a SoftmaxPolicy (all actions; with an encoder, the encoder), a
     SupportSoftmaxPolicy (the logging support or candidates alone) or a TwoStagePolicy (clusters). The embeddings of a
@@ -73,27 +79,23 @@ def learn(
     chosen by the length of the contexts unless given, and then it falls to 0 (`manyarms.learning.defaults`). The result's notes
     say where the objective was still rising at the end.
 
-    validation: a held-out log, or the share of rows to hold out; its self-normalised estimate of the policy's reward is in the
-    history, and decides early stopping (`patience`).
+    validation: a held-out log, or the share of rows to hold out (of a file: whole row groups); its self-normalised estimate of
+    the policy's reward is in the history, and decides early stopping (`patience`).
     score: any number of a policy, such as a world's true value, taken after every epoch (and preferred for early stopping).
     folder: keep checkpoints there, and go on from what is found there. device: "cpu", "cuda", ...; a GPU where there is one.
     progress: called with a `Moment` after every batch. prior_learned_from: the log that the start was learned from, for a
     PACBayes objective, whose prior is the start; its rows must be others than those of `log`. certified: whether the result of
     such an objective comes with its certificate, from bounds that do not depend on what was adapted while learning.
+    buffer: of a log that is read from files, the rows of a window, two or three of which are in memory; as many as make 128 MB
+    unless given. A log that has no more rows is read into memory.
     """
     settings = TrainingSettings(
         EPOCHS if epochs is None else epochs, batch, USUAL_RATE if learning_rate is None else learning_rate,
         "constant" if schedule is None else schedule, optimiser, l2, towards, train, precision, patience, seed, sampler,
         learn_sigma, draws,
     )  # fmt: skip
-    if not isinstance(log, LoggedData):
-        raise InvalidInput("log", validate.describe(log), "LoggedData, with its rows in memory")
+    source = log if isinstance(log, LoggedData) else opened(log, settings, buffer)
     require_learnable(policy)
-    start, between = projected(policy, log, settings)
-    if start.dim == log.dim:
-        settings = _chosen(
-            settings, log, start, epochs=epochs is None, rate=learning_rate is None, schedule=schedule is None
-        )
     if not isinstance(objective, Objective):
         raise InvalidInput(
             "objective", validate.describe(objective), "an objective of manyarms.estimators, such as cLPI()"
@@ -105,37 +107,52 @@ def learn(
     checkpoint_seconds = validate.not_negative("checkpoint_seconds", checkpoint_seconds)
     if prior_learned_from is not None:
         a_log("prior_learned_from", prior_learned_from)
-    held = validation if isinstance(validation, LoggedData) else None
-    if not isinstance(validation, LoggedData) and (
-        share := validate.number("validation", validation, least=0, below=1)
-    ):
-        log, held = log.split(1.0 - share, settings.seed)
-    if settings.patience is not None and held is None and score is None:
+    held, share = None, 0.0
+    if getattr_static(validation, "chunks", None) is not None:
+        held = a_log("validation", cast(LogSource, validation))
+    else:
+        share = validate.number("validation", validation, least=0, below=1)
+    if settings.patience is not None and held is None and not share and score is None:
         raise InvalidInput("patience", settings.patience, "validation= or score= as well, to compare epochs by")
+    start, between = projected(policy, source, settings)
+    rows: LoggedData | StreamedRows
+    chosen_by: LoggedData | StreamedRows
+    if isinstance(source, LoggedData):
+        chosen_by = rows = source
+        if share:
+            rows, held = source.split(1.0 - share, settings.seed)
+    else:
+        source, held = (source, held) if not share else divided(source, share, settings.seed)
+        chosen_by = rows = survey(source, objective, require_buffer(buffer, source.dim, settings.batch))
+    if start.dim == rows.dim:
+        settings = _chosen(
+            settings, chosen_by, start, epochs=epochs is None, rate=learning_rate is None, schedule=schedule is None
+        )
     if held is not None:
-        held.require("propensities", purpose="a validation of the learned policy")
-    prior = _prior(objective, start, log, settings, prior_learned_from, certified)
+        first = held if isinstance(held, LoggedData) else next(iter(held.chunks()))
+        first.require("propensities", purpose="a validation of the learned policy")
+    prior = _prior(objective, start, rows, settings, prior_learned_from, certified)
     try:
         from manyarms.learning.loop import TrainingRun
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
         raise MissingExtra("torch", "torch", "learning policies from logs") from error
-    run = TrainingRun(log, start, objective, settings, device)
+    run = TrainingRun(rows, start, objective, settings, device)
     result = run.go(held, score, run.checkpoints(start, folder, checkpoint_seconds), progress)
     result = replace(result, notes=(*between, *result.notes))
     chose = held is not None and settings.patience is not None and score is None
-    rows = RowSketch.of(
-        log, *([held] if held is not None and chose else [])
+    seen = _sketch(
+        rows, *([held] if held is not None and chose else [])
     )  # rows that chose the epoch were learned from, too
     if policy.training_rows is not None:
-        rows.include(policy.training_rows)
-    result.policy.training_rows = rows
-    result.policy.schema = fitting(Schema.of(log).beside(policy.schema), result.policy)
+        seen.include(policy.training_rows)
+    result.policy.training_rows = seen
+    result.policy.schema = fitting(Schema.of(source).beside(policy.schema), result.policy)
     if len(result.history) == settings.epochs and still_rising(result.history):
         result = replace(result, notes=(*result.notes, STILL_RISING))
-    if log.propensities_are_estimates:
-        said = f"propensities are estimates in {log.estimated_share:.1%} of the rows that were learned from"
+    if rows.propensities_are_estimates:
+        said = f"propensities are estimates in {rows.estimated_share:.1%} of the rows that were learned from"
         result = replace(result, notes=(*result.notes, said))
     if isinstance(objective, PACBayes) and not objective.certifies:
         return replace(result, notes=(*result.notes, NO_CERTIFICATE.format(objective.label)))
@@ -143,20 +160,38 @@ def learn(
         return result
     delta = objective.delta if isinstance(objective, PACBayes) else 0.05
     prior = replace(prior, encoder=result.policy.encoder)  # the start's, in whatever form: it was not learned
+    learned_from = rows if isinstance(rows, LoggedData) else rows.source
     try:
-        return replace(result, certificate=certify(result.policy, log, prior=prior, delta=delta, trust_estimates=True))
+        made = certify(result.policy, learned_from, prior=prior, delta=delta, trust_estimates=True)
+        return replace(result, certificate=made)
     except Contradiction as error:  # what was learned is not lost with its certificate
         return replace(result, notes=(*result.notes, f"no certificate: {error}"))
 
 
+def _sketch(rows: LoggedData | StreamedRows, *more: LogSource) -> RowSketch:
+    """Of the rows that were learned from."""
+    if isinstance(rows, LoggedData):
+        return RowSketch.of(rows, *more)
+    if more:
+        rows.sketch.include(RowSketch.of(*more))
+    return rows.sketch
+
+
 def _chosen(
-    settings: TrainingSettings, log: LoggedData, policy: Learnable, *, epochs: bool, rate: bool, schedule: bool
+    settings: TrainingSettings,
+    log: LoggedData | StreamedRows,
+    policy: Learnable,
+    *,
+    epochs: bool,
+    rate: bool,
+    schedule: bool,
 ) -> TrainingSettings:
     """The settings with what was left open chosen."""
     if epochs:
         settings = replace(settings, epochs=epochs_of(len(log), settings.batch))
     if rate:
-        found = rate_of(log, policy, settings.train, settings.optimiser)
+        some, informative = (log, None) if isinstance(log, LoggedData) else (log.sample, log.informative)
+        found = rate_of(some, policy, settings.train, settings.optimiser, informative)
         settings = replace(settings, learning_rate=found)
         if schedule and is_linear(policy, settings.train) and settings.optimiser != "sgd":
             settings = replace(settings, schedule="linear")
@@ -166,7 +201,7 @@ def _chosen(
 def _prior(
     objective: Objective,
     policy: Learnable,
-    log: LoggedData,
+    log: LoggedData | StreamedRows,
     settings: TrainingSettings,
     learned_from: LogSource | None,
     certified: bool,
@@ -174,7 +209,8 @@ def _prior(
     """The distribution that a PACBayes objective measures its distance from, once it is known to have seen other rows."""
     if not isinstance(objective, PACBayes):
         return None
-    if certified and objective.certifies and log.groups is not None:
+    in_groups = log.groups is not None if isinstance(log, LoggedData) else log.grouped
+    if certified and objective.certifies and in_groups:
         raise InvalidInput(
             "log", "rows in groups", "independent rows for a certificate; certified=False learns without one, and "
             "certify(policy, other_log, largest_group=) certifies on other groups",
@@ -184,9 +220,9 @@ def _prior(
             "train", repr(settings.train), "'actions': a bound does not count what an encoder learns from the log"
         )
     if learned_from is not None:
-        require_other_rows("prior_learned_from", learned_from, log)
+        refuse("prior_learned_from", _sketch(log).overlap(sketch_of(learned_from)))
     elif policy.training_rows is not None:
-        require_other_rows("policy", policy.training_rows, log)
+        refuse("policy", _sketch(log).overlap(policy.training_rows))
     return PolicyPrior.of(policy, learned_from)
 
 

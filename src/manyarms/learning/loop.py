@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from manyarms._base.devices import usable_device
-from manyarms._base.typing import Ints
+from manyarms._base.typing import Array, Ints
 from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Objective
@@ -29,12 +29,15 @@ from manyarms.learning.optimisers import schedule as share_of_rate
 from manyarms.learning.results import Epoch, Learnable, Learned, Moment
 from manyarms.learning.settings import TrainingSettings
 from manyarms.learning.steps import Steps
+from manyarms.learning.streaming import Streamed
+from manyarms.learning.survey import StreamedRows
 from manyarms.learning.trainable import Trainable
 from manyarms.learning.windows import InMemory, Staging, Window, WindowSource
-from manyarms.logs.data import LoggedData
+from manyarms.logs.data import CHUNK, LoggedData, LogSource
 from manyarms.policies.base import Policy
 
 HELD_ROWS = 512  # rows of held-out data in one go
+MARKED_ROWS = 64  # of a log that is larger than memory: what an objective makes of them tells runs apart
 LOOKS = 16  # batches between two looks at a loss on a GPU, where each look waits for the device
 
 
@@ -43,25 +46,34 @@ class TrainingRun:
 
     def __init__(
         self,
-        log: LoggedData,
+        log: LoggedData | StreamedRows,
         policy: Learnable,
         objective: Objective,
         settings: TrainingSettings,
         device: str | torch.device | None = None,
     ) -> None:
-        self.log, self.settings = log, settings
+        self.settings, rows = settings, len(log)
         self.device = device = usable_device(device)
-        self.objective = objective.resolved(len(log))
-        self.asked = asked = self.objective.prepare(log).computed(len(log))  # of all rows, in NumPy
+        self.objective = objective.resolved(rows)
+        if isinstance(log, LoggedData):
+            self.log, self._digest = log, b""
+            self.asked = asked = self.objective.prepare(log).computed(rows)  # of all rows, in NumPy
+        else:  # some rows, to tell runs apart and to know what is asked
+            self.log, self._digest = log.sample.rows(slice(0, MARKED_ROWS)), log.digest
+            self.asked = asked = self.objective.prepare_part(self.log, rows).computed(len(self.log))
         if asked.sums:
             expected = (
                 "an objective of probabilities and expectations: this one sums over all actions under both policies"
             )
             raise InvalidInput("objective", f"{objective.name}, which can be evaluated and not learned", expected)
-        distance = 2 * self.objective.distance / len(log) + 2 * asked.squared_distance
-        self.trainable = Trainable(policy, log, settings, distance, device, asked.all_actions)
-        self.window = Staging(self.trainable).window(log, asked)
+        distance = 2 * self.objective.distance / rows + 2 * asked.squared_distance
+        self.trainable = Trainable(policy, self.log, settings, distance, device, asked.all_actions)
+        staging = Staging(self.trainable)
+        self.window = staging.window(self.log, asked)
         self.source: WindowSource = InMemory(self.window, settings)
+        if not isinstance(log, LoggedData):
+            staging.require_reach(log.reach)
+            self.source = Streamed(log, self.objective, staging, settings)
         self.steps = steps_on(self.trainable, self.objective, settings)
         self.steps_an_epoch = math.ceil(self.source.rows / settings.batch)
 
@@ -70,14 +82,14 @@ class TrainingRun:
         if folder is None:
             return Checkpoints(None, "", seconds)
         encoding = self.trainable.encoding
-        mark = fingerprint(self.log, start, self.objective, self.settings, self.asked, encoding)
+        mark = fingerprint(self.log, start, self.objective, self.settings, self.asked, encoding, self._digest)
         return Checkpoints(folder, mark, seconds)
 
     # ---- the loop
 
     def go(
         self,
-        held: LoggedData | None,
+        held: LogSource | None,
         score: Callable[[Policy], float] | None,
         checkpoints: Checkpoints,
         progress: Callable[[Moment], None] | None,
@@ -159,7 +171,7 @@ class TrainingRun:
         self,
         state: TrainingState,
         epoch: int,
-        held: LoggedData | None,
+        held: LogSource | None,
         score: Callable[[Policy], float] | None,
         speed: float,
     ) -> None:
@@ -175,13 +187,15 @@ class TrainingRun:
             state.best_value, state.best_epoch, state.best = judged, epoch, self.trainable.parameters()
         state.stopped = epoch - state.best_epoch >= self.settings.patience
 
-    def held_out(self, held: LoggedData) -> float:
+    def held_out(self, held: LogSource) -> float:
         """The self-normalised estimate of the policy's reward on held-out rows."""
-        policy = self.trainable.policy()
-        pi = np.concatenate([policy.probabilities_of(p.contexts, p.actions) for p in held.chunks(HELD_ROWS)])
-        assert held.propensities is not None
-        w = pi / held.propensities
-        return float(w @ held.rewards / max(w.sum(), 1e-300))
+        policy, weights, rewards = self.trainable.policy(), list[Array](), list[Array]()
+        for chunk in (small for large in held.chunks(CHUNK) for small in large.chunks(HELD_ROWS)):
+            assert chunk.propensities is not None
+            weights.append(policy.probabilities_of(chunk.contexts, chunk.actions) / chunk.propensities)
+            rewards.append(chunk.rewards)
+        w = np.concatenate(weights)
+        return float(w @ np.concatenate(rewards) / max(w.sum(), 1e-300))
 
 
 @dataclass(frozen=True)

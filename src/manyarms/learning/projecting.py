@@ -12,7 +12,7 @@ import numpy as np
 from manyarms.errors import InvalidInput
 from manyarms.learning.results import Learnable
 from manyarms.learning.settings import TrainingSettings
-from manyarms.logs.data import LoggedData
+from manyarms.logs.data import LogSource
 from manyarms.policies.encoders import Projection
 from manyarms.policies.softmax import SoftmaxPolicy
 
@@ -22,7 +22,7 @@ PROJECTED = (
 )
 
 
-def projected(policy: Learnable, log: LoggedData, settings: TrainingSettings) -> tuple[Learnable, tuple[str, ...]]:
+def projected(policy: Learnable, log: LogSource, settings: TrainingSettings) -> tuple[Learnable, tuple[str, ...]]:
     """The policy to start from, with a projection before it where it needs one, and a note that says so."""
     if not isinstance(policy, SoftmaxPolicy) or policy.encoder is not None or policy.dim == log.dim:
         return policy, ()

@@ -122,8 +122,7 @@ class Staging:
     def window(self, log: LoggedData, asked: Request) -> Window:
         """The rows of a log, of which an objective asked this, on the device."""
         trainable = self.trainable
-        reach = max(float(log.contexts.max()), -float(log.contexts.min())) / trainable.temperature
-        require_precision("log", "contexts over the temperature", reach, trainable.dtype)
+        self.require_reach(max(float(log.contexts.max()), -float(log.contexts.min())))
         lists = trainable.lists_of(log)
         # what engines see of it, on the device
         request = replace(asked, columns={}, labels=self._labels_of(asked), model=self._model_of(asked.model))
@@ -137,11 +136,20 @@ class Staging:
             logging=logging_rows(log, trainable.device, trainable.dtype) if asked.all_actions else None,
         )  # fmt: skip
 
+    def require_reach(self, reach: float) -> None:
+        """Refuse contexts that are too large for the precision; reach: of the largest."""
+        largest = reach / self.trainable.temperature
+        require_precision("log", "contexts over the temperature", largest, self.trainable.dtype)
+
     def tensor(self, array: AnyArray) -> Tensor:
         """An array on the device, its floats in the precision that is learned in."""
-        kind = np.asarray(array).dtype.kind
-        dtype = self.trainable.dtype if kind == "f" else torch.int64 if kind in "iu" else None
-        return torch.tensor(array, dtype=dtype, device=self.trainable.device)
+        kind, device = np.asarray(array).dtype.kind, self.trainable.device
+        floats = np.float64 if self.trainable.dtype == torch.float64 else np.float32
+        # by NumPy, which takes one thread, while another one may be learning; what is infinite then, the objective's value shows
+        with np.errstate(over="ignore"):
+            own = np.array(array, dtype=floats if kind == "f" else np.int64 if kind in "iu" else None)
+        made = torch.from_numpy(own)
+        return made if device.type == "cpu" else made.pin_memory().to(device, non_blocking=True)
 
     def _ids(self, log: LoggedData, asked: Request) -> Tensor:
         """(n, m): the actions that are asked for, where they are known beforehand."""
