@@ -33,9 +33,11 @@ from manyarms.estimators import (
     cLPI,
 )  # fmt: skip
 from manyarms.learning import optimisers
+from manyarms.learning.closed_steps import ClosedSteps
 from manyarms.learning.loop import TrainingRun
 from manyarms.learning.optimisers import ParameterTable
 from manyarms.learning.settings import TrainingSettings
+from manyarms.learning.steps import Steps
 from manyarms.logs.data import LoggedData
 from manyarms.policies import SoftmaxPolicy, TopSoftmaxPolicy
 from manyarms.policies.encoders import Layers, Projection
@@ -391,3 +393,27 @@ def test_a_batch_of_clusters_without_any_weight() -> None:
         log, TwoStagePolicy(np.ones((5, D)), LABELS, MODEL), MIPS(LABELS), TrainingSettings(), torch.device("cpu")
     )
     assert float(run.step_on(silent, rate=0.1)) == 0.0
+
+
+@pytest.mark.parametrize("kind", ["all", "cool", "deep"])
+@pytest.mark.parametrize("objective", [LPI(), cLPI(0.1), RegKL(0.5), IPS(), cIPS(0.2), SNIPS()], ids=lambda o: o.label)
+def test_steps_with_known_derivatives_are_the_usual_ones(objective, kind, monkeypatch) -> None:
+    """Value, table, moments and encoder after three batches, one of them without any active row; nothing is differentiated."""
+    log, policy = a_log(), POLICIES[kind]
+    train = "both" if policy.encoder is not None else "actions"
+    settings = TrainingSettings(precision="fp64", train=train, learning_rate=0.1)
+    closed, usual = (TrainingRun(log, policy, objective, settings, torch.device("cpu")) for _ in range(2))
+    assert isinstance(closed.steps, ClosedSteps)
+    usual.steps = Steps(usual.trainable, usual.objective, settings)
+    batches = [np.arange(0, 20), np.flatnonzero(log.rewards == 0)[:5], np.arange(15, 40)]
+    wanted = [float(usual.step_on(index, step=step, rate=0.1)) for step, index in enumerate(batches)]
+    if objective.linear_terms(log) is not None:
+        monkeypatch.setattr(Steps, "climb", None)
+    got = [float(closed.step_on(index, step=step, rate=0.1)) for step, index in enumerate(batches)]
+    assert got == pytest.approx(wanted, rel=1e-12, abs=1e-12)
+    ours, theirs = closed.trainable.parameters(), usual.trainable.parameters()
+    assert ours.keys() == theirs.keys()
+    for name, array in ours.items():
+        np.testing.assert_allclose(array, theirs[name], rtol=1e-9, atol=1e-12)
+    for name, moment in closed.trainable.table.moments.items():
+        np.testing.assert_allclose(moment, usual.trainable.table.moments[name], rtol=1e-9, atol=1e-15)

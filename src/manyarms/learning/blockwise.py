@@ -64,6 +64,7 @@ class Upstream:
     singles: Tensor  # (s,) its value
     group: Tensor | None = None  # (b,)
     expectation: Tensor | None = None  # (b,)
+    one_each: bool = False  # whether `rows` are all rows, in order: then nothing has to be gathered
 
 
 @dataclass
@@ -165,7 +166,10 @@ def measure(
     size = size or block_size(b, actions, h.device)
     columns = in_base_two(h)
     top = None if safe else h.new_full((b,), -math.inf)
-    total, inside, above = h.new_zeros(b), h.new_zeros(b), h.new_zeros(b)
+    total, inside, above = (
+        h.new_zeros(b) if asked else None for asked in (True, groups is not None, values is not None)
+    )
+    assert total is not None
     rooms = rooms or Rooms()
     kept_from = rooms.kept_from(b, actions, size) if safe and groups is None and values is None else None
     kept = rooms.kept(h, kept_from if actions > size else None, actions)
@@ -176,21 +180,22 @@ def measure(
             peak = torch.maximum(top, mass.amax(dim=0))
             shrink = (top - peak).exp2_()
             for running in (total, inside, above):
-                running.mul_(shrink)
+                if running is not None:
+                    running.mul_(shrink)
             top = peak
             mass.sub_(top)
         # products are faster where they write what is in the cache: powers are what leaves it
         mass = powers(mass, kept(first, last))
         total += mass.sum(dim=0)
-        if values is not None:
+        if values is not None and above is not None:
             above += torch.einsum("kb,bk->b", mass, values(first, last))
-        if groups is not None:
+        if groups is not None and inside is not None:
             inside += (mass * (groups[0][first:last, None] == groups[1])).sum(dim=0)
     log_total = total.log()
     return Measured(
         log_z=log_total if top is None else log_total + top / TO_BASE_TWO,
-        log_mass=None if groups is None else inside.log() - log_total,
-        expectation=None if values is None else above / total,
+        log_mass=None if inside is None else inside.log() - log_total,
+        expectation=None if above is None else above / total,
         kept_from=kept_from,
     )
 
@@ -217,7 +222,8 @@ def pull(
     b, actions = len(h), len(beta)
     size = size or block_size(b, actions, h.device)
     # the factor of pi that all actions share
-    flat = h.new_zeros(b).index_add_(0, upstream.rows, upstream.singles).neg_()
+    single = upstream.singles if upstream.one_each else h.new_zeros(b).index_add_(0, upstream.rows, upstream.singles)
+    flat = -single
     inner: Tensor | None = None  # log Z + log M: exp(s - inner) is pi within the group, also where M is tiny
     if groups is not None and upstream.group is not None and measured.log_mass is not None:
         flat -= upstream.group
@@ -229,11 +235,12 @@ def pull(
     # where that is all, it is a factor of the rows of h; and so is 1 / Z, if no exponential can leave the range of the type
     unshifted = plain and safe
     if unshifted:
-        flat = flat * (-measured.log_z).exp()
+        flat *= (-measured.log_z).exp()
     scaled = h * flat[:, None] if plain else h
-    log_z, inner = measured.log_z * TO_BASE_TWO, None if inner is None else inner * TO_BASE_TWO
+    log_z = measured.log_z if unshifted else measured.log_z * TO_BASE_TWO
+    inner = None if inner is None else inner * TO_BASE_TWO
     singles, bounds = _by_block(upstream, actions, size)
-    own = h.index_select(0, singles.rows).mul_(singles.singles[:, None])  # their parts in the gradient of beta
+    own = (h if singles.one_each else h.index_select(0, singles.rows)) * singles.singles[:, None]  # of beta's gradient
     gradient_h = h.new_zeros(h.shape) if want_h else None
     rooms = rooms or Rooms()
     kept_from = measured.kept_from if unshifted else None

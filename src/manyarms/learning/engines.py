@@ -130,6 +130,19 @@ class AllActions(Engine):
             upstream.expectation = _gradient(self._measured.expectation)
         return self._pull(measured, upstream, want_h)
 
+    def climb(self, h: Tensor, ids: Tensor, weights: Tensor, of_log: bool, want_h: bool) -> tuple[float, Tensor | None]:
+        """`forward` and `backward` for the sum of weights * log pi, or weights * pi, at one action a row: its derivatives by
+
+        log pi are the weights, or weights * pi. The sum before the step, and the gradient of h.
+        """
+        self._h, self._groups, self._values, self._rising = h, None, None, of_log
+        measured = self._measure(h)
+        log_pi = (self.table.beta.index_select(0, ids) * h).sum(dim=1) - measured.log_z
+        terms = weights * (log_pi if of_log else log_pi.exp_())
+        value = float(terms.sum())
+        upstream = Upstream(torch.arange(len(h)), ids, -weights if of_log else terms.neg_(), one_each=True)
+        return value, self._pull(measured, upstream, want_h)
+
     def _measure(self, h: Tensor) -> Measured:
         self._safe = h.device.type == "cpu" and self.table.within(safe_norm(h))  # asking would stop a device
         return measure(h, self.table.beta, groups=self._groups, values=self._values, safe=self._safe, rooms=self._rooms)
