@@ -27,6 +27,7 @@ from manyarms.beliefs.folding import Rounds
 from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.leaves import Leaves
 from manyarms.beliefs.likelihoods.base import LIKELIHOODS, Gaussian, Likelihood, restore_likelihood
+from manyarms.beliefs.played_screen import PlayedScreen
 from manyarms.beliefs.roots import Root, restore_root
 from manyarms.beliefs.saved_state import check_leaves, check_root_prior, check_rows
 from manyarms.errors import InvalidInput
@@ -65,6 +66,7 @@ class Belief:
         self.likelihood = likelihood
         self._limit = limits.ContextLimit()
         self.unplayed = UnplayedScores(leaves)
+        self.screen = PlayedScreen(leaves, root)
         # a leaf whose likelihood is not exact is refitted from its own rows: (X, r) by slot
         self._rows: list[tuple[GrowableArray, GrowableArray]] = []
         self._modes = GrowableArray((leaves.dim,))  # where its last fit ended, the next one's warm start
@@ -168,6 +170,7 @@ class Belief:
 
     def _learned(self, actions: Ints) -> None:
         """Called when rows of these actions, named once or more often, have been learned: for what follows from their leaves."""
+        self.screen.changed(actions)
 
     def _append(self, X: Array, actions: Ints, rewards: Array) -> Ints:
         """Append rows to those of their actions; the slots touched."""
@@ -229,11 +232,19 @@ class Belief:
 
     # ---- what decisions ask -------------------------------------------------------------------------------------------
 
-    def draw_scores(self, X: Array, offer: Offer, rng: np.random.Generator) -> tuple[Array, Array]:
-        """A draw of the posterior for each context: scores (n, P) of the offered played actions, and the roots behind them."""
-        M = self.root.draw(rng, len(X))
-        if not len(offer.ids_of_slots()):
+    def draw_scores(
+        self, X: Array, offer: Offer, rng: np.random.Generator, best: int | None = None
+    ) -> tuple[Array, Array]:
+        """A draw of the posterior for each context: scores (n, P) of the offered played actions, and the roots behind them.
+
+        best: only so many of the highest scores are asked for. The same numbers are drawn, and those that cannot be among them
+        may come as -inf.
+        """
+        M, played = self.root.draw(rng, len(X)), len(offer.ids_of_slots())
+        if not played:
             return np.empty((len(X), 0)), M
+        if best is not None and self.screen.serves(played, best):
+            return self.screen.best(X, M, rng.standard_normal((len(X), played)), offer, best), M
         return noisy(*self.played_scores(X, M, offer), rng), M
 
     def best_unplayed(
@@ -377,6 +388,7 @@ class Belief:
             return
         slots = updating.update(self.root, self.leaves, ids, rows, exact=self.likelihood.exact)
         self._limit, self.unplayed = limits.ContextLimit(), UnplayedScores(self.leaves)
+        self.screen = PlayedScreen(self.leaves, self.root)
         if not self.likelihood.exact and self.likelihood.expansion != "mle" and len(slots):
             self._refit(slots)
         self._learned(self.leaves.catalogue.played.rows[slots])
@@ -435,7 +447,7 @@ class Belief:
         root = sum(array.nbytes for array in self.root.arrays().values()) + sum(
             a.nbytes for a in self._root_prior or ()
         )
-        return self.leaves.nbytes + self.unplayed.nbytes + root + rows
+        return self.leaves.nbytes + self.unplayed.nbytes + self.screen.nbytes + root + rows
 
 
 def restored_parts(spec: dict[str, Any], arrays: dict[str, AnyArray]) -> tuple[Leaves, Likelihood]:

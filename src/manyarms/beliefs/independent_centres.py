@@ -99,7 +99,9 @@ class IndependentCentres(Belief):
     def _slots(self, offer: Offer) -> Ints:
         return np.arange(len(self.leaves.counts)) if offer.slots is None else offer.slots
 
-    def draw_scores(self, X: Array, offer: Offer, rng: np.random.Generator) -> tuple[Array, Array]:
+    def draw_scores(
+        self, X: Array, offer: Offer, rng: np.random.Generator, best: int | None = None
+    ) -> tuple[Array, Array]:
         nothing, slots = np.zeros((len(X), 1)), self._slots(offer)
         if not len(slots):
             return np.empty((len(X), 0)), nothing

@@ -120,7 +120,9 @@ class JointBelief(Belief):
         leaves = self.leaves
         return leaves.pulls(np.zeros(1, dtype=np.int64))[0] if len(leaves.counts) else np.eye(self.dim)
 
-    def draw_scores(self, X: Array, offer: Offer, rng: np.random.Generator) -> tuple[Array, Array]:
+    def draw_scores(
+        self, X: Array, offer: Offer, rng: np.random.Generator, best: int | None = None
+    ) -> tuple[Array, Array]:
         barred = offer.barred if offer.slots is None else None
         return self._draw(self._offered(X, offer), rng, barred), np.empty((len(X), 0))
 

@@ -54,7 +54,9 @@ class ListedActions(Belief):
     def catalogue(self) -> ActionCatalogue:
         return self.belief.catalogue
 
-    def draw_scores(self, X: Array, offer: Offer, rng: np.random.Generator) -> tuple[Array, Array]:
+    def draw_scores(
+        self, X: Array, offer: Offer, rng: np.random.Generator, best: int | None = None
+    ) -> tuple[Array, Array]:
         """A draw of the posterior for each row of X: scores (n, m), and nothing for the unplayed."""
         scores = self.belief.draw_listed(X, self.ids, rng)
         zeros = ~X.any(axis=2)

@@ -32,7 +32,7 @@ class Thompson(Decision):
         number = len(offer.ids_of_slots())
         picks: list[Pick] = []
         for some in in_chunks(X, number):
-            scores, roots = belief.draw_scores(some, offer, rng)
+            scores, roots = belief.draw_scores(some, offer, rng, best=k)
             if offer.slots is None and len(offer.barred):
                 scores[:, offer.barred] = -np.inf
             for x, root, row in zip(some, roots, scores, strict=True):
