@@ -51,8 +51,8 @@ from manyarms_thesis.sdm.open_bandit import by_position, estimated_policy, sampl
 # what the figures have to reach: (is it an upper bound, the bound)
 OURS: dict[str, tuple[bool, float]] = {
     "sdm_seconds": (True, 4.0),
-    "sdm_peak_gb": (True, 1.0),
-    "loop_over_sdm": (False, 15.0),
+    "sdm_peak_gb": (True, 0.5),
+    "loop_over_sdm": (False, 250.0),
     "ips_over_logsoftmax": (True, 1.5),
     "ips_peak_gb": (True, 1.0),
     "obp_over_ours_ips_1e4": (False, 1.0),

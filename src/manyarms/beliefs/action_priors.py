@@ -9,7 +9,7 @@ from typing import cast
 
 import numpy as np
 
-from manyarms._base import linalg, validate
+from manyarms._base import entrywise, linalg, validate
 from manyarms._base.typing import Array, Ints
 from manyarms.beliefs.growable import SteadyArray
 from manyarms.errors import InvalidInput
@@ -128,6 +128,29 @@ class ActionPriors:
             inverse_means = np.trace(linalg.inverse(covariances[some]), axis1=1, axis2=2) / self.dim
             out[some] = means[some] * inverse_means > STEEP
         return out
+
+    # ---- many actions at once
+
+    @property
+    def together(self) -> int:
+        """Actions whose matrices are made at a time."""
+        return min(self.chunk, entrywise.together(self.dim)) if self.dim <= entrywise.LARGEST else self.chunk
+
+    def conditioned(self, ids: Ints, G: Array, b: Array) -> tuple[Array, Array]:
+        """(n, d(d+1)/2) S_a = (Sigma_a^-1 + G_a)^-1 and (n, d) S_a b_a, for packed G and vectors b (n, d)."""
+        C = self._prior_factor(ids)
+        if self.shared and not self.steep and entrywise.suits(self.dim, len(ids)):
+            found = entrywise.shrink(C, np.ascontiguousarray(G.T), b.T)
+            if found is not None:
+                return found[0].T, found[1].T
+        S, mean = linalg.shrink(C, self.packing.unpack(G), b)
+        return self.packing.pack(S), mean
+
+    def weighed(self, own: Array, M: Array) -> Array:
+        """(n, d, d): Sigma_a^-1 M_a Sigma_a^-1 for packed M, with own = Sigma_a^-1, (d, d) or (n, d, d)."""
+        if own.ndim == 2 and entrywise.suits(self.dim, len(M)):
+            return self.packing.unpack(np.ascontiguousarray(entrywise.sandwich(own, M.T).T))
+        return linalg.sandwich(own, self.packing.unpack(M))
 
     def _own(self, ids: Ints) -> Array:
         """(1, d, d) or (n, d, d): Sigma_a^-1."""

@@ -62,15 +62,17 @@ class Triangles:
 
 def fold(root: Root, leaves: Leaves, chunks: Iterable[Rounds], noise_variance: float) -> Ints:
     """Learn checked rows that come in chunks; each action is updated once, at the end. Returns the slots that have learned."""
-    light, heavy = Sums(leaves.dim), Triangles(leaves.dim)
-    for X, actions, rewards in batches(chunks):
-        rows: ByAction | None = by_action(X, actions)
+    light, heavy = Sums(leaves.dim, leaves.catalogue.size), Triangles(leaves.dim)
+    for X, actions, rewards in batches(chunks, leaves.catalogue.size):
+        rows = by_action(X, actions)
         beyond = _beyond(root, leaves, light, rows, noise_variance)
         if beyond.any():
             apart = beyond[rows.labels]
             heavy.add(X[apart], actions[apart], rewards[apart])
-            X, actions, rewards, rows = X[~apart], actions[~apart], rewards[~apart], None
+            X, actions, rewards = X[~apart], actions[~apart], rewards[~apart]
+            rows = by_action(X, actions)
         light.add(X, actions, rewards, rows)
+        del X, actions, rewards, rows  # they may be a large part of what is held
     known = root.mean() if root.known else None
     only_light = np.ones(len(light), dtype=np.bool_)
     if len(heavy.places):
@@ -103,19 +105,26 @@ def _fold_sums(
     root: Root, leaves: Leaves, light: Sums, chosen: Flags, known: Array | None, noise_variance: float
 ) -> Ints:
     places = np.flatnonzero(chosen)
-    places = places[np.argsort(light.ids[places])]  # slots do not depend on how the rows were cut into chunks
-    slots = leaves.slots(light.ids[places], known)
+    first = not len(leaves.counts) and len(places) == len(light)
+    slots = leaves.slots(light.ids[places], known, light.handed_over() if first else None)
     spread = limits.spread(root, leaves)
     leaves.counts.rows[slots] += light.counts[places]
-    changes: list[tuple[Array, Array]] = []
+    told: tuple[Array, Array] | None = None  # by all of them
     for start in range(0, len(slots), leaves.together):
         where, some = slots[start : start + leaves.together], places[start : start + leaves.together]
-        G = light.G.take(some, axis=0) / noise_variance + leaves.G.rows.take(where, axis=0)
-        B = light.B.take(some, axis=0) / noise_variance + leaves.B.rows.take(where, axis=0)
-        if (change := leaves.replace(where, G, B, known, spread, root.parts)) is not None:
-            changes.append(change)
-    if changes:
-        root.learn(sum(change[0] for change in changes), sum(change[1] for change in changes))
+        G, B = leaves.G.rows.take(where, axis=0), leaves.B.rows.take(where, axis=0)
+        if first:
+            G, B = G / noise_variance, B / noise_variance
+        else:
+            G, B = G + light.G.take(some, axis=0) / noise_variance, B + light.B.take(some, axis=0) / noise_variance
+        change = leaves.replace(where, G, B, known, spread, root.parts, new=first)
+        if told is not None and change is not None:
+            for total, more in zip(told, change, strict=True):
+                total += more
+        else:
+            told = change
+    if told is not None:
+        root.learn(*told)
     return slots
 
 
@@ -141,4 +150,4 @@ def _fold_rows(
     return slots
 
 
-__all__ = ["MOST", "fold"]
+__all__ = ["MOST", "Rounds", "fold"]

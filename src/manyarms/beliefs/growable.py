@@ -57,6 +57,10 @@ class GrowableArray:
         self._length += len(rows)
         self.rows = self._view(0, self._length)
 
+    def reserve(self, number: int) -> None:
+        """Room for so many rows in all; what is not used of it costs no memory."""
+        self._make_room(number - self._length)
+
     def _view(self, start: int, stop: int) -> npt.NDArray[Any]:
         return self._view_of(self._data, start, stop)
 

@@ -26,7 +26,7 @@ from typing import Self, cast
 
 import numpy as np
 
-from manyarms._base import entrywise, linalg, validate
+from manyarms._base import linalg, validate
 from manyarms._base.nested import prefixed, under
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.beliefs.action_priors import FULL_AT_A_TIME, STEEP, ActionPriors
@@ -87,14 +87,20 @@ class Leaves(ActionPriors):
                 self.played_weights.append(cast(Array, self.mixing.features)[action])
         return slot
 
-    def slots(self, ids: Ints, known: Array | None) -> Ints:
-        """Slots of distinct actions; those that nobody had played start at their prior, all in one step."""
+    def slots(self, ids: Ints, known: Array | None, sums: tuple[GrowableArray, GrowableArray] | None = None) -> Ints:
+        """Slots of distinct actions; those that nobody had played start at their prior, all in one step.
+
+        sums: of the first actions of all, tables that become those of G_a and B_a, for `replace` to go on with.
+        """
         slots, new = self.catalogue.play_all(ids)
         if not len(new):
             return slots
         self.counts.extend(np.zeros(len(new), dtype=np.int64))
-        for table in (self.G, self.B):
-            table.extend(np.zeros((len(new), *table.rows.shape[1:])))
+        if sums is None:
+            for table in (self.G, self.B):
+                table.extend(np.zeros((len(new), *table.rows.shape[1:])))
+        else:
+            self.G, self.B = sums
         if self.shared:
             prior = self.packing.pack(self.covariance)
             self.S.extend(np.broadcast_to(prior, (len(new), len(prior))))
@@ -144,12 +150,12 @@ class Leaves(ActionPriors):
         return seen
 
     def replace(
-        self, slots: Ints, G: Array, B: Array, known: Array | None, spread: float, parts: int = 1
+        self, slots: Ints, G: Array, B: Array, known: Array | None, spread: float, parts: int = 1, *, new: bool = False
     ) -> tuple[Array, Array] | None:
         """Give these slots new statistics, G packed and B (n, d); returns the change of the root's precision and information.
 
         spread: a bound on the prior variances of W_a m. parts: the root's, of which more than one take a precision in so many
-        diagonal blocks.
+        diagonal blocks. new: nothing was known of them.
         """
         p = self.root_dim
         information_change = np.zeros(p)
@@ -158,70 +164,40 @@ class Leaves(ActionPriors):
             some = slice(start, start + self.together)
             where = linalg.as_slice(slots[some])
             ids = self.catalogue.played.rows[where]
-            found = self._entry_by_entry(where, ids, G[some], B[some], known, spread)
-            S, mean, told = found or self._one_by_one(where, ids, G[some], B[some], known, spread)
-            if told is not None:
-                mixing = self.mixing
-                precision, information = (
-                    mixing.gather(ids, *told) if parts == 1 else mixing.gather_parts(ids, *told, parts)
-                )
-                precision_change += precision
-                information_change += information
+            centre = None if known is None else self.mixing.apply(ids, known)
+            if centre is None:
+                S, mean = self.conditioned(ids, G[some], B[some])
+                told = self._newly_told(where, ids, G[some], B[some], S, mean, spread, new=new)
+                gathered = self.mixing.gather(ids, *told) if parts == 1 else self.mixing.gather_parts(ids, *told, parts)
+                precision_change += gathered[0]
+                information_change += gathered[1]
+            else:  # S (Sigma^-1 m + B) = m + S (B - G m): nothing is inverted
+                right = B[some] - np.einsum("nij,nj->ni", self.packing.unpack(G[some]), centre)
+                S, mean = self.conditioned(ids, G[some], right)
+                mean = mean + centre
             self.c.rows[where] = mean
             self.G.rows[where] = G[some]
             self.B.rows[where] = B[some]
             self.S.rows[where] = S
         return None if known is not None else (precision_change, information_change)
 
-    @property
-    def together(self) -> int:
-        """Actions whose matrices are made at a time, by `replace`."""
-        return min(self.chunk, entrywise.together(self.dim)) if self.dim <= entrywise.LARGEST else self.chunk
-
-    def _one_by_one(
-        self, where: Ints | slice, ids: Ints, G: Array, B: Array, known: Array | None, spread: float
-    ) -> tuple[Array, Array, tuple[Array, Array] | None]:
-        """S_a (packed) and c_a that follow from new statistics, and by how much what is told about W_a m changes."""
-        full, right = self.packing.unpack(G), B
-        centre = None if known is None else self.mixing.apply(ids, known)
-        if centre is not None:  # S (Sigma^-1 m + B) = m + S (B - G m): nothing is inverted
-            right = right - np.einsum("nij,nj->ni", full, centre)
-        S, mean = linalg.shrink(self._prior_factor(ids), full, right)
-        if centre is not None:
-            return self.packing.pack(S), mean + centre, None
+    def _newly_told(
+        self, where: Ints | slice, ids: Ints, G: Array, B: Array, S: Array, c: Array, spread: float, *, new: bool
+    ) -> tuple[Array, Array]:
+        """How what these slots tell about W_a m changes with these statistics, in place of their own: (n, d, d) and (n, d)."""
         own = self.precision if self.shared else self.prior_precision(ids)
         if not self.steep and self.plain(ids, own, spread):
-            D = linalg.sandwich(own, self.packing.unpack(self.S.rows[where]) - S)
-            e = np.matmul(own, (mean - self.c.rows[where])[..., None])[..., 0]
-        else:
-            D, e = linalg.told(own.reshape(-1, self.dim, self.dim), full, B, S, mean)
-            before = np.flatnonzero(self.packing.trace(self.G.rows[where]) > 0)
-            if len(before):
-                old_D, old_e = self.told(np.arange(len(self.G))[where][before])
-                D[before] -= old_D
-                e[before] -= old_e
-        return self.packing.pack(S), mean, (D, e)
-
-    def _entry_by_entry(
-        self, where: Ints | slice, ids: Ints, G: Array, B: Array, known: Array | None, spread: float
-    ) -> tuple[Array, Array, tuple[Array, Array] | None] | None:
-        """The same where it can be had sooner: of many small matrices with one prior, when nothing special is to be minded."""
-        if not self.shared or self.steep or not entrywise.suits(self.dim, len(ids)):
-            return None
-        if known is None and not self.plain(ids, self.precision, spread):
-            return None
-        right, centre = B.T, None if known is None else self.mixing.apply(ids, known).T
-        if centre is not None:
-            right = right - np.einsum("nij,jn->in", self.packing.unpack(G), centre)
-        found = entrywise.shrink(self._prior_factor(ids), np.ascontiguousarray(G.T), right)
-        if found is None:
-            return None
-        S, mean = found
-        if centre is not None:
-            return S.T, (mean + centre).T, None
-        D = entrywise.sandwich(self.precision, self.S.rows[where].T - S)
-        e = self.precision @ (mean - self.c.rows[where].T)
-        return S.T, mean.T, (self.packing.unpack(np.ascontiguousarray(D.T)), e.T)
+            moved = c - self.c.rows[where]
+            e = moved @ own if self.shared else np.einsum("nij,nj->ni", own, moved)
+            return self.weighed(own, self.S.rows[where] - S), e
+        unpack = self.packing.unpack
+        D, e = linalg.told(own.reshape(-1, self.dim, self.dim), unpack(G), B, unpack(S), c)
+        before = np.flatnonzero(self.packing.trace(self.G.rows[where]) > 0)
+        if len(before) and not new:
+            old_D, old_e = self.told(np.arange(len(self.G))[where][before])
+            D[before] -= old_D
+            e[before] -= old_e
+        return D, e
 
     def shift(self, slots: Ints, b: Array, known: Array | None) -> Array | None:
         """Add b (n, d) to the B_a of these slots, all different; returns the change of the root's information.

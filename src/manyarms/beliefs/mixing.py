@@ -17,7 +17,7 @@ from typing import Self, cast
 
 import numpy as np
 
-from manyarms._base import block_diagonal, validate
+from manyarms._base import block_diagonal, linalg, validate
 from manyarms._base.registry import Registry
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.beliefs.growable import SteadyArray
@@ -321,7 +321,8 @@ class MixingMatrices(_FeatureMixing):
         super().__init__(array.reshape(len(array), -1))
 
     def _of(self, ids: Ints | int) -> Array:
-        return cast(Array, self.features[ids].reshape(-1, self.dim, self.root))
+        where = ids if isinstance(ids, int) else linalg.as_slice(ids)
+        return cast(Array, self.features[where].reshape(-1, self.dim, self.root))
 
     def root_dim(self, dim: int) -> int:
         if dim != self.dim:

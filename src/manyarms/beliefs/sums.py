@@ -20,8 +20,10 @@ from manyarms.beliefs.growable import GrowableArray
 
 Rounds = tuple[Array, Ints, Array]  # contexts (n, d), actions (n,), rewards (n,)
 
-BATCH = 1 << 22  # numbers in the rows that chunks are joined to: the more rows of an action come together, the less it costs
-IN_WORK = 1 << 17  # numbers in a stack that is in work: few enough for a cache
+# small chunks are joined, since an action costs less the more of its rows come together
+BATCH = 1 << 21  # numbers in the contexts of joined chunks
+EACH = 4  # rows of an action that are enough
+IN_WORK = 1 << 16  # numbers in a stack that is in work: few enough for a cache
 FEW = 2048  # rows for which one pass over sorted rows is cheaper than stacks
 LONGEST = 4096  # rows of an action that are taken at once
 # how many rows a stack has for each action: as many as there are, or, of many, a few more that are 0
@@ -46,13 +48,14 @@ class ByAction(NamedTuple):
 
 def by_action(X: Array, actions: Ints) -> ByAction:
     """Rows in order of their actions: contexts (n, d), actions (n,)."""
-    squares, top = np.einsum("nd,nd->n", X, X), int(actions.max(initial=-1)) + 1
+    weights, top = np.einsum("nd,nd->n", X, X), int(actions.max(initial=-1)) + 1
     if top > 4 * len(actions) + FEW:  # few of many actions
         touched, labels, counts = np.unique(actions, return_inverse=True, return_counts=True)
-        return ByAction(touched, counts, _in_order(labels, len(touched)), np.bincount(labels, squares))
+        return ByAction(touched, counts, _in_order(labels, len(touched)), cast(Array, np.bincount(labels, weights)))
     counts = np.bincount(actions, minlength=top)
     touched = np.flatnonzero(counts)
-    return ByAction(touched, counts[touched], _in_order(actions, top), np.bincount(actions, squares)[touched])
+    squares = cast(Array, np.bincount(actions, weights, top))[touched]
+    return ByAction(touched, counts[touched], _in_order(actions, top), squares)
 
 
 def _in_order(labels: Ints, top: int) -> Ints:
@@ -65,27 +68,25 @@ def _in_order(labels: Ints, top: int) -> Ints:
     return order
 
 
-def batches(chunks: Iterable[Rounds]) -> Iterator[Rounds]:
-    """The same rows, small chunks joined to larger ones."""
-    some: list[Rounds] = []
-    numbers = 0
+def batches(chunks: Iterable[Rounds], actions: int) -> Iterator[Rounds]:
+    """The same rows, small chunks joined until each of so many actions may have a few; a batch is good until the next one."""
+    filled, room = 0, None
     for rows in chunks:
-        some.append(rows)
-        numbers += rows[0].size
-        if numbers >= BATCH:
-            yield _joined(some)
-            numbers = 0
-    if some:
-        yield _joined(some)
-
-
-def _joined(some: list[Rounds]) -> Rounds:
-    """One chunk of several, whose list is emptied: nobody holds their rows twice any longer than needed."""
-    if len(some) == 1:
-        return some.pop()
-    X, actions, rewards = (np.concatenate([rows[i] for rows in some]) for i in range(3))
-    some.clear()
-    return X, actions, rewards
+        n, d = rows[0].shape
+        enough = min(EACH * actions, BATCH // d)
+        if room is not None and filled + n > len(room[1]):
+            yield room[0][:filled], room[1][:filled], room[2][:filled]
+            filled = 0
+        if n >= enough:
+            yield rows
+            continue
+        if room is None:
+            room = np.empty((enough, d)), np.empty(enough, dtype=np.int64), np.empty(enough)
+        for table, part in zip(room, rows, strict=True):
+            table[filled : filled + n] = part
+        filled += n
+    if room is not None and filled:
+        yield room[0][:filled], room[1][:filled], room[2][:filled]
 
 
 class Places:
@@ -129,8 +130,10 @@ class Places:
 class Sums:
     """Sums of x x^T (packed), of r x and of 1 by action, over the rows added so far."""
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim: int, actions: int = 0) -> None:
+        """`actions`: how many there may be, where that is known."""
         self.packing = linalg.packing(dim)
+        self._most = actions
         self.places = Places()
         self._counts = GrowableArray((), np.int64)
         self._G = GrowableArray((self.packing.size,))
@@ -169,6 +172,10 @@ class Sums:
             out[seen] = self._squares.rows[places[seen]]
         return out
 
+    def handed_over(self) -> tuple[GrowableArray, GrowableArray]:
+        """The tables of G and B themselves, for somebody who changes them; the sums are at an end."""
+        return self._G, self._B
+
     def add(self, X: Array, actions: Ints, rewards: Array, rows: ByAction | None = None) -> None:
         """Add rows: contexts (n, d), actions (n,), rewards (n,); `rows` are their order, where it is known."""
         if not len(actions):
@@ -196,6 +203,8 @@ class Sums:
         places, new = self.places.add(touched)
         if new:
             for table in (self._counts, self._G, self._B, self._squares):
+                if len(self) < self._most <= 2 * len(self):  # the others will come, too
+                    table.reserve(self._most)
                 table.extend(np.broadcast_to(np.zeros((), dtype=table.rows.dtype), (new, *table.rows.shape[1:])))
         return places
 

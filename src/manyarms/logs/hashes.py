@@ -12,16 +12,21 @@ UInts = npt.NDArray[np.uint64]
 IN_WORK = 1 << 15  # numbers that are hashed at a time: few enough for a cache
 
 STEP = np.uint64(0x9E3779B97F4A7C15)
-_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # the finaliser of splitmix64
+# the finaliser of splitmix64
+_MIX = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
+_LAST = np.uint64(31)
 
 
 def mixed(values: UInts) -> UInts:
     """Bits stirred so that every bit of the answer depends on every bit of the value."""
+    values = values.copy()
+    room = np.empty_like(values)
     with np.errstate(over="ignore"):
-        values = (values ^ (values >> np.uint64(30))) * _MIX[0]
-        values = (values ^ (values >> np.uint64(27))) * _MIX[1]
-        stirred: UInts = values ^ (values >> np.uint64(31))
-    return stirred
+        for shift, factor in _MIX:
+            values ^= np.right_shift(values, shift, out=room)
+            values *= factor
+        values ^= np.right_shift(values, _LAST, out=room)
+    return values
 
 
 def text_hashes(texts: AnyArray) -> UInts:
@@ -42,7 +47,7 @@ def bits_of(numbers: AnyArray) -> UInts:
     """Numbers or times as 64 bits each; -0.0 is 0.0."""
     if numbers.dtype.kind in "Mm":  # in one unit, whatever a file or a frame keeps them in
         return np.ascontiguousarray(numbers.astype(f"{numbers.dtype.kind}8[us]").astype(np.int64)).view(np.uint64)
-    return np.ascontiguousarray(numbers.astype(np.float64) + 0.0).view(np.uint64)
+    return np.ascontiguousarray(numbers.astype(np.float64, copy=False) + 0.0).view(np.uint64)
 
 
 def row_hashes(contexts: Array, actions: Ints, rewards: Array) -> UInts:
@@ -53,8 +58,12 @@ def row_hashes(contexts: Array, actions: Ints, rewards: Array) -> UInts:
         places = np.arange(1, width + 1, dtype=np.uint64) * STEP
         for start in range(0, len(out), step):
             some = slice(start, start + step)
-            words = bits_of(np.column_stack([contexts[some], actions[some], rewards[some]]))
-            out[some] = mixed(mixed(words + places).sum(axis=1, dtype=np.uint64))
+            numbers = np.empty((width, len(out[some])))
+            for at, column in ((slice(-2), contexts[some].T), (-2, actions[some]), (-1, rewards[some])):
+                np.add(column, 0.0, out=numbers[at])  # -0.0 is 0.0, as in `bits_of`
+            words = numbers.view(np.uint64)
+            words += places[:, None]
+            out[some] = mixed(mixed(words).sum(axis=0, dtype=np.uint64))
     return out
 
 

@@ -245,12 +245,12 @@ def rows_of(source: LogSource, belief: Belief | None = None, sketch: RowSketch |
             raise InvalidInput(
                 "source", f"{source.action_count} actions", f"at most {belief.catalogue.size}, the prior's number"
             )
-    # of a log in memory a part is no copy: the larger it is, the more rows of an action come together
+    # of a log in memory a part is no copy, and the larger it is, the more rows of an action come together
     for chunk in source.chunks(max(CHUNK, IN_MEMORY // source.dim) if isinstance(source, LoggedData) else CHUNK):
         if belief is not None:
             belief.likelihood.check(chunk.rewards)
-            rows = validate.action_ids("actions", chunk.actions, belief.catalogue.size)
-            belief.catalogue.check_rows("actions", rows, unique=False)
+            ids = validate.action_ids("actions", chunk.actions, belief.catalogue.size)
+            belief.catalogue.check_rows("actions", ids, unique=False)
         if sketch is not None:
             for part in chunk.chunks(CHUNK) if len(chunk) > CHUNK else [chunk]:
                 sketch.add(part)

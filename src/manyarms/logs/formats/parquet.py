@@ -72,6 +72,8 @@ class ParquetTables(LogFormat):
                 named = zip(batch.schema.names, batch.columns, strict=True)
                 yield Table({n: column_of_arrow(n, array, first) for n, array in named}, batch.num_rows, first)
                 first += batch.num_rows
+                del batch, named
+            pyarrow("reading Parquet").default_memory_pool().release_unused()  # it keeps what it may need again
 
     def row_groups(self) -> tuple[int, ...]:
         return tuple(self._metadata.row_group(group).num_rows for group in range(self._metadata.num_row_groups))
