@@ -7,7 +7,7 @@ are about the whole log. So is whether every row can be used at all, which is be
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -134,7 +134,8 @@ class _Found:
             _require_alike(self.objective, chunk, request, self.stated)
         chosen = np.arange(-self.rows % self.every, len(chunk), self.every)
         if len(chosen):
-            self.sample.append(chunk.rows(chosen))
+            some = chunk.rows(chosen)
+            self.sample.append(replace(some, origin=None, positions=None))  # which would hold the whole chunk
         self.rows += len(chunk)
         self._sum(np.abs(chunk.rewards))
         self.reach = max(self.reach, float(chunk.contexts.max()), -float(chunk.contexts.min()))
