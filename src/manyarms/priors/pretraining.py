@@ -48,6 +48,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from inspect import getattr_static
 from pathlib import Path
 from typing import Any, cast
 
@@ -358,6 +359,9 @@ def chain_links(
 
 
 def _estimates(parameters: npt.ArrayLike) -> Array:
+    if getattr_static(parameters, "chunks", None) is not None:
+        advice = "estimates (n, d), one row an action: manyarms.rewards.offline_estimates(log) has those of a log of any length"
+        raise InvalidInput("parameters", f"a log, {type(parameters).__name__}", advice)
     data = validate.as_floats("parameters", parameters, "an array (n, d) of finite numbers, one row per action")
     if data.ndim != 2 or len(data) < 2 or not data.shape[1]:
         raise InvalidInput(

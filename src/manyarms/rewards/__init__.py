@@ -11,7 +11,7 @@ from manyarms.rewards.bayesian import (
     warm_start,
 )
 from manyarms.rewards.fit_prior import FittedPrior, PredictiveCalibration, calibration, fit_prior
-from manyarms.rewards.linear import Clipped, DirectFrequentist, LinearModel
+from manyarms.rewards.linear import Clipped, DirectFrequentist, LinearModel, offline_estimates
 
 __all__ = [
     "BeliefModel",
@@ -27,6 +27,7 @@ __all__ = [
     "dm_frequentist",
     "fit_prior",
     "learned_structure",
+    "offline_estimates",
     "pessimism_width",
     "sdm",
     "warm_start",

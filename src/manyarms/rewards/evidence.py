@@ -36,7 +36,7 @@ from manyarms._base import linalg
 from manyarms._base.typing import Array, Ints
 from manyarms.beliefs import Belief
 from manyarms.beliefs.belief import Rounds
-from manyarms.beliefs.sums import Sums
+from manyarms.beliefs.sums import Sums, batches
 from manyarms.errors import InvalidInput
 
 CACHED = 1 << 25  # numbers in the rows M that are cached between evaluations; more are computed anew each time
@@ -61,8 +61,8 @@ class Statistics:
 def statistics(chunks: Iterable[Rounds], belief: Belief) -> Statistics:
     """The sums of a log for a belief that has seen nothing; the belief of a GLM learns the log on the way."""
     if belief.likelihood.exact:
-        sums, rows, squares = Sums(belief.dim), 0, 0.0
-        for X, actions, rewards in chunks:
+        sums, rows, squares = Sums(belief.dim, belief.catalogue.size), 0, 0.0
+        for X, actions, rewards in batches(chunks, belief.catalogue.size):
             sums.add(X, actions, rewards)
             rows += len(rewards)
             squares += float(rewards @ rewards)

@@ -28,7 +28,7 @@ from manyarms._base.typing import Array
 from manyarms.beliefs import Belief, Likelihood, Linear, belief_of
 from manyarms.beliefs.belief import Rounds
 from manyarms.errors import InvalidInput
-from manyarms.logs.data import LogSource
+from manyarms.logs.data import CHUNK, LogSource
 from manyarms.priors import ActionPrior, HierarchicalPrior, LatentPrior, MixedEffectPrior, TwoLevelPrior
 from manyarms.rewards.bayesian import BeliefModel
 from manyarms.rewards.evidence import Evidence, statistics
@@ -128,7 +128,8 @@ def fit_prior(
 
     structure: the prior whose shapes, means and W_a are kept, and whose scales are where the search starts; `likelihood.noise`
     is where the noise starts. noise, action, latent: what is to be fitted. held_out: the share of rows that is left out of the
-    fit and serves the calibration check (0: none). The source is read twice, three times with held-out rows.
+    fit and serves the calibration check (0: none). The source is read twice, three times with held-out rows; of linear
+    rewards nothing is held that grows with its rows.
     """
     log_source(source)
     if not isinstance(structure, GaussianStructure):
@@ -191,12 +192,15 @@ def calibration(model: BeliefModel, source: LogSource) -> PredictiveCalibration:
 def _part(source: LogSource, belief: Belief, held_out: float, seed: int, wanted: bool) -> Iterator[Rounds]:
     """The rows that are held out, or the others: the same ones in every pass, however the chunks are cut."""
     rng = np.random.default_rng(seed)
-    for X, actions, rewards in rows_of(source, belief):
-        chosen = (rng.random(len(actions)) < held_out) == wanted
-        if chosen.all():
-            yield X, actions, rewards
-        elif chosen.any():
-            yield X[chosen], actions[chosen], rewards[chosen]
+    for all_X, all_actions, all_rewards in rows_of(source, belief):
+        for start in range(0, len(all_actions), CHUNK):  # a log in memory comes in larger parts
+            some = slice(start, start + CHUNK)
+            X, actions, rewards = all_X[some], all_actions[some], all_rewards[some]
+            chosen = (rng.random(len(actions)) < held_out) == wanted
+            if chosen.all():
+                yield X, actions, rewards
+            elif chosen.any():
+                yield X[chosen], actions[chosen], rewards[chosen]
 
 
 # ---- the search -------------------------------------------------------------------------------------------------------
@@ -246,28 +250,51 @@ def _errors(evidence: Evidence, found: Array, free: Array) -> Array:
 
 
 def _calibration(model: BeliefModel, chunks: Iterator[Rounds]) -> PredictiveCalibration:
-    parts = [(*model.moments_of(X, actions), rewards) for X, actions, rewards in chunks]
-    if not parts:
+    likelihood, noise_variance = model.likelihood, model.likelihood.noise_variance
+    if noise_variance is None and not likelihood.binary:
+        raise InvalidInput("likelihood", repr(likelihood), "linear or binary rewards, for a check of calibration")
+    counts, predicted = _Coverage(LEVELS), []
+    for X, actions, rewards in chunks:
+        mean, variance = model.moments_of(X, actions)
+        if noise_variance is not None:
+            counts.add(mean, variance + noise_variance, rewards)
+        else:  # bins of equal size need all of them; so does the belief
+            predicted.append((likelihood.predictive_mean(mean, variance), rewards))
+    if not counts.rows and not predicted:
         raise InvalidInput("held_out", "no row at all", "a fraction that leaves some rows out")
-    m, v, r = (np.concatenate(column) for column in zip(*parts, strict=True))
-    likelihood = model.likelihood
-    if likelihood.noise_variance is not None:
-        return gaussian_calibration(m, v + likelihood.noise_variance, r)
-    if likelihood.binary:
-        return binary_calibration(likelihood.predictive_mean(m, v), r)
-    raise InvalidInput("likelihood", repr(likelihood), "linear or binary rewards, for a check of calibration")
+    if noise_variance is not None:
+        return counts.found()
+    probabilities, seen = (np.concatenate(column) for column in zip(*predicted, strict=True))
+    return binary_calibration(probabilities, seen)
+
+
+class _Coverage:
+    """Coverage of central intervals of N(mean, variance), over rows that come a chunk at a time."""
+
+    def __init__(self, levels: Sequence[float]) -> None:
+        self.levels = np.array(levels)
+        self.rows, self.inside = 0, np.zeros(len(self.levels), dtype=np.int64)
+        self.density, self.squares = 0.0, 0.0  # sums over the rows
+
+    def add(self, mean: Array, variance: Array, rewards: Array) -> None:
+        z = (rewards - mean) / np.sqrt(variance)
+        self.rows += len(z)
+        self.inside += [np.count_nonzero(np.abs(z) <= ndtri(0.5 + level / 2)) for level in self.levels.tolist()]
+        self.density -= 0.5 * float((np.log(2 * math.pi * variance) + z**2).sum())
+        self.squares += float((z**2).sum())
+
+    def found(self) -> PredictiveCalibration:
+        n, errors = self.rows, np.sqrt(self.levels * (1 - self.levels) / self.rows)
+        return PredictiveCalibration(n, self.levels, self.inside / n, errors, self.density / n, self.squares / n)
 
 
 def gaussian_calibration(
     mean: Array, variance: Array, rewards: Array, levels: Sequence[float] = LEVELS
 ) -> PredictiveCalibration:
     """Coverage of central intervals of N(mean, variance)."""
-    z = (rewards - mean) / np.sqrt(variance)
-    inside = np.array([(np.abs(z) <= ndtri(0.5 + level / 2)).mean() for level in levels])
-    nominal = np.array(levels)
-    errors = np.sqrt(nominal * (1 - nominal) / len(z))
-    density = -0.5 * (np.log(2 * math.pi * variance) + z**2)
-    return PredictiveCalibration(len(z), nominal, inside, errors, float(density.mean()), float((z**2).mean()))
+    counts = _Coverage(levels)
+    counts.add(mean, variance, rewards)
+    return counts.found()
 
 
 def binary_calibration(probabilities: Array, rewards: Array, bins: int = BINS) -> PredictiveCalibration:

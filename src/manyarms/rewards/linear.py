@@ -20,7 +20,7 @@ from manyarms._base.top_k import inner_product_top_k
 from manyarms._base.typing import Array, Ints
 from manyarms.beliefs import Belief, Likelihood, Linear
 from manyarms.beliefs.belief import Rounds
-from manyarms.beliefs.sums import Sums
+from manyarms.beliefs.sums import Sums, batches
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
 from manyarms.logs.row_sketch import RowSketch
@@ -187,20 +187,47 @@ class DirectFrequentist:
 
     def fit(self, source: LogSource) -> LinearModel:
         """The model of a log, or of anything that gives one in chunks."""
-        source = log_source(source)
+        source, sketch = log_source(source), RowSketch()
         validate.room("source", source.action_count, 16 * source.dim, f"actions with {source.dim:,} numbers each")
-        sums, sketch = Sums(source.dim), RowSketch()
-        for rows in rows_of(source, sketch=sketch):
-            sums.add(*rows)
+        sums = _sums_of(source, sketch)
         parameters = np.zeros((source.action_count, source.dim))
-        step = max(1, MATRICES_AT_A_TIME // source.dim**2)
-        for start in range(0, len(sums), step):
-            some = slice(start, start + step)
-            parameters[sums.ids[some]] = _ridge(sums.packing.unpack(sums.G[some]), sums.B[some], self.lam)
+        parameters[sums.ids] = _estimates(sums, np.arange(len(sums)), self.lam)
         model = LinearModel(parameters)
         model.training_rows = sketch
         model.schema = schema_for(model.action_count, source)
         return model
+
+
+def offline_estimates(source: LogSource, lam: float = 1.0, *, least: int | None = None) -> Array:
+    """(n, d): the ridge regressions of all actions with at least `least` rows in a log, what `manyarms.pretrain` learns from.
+
+    source: a log in memory, or one that streams: it is read once, and what is held follows the actions in it. lam: the ridge.
+    least: by default d, since fewer rows than a context has numbers do not determine a parameter. In order of the actions' rows.
+    """
+    lam, source = validate.positive("lam", lam), log_source(source)
+    least = source.dim if least is None else validate.count("least", least)
+    sums = _sums_of(source)
+    enough = np.flatnonzero(sums.counts >= least)
+    if len(enough) < 2:
+        came = f"{len(enough)} of {len(sums):,} actions with at least {least:,} rows"
+        raise InvalidInput("source", came, "at least 2 such actions (`least` may be smaller)")
+    return _estimates(sums, enough[np.argsort(sums.ids[enough])], lam)
+
+
+def _sums_of(source: LogSource, sketch: RowSketch | None = None) -> Sums:
+    sums = Sums(source.dim, source.action_count)
+    for rows in batches(rows_of(source, sketch=sketch), source.action_count):
+        sums.add(*rows)
+    return sums
+
+
+def _estimates(sums: Sums, places: Ints, lam: float) -> Array:
+    """(n, d): the ridge regressions of the actions at these places."""
+    out, step = np.empty((len(places), sums.packing.dim)), max(1, MATRICES_AT_A_TIME // sums.packing.dim**2)
+    for start in range(0, len(places), step):
+        some = places[start : start + step]
+        out[start : start + step] = _ridge(sums.packing.unpack(sums.G[some]), sums.B[some], lam)
+    return out
 
 
 def schema_for(actions: int, source: LogSource) -> Schema:
@@ -245,10 +272,17 @@ def rows_of(source: LogSource, belief: Belief | None = None, sketch: RowSketch |
             raise InvalidInput(
                 "source", f"{source.action_count} actions", f"at most {belief.catalogue.size}, the prior's number"
             )
+    stored = 0
     # of a log in memory a part is no copy, and the larger it is, the more rows of an action come together
     for chunk in source.chunks(max(CHUNK, IN_MEMORY // source.dim) if isinstance(source, LoggedData) else CHUNK):
         if belief is not None:
             belief.likelihood.check(chunk.rewards)
+            if belief.likelihood.noise_variance is None and not isinstance(source, LoggedData):
+                # its rows are held, and then once more by action
+                stored += len(chunk)
+                validate.room(
+                    "source", stored, 16 * (source.dim + 1), "rows, which a likelihood that is not linear keeps"
+                )
             ids = validate.action_ids("actions", chunk.actions, belief.catalogue.size)
             belief.catalogue.check_rows("actions", ids, unique=False)
         if sketch is not None:
@@ -259,4 +293,7 @@ def rows_of(source: LogSource, belief: Belief | None = None, sketch: RowSketch |
         sketch.end_of_log()
 
 
-__all__ = ["MATRICES_AT_A_TIME", "Clipped", "DirectFrequentist", "LinearModel", "log_source", "rows_of", "schema_for"]
+__all__ = [
+    "MATRICES_AT_A_TIME", "Clipped", "DirectFrequentist", "LinearModel", "log_source", "offline_estimates", "rows_of",
+    "schema_for",
+]  # fmt: skip
