@@ -247,15 +247,16 @@ class PlayedBounds:
         done = False
         if self._centres is not None and self._learned >= self._next:  # the root has moved on
             self._centres, done = None, True
-        leaves, played = self.leaves, len(self.leaves.counts)
+        leaves, played, held = self.leaves, len(self.leaves.counts), self._roots
+        slots = slots[leaves.counts.rows[slots] >= leaves.dim]
+        if not len(slots) or leaves.steep:
+            return done
         roots, rows = np.ones(played), np.zeros(played, dtype=np.int64)
-        held = self._roots
         if held is not None:
             before = len(held[0])
             roots[:before], rows[:before] = held
-        counts = leaves.counts.rows[slots]
-        slots = slots[(counts >= leaves.dim) & (counts >= 2 * rows[slots])]
-        if not len(slots) or leaves.steep:
+        slots = slots[leaves.counts.rows[slots] >= 2 * rows[slots]]
+        if not len(slots):
             return done
         for start in range(0, len(slots), leaves.chunk):
             some = slots[start : start + leaves.chunk]

@@ -26,7 +26,8 @@ from manyarms.beliefs.roots import Root
 
 # products of numbers of S_a with others, from which on making few of them is worth its while: with a known root, and without
 WORTH = 1 << 19, 1 << 20
-MANY = 16  # one in so many actions left, or more: bounds are made better, and if that does not help every S_a is read
+MANY = 32  # one in so many actions left, or more: bounds are made better, and if that does not help every S_a is read
+PATIENCE = 63  # contexts at most in which every S_a is then read without asking for bounds
 
 
 class PlayedScreen:
@@ -35,6 +36,10 @@ class PlayedScreen:
     def __init__(self, leaves: Leaves, root: Root) -> None:
         self.leaves, self.root = leaves, root
         self.bounds = PlayedBounds(leaves, root)
+        self._in_vain = (
+            0,
+            0,
+        )  # bounds said too little: for so many contexts they are not asked now, and were not the last time
 
     def changed(self, actions: Ints) -> None:
         """The leaves of these actions, named once or more often, have learned."""
@@ -42,7 +47,7 @@ class PlayedScreen:
 
     def serves(self, played: int, k: int) -> bool:
         """Whether so many played actions are better screened: something bounds them, and they are many, and far more than k."""
-        if not self.bounds.able or played < 4 * MANY * k:
+        if not self.bounds.able or played < 2 * MANY * k:
             return False
         known, leaves = self.root.known, self.leaves
         products = 1 if known else 2 if leaves.played_weights is None else 1 + leaves.played_weights.rows.shape[1]
@@ -68,11 +73,19 @@ class PlayedScreen:
 
     def _left(self, draw: Draw, offer: Offer, k: int) -> tuple[Ints, Array]:
         """The places of those that can be among the best k, and their scores."""
+        left_out, before = self._in_vain
+        if left_out:
+            self._in_vain = left_out - 1, before
+            return Left(draw, offer, self.bounds.upper_from_all(draw), k).scored()
         limit = max(8 * k, len(draw.z) // MANY)
         left = Left(draw, offer, self.bounds.upper(draw), k)
         if left.number > limit and self.bounds.tighten(draw.slots_at(left.places())):
             left = Left(draw, offer, self.bounds.upper(draw), k)
-        if left.number > limit:
+        if left.number <= limit:
+            self._in_vain = 0, before // 2
+        else:
+            longer = min(2 * before + 1, PATIENCE)
+            self._in_vain = longer, longer
             left = Left(draw, offer, self.bounds.upper_from_all(draw), k)
         return left.scored()
 
