@@ -89,10 +89,20 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 def assert_same_law(
-    agent: Agent, joint: Joint, k: int = 1, among: Ints | None = None, draws: int = FEWER, **options: Any
+    agent: Agent,
+    joint: Joint,
+    k: int = 1,
+    among: Ints | None = None,
+    draws: int = FEWER,
+    *,
+    singly: bool = False,
+    **options: Any,
 ) -> None:
-    """The ordered best k of many decisions, against the textbook's."""
-    ours = np.asarray(agent.decide(np.tile(X, (draws, 1)), k=k, **options))
+    """The ordered best k of many decisions, in one batch or one by one, against the textbook's."""
+    if singly:
+        ours = np.array([agent.decide(X, k=k, **options) for _ in range(draws)])
+    else:
+        ours = np.asarray(agent.decide(np.tile(X, (draws, 1)), k=k, **options))
     textbook = joint.thompson(X, TEXTBOOK, np.random.default_rng(99), among, k)
     assert ours.shape == (draws, k)
     if k > 1:
@@ -100,17 +110,19 @@ def assert_same_law(
     assert same_law(ours, textbook) > 1e-6
 
 
+@pytest.mark.parametrize("singly", [True, False])
 @pytest.mark.parametrize("make", CASES.values(), ids=CASES.keys())
-def test_the_chosen_action(make: Callable[[], Case], path: str) -> None:
+def test_the_chosen_action(make: Callable[[], Case], path: str, singly: bool) -> None:
     agent, joint = learned(make())
-    assert_same_law(agent, joint, draws=DRAWS)
+    assert_same_law(agent, joint, draws=DRAWS, singly=singly)
 
 
+@pytest.mark.parametrize("singly", [True, False])
 @pytest.mark.parametrize("make", CASES.values(), ids=CASES.keys())
-def test_the_best_three_in_order(make: Callable[[], Case], path: str) -> None:
+def test_the_best_three_in_order(make: Callable[[], Case], path: str, singly: bool) -> None:
     """The order of three tells how scores hang together: the correlation that a shared root makes must be there."""
     agent, joint = learned(make())
-    assert_same_law(agent, joint, 3, draws=DRAWS)
+    assert_same_law(agent, joint, 3, draws=DRAWS, singly=singly)
 
 
 NAMES = ("LinTS, common prior", "HierTS", "meTS, repeated weights", "meTS, distinct weights", "any W, own covariances")
@@ -118,20 +130,22 @@ NAMES = ("LinTS, common prior", "HierTS", "meTS, repeated weights", "meTS, disti
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_played_and_everything_played(name: str, path: str) -> None:
-    agent, joint = learned(CASES[name](), ())
-    assert_same_law(agent, joint, k=2)
-    agent, joint = learned(CASES[name](), tuple(range(K)), 40)
-    assert agent.played == K
-    assert_same_law(agent, joint, k=2)
+    for singly in (False, True):
+        agent, joint = learned(CASES[name](), ())
+        assert_same_law(agent, joint, k=2, singly=singly)
+        agent, joint = learned(CASES[name](), tuple(range(K)), 40)
+        assert agent.played == K
+        assert_same_law(agent, joint, k=2, singly=singly)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_with_candidates_and_exclusions(name: str, path: str) -> None:
     agent, joint = learned(CASES[name]())
     some = np.array([7, 4, 1, 2, 5])
-    assert_same_law(agent, joint, 2, some, candidates=some)
-    assert_same_law(agent, joint, 1, np.array([7, 1, 2]), candidates=some, exclude=[4, 5, 0])
-    assert_same_law(agent, joint, 2, np.array([0, 2, 3, 4, 6, 7]), exclude=[1, 5])
+    for singly in (False, True):
+        assert_same_law(agent, joint, 2, some, candidates=some, singly=singly)
+        assert_same_law(agent, joint, 1, np.array([7, 1, 2]), candidates=some, exclude=[4, 5, 0], singly=singly)
+        assert_same_law(agent, joint, 2, np.array([0, 2, 3, 4, 6, 7]), exclude=[1, 5], singly=singly)
     assert_same_law(agent, joint, 1, np.array([6]), candidates=[6])
     assert_same_law(agent, joint, 1, np.array([3]), candidates=[3])
     assert_same_law(agent, joint, 3, np.array([0, 2, 7]), candidates=[2, 7, 0])
@@ -145,6 +159,7 @@ def test_after_retirements(name: str, path: str) -> None:
     assert_same_law(agent, joint, 2, np.array([1, 2, 3, 4, 5, 6, 7]))
     agent.retire([4, 2, 7])
     assert_same_law(agent, joint, 2, np.array([1, 3, 5, 6]))
+    assert_same_law(agent, joint, 2, np.array([1, 3, 5, 6]), singly=True)
     assert_same_law(agent, joint, 1, np.array([3, 5]), exclude=[6, 1, 0])
     agent.retire([1, 3, 6])
     assert set(np.asarray(agent.decide(np.tile(X, (20, 1)))).tolist()) == {5}

@@ -23,7 +23,8 @@ from manyarms.beliefs.belief import Belief
 from manyarms.beliefs.leaves import Leaves
 
 SLICE = 1024  # contexts at a time, at most
-TILE = 512  # played actions that are a group, at most
+TILE = 512  # played actions that are a group, at most, and at least
+LEAST_TILE = 16
 SCORES = 1 << 17  # of a group in all contexts: what stays in the cache
 NUMBERS = 1 << 20  # in coefficients of a slice, and in the tables that are made for a tile
 
@@ -98,7 +99,7 @@ class PlayedScores:
         if effects is not None:
             psi = effects @ leaves.precision
             self._linear = np.concatenate([pack.bilinear(X[:, None, :], psi).reshape(n, -1), X], axis=1)
-        self.width = max(16, min(TILE, SCORES // n, NUMBERS // self._linear.shape[1]))
+        self.width = max(LEAST_TILE, min(TILE, SCORES // n, NUMBERS // self._linear.shape[1]))
 
     def __call__(self, slots: slice | Ints) -> tuple[Array, Array]:
         """(n, P) both, for these slots."""
@@ -135,7 +136,8 @@ def _unplayed(belief: Belief, best: BestOfEach, X: Array, M: Array, offer: Offer
             sizes = sizes.copy()
             for unit, ranks in offer.withheld.items():
                 sizes[blocks.block_of.rows[unit]] -= len(ranks)
-        batch_search.open_blocks(best, blocks, C, sd, offer.counts, sizes, rng)
+        rows, represent = cast(Array, leaves.mixing.features), units.represent
+        batch_search.open_blocks(best, blocks, C, sd, offer.counts, sizes, lambda some: rows[represent[some]], rng)
     else:
         _units_in_tiles(belief, best, X, C, sd, offer, rng)
 

@@ -5,16 +5,17 @@ Three ways, as there, and each is a few products of matrices where `search` has 
 - one unit: its order statistics, one draw for each of them and each context.
 - tiles: some hundred units at a time are a group (group_draws.py), with a standard deviation for each where they have their own.
 - blocks: the largest noise of all actions in blocks is one draw, and belongs to a block chosen by its members; blocks whose bound
-  with this noise can still win draw their own largest noise below it, and are opened from the best on. Contexts that open the
-  same block share one product.
+  with this noise can still win draw their own largest noise below it, and are opened from the best on. Of an open block only
+  those members are looked at that have noise enough to win if their mean were the block's bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from manyarms._base.noise import log_cdf_of_largest, normal_from_log_cdf
 from manyarms._base.typing import Array, Ints
@@ -24,7 +25,9 @@ from manyarms.beliefs.actions.blocks import Blocks
 from manyarms.beliefs.actions.group_draws import draw_group, draw_units
 
 TILE = 512  # units that are a group
-HELD = 1 << 18  # members of open blocks that can win, before they draw
+FIRST = 4  # blocks that are opened together first in each context, and then twice as many each time
+FEW_MEMBERS = 64  # up to so many members of a block that are expected to pass the floor are chosen one by one
+HELD = 1 << 18  # members of scanned blocks that can win, before they draw
 
 
 def one_unit(best: BestOfEach, mean: Array, sd: Array, count: int, rng: np.random.Generator) -> None:
@@ -50,11 +53,18 @@ def tiles(
 
 
 def open_blocks(
-    best: BestOfEach, blocks: Blocks, C: Array, sd: Array, counts: Ints, sizes: Array, rng: np.random.Generator
+    best: BestOfEach,
+    blocks: Blocks,
+    C: Array,
+    sd: Array,
+    counts: Ints,
+    sizes: Array,
+    features: Callable[[Ints], Array],
+    rng: np.random.Generator,
 ) -> None:
-    """Many units with features: coefficients C (n, f), one sd for each context (n,); `sizes` are the members left by block."""
+    """Many units: coefficients C (n, f), one sd for each context (n,), members left of units and blocks, features of units."""
     members = int(sizes.sum())
-    log_all = -rng.standard_exponential(len(C)) / members
+    log_all = log_cdf_of_largest(np.full(len(C), members), 0.0, rng)
     largest_of_all = normal_from_log_cdf(log_all)
     owners = np.searchsorted(np.cumsum(sizes), rng.integers(members, size=len(C)), side="right")
     bound = bounds(blocks, C)
@@ -64,21 +74,36 @@ def open_blocks(
     log_cdf = np.where(mine, log_all[rows], log_cdf_of_largest(sizes[which], log_all[rows], rng))
     largest = normal_from_log_cdf(log_cdf)
     largest[mine] = largest_of_all[rows[mine]]
-    upper = bound[rows, which] + sd[rows] * largest
-    hopeful = np.flatnonzero(upper > best.floor[rows])
-    hopeful = hopeful[np.lexsort((-upper[hopeful], rows[hopeful]))]
-    # the place of each pair of context and block in the order of its context
-    ends = np.cumsum(np.bincount(rows[hopeful], minlength=len(C)))
-    rank = np.arange(len(hopeful)) - np.concatenate([[0], ends[:-1]])[rows[hopeful]]
-    first, wave = 0, 1
-    while len(hopeful):
-        now = rank < first + wave
-        some = hopeful[now]
-        _open(best, blocks, rows[some], which[some], C, sd, counts, sizes, largest[some], log_cdf[some], rng)
-        later = np.flatnonzero(~now)
-        later = later[upper[hopeful[later]] > best.floor[rows[hopeful[later]]]]
-        hopeful, rank = hopeful[later], rank[later]
-        first, wave = first + wave, min(2 * wave, search.WAVE)
+    bound = bound[rows, which]
+    pairs = Pairs(rows, which, bound, bound + sd[rows] * largest, largest, log_cdf)
+    pairs = pairs.some(np.flatnonzero(pairs.upper > best.floor[rows]))
+    pairs = pairs.some(np.lexsort((-pairs.upper, pairs.rows)))
+    # the place of each pair in the order of its context
+    ends = np.cumsum(np.bincount(pairs.rows, minlength=len(C)))
+    rank = np.arange(len(pairs.rows)) - np.concatenate([[0], ends[:-1]])[pairs.rows]
+    last, wave = FIRST, FIRST
+    while len(rank):
+        now = rank < last
+        _open(best, blocks, pairs.some(np.flatnonzero(now)), C, sd, counts, sizes, features, rng)
+        later = np.flatnonzero(~now & (pairs.upper > best.floor[pairs.rows]))
+        pairs, rank = pairs.some(later), rank[later]
+        wave *= 2
+        last += wave
+
+
+class Pairs(NamedTuple):
+    """Pairs of a context and a block: bounds on the means, on the scores, the largest noise, and log Phi of it."""
+
+    rows: Ints
+    which: Ints
+    bound: Array
+    upper: Array
+    largest: Array
+    log_cdf: Array
+
+    def some(self, index: Ints) -> Pairs:
+        """Those of an index."""
+        return Pairs(*(column[index] for column in self))
 
 
 def bounds(blocks: Blocks, C: Array) -> Array:
@@ -92,53 +117,103 @@ def bounds(blocks: Blocks, C: Array) -> Array:
 def _open(
     best: BestOfEach,
     blocks: Blocks,
-    rows: Ints,
-    which: Ints,
+    pairs: Pairs,
     C: Array,
     sd: Array,
     counts: Ints,
     sizes: Array,
-    largest: Array,
-    log_cdf: Array,
+    features: Callable[[Ints], Array],
     rng: np.random.Generator,
 ) -> None:
-    """Draws inside pairs of a context and a block, given the largest noise of each and its log Phi."""
-    order = np.argsort(which, kind="stable")
-    rows, which, largest, log_cdf = rows[order], which[order], largest[order], log_cdf[order]
-    # a block's largest noise belongs to a member chosen uniformly among *all* its members, those that cannot win included
-    lengths = blocks.lengths.rows[which]
+    """Draws inside blocks.
+
+    A block's largest noise Z belongs to a member chosen uniformly among *all* its members, those that cannot win included. The
+    others' noise lies below Z, and whoever is to pass the floor needs more than t = (floor - bound) / sd. So many as pass t, a
+    binomial number, are chosen uniformly, and their noise lies between t and Z. Where they would be many, or the members of the
+    block are hard to choose from, the block is scanned.
+    """
+    which, lengths = pairs.which, blocks.lengths.rows[pairs.which]
     owners = search._owners(blocks, which, lengths, counts, sizes, rng)
+    units = blocks.units.rows[which, owners]
+    best.add(pairs.rows, _means(features(units), C[pairs.rows]) + sd[pairs.rows] * pairs.largest, ~units)
+    open_ = np.flatnonzero((pairs.upper > best.floor[pairs.rows]) & (sizes[which] > 1))
+    pairs, owners, which, lengths = pairs.some(open_), owners[open_], which[open_], lengths[open_]
+    least = (best.floor[pairs.rows] - pairs.bound) / sd[pairs.rows]
+    chance = -np.expm1(log_ndtr(least) - pairs.log_cdf)
+    simple = blocks.alone.rows[which] & (2 * sizes[which] >= lengths)
+    few = simple & (least > 0) & ((sizes[which] - 1) * chance <= FEW_MEMBERS)
+    scan = np.flatnonzero(~few)
+    if len(scan):
+        _scan(best, blocks, pairs.some(scan), owners[scan], C, sd, counts, rng)
+    some = np.flatnonzero(few)
+    number = rng.binomial((sizes[which[some]] - 1).astype(np.int64), chance[some])
+    pair = np.repeat(some, number)
+    if not len(pair):
+        return
+    units = _others(blocks, which[pair], pair, owners[pair], lengths[pair], counts, rng)
+    rows = pairs.rows[pair]
+    low, high = -np.expm1(pairs.log_cdf[pair]), ndtr(-least[pair])  # tails of Z and of t
+    noise = -ndtri(low + rng.random(len(pair)) * (high - low))
+    best.add(rows, _means(features(units), C[rows]) + sd[rows] * noise, ~units)
+
+
+def _others(
+    blocks: Blocks, which: Ints, pair: Ints, owners: Ints, lengths: Ints, counts: Ints, rng: np.random.Generator
+) -> Ints:
+    """A unit of its block for each entry: not the owner, not gone, and no two alike where the pair is the same.
+
+    What cannot stay is drawn again. Nothing depends on the places but whether they are allowed and equal, so that all choices
+    have the same chance.
+    """
+    place, table = np.empty(len(pair), dtype=np.int64), blocks.units.rows
+    again = looked = np.arange(len(pair))
+    while len(again):
+        place[again] = rng.integers(lengths[again])
+        bad = (place[looked] == owners[looked]) | (counts[table[which[looked], place[looked]]] == 0)
+        key = pair[looked] * blocks.capacity + place[looked]
+        order = np.argsort(key, kind="stable")
+        bad[order[1:][key[order[1:]] == key[order[:-1]]]] = True
+        again = looked[bad]
+        looked = looked[np.isin(pair[looked], pair[again])]
+    return cast(Ints, table[which, place])
+
+
+def _means(features: Array, C: Array) -> Array:
+    return cast(Array, np.einsum("ij,ij->i", features, C))
+
+
+def _scan(
+    best: BestOfEach,
+    blocks: Blocks,
+    pairs: Pairs,
+    owners: Ints,
+    C: Array,
+    sd: Array,
+    counts: Ints,
+    rng: np.random.Generator,
+) -> None:
+    """The same with the mean of every member; contexts that look at one block share a product."""
+    order = np.argsort(pairs.which, kind="stable")
+    (rows, which, _, _, largest, log_cdf), owners = pairs.some(order), owners[order]
+    lengths = blocks.lengths.rows[which]
     reach, coefficients = sd[rows] * largest, C[rows]
     threshold = (best.floor[rows] - reach)[:, None]
     starts = np.flatnonzero(np.diff(which, prepend=-1)).tolist()
-    ends = [*starts[1:], len(which)]
-    # arrays of this size are expensive to ask for anew each time
-    most = max(stop - start for start, stop in zip(starts, ends, strict=True)) * int(lengths.max())
-    means, wins = np.empty(most), np.empty(most, dtype=np.bool_)
     held, found = 0, list[tuple[int, Ints, Array]]()
-    for start, stop in zip(starts, ends, strict=True):
-        members = blocks.members[which[start]]
-        shape = stop - start, members.shape[1]
-        mean, win = means[: shape[0] * shape[1]], wins[: shape[0] * shape[1]]
-        np.matmul(coefficients[start:stop], members, out=mean.reshape(shape))
-        np.greater(mean.reshape(shape), threshold[start:stop], out=win.reshape(shape))
-        can_win = np.flatnonzero(win)
-        found.append((start, can_win, mean[can_win]))
+    for start, stop in zip(starts, [*starts[1:], len(which)], strict=True):
+        mean = coefficients[start:stop] @ blocks.members[which[start]]
+        can_win = np.flatnonzero(mean > threshold[start:stop])
+        found.append((start, can_win, mean.ravel()[can_win]))
         held += len(can_win)
         if held <= HELD and stop < len(which):
             continue
-        numbers = [len(some) for _, some, _ in found]
-        first = np.repeat([start for start, _, _ in found], numbers)
+        first = np.repeat([start for start, _, _ in found], [len(some) for _, some, _ in found])
         flat, mean = np.concatenate([some for _, some, _ in found]), np.concatenate([some for _, _, some in found])
         pair, place = np.divmod(flat, lengths[first])
         pair += first
-        mine = place == owners[pair]
         here, units = rows[pair], blocks.units.rows[which[pair], place]
-        best.add(here[mine], (mean + reach[pair])[mine], ~units[mine])
-        left = counts[units] - mine
-        draw = np.flatnonzero((mean + reach[pair] > best.floor[here]) & (left > 0))
-        here, pair = here[draw], pair[draw]
-        draw_units(best, here, mean[draw], sd[here], left[draw], largest[pair], log_cdf[pair], ~units[draw], rng)
+        left = counts[units] - (place == owners[pair])
+        draw_units(best, here, mean, sd[here], left, largest[pair], log_cdf[pair], ~units, rng)
         held, found = 0, []
         threshold = (best.floor[rows] - reach)[:, None]
 
