@@ -11,8 +11,11 @@ import numpy as np
 from manyarms.cli._policies import SavedPolicy
 from manyarms.cli._reading import Reading
 from manyarms.errors import InvalidInput
+from manyarms.learning.survey import require_buffer
 from manyarms.logs import CHUNK, Embeddings, LoggedData, LogSource, Schema, TableEncoder, TableLog
 from manyarms.logs.encoding import TextPart
+from manyarms.logs.row_groups import RowGroups, in_row_groups
+from manyarms.logs.table_log import SpoolOption
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,20 @@ class Inputs:
             expected = "--prior alone: the prior's mean comes from one of them"
             raise InvalidInput("--actions", self.embeddings.source, expected)
         return SavedPolicy.load(self.prior)
+
+    def streamed(self, batch: int, buffer: int | None) -> RowGroups | None:
+        """A folder, or a file where a buffer was given, that is read as it is learned from; None where the buffer holds all."""
+        if buffer is None and not self.log.is_dir():
+            return None
+        source = self._source(spool=False)
+        groups = in_row_groups("LOG", source).row_groups or ()
+        if sum(groups) <= require_buffer(buffer, source.dim, batch):
+            return None
+        policy = None
+        if self.logger is not None:
+            self.logger.require_actions(source.action_count)
+            policy = self.logger.policy
+        return RowGroups(source, logging=policy)
 
     def read(self) -> LoggedData:
         """All rounds in memory, with the ids of the embeddings and the logging policy in place; the file is read once."""
@@ -83,18 +100,18 @@ class Inputs:
         encoders = [one.encoder for one in saved if one.encoder is not None]
         return Schema(encoders[0] if encoders else None, catalogues[0] if catalogues else None)
 
-    def _source(self) -> TableLog:
+    def _source(self, spool: SpoolOption = "fit") -> TableLog:
         schema, given = self._schema(), self.embeddings
         if given is None:
             saved = self.logger or self.prior_policy
             numbered = saved is not None and schema.catalogue is None
-            return self._open(schema, saved.policy.action_count if saved is not None and numbered else None)
+            return self._open(schema, spool, saved.policy.action_count if saved is not None and numbered else None)
         if schema.catalogue is None:
-            source = self._open(Schema(schema.encoder, given.ids))
+            source = self._open(Schema(schema.encoder, given.ids), spool)
             if given.ids is None:
                 source = self._numbered(source, given)
         elif given.ids is None or given.ids == schema.catalogue:
-            source = self._open(schema)
+            source = self._open(schema, spool)
         else:
             expected = "the same ids in the same order as the logging policy's"
             raise InvalidInput("--actions", f"ids in {given.source} that are not {self.logging}'s", expected)
@@ -103,8 +120,8 @@ class Inputs:
             raise InvalidInput("--actions", came, f"a row for each of the log's {source.action_count:,} actions")
         return source
 
-    def _open(self, schema: Schema, action_count: int | None = None) -> TableLog:
-        return self.how.open(self.log, schema, action_count=action_count, spool="fit")
+    def _open(self, schema: Schema, spool: SpoolOption, action_count: int | None = None) -> TableLog:
+        return self.how.open(self.log, schema, action_count=action_count, spool=spool)
 
     def _numbered(self, source: TableLog, given: Embeddings) -> TableLog:
         """Rows without ids: action a has row a, unless the log calls its actions by names and states no order of them."""

@@ -39,6 +39,7 @@ from manyarms.evaluation.tables import as_data, finite
 from manyarms.learning import Learned, TrainingSettings, learn
 from manyarms.learning.trainable import Learnable
 from manyarms.logs import LoggedData, Schema
+from manyarms.logs.row_groups import RowGroups
 
 if TYPE_CHECKING:
     from manyarms.logs.splitting import SplitBy
@@ -47,15 +48,17 @@ CHECKPOINT, PRIOR, CERTIFICATE = "checkpoint", "prior", "certificate.json"
 FILES = (MANIFEST, "learning.json", "report.html", CERTIFICATE)
 USUAL_SHARE = 0.1
 JUDGE = "snips"
+Rows = LoggedData | RowGroups
+"""Rounds in memory, or in files that are read as they are learned from."""
 
 
 @dataclass(frozen=True)
 class Parts:
     """Rows to learn from, rows to watch (they decide when to stop), and rows for the closing estimate, which decide nothing."""
 
-    train: LoggedData
-    watched: LoggedData | None
-    judged: LoggedData | None
+    train: Rows
+    watched: Rows | None
+    judged: Rows | None
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,7 @@ def run(
     pessimism: Pessimism | None = None,
     validation: float | None = None,
     split_by: str | None = None,
+    buffer: int | None = None,
     device: str | None = None,
     checkpoint_seconds: float = 60.0,
     keep_checkpoint: bool = False,
@@ -105,29 +109,35 @@ def run(
 
     pessimism: learn a randomised policy by a bound, in place of what `choices` says, and certify it. validation: the share of
     rows to hold out; a tenth, or none where the log has no propensities or the policy is certified on the rows that it was
-    learned from, unless given. left_open: the settings that were not given, and are for `learn` to choose.
+    learned from, unless given. left_open: the settings that were not given, and are for `learn` to choose. buffer: the rows of a
+    folder, or of a Parquet file, that are in memory at a time.
     """
     started = time.monotonic()
     require_folder("--out", folder, *FILES, folders=(CHECKPOINT, PRIOR))
     usable_device(device, "--device")
     options.require_logs({"LOG": inputs.log, "--prior-log": inputs.prior_log})
-    log = inputs.read()
-    if pessimism is not None:
-        log = pessimism.checked(log, inputs)
-        validation = validation or 0.0
-    parts = divide(log, validation, settings, split_by)
     start: Learnable
     prior: PolicyPrior | None = None
+    log: Rows
     if pessimism is None:
+        streamed = inputs.streamed(settings.batch, buffer)
+        log = inputs.read() if streamed is None else streamed
+        parts = divide(log, validation, settings, split_by)
         objective, start = choices.build(parts.train, inputs.embeddings)
     else:
+        log = pessimism.checked(inputs.read(), inputs)
+        parts = divide(log, validation or 0.0, settings, split_by)
         objective, (start, prior) = pessimism.objective(len(parts.train)), pessimism.start(log, inputs)
         settings = replace(settings, train="actions")
+    if not isinstance(parts.train, LoggedData):
+        console.print(
+            f"{len(parts.train):,} rows are read once before the first epoch, and then as they are learned from"
+        )
     with following(console, objective.label) as tell:
         learned = learn(
             parts.train, start, objective, validation=0.0 if parts.watched is None else parts.watched,
             folder=folder / CHECKPOINT, device=device, progress=tell, checkpoint_seconds=checkpoint_seconds,
-            certified=False, **{name: value for name, value in vars(settings).items() if name not in left_open},
+            certified=False, buffer=buffer, **{name: value for name, value in vars(settings).items() if name not in left_open},
         )  # fmt: skip
     evaluation = gain = None
     if parts.judged is not None:
@@ -139,6 +149,7 @@ def run(
         start.save(folder / PRIOR)  # for `manyarms certify OUT LOG --prior OUT/prior`
         if pessimism.certifies:
             try:
+                assert isinstance(parts.train, LoggedData)
                 certified = pessimism.certified(learned.policy, parts.train, prior)
                 options.write_json(folder / CERTIFICATE, text.as_data(*certified))
             except Contradiction as error:  # what was learned is not lost with its certificate
@@ -157,27 +168,37 @@ def run(
     return outcome
 
 
-def divide(log: LoggedData, share: float | None, settings: TrainingSettings, by: str | None = None) -> Parts:
+def divide(log: Rows, share: float | None, settings: TrainingSettings, by: str | None = None) -> Parts:
     """The rows in parts; where rows decide when to stop, others are kept for the closing estimate.
 
-    by: how, as `LoggedData.split` has it. In time the last rows make the closing estimate, those before them decide.
+    by: how, as `LoggedData.split` has it. In time the last rows make the closing estimate, those before them decide. Rows
+    in files are held out by whole row groups.
     """
+    some = log if isinstance(log, LoggedData) else next(log.chunks())
     if share is None:
-        share = USUAL_SHARE if log.propensities is not None else 0.0
+        share = USUAL_SHARE if some.propensities is not None else 0.0
     if not 0 <= share < 1:
         raise InvalidInput("--validation", share, "a fraction of the rows, at least 0 and below 1")
     if not share:
         if settings.patience is not None:
             raise InvalidInput("--patience", settings.patience, "a --validation above 0 as well, and propensities")
         return Parts(log, None, None)
-    log.require("propensities", purpose="--validation (0 disables it)")
+    some.require("propensities", purpose="--validation (0 disables it)")
+    if not isinstance(log, LoggedData) and (by is not None or some.groups is not None):
+        came = "rows in groups" if by is None else f"--split-by {by}"
+        raise InvalidInput(
+            "--validation", f"{share:g}, of {came}, in files larger than the buffer", "0, and other files to evaluate on; or a "
+            "--buffer that holds all rows",
+        )  # fmt: skip
     train, held = _split(log, 1.0 - share, settings.seed, by)
     if settings.patience is None:
         return Parts(train, held, held)
     return Parts(train, *_split(held, 0.5, settings.seed + 1, by))
 
 
-def _split(log: LoggedData, fraction: float, seed: int, by: str | None) -> tuple[LoggedData, LoggedData]:
+def _split(log: Rows, fraction: float, seed: int, by: str | None) -> tuple[Rows, Rows]:
+    if not isinstance(log, LoggedData):
+        return log.split(1.0 - fraction, seed)
     return log.split(fraction, seed) if by is None else log.split(fraction, seed, by=cast("SplitBy", by))
 
 

@@ -30,6 +30,7 @@ from manyarms.estimators.naming import parameters_of
 from manyarms.estimators.neighbours import cluster_actions
 from manyarms.estimators.pessimism import BY_AUTHORS
 from manyarms.logs import Embeddings, LoggedData
+from manyarms.logs.row_groups import RowGroups
 from manyarms.logs.row_sketch import require_other_rows
 from manyarms.policies import (
     GaussianPolicy,
@@ -84,7 +85,7 @@ class Choices:
         """Whether the policy picks a cluster first."""
         return self.objective.lower() == POTEC
 
-    def build(self, train: LoggedData, embeddings: Embeddings | None) -> tuple[Objective, Start]:
+    def build(self, train: LoggedData | RowGroups, embeddings: Embeddings | None) -> tuple[Objective, Start]:
         """The objective, and the policy to start from, for the rows that are learned from."""
         wanted, given = parameters_of(self.objective), dict[str, Any](self.parameters)
         labels: Ints | None = None
@@ -103,12 +104,12 @@ class Choices:
         assert labels is not None and model is not None and embeddings is not None
         return objective, self._two_stages(train, embeddings.vectors, labels, model)
 
-    def _model(self, train: LoggedData) -> RewardModel:
+    def _model(self, train: LoggedData | RowGroups) -> RewardModel:
         if self.model is None:
             return dm_frequentist(train)
         return BeliefModel(load(self.model, Agent).belief)
 
-    def _start(self, train: LoggedData, vectors: AnyArray | None) -> SoftmaxPolicy | SupportSoftmaxPolicy:
+    def _start(self, train: LoggedData | RowGroups, vectors: AnyArray | None) -> SoftmaxPolicy | SupportSoftmaxPolicy:
         actions, encoder = self._scores(train, vectors, train.action_count)
         if self.support == "all":
             return SoftmaxPolicy(actions, encoder=encoder)
@@ -118,7 +119,9 @@ class Choices:
             raise InvalidInput("--logging", came, expected)
         return SupportSoftmaxPolicy(actions, train.logging, encoder=encoder)
 
-    def _two_stages(self, train: LoggedData, vectors: AnyArray, labels: Ints, model: RewardModel) -> TwoStagePolicy:
+    def _two_stages(
+        self, train: LoggedData | RowGroups, vectors: AnyArray, labels: Ints, model: RewardModel
+    ) -> TwoStagePolicy:
         weights = getattr(model, "parameters", None)
         if weights is None:
             raise InvalidInput("--model", type(model).__name__, "none with potec: it takes a ridge regression")
@@ -128,7 +131,9 @@ class Choices:
         clusters, encoder = self._scores(train, centres / np.maximum(sizes, 1)[:, None], len(sizes))
         return TwoStagePolicy(clusters, labels, np.asarray(weights, dtype=np.float32), encoder=encoder)
 
-    def _scores(self, train: LoggedData, vectors: AnyArray | None, count: int) -> tuple[AnyArray, Projection | None]:
+    def _scores(
+        self, train: LoggedData | RowGroups, vectors: AnyArray | None, count: int
+    ) -> tuple[AnyArray, Projection | None]:
         """The vectors that scores begin with, and for light ones the projection that is learned."""
         if vectors is None:
             if self.parametrisation == "light":

@@ -42,6 +42,7 @@ Examples:
   manyarms learn clicks.csv.gz --action item --reward click --context user_ --actions items.csv --id sku
   manyarms learn rounds.parquet --actions items.npy --parametrisation light --patience 3 --epochs 50
   manyarms learn rounds.parquet --objective ips --support logging --logging old-policy/
+  manyarms learn rounds/ --objective ips --buffer 1000000
   manyarms learn rounds.parquet --pessimism es --logging old-policy/ --prior old-policy/ --learning-rate 0.1
 
 Objectives:
@@ -181,6 +182,15 @@ def learn(
         int | None, _option(TRAINING, None, "Number of passes over the log.", "10, more for small logs")
     ] = None,
     batch: Annotated[int, _option(TRAINING, None, "Batch size.")] = USUAL.batch,
+    buffer: Annotated[
+        int | None,
+        _option(
+            TRAINING,
+            "ROWS",
+            "Read LOG as it is learned from, this many rows at a time: a Parquet file, or a folder of them, larger than memory.",
+            "for a folder, 128 MB of rows; files are read into memory",
+        ),
+    ] = None,
     learning_rate: Annotated[
         float | None, _option(TRAINING, None, "Initial learning rate.", "by the length of the contexts")
     ] = None,
@@ -277,6 +287,7 @@ def learn(
         never = {
             "--objective": objective is not None, "--parametrisation": parametrisation != "heavy",
             "--support": support != "all", "--model": model is not None, "--towards": towards == "logging",
+            "--buffer": buffer is not None,
         }  # fmt: skip
         expected = "one of the two: a bound is for policies with a parameter vector for every action"
         _refuse(never, "both this and --pessimism", expected)
@@ -306,7 +317,7 @@ def learn(
         options.one_of("--split-by", split_by, SPLITS)
     outcome = _learn_run.run(
         inputs, out, choices, settings, left_open=[name for name, value in choosable.items() if value is None],
-        pessimism=careful, validation=validation, split_by=split_by, device=device,
+        pessimism=careful, validation=validation, split_by=split_by, buffer=buffer, device=device,
         checkpoint_seconds=checkpoint_seconds, keep_checkpoint=keep_checkpoint, console=Console(stderr=True),
     )  # fmt: skip
     options.say(options.facts("learned", _learn_run.summary(outcome)))

@@ -63,6 +63,9 @@ class RowGroups:
     def __repr__(self) -> str:
         return f"RowGroups({len(self.groups)} of {len(self.source.row_groups or ())} row groups of {self.source!r})"
 
+    def __len__(self) -> int:
+        return sum(self.row_groups)
+
     @property
     def action_count(self) -> int:
         """K."""
