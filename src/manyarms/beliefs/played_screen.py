@@ -26,7 +26,7 @@ from manyarms.beliefs.roots import Root
 
 # products of numbers of S_a with others, from which on making few of them is worth its while: with a known root, and without
 WORTH = 1 << 19, 1 << 20
-MANY = 32  # one in so many actions left, or more: bounds are made better, and if that does not help every S_a is read
+MANY = 16  # one in so many actions left, or more: bounds are made better, and if that does not help every S_a is read
 PATIENCE = 63  # contexts at most in which every S_a is then read without asking for bounds
 
 
@@ -47,7 +47,7 @@ class PlayedScreen:
 
     def serves(self, played: int, k: int) -> bool:
         """Whether so many played actions are better screened: something bounds them, and they are many, and far more than k."""
-        if not self.bounds.able or played < 2 * MANY * k:
+        if not self.bounds.able or played < 4 * MANY * k:
             return False
         known, leaves = self.root.known, self.leaves
         products = 1 if known else 2 if leaves.played_weights is None else 1 + leaves.played_weights.rows.shape[1]
