@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from scipy import stats
 
 from brute_force import same_law
 from manyarms._base.typing import Array, Ints
-from manyarms.beliefs.actions import blocks, search
+from manyarms.beliefs.actions import block_search, blocks, search, sketch
 from manyarms.beliefs.actions.blocks import Blocks
 
 DRAWS = 3000
@@ -37,8 +36,14 @@ def by_scan_of_own_sds(features: Array, counts: Ints) -> Find:
 
 
 def by_blocks(features: Array, counts: Ints) -> Find:
-    built = Blocks(features, counts, counts > 1)
-    return lambda floor, k, rng: search.open_blocks(built, C, SD, counts, built.sizes.rows, floor, k, rng)
+    return in_blocks(Blocks(features, counts, counts > 1), features, counts)
+
+
+def in_blocks(built: Blocks, features: Array, counts: Ints) -> Find:
+    sizes = built.sizes.rows
+    return lambda floor, k, rng: block_search.open_blocks(
+        built, C, SD, counts, sizes, lambda units: features[units] @ C, floor, k, rng
+    )
 
 
 def by_grown_blocks(features: Array, counts: Ints) -> Find:
@@ -46,7 +51,39 @@ def by_grown_blocks(features: Array, counts: Ints) -> Find:
     built = Blocks(features[:2], counts[:2], counts[:2] > 1)
     for unit in range(2, len(counts)):
         built.insert(features[unit], counts, counts > 1)
-    return lambda floor, k, rng: search.open_blocks(built, C, SD, counts, built.sizes.rows, floor, k, rng)
+    return in_blocks(built, features, counts)
+
+
+def by_products(features: Array, counts: Ints) -> Find:
+    """As where boxes say nothing: all members are bounded first."""
+    find = by_blocks(features, counts)
+
+    def with_many(floor: float, k: int, rng: np.random.Generator) -> Found:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(block_search, "MANY", 0)
+            patch.setattr(block_search, "FIRST", 1)
+            return find(floor, k, rng)
+
+    return with_many
+
+
+def by_short_sketches(features: Array, counts: Ints) -> Find:
+    """One axis alone, and the length of the rest; products picked from memory, block by block."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sketch, "REST", 10.0)
+        built = Blocks(features, counts, counts > 1)
+    assert built.sketch.kept < features.shape[1]
+    find = in_blocks(built, features, counts)
+
+    def in_pieces(floor: float, k: int, rng: np.random.Generator) -> Found:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(block_search, "MANY", 1)
+            patch.setattr(block_search, "FIRST", 1)
+            patch.setattr(block_search, "DENSE", 2.0)
+            patch.setattr(block_search, "OPENED", 1)
+            return find(floor, k, rng)
+
+    return in_pieces
 
 
 def every_score(features: Array, counts: Ints, k: int, rng: np.random.Generator) -> Found:
@@ -69,13 +106,16 @@ COUNTS = {
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of at most three units, pieces of four: eleven units then go through all that a million would."""
+    monkeypatch.setattr(blocks, "SMALLEST", 3)
     monkeypatch.setattr(blocks, "BLOCK", 3)
     monkeypatch.setattr(search, "PIECE", 4)
 
 
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("counts", COUNTS.values(), ids=COUNTS.keys())
-@pytest.mark.parametrize("by", [by_groups, by_scan, by_scan_of_own_sds, by_blocks, by_grown_blocks])
+@pytest.mark.parametrize(
+    "by", [by_groups, by_scan, by_scan_of_own_sds, by_blocks, by_grown_blocks, by_products, by_short_sketches]
+)
 @pytest.mark.parametrize("k", [1, 4])
 def test_the_best_have_the_law_of_scoring_everyone(by: Search, counts: Ints, k: int, rng: np.random.Generator) -> None:
     k = min(k, int(counts.sum()))
@@ -96,7 +136,7 @@ def test_the_best_have_the_law_of_scoring_everyone(by: Search, counts: Ints, k: 
 
 
 @pytest.mark.usefixtures("small_pieces")
-@pytest.mark.parametrize("by", [by_groups, by_scan, by_blocks, by_grown_blocks])
+@pytest.mark.parametrize("by", [by_groups, by_scan, by_blocks, by_grown_blocks, by_products, by_short_sketches])
 @pytest.mark.parametrize("k", [1, 2])
 def test_a_floor_hides_only_what_lies_below_it(by: Search, k: int, rng: np.random.Generator) -> None:
     """The winner, or that nobody reaches the floor, has the same law as without one."""
@@ -117,56 +157,20 @@ def test_a_floor_hides_only_what_lies_below_it(by: Search, k: int, rng: np.rando
     assert same_law(ours, plain) > 1e-6
 
 
-def test_the_search_in_blocks_leaves_most_of_them_closed(
-    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
-) -> None:
-    """Otherwise it would be exact and useless. Wide features, small noise: a handful of 200 blocks is opened."""
+def test_the_search_in_blocks_looks_at_few_members(rng: np.random.Generator) -> None:
+    """Otherwise it would be exact and useless."""
     features = rng.standard_normal((20_000, 3))
-    monkeypatch.setattr(blocks, "BLOCK", 100)
     counts = np.ones(20_000, dtype=np.int64)
     built = Blocks(features, counts, counts > 1)
-    opened = []
-    original = search._open
+    opened = list[int]()
 
-    def counting(*arguments: Any) -> Found:
-        opened.append(1)
-        return original(*arguments)
+    def means(units: Ints) -> Array:
+        opened.append(len(units))
+        return features[units] @ C
 
-    monkeypatch.setattr(search, "_open", counting)
     for _ in range(20):
-        search.open_blocks(built, C, 0.3, counts, built.sizes.rows, -np.inf, 1, rng)
-    assert len(opened) / 20 < 0.1 * len(built)
-
-
-@given(seed=st.integers(0, 10**6), rows=st.integers(1, 60), size=st.integers(1, 9), width=st.integers(1, 4))
-def test_blocks_hold_every_unit_once_and_bound_its_mean(seed: int, rows: int, size: int, width: int) -> None:
-    rng = np.random.default_rng(seed)
-    features = rng.standard_normal((rows, width)) * 10.0 ** rng.integers(-8, 9, width)
-    if seed % 3 == 0:
-        features[:, 0] = 1.0
-    counts = rng.integers(0, 3, rows)
-    founders = rows if size == 1 else int(rng.integers(1, rows + 1))  # the others come later
-    before = blocks.BLOCK
-    blocks.BLOCK = size
-    try:
-        built = Blocks(features[:founders], counts[:founders], counts[:founders] > 1)
-        for unit in range(founders, rows):
-            built.insert(features[unit], counts, counts > 1)
-    finally:
-        blocks.BLOCK = before
-    lengths = built.lengths.rows
-    inside = [built.units.rows[j, :length] for j, length in enumerate(lengths.tolist())]
-    assert sorted(np.concatenate(inside).tolist()) == list(range(rows))
-    assert lengths.max() <= size and lengths.min() >= 1
-    c = rng.standard_normal(width)
-    bounds = built.bounds(c)
-    for j, members in enumerate(inside):
-        assert (built.block_of.rows[members] == j).all()
-        assert (built.members[j] == features[members].T).all()
-        assert built.sizes.rows[j] == counts[members].sum()
-        assert built.alone.rows[j] == (counts[members] <= 1).all()
-        assert (c @ built.members[j] <= bounds[j]).all()
-        assert (features[members] @ c <= bounds[j]).all()
+        block_search.open_blocks(built, C, 0.3, counts, built.sizes.rows, means, -np.inf, 1, rng)
+    assert sum(opened) / 20 < 0.1 * len(features)
 
 
 @given(seed=st.integers(0, 10**6), k=st.integers(1, 6))

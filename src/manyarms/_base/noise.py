@@ -28,3 +28,16 @@ def normal_from_log_cdf(log_cdf: Array) -> Array:
     if low.any():
         z[low] = ndtri_exp(log_cdf[low])
     return cast(Array, z)
+
+
+def below(ceiling: Array | float, log_ceiling: Array | float, number: int, rng: np.random.Generator) -> Array:
+    """Standard normals below a ceiling, or one each, with log Phi of it: what comes out higher is drawn again."""
+    z = rng.standard_normal(number)
+    high = (z > ceiling).nonzero()[0]
+    if len(high):  # as a rule the second is not
+        z[high] = rng.standard_normal(len(high))
+        high = (z > ceiling).nonzero()[0]
+    if len(high):
+        log_cdf = log_ceiling[high] if isinstance(log_ceiling, np.ndarray) else log_ceiling
+        z[high] = normal_from_log_cdf(log_cdf - rng.standard_exponential(len(high)))
+    return z

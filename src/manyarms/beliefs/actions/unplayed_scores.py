@@ -7,12 +7,13 @@ put in their place in one step, so that decisions may run beside each other whil
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import cast
 
 import numpy as np
 
 from manyarms._base.typing import Array, Ints
-from manyarms.beliefs.actions import search
+from manyarms.beliefs.actions import block_search, search
 from manyarms.beliefs.actions.catalogue import Offer
 from manyarms.beliefs.leaves import Leaves
 
@@ -55,7 +56,7 @@ class UnplayedScores:
             for unit, ranks in offer.withheld.items():
                 sizes[blocks.block_of.rows[unit]] -= len(ranks)
         sd_all = float(np.sqrt(leaves.prior_variances(x, None)[0]))
-        return search.open_blocks(blocks, c, sd_all, offer.counts, sizes, floor, k, rng)
+        return block_search.open_blocks(blocks, c, sd_all, offer.counts, sizes, partial(self._means, c), floor, k, rng)
 
     def _means(self, c: Array, places: Ints) -> Array:
         """Mean scores of the units at these places."""

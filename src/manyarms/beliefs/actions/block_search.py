@@ -1,0 +1,191 @@
+"""The best of very many units with one common sd, most of which are never looked at.
+
+The largest noise of a whole block is one draw, and belongs to a member chosen uniformly, its *owner*; no other member has more.
+A block is opened only if its bound on the means plus that noise can still win, and inside it only members that can still win
+draw theirs, truncated below the block's largest. The law is that of a draw for every action.
+
+Three things keep that cheap: bounds of boxes say which blocks to think of (blocks.py), products in float32 say which of their
+members to think of (sketch.py), and exact means are computed for these alone. Where weights are of so many and so equal
+dimensions that boxes say nothing, what is left is one product in float32 with all of them, in pieces that stay in the cache, and
+still no draw for every action: less than half of what the plain product and its normals take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+import numpy as np
+
+from manyarms._base.noise import below, log_cdf_of_largest, normal_from_log_cdf
+from manyarms._base.typing import Array, Ints
+from manyarms.beliefs.actions.blocks import Blocks
+from manyarms.beliefs.actions.search import Found, best_of, nothing, successors
+from manyarms.beliefs.actions.sketch import Singles
+
+MANY = 32  # blocks that may win, from which on all their members are bounded before any is opened
+FIRST = 8  # blocks opened before all others then
+DENSE = 0.4  # from this part of all blocks on, reading all is faster than picking those that may win
+OPENED = 1 << 16  # members looked at together
+
+
+def open_blocks(
+    blocks: Blocks,
+    c: Array,
+    sd: float,
+    counts: Ints,
+    sizes: Array,
+    means: Callable[[Ints], Array],
+    floor: float,
+    k: int,
+    rng: np.random.Generator,
+) -> Found:
+    """Scores above the floor among the best k, and their units: features . c + sd noise for each of the `counts` of a unit.
+
+    `sizes` are the members left in each block, `means` gives the exact means of units. The block with the highest bound comes
+    first: it usually raises the floor above most of the rest.
+    """
+    opening = _Opening(blocks, c, sd, counts, sizes, means, floor, k, rng)
+    upper = opening.upper
+    opening.open_best()
+    hopeful = (upper > opening.floor).nonzero()[0]
+    if len(hopeful) > MANY:
+        opening.tighten(hopeful)
+        first = np.argpartition(upper, len(upper) - FIRST)[len(upper) - FIRST :]
+        opening.open(first)
+        upper[first] = -np.inf
+        hopeful = hopeful[upper[hopeful] > opening.floor]
+    together = max(1, OPENED // blocks.capacity)
+    for start in range(0, len(hopeful), together):
+        opening.open(hopeful[start : start + together])
+    return opening.found
+
+
+class _Opening:
+    """The noise of all blocks, given which draws inside some of them are made; the best k so far, and the floor they raise."""
+
+    def __init__(
+        self,
+        blocks: Blocks,
+        c: Array,
+        sd: float,
+        counts: Ints,
+        sizes: Array,
+        means: Callable[[Ints], Array],
+        floor: float,
+        k: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self.blocks, self.sd, self.counts, self.means = blocks, sd, counts, means
+        self.floor, self.k, self.rng = floor, k, rng
+        self.found = nothing()
+        self.asked = blocks.ask(c)
+        # the largest noise of each block, and log Phi of it
+        self.log_cdf = log_cdf_of_largest(np.maximum(sizes, 1.0), 0.0, rng)
+        self.largest = normal_from_log_cdf(self.log_cdf)
+        self.reach = sd * self.largest
+        self.upper = self.asked.bounds + self.reach
+        self.upper[sizes <= 0] = -np.inf
+
+    def open_best(self) -> None:
+        """Draw all members of the block with the highest bound, which is then done with."""
+        block, blocks = int(self.upper.argmax()), self.blocks
+        if self.upper[block] <= self.floor:
+            return
+        units = blocks.units.rows[block, : blocks.lengths.rows[block]]
+        left, mean = self.counts[units], self.means(units)
+        place = int(self.rng.random() * len(units))
+        if not blocks.alone.rows[block] or not left[place]:
+            ends = left.cumsum()
+            place = int(ends.searchsorted(self.rng.integers(ends[-1]), side="right"))
+        left[place] -= 1
+        self._draw(mean, units, left, self.largest[block], self.log_cdf[block], slice(place, place + 1))
+        self.upper[block] = -np.inf
+
+    def tighten(self, some: Ints) -> None:
+        """Bounds of blocks by all their members in place of their boxes."""
+        together = max(1, OPENED // self.blocks.capacity)
+        number = len(self.upper)
+        if len(some) > DENSE * number:  # as they lie in memory
+            parts: list[slice | Ints] = [slice(start, start + together) for start in range(0, number, together)]
+        else:
+            parts = [some[start : start + together] for start in range(0, len(some), together)]
+        for part in parts:
+            upper = self.asked.above(self._products(part).max(axis=1), part)
+            upper += self.reach[part]
+            self.upper[part] = np.minimum(self.upper[part], upper)
+
+    def open(self, some: Ints) -> None:
+        """Draw those members of some blocks that can still win."""
+        blocks, limits = self.blocks, self.floor - self.reach[some]
+        can_win = (self._products(some) > self.asked.thresholds(limits, some)[:, None]).ravel().nonzero()[0]
+        if not len(can_win):  # the boxes promised more than their members hold
+            return
+        block, place = np.divmod(can_win, blocks.capacity)
+        at = some[block]
+        units = blocks.units.rows[at, place]
+        mean = self.means(units)
+        stay = ((mean > limits[block]) & (place < blocks.lengths.rows[at])).nonzero()[0]
+        if len(stay) < len(block):
+            if not len(stay):
+                return
+            block, place, at, units, mean = block[stay], place[stay], at[stay], units[stay], mean[stay]
+        # a block's largest noise belongs to a member chosen uniformly among *all* its members, those that cannot win included
+        mine = place == self._owners(some, block)[block]
+        left = self.counts[units] - mine
+        self._draw(mean, units, left, self.largest[at], self.log_cdf[at], mine.nonzero()[0])
+
+    def _owners(self, some: Ints, block: Ints) -> Ints:
+        """The places of the owners in those of some blocks that `block` names."""
+        named = np.zeros(len(some), dtype=np.bool_)
+        named[block] = True
+        here = named.nonzero()[0]
+        places = np.empty(len(some), dtype=np.int64)
+        places[here] = owners(self.blocks, some[here], self.counts, self.rng)
+        return places
+
+    def _products(self, some: Ints | slice) -> Singles:
+        """(blocks, room of a block): sketches of the members of some blocks times the coefficients."""
+        return cast(Singles, np.matmul(self.asked.singles, self.blocks.members.rows[some]))
+
+    def _draw(
+        self,
+        mean: Array,
+        units: Ints,
+        left: Ints,
+        largest: Array | float,
+        log_cdf: Array | float,
+        mine: Ints | slice,
+    ) -> None:
+        """Scores of units with so many members left below the largest noise, which belongs to those at `mine`."""
+        if left.max() > 1:
+            score, who = successors(mean, self.sd, left, log_cdf, self.floor, self.k, self.rng)
+        else:
+            score = below(largest, log_cdf, len(mean), self.rng)
+            score *= self.sd
+            score += mean
+            score[left == 0] = -np.inf
+            who = (score > self.floor).nonzero()[0]
+            score = score[who]
+        own = mean[mine] + self.sd * (largest[mine] if isinstance(largest, np.ndarray) else largest)
+        scores = np.concatenate([self.found[0], score, own])
+        units = np.concatenate([self.found[1], units[who], units[mine]])
+        scores, units, self.floor = best_of(scores, units, self.k, self.floor)
+        self.found = scores, units
+
+
+def owners(blocks: Blocks, which: Ints, counts: Ints, rng: np.random.Generator) -> Ints:
+    """A place in each of these blocks, with probability proportional to the members left there."""
+    lengths = blocks.lengths.rows[which]
+    owner = (rng.random(len(which)) * lengths).astype(np.int64)
+    # most places have their one member, and are taken as they come; elsewhere members are counted
+    taken = blocks.alone.rows[which] & (counts[blocks.units.rows[which, owner]] > 0)
+    rest = (~taken).nonzero()[0]
+    if len(rest):
+        ends = counts[blocks.units.rows[which[rest]]].cumsum(axis=1)  # what lies beyond a block's length comes last
+        member = rng.integers(ends[np.arange(len(rest)), lengths[rest] - 1])
+        owner[rest] = (ends <= member[:, None]).sum(axis=1)
+    return cast(Ints, owner)
+
+
+__all__ = ["open_blocks", "owners"]
