@@ -1,4 +1,4 @@
-"""benchmarks/softmax.py and pessimism.py at tiny sizes: they run, and end with their figures by name."""
+"""benchmarks/softmax.py, pessimism.py and streaming.py at tiny sizes: they run, and end with their figures by name."""
 
 from __future__ import annotations
 
@@ -69,3 +69,28 @@ def test_the_pessimism_benchmark_ends_with_its_figures(found, capsys) -> None:
     figures = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert {"es_epoch_s", "es_epoch_over_products"} <= set(figures)
     assert all(value > 0 for value in figures.values())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peaks of memory are read as Linux gives them")
+@pytest.mark.parametrize("found", ["streaming"], indirect=True)
+def test_the_streaming_benchmark_ends_with_its_figures(found, capsys, monkeypatch) -> None:
+    """In this process: both sides learn from the same rows, of which the streamed one has a part in memory."""
+    runs = {}
+
+    def here(task: str, folder: Path, sizes: object) -> dict[str, float]:
+        runs[task] = found.be_child(task, str(folder), sizes)
+        return {**runs[task], "grown_mb": 1.0}  # of this process, which has run other tests
+
+    threads = torch.get_num_threads()
+    monkeypatch.setattr(found, "child", here)
+    monkeypatch.setattr(found, "GROUP", 500)
+    found.main(
+        ["--rows", "4000", "--actions", "50", "--dim", "4", "--batch", "100", "--turns", "1", "--buffer", "1000"]
+    )
+    torch.set_num_threads(threads)
+    figures = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert {"stream_over_memory", "stream_learn_peak_mb", "stream_learn_log_mb", "stream_learn_limit_mb"} <= set(
+        figures
+    )
+    assert all(value > 0 for value in figures.values())
+    assert all(np.isfinite(one["objective"]) for one in runs.values())
