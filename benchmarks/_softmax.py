@@ -40,17 +40,21 @@ def beta_of(actions: int, dim: int) -> np.ndarray[Any, np.dtype[np.float32]]:
     return np.random.default_rng(1).standard_normal((actions, dim), dtype=np.float32) * np.float32(0.1)
 
 
-def our_step(actions: int, dim: int, rows: int, device: str = "cpu", precision: str = "fp32") -> Callable[[], object]:
-    """One step of cLPI with Adam on all of beta, exactly as `learn` takes it."""
-    settings = TrainingSettings(batch=rows, learning_rate=RATE, precision=precision)  # type: ignore[arg-type]
+def our_step(
+    actions: int, dim: int, rows: int, device: str = "cpu", precision: str = "fp32", optimiser: str = "adam"
+) -> Callable[[], object]:
+    """One step of cLPI with Adam (or SGD) on all of beta, exactly as `learn` takes it."""
+    settings = TrainingSettings(batch=rows, learning_rate=RATE, precision=precision, optimiser=optimiser)  # type: ignore[arg-type]
     log = a_batch(actions, dim, rows)
     run = TrainingRun(log, SoftmaxPolicy(beta_of(actions, dim)), cLPI(TAU), settings, torch.device(device))
     index, count = np.arange(rows), iter(range(1 << 30))
     return lambda: run.step_on(index, step=next(count), rate=RATE)
 
 
-def plain_step(actions: int, dim: int, rows: int, device: str = "cpu", how: str = "plain") -> Callable[[], object]:
-    """The same step written plainly: all scores, cross_entropy, backward, torch's own (fused on a GPU) Adam.
+def plain_step(
+    actions: int, dim: int, rows: int, device: str = "cpu", how: str = "plain", kind: str = "adam"
+) -> Callable[[], object]:
+    """The same step written plainly: all scores, cross_entropy, backward, torch's own (fused on a GPU) Adam, or SGD.
 
     how: "plain"; "compile", the same through torch.compile; "chunked", torch's own linear_cross_entropy in chunks of the batch.
     """
@@ -61,7 +65,8 @@ def plain_step(actions: int, dim: int, rows: int, device: str = "cpu", how: str 
     ids = torch.tensor(log.actions, device=device)
     assert log.propensities is not None
     weights = torch.tensor(1 / np.maximum(log.propensities, TAU), dtype=torch.float32, device=device)
-    optimiser = torch.optim.Adam([beta], lr=RATE, fused=True if low else None)
+    own = torch.optim.Adam if kind == "adam" else torch.optim.SGD
+    optimiser = own([beta], lr=RATE, fused=True if low else None)
 
     def loss(beta: torch.Tensor) -> torch.Tensor:
         left, right = (h.bfloat16(), beta.bfloat16()) if low else (h, beta)

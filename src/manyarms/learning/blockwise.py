@@ -52,6 +52,7 @@ class Measured:
     log_z: Tensor  # (b,)
     log_mass: Tensor | None = None  # (b,) of the wanted group
     expectation: Tensor | None = None  # (b,)
+    total: Tensor | None = None  # (b,) Z itself, where no score was shifted
     kept_from: int | None = None  # the powers of the scores of actions from here on are kept
 
 
@@ -64,7 +65,7 @@ class Upstream:
     singles: Tensor  # (s,) its value
     group: Tensor | None = None  # (b,)
     expectation: Tensor | None = None  # (b,)
-    one_each: bool = False  # whether `rows` are all rows, in order: then nothing has to be gathered
+    one_each: bool = False  # whether there is one in each row, and nothing else
 
 
 @dataclass
@@ -106,10 +107,13 @@ def block_size(rows: int, actions: int, device: torch.device) -> int:
     return max(256, min(WIDEST, NUMBERS // max(1, rows)))
 
 
-def blocks(actions: int, size: int) -> Iterator[tuple[int, int]]:
-    """Bounds of consecutive blocks."""
-    for first in range(0, actions, size):
-        yield first, min(first + size, actions)
+def blocks(beta: Tensor, size: int) -> Iterator[tuple[int, int, Tensor]]:
+    """Bounds of consecutive blocks of rows, and the rows."""
+    first = 0
+    for part in torch.split(beta, size):
+        last = first + part.shape[0]
+        yield first, last, part
+        first = last
 
 
 def safe_norm(h: Tensor) -> float:
@@ -162,20 +166,19 @@ def measure(
 
     rooms: keep the powers of the last blocks for the second pass, where none is shifted.
     """
-    b, actions = len(h), len(beta)
+    b, actions = h.shape[0], beta.shape[0]
     size = size or block_size(b, actions, h.device)
     columns = in_base_two(h)
     top = None if safe else h.new_full((b,), -math.inf)
-    total, inside, above = (
-        h.new_zeros(b) if asked else None for asked in (True, groups is not None, values is not None)
-    )
-    assert total is not None
+    total: Tensor | None = None
+    inside = None if groups is None else h.new_zeros(b)
+    above = None if values is None else h.new_zeros(b)
     rooms = rooms or Rooms()
     kept_from = rooms.kept_from(b, actions, size) if safe and groups is None and values is None else None
     kept = rooms.kept(h, kept_from if actions > size else None, actions)
     room = rooms.take("scores", h, min(size, actions), b)
-    for first, last in blocks(actions, size):
-        mass = _scores(columns, beta, first, last, room)  # (k, b)
+    for first, last, part in blocks(beta, size):
+        mass = _scores(columns, part, room)  # (k, b)
         if top is not None:
             peak = torch.maximum(top, mass.amax(dim=0))
             shrink = (top - peak).exp2_()
@@ -186,16 +189,18 @@ def measure(
             mass.sub_(top)
         # products are faster where they write what is in the cache: powers are what leaves it
         mass = powers(mass, kept(first, last))
-        total += mass.sum(dim=0)
+        total = mass.sum(dim=0) if total is None else total.add_(mass.sum(dim=0))
         if values is not None and above is not None:
             above += torch.einsum("kb,bk->b", mass, values(first, last))
         if groups is not None and inside is not None:
             inside += (mass * (groups[0][first:last, None] == groups[1])).sum(dim=0)
+    assert total is not None  # there is at least one action
     log_total = total.log()
     return Measured(
         log_z=log_total if top is None else log_total + top / TO_BASE_TWO,
         log_mass=None if inside is None else inside.log() - log_total,
         expectation=None if above is None else above / total,
+        total=total if top is None else None,
         kept_from=kept_from,
     )
 
@@ -219,28 +224,35 @@ def pull(
     A block's part in the gradient of h is taken before the block is handed on, since receiving it may change it. A gradient lies
     where the next one will lie.
     """
-    b, actions = len(h), len(beta)
+    b, actions = h.shape[0], beta.shape[0]
     size = size or block_size(b, actions, h.device)
     # the factor of pi that all actions share
-    single = upstream.singles if upstream.one_each else h.new_zeros(b).index_add_(0, upstream.rows, upstream.singles)
-    flat = -single
+    one_each = upstream.one_each
+    flat = upstream.singles if one_each else h.new_zeros(b).index_add_(0, upstream.rows, upstream.singles)
     inner: Tensor | None = None  # log Z + log M: exp(s - inner) is pi within the group, also where M is tiny
     if groups is not None and upstream.group is not None and measured.log_mass is not None:
-        flat -= upstream.group
+        flat = flat + upstream.group
         inner = measured.log_z + torch.where(measured.log_mass > -math.inf, measured.log_mass, math.inf)
     worth = None if values is None or measured.expectation is None else upstream.expectation
     if worth is not None and measured.expectation is not None:
-        flat -= worth * measured.expectation
+        flat = flat + worth * measured.expectation
     plain = inner is None and worth is None
     # where that is all, it is a factor of the rows of h; and so is 1 / Z, if no exponential can leave the range of the type
     unshifted = plain and safe
-    if unshifted:
-        flat *= (-measured.log_z).exp()
+    less = (
+        -(measured.log_z.exp() if measured.total is None else measured.total) if unshifted else h.new_full((b,), -1.0)
+    )
+    flat = flat / less if unshifted else -flat
     scaled = h * flat[:, None] if plain else h
     log_z = measured.log_z if unshifted else measured.log_z * TO_BASE_TWO
     inner = None if inner is None else inner * TO_BASE_TWO
-    singles, bounds = _by_block(upstream, actions, size)
-    own = (h if singles.one_each else h.index_select(0, singles.rows)) * singles.singles[:, None]  # of beta's gradient
+    order, bounds = _by_block(upstream.ids, actions, size)
+    rows, ids, singles = (_taken(t, order) for t in (upstream.rows, upstream.ids, upstream.singles))
+    if one_each:  # as if pi of the own action were less by one: the products do the rest
+        own = _taken(less, order)
+        ids = torch.add(rows, ids, alpha=b)  # where a row's own action lies in (K, b)
+    else:
+        own = h.index_select(0, rows).mul_(singles[:, None])  # added to the gradient of beta
     gradient_h = h.new_zeros(h.shape) if want_h else None
     rooms = rooms or Rooms()
     kept_from = measured.kept_from if unshifted else None
@@ -248,14 +260,14 @@ def pull(
     columns = in_base_two(h) if kept_from != 0 else h
     room = rooms.take("scores", h, min(size, actions), b)
     gradients = None if receive is None else rooms.take("gradients", h, min(size, actions), h.shape[1])
-    for number, (first, last) in enumerate(blocks(actions, size)):
+    for number, (first, last, part) in enumerate(blocks(beta, size)):
         within: Tensor | None = None
         if kept_from is not None and first >= kept_from:
             # one block is where the first pass left it; others are fetched, since products wait for what is not in the cache
             left = kept(first, last)
-            pi = room if left is None else room[: last - first].copy_(left)
+            pi = room if left is None else _fitted(room, last - first).copy_(left)
         else:
-            scores = _scores(columns, beta, first, last, room)  # (k, b)
+            scores = _scores(columns, part, room)  # (k, b)
             if inner is not None and groups is not None and upstream.group is not None:
                 outside = groups[0][first:last, None] != groups[1]
                 within = (scores - inner).masked_fill_(outside, -math.inf).exp2_().mul_(upstream.group)
@@ -266,40 +278,47 @@ def pull(
             pi += within
         mine = slice(bounds[number], bounds[number + 1])
         some = bounds[number] < bounds[number + 1]
+        if some and one_each:
+            pi.view(-1).index_add_(0, ids[mine] - first * b if first else ids[mine], own[mine])
         if gradient_h is not None:
-            part = pi.T @ beta[first:last].to(h.dtype)
-            gradient_h += part * flat[:, None] if plain else part
-            if some:
-                ids = singles.ids[mine]
-                gradient_h.index_add_(0, singles.rows[mine], singles.singles[mine, None] * beta[ids].to(h.dtype))
+            added = pi.T @ part.to(h.dtype)
+            gradient_h += added * flat[:, None] if plain else added
+            if some and not one_each:
+                gradient_h.index_add_(0, rows[mine], singles[mine, None] * beta[ids[mine]].to(h.dtype))
         if receive is not None and gradients is not None:
-            block = torch.mm(pi, scaled, out=gradients[: last - first])
-            if some:
-                block.index_add_(0, singles.ids[mine] - first if first else singles.ids[mine], own[mine])
+            block = torch.mm(pi, scaled, out=_fitted(gradients, last - first))
+            if some and not one_each:
+                block.index_add_(0, ids[mine] - first if first else ids[mine], own[mine])
             receive(first, last, block)
     return gradient_h
 
 
 def in_base_two(h: Tensor) -> Tensor:
-    """(l, b): what beta is multiplied with for scores in base 2, in the order in which products read it."""
-    return (h * TO_BASE_TWO).T.contiguous()
+    """(l, b): what beta is multiplied with for scores in base 2."""
+    return (h * TO_BASE_TWO).T
 
 
-def _by_block(upstream: Upstream, actions: int, size: int) -> tuple[Upstream, list[int]]:
-    """The single derivatives in the order of their blocks, and where each block's begin; one block needs no order."""
-    count = upstream.ids.numel()
+def _by_block(ids: Tensor, actions: int, size: int) -> tuple[Tensor | None, list[int]]:
+    """The order of ids by block, and where each block's begin; one block needs no order."""
     if actions <= size:
-        return upstream, [0, count]
-    order = torch.argsort(upstream.ids, stable=True)
-    ids = upstream.ids[order]
+        return None, [0, ids.shape[0]]
+    ids, order = torch.sort(ids, stable=True)
     starts = torch.arange(0, actions + size, size, device=ids.device)
     bounds: list[int] = torch.searchsorted(ids, starts).tolist()
-    return Upstream(upstream.rows[order], ids, upstream.singles[order]), bounds
+    return order, bounds
 
 
-def _scores(columns: Tensor, beta: Tensor, first: int, last: int, room: Tensor) -> Tensor:
+def _taken(numbers: Tensor, order: Tensor | None) -> Tensor:
+    return numbers if order is None else numbers.index_select(0, order)
+
+
+def _scores(columns: Tensor, part: Tensor, room: Tensor) -> Tensor:
     """(k, b) scores of a block of actions, in base 2: in this order both products of the second pass read along their rows."""
-    return torch.mm(beta[first:last].to(columns.dtype), columns, out=room[: last - first])
+    return torch.mm(part.to(columns.dtype), columns, out=_fitted(room, part.shape[0]))
+
+
+def _fitted(room: Tensor, rows: int) -> Tensor:
+    return room if room.shape[0] == rows else room[:rows]
 
 
 class LogProbability(torch.autograd.Function):

@@ -92,6 +92,8 @@ class AllActions(Engine):
 
     def __init__(self, table: ParameterTable, learns_table: bool = True) -> None:
         super().__init__(table, learns_table)
+        self._numbers = torch.arange(0)
+        self._limit = 0.0  # of a norm that is safe for a batch and other rows
         self._rooms: Rooms | None = None
         if table.beta.device.type == "cpu":
             # A large table would gain as much from powers that stay, but it is what fills the memory.
@@ -122,7 +124,7 @@ class AllActions(Engine):
         upstream = singles_of(self._ids, _gradient(self._leaf))
         if self._raw:
             return _sparse_step(self, self._h, upstream.rows, upstream.ids, upstream.singles, want_h)
-        measured = Measured(self._measured.log_z, kept_from=self._measured.kept_from)
+        measured = Measured(self._measured.log_z, total=self._measured.total, kept_from=self._measured.kept_from)
         if self._measured.log_mass is not None:
             measured.log_mass, upstream.group = self._measured.log_mass.detach(), _gradient(self._measured.log_mass)
         if self._measured.expectation is not None:
@@ -130,21 +132,29 @@ class AllActions(Engine):
             upstream.expectation = _gradient(self._measured.expectation)
         return self._pull(measured, upstream, want_h)
 
-    def climb(self, h: Tensor, ids: Tensor, weights: Tensor, of_log: bool, want_h: bool) -> tuple[float, Tensor | None]:
-        """`forward` and `backward` for the sum of weights * log pi, or weights * pi, at one action a row: its derivatives by
+    def climb(
+        self, h: Tensor, ids: Tensor, weights: Tensor, of_log: bool, *, limit: float = 0.0, want_h: bool = False
+    ) -> tuple[float, Tensor | None]:
+        """`forward` and `backward` for the sum of weights * log pi, or of weights * pi, at one action a row.
 
-        log pi are the weights, or weights * pi. The sum before the step, and the gradient of h.
+        Its derivatives by log pi are the weights, or weights * pi. limit: a `safe_norm` of rows that include these. The sum
+        before the step, and the gradient of h.
         """
         self._h, self._groups, self._values, self._rising = h, None, None, of_log
+        self._limit = limit
         measured = self._measure(h)
         log_pi = (self.table.beta.index_select(0, ids) * h).sum(dim=1) - measured.log_z
         terms = weights * (log_pi if of_log else log_pi.exp_())
         value = float(terms.sum())
-        upstream = Upstream(torch.arange(len(h)), ids, -weights if of_log else terms.neg_(), one_each=True)
+        if self._numbers.shape[0] < h.shape[0]:
+            self._numbers = torch.arange(h.shape[0])
+        upstream = Upstream(self._numbers[: h.shape[0]], ids, -weights if of_log else terms.neg_(), one_each=True)
         return value, self._pull(measured, upstream, want_h)
 
     def _measure(self, h: Tensor) -> Measured:
-        self._safe = h.device.type == "cpu" and self.table.within(safe_norm(h))  # asking would stop a device
+        table = self.table
+        on_processor = h.device.type == "cpu"  # asking would stop another device
+        self._safe = on_processor and (table.surely_within(self._limit) or table.within(safe_norm(h)))
         return measure(h, self.table.beta, groups=self._groups, values=self._values, safe=self._safe, rooms=self._rooms)
 
     def _pull(self, measured: Measured, upstream: Upstream, want_h: bool) -> Tensor | None:

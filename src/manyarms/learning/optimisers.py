@@ -12,9 +12,9 @@ bias is corrected by the number of steps taken in all. `anchor` and `pull` add p
 of pull/2 ||beta - anchor||^2, weight decay for an anchor of zero.
 
 Whoever exponentiates scores asks whether all rows of beta are short (`within`). Their norms are counted rarely: an optimiser that
-divides by the size of its gradients moves no number by more than a multiple of the rate (`largest_move`), so norms of some steps
-ago mostly decide, and where they do not, norms are counted. The answer is the same whenever they were counted last, and with it
-the bits of a run that was resumed.
+divides by the size of its gradients moves no number by more than a multiple of the rate (`largest_move`), and sgd moves no row by
+more than the rate times the gradient's norm. So norms of some steps ago mostly decide, and where they do not, norms are counted.
+The answer is the same whenever they were counted last, and with it the bits of a run that was resumed.
 """
 
 from __future__ import annotations
@@ -47,20 +47,19 @@ class ParameterTable:
         self.version = 0  # counts changes, for whoever keeps something derived from beta
         self.moments: dict[str, Tensor] = {}  # made when first needed: by then the start may be gone from memory
         self._learned = learned
-        # the largest norm of a row when it was counted last, how far a row may have gone since, and the largest of this step
-        self._norm, self._drift, self._written = 0.0, math.inf, 0.0
+        # the largest norm of a row when it was counted last, and how far a row may have gone since
+        self._norm, self._drift = 0.0, math.inf
 
     def begin(self, rate: float) -> None:
         """A new step with this learning rate."""
         self._remember()
         self.steps += 1
-        self._count = torch.tensor(float(self.steps))
-        self.rate, self._written = rate, 0.0
+        if self.kind == "adam":
+            self._count = torch.tensor(float(self.steps))
+        self.rate = rate
 
     def finish(self) -> None:
         """The step is over."""
-        if self._written:  # all blocks were written, and counted
-            self._norm, self._drift = self._written, 0.0
 
     @property
     def reach(self) -> float:
@@ -71,9 +70,13 @@ class ParameterTable:
             self._norm, self._drift = self._largest(self.beta), 0.0
         return self._norm
 
+    def surely_within(self, limit: float) -> bool:
+        """Whether what is known of norms is enough to say that `reach` is at most this."""
+        return self._norm + self._drift <= limit and self.beta.device.type == "cpu"
+
     def within(self, limit: float) -> bool:
         """Whether `reach` is at most this; norms are counted only where those that are known do not decide."""
-        if self._norm + self._drift <= limit and self.beta.device.type == "cpu":
+        if self.surely_within(limit):
             return True
         if self._norm - self._drift > limit:
             return False
@@ -81,7 +84,7 @@ class ParameterTable:
 
     def block(self, first: int, last: int, gradient: Tensor) -> None:
         """Update the rows first..last-1; `gradient` may be overwritten."""
-        whole = last - first == len(self.beta)  # a slice that changes nothing costs as much as any
+        whole = last - first == self.beta.shape[0]  # a slice that changes nothing costs as much as any
         beta = self.beta if whole else self.beta[first:last]
         self.version += 1
         if self.pull:
@@ -90,8 +93,10 @@ class ParameterTable:
         moments = self.moments.values() if whole else [moment[first:last] for moment in self.moments.values()]
         if self.kind == "sgd":
             beta.sub_(gradient, alpha=self.rate)
-            if beta.device.type == "cpu":
-                self._written = max(self._written, self._largest(beta))
+            if (
+                beta.device.type == "cpu"
+            ):  # no row by more than all of them: the blocks' norms add up to more than needed
+                self._drift += 1.01 * self.rate * float(torch.linalg.vector_norm(gradient))
             return
         if not first:  # every row moves once a step
             self._drift += self.rate * self.largest_move() * math.sqrt(self.beta.shape[1])
