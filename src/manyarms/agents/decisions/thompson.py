@@ -52,11 +52,13 @@ class Thompson(Decision):
         """For many contexts at once, where the belief can (beliefs/batches.py); the law is that of `pick`."""
         if len(X) == 1 or X.ndim != 2 or not batches.possible(belief):
             return super().choose(belief, X, offer, k, rng)
-        places, scores = batches.best_of_each(belief, X, offer, k, rng)
-        ids = actions_at(offer, places, rng)
-        # scores that are all equal, and scores that no float holds
-        rest = np.flatnonzero(~X.any(axis=1) | ~np.isfinite(scores[:, -1]))
-        if len(rest):
+        ids, rest = np.empty((len(X), k), dtype=np.int64), ~X.any(axis=1)  # with zeros all scores are equal
+        some = np.flatnonzero(~rest)
+        if len(some):
+            places, scores = batches.best_of_each(belief, X if len(some) == len(X) else X[some], offer, k, rng)
+            ids[some] = actions_at(offer, places, rng)
+            rest[some] = ~np.isfinite(scores[:, -1])  # and where no float holds them
+        if rest.any():
             ids[rest] = super().choose(belief, X[rest], offer, k, rng)
         return ids
 

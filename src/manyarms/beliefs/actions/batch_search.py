@@ -19,14 +19,15 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from manyarms._base.noise import log_cdf_of_largest, normal_from_log_cdf
 from manyarms._base.typing import Array, Ints
-from manyarms.beliefs.actions import search
+from manyarms.beliefs.actions import block_search
 from manyarms.beliefs.actions.best_of_each import BestOfEach
-from manyarms.beliefs.actions.blocks import Blocks
+from manyarms.beliefs.actions.blocks import AskedMany, Blocks
 from manyarms.beliefs.actions.group_draws import draw_group, draw_units
 
 TILE = 512  # units that are a group
 FIRST = 4  # blocks that are opened together first in each context, and then twice as many each time
 FEW_MEMBERS = 64  # up to so many members of a block that are expected to pass the floor are chosen one by one
+TINY = 1e-300  # in place of an sd of 0, which a context near zero has
 HELD = 1 << 18  # members of scanned blocks that can win, before they draw
 
 
@@ -67,7 +68,8 @@ def open_blocks(
     log_all = log_cdf_of_largest(np.full(len(C), members), 0.0, rng)
     largest_of_all = normal_from_log_cdf(log_all)
     owners = np.searchsorted(np.cumsum(sizes), rng.integers(members, size=len(C)), side="right")
-    bound = bounds(blocks, C)
+    asked = blocks.ask_many(C)
+    bound = asked.bounds
     bound[:, sizes == 0] = -np.inf
     rows, which = np.nonzero(bound > (best.floor - sd * largest_of_all)[:, None])
     mine = owners[rows] == which
@@ -84,7 +86,7 @@ def open_blocks(
     last, wave = FIRST, FIRST
     while len(rank):
         now = rank < last
-        _open(best, blocks, pairs.some(np.flatnonzero(now)), C, sd, counts, sizes, features, rng)
+        _open(best, blocks, asked, pairs.some(np.flatnonzero(now)), C, sd, counts, sizes, features, rng)
         later = np.flatnonzero(~now & (pairs.upper > best.floor[pairs.rows]))
         pairs, rank = pairs.some(later), rank[later]
         wave *= 2
@@ -106,17 +108,10 @@ class Pairs(NamedTuple):
         return Pairs(*(column[index] for column in self))
 
 
-def bounds(blocks: Blocks, C: Array) -> Array:
-    """(n, blocks): `blocks.bounds` for many contexts."""
-    centre = C @ blocks.centre.rows.T
-    bound = centre + np.abs(C) @ blocks.half_width.rows.T
-    bound += 1e-13 * (np.abs(bound) + np.abs(centre))
-    return cast(Array, bound)
-
-
 def _open(
     best: BestOfEach,
     blocks: Blocks,
+    asked: AskedMany,
     pairs: Pairs,
     C: Array,
     sd: Array,
@@ -133,18 +128,18 @@ def _open(
     block are hard to choose from, the block is scanned.
     """
     which, lengths = pairs.which, blocks.lengths.rows[pairs.which]
-    owners = search._owners(blocks, which, lengths, counts, sizes, rng)
+    owners = block_search.owners(blocks, which, counts, rng)
     units = blocks.units.rows[which, owners]
     best.add(pairs.rows, _means(features(units), C[pairs.rows]) + sd[pairs.rows] * pairs.largest, ~units)
     open_ = np.flatnonzero((pairs.upper > best.floor[pairs.rows]) & (sizes[which] > 1))
     pairs, owners, which, lengths = pairs.some(open_), owners[open_], which[open_], lengths[open_]
-    least = (best.floor[pairs.rows] - pairs.bound) / sd[pairs.rows]
+    least = (best.floor[pairs.rows] - pairs.bound) / np.maximum(sd[pairs.rows], TINY)
     chance = -np.expm1(log_ndtr(least) - pairs.log_cdf)
     simple = blocks.alone.rows[which] & (2 * sizes[which] >= lengths)
     few = simple & (least > 0) & ((sizes[which] - 1) * chance <= FEW_MEMBERS)
     scan = np.flatnonzero(~few)
     if len(scan):
-        _scan(best, blocks, pairs.some(scan), owners[scan], C, sd, counts, rng)
+        _scan(best, blocks, asked, pairs.some(scan), owners[scan], C, sd, counts, features, rng)
     some = np.flatnonzero(few)
     number = rng.binomial((sizes[which[some]] - 1).astype(np.int64), chance[some])
     pair = np.repeat(some, number)
@@ -185,37 +180,40 @@ def _means(features: Array, C: Array) -> Array:
 def _scan(
     best: BestOfEach,
     blocks: Blocks,
+    asked: AskedMany,
     pairs: Pairs,
     owners: Ints,
     C: Array,
     sd: Array,
     counts: Ints,
+    features: Callable[[Ints], Array],
     rng: np.random.Generator,
 ) -> None:
-    """The same with the mean of every member; contexts that look at one block share a product."""
+    """The same with a bound on the mean of every member; contexts that look at one block share a product."""
     order = np.argsort(pairs.which, kind="stable")
     (rows, which, _, _, largest, log_cdf), owners = pairs.some(order), owners[order]
-    lengths = blocks.lengths.rows[which]
-    reach, coefficients = sd[rows] * largest, C[rows]
-    threshold = (best.floor[rows] - reach)[:, None]
+    reach, coefficients = sd[rows] * largest, asked.singles[rows]
+    threshold = asked.thresholds(best.floor[rows] - reach, rows, which)[:, None]
     starts = np.flatnonzero(np.diff(which, prepend=-1)).tolist()
-    held, found = 0, list[tuple[int, Ints, Array]]()
+    held, found = 0, list[tuple[int, Ints]]()
     for start, stop in zip(starts, [*starts[1:], len(which)], strict=True):
-        mean = coefficients[start:stop] @ blocks.members[which[start]]
-        can_win = np.flatnonzero(mean > threshold[start:stop])
-        found.append((start, can_win, mean.ravel()[can_win]))
+        bound = coefficients[start:stop] @ blocks.members.rows[which[start]]
+        can_win = np.flatnonzero(bound > threshold[start:stop])
+        found.append((start, can_win))
         held += len(can_win)
         if held <= HELD and stop < len(which):
             continue
-        first = np.repeat([start for start, _, _ in found], [len(some) for _, some, _ in found])
-        flat, mean = np.concatenate([some for _, some, _ in found]), np.concatenate([some for _, _, some in found])
-        pair, place = np.divmod(flat, lengths[first])
+        first = np.repeat([start for start, _ in found], [len(some) for _, some in found])
+        pair, place = np.divmod(np.concatenate([some for _, some in found]), blocks.capacity)
         pair += first
+        inside = place < blocks.lengths.rows[which[pair]]
+        pair, place = pair[inside], place[inside]
         here, units = rows[pair], blocks.units.rows[which[pair], place]
+        mean = _means(features(units), C[here])
         left = counts[units] - (place == owners[pair])
         draw_units(best, here, mean, sd[here], left, largest[pair], log_cdf[pair], ~units, rng)
         held, found = 0, []
-        threshold = (best.floor[rows] - reach)[:, None]
+        threshold = asked.thresholds(best.floor[rows] - reach, rows, which)[:, None]
 
 
-__all__ = ["bounds", "one_unit", "open_blocks", "tiles"]
+__all__ = ["one_unit", "open_blocks", "tiles"]
