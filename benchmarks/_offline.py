@@ -17,13 +17,16 @@ import numpy as np
 
 from manyarms._base.typing import Array, Ints
 from manyarms.beliefs import Linear
-from manyarms.evaluation import evaluate
+from manyarms.evaluation import evaluate, tune
+from manyarms.logs import TableLog, open_log
 from manyarms.logs.data import LoggedData
 from manyarms.policies import SoftmaxPolicy
+from manyarms.priors import ActionPrior
 from manyarms.priors.latent import LatentPrior
-from manyarms.rewards.bayesian import sdm
+from manyarms.rewards import fit_prior, offline_estimates, sdm
 
 GIGABYTE = 1e9
+STREAMED_ACTIONS = 100
 SCRIPT = Path(__file__).with_name("offline.py")
 
 
@@ -119,8 +122,6 @@ def rounds_of(sizes: Sizes) -> LoggedData:
 
 def sdm_child(sizes: Sizes, path: str) -> dict[str, float]:
     """sDM on a Parquet file: reading, checking, the sums and the posterior of every action, all counted."""
-    from manyarms.logs import open_log
-
     prior = latent_prior(sizes)
     figures: dict[str, float] = {}
     with stopwatch(figures):
@@ -235,15 +236,42 @@ def stream_child(sizes: Sizes, path: str) -> dict[str, float]:
     Memory that is held, not address space: the latter grows with every thread (a stack and a heap are reserved for each),
     so that a limit on it is one on the number of cores.
     """
-    from manyarms.logs import open_log
-
-    log = open_log(path, action_count=100)
+    log = open_log(path, action_count=STREAMED_ACTIONS)
     next(log.chunks())  # so that everything that reading needs is loaded
-    prior = LatentPrior(np.ones((100, sizes.dim, 2)), np.zeros(2), np.eye(2), np.eye(sizes.dim))
+    W = np.ones((STREAMED_ACTIONS, sizes.dim, 2))
+    prior = LatentPrior(W, np.zeros(2), np.eye(2), np.eye(sizes.dim))
     held = memory_of_this_process("VmRSS") or peak_bytes()
     model = sdm(log, prior, Linear(1.0))
     grown = (peak_bytes() - held) / 1e6
     return {"rows": float(model.belief.leaves.counts.rows.sum()), "grown_mb": grown}
+
+
+def _grown(log: TableLog, work: Callable[[TableLog], object]) -> dict[str, float]:
+    """How much more memory some work on a log holds at most than before it began, and its seconds."""
+    next(log.chunks())  # so that everything that reading needs is loaded
+    figures: dict[str, float] = {}
+    held = memory_of_this_process("VmRSS") or peak_bytes()
+    with stopwatch(figures):
+        work(log)
+    figures["grown_mb"] = (peak_bytes() - held) / 1e6
+    return figures
+
+
+def fit_prior_child(sizes: Sizes, path: str) -> dict[str, float]:
+    """Variances fitted to a folder, with rows held out for the check: three passes."""
+    prior = ActionPrior(STREAMED_ACTIONS, np.zeros(sizes.dim), np.eye(sizes.dim))
+    return _grown(open_log(path, action_count=STREAMED_ACTIONS), lambda log: fit_prior(log, prior, Linear(2.0)))
+
+
+def estimates_child(sizes: Sizes, path: str) -> dict[str, float]:
+    """What a diffusion prior is pre-trained on: a ridge regression for every action."""
+    return _grown(open_log(path, action_count=STREAMED_ACTIONS), offline_estimates)
+
+
+def tune_child(sizes: Sizes, path: str) -> dict[str, float]:
+    """The exponent of exponential smoothing for a softmax policy, chosen from a grid."""
+    beta = np.random.default_rng(6).standard_normal((STREAMED_ACTIONS, sizes.dim))
+    return _grown(open_log(path, action_count=STREAMED_ACTIONS), lambda log: tune(SoftmaxPolicy(beta), log))
 
 
 CHILDREN: dict[str, Callable[..., dict[str, float]]] = {
@@ -252,4 +280,7 @@ CHILDREN: dict[str, Callable[..., dict[str, float]]] = {
     "obp": obp_child,
     "ours": ours_child,
     "stream": stream_child,
+    "fit_prior": fit_prior_child,
+    "estimates": estimates_child,
+    "tune": tune_child,
 }

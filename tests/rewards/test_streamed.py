@@ -15,7 +15,7 @@ from manyarms._base import memory, validate
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LoggedData
 from manyarms.priors.latent import LatentPrior
-from manyarms.rewards import dm_frequentist, fit_prior, offline_estimates, sdm
+from manyarms.rewards import bayesian, dm_frequentist, fit_prior, offline_estimates, sdm
 from manyarms.worlds.latent import Latent
 from manyarms.worlds.logged import log_from
 
@@ -146,3 +146,11 @@ def test_rewards_that_are_not_linear_keep_rows_and_say_when_there_is_no_room(
         InvalidInput, match=r"source: .*at most 1,562 rows, which a likelihood that is not linear keeps"
     ):
         sdm(ma.open_log(folder.parent / "clicks.parquet"), prior(), ma.Logistic())
+
+
+def test_moments_of_many_rows_are_those_of_few(log: LoggedData, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = sdm(log, prior(), ma.Linear(0.6))
+    whole = model.moments_of(log.contexts, log.actions)
+    monkeypatch.setattr(bayesian, "PAIRS_AT_A_TIME", 700)
+    for have, want in zip(model.moments_of(log.contexts, log.actions), whole, strict=True):
+        np.testing.assert_allclose(have, want, rtol=1e-12)

@@ -36,6 +36,8 @@ from manyarms.policies.base import action_blocks, shaped
 from manyarms.priors import MixedEffectPrior, ParameterPrior, mixture
 from manyarms.rewards.linear import MATRICES_AT_A_TIME, DirectFrequentist, LinearModel, log_source, rows_of, schema_for
 
+PAIRS_AT_A_TIME = 1 << 18  # numbers x_i x_j of rows that are in work at once
+
 # ---- beliefs ----------------------------------------------------------------------------------------------------------
 
 
@@ -141,8 +143,13 @@ class BeliefModel(LinearModel):
             raise InvalidInput("actions", f"shape {ids.shape}", f"one action for each of the {len(rows)} contexts")
         self._refresh(spreads=True)
         packing = linalg.packing(self.dim)
-        mean = np.einsum("nd,nd->n", rows, self._means[ids])
-        variance = np.einsum("np,np->n", packing.bilinear(rows, rows), cast(Array, self._spreads)[ids])
+        mean, variance = np.empty(len(rows)), np.empty(len(rows))
+        step = max(1, PAIRS_AT_A_TIME // packing.size)
+        for start in range(0, len(rows), step):
+            x, some = rows[start : start + step], ids[start : start + step]
+            mean[start : start + step] = np.einsum("nd,nd->n", x, self._means[some])
+            spreads = cast(Array, self._spreads)[some]
+            variance[start : start + step] = np.einsum("np,np->n", packing.bilinear(x, x), spreads)
         return mean, np.maximum(variance, 0.0)
 
     def _moments(self, X: Array, some: Ints | slice) -> tuple[Array, Array]:
