@@ -41,6 +41,9 @@ class Reader:
     def __call__(self, moment: Moment) -> News:
         if math.isfinite(moment.objective):
             self._objective = moment.objective
+        done = moment.epoch * moment.batches + moment.batch + 1
+        if moment.doing:
+            return News(self.name, done, moment.epochs * moment.batches, moment.doing)
         words = [f"epoch {moment.epoch + 1}/{moment.epochs}"]
         if math.isfinite(self._objective):
             words.append(f"objective {self._objective:.4g}")
@@ -50,7 +53,6 @@ class Reader:
         elif last is not None and last.validation is not None:
             words.append(f"validation {last.validation:.4g}")
         words += [f"{moment.rows_per_second:,.0f} rows/s", f"{duration(moment.seconds_left)} left"]
-        done = moment.epoch * moment.batches + moment.batch + 1
         return News(self.name, done, moment.epochs * moment.batches, ", ".join(words))
 
 

@@ -83,7 +83,8 @@ def learn(
     the policy's reward is in the history, and decides early stopping (`patience`).
     score: any number of a policy, such as a world's true value, taken after every epoch (and preferred for early stopping).
     folder: keep checkpoints there, and go on from what is found there. device: "cpu", "cuda", ...; a GPU where there is one.
-    progress: called with a `Moment` after every batch. prior_learned_from: the log that the start was learned from, for a
+    progress: called with a `Moment` after every batch, on a GPU after every few.
+    prior_learned_from: the log that the start was learned from, for a
     PACBayes objective, whose prior is the start; its rows must be others than those of `log`. certified: whether the result of
     such an objective comes with its certificate, from bounds that do not depend on what was adapted while learning.
     buffer: of a log that is read from files, the rows of a window, two or three of which are in memory; as many as make 128 MB

@@ -25,6 +25,7 @@ from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Objective
 from manyarms.learning.checkpoints import Checkpoints, TrainingState, fingerprint
+from manyarms.learning.closed_steps import ClosedSteps
 from manyarms.learning.optimisers import schedule as share_of_rate
 from manyarms.learning.results import Epoch, Learnable, Learned, Moment
 from manyarms.learning.settings import TrainingSettings
@@ -38,7 +39,7 @@ from manyarms.policies.base import Policy
 
 HELD_ROWS = 512  # rows of held-out data in one go
 MARKED_ROWS = 64  # of a log that is larger than memory: what an objective makes of them tells runs apart
-LOOKS = 16  # batches between two looks at a loss on a GPU, where each look waits for the device
+LOOKS = 16  # calls of `take` between two looks at a loss on a GPU, where each look waits for the device
 
 
 class TrainingRun:
@@ -74,7 +75,7 @@ class TrainingRun:
         if not isinstance(log, LoggedData):
             staging.require_reach(log.reach)
             self.source = Streamed(log, self.objective, staging, settings)
-        self.steps = steps_on(self.trainable, self.objective, settings)
+        self.steps = steps_on(self.trainable, self.objective, settings, self.log)
         self.steps_an_epoch = math.ceil(self.source.rows / settings.batch)
 
     def checkpoints(self, start: Learnable, folder: str | Path | None, seconds: float) -> Checkpoints:
@@ -97,6 +98,9 @@ class TrainingRun:
         settings = self.settings
         state = checkpoints.resume(self.trainable)
         watch = _Watch(time.monotonic(), state.step)
+        if progress is not None and self.steps.preparing:
+            epoch, batch = divmod(state.step, self.steps_an_epoch)
+            progress(self._moment(state, epoch, batch - 1, watch, self.steps.preparing))
         try:
             for window in self.source.windows(*divmod(state.step, self.steps_an_epoch)):
                 if state.stopped:
@@ -116,7 +120,8 @@ class TrainingRun:
         checkpoints.save(self.trainable, state)
         best = state.best if settings.patience is not None else None
         policy = self.trainable.policy() if best is None else self.trainable.policy_of(best)
-        return Learned(policy, tuple(state.history), self.objective.label, settings.described())
+        told = settings.described()
+        return Learned(policy, tuple(state.history), self.objective.label, told, notes=self.steps.notes)
 
     def _take(self, window: Window, state: TrainingState, batch: int, last: int, checkpoints: Checkpoints) -> int:
         """Some batches of a window, from number `batch` of the epoch on; how many.
@@ -124,8 +129,8 @@ class TrainingRun:
         None of them lies behind `last`, nor behind the next look at the loss, nor behind a step that may be saved.
         """
         at_once = self.steps.at_once(window)
-        looks = 1 if self.device.type == "cpu" else max(LOOKS, at_once)
-        count = min(at_once, last - batch + 1, -batch % looks + 1)
+        looks = 1 if self.device.type == "cpu" else LOOKS * at_once
+        count = min(at_once, last - batch + 1, looks - batch % looks)
         every = getattr(self.trainable.sampler, "every", 1)
         count = min(count, every - state.step % every) if every > 1 else count
         rates = [self._rate(state.step + number) for number in range(count)]
@@ -134,7 +139,7 @@ class TrainingRun:
         state.total = (state.total if batch else 0.0) + value
         state.step += count
         end = batch + count - 1
-        if end == self.steps_an_epoch - 1 or end % looks == 0:
+        if end == self.steps_an_epoch - 1 or (end + 1) % looks == 0:
             self._check(state, window.epoch, end, checkpoints)
         return count
 
@@ -147,13 +152,14 @@ class TrainingRun:
         total = self.settings.epochs * self.steps_an_epoch
         return self.settings.learning_rate * share_of_rate(self.settings.schedule, step, total)
 
-    def _moment(self, state: TrainingState, epoch: int, batch: int, watch: _Watch) -> Moment:
+    def _moment(self, state: TrainingState, epoch: int, batch: int, watch: _Watch, doing: str = "") -> Moment:
         settings, last = self.settings, batch == self.steps_an_epoch - 1
         rows = min((batch + 1) * settings.batch, self.source.rows)
         mean = float(state.total) / rows if last or self.device.type == "cpu" else math.nan
         left = watch.left(state, settings.epochs * self.steps_an_epoch)
         speed = watch.speed(state, settings.batch)
-        return Moment(epoch, batch, settings.epochs, self.steps_an_epoch, mean, speed, left, tuple(state.history))
+        history = tuple(state.history)
+        return Moment(epoch, batch, settings.epochs, self.steps_an_epoch, mean, speed, left, history, doing)
 
     def _check(self, state: TrainingState, epoch: int, batch: int, checkpoints: Checkpoints) -> None:
         """A sum that is not finite ends the run before it can reach a checkpoint."""
@@ -210,13 +216,27 @@ class _Watch:
         return (state.step - self.first) * batch / max(1e-9, time.monotonic() - self.started)
 
     def left(self, state: TrainingState, total: int) -> float:
-        """Seconds to the end."""
+        """Seconds to the end; not a number before the first step."""
+        if state.step == self.first:
+            return math.nan
         return (time.monotonic() - self.started) / (state.step - self.first) * (total - state.step)
 
 
-def steps_on(trainable: Trainable, objective: Objective, settings: TrainingSettings) -> Steps:
-    """Who takes the steps on the device that the policy is on."""
-    return Steps(trainable, objective, settings)
+def steps_on(trainable: Trainable, objective: Objective, settings: TrainingSettings, log: LoggedData) -> Steps:
+    """Who takes the steps on the device that the policy is on; log: some rows, to see what the objective is like."""
+    if ClosedSteps.fit(trainable):
+        return ClosedSteps(trainable, objective, settings)
+    if trainable.device.type != "cuda":
+        return Steps(trainable, objective, settings)
+    from manyarms.learning.cuda import can_fuse
+
+    if can_fuse(trainable, settings) and objective.linear_terms(log) is not None:
+        from manyarms.learning.fused import FusedSteps
+
+        return FusedSteps(trainable, objective, settings)
+    from manyarms.learning.captured_steps import CapturedSteps
+
+    return CapturedSteps(trainable, objective, settings)
 
 
 def _finite(scored: object, epoch: int) -> float:

@@ -49,6 +49,7 @@ class Moment(Shown):
     rows_per_second: float
     seconds_left: float
     history: tuple[Epoch, ...]
+    doing: str = ""  # what happens before the first batch, where that takes a while
 
 
 class History(Shown, tuple[Epoch, ...]):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from torch import Tensor
 
 from manyarms._base.typing import Ints
-from manyarms.estimators.base import Objective
+from manyarms.estimators.base import Batch, Objective, Request
 from manyarms.learning.settings import TrainingSettings
 from manyarms.learning.trainable import Trainable
 from manyarms.learning.windows import Window
@@ -19,6 +20,12 @@ class Steps:
 
     def __init__(self, trainable: Trainable, objective: Objective, settings: TrainingSettings) -> None:
         self.trainable, self.objective, self.settings = trainable, objective, settings
+
+    preparing: ClassVar[str] = ""
+    """What the first call of `take` does that takes a while."""
+
+    notes: tuple[str, ...] = ()
+    """What to know of how the steps were taken."""
 
     def at_once(self, window: Window) -> int:
         """How many batches of a window `take` gains from."""
@@ -50,18 +57,22 @@ class Steps:
 
     def _step(
         self, window: Window, index: Ints, size: int, step: int, rate: float, rng: np.random.Generator | None
-    ) -> Tensor:
-        trainable = self.trainable
+    ) -> Tensor | float:
         rows = window.batch(index, size, step, rng)
-        trainable.begin(rate)
-        answers = trainable.engine.forward(rows, window.request)
+        self.trainable.begin(rate)
+        return self.climb(rows, window.request)
+
+    def climb(self, rows: Batch, request: Request) -> Tensor:
+        """One step up on a batch, which has begun; the value before it."""
+        trainable = self.trainable
+        answers = trainable.engine.forward(rows, request)
         value: Tensor = self.objective.value(answers, rows)
         if value.requires_grad:
             (-value).backward()  # type: ignore[no-untyped-call]
         gradient = trainable.engine.backward(want_h=trainable.learns_encoder)
         if trainable.encoding is not None and gradient is not None and rows.h is not None:
             rows.h.backward(gradient)
-            trainable.encoding.step(rate)
+            trainable.encoding.step()
         trainable.finish()
         return value.detach()
 

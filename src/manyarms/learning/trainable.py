@@ -15,6 +15,7 @@ from manyarms._base.private import locked
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.learning.dense import DenseActions, sigma_table
+from manyarms.learning.device_table import DeviceTable
 from manyarms.learning.encoders import TorchEncoder, from_torch, to_torch
 from manyarms.learning.engines import AllActions, Clusters, Engine, ListedActions
 from manyarms.learning.optimisers import ParameterTable
@@ -42,12 +43,18 @@ class EncoderInTraining:
     pull: float
     anchors: list[Tensor]
 
-    def step(self, rate: float) -> None:
+    def begin(self, rate: float) -> None:
+        """A new step with this learning rate."""
+        for group in () if self.optimiser is None else self.optimiser.param_groups:
+            if isinstance(group["lr"], Tensor):  # a number on the device, which captured steps read
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
+
+    def step(self) -> None:
         """One step down the gradients that are there."""
         if self.optimiser is None:
             return
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate
         if self.pull:
             for parameter, anchor in zip(self.module.parameters(), self.anchors, strict=True):
                 if parameter.grad is not None:
@@ -105,7 +112,8 @@ class Trainable:
             logging = torch.tensor(own, dtype=self.dtype, device=device) * (1 - to_start)
             anchor = logging if anchor is None else anchor + logging
         learns_table = train in ("actions", "both")
-        table = ParameterTable(beta, settings.optimiser, pull=pull, anchor=anchor, learned=learns_table)
+        kind = DeviceTable if device.type == "cuda" else ParameterTable
+        table = kind(beta, settings.optimiser, pull=pull, anchor=anchor, learned=learns_table)
         self.encoding = self._encoding(settings, train, pull, to_start)
         self.sampler: Sampler | None = settings.sampler
         self.engine = self._engine(policy, table, learns_table, settings)
@@ -167,6 +175,8 @@ class Trainable:
         """A new step of everything that has a table."""
         for table in self.tables.values():
             table.begin(rate)
+        if self.encoding is not None:
+            self.encoding.begin(rate)
 
     def finish(self) -> None:
         """The step is over."""
@@ -184,7 +194,11 @@ class Trainable:
         optimiser: torch.optim.Optimizer | None = None
         if train != "actions":
             kinds = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad}
-            optimiser = kinds[settings.optimiser](module.parameters(), lr=settings.learning_rate)
+            rate: float | Tensor = settings.learning_rate
+            captured: dict[str, bool] = {}
+            if self.device.type == "cuda" and settings.optimiser == "adam":
+                rate, captured = torch.tensor(rate, dtype=self.dtype, device=self.device), {"capturable": True}
+            optimiser = kinds[settings.optimiser](module.parameters(), lr=rate, **captured)
         else:
             module.requires_grad_(False).eval()  # nor may it keep statistics of the rows it sees, as batch norms do
         anchors = [p.detach() * to_start for p in module.parameters()]

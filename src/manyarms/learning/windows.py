@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import count
 from typing import Protocol
 
 import numpy as np
@@ -27,6 +29,8 @@ from manyarms.learning.logging_rows import LoggingRows, logging_rows
 from manyarms.learning.settings import TrainingSettings
 from manyarms.learning.trainable import Trainable, require_precision
 from manyarms.logs.data import LoggedData
+
+MANY = 1 << 16  # rows whose order takes a while
 
 
 class Window:
@@ -196,10 +200,23 @@ class InMemory:
 
     def windows(self, epoch: int, batch: int) -> Iterator[Window]:
         """The same window once an epoch, in the epoch's order."""
-        for number in range(epoch, self.settings.epochs):
-            self.window.epoch = number
-            self.window.order = np.random.default_rng([self.settings.seed, number]).permutation(self.rows)
+        for number, order in zip(range(epoch, self.settings.epochs), self._orders(epoch), strict=False):
+            self.window.epoch, self.window.order = number, order
             yield self.window
+
+    def _orders(self, epoch: int) -> Iterator[Ints]:
+        """The orders of the epochs from this one on. A GPU does not wait for them: the next is made while one is used."""
+        if self.window.contexts.device.type == "cpu" or self.rows < MANY:
+            yield from (self._order(number) for number in count(epoch))
+        with ThreadPoolExecutor(1) as aside:
+            following = aside.submit(self._order, epoch)
+            for number in count(epoch + 1):
+                order = following.result()
+                following = aside.submit(self._order, number)
+                yield order
+
+    def _order(self, epoch: int) -> Ints:
+        return np.random.default_rng([self.settings.seed, epoch]).permutation(self.rows)
 
     def close(self) -> None:
         """Nothing to do."""
