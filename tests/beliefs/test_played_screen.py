@@ -25,6 +25,7 @@ K = 400
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few hundred actions are many."""
     monkeypatch.setattr(played_screen, "WORTH", (1, 1))
+    monkeypatch.setattr(played_screen, "TOLD", 0)
 
 
 @pytest.fixture

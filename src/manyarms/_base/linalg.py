@@ -39,6 +39,10 @@ class Packing:
         """(..., d(d+1)/2) to full matrices (..., d, d)."""
         return packed[..., self._position]
 
+    def unpack_rows(self, packed: Array) -> Array:
+        """The same of rows (n, d(d+1)/2) that lie one after the other in memory: and so do the matrices."""
+        return packed.take(self._position, axis=1)
+
     def trace(self, packed: Array) -> Array:
         """(...): traces of packed matrices (..., d(d+1)/2)."""
         return cast(Array, packed[..., self._diagonal].sum(axis=-1))

@@ -66,7 +66,7 @@ class Draw:
         if len(places) > leaves.chunk:
             cuts = range(0, len(places), leaves.chunk)
             return np.concatenate([self.scores(places[i : i + leaves.chunk]) for i in cuts])
-        S = np.ascontiguousarray(leaves.packing.unpack(_gathered(leaves.S, slots)))
+        S = leaves.packing.unpack_rows(_gathered(leaves.S, slots))
         S *= self.x
         Sx = S.sum(axis=2)
         if self.mean is not None:
@@ -133,14 +133,14 @@ class PlayedBounds:
         v = centres.effects @ leaves.precision
         for start in range(0, len(slots), leaves.chunk):
             some = slots[start : start + leaves.chunk]
-            c, parts = _gathered(leaves.c, some), []
+            S, c, parts = leaves.packing.unpack_rows(_gathered(leaves.S, some)), _gathered(leaves.c, some), []
             if leaves.played_weights is not None:
                 b = _gathered(leaves.played_weights, some)
                 parts = [b, _lengths(b)[:, None]]
                 centres.weight = max(centres.weight, float(parts[1].max()))
-                e = c + np.einsum("nij,nj->ni", leaves.packing.unpack(_gathered(leaves.S, some)), b @ v)
+                e = c + np.matmul(S, (b @ v)[:, :, None])[:, :, 0]
             else:
-                e = c + leaves.packing.unpack(_gathered(leaves.S, some)) @ v[0]
+                e = c + S @ v[0]
             scale = np.sqrt(self.diagonal)
             centres.length = max(centres.length, float((_lengths(c / scale) + _lengths(e / scale)).max()))
             rows, old = np.hstack([e, *parts]), some < len(table)
@@ -260,7 +260,7 @@ class PlayedBounds:
             return done
         for start in range(0, len(slots), leaves.chunk):
             some = slots[start : start + leaves.chunk]
-            A = leaves.packing.unpack(_gathered(leaves.S, some)) @ leaves.precision
+            A = leaves.packing.unpack_rows(_gathered(leaves.S, some)) @ leaves.precision
             mean = np.trace(A, axis1=1, axis2=2) / leaves.dim
             variance = np.einsum("nij,nji->n", A, A) / leaves.dim - mean**2
             top = mean + np.sqrt((leaves.dim - 1) * np.maximum(variance, 0.0))

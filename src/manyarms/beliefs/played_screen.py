@@ -26,6 +26,7 @@ from manyarms.beliefs.roots import Root
 
 # products of numbers of S_a with others, from which on making few of them is worth its while: with a known root, and without
 WORTH = 1 << 19, 1 << 20
+TOLD = 4  # played actions for each entry of the root, without which draws fall far from its mean and bounds say little
 MANY = 16  # one in so many actions left, or more: bounds are made better, and if that does not help every S_a is read
 PATIENCE = 63  # contexts at most in which every S_a is then read without asking for bounds
 
@@ -50,6 +51,8 @@ class PlayedScreen:
         if not self.bounds.able or played < 4 * MANY * k:
             return False
         known, leaves = self.root.known, self.leaves
+        if not known and played < TOLD * self.root.dim:
+            return False
         products = 1 if known else 2 if leaves.played_weights is None else 1 + leaves.played_weights.rows.shape[1]
         return played * products * leaves.packing.size >= WORTH[0 if known else 1]
 
