@@ -14,6 +14,8 @@ from typing import Protocol, cast
 import numpy as np
 
 from manyarms._base import validate
+from manyarms._base.tables import Shown, Table
+from manyarms._base.text import counted
 from manyarms._base.typing import Ints
 from manyarms.errors import InvalidInput
 from manyarms.logs.actions import Actions
@@ -21,6 +23,7 @@ from manyarms.logs.data import CHUNK, LoggedData, LoggingPolicy, LogSource, a_lo
 from manyarms.logs.encoding import Encoder
 
 HELD_OUT = 3  # apart from whatever else is drawn from a seed
+NUMBERS = "numbers of row groups"
 
 
 class GroupedLog(LogSource, Protocol):
@@ -46,7 +49,7 @@ def in_row_groups(name: str, log: LogSource) -> GroupedLog:
     return cast(GroupedLog, log)
 
 
-class RowGroups:
+class RowGroups(Shown):
     """Some row groups of a source, in their order there. logging: the policy that wrote the log, for every round of it."""
 
     def __init__(
@@ -54,14 +57,23 @@ class RowGroups:
     ) -> None:
         self.source = in_row_groups("source", source)
         sizes = self.source.row_groups or ()
-        every = range(len(sizes)) if groups is None else groups
-        self.groups: Ints = np.sort(validate.action_ids("groups", np.asarray(every, dtype=np.int64), len(sizes)))
-        if not len(self.groups):
-            raise InvalidInput("groups", "none", "at least one row group")
+        chosen = np.arange(len(sizes)) if groups is None else validate.integers("groups", groups, expected=NUMBERS)
+        if not len(chosen) or chosen.min() < 0 or chosen.max() >= len(sizes) or len(np.unique(chosen)) < len(chosen):
+            came = f"{len(chosen)} numbers" + (f" from {chosen.min()} to {chosen.max()}" if len(chosen) else "")
+            raise InvalidInput("groups", came, f"{NUMBERS}: different ones below {len(sizes)}, at least one")
+        self.groups: Ints = np.sort(chosen)
+        if logging is not None and (
+            not callable(getattr(logging, "probabilities_of", None)) or logging.action_count != self.source.action_count
+        ):
+            expected = f"the policy that wrote the log, over its {self.source.action_count} actions"
+            raise InvalidInput("logging", validate.describe(logging), expected)
         self.logging = logging
 
-    def __repr__(self) -> str:
-        return f"RowGroups({len(self.groups)} of {len(self.source.row_groups or ())} row groups of {self.source!r})"
+    def _table(self) -> Table:
+        kept = f"{len(self.groups):,} of {counted(len(self.source.row_groups or ()), 'row group')}"
+        facts: list[tuple[str, str | int]] = [("rows", len(self)), ("actions", self.action_count)]
+        facts += [] if self.logging is None else [("logging", repr(self.logging))]
+        return Table(f"{kept} of {self.source!r}", rows=facts)
 
     def __len__(self) -> int:
         return sum(self.row_groups)
@@ -98,8 +110,9 @@ class RowGroups:
         return tuple(sizes[group] for group in self.groups)
 
     def group_chunks(self, group: int, rows: int = CHUNK) -> Iterator[LoggedData]:
-        """The rounds of one of them."""
-        for chunk in self.source.group_chunks(int(self.groups[group]), rows):
+        """The rounds of one of them, by its number here."""
+        own = self.groups[validate.count("group", group, 0, len(self.groups) - 1)]
+        for chunk in self.source.group_chunks(int(own), rows):
             yield self._written(chunk)
 
     def chunks(self, rows: int = CHUNK) -> Iterator[LoggedData]:
@@ -114,6 +127,7 @@ class RowGroups:
 
     def split(self, share: float, seed: int) -> tuple[RowGroups, RowGroups]:
         """Whole row groups, chosen by the seed, held out until they have `share` of the rows: those that stay, and those."""
+        share, seed = validate.number("share", share, above=0, below=1), validate.seed(seed)
         sizes = np.array(self.row_groups)
         if len(sizes) < 2:
             raise InvalidInput(
