@@ -131,7 +131,26 @@ def peak_of_steps(actions: int, dim: int, rows: int) -> dict[str, float]:
     return {"peak_gb": peak_bytes() / 1e9}
 
 
-CHILDREN: dict[str, Callable[..., dict[str, float]]] = {"support": support_epoch, "peak": peak_of_steps}
+def seconds_of_steps(actions: int, dim: int, rows: int) -> dict[str, float]:
+    """Wall seconds of a step and of a square matrix product, with the threads that this process has."""
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    square = torch.randn(2048, 2048)
+    found = {}
+    for name, work in (("gemm", lambda: square @ square), ("step", our_step(actions, dim, rows))):
+        spent = []
+        for _ in range(6):
+            start = time.perf_counter()
+            work()
+            spent.append(time.perf_counter() - start)
+        found[name] = min(spent)
+    return found
+
+
+CHILDREN: dict[str, Callable[..., dict[str, float]]] = {
+    "support": support_epoch,
+    "peak": peak_of_steps,
+    "seconds": seconds_of_steps,
+}
 
 
 def child(name: str, threads: int, **arguments: object) -> dict[str, float]:

@@ -21,14 +21,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
+from _cpu_steps import floor_of_memory, in_turns, timed, worst_over_plain
 from _report import GOALS, Figures, as_json, first_line, report
 from _softmax import child, has_chunked, our_step, plain_step
-from _timing import alternate, clock, over, summary
+from _timing import alternate, milliseconds, over, summary
 from _topk import topk_over_gemv
 
 GOALS |= {
-    "cpu_plain_over_ours": (False, 3.0),
-    "cpu_peak_gb": (True, 1.3),
+    "cpu_plain_over_ours": (False, 4.0),
+    "cpu_1e4_plain_over_ours": (False, 3.0),
+    "cpu_worst_over_plain": (True, 1.0),
+    "cpu_peak_gb": (True, 1.0),
     "support_epoch_s": (True, 30.0),
     "topk_over_gemv": (True, 1.1),
     "gpu_d128_ms": (True, 5.5),
@@ -44,32 +47,35 @@ FLOOR_MS = {128: 4.5, 64: 3.0}
 
 
 def run_cpu(actions: int) -> Figures:
-    """A step of cLPI with Adam on all of beta, d=64, batch 256, one thread: plain PyTorch against ours."""
+    """A step of cLPI with Adam on all of beta, d=64, batch 256, one thread: plain PyTorch against ours, and bare products."""
     torch.set_num_threads(1)
-
-    def timed(step: Callable[[], object]) -> float:
-        start = clock()
-        step()
-        return clock() - start
-
-    ours, plain = our_step(actions, 64, 256), plain_step(actions, 64, 256)
-    ours(), plain()
-    times = alternate(5, partial(timed, plain), partial(timed, ours))
-    print("  " + summary(("plain", "ours"), times))
-    found: Figures = {"cpu_plain_over_ours": over(times, 0, 1), "cpu_step_s": float(sorted(t[1] for t in times)[2])}
-    del plain
-    gc.collect()
+    found: Figures = {}
+    for name, number, turns, products in (("cpu", actions, 5, 3), ("cpu_1e4", min(actions, 10**4), 31, 2)):
+        times = in_turns(number, 256, turns, products)
+        print("  " + summary(("plain", "ours", "bare products"), times))
+        found[f"{name}_plain_over_ours"] = over(times, 0, 1)
+        found[f"{name}_step_s"], found[f"{name}_floor_s"] = (milliseconds(times, side) / 1e3 for side in (1, 2))
+        found[f"{name}_plain_over_floor"] = over(times, 0, 2)
+        gc.collect()
     found["cpu_chunked_over_ours"] = None
     if has_chunked():
-        chunked = plain_step(actions, 64, 256, how="chunked")
+        chunked, ours = plain_step(actions, 64, 256, how="chunked"), our_step(actions, 64, 256)
         times = alternate(2, partial(timed, chunked), partial(timed, ours))
         print("  " + summary(("torch's linear_cross_entropy", "ours"), times))
         found["cpu_chunked_over_ours"] = over(times, 0, 1)
-        del chunked
-    del ours
-    gc.collect()
+        del chunked, ours
+        gc.collect()
+    found["cpu_worst_over_plain"], where = worst_over_plain(actions)
+    print(f"  the worst: {where}")
     found["cpu_peak_gb"] = child("peak", 1, actions=actions, dim=64, rows=256)["peak_gb"]
+    found["cpu_peak_floor_gb"] = floor_of_memory(actions, 64)
     return found
+
+
+def run_threads(actions: int) -> Figures:
+    """The same step on two threads over one, beside a matrix product: wall time."""
+    one, two = (child("seconds", threads, actions=actions, dim=64, rows=256) for threads in (1, 2))
+    return {f"cpu_two_threads_{name}": one[side] / two[side] for name, side in (("speedup", "step"), ("gemm", "gemm"))}
 
 
 def run_support(actions: int) -> Figures:
@@ -161,6 +167,7 @@ def _on_gpu(make: Callable[..., Callable[[], object]], *arguments: object) -> tu
 
 PARTS: dict[str, Callable[[int], Figures]] = {
     "cpu": run_cpu,
+    "threads": run_threads,
     "support": run_support,
     "topk": run_topk,
     "gpu": run_gpu,

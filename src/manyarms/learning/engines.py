@@ -37,7 +37,7 @@ from manyarms.learning.blockwise import (
 )
 from manyarms.learning.optimisers import ParameterTable
 
-HELD = 1 << 26  # numbers that a processor holds: a table, two moments, and powers that the second pass takes again
+HELD = 1 << 28  # bytes in a processor's memory: a table, two moments, and powers that the second pass takes again
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class AllActions(Engine):
         self._rooms: Rooms | None = None
         if table.beta.device.type == "cpu":
             # A large table would gain as much from powers that stay, but it is what fills the memory.
-            self._rooms = Rooms(held=max(0, HELD - 3 * table.beta.numel()))
+            self._rooms = Rooms(held=max(0, HELD // table.beta.element_size() - 3 * table.beta.numel()))
 
     def forward(self, batch: Batch, request: Request, values: Values | None = None) -> Answers:
         h, beta = batch.h.detach(), self.table.beta
