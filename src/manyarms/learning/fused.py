@@ -31,6 +31,7 @@ from manyarms.learning.windows import Window
 SLOTS = 128  # batches in a graph, at most
 ROWS = 1 << 15  # rows in a graph, about
 NOTED = 1.0  # seconds of compiling that are worth a word
+STARTS = 1 << 23  # beginnings of blocks that are kept for all batches of a graph, at most
 AHEAD = 2  # replays that may wait for the device while the host prepares the next
 WEIGHED = 16  # rows in a tile of `weigh_kernel`
 JOINED = 128  # splits that it joins at a time
@@ -64,7 +65,8 @@ class FusedSteps(Steps):
 
     def at_once(self, window: Window) -> int:
         if not self.slots:
-            most = max(1, min(SLOTS, ROWS // self.settings.batch))
+            blocks = len(self.trainable.table.beta) // 64 + 1
+            most = max(1, min(SLOTS, ROWS // self.settings.batch, STARTS // blocks))
             self.slots = min(most, int(triton.next_power_of_2(window.batches(self.settings.batch))))
         return self.slots
 
