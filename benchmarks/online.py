@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from _batches import batches, beside_numpy, policy_over_scan
 from _churn import agents as churning_agents
 from _churn import churn
 from _peers import PEERS, CarefulNumPy, EinsumNumPy, Textbook
@@ -58,6 +59,9 @@ class Sizes:
     churn: int = 100_000  # actions that are added, retired or reinstated
     taught: int = 4_000  # rounds before propensities are asked for
     asked: int = 60
+    contexts: int = 10_000  # decided together
+    alone: int = 300  # of them, decided one by one
+    scored: int = 64  # length of the embeddings that a learned policy scores
 
 
 # ---- worlds and agents ------------------------------------------------------------------------------------------------
@@ -132,6 +136,26 @@ def run_hierts(sizes: Sizes) -> Figures:
 def run_onehot(sizes: Sizes) -> Figures:
     """meTS with one-hot categories: is it flat in the number of actions, too?"""
     return flat("mets_onehot", mets_onehot, sizes)
+
+
+def mets(sizes: Sizes, actions: int) -> tuple[Agent, MixedEffect]:
+    """meTS with distinct real weights that has not played yet, and its world."""
+    world = MixedEffect(actions, sizes.effects, sizes.dim, seed=1)
+    return ma.meTS(world.prior(), seed=0), world
+
+
+def run_batches(sizes: Sizes) -> Figures:
+    """Thousands of contexts at once, each with its own draw: a decision beside one alone, and beside NumPy; learned policies."""
+    turns = max(2, sizes.turns // 3)
+    agents = {
+        "lints": (partial(lints, sizes, sizes.large), sizes.rounds),
+        "hierts": (partial(hierts, sizes, sizes.large), sizes.rounds),
+        "mets": (partial(mets, sizes, sizes.large), sizes.played),
+    }
+    figures = batches(agents, sizes.contexts, turns, sizes.alone)
+    plain = partial(lints, sizes, sizes.peers)
+    figures |= beside_numpy(plain, sizes.rounds, sizes.contexts, min(turns, sizes.peer_turns), label(sizes.peers))
+    return figures | policy_over_scan(sizes.large, sizes.scored, min(256, sizes.contexts), turns)
 
 
 def run_state(sizes: Sizes) -> Figures:
@@ -461,6 +485,7 @@ PARTS: dict[str, Callable[[Sizes], Figures]] = {
     "mets": run_mets,
     "mets-many-effects": run_many_effects,
     "mets-onehot": run_onehot,
+    "batches": run_batches,
     "action-contexts": run_action_contexts,
     "ids": run_ids,
     "propensity": run_propensity,

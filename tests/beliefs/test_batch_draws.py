@@ -90,6 +90,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "BLOCK", 3)
     monkeypatch.setattr(batch_search, "TILE", 4)
     monkeypatch.setattr(batch_search, "FIRST", 1)
+    monkeypatch.setattr(batch_search, "LOOSE", 0.5)
     monkeypatch.setattr(group_draws, "LEADERS", 2)
 
 
@@ -163,12 +164,15 @@ def test_members_are_chosen_and_blocks_scanned_with_one_law(
     original = batch_search._scan
 
     def counting(*arguments: object) -> None:
-        scanned[batch_search.FEW_MEMBERS] += sum(len(one.rows) for one in arguments if isinstance(one, batch_search.Pairs))
+        scanned[batch_search.FEW_MEMBERS] += sum(
+            len(one.rows) for one in arguments if isinstance(one, batch_search.Pairs)
+        )
         original(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(batch_search, "_scan", counting)
-    for few in (64, 0, 1e9):
+    for few, loose in ((64, 1e9), (0, 1e9), (1e9, 1e9), (64, 4), (64, 0)):
         monkeypatch.setattr(batch_search, "FEW_MEMBERS", few)
+        monkeypatch.setattr(batch_search, "LOOSE", loose)
         scanned[few] = 0
         best = BestOfEach(DRAWS, 1)
         by_blocks(best, features, counts, rng)

@@ -10,13 +10,14 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import manyarms as ma
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 OURS = [
-    *("lints", "hierts", "mets", "mets-many-effects", "mets-onehot", "action-contexts", "churn", "propensity", "ids"),
-    *("state", "textbook", "numpy", "allplayed", "threads"),
+    *("lints", "hierts", "mets", "mets-many-effects", "mets-onehot", "batches", "action-contexts", "churn", "propensity"),
+    *("ids", "state", "textbook", "numpy", "allplayed", "threads"),
 ]
 MODULES = {"mabwiser": "mabwiser", "contextualbandits": "contextualbandits", "vw": "vowpalwabbit"}
 
@@ -46,6 +47,9 @@ def tiny(online: ModuleType) -> object:
         churn=40,
         taught=40,
         asked=3,
+        contexts=30,
+        alone=3,
+        scored=4,
     )
 
 
@@ -160,3 +164,12 @@ def test_baselines_choose_as_often_as_we_do(online: ModuleType, kind: str, optio
     chosen = np.bincount([other.decide(x) for _ in range(draws)], minlength=actions) / draws
     ours = np.bincount(agent.decide(np.tile(x, (draws, 1))), minlength=actions) / draws
     np.testing.assert_allclose(chosen, ours, atol=5 * math.sqrt(0.5 / draws))
+
+
+def test_numpy_in_blocks_chooses_as_often_as_a_batch_of_ours(online: ModuleType) -> None:
+    agent = ma.LinTS(ma.ActionPrior(6, np.array([0.2, -0.1]), np.eye(2)), seed=0)
+    rng = np.random.default_rng(3)
+    agent.observe(rng.uniform(-1, 1, (9, 2)), rng.integers(3, size=9), rng.standard_normal(9))
+    X = np.tile([0.7, -0.4], (4000, 1))
+    ours, theirs = agent.decide(X), importlib.import_module("_batches").NumPyInBlocks(agent).decide(X)
+    assert stats.chi2_contingency([np.bincount(ours, minlength=6), np.bincount(theirs, minlength=6)]).pvalue > 1e-6

@@ -52,8 +52,8 @@ class Thompson(Decision):
         """For many contexts at once, where the belief can (beliefs/batches.py); the law is that of `pick`."""
         if len(X) == 1 or X.ndim != 2 or not batches.possible(belief):
             return super().choose(belief, X, offer, k, rng)
-        ids, rest = np.empty((len(X), k), dtype=np.int64), ~X.any(axis=1)  # with zeros all scores are equal
-        some = np.flatnonzero(~rest)
+        ids, rest = np.empty((len(X), k), dtype=np.int64), np.ones(len(X), dtype=np.bool_)
+        some = np.flatnonzero(X.any(axis=1))  # with zeros all scores are equal
         if len(some):
             places, scores = batches.best_of_each(belief, X if len(some) == len(X) else X[some], offer, k, rng)
             ids[some] = actions_at(offer, places, rng)

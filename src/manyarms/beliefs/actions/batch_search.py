@@ -11,7 +11,7 @@ Three ways, as there, and each is a few products of matrices where `search` has 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -26,6 +26,7 @@ from manyarms.beliefs.actions.group_draws import draw_group, draw_units
 
 TILE = 512  # units that are a group
 FIRST = 4  # blocks that are opened together first in each context, and then twice as many each time
+LOOSE = 4  # from so many members on that are expected to pass the floor, a block's bound is made of all its members
 FEW_MEMBERS = 64  # up to so many members of a block that are expected to pass the floor are chosen one by one
 TINY = 1e-300  # in place of an sd of 0, which a context near zero has
 HELD = 1 << 18  # members of scanned blocks that can win, before they draw
@@ -105,7 +106,8 @@ class Pairs(NamedTuple):
 
     def some(self, index: Ints) -> Pairs:
         """Those of an index."""
-        return Pairs(*(column[index] for column in self))
+        rows, which, bound, upper, largest, log_cdf = self
+        return Pairs(rows[index], which[index], bound[index], upper[index], largest[index], log_cdf[index])
 
 
 def _open(
@@ -127,14 +129,20 @@ def _open(
     binomial number, are chosen uniformly, and their noise lies between t and Z. Where they would be many, or the members of the
     block are hard to choose from, the block is scanned.
     """
-    which, lengths = pairs.which, blocks.lengths.rows[pairs.which]
+    which = pairs.which
     owners = block_search.owners(blocks, which, counts, rng)
     units = blocks.units.rows[which, owners]
     best.add(pairs.rows, _means(features(units), C[pairs.rows]) + sd[pairs.rows] * pairs.largest, ~units)
     open_ = np.flatnonzero((pairs.upper > best.floor[pairs.rows]) & (sizes[which] > 1))
-    pairs, owners, which, lengths = pairs.some(open_), owners[open_], which[open_], lengths[open_]
-    least = (best.floor[pairs.rows] - pairs.bound) / np.maximum(sd[pairs.rows], TINY)
-    chance = -np.expm1(log_ndtr(least) - pairs.log_cdf)
+    pairs, owners = pairs.some(open_), owners[open_]
+    least, chance = _passing(best, pairs, sd)
+    loose = np.flatnonzero((sizes[pairs.which] - 1) * chance > LOOSE)
+    if len(loose):  # members' means may lie well below the bound of their box
+        pairs.bound[loose] = np.minimum(pairs.bound[loose], _bounds(blocks, asked, pairs.some(loose)))
+        open_ = np.flatnonzero(pairs.bound + sd[pairs.rows] * pairs.largest > best.floor[pairs.rows])
+        pairs, owners = pairs.some(open_), owners[open_]
+        least, chance = _passing(best, pairs, sd)
+    which, lengths = pairs.which, blocks.lengths.rows[pairs.which]
     simple = blocks.alone.rows[which] & (2 * sizes[which] >= lengths)
     few = simple & (least > 0) & ((sizes[which] - 1) * chance <= FEW_MEMBERS)
     scan = np.flatnonzero(~few)
@@ -150,6 +158,30 @@ def _open(
     low, high = -np.expm1(pairs.log_cdf[pair]), ndtr(-least[pair])  # tails of Z and of t
     noise = -ndtri(low + rng.random(len(pair)) * (high - low))
     best.add(rows, _means(features(units), C[rows]) + sd[rows] * noise, ~units)
+
+
+def _passing(best: BestOfEach, pairs: Pairs, sd: Array) -> tuple[Array, Array]:
+    """The noise t that a member with the bound for a mean needs to pass the floor, and its chance to have more."""
+    least = (best.floor[pairs.rows] - pairs.bound) / np.maximum(sd[pairs.rows], TINY)
+    return least, np.maximum(-np.expm1(log_ndtr(least) - pairs.log_cdf), 0.0)
+
+
+def _bounds(blocks: Blocks, asked: AskedMany, pairs: Pairs) -> Array:
+    """Bounds on the means of blocks by the sketches of all their members; contexts that look at one block share a product."""
+    order = np.argsort(pairs.which, kind="stable")
+    rows, which = pairs.rows[order], pairs.which[order]
+    coefficients, products = asked.singles[rows], np.empty(len(rows))
+    for start, stop in _runs(which):
+        products[start:stop] = (coefficients[start:stop] @ blocks.members.rows[which[start]]).max(axis=1)
+    out = np.empty(len(rows))
+    out[order] = (products + asked.slack[which] * asked.sizes[rows]) * asked.units[rows]
+    return out
+
+
+def _runs(which: Ints) -> Iterator[tuple[int, int]]:
+    """Where equal numbers in a sorted array start and stop."""
+    starts = np.flatnonzero(np.diff(which, prepend=-1)).tolist()
+    return zip(starts, [*starts[1:], len(which)], strict=True)
 
 
 def _others(
@@ -194,9 +226,8 @@ def _scan(
     (rows, which, _, _, largest, log_cdf), owners = pairs.some(order), owners[order]
     reach, coefficients = sd[rows] * largest, asked.singles[rows]
     threshold = asked.thresholds(best.floor[rows] - reach, rows, which)[:, None]
-    starts = np.flatnonzero(np.diff(which, prepend=-1)).tolist()
     held, found = 0, list[tuple[int, Ints]]()
-    for start, stop in zip(starts, [*starts[1:], len(which)], strict=True):
+    for start, stop in _runs(which):
         bound = coefficients[start:stop] @ blocks.members.rows[which[start]]
         can_win = np.flatnonzero(bound > threshold[start:stop])
         found.append((start, can_win))

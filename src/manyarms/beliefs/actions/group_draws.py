@@ -10,9 +10,11 @@ best k have the law of drawing everything. It is what `search` does with blocks,
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
-from manyarms._base.noise import log_cdf_of_largest, normal_from_log_cdf
+from manyarms._base.noise import below, log_cdf_of_largest, normal_from_log_cdf
 from manyarms._base.typing import Array, Ints
 from manyarms.beliefs.actions.best_of_each import BestOfEach
 
@@ -36,10 +38,10 @@ def draw_group(
     bound = sd * top[:, None]
     bound = np.add(bound, mean, out=bound) if bound.shape == mean.shape else bound + mean
     if counts is None:
-        owner: Ints = rng.integers(size, size=n)
+        owner = cast(Ints, rng.integers(size, size=n))
     else:
         bound[:, counts == 0] = -np.inf
-        owner = np.searchsorted(np.cumsum(counts), rng.integers(members, size=n), side="right").astype(np.int64)
+        owner = cast(Ints, np.searchsorted(np.cumsum(counts), rng.integers(members, size=n), side="right"))
     best.add(rows, bound[rows, owner], places[owner])
     alone = rows if counts is None else np.flatnonzero(counts[owner] == 1)
     bound[alone, owner[alone]] = -np.inf  # nobody else is left there
@@ -86,11 +88,7 @@ def draw_units(
     if not len(rows):
         return
     if counts is None:
-        noise = rng.standard_normal(len(rows))
-        above = np.flatnonzero(noise > top)
-        if len(above):  # refused, and drawn below the top: what is kept of the others has the same law
-            log_cdf = log_cdf_of_largest(np.ones(len(above)), log_top[above], rng)
-            noise[above] = normal_from_log_cdf(log_cdf)
+        noise = below(top, log_top, len(rows), rng)
         noise *= sd
         noise += mean
         best.add(rows, noise, places)
