@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from manyarms._base.typing import AnyArray, Array
+from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.policies import EpsilonMixture, SoftmaxPolicy, StreamedPolicy, TopSoftmaxPolicy, UniformPolicy
-from manyarms.policies.base import ACTIONS, action_blocks
+from manyarms.policies import in_context as in_context_module
+from manyarms.policies.base import ACTIONS, PolicyRows, action_blocks
 from manyarms.policies.in_context import AskedAnew, in_context
 from manyarms.policies.softmax import LinearScores
 
@@ -164,3 +165,32 @@ def test_what_is_no_context_is_refused(wrong: Any) -> None:
     for policy in (MADE["single"], MADE["explored"], MADE["listed"]):
         with pytest.raises(InvalidInput):
             policy.in_context(wrong)
+
+
+@pytest.mark.parametrize("actions", [1, 7, 64, 65, 200])
+@pytest.mark.parametrize("together", [1, 3, 8])
+def test_blocks_asked_together_are_summed_one_by_one(
+    actions: int, together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Masses that are whole numbers, so that no sum rounds."""
+    monkeypatch.setattr(in_context_module, "TOGETHER", together)
+    masses = np.random.default_rng(actions).integers(0, 9, (1, actions)).astype(float)
+    masses[0, 0] = 1.0
+
+    class Rows(PolicyRows):
+        """Given masses."""
+
+        def mass(self, first: int, last: int) -> Array:
+            return masses[:, first:last]
+
+        def mass_at(self, ids: Ints) -> Array:
+            return np.take_along_axis(masses, ids, axis=1)
+
+        def only(self, index: Ints) -> PolicyRows:
+            return self
+
+    blocks = list(action_blocks(actions, 16))
+    one, many = in_context_module.BlockSums(Rows(), blocks, one=True), in_context_module.BlockSums(Rows(), blocks)
+    assert np.array_equal(one._sums, many._sums) and one.total == many.total == masses.sum()
+    for seed in range(20):
+        assert one.draw(np.random.default_rng(seed)) == many.draw(np.random.default_rng(seed))

@@ -16,7 +16,18 @@ import manyarms as ma
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 OURS = [
-    *("lints", "hierts", "mets", "mets-many-effects", "mets-onehot", "batches", "action-contexts", "churn", "propensity"),
+    *(
+        "lints",
+        "hierts",
+        "mets",
+        "mets-many-effects",
+        "mets-real",
+        "mets-onehot",
+        "batches",
+        "action-contexts",
+        "churn",
+        "propensity",
+    ),
     *("ids", "state", "textbook", "numpy", "allplayed", "threads"),
 ]
 MODULES = {"mabwiser": "mabwiser", "contextualbandits": "contextualbandits", "vw": "vowpalwabbit"}

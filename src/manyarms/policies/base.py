@@ -201,7 +201,7 @@ class StreamedPolicy(Shown, Edge):
         blocks = list(action_blocks(self.action_count))
         out = np.empty(len(X), dtype=np.int64)
         for part in row_blocks(len(X)):
-            out[part] = BlockSums(self.rows(X[part]), blocks).draw(rng)
+            out[part] = BlockSums(self.rows(X[part]), blocks, one=len(X[part]) == 1).draw(rng)
         return out
 
     def in_context(self, x: npt.ArrayLike) -> InContext:

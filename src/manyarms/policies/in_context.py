@@ -17,6 +17,8 @@ import numpy as np
 from manyarms._base.typing import Array, Ints
 from manyarms.policies.edge import first_above
 
+TOGETHER = 8  # blocks whose masses at one context are formed in one product
+
 if TYPE_CHECKING:
     from manyarms.policies.base import Policy, PolicyRows, StreamedPolicy
 
@@ -24,9 +26,14 @@ if TYPE_CHECKING:
 class BlockSums:
     """The masses of a policy at b contexts, summed by blocks of actions: a draw takes a block first, and then an action of it."""
 
-    def __init__(self, rows: PolicyRows, blocks: list[tuple[int, int]]) -> None:
+    def __init__(self, rows: PolicyRows, blocks: list[tuple[int, int]], *, one: bool = False) -> None:
+        """`one`: b is 1. Blocks, of one length but for the last, are then small beside the cache: several are asked at once."""
         self._rows, self._blocks = rows, blocks
-        self._sums = np.stack([rows.mass(first, last).sum(axis=1) for first, last in blocks], axis=1)
+        if one:
+            parts = [_sums_together(rows, blocks[i : i + TOGETHER]) for i in range(0, len(blocks), TOGETHER)]
+            self._sums = np.concatenate(parts)[None]
+        else:
+            self._sums = np.stack([rows.mass(first, last).sum(axis=1) for first, last in blocks], axis=1)
         self._upto = self._sums.cumsum(axis=1)
         if rows.total is None:  # as `normaliser` sums it
             rows.total = self._upto[:, -1].astype(np.float64)
@@ -45,6 +52,15 @@ class BlockSums:
             mass = self._rows.only(index).mass(first, last)
             found[index] = first + first_above(mass.cumsum(axis=1), rest[index], mass)
         return found
+
+
+def _sums_together(rows: PolicyRows, blocks: list[tuple[int, int]]) -> Array:
+    """Sums of consecutive blocks at one context, each added up on its own."""
+    start, length = blocks[0][0], blocks[0][1] - blocks[0][0]
+    mass = rows.mass(start, blocks[-1][1])
+    whole = mass.shape[1] // length
+    sums = mass[0, : whole * length].reshape(whole, length).sum(axis=1)
+    return sums if whole == len(blocks) else np.append(sums, mass[:, whole * length :].sum(axis=1))
 
 
 class InContext(ABC):
@@ -86,7 +102,7 @@ class Summed(InContext):
 
     @cached_property
     def _sums(self) -> BlockSums:
-        return BlockSums(self._rows, self._blocks)
+        return BlockSums(self._rows, self._blocks, one=True)
 
     def draw(self, rng: np.random.Generator) -> int:
         return int(self._sums.draw(rng)[0])
