@@ -82,7 +82,7 @@ def worst_over_plain(largest: int, dim: int = 64) -> tuple[float, str]:
             for kind in ("adam", "sgd"):
                 ours, plain = our_step(actions, dim, rows, optimiser=kind), plain_step(actions, dim, rows, kind=kind)
                 times = max(1, int(0.02 / timed(plain, 2)))
-                turns = 9 if actions * rows < LARGEST / 20 else 3
+                turns = 7 if actions * rows < LARGEST / 20 else 2
                 found = over(alternate(turns, partial(timed, plain, times), partial(timed, ours, times)), 1, 0)
                 print(f"  {actions:>9,} actions, batch {rows:>5,}, {kind:<4}  ours over plain {found:.2f}", flush=True)
                 worst = max(worst, (found, f"{actions} actions, batch {rows}, {kind}"))
