@@ -353,6 +353,23 @@ def test_objectives_are_learned_from_streams(name: str, folder: Path) -> None:
     assert result.objective == memory.objective  # a parameter that follows the number of rows is that of all of them
 
 
+def test_a_reward_below_0_anywhere_is_told_to_all_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, rising, take = a_log(), set(), steps.Steps.take
+
+    def watched(self, window, *more):
+        rising.add(window.request.rising)
+        return take(self, window, *more)
+
+    monkeypatch.setattr(steps.Steps, "take", watched)
+    for last, expected in ((0.0, {True}), (-1.0, {False})):
+        rewards = np.append(log.rewards[:-1], last)
+        path = tmp_path / f"{last}.parquet"
+        to_parquet(LoggedData(log.contexts, log.actions, rewards, ACTIONS, log.propensities), path, rows_per_group=100)
+        rising.clear()
+        learn(ma.open_log(path), START, IPS(), sampler=SampledSoftmax(3), **HOW)
+        assert rising == expected
+
+
 def test_what_looks_at_all_rows_together_is_refused(folder: Path) -> None:
     class Whole(LPI):
         row_by_row = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from manyarms.estimators.base import Objective
 from manyarms.learning.prefetching import Ahead
@@ -18,6 +19,7 @@ class Streamed:
 
     def __init__(self, log: StreamedRows, objective: Objective, staging: Staging, settings: TrainingSettings) -> None:
         self.rows, self._objective, self._staging, self._settings = len(log), objective, staging, settings
+        self._rising = log.rising
         self._shuffled = ShuffledRows(
             log.source, buffer=log.buffer, batch=settings.batch, seed=settings.seed, rows=log.counts
         )
@@ -44,7 +46,9 @@ class Streamed:
 
     def _window(self, epoch: int, span: Span, log: LoggedData) -> Window:
         asked = self._objective.prepare_part(log, self.rows).computed(len(log))
-        window = self._staging.window(log, asked)
+        window = self._staging.window(
+            log, replace(asked, rising=self._rising)
+        )  # one for all windows, as for a whole log
         window.order = self._shuffled.order(epoch, span)
         window.epoch, window.first_batch = epoch, span.first // self._settings.batch
         return window

@@ -33,7 +33,8 @@ class StreamedRows:
 
     buffer: the most rows in a window. counts: the rounds of every row group. sample: some ten thousand rows, evenly spread.
     informative: the rows that rewards are as good as. reach: the largest context. grouped: whether rows have groups.
-    estimated_share: of the propensities. sketch: of all rows. digest: of all that a log in memory would be told by.
+    estimated_share: of the propensities. rising: whether the objective rises with pi at all rows. sketch: of all rows. digest: of
+    all that a log in memory would be told by.
     """
 
     source: GroupedLog
@@ -44,6 +45,7 @@ class StreamedRows:
     reach: float
     grouped: bool
     estimated_share: float
+    rising: bool
     sketch: RowSketch
     digest: bytes
 
@@ -106,7 +108,7 @@ def survey(source: GroupedLog, objective: Objective, buffer: int) -> StreamedRow
     found.digest.update(np.array([buffer, *counts]).tobytes())
     return StreamedRows(
         source, buffer, tuple(counts), concatenate(found.sample, chunks=True), found.informative, found.reach,
-        found.grouped, found.estimated / found.rows, found.sketch, found.digest.digest(),
+        found.grouped, found.estimated / found.rows, found.rising, found.sketch, found.digest.digest(),
     )  # fmt: skip
 
 
@@ -125,6 +127,7 @@ class _Found:
     reach: float = 0.0
     grouped: bool = False
     estimated: int = 0
+    rising: bool = True
     sketch: RowSketch = field(default_factory=RowSketch)
     digest: hashlib.blake2b = field(default_factory=lambda: hashlib.blake2b(digest_size=16))
 
@@ -141,6 +144,7 @@ class _Found:
         self.reach = max(self.reach, float(chunk.contexts.max()), -float(chunk.contexts.min()))
         self.grouped |= chunk.groups is not None
         self.estimated += int(chunk.estimated_rows.sum())
+        self.rising &= request.rising
         self.sketch.add(chunk)
         parts: list[AnyArray | None] = [chunk.propensities, chunk.support, chunk.support_probabilities, chunk.estimated]
         parts += [column for _, column in sorted(request.columns.items()) if not callable(column)]
