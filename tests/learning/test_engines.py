@@ -32,8 +32,10 @@ from manyarms.estimators import (
     cIPS,
     cLPI,
 )  # fmt: skip
+from manyarms.estimators.base import Batch, Request
 from manyarms.learning import optimisers
 from manyarms.learning.closed_steps import ClosedSteps
+from manyarms.learning.engines import AllActions
 from manyarms.learning.loop import TrainingRun
 from manyarms.learning.optimisers import ParameterTable
 from manyarms.learning.settings import TrainingSettings
@@ -417,3 +419,16 @@ def test_steps_with_known_derivatives_are_the_usual_ones(objective, kind, monkey
         np.testing.assert_allclose(array, theirs[name], rtol=1e-9, atol=1e-12)
     for name, moment in closed.trainable.table.moments.items():
         np.testing.assert_allclose(moment, usual.trainable.table.moments[name], rtol=1e-9, atol=1e-15)
+
+
+def test_what_is_safe_for_one_window_is_not_taken_for_other_rows() -> None:
+    """A limit that came with short rows does not make long rows of a later batch safe."""
+    table = ParameterTable(torch.ones(5, 2, dtype=torch.float64), "sgd", learned=False)
+    engine = AllActions(table, learns_table=False)
+    short, ids = torch.full((3, 2), 0.1, dtype=torch.float64), torch.zeros(3, dtype=torch.int64)
+    assert table.within(100.0)  # norms are counted: from here on they are known
+    engine.climb(short, ids, torch.ones(3), True, limit=100.0)
+    assert engine._safe
+    answers = engine.forward(Batch({}, 3, x=short, h=short * 1e4, ids=ids[:, None]), Request())
+    assert not engine._safe
+    assert answers.log_probability.detach().numpy() == pytest.approx(-np.log(5.0))

@@ -113,6 +113,7 @@ class AllActions(Engine):
         if values is None and model is not None:
             x = batch.x
             self._values = lambda first, last: model.values(x, first, last)
+        self._limit = 0.0
         self._measured = self._measure(h)
         self._leaf = (scores - self._measured.log_z[:, None]).requires_grad_()
         for found in (self._measured.log_mass, self._measured.expectation):
