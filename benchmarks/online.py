@@ -30,6 +30,7 @@ from _churn import agents as churning_agents
 from _churn import churn
 from _peers import PEERS, CarefulNumPy, EinsumNumPy, Textbook
 from _propensities import propensities
+from _real_embeddings import real
 from _report import Figures, as_json, first_line, report
 from _timing import Learner, Play, alternate, clock, floor_of_scoring, label, milliseconds, over, summary
 
@@ -49,6 +50,7 @@ class Sizes:
     dim: int = 10
     effects: int = 5
     many_effects: int = 20
+    real_effects: int = 64
     rounds: int = 3_000  # played before the clock starts
     played: int = 5_000  # different actions played before meTS's clock starts
     turns: int = 15
@@ -232,6 +234,13 @@ def run_many_effects(sizes: Sizes) -> Figures:
         f"{name}_floor_ms": milliseconds(times, 1),
         f"{name}_{label(sizes.large)}_played": agent.played,
     }
+
+
+def run_real(sizes: Sizes) -> Figures:
+    """meTS with weights that are item factors of real interactions: a decision against the floor for that catalogue."""
+    data = os.environ.get("MANYARMS_DATA") if sizes.large >= 100_000 else None
+    effects = (sizes.many_effects, sizes.real_effects)
+    return real(data, min(sizes.large, 100_000), effects, sizes.dim, sizes.rounds, sizes.turns, sizes.batch)
 
 
 def run_action_contexts(sizes: Sizes) -> Figures:
@@ -484,6 +493,7 @@ PARTS: dict[str, Callable[[Sizes], Figures]] = {
     "hierts": run_hierts,
     "mets": run_mets,
     "mets-many-effects": run_many_effects,
+    "mets-real": run_real,
     "mets-onehot": run_onehot,
     "batches": run_batches,
     "action-contexts": run_action_contexts,

@@ -31,7 +31,8 @@ def made_up(rng: np.random.Generator, rows: int, width: int) -> Array:
         features = features * 0.3 ** np.arange(width) @ axes
     if rng.integers(3) == 0:
         features[:, 0] = 1.0
-    return features * 10.0 ** rng.choice([-150, -30, 0, 0, 0, 30, 100])
+    features *= 10.0 ** rng.choice([-150, -30, 0, 0, 0, 30, 100])
+    return features
 
 
 def sized(size: int) -> pytest.MonkeyPatch:
@@ -117,8 +118,9 @@ def test_a_row_too_long_for_singles_is_never_screened_out() -> None:
         built.insert(long[unit], counts, counts > 1)
     for sign, winner in ((1.0, 200), (-1.0, 201)):
         c = np.array([sign, -sign, 0.5, 0.0])
+        means: Array = long @ c
         scores, units = block_search.open_blocks(
-            built, c, 1.0, counts, built.sizes.rows, lambda units, c=c: long[units] @ c, -np.inf, 1, rng
+            built, c, 1.0, counts, built.sizes.rows, means.__getitem__, -np.inf, 1, rng
         )
         assert units.tolist() == [winner] and scores[0] > 1e59
 

@@ -166,7 +166,8 @@ def test_the_search_in_blocks_looks_at_few_members(rng: np.random.Generator) -> 
 
     def means(units: Ints) -> Array:
         opened.append(len(units))
-        return features[units] @ C
+        mean: Array = features[units] @ C
+        return mean
 
     for _ in range(20):
         block_search.open_blocks(built, C, 0.3, counts, built.sizes.rows, means, -np.inf, 1, rng)

@@ -51,7 +51,7 @@ def open_blocks(
     hopeful = (upper > opening.floor).nonzero()[0]
     if len(hopeful) > MANY:
         opening.tighten(hopeful)
-        first = np.argpartition(upper, len(upper) - FIRST)[len(upper) - FIRST :]
+        first = top(upper, FIRST)
         opening.open(first)
         upper[first] = -np.inf
         hopeful = hopeful[upper[hopeful] > opening.floor]
@@ -93,13 +93,16 @@ class _Opening:
         if self.upper[block] <= self.floor:
             return
         units = blocks.units.rows[block, : blocks.lengths.rows[block]]
-        left, mean = self.counts[units], self.means(units)
+        bound = (
+            np.dot(self.asked.singles, blocks.members.rows[block])[: len(units)]
+            + self.asked.slack[block] * self.asked.size
+        )
+        bound *= self.asked.unit
         place = int(self.rng.random() * len(units))
-        if not blocks.alone.rows[block] or not left[place]:
-            ends = left.cumsum()
+        if not blocks.alone.rows[block] or not self.counts[units[place]]:
+            ends = self.counts[units].cumsum()
             place = int(ends.searchsorted(self.rng.integers(ends[-1]), side="right"))
-        left[place] -= 1
-        self._draw(mean, units, left, self.largest[block], self.log_cdf[block], slice(place, place + 1))
+        self._draw(bound, units, self.largest[block], self.log_cdf[block], np.array([place]))
         self.upper[block] = -np.inf
 
     def tighten(self, some: Ints) -> None:
@@ -118,22 +121,22 @@ class _Opening:
     def open(self, some: Ints) -> None:
         """Draw those members of some blocks that can still win."""
         blocks, limits = self.blocks, self.floor - self.reach[some]
-        can_win = (self._products(some) > self.asked.thresholds(limits, some)[:, None]).ravel().nonzero()[0]
+        products = self._products(some)
+        can_win = (products > self.asked.thresholds(limits, some)[:, None]).ravel().nonzero()[0]
         if not len(can_win):  # the boxes promised more than their members hold
             return
         block, place = np.divmod(can_win, blocks.capacity)
         at = some[block]
-        units = blocks.units.rows[at, place]
-        mean = self.means(units)
-        stay = ((mean > limits[block]) & (place < blocks.lengths.rows[at])).nonzero()[0]
-        if len(stay) < len(block):
-            if not len(stay):
+        inside = (place < blocks.lengths.rows[at]).nonzero()[0]
+        if len(inside) < len(block):
+            if not len(inside):
                 return
-            block, place, at, units, mean = block[stay], place[stay], at[stay], units[stay], mean[stay]
+            can_win, block, place, at = can_win[inside], block[inside], place[inside], at[inside]
+        units = blocks.units.rows[at, place]
+        bound = self.asked.above(products.ravel()[can_win], at)
         # a block's largest noise belongs to a member chosen uniformly among *all* its members, those that cannot win included
-        mine = place == self._owners(some, block)[block]
-        left = self.counts[units] - mine
-        self._draw(mean, units, left, self.largest[at], self.log_cdf[at], mine.nonzero()[0])
+        mine = (place == self._owners(some, block)[block]).nonzero()[0]
+        self._draw(bound, units, self.largest[at], self.log_cdf[at], mine)
 
     def _owners(self, some: Ints, block: Ints) -> Ints:
         """The places of the owners in those of some blocks that `block` names."""
@@ -148,30 +151,57 @@ class _Opening:
         """(blocks, room of a block): sketches of the members of some blocks times the coefficients."""
         return cast(Singles, np.matmul(self.asked.singles, self.blocks.members.rows[some]))
 
-    def _draw(
-        self,
-        mean: Array,
-        units: Ints,
-        left: Ints,
-        largest: Array | float,
-        log_cdf: Array | float,
-        mine: Ints | slice,
-    ) -> None:
-        """Scores of units with so many members left below the largest noise, which belongs to those at `mine`."""
-        if left.max() > 1:
-            score, who = successors(mean, self.sd, left, log_cdf, self.floor, self.k, self.rng)
+    def _draw(self, bound: Array, units: Ints, largest: Array | float, log_cdf: Array | float, mine: Ints) -> None:
+        """Scores of units: all noise lies below the largest, which belongs to those at `mine`.
+
+        Noise first: means are known up to a bound, and exact ones are computed where bound and noise can still win.
+        """
+        counts = self.counts[units]
+        own = self.sd * (largest[mine] if isinstance(largest, np.ndarray) else largest)
+        if counts.max() > 1:
+            left = counts.copy()
+            left[mine] -= 1
+            score, who = successors(bound, self.sd, left, log_cdf, self.floor, self.k, self.rng)
+            spread = np.concatenate([score - bound[who], np.broadcast_to(own, len(mine))])
+            who = np.concatenate([who, mine])
+            if not len(who):
+                return
+            units, upper = units[who], bound[who] + spread
         else:
-            score = below(largest, log_cdf, len(mean), self.rng)
-            score *= self.sd
-            score += mean
-            score[left == 0] = -np.inf
-            who = (score > self.floor).nonzero()[0]
-            score = score[who]
-        own = mean[mine] + self.sd * (largest[mine] if isinstance(largest, np.ndarray) else largest)
-        scores = np.concatenate([self.found[0], score, own])
-        units = np.concatenate([self.found[1], units[who], units[mine]])
+            spread = below(largest, log_cdf, len(bound), self.rng)
+            spread *= self.sd
+            spread[mine] = own
+            upper = bound + spread
+            upper[counts == 0] = -np.inf
+        if self.k == 1:
+            lead = int(upper.argmax())
+            if upper[lead] <= self.floor:
+                return
+            one = units[lead : lead + 1]
+            score = self.means(one) + spread[lead]
+            if score[0] > self.floor:
+                self.found, self.floor = (score, one), float(score[0])
+            upper[lead] = -np.inf
+        elif len(upper) > self.k:
+            leads = top(upper, self.k)
+            if upper[leads].min() > self.floor:
+                least = (self.means(units[leads]) + spread[leads]).min()
+                self.floor = max(self.floor, float(np.nextafter(least, -np.inf)))  # which they themselves exceed
+        stay = (upper > self.floor).nonzero()[0]
+        if len(stay):
+            self._exact(units[stay], spread[stay])
+
+    def _exact(self, units: Ints, spread: Array) -> None:
+        """Add scores of exact means to what was found."""
+        scores = np.concatenate([self.found[0], self.means(units) + spread])
+        units = np.concatenate([self.found[1], units])
         scores, units, self.floor = best_of(scores, units, self.k, self.floor)
         self.found = scores, units
+
+
+def top(values: Array, k: int) -> Ints:
+    """Places of the largest k values."""
+    return np.argpartition(values, len(values) - k)[len(values) - k :]
 
 
 def owners(blocks: Blocks, which: Ints, counts: Ints, rng: np.random.Generator) -> Ints:

@@ -22,6 +22,7 @@ from manyarms.beliefs.actions.sketch import SMALL, Singles, Sketch
 from manyarms.beliefs.growable import GrowableArray, SteadyArray
 
 SMALLEST, BLOCK = 64, 1024  # units that a block has room for, least and most
+WIDE = 32
 ABOUT = 512  # blocks that there should be
 LOWEST = np.float32(-np.inf)
 LOOKED_AT = 2048  # rows that choose where a large set is cut
@@ -76,6 +77,8 @@ class Blocks:
         self.sketch = Sketch(features)
         width = self.sketch.width
         self.capacity = min(max(SMALLEST, 1 << ((len(features) - 1) // ABOUT).bit_length()), BLOCK)
+        if width > WIDE:  # products of a vector with tables of such sizes take twice as long in between
+            self.capacity = SMALLEST if self.capacity < BLOCK // 2 else BLOCK
         self.units = GrowableArray(
             (self.capacity,), np.int64
         )  # the units of each block; what lies beyond its length is void
@@ -95,6 +98,7 @@ class Blocks:
         rows, lengths = self.sketch.rows(features)
         order, runs = self._sort(rows)
         self.block_of.extend(np.empty(len(order), dtype=np.int64))
+        self.members.extend(np.stack([self._padded(rows[start:stop].T) for start, stop in runs]))
         for start, stop in runs:
             some = order[start:stop]
             self._append(some, rows[start:stop].T, counts[some], several[some], self._slack(lengths[some].max()))
@@ -177,6 +181,7 @@ class Blocks:
         self._parents[block] = (node, 0)
         self._parents.append((node, 1))
         slack = self.boxes.rows[block, -1]  # right for one of the two, and enough for the other
+        self.members.append(self._padded(members[:, high]))
         self._append(units[high], members[:, high], counts[units[high]], several[units[high]], slack)
         kept = units[low]
         self.units.rows[block, : len(low)] = kept
@@ -196,7 +201,6 @@ class Blocks:
         row[: len(units)] = units
         block = len(self)
         self.units.append(row)
-        self.members.append(self._padded(members))
         self.lengths.append(len(units))
         self.sizes.append(counts.sum())
         self.alone.append(not several.any())

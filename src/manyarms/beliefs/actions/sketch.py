@@ -34,6 +34,7 @@ Singles = npt.NDArray[np.float32]
 WIDEST = 64  # features beyond this are not turned
 SAMPLE = 1 << 14  # rows that the axes are found from
 REST = 0.1  # the rest is dropped where its bound is below this part of the spread of the means
+WORTH = 0.9  # features are turned if the sides of boxes become shorter by so much
 TOGETHER = 64  # rows turned in one product
 SMALL = 2.0**-90
 LARGEST = 2.0**100  # rows longer than this many of the longest first row have no sketch
@@ -71,13 +72,17 @@ class Sketch:
         skew = 0.0
         if 2 <= width <= WIDEST:
             sample = np.ldexp(features[:: -(-len(features) // SAMPLE)], -self._exponent)
-            power, axes = np.linalg.eigh(_gram(sample))
-            power, self._turn = np.maximum(power[::-1], 0.0), np.array(axes[:, ::-1], order="C")
-            skew = float(np.linalg.norm(self._turn @ self._turn.T - np.eye(width)))
+            gram = _gram(sample)
+            power, axes = np.linalg.eigh(gram)
+            power = np.maximum(power[::-1], 0.0)
             # against a c of no preferred direction, the rest's bound is sqrt(f - q) times the spread of what it bounds
             rest = np.append(np.cumsum(power[::-1])[::-1], 0.0) * np.arange(width, -1, -1)
             kept = int(np.argmax(rest <= REST**2 * power.sum()))
             self.kept = kept if kept + 1 < width else width
+            # the sides of boxes add up, and their sum is least on these axes; where it is little less, features stay as they are
+            if self.kept < width or np.sqrt(power).sum() < WORTH * np.sqrt(gram.diagonal()).sum():
+                self._turn = np.array(axes[:, ::-1], order="C")
+                skew = float(np.linalg.norm(self._turn @ self._turn.T - np.eye(width)))
         self.width = self.kept + (self.kept < width)
         rounding = (self.width + 3) * 2.0**-24
         self.error = 1.01 * rounding / (1 - rounding) + skew + width**2 * 2.0**-50
