@@ -156,7 +156,8 @@ def _modules() -> list[types.ModuleType]:
         try:
             found.append(importlib.import_module(one.name))
         except ModuleNotFoundError as error:
-            if error.name is None or error.name.partition(".")[0] != "triton":  # which comes with builds of torch for a GPU
+            # it comes with builds of torch for a GPU
+            if error.name is None or error.name.partition(".")[0] != "triton":
                 raise
     return found
 
