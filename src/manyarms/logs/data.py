@@ -318,9 +318,12 @@ class LoggedData(Shown):
         if self.positions is not None:
             part._set("positions", self.positions[index])
         else:
-            whole = isinstance(index, slice)
             part._set("origin", self)
-            part._set("positions", np.arange(*index.indices(len(self))) if whole else np.arange(len(self))[index])
+            # a slice needs no numbers of all rows
+            if isinstance(index, slice):
+                part._set("positions", np.arange(*index.indices(len(self))))
+            else:
+                part._set("positions", np.arange(len(self))[index])
         return part
 
     def _twin(self) -> LoggedData:
