@@ -7,7 +7,7 @@ draw theirs, truncated below the block's largest. The law is that of a draw for 
 Three things keep that cheap: bounds of boxes say which blocks to think of (blocks.py), products in float32 say which of their
 members to think of (sketch.py), and exact means are computed for these alone. Where weights are of so many and so equal
 dimensions that boxes say nothing, what is left is one product in float32 with all of them, in pieces that stay in the cache, and
-still no draw for every action: less than half of what the plain product and its normals take.
+still no draw for every action: about half of what the plain product and its normals take.
 """
 
 from __future__ import annotations
