@@ -20,7 +20,7 @@ import manyarms as ma
 from manyarms._base.typing import Array
 from manyarms.agents.agent import Agent
 
-LEAST, LONG = 0.4, 1.0  # seconds of a measurement, and of a call that is not made again
+LEAST, LONG = 0.2, 1.0  # seconds of a measurement, and of a call that is not made again
 FEWEST, MOST = 5, 400  # calls
 
 

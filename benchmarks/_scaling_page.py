@@ -94,7 +94,7 @@ def exponents_table(stored: Stored) -> str:
             crooked = " (not straight)" if one.deviation > CROOKED else ""
             lines.append(
                 f"| {series.title} | {_variable(study)} | {one.low:,} to {one.high:,} | {shown(one.last, series.unit)} | "
-                f"{one.exponent:.2f} ± {one.error:.2f}{crooked} | {series.theory} |"
+                f"{round(one.exponent, 2) + 0.0:.2f} ± {one.error:.2f}{crooked} | {series.theory} |"
             )
     return "\n".join(lines)
 

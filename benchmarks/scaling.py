@@ -34,18 +34,32 @@ DOCS = Path(__file__).parents[1] / "docs"
 FILE = "costs.json"
 
 
+PASSES, SOON = 3, 4.0  # how often a size is measured, if that takes no more seconds than this
+
+
 def measured(name: str, study: Study, *, quick: bool) -> dict[str, list[float | int | None]]:
-    """The numbers of a study: its sizes, and a list for each series, None where a size is too large for one."""
+    """The numbers of a study: its sizes, and a list for each series, None where a size is too large for one.
+
+    Medians of many calls; of three passes over the sizes the smallest, since a neighbour may slow a whole moment down.
+    """
     values = study.quick if quick else study.values
+    best: dict[int, dict[str, float]] = {value: {} for value in values}
+    took: dict[int, float] = {}
+    for _ in range(1 if quick else PASSES):
+        for value in values:
+            if took.get(value, 0.0) > SOON:
+                continue
+            start = time.perf_counter()
+            for series, number in study.run(value).items():
+                best[value][series] = min(number, best[value].get(series, number))
+            gc.collect()
+            if value not in took:
+                print(f"  {name}, {study.variable} = {value:,}: {time.perf_counter() - start:.1f} s", flush=True)
+            took[value] = time.perf_counter() - start
     columns: dict[str, list[float | int | None]] = {study.variable: list(values)}
-    for value in values:
-        start = time.perf_counter()
-        found = study.run(value)
-        for series in study.series:
-            number = found.get(series)
-            columns.setdefault(series, []).append(None if number is None else float(f"{number:.4g}"))
-        print(f"  {name}, {study.variable} = {value:,}: {time.perf_counter() - start:.1f} s", flush=True)
-        gc.collect()
+    for series in study.series:
+        numbers = [best[value].get(series) for value in values]
+        columns[series] = [None if number is None else float(f"{number:.4g}") for number in numbers]
     return columns
 
 
