@@ -125,6 +125,44 @@ def test_a_row_too_long_for_singles_is_never_screened_out() -> None:
         assert units.tolist() == [winner] and scores[0] > 1e59
 
 
+@pytest.mark.parametrize("length", [1e20, 1e28, 1e60])
+@pytest.mark.parametrize("k", [1, 4])
+def test_noise_is_not_lost_beside_a_row_that_is_far_longer(length: float, k: int) -> None:
+    """Units of two members share a block, and so the error of its sketches, with a long row that the context does not see."""
+    rng = np.random.default_rng(1)
+    features = rng.standard_normal((60, 4))
+    counts = np.full(61, 2)
+    built = Blocks(features, counts[:60], counts[:60] > 1)
+    long = np.vstack([features, length * np.eye(4)[3]])
+    built.insert(long[60], counts, counts > 1)
+    means: Array = long @ np.array([1.0, -1.0, 0.5, 0.0])
+    for _ in range(20):
+        scores, units = block_search.open_blocks(
+            built, np.array([1.0, -1.0, 0.5, 0.0]), 1.0, counts, built.sizes.rows, means.__getitem__, -np.inf, k, rng
+        )
+        assert len(scores) == k
+        noise = np.abs(scores - means[units])
+        assert ((noise > 0) & (noise < 12)).all() and len(set(noise.tolist())) == k
+    scores, _ = block_search.open_blocks(
+        built, np.array([1.0, -1.0, 0.5, 0.0]), 0.0, counts, built.sizes.rows, means.__getitem__, -np.inf, k, rng
+    )
+    np.testing.assert_array_equal(np.sort(scores), np.sort(np.repeat(means, 2))[-k:])
+
+
+@pytest.mark.parametrize("size", [1e-200, 1.0, 1e8, 1e100])
+@pytest.mark.parametrize("scale", [1e-320, 1e-310, 1e-300, 1e-5, 1e190])
+def test_coefficients_at_the_ends_of_what_floats_hold(size: float, scale: float) -> None:
+    rng = np.random.default_rng(2)
+    features, counts = size * rng.standard_normal((300, 3)), np.ones(300, dtype=np.int64)
+    c = scale * np.array([1.0, -2.0, 0.5])
+    means: Array = np.einsum("ij,j->i", features, c)
+    built = Blocks(features, counts, counts > 1)
+    for asked in (built.ask(c).bounds, built.ask_many(c[None]).bounds[0]):
+        assert (asked[built.block_of.rows] >= means).all()
+    scores, _ = block_search.open_blocks(built, c, 0.0, counts, built.sizes.rows, means.__getitem__, -np.inf, 1, rng)
+    assert scores.tolist() == [means.max()]
+
+
 @given(seed=SEEDS, k=st.integers(1, 3))
 @settings(max_examples=40)
 def test_without_noise_the_best_are_those_of_exact_means(seed: int, k: int) -> None:

@@ -161,8 +161,10 @@ class _Opening:
         if counts.max() > 1:
             left = counts.copy()
             left[mine] -= 1
-            score, who = successors(bound, self.sd, left, log_cdf, self.floor, self.k, self.rng)
-            spread = np.concatenate([score - bound[who], np.broadcast_to(own, len(mine))])
+            # without the bound, which may be so far above the means that noise added to it would be lost
+            zeros, floors = np.zeros(len(bound)), self.floor - bound
+            spread, who = successors(zeros, self.sd, left, log_cdf, floors, self.k, self.rng)
+            spread = np.concatenate([spread, np.broadcast_to(own, len(mine))])
             who = np.concatenate([who, mine])
             if not len(who):
                 return

@@ -39,17 +39,18 @@ def successors(
     sd: Array | float,
     counts: Array | Ints,
     log_ceiling: Array | float,
-    floor: float,
+    floor: Array | float,
     k: int,
     rng: np.random.Generator,
 ) -> tuple[Array, Ints]:
-    """Up to k order statistics of each unit's draws, as long as they exceed the floor: (scores, index of the unit).
+    """Up to k order statistics of each unit's draws, as long as they exceed the floor, or its own: (scores, index of the unit).
 
     All draws of a unit lie below its ceiling, given as log Phi(ceiling).
     """
     which = np.flatnonzero(counts)
     if len(which) < len(counts):
         mean, counts, sd, log_ceiling = mean[which], counts[which], _some(sd, which), _some(log_ceiling, which)
+        floor = _some(floor, which)
     scores, owners = [np.empty(0)], [which[:0]]
     for _ in range(k):
         if not len(which):
@@ -63,7 +64,7 @@ def successors(
             break
         stay &= counts > 1
         which, mean, counts, log_ceiling = which[stay], mean[stay], counts[stay] - 1, log_cdf[stay]
-        sd = _some(sd, stay)
+        sd, floor = _some(sd, stay), _some(floor, stay)
     return (scores[1], owners[1]) if len(scores) == 2 else (np.concatenate(scores), np.concatenate(owners))
 
 

@@ -103,10 +103,10 @@ class Sketch:
 
     def question(self, c: Array) -> Question:
         """Coefficients, for products with sketches."""
-        size, exponent, scaled = math.sqrt(c @ c), 0, c
+        size, exponent, scaled = math.hypot(*c.tolist()), 0, c  # squares might overflow
         if not 2.0**-8 < size < 2.0**8:
             exponent = min(max(_exponent(c), -1000 - self._exponent), 1000 - self._exponent)
-            scaled = c * 2.0**-exponent
+            scaled = np.ldexp(c, -exponent)  # 2.0**-exponent may be more than a float holds
             size = max(math.sqrt(scaled @ scaled), 2.0**-8)
         turned = scaled if self._turn is None else scaled @ self._turn
         if self.kept < len(c):
