@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyarms._base.typing import Array
-from manyarms.beliefs.actions import block_search, blocks, sketch
+from manyarms.beliefs.actions import batch_search, block_search, blocks, sketch
+from manyarms.beliefs.actions.best_of_each import BestOfEach
 from manyarms.beliefs.actions.blocks import Blocks
 from manyarms.beliefs.actions.sketch import Sketch
 from manyarms.beliefs.actions.units import Units
@@ -161,6 +162,24 @@ def test_coefficients_at_the_ends_of_what_floats_hold(size: float, scale: float)
         assert (asked[built.block_of.rows] >= means).all()
     scores, _ = block_search.open_blocks(built, c, 0.0, counts, built.sizes.rows, means.__getitem__, -np.inf, 1, rng)
     assert scores.tolist() == [means.max()]
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_noise_may_be_larger_than_means_by_more_than_singles_hold(k: int) -> None:
+    rng = np.random.default_rng(3)
+    features, counts = rng.standard_normal((3000, 3)), np.ones(3000, dtype=np.int64)
+    built = Blocks(features, counts, counts > 1)
+    for scale in (1e-40, 1e-200, 0.0):
+        c = scale * np.array([1.0, -2.0, 0.5])
+        means: Array = features @ c
+        sizes, best = built.sizes.rows, BestOfEach(20, k)
+        for _ in range(20):
+            scores, units = block_search.open_blocks(built, c, 1.0, counts, sizes, means.__getitem__, -np.inf, k, rng)
+            assert len(scores) == k == len(set(units.tolist())) and (scores > 1).all()
+        batch_search.open_blocks(
+            best, built, np.tile(c, (20, 1)), np.ones(20), counts, sizes, features.__getitem__, rng
+        )
+        assert (best.scores > 1).all()
 
 
 @given(seed=SEEDS, k=st.integers(1, 3))

@@ -47,9 +47,7 @@ class Asked:
 
     def thresholds(self, limits: Array, blocks: Ints) -> Singles:
         """What the product of a member of each of these blocks must exceed if its mean may exceed the block's limit."""
-        scaled = limits / self.unit
-        scaled -= self.slack[blocks] * self.size
-        return np.nextafter(scaled.astype(np.float32), LOWEST)
+        return _singles_below(limits, self.unit, self.slack[blocks] * self.size)
 
 
 @dataclass(slots=True)
@@ -64,9 +62,7 @@ class AskedMany:
 
     def thresholds(self, limits: Array, questions: Ints, blocks: Ints) -> Singles:
         """What products must exceed, for pairs of a question and a block with a limit each."""
-        scaled = limits / self.units[questions]
-        scaled -= self.slack[blocks] * self.sizes[questions]
-        return np.nextafter(scaled.astype(np.float32), LOWEST)
+        return _singles_below(limits, self.units[questions], self.slack[blocks] * self.sizes[questions])
 
 
 class Blocks:
@@ -256,6 +252,14 @@ class Blocks:
         """Bytes of the tables."""
         tables = (self.members, self.units, self.block_of, self.sizes, self.lengths, self.boxes)
         return sum(table.nbytes for table in tables) + 2 * self._low.nbytes
+
+
+def _singles_below(limits: Array, unit: Array | float, slack: Array) -> Singles:
+    """limits / unit - slack, rounded down to float32: infinite where noise is larger than the means by more than they hold."""
+    with np.errstate(over="ignore"):
+        scaled = limits / unit
+        scaled -= slack
+        return np.nextafter(scaled.astype(np.float32), LOWEST)
 
 
 def _halves(rows: Singles, middle: int) -> tuple[int, Ints]:
