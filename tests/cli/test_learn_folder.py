@@ -109,8 +109,11 @@ def test_ids_are_found_in_a_first_pass(here: Path, tmp_path: Path) -> None:
 def test_bad_input_is_named(here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = ("--out", tmp_path / "policy", *QUICK)
     assert "two batches" in refused(capsys, "learn", here / "rounds", *out, "--buffer", 100)
-    assert "one order only" in refused(capsys, "learn", here / "rounds.csv", *out, *BUFFER)
+    assert "--buffer: expected a Parquet" in refused(capsys, "learn", here / "rounds.csv", *out, *BUFFER)
+    assert "one row group" in refused(
+        capsys, "learn", here / "rounds", *out, *BUFFER, "--patience", 1, "--validation", 0.05
+    )
     assert "--validation" in refused(capsys, "learn", here / "rounds", *out, *BUFFER, "--split-by", "row")
-    assert "--buffer" in refused(capsys, "learn", here / "rounds", *out, *BUFFER, "--pessimism", "ls")
+    assert "rows in memory" in refused(capsys, "learn", here / "rounds", *out, *BUFFER, "--pessimism", "ls")
     (tmp_path / "empty").mkdir()
     assert "empty" in refused(capsys, "learn", tmp_path / "empty", *out)

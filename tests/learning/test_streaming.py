@@ -406,6 +406,36 @@ def test_a_file_that_changes_during_the_run_is_refused(folder: Path) -> None:
     assert no_reader()
 
 
+def test_a_file_that_is_gone_is_named(folder: Path) -> None:
+    def remove(moment) -> None:
+        if (moment.epoch, moment.batch) == (1, 0):
+            (folder / "b.parquet").unlink()
+
+    with pytest.raises(DataError, match=r"b\.parquet: no such file"):
+        learn(ma.open_log(folder), START, cLPI(), progress=remove, **HOW)
+    assert no_reader()
+
+
+def test_the_reader_ends_with_an_interruption(folder: Path) -> None:
+    def interrupt(moment) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        learn(ma.open_log(folder), START, cLPI(), progress=interrupt, **HOW)
+    assert no_reader()
+
+
+def test_one_row_and_one_row_group_larger_than_the_buffer(tmp_path: Path) -> None:
+    to_parquet(a_log(1), tmp_path / "one.parquet")
+    assert len(learn(ma.open_log(tmp_path / "one.parquet"), START, cLPI(), epochs=1, device="cpu").history) == 1
+    to_parquet(a_log(), tmp_path / "whole.parquet")
+    source = ma.open_log(tmp_path / "whole.parquet")
+    assert source.row_groups == (len(a_log()),)
+    assert len(learn(source, START, cLPI(), **HOW).history) == HOW["epochs"]
+    with pytest.raises(InvalidInput, match=r"validation: .* of a log of one row group"):
+        learn(source, START, cLPI(), validation=0.1, **HOW)
+
+
 def test_bad_input(folder: Path, tmp_path: Path) -> None:
     source = ma.open_log(folder)
     for buffer in (0, 63, 1.5, "many"):

@@ -86,7 +86,10 @@ def test_files_must_be_alike(folder: Path) -> None:
 
 
 def test_a_folder_without_parquet_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError):
+    (tmp_path / "notes.txt").write_text("no log")
+    (tmp_path / "inside").mkdir()
+    to_parquet(a_log(20), tmp_path / "inside" / "a.parquet")
+    with pytest.raises(DataError, match=r"ends in \.parquet or \.pq; folders inside it are not looked at"):
         ma.open_log(tmp_path)
 
 
@@ -189,6 +192,13 @@ def test_bad_input(folder: Path, tmp_path: Path) -> None:
         RowGroups(source, [9])
     with pytest.raises(InvalidInput, match="groups"):
         RowGroups(source, [])
+    for group in (-1, 9, 0.5, "a"):
+        with pytest.raises(InvalidInput, match="group: expected an integer from 0 to 8"):
+            next(source.group_chunks(group))  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match=r"source: expected a Parquet file or folder \(open_log\)"):
+        RowGroups(a_log(20))  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match=r"share: .* of a log of one row group"):
+        RowGroups(source, [0]).split(0.5, 0)
     to_csv(a_log(20), tmp_path / "rounds.csv")
     for log in (ma.open_log(tmp_path / "rounds.csv"), a_log(20)):
         with pytest.raises(InvalidInput, match="in one order only"):

@@ -49,8 +49,8 @@ class Inputs:
         if buffer is None and not self.log.is_dir():
             return None
         source = self._source(spool=False)
-        groups = in_row_groups("LOG", source).row_groups or ()
-        if sum(groups) <= require_buffer(buffer, source.dim, batch):
+        in_row_groups("--buffer", source, "a Parquet file or folder as LOG; without it files are read into memory")
+        if sum(source.row_groups or ()) <= require_buffer(buffer, source.dim, batch):
             return None
         policy = None
         if self.logger is not None:

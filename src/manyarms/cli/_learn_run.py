@@ -39,7 +39,7 @@ from manyarms.evaluation.tables import as_data, finite
 from manyarms.learning import Learned, TrainingSettings, learn
 from manyarms.learning.trainable import Learnable
 from manyarms.logs import LoggedData, Schema
-from manyarms.logs.row_groups import RowGroups
+from manyarms.logs.row_groups import SMALLER, RowGroups
 
 if TYPE_CHECKING:
     from manyarms.logs.splitting import SplitBy
@@ -190,9 +190,14 @@ def divide(log: Rows, share: float | None, settings: TrainingSettings, by: str |
             "--validation", f"{share:g}, of {came}, in files larger than the buffer", "0, and other files to evaluate on; or a "
             "--buffer that holds all rows",
         )  # fmt: skip
+    if not isinstance(log, LoggedData) and len(log.row_groups) < 2:
+        raise InvalidInput("--validation", f"{share:g} of a log of one row group", f"0; {SMALLER}")
     train, held = _split(log, 1.0 - share, settings.seed, by)
     if settings.patience is None:
         return Parts(train, held, held)
+    if not isinstance(held, LoggedData) and len(held.row_groups) < 2:
+        came = f"{share:g}, which is one row group of {len(log.row_groups)}"
+        raise InvalidInput("--validation", came, f"with --patience two row groups at least; {SMALLER}")
     return Parts(train, *_split(held, 0.5, settings.seed + 1, by))
 
 

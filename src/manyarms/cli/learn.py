@@ -287,10 +287,11 @@ def learn(
         never = {
             "--objective": objective is not None, "--parametrisation": parametrisation != "heavy",
             "--support": support != "all", "--model": model is not None, "--towards": towards == "logging",
-            "--buffer": buffer is not None,
         }  # fmt: skip
         expected = "one of the two: a bound is for policies with a parameter vector for every action"
         _refuse(never, "both this and --pessimism", expected)
+        in_memory = "one of the two: a bound is maximised on rows in memory"
+        _refuse({"--buffer": buffer is not None}, "both this and --pessimism", in_memory)
         careful = Pessimism(pessimism, delta, family, parameters, independent)
     of_pairs = {
         name: value for name, value in (("count", negatives), ("negatives", negatives_from)) if value is not None

@@ -290,7 +290,7 @@ class Objective(ABC):
         """The objective on a batch, a scalar."""
 
     def linear_terms(self, log: LoggedData) -> LinearTerms | None:
-        """The terms of a log's rows, where the value is linear in pi or log pi: a GPU then needs no derivatives of `value`."""
+        """The terms of a log's rows, where the value is linear in pi or log pi: learning then needs no derivatives of `value`."""
         return None
 
     def oracle(self, problem: FiniteProblem) -> Array:

@@ -32,6 +32,7 @@ class CapturedSteps(Steps):
         self._taken, self._refused = 0, False
         self._graph: torch.cuda.CUDAGraph | None = None
         self._rows: Batch | None = None
+        self._request: Request | None = None
         self._idle: tuple[Window, int] | None = None  # a row of a window that no objective gives weight
 
     def at_once(self, window: Window) -> int:
@@ -67,6 +68,7 @@ class CapturedSteps(Steps):
             torch.cuda.synchronize()
             return False
         self._graph = graph
+        self._request = request  # what the graph reads of it must stay where it is, after the window
         return True
 
     def _whole(self, window: Window, index: Ints, size: int) -> Ints | None:

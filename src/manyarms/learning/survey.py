@@ -18,7 +18,7 @@ from manyarms.estimators.base import Objective, Request
 from manyarms.learning.defaults import ROWS
 from manyarms.learning.settings import TrainingSettings
 from manyarms.logs.data import CHUNK, LoggedData, LogSource, collect, concatenate
-from manyarms.logs.row_groups import GroupedLog, RowGroups, in_row_groups
+from manyarms.logs.row_groups import SMALLER, GroupedLog, RowGroups, in_row_groups
 from manyarms.logs.row_sketch import RowSketch
 
 WINDOW_BYTES = 1 << 27  # of a window's contexts and columns, on the host and on the device
@@ -75,7 +75,9 @@ def usual_buffer(dim: int, batch: int) -> int:
 
 def opened(log: LogSource, settings: TrainingSettings, buffer: int | None) -> LoggedData | GroupedLog:
     """A log that is read from files: in memory where one window would hold all of it, else in row groups."""
-    source = in_row_groups("log", log)
+    source = in_row_groups(
+        "log", log, "LoggedData, with its rows in memory (read_log), or a Parquet file or folder (open_log)"
+    )
     rows = sum(source.row_groups or ())
     return collect(source) if rows <= require_buffer(buffer, source.dim, settings.batch) else source
 
@@ -88,6 +90,10 @@ def divided(source: GroupedLog, share: float, seed: int) -> tuple[GroupedLog, Lo
             "a log of other groups, written to a file of its own",
         )  # fmt: skip
     whole = source if isinstance(source, RowGroups) else RowGroups(source)
+    if len(whole.row_groups) < 2:
+        raise InvalidInput(
+            "validation", f"{share:g} of a log of one row group", f"a held-out log of its own, or 0; {SMALLER}"
+        )
     return whole.split(share, seed)
 
 

@@ -24,6 +24,8 @@ from manyarms.logs.encoding import Encoder
 
 HELD_OUT = 3  # apart from whatever else is drawn from a seed
 NUMBERS = "numbers of row groups"
+SMALLER = "a file written with smaller row groups can be divided"
+IN_GROUPS = "a Parquet file or folder (open_log)"
 
 
 class GroupedLog(LogSource, Protocol):
@@ -37,15 +39,12 @@ class GroupedLog(LogSource, Protocol):
         """The rounds of one of them, in parts of at most `rows`."""
 
 
-def in_row_groups(name: str, log: LogSource) -> GroupedLog:
+def in_row_groups(name: str, log: LogSource, expected: str = IN_GROUPS) -> GroupedLog:
     """A source that has row groups, or the reason why it cannot be read in any order."""
     a_log(name, log)
     grouped = getattr_static(log, "group_chunks", None) is not None
     if not grouped or not cast(GroupedLog, log).row_groups:
-        raise InvalidInput(
-            name, f"{validate.describe(log)}, whose rows come in one order only",
-            "LoggedData, with its rows in memory (read_log), or a Parquet file or folder (open_log)",
-        )  # fmt: skip
+        raise InvalidInput(name, f"{validate.describe(log)}, whose rows come in one order only", expected)
     return cast(GroupedLog, log)
 
 
@@ -63,7 +62,8 @@ class RowGroups(Shown):
             raise InvalidInput("groups", came, f"{NUMBERS}: different ones below {len(sizes)}, at least one")
         self.groups: Ints = np.sort(chosen)
         if logging is not None and (
-            not callable(getattr(logging, "probabilities_of", None)) or logging.action_count != self.source.action_count
+            not callable(getattr(logging, "probabilities_of", None))
+            or getattr(logging, "action_count", None) != self.source.action_count
         ):
             expected = f"the policy that wrote the log, over its {self.source.action_count} actions"
             raise InvalidInput("logging", validate.describe(logging), expected)
@@ -130,10 +130,7 @@ class RowGroups(Shown):
         share, seed = validate.number("share", share, above=0, below=1), validate.seed(seed)
         sizes = np.array(self.row_groups)
         if len(sizes) < 2:
-            raise InvalidInput(
-                "validation", "a share of a log of one row group",
-                "a held-out log of its own, or 0; a file written with smaller row groups can be divided",
-            )  # fmt: skip
+            raise InvalidInput("share", f"{share:g} of a log of one row group", f"a log of two at least; {SMALLER}")
         order = np.random.default_rng([seed, 0, 0, HELD_OUT]).permutation(len(sizes))
         reached = np.cumsum(sizes[order]) >= share * sizes.sum()
         count = min(int(np.argmax(reached)) + 1, len(sizes) - 1)
@@ -153,4 +150,4 @@ class RowGroups(Shown):
         return replace(chunk, logging=self.logging, propensities=propensities)
 
 
-__all__ = ["GroupedLog", "RowGroups", "in_row_groups"]
+__all__ = ["SMALLER", "GroupedLog", "RowGroups", "in_row_groups"]

@@ -175,6 +175,8 @@ class TableLog(TableColumns, shown.Shown):
 
     def group_chunks(self, group: int, rows: int = CHUNK) -> Iterator[LoggedData]:
         """The rounds of one of the `row_groups`, in parts of at most `rows`; nothing where all of them are left out."""
+        if (sizes := self.row_groups) is not None:
+            group = validate.count("group", group, 0, len(sizes) - 1)
         for table in self._unspooled.group_tables(group, self._read, validate.count("rows", rows)):
             complete = self._complete(table)
             if complete.rows:

@@ -20,7 +20,7 @@ from typing import ClassVar
 
 from manyarms._base.files import as_path
 from manyarms._base.registry import Registry
-from manyarms.errors import InvalidInput
+from manyarms.errors import DataError, InvalidInput
 from manyarms.logs.files import reading, require_log_file
 from manyarms.logs.tables import Kind, MemoryTables, Table, TableSource
 
@@ -79,13 +79,17 @@ def suffixes() -> tuple[str, ...]:
 
 
 def format_of(path: Path | str, argument: str = "path") -> type[LogFormat]:
-    """The format that recognises a log file; argument: what an error calls the path."""
+    """The format that recognises a log, a file or a folder; argument: what an error calls the path."""
     path = as_path(argument, path)
     with reading(path):
         folder = path.is_dir()
     for made in FORMATS.values() if folder else ():
         if made.folders and made.recognises(path):
             return made
+    if folder:
+        raise DataError(
+            f"{path}: a folder without a file that ends in .parquet or .pq; folders inside it are not looked at"
+        )
     require_log_file(path)
     for made in FORMATS.values():
         if not made.folders and made.recognises(path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -37,6 +38,8 @@ class ParquetTables(LogFormat):
             self._schema, self._metadata = file.schema_arrow, file.metadata
             self._version = self._now()
         self.row_count = int(self._metadata.num_rows)
+        sizes = [self._metadata.row_group(group).num_rows for group in range(self._metadata.num_row_groups)]
+        self._row_groups, self._firsts = tuple(sizes), tuple(accumulate(sizes, initial=0))
         if self.row_count > HARMLESS_ROWS and self.row_count > MOST_ROWS_A_BYTE * self.path.stat().st_size:
             raise DataError(
                 f"{self.path}: states {self.row_count:,} rows in {self.path.stat().st_size:,} bytes, as no log does"
@@ -76,11 +79,11 @@ class ParquetTables(LogFormat):
             pyarrow("reading Parquet").default_memory_pool().release_unused()  # it keeps what it may need again
 
     def row_groups(self) -> tuple[int, ...]:
-        return tuple(self._metadata.row_group(group).num_rows for group in range(self._metadata.num_row_groups))
+        return self._row_groups
 
     def group_tables(self, group: int, columns: Sequence[str], rows: int) -> Iterator[Table]:
         """One row group; refused once the file is another than when it was opened, since its rows would be others."""
-        first, size = sum(self.row_groups()[:group]), min(rows, MOST_ROWS)
+        first, size = self._firsts[group], min(rows, MOST_ROWS)
         with self._open() as file:
             if self._now() != self._version:
                 raise DataError(f"{self.path}: changed since it was opened; open the log again")

@@ -18,7 +18,10 @@ HIDDEN = (".", "_")  # what names begin with that are no data, such as _SUCCESS
 
 @FORMATS.register("parquet-folder")
 class ParquetFolder(LogFormat):
-    """The files of a folder that end in .parquet or .pq, but for those whose names begin with a dot or an underscore."""
+    """The files of a folder that end in .parquet or .pq, but for those whose names begin with a dot or an underscore.
+
+    Folders inside it are not looked at.
+    """
 
     suffixes: ClassVar[tuple[str, ...]] = ()
     folders: ClassVar[bool] = True
@@ -34,6 +37,7 @@ class ParquetFolder(LogFormat):
         self.row_count = sum(one.row_count or 0 for one in self._files)
         self.stated = _stated([one.stated for one in self._files])
         self._groups = [(file, group) for file in self._files for group in range(len(file.row_groups()))]
+        self._row_groups = tuple(rows for file in self._files for rows in file.row_groups())
 
     @classmethod
     def recognises(cls, path: Path) -> bool:
@@ -59,7 +63,7 @@ class ParquetFolder(LogFormat):
                 yield _named(table, file)
 
     def row_groups(self) -> tuple[int, ...]:
-        return tuple(rows for file in self._files for rows in file.row_groups())
+        return self._row_groups
 
     def group_tables(self, group: int, columns: Sequence[str], rows: int) -> Iterator[Table]:
         file, own = self._groups[group]
