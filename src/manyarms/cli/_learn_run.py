@@ -196,7 +196,7 @@ def divide(log: Rows, share: float | None, settings: TrainingSettings, by: str |
     if settings.patience is None:
         return Parts(train, held, held)
     if not isinstance(held, LoggedData) and len(held.row_groups) < 2:
-        came = f"{share:g}, which is one row group of {len(log.row_groups)}"
+        came = f"{share:g} of the rows, which is one row group"
         raise InvalidInput("--validation", came, f"with --patience two row groups at least; {SMALLER}")
     return Parts(train, *_split(held, 0.5, settings.seed + 1, by))
 
