@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +41,6 @@ from manyarms.estimators import (
 )
 from manyarms.estimators.naming import summaries
 from manyarms.learning import SampledSoftmax, learn, steps
-from manyarms.learning.prefetching import Ahead
 from manyarms.learning.survey import survey
 from manyarms.logs import LoggedData, to_parquet
 from manyarms.logs.row_groups import RowGroups
@@ -455,43 +453,3 @@ def test_bad_input(folder: Path, tmp_path: Path) -> None:
         low = LoggedData(huge.contexts, huge.actions, huge.rewards - 0.5, ACTIONS, huge.propensities)
         to_parquet(low, tmp_path / "low.parquet", rows_per_group=100)
         survey(ma.open_log(tmp_path / "low.parquet"), RegKL(), 200)
-
-
-# ---- one item ahead
-
-
-def test_never_more_than_one_item_ahead() -> None:
-    made = []
-
-    def numbers():
-        for number in range(6):
-            made.append(number)
-            yield number
-
-    ahead = Ahead(numbers())
-    for number in ahead:
-        time.sleep(0.01)
-        assert len(made) <= number + 2
-    assert made == list(range(6))
-    assert list(ahead) == []
-
-
-def test_errors_come_in_their_place_and_the_thread_ends() -> None:
-    def numbers():
-        yield 1
-        raise ValueError("broken")
-
-    ahead = Ahead(numbers())
-    assert next(ahead) == 1
-    with pytest.raises(ValueError, match="broken"):
-        next(ahead)
-    assert no_reader() and list(ahead) == []
-
-
-def test_what_is_closed_early_ends_its_thread() -> None:
-    ahead = Ahead(iter(range(100)))
-    next(ahead)
-    ahead.close()
-    ahead.close()
-    assert no_reader()
-    Ahead(iter(range(3))).close()  # never begun

@@ -1,4 +1,4 @@
-"""What `manyarms learn` reads: the log, once, with the ids of embeddings and saved policies in place."""
+"""What `manyarms learn` reads: the log, once or as it is learned from, with the ids of embeddings and saved policies in place."""
 
 from __future__ import annotations
 

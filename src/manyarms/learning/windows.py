@@ -207,7 +207,7 @@ class InMemory:
     def _orders(self, epoch: int) -> Iterator[Ints]:
         """The orders of the epochs from this one on. A GPU does not wait for them: the next is made while one is used."""
         if self.window.contexts.device.type == "cpu" or self.rows < MANY:
-            yield from (self._order(number) for number in count(epoch))
+            yield from (self._order(number) for number in count(epoch))  # as many as are asked for
         with ThreadPoolExecutor(1) as aside:
             following = aside.submit(self._order, epoch)
             for number in count(epoch + 1):
