@@ -126,7 +126,8 @@ def powers(numbers: Tensor, out: Tensor | None = None) -> Tensor:
     """2^x, in place or to elsewhere. On one thread NumPy's is a quarter faster than PyTorch's where it has wide registers."""
     out = numbers if out is None else out
     if WIDE and numbers.device.type == "cpu" and numbers.dtype == torch.float32 and torch.get_num_threads() == 1:
-        np.exp2(numbers.numpy(), out=out.numpy())
+        with np.errstate(all="ignore"):  # a run that diverges is told so by its loss
+            np.exp2(numbers.numpy(), out=out.numpy())
         return out
     return torch.exp2(numbers, out=out)
 
