@@ -17,7 +17,7 @@ from typing import cast
 
 import numpy as np
 
-from manyarms._base.noise import below, log_cdf_of_largest, normal_from_log_cdf
+from manyarms._base.noise import above_normal, below, log_cdf_of_largest, normal_from_log_cdf
 from manyarms._base.typing import Array, Ints
 from manyarms.beliefs.actions.blocks import Blocks
 from manyarms.beliefs.actions.search import Found, best_of, nothing, successors
@@ -48,12 +48,14 @@ def open_blocks(
     opening = _Opening(blocks, c, sd, counts, sizes, means, floor, k, rng)
     upper = opening.upper
     opening.open_best()
-    hopeful = (upper > opening.floor).nonzero()[0]
+    hopeful = opening.hopeful()
     if len(hopeful) > MANY:
         opening.tighten(hopeful)
         first = top(upper, FIRST)
-        opening.open(first)
-        upper[first] = -np.inf
+        first = first[upper[first] > opening.floor]  # of the others the largest noise is not known
+        if len(first):
+            opening.open(first)
+            upper[first] = -np.inf
         hopeful = hopeful[upper[hopeful] > opening.floor]
     together = max(1, OPENED // blocks.capacity)
     for start in range(0, len(hopeful), together):
@@ -80,18 +82,29 @@ class _Opening:
         self.floor, self.k, self.rng = floor, k, rng
         self.found = nothing()
         self.asked = blocks.ask(c)
-        # the largest noise of each block, and log Phi of it
+        # log Phi of the largest noise of each block; the noise itself where it counts, and what it does not exceed elsewhere
         self.log_cdf = log_cdf_of_largest(np.maximum(sizes, 1.0), 0.0, rng)
-        self.largest = normal_from_log_cdf(self.log_cdf)
+        self.largest = above_normal(self.log_cdf)
         self.reach = sd * self.largest
         self.upper = self.asked.bounds + self.reach
         self.upper[sizes <= 0] = -np.inf
+
+    def hopeful(self) -> Ints:
+        """The blocks that can still win, given the largest noise of each, which is then known."""
+        some = (self.upper > self.floor).nonzero()[0]
+        if not len(some):
+            return some
+        self.largest[some] = normal_from_log_cdf(self.log_cdf[some])
+        self.reach[some] = self.sd * self.largest[some]
+        self.upper[some] = self.asked.bounds[some] + self.reach[some]
+        return some[self.upper[some] > self.floor]
 
     def open_best(self) -> None:
         """Draw all members of the block with the highest bound, which is then done with."""
         block, blocks = int(self.upper.argmax()), self.blocks
         if self.upper[block] <= self.floor:
             return
+        largest = normal_from_log_cdf(self.log_cdf[block : block + 1])[0]
         units = blocks.units.rows[block, : blocks.lengths.rows[block]]
         bound = (
             np.dot(self.asked.singles, blocks.members.rows[block])[: len(units)]
@@ -102,7 +115,7 @@ class _Opening:
         if not blocks.alone.rows[block] or not self.counts[units[place]]:
             ends = self.counts[units].cumsum()
             place = int(ends.searchsorted(self.rng.integers(ends[-1]), side="right"))
-        self._draw(bound, units, self.largest[block], self.log_cdf[block], np.array([place]))
+        self._draw(bound, units, largest, self.log_cdf[block], np.array([place]))
         self.upper[block] = -np.inf
 
     def tighten(self, some: Ints) -> None:
