@@ -16,11 +16,15 @@ HERE = Path(__file__).parent
 
 def picture(page: str) -> str:
     """The regret curves, on white paper whatever the reader's colours are."""
-    found = re.search(r"<figure>(<svg.*?</svg>)", page, re.DOTALL)
+    found = re.search(r"<figure>(?:<div[^>]*>)?(<svg.*?</svg>)", page, re.DOTALL)
     if found is None:
         raise SystemExit("no figure in this page: was it written by `manyarms demo`?")
     head, rest = found[1].split(">", 1)
     title, rest = rest.split("</title>", 1)
+    colours = {}
+    for name, colour in re.findall(r"--([\w-]+):\s*(#[0-9a-fA-F]{3,8})", page):
+        colours.setdefault(name, colour)  # the first are those of a light page
+    rest = re.sub(r"var\(--([\w-]+)\)", lambda found: colours[found[1]], rest)
     return f'{head}>{title}</title><rect width="100%" height="100%" fill="#fff"/>{rest}\n'
 
 
