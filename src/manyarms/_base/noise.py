@@ -33,7 +33,7 @@ def normal_from_log_cdf(log_cdf: Array) -> Array:
 def above_normal(log_cdf: Array) -> Array:
     """What z with log Phi(z) = log_cdf does not exceed, for less than z costs: 1 - Phi(z) <= exp(-z^2 / 2) / 2 for z >= 0."""
     tail = np.maximum(-np.expm1(log_cdf), np.finfo(float).tiny)
-    return cast(Array, np.sqrt(np.maximum(-2.0 * np.log(2.0 * tail), 0.0)) * (1 + 1e-12) + 1e-6)
+    return np.sqrt(np.maximum(-2.0 * np.log(2.0 * tail), 0.0)) * (1 + 1e-12) + 1e-6
 
 
 def below(ceiling: Array | float, log_ceiling: Array | float, number: int, rng: np.random.Generator) -> Array:
