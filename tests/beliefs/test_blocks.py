@@ -231,3 +231,16 @@ def test_blocks_are_those_of_the_units_and_their_order(rng: np.random.Generator)
             void = np.arange(first.capacity) >= first.lengths.rows[:, None]
             one, other = np.where(void, -1, one), np.where(void, -1, other)
         assert np.array_equal(one, other)
+
+
+def test_members_that_an_offer_withholds_are_not_counted_and_the_blocks_keep_theirs() -> None:
+    rng = np.random.default_rng(0)
+    counts = rng.integers(1, 4, 500)
+    blocks = Blocks(rng.standard_normal((500, 3)), counts, counts > 1)
+    withheld = {7: [0], 123: [1, 2], 499: [0]}
+    left = counts.copy()
+    for unit, members in withheld.items():
+        left[unit] -= len(members)
+    by_block = np.bincount(blocks.block_of.rows, left, len(blocks))
+    assert np.array_equal(blocks.sizes_without(withheld), by_block)
+    assert np.array_equal(blocks.sizes_without({}), np.bincount(blocks.block_of.rows, counts, len(blocks)))

@@ -131,11 +131,7 @@ def _unplayed(belief: Belief, best: BestOfEach, X: Array, M: Array, offer: Offer
         batch_search.one_unit(best, C[:, 0], sd, int(offer.counts[0]), rng)
     elif offer.units is None and leaves.shared and len(units.counts) > search.FEW:
         blocks = units.blocks(cast(Array, leaves.mixing.features))
-        sizes = blocks.sizes.rows
-        if offer.withheld:
-            sizes = sizes.copy()
-            for unit, ranks in offer.withheld.items():
-                sizes[blocks.block_of.rows[unit]] -= len(ranks)
+        sizes = blocks.sizes_without(offer.withheld)
         rows, represent = cast(Array, leaves.mixing.features), units.represent
         batch_search.open_blocks(best, blocks, C, sd, offer.counts, sizes, lambda some: rows[represent[some]], rng)
     else:

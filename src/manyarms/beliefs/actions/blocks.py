@@ -13,6 +13,7 @@ catalogue was saved and loaded, whenever they were first needed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,6 +114,15 @@ class Blocks:
         return Asked(
             self.boxes.rows @ coefficients, question.singles, self.boxes.rows[:, -1], question.size, question.unit
         )
+
+    def sizes_without(self, withheld: Mapping[int, Sized]) -> Array:
+        """Members left in each block, less those that an offer withholds: by unit, its members."""
+        sizes = self.sizes.rows
+        if withheld:
+            sizes = sizes.copy()
+            for unit, members in withheld.items():
+                sizes[self.block_of.rows[unit]] -= len(members)
+        return sizes
 
     def ask_many(self, C: Array) -> AskedMany:
         """The same for many questions, C (n, f)."""

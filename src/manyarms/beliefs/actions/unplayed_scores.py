@@ -50,11 +50,7 @@ class UnplayedScores:
             columns = None if leaves.mixing.features is None else self._means(c, np.arange(len(units.counts)))[None]
             return search.scan(columns, c if columns is None else np.ones(1), sd, offer.counts, floor, k, rng)
         blocks = units.blocks(cast(Array, leaves.mixing.features))
-        sizes = blocks.sizes.rows
-        if offer.withheld:
-            sizes = sizes.copy()
-            for unit, ranks in offer.withheld.items():
-                sizes[blocks.block_of.rows[unit]] -= len(ranks)
+        sizes = blocks.sizes_without(offer.withheld)
         sd_all = float(np.sqrt(leaves.prior_variances(x, None)[0]))
         return block_search.open_blocks(blocks, c, sd_all, offer.counts, sizes, partial(self._means, c), floor, k, rng)
 
