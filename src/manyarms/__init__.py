@@ -43,7 +43,7 @@ if _TYPE_CHECKING:
     )
     from manyarms._base.storage import load
     from manyarms.agents import Agent, Greedy, HierTS, LinTS, LinUCB, Thompson, dTS, meTS
-    from manyarms.beliefs import Linear, Logistic
+    from manyarms.beliefs import Drift, Linear, Logistic
     from manyarms.certificates import certify
     from manyarms.errors import ManyArmsError
     from manyarms.estimators import DM, DR, IPS, MIPS, SNIPS, PACBayes, RegKL, cLPI
@@ -68,7 +68,7 @@ _NAMES = {
     for topic, names in {
         "_base.storage": ("load",),
         "agents": ("Agent", "Greedy", "HierTS", "LinTS", "LinUCB", "Thompson", "dTS", "meTS"),
-        "beliefs": ("Linear", "Logistic"),
+        "beliefs": ("Drift", "Linear", "Logistic"),
         "certificates": ("certify",),
         "errors": ("ManyArmsError",),
         "estimators": ("DM", "DR", "IPS", "MIPS", "PACBayes", "RegKL", "SNIPS", "cLPI"),
@@ -123,6 +123,7 @@ __all__ = [
     "Agent",
     "Catalogue",
     "DiffusionPrior",
+    "Drift",
     "GaussianPolicy",
     "Greedy",
     "HierTS",

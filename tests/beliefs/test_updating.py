@@ -114,8 +114,8 @@ def test_where_a_block_cannot_be_taken_back_the_root_is_made_anew(
 ) -> None:
     """To the accuracy of docs/accuracy.md: 1e-8, or 1e-15 times a score's standard deviation over the noise."""
     anew = []
-    make_anew = updating._make_anew
-    monkeypatch.setattr(updating, "_make_anew", lambda *a, **o: (anew.append(1), make_anew(*a, **o)))
+    make_anew = updating.make_anew
+    monkeypatch.setattr(updating, "make_anew", lambda *a, **o: (anew.append(1), make_anew(*a, **o)))
     rng = np.random.default_rng(5)
     weights = features(form, rng)
     belief, data = made(form, weights, noise, scale), rows(rng, 40, [0, 1, 2, 4])

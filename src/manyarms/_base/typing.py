@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
@@ -61,6 +62,9 @@ ContextLike = npt.ArrayLike | Row | Columns | FrameLike | Sequence[Row]
 ActionContexts = npt.ArrayLike | Sequence[npt.ArrayLike]
 """A context for each action, (m, d), of many contexts (n, m, d), or a list of n arrays (m_i, d)."""
 
+TimeLike = npt.ArrayLike | datetime.datetime | None
+"""A time or times: numbers, or dates as seconds since 1970; None where nobody says."""
+
 
 def loose(spec: Mapping[str, JSON]) -> dict[str, Any]:
     """What was saved, to be read without a type for every entry: whoever makes an object of it checks what it gets."""
@@ -83,6 +87,7 @@ __all__ = [
     "SomeArray",
     "Spec",
     "TableLike",
+    "TimeLike",
     "Vector",
     "loose",
 ]

@@ -15,12 +15,13 @@ import numpy.typing as npt
 
 from manyarms._base import storage, validate
 from manyarms._base.nested import under
-from manyarms._base.typing import AnyArray, Array, ContextLike, Ints, loose
+from manyarms._base.typing import AnyArray, Array, ContextLike, Ints, TimeLike, loose
 from manyarms.agents.deciding import Decider
 from manyarms.agents.decisions import Decision, restore_decision
 from manyarms.agents.draws import MOST_COUNTED, NumberedDraws, Seed
 from manyarms.agents.shared_belief import SharedBelief
 from manyarms.beliefs import Belief, restore_belief
+from manyarms.beliefs.drift.clock import as_times
 from manyarms.errors import InvalidInput
 from manyarms.logs.actions import ActionId, Actions, listed_ids
 from manyarms.logs.contexts import encoded
@@ -73,21 +74,34 @@ class Agent(Decider):
 
     # ---- learning -----------------------------------------------------------------------------------------------------
 
-    def observe(self, x: ContextLike, action: ActionId | ManyIds, reward: float | npt.ArrayLike) -> None:
+    def observe(
+        self, x: ContextLike, action: ActionId | ManyIds, reward: float | npt.ArrayLike, *, at: TimeLike = None
+    ) -> None:
         """Learn what came of it: one row, or a batch of contexts (n, d), actions (n,) and rewards (n,).
 
         A batch gives the same belief as its rows one by one, in any order. A late reward of an action that has been retired
         since is learned like any other, and the action stays retired; an unknown id refuses the whole call.
+
+        at: when it was decided, one time or one for each row, as numbers or dates (as seconds since 1970): where rewards drift by
+        the clock (`drift=Drift(..., clock="time")`). None: the latest time that is known. Other agents do not need it. Where
+        rewards drift, the rows of a batch are learned in the order of their times.
         """
         with self._belief.learning:
             belief = self._belief.belief
             X, ids, single = _taken(belief, encoded(self._encoder, x), action)
             rewards = _rewards("reward", reward, None if single else len(X))
             belief.likelihood.check(rewards)
-            self._belief.change(_learn, *belief.evidence(X, ids, rewards))
+            times = belief.times(at, len(X))
+            self._belief.change(_learn, *belief.evidence(X, ids, rewards), times)
 
     def replace_reward(
-        self, x: ContextLike, action: ActionId | ManyIds, was: float | npt.ArrayLike, now: float | npt.ArrayLike
+        self,
+        x: ContextLike,
+        action: ActionId | ManyIds,
+        was: float | npt.ArrayLike,
+        now: float | npt.ArrayLike,
+        *,
+        at: TimeLike = None,
     ) -> None:
         """Be as if `now` had been observed where `was` was: for one row, or a batch (n, d), (n,), (n,) and (n,).
 
@@ -100,6 +114,9 @@ class Agent(Decider):
         was learned in that context is known, and refused if not, where the likelihood keeps its rows (clicks, counts); linear
         rewards are kept as sums, which cannot tell: a `was` that was never learned leaves a belief that nobody observed.
 
+        at: as it was given to `observe`, where rewards drift by the clock; without it the action's last reward is meant. What has
+        been forgotten since is not replaced, and nobody is told.
+
         >>> import manyarms as ma
         >>> agent = ma.LinTS(ma.ActionPrior(actions=1000, mean=[0.0, 0.0], covariance=[[1.0, 0.0], [0.0, 1.0]]), seed=0)
         >>> agent.observe([0.5, -0.2], 7, 1.0)
@@ -111,7 +128,21 @@ class Agent(Decider):
             number = None if single else len(X)
             before, after = _rewards("was", was, number), _rewards("now", now, number)
             belief.likelihood.check(after)
-            self._belief.change(_correct, *belief.correction(X, ids, before, after))
+            times = None if at is None else belief.times(at, len(X))
+            self._belief.change(_correct, *belief.correction(X, ids, before, after), times)
+
+    def advance(self, at: TimeLike) -> None:
+        """It is that late now, though nothing was observed: what has grown old by the clock is forgotten.
+
+        Decisions age what they read by themselves (`at` of `decide`); this is for discounting and windows, which change with rows
+        alone otherwise, and after long pauses. Nothing, where nothing is forgotten.
+        """
+        with self._belief.learning:
+            memory = self._belief.belief.memory
+            if memory is None:
+                as_times("at", at)
+                return
+            self._belief.change(_pass, memory.clock.moment(at))
 
     def add_actions(
         self,
@@ -221,12 +252,19 @@ def _rewards(name: str, rewards: float | npt.ArrayLike, number: int | None) -> A
 # changes of a belief, by checked arguments
 
 
-def _learn(belief: Belief, X: AnyArray, actions: Ints, rewards: AnyArray) -> None:
-    belief.learn(X, actions, rewards)
+def _learn(belief: Belief, X: AnyArray, actions: Ints, rewards: AnyArray, times: AnyArray | None) -> None:
+    if times is None:
+        belief.learn(X, actions, rewards)
+    else:
+        belief.learn_at(X, actions, rewards, times)
 
 
-def _correct(belief: Belief, X: AnyArray, actions: Ints, was: AnyArray, now: AnyArray) -> None:
-    belief.correct(X, actions, was, now)
+def _correct(belief: Belief, X: AnyArray, actions: Ints, was: AnyArray, now: AnyArray, times: AnyArray | None) -> None:
+    belief.correct_at((X, actions, was, now), times)
+
+
+def _pass(belief: Belief, time: float) -> None:
+    belief.pass_to(time)
 
 
 def _add_actions(

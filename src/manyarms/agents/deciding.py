@@ -24,6 +24,7 @@ from manyarms._base.typing import (
     Matrix,
     Row,
     SomeArray,
+    TimeLike,
     Vector,
 )
 from manyarms.agents.decisions import Decision, Propensity
@@ -71,6 +72,7 @@ class Filters(TypedDict, total=False):
     action_contexts: ActionContexts | None
     rng: Seed
     draw: int | None
+    at: TimeLike
 
 
 class Decider(Shown):
@@ -131,6 +133,7 @@ class Decider(Shown):
         action_contexts: ActionContexts | None = None,
         rng: Seed = None,
         draw: int | None = None,
+        at: TimeLike = None,
     ) -> ActionId | AnyArray:
         """The action to take in context x, or the best k of them, best first.
 
@@ -150,8 +153,10 @@ class Decider(Shown):
         these may differ in length, with a list of n arrays (m_i, d). x is not needed then: if given it must have as many
         contexts, and the scores do not depend on it. Learn with `observe(z_a, a, r)`. Cost O(m d^2), whatever the catalogue's
         size.
+
+        at: the time of the decision, where rewards drift by the clock; by default, and at the earliest, the latest time known.
         """
-        return self._choose(x, candidates, exclude, k, action_contexts, rng, draw)[0]
+        return self._choose(x, candidates, exclude, k, action_contexts, rng, draw, at=at)[0]
 
     def decide_numbered(
         self,
@@ -163,9 +168,10 @@ class Decider(Shown):
         action_contexts: ActionContexts | None = None,
         rng: Seed = None,
         draw: int | None = None,
+        at: TimeLike = None,
     ) -> NumberedDecision:
         """`decide`, with what is needed to make the same decision again: its draw number and the agent's version."""
-        return NumberedDecision(*self._choose(x, candidates, exclude, k, action_contexts, rng, draw))
+        return NumberedDecision(*self._choose(x, candidates, exclude, k, action_contexts, rng, draw, at=at))
 
     def _choose(
         self,
@@ -177,12 +183,13 @@ class Decider(Shown):
         rng: Seed,
         draw: int | None,
         named: bool = True,
+        at: TimeLike = None,
     ) -> tuple[ActionId | AnyArray, int | None, int]:
         """The actions, by their ids unless `named` says otherwise, the draw's number and the version."""
         held, numbered = self._belief.enter(), self._draws
         try:
             X = None if x is None else encoded(self._encoder, x)
-            asked, single, number = questions(held.belief, X, candidates, exclude, action_contexts, k)
+            asked, single, number = questions(held.belief.at(at), X, candidates, exclude, action_contexts, k)
             names = held.belief.catalogue.names if named else None
             if rng is not None:
                 _refuse_both(draw)
@@ -215,6 +222,7 @@ class Decider(Shown):
         action_contexts: ActionContexts | None = None,
         rng: Seed = None,
         draw: int | None = None,
+        at: TimeLike = None,
     ) -> Propensity:
         """How likely `decide` is to choose `action` in context x (or with `action_contexts`) under the same filters.
 
@@ -227,11 +235,12 @@ class Decider(Shown):
         The estimate's random numbers belong to a draw number, as those of decisions do, but are others: asking changes
         nothing and repeats nothing. draw: the decision's number, by default the next one's. rng: a generator or seed in place
         of it. Only a decision whose propensities are those given its draws (`Ensemble`) is asked with its own random numbers.
+        at: the time of the decision, as in `decide`.
         """
         held, numbered = self._belief.enter(), self._draws
         try:
             encoded_x = None if x is None else encoded(self._encoder, x)
-            asked, single, number = questions(held.belief, encoded_x, candidates, exclude, action_contexts, k)
+            asked, single, number = questions(held.belief.at(at), encoded_x, candidates, exclude, action_contexts, k)
             belief, X, offer = asked[0]
             if not single:
                 name = "x" if action_contexts is None else "action_contexts"
@@ -277,6 +286,14 @@ class Decider(Shown):
         return version
 
     @property
+    def now(self) -> float | None:
+        """The time that it knows of, in rounds or as given by `at`; None where nothing is forgotten."""
+        held = self._belief.enter()
+        now = held.belief.now
+        self._belief.leave(held)
+        return now
+
+    @property
     def catalogue(self) -> Actions | None:
         """The ids of its actions, those of retired ones too; None where they are numbered from 0."""
         held = self._belief.enter()
@@ -294,20 +311,23 @@ class Decider(Shown):
         """The two together, which are saved with it."""
         return Schema(self._encoder, self.catalogue)
 
-    def posterior(self, action: ActionId) -> tuple[Array, Array]:
-        """Mean (d,) and covariance (d, d) of an action's parameter, the root integrated out; of a retired one, too."""
+    def posterior(self, action: ActionId, *, at: TimeLike = None) -> tuple[Array, Array]:
+        """Mean (d,) and covariance (d, d) of an action's parameter, the root integrated out; of a retired one, too.
+
+        at: as of which time, as in `decide`.
+        """
         held = self._belief.enter()
         try:
             ids = np.array([held.belief.catalogue.check_one("action", action, retired=True)])
-            mean, covariance = held.belief.action_posterior(ids)
+            mean, covariance = held.belief.at(at).action_posterior(ids)
             return mean[0], covariance[0]
         finally:
             self._belief.leave(held)
 
-    def explain(self, x: ContextLike, action: ActionId) -> Explanation:
+    def explain(self, x: ContextLike, action: ActionId, *, at: TimeLike = None) -> Explanation:
         """What each feature of one context, the root and the action's own data add to the action's score, and how sure that is.
 
-        x: as in `decide`; where actions have contexts of their own, that of this action. A retired action is explained, too.
+        x, at: as in `decide`; where actions have contexts of their own, that of this action. A retired action is explained, too.
 
         >>> import manyarms as ma
         >>> agent = ma.LinTS(ma.ActionPrior(actions=3, mean=[1.0, 0.0], covariance=[[1.0, 0.0], [0.0, 1.0]]), seed=0)
@@ -317,7 +337,7 @@ class Decider(Shown):
         """
         held = self._belief.enter()
         try:
-            found = held.belief.explain(encoded(self._encoder, x), action)
+            found = held.belief.at(at).explain(encoded(self._encoder, x), action)
         finally:
             self._belief.leave(held)
         return found.called(None if self._encoder is None else self._encoder.names)

@@ -1,7 +1,8 @@
 """Agents by their names: each is one belief and one decision, and reads like it.
 
 All take `seed` (of their random numbers), `catalogue` (the ids of the actions, in the order of the prior's rows) and `encoder`
-(which makes contexts of rows of a table), as `Agent` does.
+(which makes contexts of rows of a table), as `Agent` does, and `drift`: how rewards change, ma.Drift(half_life=...), a model,
+ma.beliefs.Discount(half_life=...) or ma.beliefs.Window(length=...); None: nothing is forgotten.
 
 | name              | root                | W_a          | likelihood | decision        |
 | ----------------- | ------------------- | ------------ | ---------- | --------------- |
@@ -24,6 +25,7 @@ from manyarms._base import validate
 from manyarms.agents.agent import Agent, Seed
 from manyarms.agents.decisions import UCB, EpsilonGreedy, Greedy, Thompson, Uniform
 from manyarms.beliefs import Belief, Likelihood, Linear, Logistic, belief_of, independent_belief_of, joint_belief_of
+from manyarms.beliefs.drift.memory import Forgetting
 from manyarms.beliefs.from_prior import marginal_of
 from manyarms.beliefs.joint import FeatureMap
 from manyarms.errors import InvalidInput
@@ -38,6 +40,7 @@ def meTS(
     likelihood: Likelihood = Linear(),
     *,
     factored: bool | str = False,
+    drift: Forgetting | None = None,
     seed: Seed = None,
     catalogue: ActionsLike | None = None,
     encoder: EncoderLike | None = None,
@@ -49,7 +52,7 @@ def meTS(
     """
     if not isinstance(prior, MixedEffectPrior):
         raise InvalidInput("prior", validate.describe(prior), "a MixedEffectPrior")
-    belief = belief_of(prior, likelihood, factored=factored)
+    belief = belief_of(prior, likelihood, factored=factored, drift=drift)
     name = "meTS-Lin" if belief.likelihood.exact else "meTS-GLM"
     return Agent(
         belief,
@@ -65,6 +68,7 @@ def HierTS(
     prior: HierarchicalPrior | TwoLevelPrior | MixedEffectPrior,
     likelihood: Likelihood = Linear(),
     *,
+    drift: Forgetting | None = None,
     seed: Seed = None,
     catalogue: ActionsLike | None = None,
     encoder: EncoderLike | None = None,
@@ -74,7 +78,7 @@ def HierTS(
         prior = prior.single_effect()
     if not isinstance(prior, HierarchicalPrior | TwoLevelPrior):
         raise InvalidInput("prior", validate.describe(prior), "a HierarchicalPrior (or a MixedEffectPrior)")
-    return Agent(belief_of(prior, likelihood), Thompson(), seed, "HierTS", catalogue, encoder)
+    return Agent(belief_of(prior, likelihood, drift=drift), Thompson(), seed, "HierTS", catalogue, encoder)
 
 
 def dTS(
@@ -82,6 +86,7 @@ def dTS(
     likelihood: Likelihood = Linear(),
     *,
     approximation: str | None = None,
+    drift: Forgetting | None = None,
     seed: Seed = None,
     catalogue: ActionsLike | None = None,
     encoder: EncoderLike | None = None,
@@ -97,7 +102,7 @@ def dTS(
     """
     if not isinstance(prior, DiffusionPrior):
         raise InvalidInput("prior", validate.describe(prior), "a DiffusionPrior")
-    belief = belief_of(prior, likelihood, approximation=approximation)
+    belief = belief_of(prior, likelihood, approximation=approximation, drift=drift)
     links, rewards = ("L" if linear else "N" for linear in (prior.matrices is not None, belief.likelihood.exact))
     return Agent(belief, Thompson(), seed, f"dTS-{links}{rewards}", catalogue, encoder)
 
@@ -110,6 +115,7 @@ def jointTS(
     feature_map: FeatureMap | None = None,
     context_shape: tuple[int, ...] | None = None,
     approximation: str | None = None,
+    drift: Forgetting | None = None,
     seed: Seed = None,
     catalogue: ActionsLike | None = None,
     encoder: EncoderLike | None = None,
@@ -121,14 +127,17 @@ def jointTS(
     for `dTS` with a shared chain; by "moments", the default, the one parameter has a Gaussian prior.
     """
     belief = joint_belief_of(
-        prior, actions, likelihood, feature_map=feature_map, context_shape=context_shape, approximation=approximation
-    )
+        prior, actions, likelihood, feature_map=feature_map, context_shape=context_shape, approximation=approximation,
+        drift=drift,
+    )  # fmt: skip
     return Agent(belief, Thompson(), seed, "jointTS", catalogue, encoder)
 
 
-def _linear_belief(name: str, prior: ParameterPrior, likelihood: Likelihood, instead: str) -> Belief:
+def _linear_belief(
+    name: str, prior: ParameterPrior, likelihood: Likelihood, instead: str, drift: Forgetting | None
+) -> Belief:
     """The belief of independent actions, refused unless rewards are linear."""
-    belief = independent_belief_of(prior, likelihood)
+    belief = independent_belief_of(prior, likelihood, drift=drift)
     if not belief.likelihood.exact:
         raise InvalidInput("likelihood", validate.describe(likelihood), f"Linear() for {name}; {instead} takes others")
     return belief
@@ -138,24 +147,28 @@ def LinTS(
     prior: ParameterPrior,
     likelihood: Likelihood = Linear(),
     *,
+    drift: Forgetting | None = None,
     seed: Seed = None,
     catalogue: ActionsLike | None = None,
     encoder: EncoderLike | None = None,
 ) -> Agent:
     """Thompson sampling with independent linear actions. A structured prior is marginalised action by action."""
-    return Agent(_linear_belief("LinTS", prior, likelihood, "GLMTS"), Thompson(), seed, "LinTS", catalogue, encoder)
+    return Agent(
+        _linear_belief("LinTS", prior, likelihood, "GLMTS", drift), Thompson(), seed, "LinTS", catalogue, encoder
+    )
 
 
 def GLMTS(
     prior: ParameterPrior,
     likelihood: Likelihood = Logistic(),
     *,
+    drift: Forgetting | None = None,
     seed: Seed = None,
     catalogue: ActionsLike | None = None,
     encoder: EncoderLike | None = None,
 ) -> Agent:
     """Thompson sampling with independent actions and a generalised linear reward: the textbook's Laplace approximation."""
-    return Agent(independent_belief_of(prior, likelihood), Thompson(), seed, "GLM-TS", catalogue, encoder)
+    return Agent(independent_belief_of(prior, likelihood, drift=drift), Thompson(), seed, "GLM-TS", catalogue, encoder)
 
 
 def LinUCB(
@@ -165,6 +178,7 @@ def LinUCB(
     horizon: int = 10_000,
     context_norm: float | None = None,
     width: float | None = None,
+    drift: Forgetting | None = None,
     seed: Seed = None,
     catalogue: ActionsLike | None = None,
     encoder: EncoderLike | None = None,
@@ -176,7 +190,7 @@ def LinUCB(
     l = `context_norm` the largest norm of a context (default sqrt(d), contexts in [-1, 1]^d).
     """
     independent = marginal_of(prior)
-    belief = _linear_belief("LinUCB", independent, likelihood, "UCBGLM")
+    belief = _linear_belief("LinUCB", independent, likelihood, "UCBGLM", drift)
     n, d = validate.count("horizon", horizon), belief.dim
     if width is None:
         norm = math.sqrt(d) if context_norm is None else validate.positive("context_norm", context_norm)
@@ -198,6 +212,7 @@ def UCBGLM(
     *,
     horizon: int = 10_000,
     width: float | None = None,
+    drift: Forgetting | None = None,
     seed: Seed = None,
     catalogue: ActionsLike | None = None,
     encoder: EncoderLike | None = None,
@@ -207,7 +222,7 @@ def UCBGLM(
     Mean and spread are those of the posterior, by default the Laplace approximation at its mode; Logistic(expansion="mle") is
     nearer to the paper, which takes the maximum likelihood.
     """
-    belief = independent_belief_of(prior, likelihood)
+    belief = independent_belief_of(prior, likelihood, drift=drift)
     usual = _glm_width(belief.dim, horizon)
     return Agent(belief, UCB(usual if width is None else width), seed, "UCB-GLM", catalogue, encoder)
 
@@ -218,12 +233,13 @@ def GLMUCB(
     *,
     horizon: int = 10_000,
     width: float | None = None,
+    drift: Forgetting | None = None,
     seed: Seed = None,
     catalogue: ActionsLike | None = None,
     encoder: EncoderLike | None = None,
 ) -> Agent:
     """Optimism with a generalised linear reward, on the scale of rewards (after Filippi et al., 2010); see UCBGLM."""
-    belief = independent_belief_of(prior, likelihood)
+    belief = independent_belief_of(prior, likelihood, drift=drift)
     usual = _glm_width(belief.dim, horizon)
     return Agent(belief, UCB(usual if width is None else width, on_mean=True), seed, "GLM-UCB", catalogue, encoder)
 
@@ -232,12 +248,13 @@ def GreedyAgent(
     prior: ParameterPrior,
     likelihood: Likelihood = Linear(),
     *,
+    drift: Forgetting | None = None,
     seed: Seed = None,
     catalogue: ActionsLike | None = None,
     encoder: EncoderLike | None = None,
 ) -> Agent:
     """Always the largest posterior mean, with any prior."""
-    return Agent(belief_of(prior, likelihood), Greedy(), seed, "Greedy", catalogue, encoder)
+    return Agent(belief_of(prior, likelihood, drift=drift), Greedy(), seed, "Greedy", catalogue, encoder)
 
 
 def EpsilonGreedyAgent(
@@ -245,12 +262,15 @@ def EpsilonGreedyAgent(
     likelihood: Likelihood = Linear(),
     *,
     epsilon: float = 0.1,
+    drift: Forgetting | None = None,
     seed: Seed = None,
     catalogue: ActionsLike | None = None,
     encoder: EncoderLike | None = None,
 ) -> Agent:
     """Greedy, but with probability epsilon any action."""
-    return Agent(belief_of(prior, likelihood), EpsilonGreedy(epsilon), seed, "epsilon-greedy", catalogue, encoder)
+    return Agent(
+        belief_of(prior, likelihood, drift=drift), EpsilonGreedy(epsilon), seed, "epsilon-greedy", catalogue, encoder
+    )
 
 
 def UniformAgent(

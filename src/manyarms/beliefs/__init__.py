@@ -2,6 +2,7 @@
 
 from manyarms.beliefs.belief import BELIEFS, Belief, restore_belief
 from manyarms.beliefs.chain_root import ChainRoot
+from manyarms.beliefs.drift import Discount, Drift, Window
 from manyarms.beliefs.factored_root import FactoredRoot
 from manyarms.beliefs.from_prior import belief_of, independent_belief_of, joint_belief_of
 from manyarms.beliefs.independent_chains import IndependentChains
@@ -20,6 +21,8 @@ __all__ = [
     "Belief",
     "ChainRoot",
     "CommonMixing",
+    "Discount",
+    "Drift",
     "FactoredRoot",
     "GaussianRoot",
     "GeneralisedLinear",
@@ -37,6 +40,7 @@ __all__ = [
     "ParticleBelief",
     "Poisson",
     "Root",
+    "Window",
     "belief_of",
     "independent_belief_of",
     "joint_belief_of",

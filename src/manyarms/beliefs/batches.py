@@ -33,7 +33,7 @@ ASKED = ("draw_scores", "best_unplayed", "played_scores")
 
 def possible(belief: Belief) -> bool:
     """Whether a belief answers what decisions ask as every two-level belief does; one with answers of its own is asked singly."""
-    return all(getattr(type(belief), name) is getattr(Belief, name) for name in ASKED)
+    return not belief.leaves.drifts and all(getattr(type(belief), name) is getattr(Belief, name) for name in ASKED)
 
 
 def best_of_each(belief: Belief, X: Array, offer: Offer, k: int, rng: np.random.Generator) -> tuple[Ints, Array]:

@@ -8,7 +8,7 @@ It learns rows, and answers what decisions ask: conditional scores given a draw 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,9 @@ from manyarms.beliefs.action_priors import FULL_AT_A_TIME
 from manyarms.beliefs.actions.catalogue import ActionCatalogue, Offer, Place
 from manyarms.beliefs.actions.unplayed_scores import UnplayedScores
 from manyarms.beliefs.correcting import Corrections
+from manyarms.beliefs.drift.leaves import DriftingLeaves
+from manyarms.beliefs.drift.memory import MEMORIES, MOST_SIGNAL, Forgetting
+from manyarms.beliefs.drift.timed import Timed
 from manyarms.beliefs.folding import Rounds
 from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.leaves import Leaves
@@ -38,7 +41,7 @@ BELIEFS: Registry[type[Belief]] = Registry("belief", package="manyarms.beliefs",
 
 
 @BELIEFS.register("two-level")
-class Belief:
+class Belief(Timed):
     """What is known about the rewards of every action."""
 
     per_action: ClassVar[bool] = True
@@ -72,6 +75,13 @@ class Belief:
         self._modes = GrowableArray((leaves.dim,))  # where its last fit ended, the next one's warm start
         self._root_prior: tuple[Array, Array] | None = None  # mean and factor of the root before any evidence
 
+    def forgets(self, how: Forgetting | None) -> Self:
+        """Itself, with a memory: rewards drift, or are discounted, or leave a window (None: nothing is forgotten)."""
+        if how is not None:
+            self.memory = how.memory_of(self)
+            self._limit = limits.ContextLimit(MOST_SIGNAL)
+        return self
+
     @property
     def kind(self) -> str:
         """The name it is registered and saved under."""
@@ -102,9 +112,9 @@ class Belief:
 
     # ---- learning -----------------------------------------------------------------------------------------------------
 
-    def observe(self, X: Array, actions: Ints, rewards: Array) -> None:
-        """Learn checked rows: contexts (n, d), actions (n,), rewards (n,)."""
-        self.learn(*self.evidence(X, actions, rewards))
+    def observe(self, X: Array, actions: Ints, rewards: Array, at: object = None) -> None:
+        """Learn checked rows: contexts (n, d), actions (n,), rewards (n,); at: their times, where it forgets."""
+        self.learn_at(*self.evidence(X, actions, rewards), self.times(at, len(X)))
 
     def evidence(self, X: Array, actions: Ints, rewards: Array) -> Rounds:
         """What checked rows say, within the limits, in the form that `learn` takes: equal beliefs that learn it stay equal.
@@ -137,6 +147,10 @@ class Belief:
         update of each action in it. Where the likelihood is not exact, the rows are stored and each action is fitted once, at
         the end.
         """
+        if self.memory is not None:  # order matters, and rows are learned as they come
+            for rows in chunks:
+                self.observe(*rows)
+            return
         noise_variance = self.likelihood.noise_variance
         chunks = (self.evidence(*rows) for rows in chunks)
         if noise_variance is None:  # all chunks are here before anything changes
@@ -150,6 +164,8 @@ class Belief:
     def correction(self, X: Array, actions: Ints, was: Array, now: Array) -> Corrections:
         """Checked rows whose rewards are to be replaced, found to be there, in the form that `correct` takes."""
         X, actions, now = self.evidence(X, actions, now)
+        if self.memory is not None:  # what is replaced may have been forgotten
+            return X, actions, was, now
         correcting.check_counts(self.leaves, actions, self.per_action)
         if self.likelihood.noise_variance is None:
             correcting.replaced(self._rows, self.leaves.catalogue.slots(actions), X, was, now)
@@ -167,6 +183,10 @@ class Belief:
         else:
             correcting.correct_sums(self.root, self.leaves, slots, X, (now - was) / noise_variance)
         self._learned(actions)
+
+    def rebuilt(self) -> None:
+        """Called when leaves have changed their places, or all have changed: what follows from them is made anew."""
+        self.screen = PlayedScreen(self.leaves, self.root)
 
     def _learned(self, actions: Ints) -> None:
         """Called when rows of these actions, named once or more often, have been learned: for what follows from their leaves."""
@@ -314,6 +334,11 @@ class Belief:
             self.leaves, Z, ids, self.known, lambda _, some: mixing.apply(some, mean), factor
         )
 
+    def predictive(self, X: Array, actions: Ints) -> tuple[Array, Array]:
+        """Marginal mean and variance (n,) of x_i^T theta_{a_i} for rows of contexts (n, d) and actions, played or not."""
+        mean, variance = self.listed_moments(X[None], actions, spread=True)
+        return mean[0], np.maximum(variance[0], 0.0)
+
     def action_posterior(self, ids: Ints) -> tuple[Array, Array]:
         """Marginal posteriors of single actions: means (n, d) and covariances (n, d, d), root integrated out.
 
@@ -323,13 +348,14 @@ class Belief:
         slots = leaves.catalogue.slots(ids)
         played = slots >= 0
         S = leaves.prior_covariance(ids).copy()
-        S[played] = leaves.packing.unpack(leaves.S.rows[slots[played]])
+        packed, own = leaves.posterior(slots[played])
+        S[played] = leaves.packing.unpack(packed)
         if self.root.known:
             mean = leaves.mixing.apply(ids, self.root.mean()).copy()
-            mean[played] = leaves.c.rows[slots[played]]
+            mean[played] = own
             return mean, S
         mean = np.zeros((len(ids), self.dim))
-        mean[played] = leaves.c.rows[slots[played]]
+        mean[played] = own
         towards = np.broadcast_to(np.eye(self.dim), S.shape).copy()
         towards[played] = leaves.pulls(slots[played])
         mean += np.einsum("nij,nj->ni", towards, leaves.mixing.apply(ids, self.root.mean()))
@@ -402,13 +428,16 @@ class Belief:
     def _parts_spec(self) -> dict[str, Any]:
         """The leaves and the likelihood."""
         likelihood = {"kind": self.likelihood.kind, **self.likelihood.options()}
-        return {"mixing": self.leaves.mixing.kind, "dim": self.dim, "likelihood": likelihood}
+        parts = {"mixing": self.leaves.mixing.kind, "dim": self.dim, "likelihood": likelihood}
+        return parts if self.memory is None else parts | {"memory": self.memory.settings}
 
     def arrays(self) -> dict[str, AnyArray]:
         """Its whole state."""
         out = prefixed("root.", self.root.arrays()) | prefixed("leaves.", self.leaves.arrays())
         if self._root_prior is not None:
             out["glm.root_mean"], out["glm.root_factor"] = self._root_prior
+        if self.memory is not None:
+            return out | prefixed("memory.", self.memory.arrays())
         if not self.likelihood.exact:
             out["glm.modes"] = self._modes.rows
             out["glm.lengths"] = np.array([len(r) for _, r in self._rows], dtype=np.int64)
@@ -422,11 +451,20 @@ class Belief:
         told = loose(spec)
         belief = cls(restore_root(told["root"], under("root.", arrays)), *restored_parts(told, arrays))
         belief._restore_rows(arrays)
-        return belief
+        return belief._restore_memory(told, arrays)
+
+    def _restore_memory(self, spec: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
+        """Itself, with the memory that was saved with it, if any was."""
+        self.forgets(saved_memory(spec))
+        if self.memory is not None:
+            self.memory.restore(under("memory.", arrays), self.dim)
+            if isinstance(self.leaves, DriftingLeaves):
+                self.leaves.now = self.memory.clock.now
+        return self
 
     def _restore_rows(self, arrays: dict[str, AnyArray]) -> None:
         """Take over the rows that a likelihood which is not exact keeps."""
-        if self.likelihood.exact:
+        if self.likelihood.exact or self.leaves.drifts:
             return
         check_rows(arrays, len(self.leaves.counts), self.dim)
         if not len(arrays["glm.lengths"]):
@@ -447,14 +485,26 @@ class Belief:
         root = sum(array.nbytes for array in self.root.arrays().values()) + sum(
             a.nbytes for a in self._root_prior or ()
         )
-        return self.leaves.nbytes + self.unplayed.nbytes + self.screen.nbytes + root + rows
+        memory = 0 if self.memory is None else self.memory.nbytes
+        return self.leaves.nbytes + self.unplayed.nbytes + self.screen.nbytes + root + rows + memory
 
 
 def restored_parts(spec: dict[str, Any], arrays: dict[str, AnyArray]) -> tuple[Leaves, Likelihood]:
     """The leaves and the likelihood of a saved belief."""
-    check_leaves(under("leaves.", arrays), spec["dim"])
-    leaves = Leaves.restored(spec["mixing"], under("leaves.", arrays), spec["dim"])
+    how = saved_memory(spec)
+    kind = Leaves if how is None else how.leaves_type
+    check_leaves(under("leaves.", arrays), spec["dim"], sums=not kind.drifts)
+    leaves = kind.restored(spec["mixing"], under("leaves.", arrays), spec["dim"])
     return leaves, restore_likelihood(spec["likelihood"])
+
+
+def saved_memory(spec: dict[str, Any]) -> Forgetting | None:
+    """How a saved belief forgets."""
+    options = spec.get("memory")
+    if options is None:
+        return None
+    options = dict(options)
+    return MEMORIES[options.pop("kind")](**options)
 
 
 def restore_belief(spec: Spec, arrays: dict[str, AnyArray]) -> Belief:

@@ -40,7 +40,8 @@ def of_two_levels(root: Root, leaves: Leaves, x: Array, action: int, quantity: s
     ids = np.array([action])
     slots = leaves.catalogue.slots(ids)
     if slots[0] >= 0:
-        S, pull, c = leaves.packing.unpack(leaves.S.rows[slots[0]]), leaves.pulls(slots)[0], leaves.c.rows[slots[0]]
+        packed, own = leaves.posterior(slots)
+        S, pull, c = leaves.packing.unpack(packed[0]), leaves.pulls(slots)[0], own[0]
     else:
         S, pull, c = leaves.prior_covariance(ids)[0], np.eye(len(x)), np.zeros(len(x))
     shared = pull @ leaves.mixing.apply(ids, root.mean())[0]

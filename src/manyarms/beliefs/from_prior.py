@@ -21,6 +21,8 @@ from manyarms._base import linalg, validate
 from manyarms._base.typing import Array
 from manyarms.beliefs.belief import Belief
 from manyarms.beliefs.chain_root import ChainRoot
+from manyarms.beliefs.drift.memory import Forgetting
+from manyarms.beliefs.drift.settings import Discount, Drift, Window
 from manyarms.beliefs.factored_root import FACTORED, FactoredRoot
 from manyarms.beliefs.independent_chains import IndependentChains
 from manyarms.beliefs.joint import FeatureMap, JointBelief
@@ -46,8 +48,11 @@ def belief_of(
     *,
     factored: bool | str = False,
     approximation: str | None = None,
+    drift: Forgetting | None = None,
 ) -> Belief:
     """The belief that a prior and a likelihood make.
+
+    drift: how rewards change, `Drift` (a model), `Discount` or `Window`; None: nothing is forgotten.
 
     factored: of mixed effects, False for the exact posterior of the effects, True or "mean-field" for independent effects with
     the exact mean, "blockwise" for the cheap version that drops all cross terms (`FactoredRoot`).
@@ -56,23 +61,25 @@ def belief_of(
     chain per action: a cloud of draws (beliefs/particles.py). "thesis" or "jacobian": evidence goes up the chain
     (beliefs/messages.py). One chain per action by "moments" is LinTS.
     """
-    rule, factored = _rule(approximation, prior), _factored(factored)
+    rule, factored, drift = _rule(approximation, prior), _factored(factored), _forgetting(drift)
     if isinstance(prior, DiffusionPrior) and not prior.shared:
         if rule == "moments" or prior.matrices is not None:
-            return independent_belief_of(prior, likelihood)
+            return independent_belief_of(prior, likelihood, drift=drift)
+        if drift is not None:
+            raise InvalidInput("drift", validate.describe(drift), f"None for a chain per action by {rule!r}")
         if rule == "particles":
             return ParticleBelief.of_prior(prior, likelihood)
         return IndependentChains(prior, likelihood, rule)
     root, mixing, covariance = _parts(prior, factored, rule)
-    return Belief(root, Leaves(mixing, covariance, prior.actions), likelihood)
+    return Belief(root, _leaves(drift)(mixing, covariance, prior.actions), likelihood).forgets(drift)
 
 
-def independent_belief_of(prior: ParameterPrior, likelihood: Likelihood) -> Belief:
+def independent_belief_of(prior: ParameterPrior, likelihood: Likelihood, *, drift: Forgetting | None = None) -> Belief:
     """The belief of independent actions, each with its marginal prior: LinTS, LinUCB, GLM-TS, DM (Bayes).
 
     What actions share is integrated out action by action (thesis, Sections 3.4.1 and 6.4.2).
     """
-    return belief_of(marginal_of(prior), likelihood)
+    return belief_of(marginal_of(prior), likelihood, drift=drift)
 
 
 def joint_belief_of(
@@ -83,15 +90,31 @@ def joint_belief_of(
     feature_map: FeatureMap | None = None,
     context_shape: tuple[int, ...] | None = None,
     approximation: str | None = None,
+    drift: Forgetting | None = None,
 ) -> JointBelief:
     """The belief about one parameter that all actions share; `prior` is that of the one parameter.
 
-    approximation: as in `belief_of`; of the one chain there is, "moments" by default.
+    approximation: as in `belief_of`; of the one chain there is, "moments" by default. drift: as there; the one parameter drifts.
     """
+    drift = _forgetting(drift)
     root, mixing, covariance = _parts(prior, False, _rule(approximation, None))
     if covariance.ndim != 2:
         raise InvalidInput("prior", "one covariance per action", "the prior of a single parameter")
-    return JointBelief(root, Leaves(mixing, covariance, 1), likelihood, actions, feature_map, context_shape)
+    leaves = _leaves(drift)(mixing, covariance, 1)
+    return JointBelief(root, leaves, likelihood, actions, feature_map, context_shape).forgets(drift)
+
+
+def _forgetting(drift: object) -> Forgetting | None:
+    """What `drift` may be, checked."""
+    if drift is None or isinstance(drift, Drift | Discount | Window):
+        return drift
+    raise InvalidInput(
+        "drift", validate.describe(drift), "Drift(half_life=...), Discount(half_life=...) or Window(length=...)"
+    )
+
+
+def _leaves(drift: Forgetting | None) -> type[Leaves]:
+    return Leaves if drift is None else drift.leaves_type
 
 
 def marginal_of(prior: ParameterPrior) -> ActionPrior:

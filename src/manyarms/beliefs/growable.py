@@ -57,6 +57,13 @@ class GrowableArray:
         self._length += len(rows)
         self.rows = self._view(0, self._length)
 
+    def keep(self, places: npt.NDArray[np.int64]) -> None:
+        """Leave out all rows but those at these places, ascending, which move up."""
+        rows = self.rows[places]
+        self._length = len(places)
+        self.rows = self._view(0, self._length)
+        self.rows[:] = rows
+
     def reserve(self, number: int) -> None:
         """Room for so many rows in all; what is not used of it costs no memory."""
         self._make_room(number - self._length)

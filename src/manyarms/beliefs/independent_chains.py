@@ -112,6 +112,12 @@ class IndependentChains(IndependentCentres):
         self._refuse(spread)
         return super().listed_moments(Z, ids, spread=spread)
 
+    def predictive(self, X: Array, actions: Ints) -> tuple[Array, Array]:
+        """By moments of draws, as `action_posterior` has them: each action once."""
+        ids, rows = np.unique(actions, return_inverse=True)
+        mean, covariance = self.action_posterior(ids)
+        return np.einsum("nd,nd->n", X, mean[rows]), np.einsum("ni,nij,nj->n", X, covariance[rows], X)
+
     def _refuse(self, spread: bool) -> None:
         if spread:
             expected = "Thompson or greedy, for this rule; approximation='particles' or 'moments' has variances"

@@ -104,13 +104,14 @@ class JointBelief(Belief):
     def _parameter(self, M: Array) -> tuple[Array, Array]:
         """Conditional mean (n, d) given the roots M (n, p), and factor (d, d), of theta."""
         leaves = self.leaves
-        S = leaves.packing.unpack(leaves.S.rows[0]) if len(leaves.counts) else leaves.covariance
+        only = np.zeros(1, dtype=np.int64)
+        S = leaves.packing.unpack(leaves.posterior(only)[0][0]) if len(leaves.counts) else leaves.covariance
         return self._mean(M), linalg.half(S)
 
     def _mean(self, M: Array) -> Array:
         """Conditional mean (n, d) of theta given the roots M (n, p)."""
         leaves, ids = self.leaves, np.zeros(1, dtype=np.int64)
-        c = leaves.c.rows[0] if len(leaves.counts) else np.zeros(self.dim)
+        c = leaves.posterior(ids)[1][0] if len(leaves.counts) else np.zeros(self.dim)
         if self.root.known:
             return np.broadcast_to(c if len(leaves.counts) else leaves.mixing.apply(ids, M[0])[0], (len(M), self.dim))
         return c + np.stack([leaves.mixing.apply(ids, m)[0] for m in M]) @ self._pull().T
@@ -229,7 +230,7 @@ class JointBelief(Belief):
         belief = cls(root, *restored_parts(told, arrays), told["actions"])
         belief._restore_rows(arrays)
         belief.catalogue.retire(belief.catalogue.check("retired", arrays["retired"], unique=True))
-        return belief
+        return belief._restore_memory(told, arrays)
 
 
 def _untied(scores: Array, Z: Array, theta: Array, rng: np.random.Generator, barred: Ints | None) -> Array:

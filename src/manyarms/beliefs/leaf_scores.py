@@ -15,11 +15,14 @@ import numpy as np
 
 from manyarms._base.typing import Array, Ints
 from manyarms.beliefs.action_priors import FULL_AT_A_TIME
+from manyarms.beliefs.drift.leaves import DriftingLeaves
 from manyarms.beliefs.leaves import Leaves
 
 
 def scores(leaves: Leaves, X: Array, M: Array | None, slots: Ints | None) -> tuple[Array, Array]:
     """Mean and variance (n, P) of x^T theta_a given the root, for contexts X (n, d) and roots M (n, p) (None: known)."""
+    if isinstance(leaves, DriftingLeaves):
+        return leaves.scores(X, M, slots)
     S, c = leaves.S.rows, leaves.c.rows
     if slots is not None:
         S, c = S[slots], c[slots]
@@ -50,8 +53,8 @@ def lines(leaves: Leaves, x: Array, slots: Ints, known: bool) -> tuple[Array, Ar
     Slopes are W_a^T Sigma_a^-1 S_a x; None where the root is known, the first being the means then.
     """
     S, c = leaves.S.rows, leaves.c.rows
-    if len(slots) < len(c) or (slots[1:] < slots[:-1]).any():  # not all of them in their order
-        S, c = S[slots], c[slots]
+    if leaves.drifts or len(slots) < len(c) or (slots[1:] < slots[:-1]).any():  # not all of them in their order
+        S, c = leaves.posterior(slots)
     ids = leaves.catalogue.played.rows[slots]
     if known:
         return c @ x, S @ leaves.packing.bilinear(x, x), None
@@ -104,22 +107,23 @@ def listed_scores(
         some = slice(start, start + step)
         z, here, played = Z[:, some], ids[some], slots[some] >= 0
         where = slots[some][played]
+        own_S, own_c = leaves.posterior(where)
         if leaves.shared:
             Sz = z @ leaves.covariance
-            Sz[:, played] = _times(leaves.packing.unpack(leaves.S.rows[where]), z[:, played])
+            Sz[:, played] = _times(leaves.packing.unpack(own_S), z[:, played])
         else:
             S = leaves.covariances.rows[here]
-            S[played] = leaves.S.rows[where]
+            S[played] = own_S
             Sz = _times(leaves.packing.unpack(S), z)
         c = np.zeros((len(here), d)) if known is None else leaves.mixing.apply(here, known).copy()
-        c[played] = leaves.c.rows[where]
+        c[played] = own_c
         mean[:, some] = np.einsum("nad,ad->na", z, c)
         variance[:, some] = np.einsum("nad,nad->na", z, Sz)
         if known is not None:
             continue
         u = z.copy()
         if len(where):
-            if leaves.steep:
+            if leaves.steep or leaves.drifts:
                 u[:, played] = _times(np.swapaxes(leaves.pulls(where), 1, 2), z[:, played])
             elif leaves.shared:
                 u[:, played] = Sz[:, played] @ leaves.precision

@@ -22,7 +22,7 @@ is I, and Sigma_a^-1 S_a is computed as I - G_a S_a while G_a is the smaller of 
 
 from __future__ import annotations
 
-from typing import Self, cast
+from typing import ClassVar, Self, cast
 
 import numpy as np
 
@@ -43,6 +43,9 @@ PLAIN = 1e-8 / float(np.finfo(np.float64).eps)  # see `Leaves.plain`
 
 class Leaves(ActionPriors):
     """Sufficient statistics and conditional posteriors of the played actions."""
+
+    drifts: ClassVar[bool] = False
+    """Whether theta_a changes with time (drift/leaves.py)."""
 
     def __init__(self, mixing: Mixing, covariance: Array, actions: int | None = None) -> None:
         """`covariance` (d, d) shared by all actions, or (K, d, d)."""
@@ -69,6 +72,27 @@ class Leaves(ActionPriors):
         self.played_weights: GrowableArray | None = None  # b_a of the played actions, by slot
         if mixing.features is not None and mixing.effects(np.zeros((1, self.root_dim))) is not None:
             self.played_weights = GrowableArray((int(mixing.features.shape[1]),), by_column=True)
+
+    @property
+    def tables(self) -> tuple[GrowableArray, ...]:
+        """All that is kept by slot, the catalogue's own table aside."""
+        own = (self.counts, self.G, self.B, self.S, self.c)
+        return own if self.played_weights is None else (*own, self.played_weights)
+
+    def posterior(self, slots: Ints) -> tuple[Array, Array]:
+        """S_a packed (n, d(d+1)/2) and c_a (n, d) of these slots, now."""
+        return self.S.rows[slots], self.c.rows[slots]
+
+    def release(self, slots: Ints) -> None:
+        """Let these slots count as never played: what they have told the root stays."""
+        if not len(slots):
+            return
+        keep = self.catalogue.release(slots)
+        for table in self.tables:
+            table.keep(keep)
+        if self.sharp:
+            place = dict(zip(keep.tolist(), range(len(keep)), strict=True))
+            self.sharp = {place[slot]: K for slot, K in self.sharp.items() if slot in place}
 
     # ---- learning -----------------------------------------------------------------------------------------------------
 
@@ -390,8 +414,7 @@ class Leaves(ActionPriors):
     @property
     def nbytes(self) -> int:
         """Bytes of the tables of played actions, of the prior's tables and of the catalogue's index."""
-        tables = [self.counts, self.G, self.B, self.S, self.c, self.catalogue.played]
-        tables += [] if self.played_weights is None else [self.played_weights]
+        tables = [*self.tables, self.catalogue.played]
         prior = 0 if self.mixing.features is None else self.mixing.features.nbytes
         prior += self.covariance.nbytes if self.shared else self.covariances.nbytes
         kept = sum(factor.nbytes for factor in self.sharp.values())

@@ -22,22 +22,22 @@ def spread(root: Root, leaves: Leaves) -> float:
     return 0.0 if root.known else root.size() * leaves.mixing.largest_size(leaves.dim)
 
 
-def check_noise(root: Root, leaves: Leaves, noise_variance: float | None) -> None:
+def check_noise(root: Root, leaves: Leaves, noise_variance: float | None, most: float = MOST_SIGNAL) -> None:
     """The noise, which is taken to be 1 for a GLM, must not vanish beside the prior."""
     largest = float(np.sqrt(leaves.largest_prior_size() + spread(root, leaves)))
-    told = f"doubles do not hold what differs by more than {MOST_SIGNAL:g}"
+    told = f"doubles do not hold what differs by more than {most:g}"
     if noise_variance is None:
-        if largest > MOST_SIGNAL:
+        if largest > most:
             raise InvalidInput(
                 "prior",
                 f"standard deviations, roots of summed variances, up to {largest:.3g}",
-                f"at most {MOST_SIGNAL:g}, beside rewards of order 1: {told}",
+                f"at most {most:g}, beside rewards of order 1: {told}",
             )
-    elif largest > MOST_SIGNAL * np.sqrt(noise_variance):
+    elif largest > most * np.sqrt(noise_variance):
         raise InvalidInput(
             "noise",
             f"{np.sqrt(noise_variance):.3g} with prior standard deviations, roots of summed variances, up to {largest:.3g}",
-            f"at least {largest / MOST_SIGNAL:.3g}: {told}",
+            f"at least {largest / most:.3g}: {told}",
         )
 
 
@@ -76,14 +76,15 @@ class ContextLimit:
     is compared with the prior of the action that saw it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: float = MOST_SIGNAL) -> None:
+        self._most = most
         self._safe = 0, 0.0  # for how many actions, and the largest square of a length that does for all of them
 
     def check(self, root: Root, leaves: Leaves, X: Array, actions: Ints, noise_variance: float | None) -> None:
         """Refuse contexts X (n, d), seen by these actions, that are too long."""
         seen, safe = self._safe
         if seen != leaves.catalogue.size:
-            safe = _most(noise_variance) / (leaves.largest_prior_size() + spread(root, leaves))
+            safe = _most(noise_variance, self._most) / (leaves.largest_prior_size() + spread(root, leaves))
             self._safe = leaves.catalogue.size, safe
         if len(X) == 1 and float(X[0] @ X[0]) <= safe:  # almost always, by the short way
             return
@@ -94,7 +95,7 @@ class ContextLimit:
         sizes = leaves.prior_sizes(actions[long])
         if not root.known:
             sizes = sizes + root.size() * leaves.mixing.sizes(actions[long], leaves.dim)
-        most = np.broadcast_to(_most(noise_variance) / sizes, len(long))
+        most = np.broadcast_to(_most(noise_variance, self._most) / sizes, len(long))
         excess = squares[long] / most
         worst = int(excess.argmax())
         if excess[worst] > 1:
@@ -105,9 +106,9 @@ class ContextLimit:
             )
 
 
-def _most(noise_variance: float | None) -> float:
+def _most(noise_variance: float | None, most: float = MOST_SIGNAL) -> float:
     """The largest prior variance that a score may have."""
-    return MOST_SIGNAL**2 * (1.0 if noise_variance is None else noise_variance)
+    return most**2 * (1.0 if noise_variance is None else noise_variance)
 
 
 __all__ = ["MOST_SIGNAL", "ContextLimit", "check_new_actions", "check_noise", "spread"]

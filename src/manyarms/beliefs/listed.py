@@ -49,6 +49,7 @@ class ListedActions(Belief):
         self.root, self.leaves, self.likelihood, self.unplayed = (
             belief.root, belief.leaves, belief.likelihood, belief.unplayed,
         )  # fmt: skip
+        self.memory = belief.memory
 
     @property
     def catalogue(self) -> ActionCatalogue:

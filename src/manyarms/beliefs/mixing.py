@@ -294,10 +294,13 @@ class MixingWeights(_FeatureMixing):
         return (np.square(b).T @ D.reshape(len(b), -1)).reshape(parts, *D.shape[1:]), (b.T @ e).ravel()
 
     def root_variances(self, x: Array, factor: Array, ids: Ints) -> Array:
-        # b^T C b with C_lm = x^T Cov(psi_l, psi_m) x
-        T = np.einsum("d,ldp->lp", x, factor.reshape(-1, len(x), factor.shape[1]))
         b = self.features[ids]
-        return cast(Array, np.einsum("ul,ul->u", b @ (T @ T.T), b))
+        return cast(Array, np.einsum("ul,ul->u", b @ self.root_form(x, factor), b))
+
+    def root_form(self, x: Array, factor: Array) -> Array:
+        """(L, L): C with b^T C b the variance that the root gives to weights b, C_lm = x^T Cov(psi_l, psi_m) x."""
+        T = np.einsum("d,ldp->lp", x, factor.reshape(-1, len(x), factor.shape[1]))
+        return cast(Array, T @ T.T)
 
     def check_rows(self, rows: object, number: int | None) -> tuple[Array | None, int]:
         if rows is None:

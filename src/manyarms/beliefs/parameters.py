@@ -42,8 +42,9 @@ def draw_parameters(belief: Belief, ids: Ints, draws: int, rng: np.random.Genera
         slots = leaves.catalogue.slots(some)
         played = slots >= 0
         covariance = leaves.prior_covariance(some).copy()
-        covariance[played] = leaves.packing.unpack(leaves.S.rows[slots[played]])
-        half, own = linalg.half(covariance), leaves.c.rows[slots[played]]
+        S, own = leaves.posterior(slots[played])
+        covariance[played] = leaves.packing.unpack(S)
+        half = linalg.half(covariance)
         pulls = None if belief.root.known else leaves.pulls(slots[played])
         found = np.empty((draws, len(some), belief.dim))
         for draw, root in zip(found, roots, strict=True):

@@ -99,7 +99,7 @@ class PlayedBounds:
     def __init__(self, leaves: Leaves, root: Root) -> None:
         self.leaves, self.root = leaves, root
         linear = root.known or leaves.mixing.effects(np.zeros((1, leaves.root_dim))) is not None
-        self.able = leaves.shared and linear and (root.known or not leaves.steep)
+        self.able = leaves.shared and linear and (root.known or not leaves.steep) and not leaves.drifts
         self.factor = np.linalg.cholesky(leaves.covariance) if leaves.shared else np.empty((0, 0))
         self.diagonal = np.diagonal(leaves.covariance).copy() if leaves.shared else np.empty(0)
         self._roots: tuple[Array, Ints] | None = None  # sqrt(r_a) by slot, and the rows behind it

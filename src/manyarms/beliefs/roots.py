@@ -217,6 +217,15 @@ class GaussianRoot(Root):
         self._mean = self._prior_mean.copy()
         self._forget_blocks()
 
+    def relax(self, left: float) -> None:
+        """Forget a part of the evidence: the precision becomes left Lambda + (1 - left) Lambda_0, the information likewise."""
+        self._take_over()
+        half, own = np.linalg.inv(self._factor), linalg.inverse(self._prior_covariance)
+        precision = left * (half.T @ half) + (1 - left) * own
+        information = left * (half.T @ (half @ self._mean)) + (1 - left) * (own @ self._prior_mean)
+        self._factor = np.ascontiguousarray(linalg.factor_from_precision((precision + precision.T) / 2))
+        self._mean = self._factor @ (information @ self._factor)
+
     def _any_blocks(self) -> bool:
         """By their content, which is saved: what comes next is done in the same way after loading, to the last bit."""
         return bool(self._precision.any() or self._information.any())

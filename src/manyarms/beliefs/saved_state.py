@@ -87,8 +87,8 @@ def _refuse_negative(name: str, matrices: Array) -> None:
 # ---- parts of a belief
 
 
-def check_leaves(arrays: Mapping[str, AnyArray], dim: object) -> None:
-    """The tables of the leaves, for contexts of length `dim`."""
+def check_leaves(arrays: Mapping[str, AnyArray], dim: object, *, sums: bool = True) -> None:
+    """The tables of the leaves, for contexts of length `dim`; sums: whether they are made of sums of rows."""
     d = validate.count("dim", dim)
     grouped, actions, shared = table(arrays, "sizes", (3,), np.int64).tolist()
     if not (1 <= grouped <= actions and shared in (0, 1)):
@@ -107,11 +107,12 @@ def check_leaves(arrays: Mapping[str, AnyArray], dim: object) -> None:
     played = len(ids(arrays, "played", actions))
     ids(arrays, "retired", actions)
     counts(arrays, "counts", played)
-    for name, width in (("G", size), ("B", d), ("S", size), ("c", d)):
+    for name, width in (("S", size), ("c", d), *((("G", size), ("B", d)) if sums else ())):
         table(arrays, name, (played, width))
-    for name in ("G", "S"):
+    for name in ("G", "S") if sums else ("S",):
         packed_semidefinite(name, arrays[name], d)
-    table(arrays, "sharp", (len(ids(arrays, "sharp_slots", played)), d, d))
+    if sums:
+        table(arrays, "sharp", (len(ids(arrays, "sharp_slots", played)), d, d))
 
 
 def check_like(fresh: Mapping[str, AnyArray], arrays: Mapping[str, AnyArray], *definite: str) -> None:

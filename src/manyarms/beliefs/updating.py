@@ -39,6 +39,10 @@ def check(belief: Belief, actions: object, weights: object) -> tuple[Ints, Array
         raise InvalidInput(
             "weights", validate.describe(weights), "an agent whose actions have mixing weights of their own"
         )
+    if leaves.drifts:
+        raise InvalidInput(
+            "weights", validate.describe(weights), "nothing: with drift=Drift(...) weights cannot be changed"
+        )
     ids = belief.catalogue.check("actions", actions, unique=True, retired=True)
     rows, number = leaves.mixing.check_rows(weights, None)
     if number != len(ids):
@@ -70,7 +74,7 @@ def update(root: Root, leaves: Leaves, ids: Ints, rows: Array, *, exact: bool) -
     if not len(where):
         return where
     if energy > MOST and root.can_forget:
-        _make_anew(root, leaves, exact=exact)
+        make_anew(root, leaves, exact=exact)
         return where
     precision, information = (after - was for after, was in zip(_told(root, leaves, where), before, strict=True))
     if exact:
@@ -116,7 +120,7 @@ def _gathered(root: Root, leaves: Leaves, slots: Ints, D: Array, e: Array) -> tu
     return mixing.gather(ids, D, e) if root.parts == 1 else mixing.gather_parts(ids, D, e, root.parts)
 
 
-def _make_anew(root: Root, leaves: Leaves, *, exact: bool) -> None:
+def make_anew(root: Root, leaves: Leaves, *, exact: bool) -> None:
     """The root from its prior, and from what all leaves tell: as sums where they are good to 1e-8, otherwise as rows."""
     root.forget()
     for some in _chunks(leaves, np.arange(len(leaves.counts))):
@@ -136,4 +140,4 @@ def _chunks(leaves: Leaves, slots: Ints) -> list[Ints]:
     return [slots[start : start + leaves.chunk] for start in range(0, len(slots), leaves.chunk)]
 
 
-__all__ = ["MOST", "check", "update"]
+__all__ = ["MOST", "check", "make_anew", "update"]

@@ -245,6 +245,19 @@ class ActionCatalogue:
         slots[slots < 0] = np.arange(first, first + len(new))
         return slots, new
 
+    def release(self, slots: Ints) -> Ints:
+        """Let these played actions count as never played; the slots that stay, ascending, which move up in this order."""
+        gone = self.played.rows[slots]
+        keep = np.delete(np.arange(len(self.played)), slots)
+        self.played.keep(keep)
+        self.slot_of = dict(zip(self.played.rows.tolist(), range(len(keep)), strict=True))
+        self._gone = bytearray(np.frombuffer(bytes(self._gone), dtype=np.uint8)[keep].tobytes())
+        self._barred = None
+        for action in gone.tolist():
+            if action not in self.retired:  # one that is retired stays away from the others
+                self.units.give_back(action)
+        return keep
+
     def add(self, number: int, features: Array | None, names: Actions | None = None) -> Ints:
         """New actions (their features are already in the table), with `names` of all of them; returns the new ones' rows."""
         ids = np.arange(self.size, self.size + number)

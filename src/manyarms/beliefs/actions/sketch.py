@@ -61,6 +61,15 @@ class Questions:
     units: Array
 
 
+@dataclass(frozen=True)
+class Form:
+    """A quadratic form |S b|^2 of rows b as sketches take it, scaled as they are."""
+
+    matrix: Array  # of the numbers that are kept
+    rest: float  # |S b| grows by no more than this times the length of the rest
+    size: float  # and by no more than this times any error in the row
+
+
 class Sketch:
     """How rows and coefficients are turned, scaled and shortened; fixed by the first units, and the same for all later ones."""
 
@@ -125,6 +134,14 @@ class Sketch:
             turned = np.column_stack([turned[:, : self.kept], _length(turned[:, self.kept :])])
         return Questions(turned, turned.astype(np.float32), sizes, np.ldexp(1.0, exponents + self._exponent))
 
+    def form(self, Q: Array) -> Form:
+        """The quadratic form b^T Q b, Q positive semidefinite, for bounds by sketches; not finite where floats do not hold it."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = np.ldexp((Q + Q.T) / 2, 2 * self._exponent)
+            turned = scaled if self._turn is None else self._turn.T @ scaled @ self._turn
+            kept, rest = turned[: self.kept, : self.kept], turned[self.kept :, self.kept :]
+            return Form(kept, math.sqrt(max(rest.trace(), 0.0)), math.sqrt(max(scaled.trace(), 0.0)) * UP)
+
 
 def _exponent(values: Array) -> int:
     """e with 2^(e-1) <= max |values| < 2^e."""
@@ -151,4 +168,4 @@ def _turned(rows: Array, turn: Array) -> Array:
     return cast(Array, np.matmul(_in_groups(rows), turn).reshape(-1, turn.shape[1])[: len(rows)])
 
 
-__all__ = ["Question", "Questions", "Singles", "Sketch"]
+__all__ = ["Form", "Question", "Questions", "Singles", "Sketch"]
