@@ -28,6 +28,7 @@ import numpy as np
 from _batches import batches, beside_numpy, policy_over_scan
 from _churn import agents as churning_agents
 from _churn import churn
+from _drift import drift
 from _peers import PEERS, CarefulNumPy, EinsumNumPy, Textbook
 from _propensities import propensities
 from _real_embeddings import real
@@ -349,6 +350,11 @@ def run_churn(sizes: Sizes) -> Figures:
     return {**head, **figures}
 
 
+def run_drift(sizes: Sizes) -> Figures:
+    """Rewards that drift: the model, discounting and a window against nothing forgotten; the knowledge gradient."""
+    return drift(sizes.large, sizes.effects, sizes.dim, sizes.rounds, sizes.turns, 5 * sizes.batch)
+
+
 def run_textbook(sizes: Sizes) -> Figures:
     """Textbook LinTS, K inversions and K draws a round, by a loop and in batched calls."""
     small = label(sizes.small)
@@ -500,6 +506,7 @@ PARTS: dict[str, Callable[[Sizes], Figures]] = {
     "ids": run_ids,
     "propensity": run_propensity,
     "churn": run_churn,
+    "drift": run_drift,
     "state": run_state,
     "textbook": run_textbook,
     "numpy": run_numpy,

@@ -28,7 +28,7 @@ OURS = [
         "churn",
         "propensity",
     ),
-    *("ids", "state", "textbook", "numpy", "allplayed", "threads"),
+    *("drift", "ids", "state", "textbook", "numpy", "allplayed", "threads"),
 ]
 MODULES = {"mabwiser": "mabwiser", "contextualbandits": "contextualbandits", "vw": "vowpalwabbit"}
 

@@ -33,7 +33,7 @@ ASKED = ("draw_scores", "best_unplayed", "played_scores")
 
 def possible(belief: Belief) -> bool:
     """Whether a belief answers what decisions ask as every two-level belief does; one with answers of its own is asked singly."""
-    return not belief.leaves.drifts and all(getattr(type(belief), name) is getattr(Belief, name) for name in ASKED)
+    return all(getattr(type(belief), name) is getattr(Belief, name) for name in ASKED)
 
 
 def best_of_each(belief: Belief, X: Array, offer: Offer, k: int, rng: np.random.Generator) -> tuple[Ints, Array]:
@@ -44,7 +44,9 @@ def best_of_each(belief: Belief, X: Array, offer: Offer, k: int, rng: np.random.
     places, scores = np.empty((len(X), k), dtype=np.int64), np.empty((len(X), k))
     leaves = belief.leaves
     features = leaves.mixing.features
-    terms = leaves.packing.size * (1 if belief.root.known or features is None else 1 + features.shape[1])
+    terms = (leaves.dim**2 if leaves.drifts else leaves.packing.size) * (
+        1 if belief.root.known or features is None else 1 + features.shape[1]
+    )
     blocks = len(leaves.catalogue.units.counts) // BLOCK
     step = min(SLICE, max(1, NUMBERS // max(terms, belief.root.dim, blocks, 16 * k)))
     for start in range(0, len(X), step):
@@ -85,7 +87,8 @@ class PlayedScores:
     """Means and variances of played actions' scores, given the roots: `leaf_scores.scores`, some actions at a time.
 
     With effects psi_l, the mean is sum_l b_al (x^T S_a Sigma^-1 psi_l) + x^T c_a. The products b_al S_a and c_a are put into one
-    table of the tile, whose product with the coefficients of all contexts is the mean.
+    table of the tile, whose product with the coefficients of all contexts is the mean. Where actions drift, A_a has the place of
+    S_a Sigma^-1, d^2 numbers of which none follows from another.
     """
 
     def __init__(self, leaves: Leaves, X: Array, M: Array | None) -> None:
@@ -93,28 +96,37 @@ class PlayedScores:
         self._leaves, self._X, self._M = leaves, X, M
         pack, n = leaves.packing, len(X)
         self._quadratic = pack.bilinear(X, X)
-        effects = None if M is None or not leaves.shared or leaves.steep else leaves.mixing.effects(M)
+        simple = leaves.drifts or (leaves.shared and not leaves.steep)
+        effects = leaves.mixing.effects(M) if M is not None and simple else None
         self._one_by_one = M is not None and effects is None
         self._linear = X
         if effects is not None:
-            psi = effects @ leaves.precision
-            self._linear = np.concatenate([pack.bilinear(X[:, None, :], psi).reshape(n, -1), X], axis=1)
+            if leaves.drifts:
+                coefficients = X[:, None, :, None] * effects[:, :, None, :]
+            else:
+                coefficients = pack.bilinear(X[:, None, :], effects @ leaves.precision)
+            self._linear = np.concatenate([coefficients.reshape(n, -1), X], axis=1)
         self.width = max(LEAST_TILE, min(TILE, SCORES // n, NUMBERS // self._linear.shape[1]))
 
     def __call__(self, slots: slice | Ints) -> tuple[Array, Array]:
         """(n, P) both, for these slots."""
         leaves = self._leaves
+        where = np.arange(len(leaves.counts))[slots] if isinstance(slots, slice) else slots
         if self._one_by_one:
-            where = np.arange(len(leaves.counts))[slots] if isinstance(slots, slice) else slots
             return leaf_scores.scores(leaves, self._X, self._M, where)
-        S, c = leaves.S.rows[slots].T, leaves.c.rows[slots].T
+        if leaves.drifts:
+            S, c = (table.T for table in leaves.posterior(where))
+            pulls = S if self._M is None else leaves.pulls(where).reshape(len(where), -1).T
+        else:
+            S, c = leaves.S.rows[slots].T, leaves.c.rows[slots].T
+            pulls = S
         if self._M is None:
             table = c
         elif leaves.played_weights is None:
-            table = np.concatenate([S, c])
+            table = np.concatenate([pulls, c])
         else:
             weights = leaves.played_weights.rows[slots].T
-            table = np.concatenate([(weights[:, None, :] * S).reshape(-1, c.shape[1]), c])
+            table = np.concatenate([(weights[:, None, :] * pulls).reshape(-1, c.shape[1]), c])
         return self._linear @ table, self._quadratic @ S
 
 

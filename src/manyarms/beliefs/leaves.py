@@ -351,13 +351,12 @@ class Leaves(ActionPriors):
     def pulled(self, x: Array, slots: Ints) -> Array:
         """(n, p): W_a^T Sigma_a^-1 S_a x, how the score of each slot moves with the root."""
         ids = self.catalogue.played.rows[slots]
-        out = np.empty((len(slots), self.root_dim))
-        for start in range(0, len(slots), self.chunk):
-            some = slice(start, start + self.chunk)
-            v = self.packing.unpack(self.S.rows[slots[some]]) @ x
-            v = self.towards(slots[some], v, np.broadcast_to(x, v.shape))
-            out[some] = self.mixing.lift_all(ids[some], v)
-        return out
+        if not len(slots):
+            return np.empty((0, self.root_dim))
+        # S_a x, one column of coefficients for each of its entries
+        every = np.broadcast_to(x, (self.dim, self.dim))
+        Sx = self.S.rows[linalg.as_slice(slots)] @ self.packing.bilinear(np.eye(self.dim), every).T
+        return self.mixing.lift_all(ids, self.towards(slots, Sx, np.broadcast_to(x, Sx.shape)))
 
     # ---- state --------------------------------------------------------------------------------------------------------
 

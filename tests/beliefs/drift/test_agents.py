@@ -50,6 +50,21 @@ def test_decisions_have_the_law_of_the_joint_posterior_at_their_time(kind: str) 
         assert abs(chance.value - share) < 6 * (chance.standard_error + np.sqrt(share / DRAWS) + 1e-4)
 
 
+@pytest.mark.parametrize("kind", PRIORS)
+def test_a_batch_has_the_law_of_single_decisions(kind: str) -> None:
+    prior = a_prior(kind, np.random.default_rng(2), 6, 2)
+    agent = ma.Agent(
+        belief_of(prior, ma.Linear(0.5), drift=ma.Drift(half_life=4.0, clock="time")), ma.Thompson(), seed=1
+    )
+    rows = TimedRows.drawn(12, 4, 2, 6.0, np.random.default_rng(3))
+    agent.observe(rows.X, rows.actions, rows.rewards, at=rows.times)
+    X = np.random.default_rng(4).standard_normal((DRAWS // 4, 2))
+    many = np.bincount(agent.decide(X, at=9.0), minlength=6)
+    singly = np.bincount([agent.decide(x, at=9.0) for x in X], minlength=6)
+    some = many + singly >= 10
+    assert chi2_contingency(np.stack([many[some], singly[some]]))[1] > 1e-6
+
+
 @pytest.mark.parametrize("how", list(HOW))
 @pytest.mark.parametrize("kind", ["independent", "own covariances", "mixed effects"])
 def test_saved_in_the_middle_it_goes_on_to_the_last_bit(kind: str, how: str, tmp_path: Path) -> None:
@@ -133,7 +148,7 @@ def test_ten_thousand_rounds(how: str) -> None:
 
 
 def _many_rounds(how: str, rounds: int) -> None:
-    """With tiny noise, contexts that repeat, and a direction that is never seen; against a fresh agent that learns the last rows."""
+    """With tiny noise, contexts that repeat and a direction that is never seen, against an agent that learns the last rows."""
     prior = a_prior("mixed effects", np.random.default_rng(0), 300, 3)
     agent = ma.Agent(belief_of(prior, ma.Linear(0.01), drift=HOW[how]), ma.Thompson(), seed=3)
     rng = np.random.default_rng(1)

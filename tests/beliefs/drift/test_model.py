@@ -127,7 +127,7 @@ def test_a_late_row_is_exact_where_its_action_has_none_later(kind: str) -> None:
 
 
 def late_errors(half_life: float, delay: float, between: int, seed: int) -> tuple[float, float]:
-    """The error of the mean, in standard deviations, of a row that comes after later ones of its action: folded late, and left out."""
+    """Errors of the mean, in standard deviations, where a row comes after later ones of its action: folded, left out."""
     rng = np.random.default_rng(seed)
     number = 20 + between
     rows = TimedRows(

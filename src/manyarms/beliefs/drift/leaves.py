@@ -34,6 +34,7 @@ from typing import ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
+from manyarms._base import linalg
 from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.beliefs.drift import saved_leaves
 from manyarms.beliefs.drift.filtering import KeptRows, LeafState, Row, Told
@@ -231,6 +232,15 @@ class DriftingLeaves(Leaves):
         """(n, d): A_a^T x, how scores move with W_a m."""
         g = self.decays(slots)[:, None]
         return cast(Array, g * np.einsum("nij,nj->ni", self.At.rows[slots], x) + (1 - g) * x)
+
+    def pulled(self, x: Array, slots: Ints) -> Array:
+        """(n, p): W_a^T A_a^T x, how the score of each slot moves with the root."""
+        g, At = self.decays(slots), self.At.rows[linalg.as_slice(slots)]
+        moved = np.matmul(x, At.transpose(1, 2, 0))  # (d, n), as in `_pulled_scores`
+        moved -= x[:, None]
+        moved *= g
+        moved += x[:, None]
+        return self.mixing.lift_all(self.catalogue.played.rows[slots], moved.T)
 
     def scores(self, X: Array, M: Array | None, slots: Ints | None) -> tuple[Array, Array]:
         """Mean and variance (n, P) of x^T theta_a now, given the roots M (n, p) (None: known), for contexts X (n, d).

@@ -20,7 +20,7 @@ import numpy as np
 
 from manyarms._base.typing import AnyArray, Array, Ints, Spec
 from manyarms.beliefs import limits
-from manyarms.beliefs.drift import expiry
+from manyarms.beliefs.drift import expiry, predicting
 from manyarms.beliefs.drift.clock import Clock
 from manyarms.beliefs.drift.filtering import Row, Told
 from manyarms.beliefs.drift.leaves import DriftingLeaves, Exchange
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 ROOT_STEP = 0.01  # how much of the root's evidence is forgotten at a time
 FEWEST = 256  # rows, at least, from one look for forgotten actions to the next
-NEWTON_STEPS = 50
 
 
 class Wandering(Memory):
@@ -63,20 +62,28 @@ class Wandering(Memory):
 
     # ---- learning -----------------------------------------------------------------------------------------------------
 
-    def learn(self, belief: Belief, X: Array, actions: Ints, rewards: Array, times: Array) -> None:
+    def learn(
+        self, belief: Belief, X: Array, actions: Ints, rewards: Array, times: Array, scores: Array | None = None
+    ) -> None:
+        """scores (n,): where the log density of each reward given the rows before it is written, of rows in order."""
         leaves = cast(DriftingLeaves, belief.leaves)
-        noise_variance = belief.likelihood.noise_variance
+        likelihood, mixing = belief.likelihood, leaves.mixing
         if not self.clock.rows:
             self._root_time = float(times.min())
         for i in in_order(times).tolist():
-            x, action, reward = X[i], int(actions[i]), float(rewards[i])
+            x, action, value, noise = X[i], int(actions[i]), float(rewards[i]), likelihood.noise_variance
             leaves.now = float(times[i])
             if self.drift.root_rate:
                 self._relax(belief, leaves.now)
-            value, noise = reward, noise_variance
             if noise is None:
-                value, noise = self._linearised(belief, x, action, reward)
-            self._tell(belief, action, leaves.learn_row(action, Row(leaves.now, x, value, noise)))
+                seen = predicting.expanded(likelihood, value, *self._moments(belief, x, action))
+                if scores is not None:
+                    scores[i] = seen.log_density(likelihood)
+                value, noise = seen.linear(likelihood)
+            told = leaves.learn_row(action, Row(leaves.now, x, value, noise))
+            if scores is not None and likelihood.exact and isinstance(told, Told):
+                scores[i] = predicting.log_density(belief.root, mixing.lift(action, told.towards), told)
+            self._tell(belief, action, told)
         self.clock.advance(times)
         leaves.now = self.clock.now
         self._unseen += len(actions)
@@ -107,22 +114,11 @@ class Wandering(Memory):
             belief.root.relax(left)
             self._root_time = time
 
-    def _linearised(self, belief: Belief, x: Array, action: int, reward: float) -> tuple[float, float]:
-        """The value and the variance of the linear row that stands for one of another likelihood."""
-        likelihood = belief.likelihood
-        moments = belief.listed_moments(x[None, None], np.array([action]), spread=True)
-        mean, variance = (float(moment[0, 0]) for moment in moments)
-        u = np.array([mean])
-        for _ in range(NEWTON_STEPS if variance > 0 else 0):
-            slope = float(likelihood.slope(u)[0])
-            gradient = float(likelihood.mean(u)[0]) - reward + (u[0] - mean) / variance
-            step = gradient / (slope + 1 / variance)
-            limit = 1.0 + abs(u[0])  # far from the mode, curvature says little about how far to go
-            u = u - np.clip(step, -limit, limit)
-            if abs(step) <= 1e-10 * limit:
-                break
-        slope = max(float(likelihood.slope(u)[0]), 1e-12)
-        return float(u[0] + (reward - likelihood.mean(u)[0]) / slope), 1 / slope
+    @staticmethod
+    def _moments(belief: Belief, x: Array, action: int) -> tuple[float, float]:
+        """Mean and variance of x^T theta_a, now."""
+        mean, variance = belief.predictive(x[None], np.array([action]))
+        return float(mean[0]), float(variance[0])
 
     def _let_go(self, belief: Belief) -> None:
         """Actions that are near enough to their prior count as never played."""
