@@ -16,7 +16,7 @@ from _timing import Side, alternate, clock, label, milliseconds, over, summary
 import manyarms as ma
 from manyarms.agents import KnowledgeGradient
 from manyarms.agents.agent import Agent
-from manyarms.beliefs import Belief, Discount, Window, belief_of
+from manyarms.beliefs import Belief, Discount, SlidingWindow, belief_of
 from manyarms.priors.base import ParameterPrior
 
 HALF_LIFE = 5_000  # rounds
@@ -45,7 +45,7 @@ def sides(prior: ParameterPrior) -> list[Agent]:
         agent(belief_of(prior, noise)),
         agent(belief_of(prior, noise, drift=drift)),
         agent(belief_of(prior, noise, drift=Discount(half_life=HALF_LIFE))),
-        agent(belief_of(prior, noise, drift=Window(length=HALF_LIFE))),
+        agent(belief_of(prior, noise, drift=SlidingWindow(length=HALF_LIFE))),
         Agent(belief_of(prior, noise, drift=drift), KnowledgeGradient(), 0),
     ]
 

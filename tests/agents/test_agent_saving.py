@@ -63,6 +63,10 @@ AGENTS: dict[str, Callable[[], Agent]] = {
     "epsilon-greedy": lambda: ma.agents.EpsilonGreedyAgent(mixed(), seed=1),
     "uniform": lambda: ma.agents.UniformAgent(K, D, seed=1),
     "pessimistic": lambda: Agent(ma.beliefs.belief_of(mixed(), ma.Linear()), ma.agents.Pessimistic(0.5), 1),
+    "knowledge gradient": lambda: Agent(
+        ma.beliefs.belief_of(mixed(), ma.Linear()), ma.agents.KnowledgeGradient(20.0), 1
+    ),
+    "scaled Thompson": lambda: Agent(ma.beliefs.belief_of(mixed(), ma.Linear()), ma.agents.ScaledThompson(0.5), 1),
     **{
         f"{mixing}, {'shared' if shared else 'own'}": (partial(of_case, mixing, shared))
         for mixing in MIXINGS

@@ -22,6 +22,8 @@ SHIPPED = {
     "epsilon-greedy": ma.agents.EpsilonGreedy(0.3),
     "epsilon-mixed": ma.agents.EpsilonMixed(ma.agents.UCB(1.5, on_mean=True), 0.3),
     "ensemble": ma.agents.Ensemble(5, 0.2),
+    "knowledge-gradient": ma.agents.KnowledgeGradient(30.0),
+    "scaled-thompson": ma.agents.ScaledThompson(0.7),
 }
 
 
@@ -30,6 +32,8 @@ def test_every_registered_decision_is_restored_from_its_name_and_settings() -> N
     for name, decision in SHIPPED.items():
         assert decision.kind == name
         assert restore_decision({"kind": name, **decision.options()}) == decision
+    of_the_belief = ma.agents.EpsilonMixed(ma.agents.KnowledgeGradient(), 0.3)
+    assert restore_decision({"kind": "epsilon-mixed", **of_the_belief.options()}) == of_the_belief
     with pytest.raises(InvalidInput, match="did you mean thompson"):
         restore_decision({"kind": "tompson"})
 

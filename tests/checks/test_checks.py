@@ -53,6 +53,10 @@ AGENTS: dict[str, Callable[[int], ma.Agent]] = {
     "GLM-UCB": lambda s: ma.agents.GLMUCB(common, horizon=100, seed=s),
     "greedy": lambda s: ma.agents.GreedyAgent(mixed(), seed=s),
     "pessimistic": lambda s: ma.Agent(ma.beliefs.belief_of(mixed(), ma.Linear()), ma.agents.Pessimistic(1.0), s),
+    "knowledge gradient": lambda s: ma.Agent(
+        ma.beliefs.belief_of(mixed(), ma.Linear()), ma.agents.KnowledgeGradient(20.0), s
+    ),
+    "scaled Thompson": lambda s: ma.Agent(ma.beliefs.belief_of(mixed(), ma.Linear()), ma.agents.ScaledThompson(0.5), s),
     "optimistic mixed effects": lambda s: ma.Agent(ma.beliefs.belief_of(mixed(), ma.Linear()), ma.agents.UCB(1.5), s),
     "epsilon-greedy": lambda s: ma.agents.EpsilonGreedyAgent(mixed(), epsilon=0.3, seed=s),
     "uniform": lambda s: ma.agents.UniformAgent(K, D, seed=s),

@@ -2,7 +2,7 @@
 
 All take `seed` (of their random numbers), `catalogue` (the ids of the actions, in the order of the prior's rows) and `encoder`
 (which makes contexts of rows of a table), as `Agent` does, and `drift`: how rewards change, ma.Drift(half_life=...), a model,
-ma.beliefs.Discount(half_life=...) or ma.beliefs.Window(length=...); None: nothing is forgotten.
+ma.beliefs.Discount(half_life=...) or ma.beliefs.SlidingWindow(length=...); None: nothing is forgotten.
 
 | name              | root                | W_a          | likelihood | decision        |
 | ----------------- | ------------------- | ------------ | ---------- | --------------- |

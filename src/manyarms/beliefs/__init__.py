@@ -2,7 +2,7 @@
 
 from manyarms.beliefs.belief import BELIEFS, Belief, restore_belief
 from manyarms.beliefs.chain_root import ChainRoot
-from manyarms.beliefs.drift import Discount, Drift, Window
+from manyarms.beliefs.drift import Discount, Drift, SlidingWindow
 from manyarms.beliefs.factored_root import FactoredRoot
 from manyarms.beliefs.from_prior import belief_of, independent_belief_of, joint_belief_of
 from manyarms.beliefs.independent_chains import IndependentChains
@@ -40,7 +40,7 @@ __all__ = [
     "ParticleBelief",
     "Poisson",
     "Root",
-    "Window",
+    "SlidingWindow",
     "belief_of",
     "independent_belief_of",
     "joint_belief_of",

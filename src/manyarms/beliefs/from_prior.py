@@ -22,7 +22,7 @@ from manyarms._base.typing import Array
 from manyarms.beliefs.belief import Belief
 from manyarms.beliefs.chain_root import ChainRoot
 from manyarms.beliefs.drift.memory import Forgetting
-from manyarms.beliefs.drift.settings import Discount, Drift, Window
+from manyarms.beliefs.drift.settings import Discount, Drift, SlidingWindow
 from manyarms.beliefs.factored_root import FACTORED, FactoredRoot
 from manyarms.beliefs.independent_chains import IndependentChains
 from manyarms.beliefs.joint import FeatureMap, JointBelief
@@ -52,7 +52,7 @@ def belief_of(
 ) -> Belief:
     """The belief that a prior and a likelihood make.
 
-    drift: how rewards change, `Drift` (a model), `Discount` or `Window`; None: nothing is forgotten.
+    drift: how rewards change, `Drift` (a model), `Discount` or `SlidingWindow`; None: nothing is forgotten.
 
     factored: of mixed effects, False for the exact posterior of the effects, True or "mean-field" for independent effects with
     the exact mean, "blockwise" for the cheap version that drops all cross terms (`FactoredRoot`).
@@ -106,10 +106,10 @@ def joint_belief_of(
 
 def _forgetting(drift: object) -> Forgetting | None:
     """What `drift` may be, checked."""
-    if drift is None or isinstance(drift, Drift | Discount | Window):
+    if drift is None or isinstance(drift, Drift | Discount | SlidingWindow):
         return drift
     raise InvalidInput(
-        "drift", validate.describe(drift), "Drift(half_life=...), Discount(half_life=...) or Window(length=...)"
+        "drift", validate.describe(drift), "Drift(half_life=...), Discount(half_life=...) or SlidingWindow(length=...)"
     )
 
 

@@ -11,7 +11,7 @@ from scipy.stats import chi2_contingency
 
 import manyarms as ma
 from drifting_gaussian import PRIORS, Dense, TimedRows, a_prior
-from manyarms.beliefs import Discount, Window, belief_of
+from manyarms.beliefs import Discount, SlidingWindow, belief_of
 from manyarms.beliefs.drift.leaves import DriftingLeaves
 
 DRAWS = 20_000
@@ -20,7 +20,7 @@ HOW = {
     "drift, rows kept": ma.Drift(half_life=30, late=20),
     "drift, root too": ma.Drift(half_life=30, root_half_life=100),
     "discount": Discount(half_life=30),
-    "window": Window(length=40),
+    "window": SlidingWindow(length=40),
 }
 
 

@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose
 import manyarms as ma
 from drifting_gaussian import PRIORS, Dense, TimedRows, a_prior
 from manyarms._base.typing import Array
-from manyarms.beliefs import Belief, Discount, Window, belief_of
-from manyarms.beliefs.drift.sliding import Sliding
+from manyarms.beliefs import Belief, Discount, SlidingWindow, belief_of
+from manyarms.beliefs.drift.window_memory import WindowMemory
 from manyarms.errors import InvalidInput
 
 NOISE = 0.7
@@ -25,7 +25,7 @@ def close(have: Array, want: Array, to: float = 1e-8) -> None:
     assert_allclose(have, want, rtol=0, atol=to * max(1.0, float(np.abs(want).max())))
 
 
-def forgetful(kind: str, seed: int, how: Discount | Window | None) -> Belief:
+def forgetful(kind: str, seed: int, how: Discount | SlidingWindow | None) -> Belief:
     return belief_of(a_prior(kind, np.random.default_rng(seed), K, D), ma.Linear(NOISE), drift=how)
 
 
@@ -124,7 +124,7 @@ def test_discounted_actions_are_forgotten() -> None:
 def test_the_window_is_a_fold_over_its_rows(seed: int, kind: str, length: float, steps: int) -> None:
     rng = np.random.default_rng(seed)
     rows = TimedRows.drawn(24, K, D, 10.0, rng)
-    belief = forgetful(kind, seed, Window(length=length, clock="time", steps=steps))
+    belief = forgetful(kind, seed, SlidingWindow(length=length, clock="time", steps=steps))
     belief.observe(*rows.some(slice(0, 9)))
     for i in range(9, len(rows)):
         belief.observe(*rows.some(slice(i, i + 1)))
@@ -133,7 +133,7 @@ def test_the_window_is_a_fold_over_its_rows(seed: int, kind: str, length: float,
     inside = rows.times >= begins
     assert now - length - length / steps - 1e-9 <= begins <= now - length + 1e-9
     memory = belief.memory
-    assert isinstance(memory, Sliding)
+    assert isinstance(memory, WindowMemory)
     assert memory.rows == inside.sum()
     agree(belief, weighted(kind, seed, rows, inside.astype(float)))
     assert set(belief.catalogue.played.rows.tolist()) == set(rows.actions[inside].tolist())
@@ -150,7 +150,7 @@ def test_the_window_does_not_wear_out(kind: str) -> None:
         rng.standard_normal(number),
         np.arange(float(number)),
     )
-    belief = forgetful(kind, 7, Window(length=40, steps=8))
+    belief = forgetful(kind, 7, SlidingWindow(length=40, steps=8))
     for i in range(number):
         belief.observe(rows.X[i : i + 1], rows.actions[i : i + 1], rows.rewards[i : i + 1])
     inside = rows.times >= (np.floor(number / 5) - 8) * 5
@@ -160,7 +160,7 @@ def test_the_window_does_not_wear_out(kind: str) -> None:
 def test_replacing_a_reward_in_the_window_and_one_that_has_left_it() -> None:
     rng = np.random.default_rng(2)
     rows = TimedRows.drawn(20, K, D, 10.0, rng)
-    right, belief = (forgetful("mixed effects", 3, Window(length=4.0, clock="time")) for _ in range(2))
+    right, belief = (forgetful("mixed effects", 3, SlidingWindow(length=4.0, clock="time")) for _ in range(2))
     right.observe(*rows.some(slice(None)))
     belief.observe(rows.X, rows.actions, rows.rewards + 4.0, at=rows.times)
     belief.correct_at(belief.correction(rows.X, rows.actions, rows.rewards + 4.0, rows.rewards), rows.times)
@@ -175,7 +175,7 @@ def test_replacing_a_reward_in_the_window_and_one_that_has_left_it() -> None:
 
 def test_one_parameter_for_all_actions_in_a_window() -> None:
     prior = ma.ActionPrior(1, np.zeros(2), np.eye(2))
-    agent = ma.agents.jointTS(prior, 5, drift=Window(length=6, steps=3), seed=0)
+    agent = ma.agents.jointTS(prior, 5, drift=SlidingWindow(length=6, steps=3), seed=0)
     rng = np.random.default_rng(0)
     X, r = rng.standard_normal((40, 2)), rng.standard_normal(40)
     for x, reward in zip(X, r, strict=True):
@@ -195,7 +195,7 @@ def test_one_parameter_for_all_actions_in_a_window() -> None:
 
 def test_what_discounting_and_windows_are_not_for() -> None:
     prior = ma.ActionPrior(3, [0.0], [[1.0]])
-    for how in (Discount(half_life=5), Window(length=5)):
+    for how in (Discount(half_life=5), SlidingWindow(length=5)):
         with pytest.raises(InvalidInput, match=r"drift.*Logistic"):
             ma.agents.GLMTS(prior, drift=how)
     for arguments, named in (
@@ -204,7 +204,7 @@ def test_what_discounting_and_windows_are_not_for() -> None:
         ({"length": 5, "clock": 3}, "clock"),
     ):
         with pytest.raises(InvalidInput, match=named):
-            Window(**arguments)  # type: ignore[arg-type]
+            SlidingWindow(**arguments)  # type: ignore[arg-type]
     for arguments, named in (({"lag": 0.0}, "lag"), ({"half_life": "x"}, "half_life"), ({"rho": 2.0}, "rho")):
         with pytest.raises(InvalidInput, match=named):
             Discount(**({"half_life": 5} if named == "lag" else {}) | arguments)  # type: ignore[arg-type]

@@ -1,11 +1,13 @@
-"""Decisions: what to do about a belief. Thompson sampling, indices, mixtures of them with uniform play, and uniform play itself.
+"""Decisions: what to do about a belief. Thompson sampling, indices, a knowledge gradient, mixtures of them with uniform play.
 
 One file each; a new one registers itself by name.
 """
 
 from manyarms.agents.decisions.base import DECISIONS, Decision, Pick, Propensity, restore_decision
+from manyarms.agents.decisions.knowledge_gradient import KnowledgeGradient
 from manyarms.agents.decisions.mixtures import Ensemble, EpsilonGreedy, EpsilonMixed
 from manyarms.agents.decisions.optimistic import UCB, Greedy, IndexDecision, Pessimistic
+from manyarms.agents.decisions.scaled_thompson import ScaledThompson
 from manyarms.agents.decisions.thompson import Thompson
 from manyarms.agents.decisions.uniform import Uniform, pick_uniformly
 
@@ -18,9 +20,11 @@ __all__ = [
     "EpsilonMixed",
     "Greedy",
     "IndexDecision",
+    "KnowledgeGradient",
     "Pessimistic",
     "Pick",
     "Propensity",
+    "ScaledThompson",
     "Thompson",
     "Uniform",
     "pick_uniformly",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,7 +13,7 @@ from manyarms._base import validate
 from manyarms._base.typing import Array, Ints
 from manyarms.agents.decisions.base import DECISIONS, Decision, Pick, in_chunks
 from manyarms.beliefs.actions.catalogue import Offer
-from manyarms.beliefs.actions.search import certain
+from manyarms.beliefs.actions.index_search import unit_scores
 from manyarms.beliefs.belief import Belief
 
 
@@ -20,6 +22,9 @@ class IndexDecision(Decision):
     """The actions with the largest index, a function of the marginal mean and variance of x^T theta_a."""
 
     draws = False
+
+    rising: ClassVar[bool] = False
+    """Whether the index never falls where the mean or the variance rises: then not all unplayed actions need be looked at."""
 
     @property
     def needs_variance(self) -> bool:
@@ -40,12 +45,18 @@ class IndexDecision(Decision):
                 if offer.slots is None and len(offer.barred):
                     scores[:, offer.barred] = -np.inf
             for x, row in zip(some, scores, strict=True):
-                values = self.index(belief, *belief.unplayed_moments(x, offer, spread=spread))
-                picks.append(_lowest_first(row, ids, certain(values, offer.counts, k), offer, k))
+                units = unit_scores(belief, x, offer, spread=spread, rising=self.rising)
+                found = units.best(partial(self.index, belief), k, kth_largest(row, k))
+                picks.append(lowest_first(row, ids, found, offer, k))
         return picks
 
 
-def _lowest_first(played: Array, ids: Ints, found: tuple[Array, Ints], offer: Offer, k: int) -> Pick:
+def kth_largest(values: Array, k: int) -> float:
+    """The k-th largest value; -inf where there are fewer."""
+    return float(-np.partition(-values, k - 1)[k - 1]) if len(values) >= k else -np.inf
+
+
+def lowest_first(played: Array, ids: Ints, found: tuple[Array, Ints], offer: Offer, k: int) -> Pick:
     """Best k by score, equal scores by ascending id."""
     values, units = found
     allowed = np.flatnonzero(played > -np.inf)
@@ -66,6 +77,8 @@ def _lowest_first(played: Array, ids: Ints, found: tuple[Array, Ints], offer: Of
 class Greedy(IndexDecision):
     """The largest posterior mean (sDM's decision; thesis, Section 6.3.2)."""
 
+    rising = True
+
     @property
     def needs_variance(self) -> bool:
         """No."""
@@ -79,6 +92,8 @@ class Greedy(IndexDecision):
 @dataclass(frozen=True)
 class UCB(IndexDecision):
     """Optimism: the largest mean + width * sd. With `on_mean` the mean is taken on the scale of rewards (GLM-UCB)."""
+
+    rising = True
 
     width: float = 0.0
     on_mean: bool = False
@@ -116,4 +131,4 @@ class Pessimistic(IndexDecision):
         return mean - self.width * np.sqrt(np.maximum(variance, 0.0)) if self.width else mean
 
 
-__all__ = ["UCB", "Greedy", "IndexDecision", "Pessimistic"]
+__all__ = ["UCB", "Greedy", "IndexDecision", "Pessimistic", "kth_largest", "lowest_first"]

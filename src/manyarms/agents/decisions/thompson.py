@@ -45,7 +45,7 @@ class Thompson(Decision):
                     picks.append(_best_one(top, floor, belief.best_unplayed(x, root, offer, floor, 1, rng)))
                 else:
                     floor = float(-np.partition(-row, k - 1)[k - 1]) if number >= k else -np.inf
-                    picks.append(_best_of(row, belief.best_unplayed(x, root, offer, floor, k, rng), k))
+                    picks.append(best_of(row, belief.best_unplayed(x, root, offer, floor, k, rng), k))
         return picks
 
     def choose(self, belief: Belief, X: Array, offer: Offer, k: int, rng: np.random.Generator) -> Ints:
@@ -118,7 +118,7 @@ def _best_one(top: int, floor: float, found: tuple[Array, Ints]) -> Pick:
     return Pick(np.array([True]), np.array([top]), uniform=True)
 
 
-def _best_of(played: Array, found: tuple[Array, Ints], k: int) -> Pick:
+def best_of(played: Array, found: tuple[Array, Ints], k: int) -> Pick:
     """The best k among the played scores and what was found among the unplayed, best first."""
     scores, units = found
     allowed = np.flatnonzero(played > -np.inf)
@@ -129,4 +129,4 @@ def _best_of(played: Array, found: tuple[Array, Ints], k: int) -> Pick:
     return Pick(order < len(allowed), np.concatenate([allowed, units])[order], uniform=True)
 
 
-__all__ = ["Thompson"]
+__all__ = ["Thompson", "best_of"]

@@ -20,7 +20,7 @@ MOST_SIGNAL = 1e4  # how many times the noise a prior's standard deviation may b
 
 
 class Forgetting(Protocol):
-    """What `drift=` takes: `Drift`, `Discount` or `Window`."""
+    """What `drift=` takes: `Drift`, `Discount` or `SlidingWindow`."""
 
     @property
     def leaves_type(self) -> type[Leaves]:

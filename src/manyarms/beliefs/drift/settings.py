@@ -97,9 +97,9 @@ class Drift:
 
     def memory_of(self, belief: Belief) -> Memory:
         """The memory of a belief that has learned nothing, whose leaves begin to drift."""
-        from manyarms.beliefs.drift.wandering import Wandering
+        from manyarms.beliefs.drift.drift_memory import DriftMemory
 
-        return Wandering(self, belief)
+        return DriftMemory(self, belief)
 
     def options(self) -> Spec:
         """What is needed to build it again."""
@@ -154,9 +154,9 @@ class Discount:
 
     def memory_of(self, belief: Belief) -> Memory:
         """The memory of a belief that has learned nothing."""
-        from manyarms.beliefs.drift.discounting import Discounting
+        from manyarms.beliefs.drift.discount_memory import DiscountMemory
 
-        return Discounting(self, belief)
+        return DiscountMemory(self, belief)
 
     def options(self) -> Spec:
         """What is needed to build it again."""
@@ -167,7 +167,7 @@ class Discount:
 
 @MEMORIES.register("window")
 @dataclass(frozen=True, kw_only=True)
-class Window:
+class SlidingWindow:
     """A sliding window: what is older than `length` is as if it had never been observed.
 
     The belief is exactly the one that has learned the rows of the window and nothing else. Rows leave some at a time, when the
@@ -198,9 +198,9 @@ class Window:
 
     def memory_of(self, belief: Belief) -> Memory:
         """The memory of a belief that has learned nothing."""
-        from manyarms.beliefs.drift.sliding import Sliding
+        from manyarms.beliefs.drift.window_memory import WindowMemory
 
-        return Sliding(self, belief)
+        return WindowMemory(self, belief)
 
     def options(self) -> Spec:
         """What is needed to build it again."""
@@ -212,4 +212,4 @@ def _number(value: float | timedelta | None) -> float:
     return value
 
 
-__all__ = ["Discount", "Drift", "Window"]
+__all__ = ["Discount", "Drift", "SlidingWindow"]

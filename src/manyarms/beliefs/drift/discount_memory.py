@@ -31,7 +31,7 @@ SMALLEST = 1e-30  # of a common factor: what is multiplied by it is gone
 TOGETHER = 1 << 15  # rows of one call that are learned in one piece, at most
 
 
-class Discounting(Memory):
+class DiscountMemory(Memory):
     """The clock, and when the last epoch began."""
 
     def __init__(self, discount: Discount, belief: Belief) -> None:
@@ -108,4 +108,4 @@ class Discounting(Memory):
         self._since = float(told[0])
 
 
-__all__ = ["Discounting"]
+__all__ = ["DiscountMemory"]

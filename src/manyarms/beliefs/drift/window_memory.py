@@ -23,14 +23,14 @@ from manyarms.errors import StorageError
 if TYPE_CHECKING:
     from manyarms.beliefs.belief import Belief
     from manyarms.beliefs.correcting import Corrections
-    from manyarms.beliefs.drift.settings import Window
+    from manyarms.beliefs.drift.settings import SlidingWindow
 
 
-class Sliding(Memory):
+class WindowMemory(Memory):
     """The clock, and the rows of the window in the order in which they were learned."""
 
-    def __init__(self, window: Window, belief: Belief) -> None:
-        renewal.check(belief, "Window")
+    def __init__(self, window: SlidingWindow, belief: Belief) -> None:
+        renewal.check(belief, "SlidingWindow")
         self.window, self.clock = window, Clock(window.clock == "rounds")
         self._make_tables(belief.dim)
 
@@ -150,4 +150,4 @@ class Sliding(Memory):
         return sum(table.nbytes for table in (self._X, self._actions, self._rewards, self._times))
 
 
-__all__ = ["Sliding"]
+__all__ = ["WindowMemory"]

@@ -37,7 +37,7 @@ ROOT_STEP = 0.01  # how much of the root's evidence is forgotten at a time
 FEWEST = 256  # rows, at least, from one look for forgotten actions to the next
 
 
-class Wandering(Memory):
+class DriftMemory(Memory):
     """The clock of leaves that wander, and what is forgotten on the way."""
 
     ages = True
@@ -179,4 +179,4 @@ class Wandering(Memory):
         self._root_time, self._unseen = float(told[0]), int(told[1])
 
 
-__all__ = ["Wandering"]
+__all__ = ["DriftMemory"]
