@@ -70,11 +70,16 @@ class LeafState:
         At -= np.multiply.outer(towards, gain)
         return Told(towards, variance, value)
 
-    def learn_late(self, row: Row, g: float, Sigma: Array, centre: Array | None) -> Told:
-        """In place: learn a row of an earlier time, seen from now (leaves.py)."""
+    def learn_late(self, row: Row, g: float, Sigma: Array, centre: Array | None, rows: int) -> Told:
+        """In place: learn a row of an earlier time, seen from now, with so many rows of the action in between (leaves.py)."""
         x, At = row.x, self.At
-        noise = row.noise_variance + (1 - g * g) * float(x @ Sigma @ x)
-        self.S, gain, variance = linalg.condition(self.S, g * x, noise)
+        T = self.covariance_with(g, Sigma, rows)
+        Tx, own, there = T @ x, float(x @ Sigma @ x), float(x @ self.S @ x)
+        # not below the part of it that Tx takes away from S: rounding aside, it never is
+        least = row.noise_variance + float(Tx @ np.linalg.solve(self.S, Tx))
+        variance = max(least, row.noise_variance + (1 - g * g) * own + 2 * g * float(x @ Tx) - g * g * there)
+        gain = Tx / variance
+        self.S = self.S - np.multiply.outer(gain, Tx)
         value = row.value - g * float(x @ self.c)
         if At is None:
             value -= (1 - g) * float(x @ cast(Array, centre))
@@ -84,6 +89,22 @@ class LeafState:
         self.c += gain * value
         At -= np.multiply.outer(towards, gain)
         return Told(towards, variance, value)
+
+    def covariance_with(self, g: float, Sigma: Array, rows: int) -> Array:
+        """(d, d): T = Cov(theta now, theta then | rows); g: the correlation of the two, rows: how many came in between.
+
+        By the smoother of Rauch, Tung and Striebel it is S times G = f S (f^2 S + (1 - f^2) Sigma)^-1 of every step in between,
+        f its correlation: here as if the steps had been equal, and S the same at all of them.
+        """
+        C = np.linalg.cholesky(Sigma)
+        half = np.linalg.solve(C, np.linalg.solve(C, self.S).T)
+        values, vectors = np.linalg.eigh((half + half.T) / 2)
+        values = np.clip(values, 0.0, 1.0)
+        f = g ** (1 / rows)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shrunk = np.nan_to_num(f * values / (f * f * values + (1 - f * f)), nan=1.0)
+        Q = C @ vectors
+        return cast(Array, (Q * (shrunk**rows * values)) @ Q.T)
 
 
 @dataclass(slots=True)

@@ -17,14 +17,14 @@ order. The tables hold every leaf at the time of its last row; decisions age the
 what the played actions cost and no leaf is touched but the one that is played.
 
 **A late row** (x, r), of a time t before tau_a, is put in its place where the action's rows since then are kept (`keep`,
-filtering.py): exact. Otherwise it is seen from tau_a: theta(t) = W m + g (theta(tau_a) - W m) + n with n ~ N(0, (1 - g^2)
-Sigma), as the process looks the same backwards, so that it is a row about theta(tau_a) with context g x, more noise, and an
-offset in m:
+filtering.py): exact. Otherwise it is the best linear estimate from what is known at tau_a. With g the correlation between the two
+times and T = Cov(theta(tau_a), theta(t) | rows),
 
-    r = g x^T theta(tau_a) + (1 - g) x^T W m + N(0, sigma^2 + (1 - g^2) x^T Sigma x)
+    r - (g x^T (c + A W m) + (1 - g) x^T W m)    has the variance    v = sigma^2 + x^T ((1 - g^2) Sigma + 2 g T - g^2 S) x
 
-This takes n to be independent of the action's rows between t and tau_a: an approximation (docs/drift.md has its error). Rows of
-other actions in between do not matter in either case: the root stays.
+and the covariance T x with theta(tau_a): k = T x / v. T depends on the action's rows in between, of which only an estimate of
+their number is left (`LeafState.covariance_with`): an approximation, whose error docs/drift.md has. Rows of other actions in
+between do not matter in either case: the root stays.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from manyarms.beliefs.mixing import Mixing
 from manyarms.errors import InvalidInput
 
 BEFORE = -1e16  # earlier than any time
+MOST_ROWS = 10_000  # that a late row is taken to have missed
 
 
 class Exchange(NamedTuple):
@@ -67,14 +68,14 @@ class DriftingLeaves(Leaves):
         self.keep = 0.0  # for how long rows are kept
         self.known: Array | None = None  # the root, where it is known
         self.G, self.B = GrowableArray((0,)), GrowableArray((0,))  # sums say nothing here
-        self.times = GrowableArray(())
+        self.times, self.firsts = GrowableArray(()), GrowableArray(())  # of the last row, and of the first
         # A_a transposed: entry [i, j] of all A_a lies in one run of memory, so that x^T A_a of all actions is d short products
         self.At = GrowableArray((self.dim, self.dim), by_column=True)
         self.kept: dict[int, KeptRows] = {}  # by slot
 
     @property
     def tables(self) -> tuple[GrowableArray, ...]:
-        return (*super().tables, self.times, *(() if self.known is not None else (self.At,)))
+        return (*super().tables, self.times, self.firsts, *(() if self.known is not None else (self.At,)))
 
     # ---- learning -----------------------------------------------------------------------------------------------------
 
@@ -82,6 +83,7 @@ class DriftingLeaves(Leaves):
         slot = super().slot(action, known)
         if slot == len(self.times):
             self.times.append(self.now)
+            self.firsts.append(self.now)
             if known is None:
                 self.At.append(np.eye(self.dim))
         return slot
@@ -99,11 +101,20 @@ class DriftingLeaves(Leaves):
         if self.keep:
             self._keep(slot, action, state, row)
         g, Sigma, centre = self.correlation(row.time - state.time), self._own_prior(action), self._centre(action)
-        learn = state.learn_late if row.time < state.time else state.learn
-        told = learn(row, g, Sigma, centre)
+        if row.time < state.time:
+            told = state.learn_late(row, g, Sigma, centre, self._rows_since(slot, row.time))
+        else:
+            told = state.learn(row, g, Sigma, centre)
         self._put(slot, state)
         self.counts.rows[slot] += 1
         return told
+
+    def _rows_since(self, slot: int, time: float) -> int:
+        """About how many rows a slot has had since a time, from how often it has them."""
+        last, first, number = float(self.times.rows[slot]), float(self.firsts.rows[slot]), int(self.counts.rows[slot])
+        if number < 2 or not last > first:
+            return 1
+        return max(1, min(MOST_ROWS, round((last - time) / (last - first) * (number - 1))))
 
     def correlation(self, gap: float) -> float:
         """g over a time."""
@@ -181,8 +192,7 @@ class DriftingLeaves(Leaves):
     def replace_value(self, slot: int, x: Array, change: float, noise_variance: float, time: float | None) -> Exchange:
         """The value of a row of this context and time (None: the last) was higher by `change`; how that changes what was told.
 
-        Exact where the row is kept, and for the last row of an action. Otherwise as for late rows, by what is left of theta(t)
-        now: its covariance with theta(tau) is taken to be g S.
+        Exact where the row is kept, and for the last row of an action. Otherwise as for late rows, by Cov(theta(tau), theta(t)).
         """
         action, kept = int(self.catalogue.played.rows[slot]), self.kept.get(slot)
         found = None if kept is None else kept.find(x, time)
@@ -193,8 +203,11 @@ class DriftingLeaves(Leaves):
             )
             return self._filter_again(action, slot, kept, rows)
         state = self.state(slot)
-        g = 1.0 if time is None else self.correlation(max(0.0, state.time - time))
-        state.c += (g * change / noise_variance) * (state.S @ x)
+        g, T = 1.0, state.S
+        if time is not None and time < state.time:
+            g = self.correlation(state.time - time)
+            T = state.covariance_with(g, self._own_prior(action), self._rows_since(slot, time))
+        state.c += (change / noise_variance) * (T @ x)
         towards = x if state.At is None else g * (state.At @ x) + (1 - g) * x
         return Exchange(action, np.zeros((self.dim, self.dim)), towards * (change / noise_variance))
 
@@ -309,14 +322,15 @@ class DriftingLeaves(Leaves):
     def arrays(self) -> dict[str, AnyArray]:
         sums = ("G", "B", "sharp", "sharp_slots")
         out = {name: array for name, array in super().arrays().items() if name not in sums}
-        out |= {"times": self.times.rows, "At": np.ascontiguousarray(self.At.rows)}
+        out |= {"times": self.times.rows, "firsts": self.firsts.rows, "At": np.ascontiguousarray(self.At.rows)}
         return out | saved_leaves.kept_arrays(self.kept, self.dim)
 
     @classmethod
     def restored(cls, mixing_kind: str, arrays: dict[str, AnyArray], dim: int) -> Self:
         leaves = super().restored(mixing_kind, saved_leaves.with_empty_sums(arrays, dim), dim)
-        times, At = saved_leaves.checked(arrays, dim)
+        times, firsts, At = saved_leaves.checked(arrays, dim)
         leaves.times.extend(times)
+        leaves.firsts.extend(firsts)
         leaves.At.extend(At)
         leaves.kept = saved_leaves.kept_rows(arrays, dim)
         return leaves

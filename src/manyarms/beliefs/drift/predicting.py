@@ -10,7 +10,7 @@ with `variance`, where u = W_a^T A^T x and value = r - x^T c. With the root N(mu
     p(r) = integral of exp(r u - A(u)) N(u; m, v) du,    times what depends on r alone (1 for clicks, 1 / r! for counts)
 
 over Gauss-Hermite nodes around the mode, scaled by the curvature there. The mode is also where the likelihood is expanded
-(wandering.py).
+(drift_memory.py).
 """
 
 from __future__ import annotations

@@ -17,13 +17,14 @@ def with_empty_sums(arrays: dict[str, AnyArray], dim: int) -> dict[str, AnyArray
     return arrays | empty | {"sharp_slots": np.empty(0, dtype=np.int64)}
 
 
-def checked(arrays: dict[str, AnyArray], dim: int) -> tuple[Array, Array]:
-    """The leaves' times, and their A_a transposed, which only a root that is not known has."""
+def checked(arrays: dict[str, AnyArray], dim: int) -> tuple[Array, Array, Array]:
+    """The times of the leaves' last and first rows, and their A_a transposed, which only a root that is not known has."""
     number = len(arrays["played"])
     if len(arrays["At"]) not in (0, number):
         raise StorageError(f"At has {len(arrays['At'])} matrices, expected one for each of the {number} played actions")
     At = saved_state.table(arrays, "At", (len(arrays["At"]), dim, dim))
-    return saved_state.table(arrays, "times", (number,)), At
+    times, firsts = (saved_state.table(arrays, name, (number,)) for name in ("times", "firsts"))
+    return times, firsts, At
 
 
 def kept_arrays(kept: dict[int, KeptRows], dim: int) -> dict[str, AnyArray]:
