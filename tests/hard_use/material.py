@@ -276,6 +276,11 @@ RULES: list[Rule] = [
     ("make.parameter", "", lambda m: None, h.numbers),
     ("make.rows", "", lambda m: N, h.integers),
     ("simulate.checkpoints", "", lambda m: [5, 20], h.ids),
+    ("choose_drift.half_lives", "", lambda m: [5.0, 50.0], h.labels),
+    ("simulate_drifting.world", "", lambda m: m.make("Drifting", actions=50, dim=D, effects=2, seed=0), h.things),
+    ("Sudden.rounds", "", lambda m: [5, 9], h.labels),
+    ("Seasons.period|Wandering.half_life", "", lambda m: 20.0, h.numbers),
+    ("Turnover.every|Turnover.number|Drifting.sudden.round", "", lambda m: 2, h.integers),
     (
         "Gain.for_estimate.correction|LogSmoothingBound.for_estimate.correction",
         "",
@@ -338,7 +343,8 @@ RULES: list[Rule] = [
     # statistics that may be looked at at any time
     ("Lift.share", "", lambda m: 0.5, h.numbers),
     ("SampleRatio.shares", "", lambda m: [0.2, 0.3, 0.5], h.arrays),
-    ("SampleRatio.update.arm", "", lambda m: [0, 2], h.ids),
+    ("SampleRatio.update.arm|DriftAlarm.update.action", "", lambda m: [0, 2], h.ids),
+    ("DriftAlarm.update.mean", "", lambda m: [0.3, 0.7], h.arrays),
     ("spent_alpha.challenger", "", lambda m: 3, h.integers),
     ("update.weight|first_certified.weight", "", lambda m: [0.5, 2.0], h.arrays),
     (

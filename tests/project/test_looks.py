@@ -114,7 +114,7 @@ def made(tmp_path: Path) -> Iterator[object]:
     opened = ma.open_log(path)
     yield from (opened, opened.encoder)
     fitted = ma.fit_prior(log, world.action_prior())
-    yield from (fitted, fitted.calibration)
+    yield from (fitted, fitted.calibration, ma.rewards.choose_drift(log, world.action_prior(), half_lives=[50]))
     lift, gain, value = ma.sequential.Lift(0.5), ma.sequential.PairedGain(), ma.sequential.ValueInterval()
     yield from (lift, gain, value, ma.sequential.SampleRatio([0.5, 0.5]), ma.sequential.PropensityCheck())
     yield from (ma.sequential.EDetector(0.1), ma.sequential.ResidualDetector(), ma.sequential.RunningValue())

@@ -30,7 +30,7 @@ UNEXPECTED, ERROR, INTERRUPTED = 1, 2, 130
 TRACEBACK, ASKED = "--traceback", "MANYARMS_TRACEBACK"
 SECTIONS = {
     "Start": ("demo", "inspect"),
-    "From a log": ("evaluate", "compare", "choose", "tune", "learn", "certify", "decide"),
+    "From a log": ("evaluate", "compare", "choose", "tune", "drift", "learn", "certify", "decide"),
     "Service": ("serve", "keys"),
     "Live stores": ("export", "replay", "compact", "backup", "restore"),
     "More": ("reproduce", "version"),

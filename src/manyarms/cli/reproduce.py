@@ -67,7 +67,7 @@ def reproduce(
 
 
 def _listing() -> str:
-    rows = [(one.name, one.title, one.sections) for one in find_experiments().catalogue().values()]
+    rows = [(one.name, one.title, one.sections or "–") for one in find_experiments().catalogue().values()]
     return Table(
         "manyarms reproduce NAME --scale smoke|quick|paper --out DIR", ("name", "what it shows", "section"), rows
     ).text()
@@ -77,7 +77,7 @@ def _verdicts(outcome: Any) -> str:
     held = sum(claim.holds for claim in outcome.claims)
     rows = [
         (
-            claim.statement, claim.panel, claim.sections, f"{claim.figure:.4g} ± {claim.standard_error:.2g}",
+            claim.statement, claim.panel, claim.sections or "–", f"{claim.figure:.4g} ± {claim.standard_error:.2g}",
             "yes" if claim.holds else "NO",
         )
         for claim in outcome.claims

@@ -1,4 +1,4 @@
-"""Reward models learned from logs: linear, Bayesian (DM, sDM), and the priors that fit a log."""
+"""Reward models learned from logs: linear, Bayesian (DM, sDM), and the priors and the drift that fit a log."""
 
 from manyarms.rewards.base import CatalogueModel, RewardModel
 from manyarms.rewards.bayesian import (
@@ -10,6 +10,8 @@ from manyarms.rewards.bayesian import (
     sdm,
     warm_start,
 )
+from manyarms.rewards.choosing_drift import choose_drift
+from manyarms.rewards.drift_choice import DriftChoice
 from manyarms.rewards.fit_prior import FittedPrior, PredictiveCalibration, calibration, fit_prior
 from manyarms.rewards.linear import Clipped, DirectFrequentist, LinearModel, offline_estimates
 
@@ -18,11 +20,13 @@ __all__ = [
     "CatalogueModel",
     "Clipped",
     "DirectFrequentist",
+    "DriftChoice",
     "FittedPrior",
     "LinearModel",
     "PredictiveCalibration",
     "RewardModel",
     "calibration",
+    "choose_drift",
     "dm_bayes",
     "dm_frequentist",
     "fit_prior",

@@ -9,14 +9,14 @@ with `variance`, where u = W_a^T A^T x and value = r - x^T c. With the root N(mu
 
     p(r) = integral of exp(r u - A(u)) N(u; m, v) du,    times what depends on r alone (1 for clicks, 1 / r! for counts)
 
-over Gauss-Hermite nodes around the mode, scaled by the curvature there. The mode is also where the likelihood is expanded
-(drift_memory.py).
+over Gauss-Hermite nodes around the mode, scaled by the curvature there; the probabilities of a click and of none then sum to 1
+within 4e-6 at a standard deviation of 3, and 1e-3 at 10. The mode is also where the likelihood is expanded (drift_memory.py).
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from manyarms.beliefs.roots import Root
 
 NEWTON_STEPS = 50
 NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(24)
-LOG_WEIGHTS = cast(Array, np.log(_WEIGHTS) - 0.5 * math.log(2 * math.pi) + NODES**2 / 2)
+LOG_WEIGHTS = np.log(_WEIGHTS) - 0.5 * math.log(2 * math.pi) + NODES**2 / 2
 
 
 def log_density(root: Root, u: Array, told: Told) -> float:
