@@ -148,7 +148,9 @@ def wrong_with_result(result: Any) -> str | None:
     if isinstance(result, ma.policies.StreamedPolicy):
         return wrong_with_policy(result)
     if isinstance(result, ma.agents.Decision):
-        return wrong_after_a_row(ma.Agent(ma.beliefs.belief_of(small_prior(), ma.Linear()), result, 0))
+        # a horizon that is left open is that of a belief which forgets
+        drift = ma.Drift(half_life=9.0) if getattr(result, "horizon", 0.0) is None else None
+        return wrong_after_a_row(ma.Agent(ma.beliefs.belief_of(small_prior(), ma.Linear(), drift=drift), result, 0))
     if hasattr(result, "noise_variance") and hasattr(result, "exact"):
         return wrong_in_a_belief(small_prior(), result)
     if hasattr(result, "marginal") and dataclasses.is_dataclass(result):

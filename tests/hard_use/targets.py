@@ -33,7 +33,7 @@ PROTOCOL_METHODS = {
 }
 # methods that refuse every call: their class says why
 REFUSING = {"agents.jointTS().add_actions", "policies.DeterministicPolicy.save", "policies.FunctionPolicy.save"}
-CHANGING = {"observe", "replace_reward", "add_actions", "update_actions", "retire", "reinstate", "reseed"}
+CHANGING = {"observe", "advance", "replace_reward", "add_actions", "update_actions", "retire", "reinstate", "reseed"}
 
 
 @dataclass
@@ -253,7 +253,21 @@ def variants(material: Material, target: Target) -> dict[str, dict[str, Any]]:
     if target.name == "dTS":
         chain = material.make("DiffusionPrior", K, D, [0.5 * np.eye(D)], [np.eye(D)] * 2, shared=False)
         out |= {"own": {"prior": chain}}
-    return out
+    return out | _forgetful(material, target.name)
+
+
+def _forgetful(material: Material, name: str) -> dict[str, dict[str, Any]]:
+    """Agents that forget, each in another way."""
+    make = material.make
+    by_clock = {"half_life": 20.0, "clock": "time"}
+    drifts = {
+        "LinTS": {"drift": make("Drift", **by_clock, late=5.0), "window": make("SlidingWindow", length=9.0, clock="time")},
+        "HierTS": {"drift": make("Drift", **by_clock, root_half_life=50.0), "discount": make("Discount", **by_clock)},
+        "meTS": {"discount": make("Discount", **by_clock), "window": make("SlidingWindow", length=9.0, clock="time")},
+        "agents.GLMTS": {"drift": make("Drift", **by_clock)},
+        "agents.jointTS": {"drift": make("Drift", **by_clock)},
+    }
+    return {how: {"drift": drift} for how, drift in drifts.get(name, {}).items()}
 
 
 def _with(target: Target, **changes: Any) -> Any:

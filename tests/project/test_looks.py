@@ -33,7 +33,7 @@ PARTS = (
 )
 # ...and by name: settings and what one part of the package hands to another, never to a user
 INSIDE = {
-    "beliefs": {"Belief", "IndependentChains", "JointBelief", "Leaves", "ParticleBelief"},
+    "beliefs": {"Belief", "Discount", "Drift", "IndependentChains", "JointBelief", "Leaves", "ParticleBelief", "SlidingWindow"},
     "bounds": {"Averages", "Budget", "Gain", "Grid", "Side", "Summary"},
     "checks": {"OfflineProblem"},
     "engine": {"Local"},
