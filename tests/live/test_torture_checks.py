@@ -102,9 +102,9 @@ def test_a_row_that_is_learned_twice_is_found(folder: Path, monkeypatch: pytest.
     monkeypatch.setattr(packing, "ORPHANED", 0.0)
     observe = AgentArm.observe
 
-    def twice(arm: AgentArm, X: object, actions: object, rewards: object) -> None:
-        observe(arm, X, actions, rewards)  # type: ignore[arg-type]
-        observe(arm, X[:1], actions[:1], rewards[:1])  # type: ignore[arg-type, index]
+    def twice(arm: AgentArm, X: object, actions: object, rewards: object, at: object) -> None:
+        observe(arm, X, actions, rewards, at)  # type: ignore[arg-type]
+        observe(arm, X[:1], actions[:1], rewards[:1], at[:1])  # type: ignore[arg-type, index]
 
     monkeypatch.setattr(AgentArm, "observe", twice)
     assert "the belief is not that of the final rewards" in wrong(folder)

@@ -82,6 +82,14 @@ def cases() -> dict[str, Case]:
         "ResidualDetector": Case(
             lambda: sequential.ResidualDetector(50, restart=True), (rng.normal(size=N) + 0.5,), [(np.nan,), (1e60,), (None,)]
         ),
+        "DriftAlarm": Case(
+            lambda: sequential.DriftAlarm(20, actions=4), (rng.integers(9, size=N), rng.normal(size=N) + 0.5, rewards),
+            [(0, np.nan, 0.5), (0, 1e60, 0.5), (0.5, 0.0, 0.5), (-1, 0.0, 0.5), (0, 0.0, np.inf), ([0, 1], [0.0], [0.5])],
+        ),
+        "DriftAlarm(range)": Case(
+            lambda: sequential.DriftAlarm(20, False, (0.0, 1.0)),
+            (rng.integers(9, size=N), rng.normal(size=N), np.full(N, 0.6), rewards), [(0, 0.0, 0.5), (0, 0.0, 0.5, 1.1)],
+        ),
         "SampleRatio": Case(
             lambda: sequential.SampleRatio([0.2, 0.3, 0.5]), (rng.integers(3, size=N),),
             [(3,), (-1,), (0.5,), (True,), (None,), ([0, 3],), ([[0]],), ("a",)],

@@ -556,6 +556,23 @@ def test_nobody_learns_is_an_alarm(tmp_path: Path, clock: Clock) -> None:
         assert {"learner", "lag"} <= kinds
 
 
+def test_drift_is_an_alarm_without_a_model_and_a_warning_by_one(tmp_path: Path, clock: Clock) -> None:
+    """The agent says that rewards have a noise of 1: twice of it scatters more than predicted, and does not lean to a side."""
+    with small_live(tmp_path / "live.db", clock, small_agent(), default=None) as live:
+        rng, both = np.random.default_rng(0), {("amber", "drift"), ("red", "alarm")}
+        for shift, kinds in ((0.0, None), (0.0, {("amber", "drift")}), (3.0, both)):
+            for number in range(200):
+                made = live.decide(rng.normal(size=D), id=f"{shift} {kinds} {number}")
+                live.reward(made.id, shift + 2 * float(rng.normal()))
+            live.learn()
+            if kinds is None:  # what it has learned so far is as noisy as the little it knows
+                live.watch_drift(1_000)
+                continue
+            body = told(live, clock)
+            assert {(one["level"], one["kind"]) for one in body["alarms"] if "predicted" in one["text"]} == kinds
+        assert body["report"]["drift"]["agent"]["alarms"]["model-free"]["overall"] > 0
+
+
 def test_the_size_of_the_store_is_that_of_its_files(live: Live, clock: Clock) -> None:
     traffic(live, clock, 50, rewards=bounded)
     path = live.database.path  # type: ignore[attr-defined]

@@ -58,15 +58,16 @@ def drawing(rows: int, columns: int) -> Iterator[tuple[Figure, list[Axes]]]:
 
 
 def finish(figure: Figure, axes: Sequence[Axes], folder: Path, name: str, title: str) -> Path:
-    """One legend for all axes, a title, and the files; the SVG's path. Axes that are not listed are hidden."""
+    """One legend for all curves with a name, a title, and the files; the SVG's path. Axes that are not listed are hidden."""
     for axis in figure.axes:
         if axis not in axes:
             axis.set_visible(False)
     handles = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    # an entry is a line and a name of about 0.08 inches a letter, and at least 1.3 inches wide
-    width = max(1.3, 0.6 + 0.08 * max(len(label) for label in handles))
-    columns = max(1, min(len(handles), int(figure.get_figwidth() / width)))
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=columns, frameon=False)
+    if handles:  # a drawing may have its names on an axis
+        # an entry is a line and a name of about 0.08 inches a letter, and at least 1.3 inches wide
+        width = max(1.3, 0.6 + 0.08 * max(len(label) for label in handles))
+        columns = max(1, min(len(handles), int(figure.get_figwidth() / width)))
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=columns, frameon=False)
     figure.suptitle(title, fontsize=11)
     path = folder / f"{name}.svg"
     write_atomically(path, lambda stream: figure.savefig(stream, format="svg", metadata={"Date": None}))

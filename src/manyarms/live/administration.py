@@ -23,6 +23,7 @@ from manyarms.live.arms import Arm
 from manyarms.live.challenge import challenge_body, check_possible
 from manyarms.live.compaction import Compaction, compact
 from manyarms.live.deployment import BASELINE, Deployment
+from manyarms.live.drift_watch import MEAN_TIME, watch_body
 from manyarms.live.joining import an_arm, check_default, check_joins, check_kind, check_schema, schema_of
 from manyarms.live.learner import Learner
 from manyarms.live.operations import changed_settings, explores_not, exploring
@@ -168,6 +169,14 @@ class Administration(ABC):
     def withdraw(self, name: str) -> None:
         """End a challenge, or the guard of an arm that was promoted; what is deployed stays."""
         self._operate("withdraw", {"name": a_name("name", name)})
+
+    def watch_drift(self, mean_time: float | None = MEAN_TIME) -> None:
+        """Watch from now on, and anew, whether rewards are still what each agent predicts; alarms that there were are forgotten.
+
+        mean_time: rows that an agent learns for one false alarm, on average, at least: over all rows and per action, with its
+        model and without. None: watch no more. A new store watches from the first; one of an earlier version begins here.
+        """
+        self._operate("watch_drift", watch_body(mean_time))
 
     def change_settings(
         self,

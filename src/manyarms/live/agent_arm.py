@@ -15,6 +15,7 @@ from manyarms._base.typing import Array, Ints
 from manyarms.agents import Agent
 from manyarms.agents.deciding import Snapshot
 from manyarms.agents.decisions import Greedy, Propensity
+from manyarms.beliefs import Belief
 from manyarms.errors import InvalidInput
 from manyarms.live.arms import Arm, ArmView
 from manyarms.live.records import Question
@@ -27,14 +28,25 @@ class AgentView(ArmView):
     snapshot: Snapshot
     exact: bool
 
+    @property
+    def timed(self) -> bool:
+        return by_the_clock(self.snapshot.belief)
+
+    def options(self, asked: Question) -> dict[str, Any]:
+        """As keywords of `Agent.decide`; the time only where it is asked for, as agents that count rounds refuse it."""
+        found = asked.arguments()
+        if not self.timed:
+            found.pop("at", None)
+        return found
+
     def decide(self, asked: Question, draw: int) -> list[int]:
-        found = self.snapshot.decide(**asked.arguments(), draw=draw)
+        found = self.snapshot.decide(**self.options(asked), draw=draw)
         return [found] if isinstance(found, int) else found.tolist()
 
     def propensity(self, asked: Question, action: int, draw: int, draws: int | None = None) -> Propensity:
         if action in self.snapshot.belief.catalogue.retired:  # the caller's own choice
             return Propensity(0.0, 0.0, exact=True)
-        options = asked.arguments()
+        options = self.options(asked)
         options["k"] = asked.k or 1
         if draws is not None:
             options["draws"] = draws
@@ -44,14 +56,14 @@ class AgentView(ArmView):
         self.snapshot.belief.likelihood.check(np.array([value]))
 
     def greedy(self, asked: Question) -> int | None:
-        options = asked.arguments() | {"k": None}
+        options = self.options(asked) | {"k": None}
         return int(self.best.decide(**options, draw=0))
 
     def explain(self, asked: Question, action: int) -> Explanation:
         context = asked.context_of(action)
         if context is None:
             raise InvalidInput("action", action, "one of the candidates, which have contexts")
-        return self.snapshot.belief.explain(context, action)
+        return self.snapshot.belief.at(asked.at if self.timed else None).explain(context, action)
 
     @property
     def best(self) -> Snapshot:
@@ -103,11 +115,15 @@ class AgentArm(Arm):
     def save(self, folder: Path) -> None:
         self.agent.save(folder)
 
-    def observe(self, X: Array, actions: Ints, rewards: Array) -> None:
-        self.agent.observe(X, actions, rewards)
+    def observe(self, X: Array, actions: Ints, rewards: Array, at: Array) -> None:
+        self.agent.observe(X, actions, rewards, at=self.times(at))
 
-    def replace_reward(self, X: Array, actions: Ints, was: Array, now: Array) -> None:
-        self.agent.replace_reward(X, actions, was, now)
+    def replace_reward(self, X: Array, actions: Ints, was: Array, now: Array, at: Array) -> None:
+        self.agent.replace_reward(X, actions, was, now, at=self.times(at))
+
+    def times(self, at: Array) -> Array | None:
+        """The times of rows, as the agent takes them: none where it does not go by the clock."""
+        return at if by_the_clock(self.agent.belief) else None
 
     def check_catalogue(self, kind: str, body: dict[str, Any]) -> None:
         belief = self.agent.belief
@@ -149,9 +165,14 @@ class AgentArm(Arm):
         return frozenset(name for name, has in (("weights", weights), ("covariance", covariance)) if has)
 
 
+def by_the_clock(belief: Belief) -> bool:
+    """Whether what it knows changes with the time of day, and not with rows alone, or never."""
+    return belief.memory is not None and not belief.memory.clock.counts
+
+
 def knows_its_propensities(agent: Agent | Snapshot) -> bool:
     """Whether the rule that it decides by knows the probabilities of its choices."""
     return agent.decision.exact or not agent.decision.draws
 
 
-__all__ = ["AgentArm", "AgentView", "knows_its_propensities"]
+__all__ = ["AgentArm", "AgentView", "by_the_clock", "knows_its_propensities"]

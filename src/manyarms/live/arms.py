@@ -23,6 +23,11 @@ class ArmView(ABC):
     exact: bool
     """Whether its propensities are known exactly."""
 
+    @property
+    def timed(self) -> bool:
+        """Whether it must be told what time it is when it decides."""
+        return False
+
     def check(self, asked: Question) -> None:
         """Refuse a kind of question that it never answers, though others do."""
         return
@@ -111,12 +116,12 @@ class Arm(ABC):
         """Write it to a folder."""
 
     @abstractmethod
-    def observe(self, X: Array, actions: Ints, rewards: Array) -> None:
-        """Learn rows."""
+    def observe(self, X: Array, actions: Ints, rewards: Array, at: Array) -> None:
+        """Learn rows that were decided at these times."""
 
     @abstractmethod
-    def replace_reward(self, X: Array, actions: Ints, was: Array, now: Array) -> None:
-        """Learn that rewards it has learned were others."""
+    def replace_reward(self, X: Array, actions: Ints, was: Array, now: Array, at: Array) -> None:
+        """Learn that rewards it has learned were others, of rows that were decided at these times."""
 
     @abstractmethod
     def check_catalogue(self, kind: str, body: dict[str, Any]) -> None:

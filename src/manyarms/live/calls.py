@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from manyarms._base import validate
@@ -157,6 +157,8 @@ class Calls(ABC):
         """The decision, and whether the store has it already."""
         view = self._learner.view
         asked = naming.asked(view, x, candidates, exclude, k, action_contexts)
+        if view.timed:
+            asked = replace(asked, at=self._database.now())
         event = uuid.uuid4().hex if id is None else a_name("id", id)
         unit = None if unit is None else a_name("unit", unit)
         usual = None if baseline is None else naming.row_of(view, "baseline", baseline)

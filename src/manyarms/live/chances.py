@@ -51,7 +51,7 @@ def _law(arm: ArmView, asked: Question, draw: int) -> Array:
             barred = {*(asked.exclude or ()), *arm.snapshot.belief.catalogue.retired}
             offered = np.array([row not in barred for row in asked.candidates], dtype=float)
             law: Array = rule.epsilon * offered / offered.sum()
-            law[asked.candidates.index(int(certain.decide(**asked.arguments(), draw=0)))] += 1.0 - rule.epsilon
+            law[asked.candidates.index(int(certain.decide(**arm.options(asked), draw=0)))] += 1.0 - rule.epsilon
             return law
     return np.array([arm.propensity(asked, row, draw).value for row in asked.candidates])
 

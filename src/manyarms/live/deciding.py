@@ -8,7 +8,7 @@ from manyarms.agents.decisions import Propensity
 from manyarms.errors import InvalidInput, ManyArmsError
 from manyarms.live.arms import without
 from manyarms.live.deployment import BASELINE
-from manyarms.live.records import DecisionRecord, Question, draw_number
+from manyarms.live.records import DECIDED_AT, DecisionRecord, Question, draw_number
 from manyarms.live.state import View
 
 VECTORS, ENCODED = 0, 1  # contexts are vectors as they were given, or made by the store's encoder
@@ -41,6 +41,8 @@ def decided(
         "catalogue": view.catalogue,
         "encoding": VECTORS if view.schema.encoder is None else ENCODED,
     }
+    if asked.at is not None:  # to the last bit: by it the same is decided again
+        details[DECIDED_AT] = asked.at
     if held_out:
         details["held_out"] = True
     if baseline is not None:

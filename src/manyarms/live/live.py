@@ -19,7 +19,7 @@ from manyarms.live.group_commit import GroupCommit
 from manyarms.live.learner import Background, Learner
 from manyarms.live.looking import Looking
 from manyarms.live.propensities import LEAST_PART, PropensityWorker
-from manyarms.live.report import Report, alarms
+from manyarms.live.report import Report, alarms, drifted
 from manyarms.live.settings import Settings
 from manyarms.live.state import State
 from manyarms.live.stores.database import Database
@@ -166,14 +166,15 @@ class Live(Shown, Calls, Administration, Looking):
             "arms": sorted(view.arms),
             "capped": naming.named(view, sorted(view.capped)),
             **view.frozen["counts"],
-            "alarms": alarms(view.frozen["watch"]),
+            "alarms": alarms(view.frozen["watch"], self._called),
+            "warnings": drifted(view.frozen["watch"], "model", self._called),
             "failures": failures,
         }
 
     def report(self) -> Report:
-        """What is watched: values, lift, sample ratio, propensities, shadows and challenges. Print it, or take its `body`."""
+        """What is watched: values, lift, sample ratio, propensities, shadows, challenges, drift. Print it, or take its `body`."""
         view = self._learner.view
-        return Report.of(view.frozen["watch"], view.agreed.now, view.version)
+        return Report.of(view.frozen["watch"], view.agreed.now, view.version, self._called)
 
     # ---- the end ------------------------------------------------------------------------------------------------------
 
@@ -206,7 +207,8 @@ class Live(Shown, Calls, Administration, Looking):
     def _table(self) -> Table:
         view = self._learner.view
         counts = [(name.replace("_", " "), text_of(count)) for name, count in view.frozen["counts"].items()]
-        told = [f"ALARM: {text}" for text in alarms(view.frozen["watch"])]
+        told = [f"ALARM: {text}" for text in alarms(view.frozen["watch"], self._called)]
+        told += [f"look: {text}" for text in drifted(view.frozen["watch"], "model", self._called)]
         title = f"live at version {view.version:,}: {', '.join(sorted(view.arms))}"
         return Table(title, rows=counts, notes=told, parts=[view.deployment._table()])
 

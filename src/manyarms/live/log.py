@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from manyarms.errors import LiveError, UnknownEvent
-from manyarms.live.records import Chunk, DecisionRecord, Operation, Question, RewardRecord, hashed
+from manyarms.live.records import DECIDED_AT, Chunk, DecisionRecord, Operation, Question, RewardRecord, hashed
 from manyarms.live.stores.database import Reader, Row, Transaction, Work
 
 DECISION_COLUMNS = (
@@ -49,11 +49,12 @@ def read_decision(row: Row) -> DecisionRecord:
         position, id, at, unit, arm, version, draw, digest, context, question, actions, propensity, arm_propensity, inclusion,
         kind, details, erased, active, activated,
     ) = row  # fmt: skip
-    asked = None if erased or context is None else Question.read(bytes(context), question)
+    told = json.loads(details)
+    asked = None if erased or context is None else Question.read(bytes(context), question, told.get(DECIDED_AT))
     return DecisionRecord(
         id=id, unit=unit, arm=arm, version=version, draw=draw, question=asked, actions=json.loads(actions), digest=bytes(digest),
         propensity=propensity, arm_propensity=arm_propensity, inclusion=inclusion, propensity_kind=kind,
-        details=json.loads(details), position=position, at=at, erased=bool(erased), active=bool(active) or activated is not None,
+        details=told, position=position, at=at, erased=bool(erased), active=bool(active) or activated is not None,
         activated=activated,
     )  # fmt: skip
 

@@ -191,10 +191,10 @@ class PolicyArm(Arm):
     def save(self, folder: Path) -> None:
         self.policy.save(folder)  # type: ignore[attr-defined]
 
-    def observe(self, X: Array, actions: Ints, rewards: Array) -> None:
+    def observe(self, X: Array, actions: Ints, rewards: Array, at: Array) -> None:
         pass  # it was learned elsewhere
 
-    def replace_reward(self, X: Array, actions: Ints, was: Array, now: Array) -> None:
+    def replace_reward(self, X: Array, actions: Ints, was: Array, now: Array, at: Array) -> None:
         pass
 
     def check_catalogue(self, kind: str, body: dict[str, Any]) -> None:

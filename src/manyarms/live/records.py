@@ -14,19 +14,24 @@ import numpy as np
 from manyarms._base.typing import Array
 
 MOST_OF_AN_ID = 256  # characters
+DECIDED_AT = (
+    "decided_at"  # where the details of a decision have its time: at the edge, and where agents decide by the clock
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """What was asked: the context, which actions were allowed, and how many were wanted.
 
-    context: (d,), or (m, d) with a context for each of the candidates. k: None for a single action.
+    context: (d,), or (m, d) with a context for each of the candidates. k: None for a single action. at: the time by which agents
+    decide whose rewards drift by the clock; None where no agent asks for it. It is kept in the decision's details.
     """
 
     context: Array
     candidates: list[int] | None = None
     exclude: list[int] | None = None
     k: int | None = None
+    at: float | None = None
 
     def text(self) -> str:
         """All but the numbers of the context, as JSON."""
@@ -53,8 +58,8 @@ class Question:
         return packed if len(packed) < len(plain) else plain
 
     @classmethod
-    def read(cls, context: bytes, text: str) -> Question:
-        """What was written."""
+    def read(cls, context: bytes, text: str, at: float | None = None) -> Question:
+        """What was written; at: the time of the decision, which is kept elsewhere."""
         asked = json.loads(text)
         if len(context) < 8 * math.prod(asked["shape"]):
             try:
@@ -62,7 +67,7 @@ class Question:
             except zlib.error as error:
                 raise ValueError(f"a context that cannot be unpacked: {error}") from error
         numbers = np.frombuffer(context, dtype="<f8").reshape(asked["shape"])
-        return cls(numbers, asked.get("candidates"), asked.get("exclude"), asked.get("k"))
+        return cls(numbers, asked.get("candidates"), asked.get("exclude"), asked.get("k"), at)
 
     @property
     def per_action(self) -> bool:
@@ -73,6 +78,8 @@ class Question:
         """As keywords of `Agent.decide`."""
         found: dict[str, Any] = {"candidates": self.candidates, "exclude": self.exclude, "k": self.k}
         found["action_contexts" if self.per_action else "x"] = self.context
+        if self.at is not None:
+            found["at"] = self.at
         return found
 
     def context_of(self, action: int) -> Array | None:
@@ -113,6 +120,12 @@ class DecisionRecord:
     erased: bool = False
     active: bool = True
     activated: int | None = None
+
+    @property
+    def decided_at(self) -> float:
+        """When it was decided: before it came to the log, whatever another clock says."""
+        told: float = self.details.get(DECIDED_AT, self.at)
+        return min(self.at, told)
 
     @property
     def deferred(self) -> bool:
@@ -175,4 +188,4 @@ def draw_number(event: str, unit: str | None, version: int, arm: str) -> int:
     return hashed("event", event, arm) if unit is None else hashed("unit", unit, version, arm)
 
 
-__all__ = ["Chunk", "DecisionRecord", "Operation", "Question", "RewardRecord", "draw_number", "hashed"]
+__all__ = ["DECIDED_AT", "Chunk", "DecisionRecord", "Operation", "Question", "RewardRecord", "draw_number", "hashed"]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from manyarms._base.tables import Shown, Table
 from manyarms._base.typing import JSON, Spec
 from manyarms.live.challenge import ROLLED_BACK, STRANDED, Challenge
+from manyarms.live.drift_watch import ArmDrift
 from manyarms.live.report_text import report_table
 from manyarms.live.settings import Settings
 from manyarms.live.watch import Watch
 from manyarms.live.watched import unusable
+from manyarms.logs.actions import ActionId
 from manyarms.sequential import Lift, SampleRatio, ValueInterval
+from manyarms.sequential.drift_alarm import Notice, notice_text
 
 ALPHA = 0.05  # of the intervals, each by itself
 
@@ -25,8 +28,10 @@ class Report(Shown):
     body: Spec
 
     @classmethod
-    def of(cls, watch: Mapping[str, JSON], settings: Settings, version: int) -> Report:
-        """Of monitors as a view has them."""
+    def of(
+        cls, watch: Mapping[str, JSON], settings: Settings, version: int, called: Callable[[int], ActionId] = int
+    ) -> Report:
+        """Of monitors as a view has them. called: what an action is called, by its row."""
         found = Watch.from_json(dict(watch))
         scale = _Scale(settings)
         return cls(
@@ -60,6 +65,9 @@ class Report(Shown):
                     for name, shadow in found.shadows.items()
                 },
                 "challenges": [scale.challenge(one) for one in found.challenges.made],
+                "drift": None
+                if found.drift is None
+                else {name: _drift(one, found.drift.mean_time, called) for name, one in found.drift.arms.items()},
             }
         )
 
@@ -67,7 +75,7 @@ class Report(Shown):
         return report_table(self.body)
 
 
-def alarms(watch: Mapping[str, Any]) -> list[str]:
+def alarms(watch: Mapping[str, Any], called: Callable[[int], ActionId] = int) -> list[str]:
     """What the monitors of a view complain of, in words. It costs nothing."""
     found = [
         f"propensities of {name} are {check['alarm'][0]}"
@@ -77,11 +85,58 @@ def alarms(watch: Mapping[str, Any]) -> list[str]:
     routing = watch["routing"]
     if routing is not None and routing[2] is not None and routing[2]["alarm"] is not None:
         found.append("arms do not get the shares that they should")
-    return found + [
-        f"{one['name']} was promoted and fell: {one['state']}"
-        for one in watch["challenges"]["made"]
-        if one["state"] in (ROLLED_BACK, STRANDED)
+    return (
+        found
+        + [
+            f"{one['name']} was promoted and fell: {one['state']}"
+            for one in watch["challenges"]["made"]
+            if one["state"] in (ROLLED_BACK, STRANDED)
+        ]
+        + drifted(watch, "model-free", called)
+    )
+
+
+def drifted(watch: Mapping[str, Any], by: str, called: Callable[[int], ActionId] = int) -> list[str]:
+    """The first alarm of each agent whose rewards are no longer what it predicts, in words: by its "model", or "model-free"."""
+    if watch.get("drift") is None:
+        return []
+    found = []
+    for name, (alarm, *_) in watch["drift"][2].items():
+        *counts, notices = (0, 0, []) if alarm is None else alarm["alarms"].get(by, (0, 0, []))
+        if notices:
+            row, side, action = notices[0]
+            more = f", {sum(counts) - 1:,} more since" if sum(counts) > 1 else ""
+            found.append(f"{name}: {_told(Notice(row, by, side, action), called)}{more}")
+    return found
+
+
+def _told(notice: Notice, called: Callable[[int], ActionId]) -> str:
+    return notice_text(notice, None if notice.action is None else called(notice.action))
+
+
+def _drift(one: ArmDrift, mean_time: float, called: Callable[[int], ActionId]) -> dict[str, Any]:
+    alarm = one.alarm
+    if alarm is None:
+        return {"rows": one.seen, "judged": 0, "alarms": None, "mean_time": mean_time, "at": None, "notices": []}
+    now = alarm.evidence()
+    by = {
+        name: {"overall": counts.overall, "of_actions": counts.of_actions, "evidence": now[name]}
+        for name, counts in alarm.alarms.items()
+    }
+    notices = [
+        {
+            "row": notice.row,
+            "by": notice.by,
+            "side": notice.side,
+            "action": None if notice.action is None else called(notice.action),
+            "text": _told(notice, called),
+        }
+        for notice in alarm.notices
     ]
+    return {
+        "rows": one.seen, "judged": alarm.count, "alarms": by, "threshold": alarm.threshold, "mean_time": alarm.mean_time,
+        "at": one.at, "notices": notices,
+    }  # fmt: skip
 
 
 class _Scale:
@@ -142,4 +197,4 @@ def _ratio(laws: Sequence[Sequence[Any]], ratio: SampleRatio | None) -> dict[str
     return {"events": ratio.count, "arms": arms, "p_value": ratio.p_value, "alarm": ratio.alarm}
 
 
-__all__ = ["Report", "alarms"]
+__all__ = ["Report", "alarms", "drifted"]

@@ -52,6 +52,26 @@ def _parts(body: Mapping[str, Any]) -> Iterator[Table]:
         yield _values(title, "value of", [(name, shadow["value"])] if shadow["value"] else [], notes)
     for one in body["challenges"]:
         yield _challenge(one)
+    for name, one in (body.get("drift") or {}).items():
+        yield _drift(name, one)
+
+
+def _drift(name: str, one: Mapping[str, Any]) -> Table:
+    if one["alarms"] is None:
+        return Table(f"drift of {name}: not watched: counts need a reward_range")
+    number_of = sum(found["overall"] + found["of_actions"] for found in one["alarms"].values())
+    said = f"ALARM, {number_of:,} so far" if number_of else "no alarm"
+    of = f"{counted(one['judged'], 'row')} judged of {one['rows']:,}"
+    if not one["judged"]:
+        return Table(f"drift of {name}: {of}; judged are settled events, once few are waiting beside them")
+    rows = [
+        (by, found["overall"], found["of_actions"], f"{found['evidence']:.3g} of {one['threshold']:.3g}")
+        for by, found in one["alarms"].items()
+    ]
+    told = [notice["text"] for notice in one["notices"]]
+    told = told[:1] + told[1:][-2:]  # when it began, and what came last
+    columns = ("alarms", "over all rows", "of single actions", "evidence now")
+    return Table(f"drift of {name}: {said}, {of}", columns, rows, told)
 
 
 def _values(title: str, of: str, found: Sequence[tuple[str, Mapping[str, Any]]], notes: Sequence[str] = ()) -> Table:

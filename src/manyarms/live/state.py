@@ -55,6 +55,11 @@ class View:
     actions: int = 0  # how many there have ever been
     agreed: SettingsInTime = NOTHING_SAID
 
+    @property
+    def timed(self) -> bool:
+        """Whether an arm decides by the clock."""
+        return any(arm.timed for arm in self.arms.values())
+
 
 @dataclass
 class State:
@@ -151,6 +156,8 @@ class State:
         while after < chunk.due:
             upto = min(chunk.due, after + STEP)
             taught, settled = learned_rows.of_due(reader, self.agreed, after, upto, chunk.upto)
+            if self.watch.drift is not None:  # before the defaults are learned
+                self.watch.drift.settle(self, settled, chunk.upto - chunk.due)
             self._teach(taught)
             self.counts["settled"] += len(settled)
             self.watch.settle(self, settled)
@@ -178,10 +185,18 @@ class State:
         changed = [row for row in rows if row.was is not None]
         self.counts["learned"] += len(new)
         self.counts["replaced"] += len(changed)
-        for arm in self.arms.values():
+        for name, arm in self.arms.items():
             if arm.learns and arm.dim is not None:
-                self._tell(arm, self._for(arm, new))
+                self._tell_new(name, arm, self._for(arm, new))
                 self._tell(arm, self._for(arm, changed))
+
+    def _tell_new(self, name: str, arm: Arm, rows: list[TaughtRow]) -> None:
+        """New rows; where drift is watched, in slices that are judged before they are learned."""
+        if self.watch.drift is None:
+            self._tell(arm, rows)
+            return
+        for some in self.watch.drift.judged(self, name, arm, rows):
+            some.told(self._tell(arm, some.rows), self.chunk.at)
 
     def _for(self, arm: Arm, rows: list[TaughtRow]) -> list[TaughtRow]:
         """The rows that an arm can be told: decided after it joined, and not by a process that did not know of it yet."""
@@ -190,28 +205,31 @@ class State:
         self.counts["rows_refused"] += len(since) - len(fitting)
         return fitting
 
-    def _tell(self, arm: Arm, rows: list[TaughtRow]) -> None:
-        """Rows that are all new, or all changed, in one call; where it is refused, one by one, leaving out those refused."""
+    def _tell(self, arm: Arm, rows: list[TaughtRow]) -> list[bool]:
+        """Rows that are all new, or all changed, in one call; where it is refused, one by one, leaving out those refused.
+
+        Which of them were learned.
+        """
         if not rows:
-            return
+            return []
         try:
             _taught(arm, rows)
         except ManyArmsError:
             if len(rows) == 1:
                 self.counts["rows_refused"] += 1
-                return
-            for row in rows:
-                self._tell(arm, [row])
+                return [False]
+            return [self._tell(arm, [row])[0] for row in rows]
+        return [True] * len(rows)
 
 
 def _taught(arm: Arm, rows: list[TaughtRow]) -> None:
     X = np.array([row.context for row in rows])
     actions = np.array([row.action for row in rows], dtype=np.int64)
-    now = np.array([row.now for row in rows])
+    now, at = np.array([row.now for row in rows]), np.array([row.decision.decided_at for row in rows])
     if rows[0].was is None:
-        arm.observe(X, actions, now)
+        arm.observe(X, actions, now, at)
     else:
-        arm.replace_reward(X, actions, np.array([row.was for row in rows]), now)
+        arm.replace_reward(X, actions, np.array([row.was for row in rows]), now, at)
 
 
 __all__ = ["NeedsRebuild", "State", "View"]

@@ -21,7 +21,7 @@ from manyarms.live.arguments import a_name, a_question
 from manyarms.live.deciding import ENCODED, VECTORS
 from manyarms.live.deployment import BASELINE
 from manyarms.live.new_entries import NewDecision
-from manyarms.live.records import DecisionRecord, draw_number
+from manyarms.live.records import DECIDED_AT, DecisionRecord, draw_number
 from manyarms.live.state import View
 from manyarms.live.stores.database import Transaction, Work
 from manyarms.logs.actions import ActionId
@@ -109,7 +109,7 @@ def _record(view: View, arm: str, told: Uploaded) -> DecisionRecord:
         "catalogue": view.catalogue, "encoding": VECTORS if view.schema.encoder is None else ENCODED, "edge": bundle,
     }  # fmt: skip
     if told.at is not None:
-        details["decided_at"] = validate.number("at", told.at)
+        details[DECIDED_AT] = validate.number("at", told.at)
     if told.greedy is not None:
         details["greedy"] = validate.flag("greedy", told.greedy)
     return DecisionRecord(

@@ -10,6 +10,8 @@ Every settled event goes, in the order of positions, to
 - each shadow: how often it would have done something else, and its value by inverse propensities;
 - challenges (`challenge.py`), which promote and roll back.
 
+Rows that agents learn are watched, too: whether rewards are still what was predicted (`drift_watch.py`).
+
 Rewards may come in any order; what has to be in order is who was decided for when, and that is the order of positions. An event's
 weight has a known mean given everything up to its decision and the rewards of all events before it, as long as no event's reward
 hangs on what was done in another one.
@@ -24,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from manyarms.live.challenge import Challenges
 from manyarms.live.deployment import Deployment
+from manyarms.live.drift_watch import DriftWatch
 from manyarms.live.learned_rows import SettledEvent
 from manyarms.live.watched import Watched, watched
 from manyarms.sequential import Lift, PropensityCheck, SampleRatio, ValueInterval
@@ -151,6 +154,8 @@ class Watch:
     """Monitors of the live traffic.
 
     events: settled. skipped: how many of them could not be used for weights, by the first reason. values and checks: by arm.
+    drift: None in a store of an earlier version, where nobody has asked for it (`live.watch_drift`): whoever folds its log from
+    whichever snapshot must come to the same.
     """
 
     events: int = 0
@@ -161,6 +166,7 @@ class Watch:
     routing: Routing | None = None
     holdout: HoldOut | None = None
     challenges: Challenges = field(default_factory=Challenges)
+    drift: DriftWatch | None = field(default_factory=DriftWatch)
 
     # ---- events
 
@@ -217,12 +223,16 @@ class Watch:
         """An arm is gone."""
         for kept in (self.values, self.checks, self.shadows):
             kept.pop(name, None)
+        if self.drift is not None:
+            self.drift.arms.pop(name, None)
 
     # ---- in snapshots
 
     def to_json(self) -> dict[str, Any]:
         """As snapshots have it."""
+        drift = {} if self.drift is None else {"drift": self.drift.to_json()}
         return {
+            **drift,
             "events": self.events,
             "skipped": dict(self.skipped),
             "values": {name: value.spec() for name, value in sorted(self.values.items())},
@@ -245,6 +255,7 @@ class Watch:
             None if body["routing"] is None else Routing.from_json(body["routing"]),
             None if body["holdout"] is None else HoldOut.from_json(body["holdout"]),
             Challenges.from_json(body["challenges"]),
+            None if body.get("drift") is None else DriftWatch.from_json(body["drift"]),
         )
 
 

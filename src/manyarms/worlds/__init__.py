@@ -10,6 +10,8 @@ CatalogueWorld  a made-up catalogue of up to a million actions whose click rates
 SupervisedWorld  labelled rows as a logged bandit: an action is a label (thesis, Appendix E.3)
 log_from        what a logging policy would have written in a world; skewed_policy is one that plays few actions often
 simulate        an agent in a world, round by round, with its exact regret
+Drifting        actions that change from round to round: `Wandering`, `Sudden`, `Seasons`, `Turnover`, or several of them
+simulate_drifting  an agent in such a world, with the regret against the best action of every round
 """
 
 from __future__ import annotations
@@ -17,7 +19,10 @@ from __future__ import annotations
 from manyarms.worlds import datasets, image_files, interaction_files
 from manyarms.worlds.base import Cube, Pool, RewardDistribution, RewardKind, World
 from manyarms.worlds.catalogue import CatalogueWorld
+from manyarms.worlds.changes import Change, Seasons, Sudden, Turnover, Wandering
 from manyarms.worlds.diffusion import Diffusion, synthetic_chain
+from manyarms.worlds.drifting import Drifting, NewActions
+from manyarms.worlds.drifting_rounds import DriftingRun, simulate_drifting
 from manyarms.worlds.images import Images
 from manyarms.worlds.interaction_files import Interactions, read_interactions
 from manyarms.worlds.interactions import InteractionWorld
@@ -31,20 +36,28 @@ from manyarms.worlds.swiss_roll import SwissRoll
 
 __all__ = [
     "CatalogueWorld",
+    "Change",
     "Cube",
     "Diffusion",
+    "Drifting",
+    "DriftingRun",
     "Images",
     "InteractionWorld",
     "Interactions",
     "MixedEffect",
     "MovieLens",
+    "NewActions",
     "OnlineRun",
     "Pool",
     "RewardDistribution",
     "RewardKind",
+    "Seasons",
+    "Sudden",
     "SupervisedWorld",
     "SwissRoll",
+    "Turnover",
     "Value",
+    "Wandering",
     "World",
     "datasets",
     "image_files",
@@ -52,6 +65,7 @@ __all__ = [
     "log_from",
     "read_interactions",
     "simulate",
+    "simulate_drifting",
     "skewed_policy",
     "synthetic_chain",
 ]

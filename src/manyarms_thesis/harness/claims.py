@@ -67,7 +67,7 @@ def least(differences: Mapping[str, Measured]) -> tuple[str, Measured]:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the thesis beside its measurement."""
+    """A statement, of the thesis where it cites its lines, beside its measurement."""
 
     statement: str
     thesis_lines: str

@@ -40,11 +40,12 @@ One = TypeVar("One")
 
 @dataclass(frozen=True)
 class Experiment:
-    """A named experiment of the thesis.
+    """A named experiment, of the thesis unless it cites no lines of it.
 
+    thesis_lines    where it stands in the thesis's source; "" for an experiment that the thesis does not have
     scales          plain sizes for "smoke", "quick" and "paper"
     build           sizes -> cells
-    claims          results -> what the thesis states, measured
+    claims          results -> what the thesis states (or we do, where it is silent), measured
     figures         results, folder -> the files drawn (each as SVG and PNG; the SVG is returned)
     remarks         settings that the thesis leaves open
     warnings        what a reader of the results must not overlook (made-up data)
@@ -68,7 +69,7 @@ class Experiment:
 
     @property
     def sections(self) -> str:
-        """The sections of the thesis that it comes from."""
+        """The sections of the thesis that it comes from; none for an experiment that is not in it."""
         return sections(self.thesis_lines)
 
     def cells(self, scale: str) -> list[Cell]:

@@ -33,7 +33,9 @@ def experiment_page(
     blocks = [_card(experiment, results, claims), *drawn[:1]]
     blocks += [report.warning(text) for text in experiment.warnings()]
     blocks += [
-        report.heading("What the thesis states, and what was measured"),
+        report.heading(
+            f"{'What the thesis states' if experiment.thesis_lines else 'What is expected'}, and what was measured"
+        ),
         claims_table(claims),
         report.paragraph(
             f"{held} of {len(claims)} statements hold. A statement holds when the measured difference has the right "
@@ -47,7 +49,8 @@ def experiment_page(
         report.facts({**facts, **_settings(experiment, results)}),
         report.bullets(experiment.remarks),
     ]
-    about = f"{experiment.name}: thesis, section {experiment.sections}; scale “{results.scale}”"
+    where = f"thesis, section {experiment.sections}" if experiment.thesis_lines else "no experiment of the thesis"
+    about = f"{experiment.name}: {where}; scale “{results.scale}”"
     return report.page(experiment.title, about, *blocks)
 
 
@@ -55,13 +58,17 @@ def _card(experiment: Experiment, results: Results, claims: Sequence[Claim]) -> 
     """How much of what the thesis states was found."""
     held = sum(claim.holds for claim in claims)
     texts = [f"Not shown: {claim.statement}." for claim in claims if not claim.holds][:MOST_NAMED]
+    full, own = (
+        ("the thesis has", "the thesis's own") if experiment.thesis_lines else ("the full experiment has", "the full")
+    )
     if results.scale != "paper":
         texts.append(
-            f"Scale “{results.scale}”: fewer rounds, runs and actions than the thesis has. Many of its statements "
+            f"Scale “{results.scale}”: fewer rounds, runs and actions than {full}. Many of its statements "
             "need more data than this to show; a “no” below may only mean that. "
-            f"manyarms reproduce {experiment.name} --scale paper has the thesis's own sizes."
+            f"manyarms reproduce {experiment.name} --scale paper has {own} sizes."
         )
-    title = f"{held} of {counted(len(claims), 'statement')} of the thesis {'holds' if len(claims) == 1 else 'hold'}"
+    of = " of the thesis" if experiment.thesis_lines else ""
+    title = f"{held} of {counted(len(claims), 'statement')}{of} {'holds' if len(claims) == 1 else 'hold'}"
     return report.card(title, texts, "good" if held == len(claims) else "open")
 
 
@@ -70,7 +77,7 @@ def claims_table(claims: Sequence[Claim]) -> str:
     rows: list[list[report.CellText]] = [
         [
             report.Note(claim.statement, " · ".join(filter(None, (claim.panel, claim.detail)))),
-            claim.sections,
+            claim.sections or "–",
             f"{claim.figure:.4g}",
             "–" if np.isnan(claim.standard_error) else f"{claim.standard_error:.2g}",
             claim.holds,
@@ -96,6 +103,8 @@ def _shown(column: str, values: Array) -> str:
     """A column's values over runs, as a reader wants them."""
     if column == "milliseconds_a_round":
         return f"{values.mean():.3f}"
+    if np.isnan(values).all():  # a question that does not arise in this panel
+        return "–"
     if column == "agent_bytes":
         return f"{values.mean() / 1e6:,.2f}"
     return str(measured(values)) if len(values) > 1 else f"{values[0]:.4g}"

@@ -163,8 +163,14 @@ class Database(ABC):
     shared: ClassVar[bool]
     """Whether tables of others may stand beside the log's."""
 
+    _clock: Clock
+
     def __init__(self) -> None:
         self._process = os.getpid()
+
+    def now(self) -> float:
+        """What time it is, for any thread. The log's times are given with its positions, in the order of commits (`place`)."""
+        return self._clock.read() if isinstance(self._clock, SteadyClock) else float(self._clock())
 
     @abstractmethod
     def write(self, work: Sequence[Work]) -> list[Any]:

@@ -28,6 +28,10 @@ class SteadyClock:
         self._known = max(self._wall(), self._known + (self._then - then))
         return self._known
 
+    def read(self) -> float:
+        """Now, for any thread: nothing is changed by it."""
+        return max(self._wall(), self._known + (self._passing() - self._then))
+
     def after(self, moment: float) -> float:
         """Now, which is not before a moment that has been: another process may know better what time it is."""
         self._known = max(self(), moment)

@@ -88,6 +88,15 @@ function alarms() {
   };
 }
 
+function drifted(arm, one) {
+  const name = `Drift of ${arm}`;
+  if (!one.judged) return [name, "grey", one.alarms ? "No rewards were judged yet." : "Not watched: counts need a range of rewards."];
+  const last = one.notices[one.notices.length - 1];
+  const level = one.notices.some((notice) => notice.by === "model-free") ? "red" : last ? "amber" : "green";
+  const said = last ? `${last.text}${one.at === null ? "" : `, at ${time(one.at)}`}` : "rewards are what was predicted";
+  return [name, level, `${plural(one.judged, "row")} judged: ${said}. At most one false alarm in ${count(one.mean_time)} rows, on average.`];
+}
+
 function checkList(body) {
   const found = [];
   const ratio = body.report.sample_ratio;
@@ -102,6 +111,7 @@ function checkList(body) {
     const said = one.alarm ? `they are ${one.alarm.side}, seen at event ${count(one.alarm.event)}` : "no sign that they are wrong";
     found.push([`Propensities of ${arm}`, one.alarm ? "red" : "green", `Mean weight of the greedy action ${number(one.mean_weight)} (1 in the long run) of ${plural(one.events, "event")}: ${said}.`]);
   }
+  found.push(...Object.entries(body.report.drift ?? {}).map(([arm, one]) => drifted(arm, one)));
   const warnings = body.features.warnings;
   if (!body.features.contexts) found.push(["Feature coverage", "grey", "No contexts were seen yet."]);
   else found.push(["Feature coverage", warnings.length ? "amber" : "green", warnings.length ? `${plural(warnings.length, "warning")}: ${warnings[0]}${warnings.length > 1 ? ", …" : ""}` : `Nothing strange in ${plural(body.features.entries.length + body.features.hidden, "entry", "entries")} of ${plural(body.features.contexts, "context")}.`]);
@@ -121,6 +131,7 @@ function checks() {
   node.append(list, explained([
     ["Sample ratio", "Whether traffic reaches the arms in the shares that were deployed. p is valid at any time: a false alarm, ever, has probability 0.001."],
     ["Propensities", "Whether logged probabilities are right: weights of the greedy action have the mean 1, if they are."],
+    ["Drift", "Whether rewards are still what each agent predicts, overall and per action. Red: whatever the noise. Amber: by the agent's model alone, whose noise may be set too small."],
     ["Feature coverage", "Whether contexts have entries that never change, never come, or are far from what was seen before."],
     ["Learning", "Whether what came has been learned. A process that holds a lease learns for all."],
     ["Certificates", "Events are settled when their waiting time is over. Those with exact propensities can be used to value other policies."],

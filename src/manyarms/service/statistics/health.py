@@ -61,7 +61,8 @@ def complaints(
     ends = lag["lease_ends"]
     if lag["entries"] and (ends is None or ends < now - NO_LEARNER):
         red.append(("learner", "no process learns: nothing that comes is folded into the agents"))
-    amber = [("features", text) for text in warnings]
+    amber = [("drift", f"{text}: the world has changed, or the model is wrong") for text in status["warnings"]]
+    amber += [("features", text) for text in warnings]
     never, deferred = day["never_activated"], day["deferred"]
     if deferred >= 20 and never > 0.5 * deferred:
         amber.append(("deferred", f"{never:,} of {deferred:,} deferred decisions were never activated"))
