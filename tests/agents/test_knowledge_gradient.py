@@ -48,6 +48,42 @@ def agree(found: list[int], index: Array, scale: float) -> None:
     assert_allclose(index[found], wanted, rtol=0, atol=1e-9 * scale)
 
 
+# ---- contexts that vary ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("directions", [2, 3, 5, 20, 1_000])
+def test_the_gain_is_averaged_over_the_angle_between_contexts(directions: int) -> None:
+    """E[c f(u / c)], c = |cos| of the angle between two directions: by draws of directions, and falling in u."""
+    rng = np.random.default_rng(directions)
+    square = rng.chisquare(1, 400_000)
+    c = np.sqrt(square / (square + rng.chisquare(directions - 1, len(square))))
+    for u in (0.0, 0.3, 1.0):
+        draws = c * (stats.norm.pdf(u / c) - u / c * stats.norm.cdf(-u / c))
+        found = float(expected_gain(np.array([u]), np.array([1.0]), 0.0, directions)[0])
+        assert found == pytest.approx(float(draws.mean()), abs=6 * float(draws.std()) / math.sqrt(len(c)) + 1e-6)
+    gains = expected_gain(np.linspace(0, 60, 2_001), np.ones(2_001), 0.0, directions)
+    assert (np.diff(gains) <= 0).all() and gains[0] > 0 and gains[-1] == 0
+    wider = expected_gain(np.ones(500), np.geomspace(1e-8, 1e8, 500), 1.0, directions)
+    assert (np.diff(wider) >= 0).all()
+
+
+def test_as_many_directions_as_contexts_have_numbers() -> None:
+    case = random_case(3, "weights", actions=K, dim=D)
+    agent = Agent(case.belief, KnowledgeGradient(300), 0)
+    agent.observe(*random_rows(3, 12, D, np.array([0, 2, 5])))
+    told = Agent(agent.belief, KnowledgeGradient(300, directions=D), 0)
+    X = np.random.default_rng(3).uniform(-1, 1, (200, D))
+    assert agent.decide(X).tolist() == told.decide(X).tolist()
+    once = Agent(agent.belief, KnowledgeGradient(300, directions=1), 0)
+    assert agent.decide(X).tolist() != once.decide(X).tolist()
+
+
+@pytest.mark.parametrize("directions", [0, -1, 1.5, 10**6, "two"])
+def test_directions_are_a_count(directions: Any) -> None:
+    with pytest.raises(InvalidInput, match="directions"):
+        KnowledgeGradient(5.0, directions=directions)
+
+
 # ---- the index --------------------------------------------------------------------------------------------------------
 
 
@@ -67,7 +103,7 @@ def test_the_textbook_on_every_mixing(
     """Played, unplayed and retired actions, filters, k, batches, with and without blocks."""
     case = random_case(seed, mixing, root, shared=shared, actions=K, dim=D)
     joint, rng = case.joint, np.random.default_rng(seed)
-    agent = Agent(case.belief, KnowledgeGradient(H), 0)
+    agent = Agent(case.belief, KnowledgeGradient(H, directions=1), 0)
     if n:
         rows = random_rows(seed, n, D, np.array([0, 2, 5]))
         agent.observe(*rows)
@@ -99,7 +135,7 @@ def test_the_textbook_on_every_mixing(
 @settings(max_examples=20)
 def test_contexts_of_the_actions(seed: int, H: float) -> None:
     case = random_case(seed, "weights", actions=K, dim=D)
-    agent = Agent(case.belief, KnowledgeGradient(H), 0)
+    agent = Agent(case.belief, KnowledgeGradient(H, directions=1), 0)
     rows = random_rows(seed, 12, D, np.array([0, 2, 5]))
     agent.observe(*rows)
     Z = np.random.default_rng(seed).uniform(-1, 1, (K, D))
@@ -115,7 +151,7 @@ def test_contexts_of_the_actions(seed: int, H: float) -> None:
 def test_every_belief(name: str, H: float) -> None:
     """By the moments that the belief itself states; with clicks and counts the noise is that of one reward about x^T theta."""
     agent = EVERY[name]()
-    agent.decision = KnowledgeGradient(H)
+    agent.decision = KnowledgeGradient(H, directions=1)
     agent.observe(*rows_for(agent, 1, 25, [1, 4, 6, 9]))
     Z = np.random.default_rng(5).uniform(-1, 1, (12, agent.dim))
     if agent.belief.per_action:
@@ -131,7 +167,7 @@ def test_every_belief(name: str, H: float) -> None:
 
 def test_beliefs_without_variances_are_refused() -> None:
     agent = EVERY["dTS, own chains"]()
-    agent.decision = KnowledgeGradient(10)
+    agent.decision = KnowledgeGradient(10, directions=1)
     with pytest.raises(InvalidInput, match="variances"):
         agent.decide(np.ones(agent.dim))
 
@@ -197,7 +233,7 @@ def test_any_scale_of_rewards_and_horizons(H: float, scale: float, few: bool, mo
 
     def decided(unit: float) -> Array:
         prior = ma.MixedEffectPrior(b, np.zeros((3, D)), unit**2 * np.eye(3 * D), unit**2 * np.eye(D))
-        agent = Agent(ma.beliefs.belief_of(prior, ma.Linear(0.5 * unit)), KnowledgeGradient(H), 0)
+        agent = Agent(ma.beliefs.belief_of(prior, ma.Linear(0.5 * unit)), KnowledgeGradient(H, directions=1), 0)
         first = np.asarray(agent.decide(X[:4], k=3))
         agent.observe(X, A, unit * r)
         return np.concatenate([first[:, :1], np.asarray(agent.decide(X, k=3))[:, :1]])
@@ -229,7 +265,7 @@ def test_interchangeable_actions_have_a_rival_that_is_as_good() -> None:
     b = np.array([[1.0, 0], [0, 1], [1, 0], [0, 1], [1, 0], [0, 1]])
     prior = ma.MixedEffectPrior(b, np.array([[1.0], [2.0]]), 1e-6 * np.eye(2), np.eye(1))
     x, H = np.ones(1), 100.0
-    agent = Agent(ma.beliefs.belief_of(prior, ma.Linear(1.0)), KnowledgeGradient(H), 0)
+    agent = Agent(ma.beliefs.belief_of(prior, ma.Linear(1.0)), KnowledgeGradient(H, directions=1), 0)
     assert np.asarray(agent.decide(x, k=6)).tolist() == [1, 3, 5, 0, 2, 4]
     # alone at the top, another look at it is worth less than at those behind: its lead may make it uninteresting
     assert np.asarray(agent.decide(x, k=4, exclude=[1, 3])).tolist() == [5, 0, 2, 4]
@@ -265,7 +301,7 @@ def test_a_common_prior_with_a_million_actions() -> None:
 
 def drifting(drift: Any, horizon: float | None = None) -> Agent:
     prior = ma.ActionPrior(6, np.zeros(D), np.eye(D))
-    return Agent(ma.beliefs.belief_of(prior, ma.Linear(1.0), drift=drift), KnowledgeGradient(horizon), 0)
+    return Agent(ma.beliefs.belief_of(prior, ma.Linear(1.0), drift=drift), KnowledgeGradient(horizon, directions=1), 0)
 
 
 def test_the_horizon_of_drift() -> None:
@@ -292,7 +328,7 @@ def test_the_textbook_by_moments_that_drift(drift: Any, few: bool, monkeypatch: 
         monkeypatch.setattr(blocks, "BLOCK", 4)
     rng = np.random.default_rng(2)
     prior = ma.MixedEffectPrior(rng.uniform(-1, 1, (30, 3)), np.zeros((3, D)), np.eye(3 * D), np.eye(D))
-    agent = Agent(ma.beliefs.belief_of(prior, ma.Linear(0.5), drift=drift), KnowledgeGradient(), 0)
+    agent = Agent(ma.beliefs.belief_of(prior, ma.Linear(0.5), drift=drift), KnowledgeGradient(directions=1), 0)
     for x in rng.uniform(-1, 1, (40, D)):
         chosen = np.asarray(agent.decide(x, k=2)).tolist()
         mean, variance = agent.belief.predictive(np.tile(x, (30, 1)), np.arange(30))
@@ -316,7 +352,7 @@ def test_where_nothing_drifts_a_horizon_must_be_given() -> None:
         with pytest.raises(InvalidInput, match=r"KnowledgeGradient\(horizon=.*nothing drifts") as refused:
             ask()
         assert refused.value.argument == "horizon"
-    agent.decision = KnowledgeGradient(50)
+    agent.decision = KnowledgeGradient(50, directions=1)
     assert agent.decide(np.ones(D)) == 0
 
 
@@ -384,7 +420,7 @@ def test_as_a_policy() -> None:
     assert_allclose(p.sum(axis=1), 1.0)
     for x, row in zip(X, p, strict=True):
         assert_allclose(row, [agent.propensity(x, a).value for a in range(K)])
-    agent.decision = KnowledgeGradient(50)
+    agent.decision = KnowledgeGradient(50, directions=1)
     assert (
         agent.as_policy().probabilities_of_many(X, np.tile(np.arange(K), (12, 1))).argmax(axis=1)
         == np.asarray(agent.decide(X))

@@ -261,7 +261,10 @@ def _forgetful(material: Material, name: str) -> dict[str, dict[str, Any]]:
     make = material.make
     by_clock = {"half_life": 20.0, "clock": "time"}
     drifts = {
-        "LinTS": {"drift": make("Drift", **by_clock, late=5.0), "window": make("SlidingWindow", length=9.0, clock="time")},
+        "LinTS": {
+            "drift": make("Drift", **by_clock, late=5.0),
+            "window": make("SlidingWindow", length=9.0, clock="time"),
+        },
         "HierTS": {"drift": make("Drift", **by_clock, root_half_life=50.0), "discount": make("Discount", **by_clock)},
         "meTS": {"discount": make("Discount", **by_clock), "window": make("SlidingWindow", length=9.0, clock="time")},
         "agents.GLMTS": {"drift": make("Drift", **by_clock)},

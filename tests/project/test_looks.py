@@ -29,6 +29,7 @@ PARTS = (
     ma.policies.PolicyRows,
     ma.priors.Link,
     ma.weights.Correction,
+    ma.worlds.Change,
     ma.worlds.World,
 )
 # ...and by name: settings and what one part of the package hands to another, never to a user
@@ -44,8 +45,8 @@ INSIDE = {
     "policies": {"ExactScan", "FaissIndex", "Layers", "Projection"},
     "rewards": {"Clipped", "DirectFrequentist"},
     "weights": {"Rule"},
-    "worlds": {"CatalogueWorld", "Cube", "Images", "InteractionWorld", "Interactions", "Pool", "RewardDistribution",
-               "SupervisedWorld"},
+    "worlds": {"CatalogueChange", "CatalogueWorld", "Cube", "Images", "InteractionWorld", "Interactions", "Pool",
+               "RewardDistribution", "SupervisedWorld"},
 }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from manyarms.worlds.base import Cube, Pool, RewardDistribution, RewardKind, Wor
 from manyarms.worlds.catalogue import CatalogueWorld
 from manyarms.worlds.changes import Change, Seasons, Sudden, Turnover, Wandering
 from manyarms.worlds.diffusion import Diffusion, synthetic_chain
-from manyarms.worlds.drifting import Drifting, NewActions
+from manyarms.worlds.drifting import CatalogueChange, Drifting
 from manyarms.worlds.drifting_rounds import DriftingRun, simulate_drifting
 from manyarms.worlds.images import Images
 from manyarms.worlds.interaction_files import Interactions, read_interactions
@@ -35,6 +35,7 @@ from manyarms.worlds.supervised import SupervisedWorld
 from manyarms.worlds.swiss_roll import SwissRoll
 
 __all__ = [
+    "CatalogueChange",
     "CatalogueWorld",
     "Change",
     "Cube",
@@ -46,7 +47,6 @@ __all__ = [
     "Interactions",
     "MixedEffect",
     "MovieLens",
-    "NewActions",
     "OnlineRun",
     "Pool",
     "RewardDistribution",

@@ -42,7 +42,7 @@ Structure = Literal["mixed", "shared", "independent"]
 
 
 @dataclass(frozen=True, eq=False)
-class NewActions:
+class CatalogueChange:
     """What an agent is told when a catalogue turns over.
 
     retired (n,) and added (n,): ids. weights (n, L): the new actions' mixing weights; None where the structure has none.
@@ -130,7 +130,7 @@ class Drifting(World):
 
     # ---- time ---------------------------------------------------------------------------------------------------------
 
-    def advance(self) -> NewActions | None:
+    def advance(self) -> CatalogueChange | None:
         """Go on to the next round; what was turned over, if anything was."""
         self.round += 1
         replaced = [
@@ -152,7 +152,7 @@ class Drifting(World):
         _, again._context_rng, again._reward_rng = streams(seed)
         return again
 
-    def _renumber(self, rows: Ints) -> NewActions:
+    def _renumber(self, rows: Ints) -> CatalogueChange:
         """New actions in the place of those in `rows`: their numbers go on from the last one."""
         retired, added = self.ids[rows], np.arange(len(self._row_of), len(self._row_of) + len(rows))
         ids, row_of = self.ids.copy(), np.concatenate((self._row_of, rows))
@@ -165,7 +165,7 @@ class Drifting(World):
         new = self.weights[rows]
         variance = self.action_scale + self.effect_scale * np.einsum("nl,nl->n", new, new)
         covariance = variance[:, None, None] * np.eye(self._z.shape[1])
-        return NewActions(retired, added, new if self.structure == "mixed" else None, covariance)
+        return CatalogueChange(retired, added, new if self.structure == "mixed" else None, covariance)
 
     def _draw_weights(self, number: int, *, first: bool) -> Array:
         """Mixing weights (number, L); later actions of a world whose weights were given have those of one of the first."""
@@ -267,4 +267,4 @@ def _source(source: object, dim: int) -> Contexts:
     return source
 
 
-__all__ = ["Drifting", "NewActions", "Structure"]
+__all__ = ["CatalogueChange", "Drifting", "Structure"]

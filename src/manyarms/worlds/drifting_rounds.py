@@ -20,7 +20,7 @@ from manyarms._base.tables import Shown, Table
 from manyarms._base.text import counted, number
 from manyarms._base.typing import Array, Ints
 from manyarms.errors import InvalidInput
-from manyarms.worlds.drifting import Drifting, NewActions
+from manyarms.worlds.drifting import CatalogueChange, Drifting
 
 CHUNK = 1_000
 
@@ -33,7 +33,7 @@ class DriftingActor(Protocol):
     def observe(self, x: Array, a: Any, r: Any) -> None: ...
 
 
-Tell = Callable[[Any, NewActions], object]
+Tell = Callable[[Any, CatalogueChange], object]
 """Tells an agent which actions went and which came; what it returns are the ids that the agent gave to the new ones."""
 
 
@@ -163,7 +163,7 @@ def simulate_drifting(
     return DriftingRun(regret, chosen, np.flatnonzero(sudden), seconds)
 
 
-def tell_agent(agent: Any, news: NewActions) -> Ints:
+def tell_agent(agent: Any, news: CatalogueChange) -> Ints:
     """Retire what went and add what came, described in the way that the agent's belief asks for; the ids of the new ones.
 
     An agent with mixing weights gets these, one with a covariance for each action those of the new ones, any other their number.
@@ -178,7 +178,7 @@ def tell_agent(agent: Any, news: NewActions) -> Ints:
     return np.asarray(agent.add_actions(len(news.added)))
 
 
-def _hear(agent: Any, news: NewActions, tell: Tell) -> None:
+def _hear(agent: Any, news: CatalogueChange, tell: Tell) -> None:
     """Tell an agent, and make sure that both speak of the same actions afterwards."""
     ids = np.asarray(tell(agent, news))
     if not np.array_equal(ids, news.added):

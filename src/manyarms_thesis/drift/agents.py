@@ -85,6 +85,7 @@ def _confidence(world: Drifting, rounds: int, width: float | None) -> Confidence
 
 
 STATIC, MODEL, GRADIENT, CHOSEN = "static", "model", "model, KG", "model, chosen"
+SCALED, STATIC_SCALED = "model, scaled", "static, scaled"
 
 
 def methods(half_life: float, rounds: int) -> dict[str, Call]:
@@ -94,8 +95,10 @@ def methods(half_life: float, rounds: int) -> dict[str, Call]:
         STATIC: Call(agent, {"forgetting": "static"}),
         MODEL: Call(agent, {"forgetting": "model", **told}),
         GRADIENT: Call(agent, {"forgetting": "model", "decision": "knowledge gradient", **told}),
-        "model, scaled": Call(agent, {"forgetting": "model", "decision": "scaled thompson", **told}),
+        SCALED: Call(agent, {"forgetting": "model", "decision": "scaled thompson", **told}),
         "model, greedy": Call(agent, {"forgetting": "model", "decision": "greedy", **told}),
+        STATIC_SCALED: Call(agent, {"forgetting": "static", "decision": "scaled thompson"}),
+        "static, greedy": Call(agent, {"forgetting": "static", "decision": "greedy"}),
         CHOSEN: Call(choosing, {"first": rounds // 4}),
         "discount": Call(agent, {"forgetting": "discount", **told}),
         "window": Call(agent, {"forgetting": "window", **told}),
@@ -108,5 +111,6 @@ def methods(half_life: float, rounds: int) -> dict[str, Call]:
 
 
 __all__ = [
-    "CHOSEN", "GRADIENT", "MODEL", "STATIC", "agent", "choosing", "d_linucb", "memory", "methods", "restarting", "sw_linucb",
+    "CHOSEN", "GRADIENT", "MODEL", "SCALED", "STATIC", "STATIC_SCALED", "agent", "choosing", "d_linucb", "memory", "methods",
+    "restarting", "sw_linucb",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ import numpy as np
 from manyarms._base.seeds import seed_of
 from manyarms.worlds import Drifting, Pool, Seasons, Sudden, Turnover, Wandering, simulate_drifting
 from manyarms.worlds.changes import Change
-from manyarms_thesis.drift.agents import CHOSEN, GRADIENT, MODEL, STATIC, agent, methods
+from manyarms_thesis.drift.agents import CHOSEN, GRADIENT, MODEL, SCALED, STATIC, STATIC_SCALED, agent, methods
 from manyarms_thesis.drift.figures import by_method, regret_over_time
 from manyarms_thesis.harness.claims import Claim, claim, least, listed, measured
 from manyarms_thesis.harness.experiments import Chapter, Sizes
@@ -115,6 +115,8 @@ def _claims(results: Results) -> Iterator[Claim]:
         moving = "" if panel != "turnover" else " where actions come and go, but stay what they are"
         for method, name in ((MODEL, "The model"), (GRADIENT, "The model with the knowledge gradient")):
             yield _ahead(results, panel, method, STATIC, f"{name} has less regret than a static belief{moving}")
+        alike = f"Decided alike, by scaled Thompson sampling, the model has less regret than a static belief{moving}"
+        yield _ahead(results, panel, SCALED, STATIC_SCALED, alike)
         yield _ahead(results, panel, GRADIENT, MODEL, "The knowledge gradient has less regret than Thompson sampling")
         yield _best(results, panel)
     yield _ahead(

@@ -24,6 +24,8 @@ LOOKS: Mapping[str, Look] = {
     GRADIENT: (PALETTE[1], "-"),
     "model, scaled": (PALETTE[5], "--"),
     "model, greedy": (PALETTE[0], ":"),
+    "static, scaled": (BLACK, "--"),
+    "static, greedy": (BLACK, ":"),
     CHOSEN: (PALETTE[5], "-."),
     "discount": (PALETTE[2], "-"),
     "window": (PALETTE[2], "--"),

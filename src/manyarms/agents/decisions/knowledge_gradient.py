@@ -10,6 +10,16 @@ which what is learned counts, so that the index of an action is (Ryzhov, Powell 
 
     m_a + H s_a f(u)
 
+**Contexts that vary.** The next contexts are others, and one look says less about them. In a context x' the mean of the action
+moves by s_a r z with r = x'^T S_a x / x^T S_a x; if contexts point anywhere in d directions alike, |r| is about the cosine c of
+the angle between two of them, with density proportional to (1 - c^2)^((d - 3) / 2), and with the gap taken to be that of now
+
+    m_a + H s_a f_d(u),    f_d(u) = E[c f(u / c)]
+
+f_1 = f: with one and the same context in every round this is the index above. Where contexts are one of d kinds, each round of a
+kind counts for its own kind alone, 1 / d of them, and f_d is near f / d where it matters. Without this the rule explores far too
+much: with d = 5 it acts as if whatever it learns in one context were known in all.
+
 Nothing is tuned: where rewards drift with correlation rho from round to round, a gain g now is rho^t g after t rounds, and
 H = rho + rho^2 + ... = rho / (1 - rho). Where information expires before it pays, little is spent on it: with many actions and
 rewards that drift, Thompson sampling explores for ever, and this rule does not.
@@ -32,10 +42,11 @@ the mean, the index need not rise with it, and all units are looked at.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import cast
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import erfcx, logsumexp, ndtr
 
 from manyarms._base import validate
 from manyarms._base.typing import Array, Ints
@@ -47,6 +58,8 @@ from manyarms.beliefs.belief import Belief
 from manyarms.errors import InvalidInput
 
 LONGEST = 1e12  # rounds
+MOST_DIRECTIONS = 1_000
+LAST, POINTS, NODES = 14.0, 4097, 128  # of the table of f_d: beyond its end less than 1e-40
 FAR = 40.0  # u from which on f(u) is 0 in floats
 ROOT_TWO_PI = float(np.sqrt(2 * np.pi))
 
@@ -57,7 +70,8 @@ class KnowledgeGradient(Decision):
     """The largest mean plus what one more look is worth, for as many rounds as it counts: for rewards that drift.
 
     horizon: that many rounds; None: what the belief says, rho / (1 - rho) where its rewards drift. Where nothing drifts it must
-    be given: the number of rounds still to come. 0 is greedy.
+    be given: the number of rounds still to come. 0 is greedy. directions: in how many directions contexts vary, None: as many as
+    they have numbers; 1: every context is the same, or as good as.
 
     Nothing is drawn: EpsilonMixed(KnowledgeGradient(), epsilon) has propensities that logs can be evaluated with.
     """
@@ -65,13 +79,17 @@ class KnowledgeGradient(Decision):
     draws = False
 
     horizon: float | None = None
+    directions: int | None = None
 
     def __post_init__(self) -> None:
+        if self.directions is not None:
+            object.__setattr__(self, "directions", validate.count("directions", self.directions, most=MOST_DIRECTIONS))
         if self.horizon is not None:
             object.__setattr__(self, "horizon", validate.number("horizon", self.horizon, least=0, most=LONGEST))
 
     def pick(self, belief: Belief, X: Array, offer: Offer, k: int, rng: np.random.Generator) -> list[Pick]:
         H, ids = self.rounds(belief), offer.ids_of_slots()
+        directions = min(belief.dim, MOST_DIRECTIONS) if self.directions is None else self.directions
         picks: list[Pick] = []
         for some in in_chunks(X, len(ids)):
             mean = variance = np.empty((len(some), 0))
@@ -81,7 +99,7 @@ class KnowledgeGradient(Decision):
                     mean[:, offer.barred] = -np.inf
             for x, m, v in zip(some, mean, variance, strict=True):
                 units = unit_scores(belief, x, offer, spread=True, rising=belief.likelihood.exact)
-                picks.append(_Contest(belief, H, m, v, units, offer).pick(ids, k))
+                picks.append(_Contest(belief, H, directions, m, v, units, offer).pick(ids, k))
         return picks
 
     def rounds(self, belief: Belief) -> float:
@@ -101,8 +119,10 @@ class KnowledgeGradient(Decision):
 class _Contest:
     """One context: the moments of the played actions and of the units, and the two largest means among all of them."""
 
-    def __init__(self, belief: Belief, H: float, mean: Array, variance: Array, units: UnitScores, offer: Offer) -> None:
-        self.likelihood, self.H = belief.likelihood, H
+    def __init__(
+        self, belief: Belief, H: float, directions: int, mean: Array, variance: Array, units: UnitScores, offer: Offer
+    ) -> None:
+        self.likelihood, self.H, self.directions = belief.likelihood, H, directions
         self.mean, self.variance, self.units, self.offer = mean, variance, units, offer
         # the two largest means: of a unit with several members they are the same
         own, fresh = units.two_means(kth_largest(mean, 2))
@@ -145,18 +165,39 @@ class _Contest:
         noise = self.likelihood.noise_variance
         with np.errstate(divide="ignore", over="ignore"):  # a slope of 0 has noise without end: nothing is learned
             sigma2 = 1.0 / self.likelihood.slope(mean) if noise is None else noise
-        return mean + self.H * expected_gain(np.abs(mean - other), variance, sigma2)
+        return mean + self.H * expected_gain(np.abs(mean - other), variance, sigma2, self.directions)
 
 
-def expected_gain(gap: Array, variance: Array, noise_variance: Array | float) -> Array:
-    """s f(gap / s), s^2 = V^2 / (V + noise): by how much the best mean grows on average with one more reward. 0 where V is."""
+def expected_gain(gap: Array, variance: Array, noise_variance: Array | float, directions: int = 1) -> Array:
+    """s f_d(gap / s), s^2 = V^2 / (V + noise): by how much the best mean of a round grows on average with one more reward.
+
+    0 where V is. It falls with the gap, and rises with V.
+    """
     V = np.maximum(variance, 0.0)
     total = V + noise_variance
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         s = V / np.sqrt(total)
         u = np.where(s > 0, np.minimum(gap / s, FAR), FAR)
+    if directions > 1:
+        grid, logs = _averaged(directions)
+        return cast(Array, s * np.where(u <= grid[-1], np.exp(np.interp(u, grid, logs)), 0.0))
     f = np.exp(-0.5 * u * u) / ROOT_TWO_PI - u * ndtr(-u)
     return cast(Array, s * np.maximum(f, 0.0))
+
+
+@lru_cache(maxsize=16)
+def _averaged(directions: int) -> tuple[Array, Array]:
+    """log f_d on a grid of u: between its points it falls as f_d does, so that an index still rises with mean and variance."""
+    u = np.linspace(0.0, LAST, POINTS)
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    angles = (nodes + 1) * (np.pi / 4)  # c = cos(angle), whose density is sin(angle)^(d - 2)
+    logs = np.log(weights) + (directions - 2) * np.log(np.sin(angles))
+    c = np.cos(angles)
+    v = u[:, None] / c
+    # f(v) = phi(v) (1 - v Phi(-v) / phi(v)), the quotient being Mills' ratio
+    rest = np.maximum(1 - v * np.sqrt(np.pi / 2) * erfcx(v / np.sqrt(2)), np.finfo(float).tiny)
+    inside = np.log(rest) - 0.5 * v * v + np.log(c) + logs - logsumexp(logs)
+    return u, logsumexp(inside, axis=1) - np.log(ROOT_TWO_PI)
 
 
 __all__ = ["KnowledgeGradient", "expected_gain"]
