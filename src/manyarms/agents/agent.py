@@ -22,6 +22,7 @@ from manyarms.agents.draws import MOST_COUNTED, NumberedDraws, Seed
 from manyarms.agents.shared_belief import SharedBelief
 from manyarms.beliefs import Belief, restore_belief
 from manyarms.beliefs.drift.clock import as_times
+from manyarms.beliefs.residuals import Residuals, residuals
 from manyarms.errors import InvalidInput
 from manyarms.logs.actions import ActionId, Actions, listed_ids
 from manyarms.logs.contexts import encoded
@@ -143,6 +144,29 @@ class Agent(Decider):
                 as_times("at", at)
                 return
             self._belief.change(_pass, memory.clock.moment(at))
+
+    def residuals(
+        self, x: ContextLike, action: ActionId | ManyIds, reward: float | npt.ArrayLike, *, at: TimeLike = None
+    ) -> Residuals:
+        """How far rewards are from what is expected of them now, in standard deviations: for `ma.sequential.DriftAlarm`.
+
+        Ask before they are given to `observe`, with the same arguments. Returns arrays of one number a row: z, standard normal if
+        the model is right; the mean that was expected; and the share of a row's variance that is not noise.
+
+        >>> import manyarms as ma
+        >>> agent = ma.LinTS(ma.ActionPrior(actions=1000, mean=[0.0], covariance=[[3.0]]), ma.Linear(1.0), seed=0)
+        >>> agent.residuals([1.0], 7, 4.0).z
+        array([2.])
+        """
+        held = self._belief.enter()
+        try:
+            belief = held.belief
+            X, ids, single = _taken(belief, encoded(self._encoder, x), action)
+            rewards = _rewards("reward", reward, None if single else len(X))
+            belief.likelihood.check(rewards)
+            return residuals(belief, *belief.evidence(X, ids, rewards), belief.times(at, len(X)))
+        finally:
+            self._belief.leave(held)
 
     def add_actions(
         self,

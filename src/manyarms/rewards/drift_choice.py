@@ -95,8 +95,13 @@ class DriftChoice(Shown):
 
     @property
     def drift(self) -> Drift | None:
-        """The model with the best half-life, for `drift=` of an agent."""
-        return None if self.best is None else Drift(half_life=self.best, clock=self.clock)
+        """The model with the best half-life, for `drift=` of an agent; None where no drift predicts as well, or nearly.
+
+        Forgetting what still holds costs more than keeping what changes so slowly that a log of this length does not show it.
+        """
+        if self.best is None or math.inf in self.plausible:
+            return None
+        return Drift(half_life=self.best, clock=self.clock)
 
     @property
     def plausible(self) -> tuple[float, ...]:
@@ -130,7 +135,7 @@ class DriftChoice(Shown):
     def code(self) -> str:
         """The argument that makes an agent drift like this; none where nothing drifts."""
         return (
-            "drift=None" if self.best is None else f"drift=ma.Drift(half_life={self.best:.10g}, clock='{self.clock}')"
+            "drift=None" if self.drift is None else f"drift=ma.Drift(half_life={self.best:.10g}, clock='{self.clock}')"
         )
 
     @property

@@ -168,7 +168,10 @@ def _cost(results: Results) -> Claim:
 
 
 def _figures(results: Results, folder: Path) -> Iterator[Path]:
-    yield regret_over_time(results, folder, "regret", "Regret a round in worlds that drift")
+    some = [next(panel for panel in results.panels if panel.startswith("wandering")), SUDDEN, NO_DRIFT]
+    few = (STATIC, MODEL, GRADIENT, "discount")
+    yield regret_over_time(results, some, folder, "overview", "What drift costs, and what following it gains", few)
+    yield regret_over_time(results, results.panels, folder, "regret", "Regret a round in worlds that drift")
     yield by_method(
         results, results.panels, folder, "methods", "Regret a round after burn-in", "after_burn_in", "regret a round"
     )

@@ -44,11 +44,13 @@ def look(method: str) -> Look:
     return LOOKS.get(method, (GREY, ":"))
 
 
-def regret_over_time(results: Results, folder: Path, name: str, title: str) -> Path:
+def regret_over_time(
+    results: Results, panels: Sequence[str], folder: Path, name: str, title: str, methods: Sequence[str] = DRAWN
+) -> Path:
     """Regret a round of the methods that tell most, one drawing a panel."""
 
     def draw(axis: Axes, panel: str) -> None:
-        for method in DRAWN:
+        for method in methods:
             x = results.values(panel, method, "round")[0]
             draw_band(axis, x, results.values(panel, method, "regret_a_round"), look(method), method)
         axis.set_xlabel("round")
@@ -56,7 +58,7 @@ def regret_over_time(results: Results, folder: Path, name: str, title: str) -> P
         axis.set_ylim(bottom=0)
         axis.set_xlim(left=0)
 
-    return draw_grid({panel: panel for panel in results.panels}, draw, folder, name, title, columns=3)
+    return draw_grid({panel: panel for panel in panels}, draw, folder, name, title, columns=3)
 
 
 def by_method(

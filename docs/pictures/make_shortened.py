@@ -1,7 +1,9 @@
-"""docs/pictures/dts_rules.svg from a run of dts-rules, with coordinates of one decimal: smaller, and nobody sees it.
+"""Pictures of experiments for the manual, with coordinates of one decimal: smaller, and nobody sees it.
 
 .venv/bin/manyarms reproduce dts-rules --out out/dts-rules
-.venv/bin/python docs/pictures/make_dts_rules.py out/dts-rules/figures/own.svg
+.venv/bin/python docs/pictures/make_shortened.py out/dts-rules/figures/own.svg dts_rules
+.venv/bin/manyarms reproduce drift --out out/drift
+.venv/bin/python docs/pictures/make_shortened.py out/drift/figures/overview.svg drift
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ def main() -> None:
     text = Path(sys.argv[1]).read_text(encoding="utf-8")
     short = re.sub(r'(?<= d=")[^"]+', lambda path: shortened(path.group()), text)
     short = re.sub(r"\n\s+", "\n", short)
-    Path(__file__).with_name("dts_rules.svg").write_text(short, encoding="utf-8")
+    Path(__file__).with_name(f"{sys.argv[2]}.svg").write_text(short, encoding="utf-8")
 
 
 if __name__ == "__main__":
