@@ -180,7 +180,7 @@ def expected_gain(gap: Array, variance: Array, noise_variance: Array | float, di
         u = np.where(s > 0, np.minimum(gap / s, FAR), FAR)
     if directions > 1:
         grid, logs = _averaged(directions)
-        return cast(Array, s * np.where(u <= grid[-1], np.exp(np.interp(u, grid, logs)), 0.0))
+        return s * np.where(u <= grid[-1], np.exp(np.interp(u, grid, logs)), 0.0)
     f = np.exp(-0.5 * u * u) / ROOT_TWO_PI - u * ndtr(-u)
     return cast(Array, s * np.maximum(f, 0.0))
 
