@@ -62,8 +62,8 @@ ContextLike = npt.ArrayLike | Row | Columns | FrameLike | Sequence[Row]
 ActionContexts = npt.ArrayLike | Sequence[npt.ArrayLike]
 """A context for each action, (m, d), of many contexts (n, m, d), or a list of n arrays (m_i, d)."""
 
-TimeLike = npt.ArrayLike | datetime.datetime | None
-"""A time or times: numbers, or dates as seconds since 1970; None where nobody says."""
+TimeLike = npt.ArrayLike | datetime.datetime | Sequence[datetime.datetime] | None
+"""A time or times: numbers, or dates as seconds since 1970 (UTC where they do not say); None where nobody says."""
 
 
 def loose(spec: Mapping[str, JSON]) -> dict[str, Any]:

@@ -83,9 +83,9 @@ class Agent(Decider):
         A batch gives the same belief as its rows one by one, in any order. A late reward of an action that has been retired
         since is learned like any other, and the action stays retired; an unknown id refuses the whole call.
 
-        at: when it was decided, one time or one for each row, as numbers or dates (as seconds since 1970): where rewards drift by
-        the clock (`drift=Drift(..., clock="time")`). None: the latest time that is known. Other agents do not need it. Where
-        rewards drift, the rows of a batch are learned in the order of their times.
+        at: when it was decided, one time or one for each row, as numbers or dates (as seconds since 1970, UTC where they do not
+        say): where rewards drift by the clock (`drift=Drift(..., clock="time")`). None: the latest time that is known. Other
+        agents do not need it. Where rewards drift, the rows of a batch are learned in the order of their times.
         """
         with self._belief.learning:
             belief = self._belief.belief
@@ -140,7 +140,7 @@ class Agent(Decider):
         """
         with self._belief.learning:
             memory = self._belief.belief.memory
-            if memory is None:
+            if memory is None or at is None:
                 as_times("at", at)
                 return
             self._belief.change(_pass, memory.clock.moment(at))

@@ -83,6 +83,11 @@ class Belief(Timed):
         return self
 
     @property
+    def most_signal(self) -> float:
+        """How many times the noise a prior's standard deviation may be."""
+        return self._limit.most
+
+    @property
     def kind(self) -> str:
         """The name it is registered and saved under."""
         return BELIEFS.name_of(type(self))
@@ -393,7 +398,7 @@ class Belief(Timed):
         rows, number = leaves.mixing.check_rows(weights, number)
         leaves.catalogue.check_new(number, 0 if leaves.shared else 8 * (leaves.packing.size + leaves.dim**2))
         packed = leaves.check_new_covariance(covariance, number)
-        limits.check_new_actions(self.root, leaves, rows, packed, self.likelihood.noise_variance)
+        limits.check_new_actions(self.root, leaves, rows, packed, self.likelihood.noise_variance, self.most_signal)
         return rows, number, packed
 
     def add(self, rows: Array | None, number: int, covariances: Array | None, names: Actions | None = None) -> Ints:
@@ -413,7 +418,7 @@ class Belief(Timed):
         if not len(ids):
             return
         slots = updating.update(self.root, self.leaves, ids, rows, exact=self.likelihood.exact)
-        self._limit, self.unplayed = limits.ContextLimit(), UnplayedScores(self.leaves)
+        self._limit, self.unplayed = limits.ContextLimit(self.most_signal), UnplayedScores(self.leaves)
         self.screen = PlayedScreen(self.leaves, self.root)
         if not self.likelihood.exact and self.likelihood.expansion != "mle" and len(slots):
             self._refit(slots)

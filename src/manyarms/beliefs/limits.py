@@ -42,12 +42,17 @@ def check_noise(root: Root, leaves: Leaves, noise_variance: float | None, most: 
 
 
 def check_new_actions(
-    root: Root, leaves: Leaves, rows: Array | None, packed: Array | None, noise_variance: float | None
+    root: Root,
+    leaves: Leaves,
+    rows: Array | None,
+    packed: Array | None,
+    noise_variance: float | None,
+    signal: float = MOST_SIGNAL,
 ) -> None:
     """The same for actions that are to be added, with these features and packed covariances."""
     if rows is None and packed is None:
         return
-    most = _most(noise_variance)
+    most = _most(noise_variance, signal)
     # what the actions have in common was found good when the belief was made
     own = np.array([min(leaves.largest_prior_size(), most)]) if packed is None else leaves.packing.trace(packed)
     taken = np.array([spread(root, leaves)])
@@ -77,14 +82,14 @@ class ContextLimit:
     """
 
     def __init__(self, most: float = MOST_SIGNAL) -> None:
-        self._most = most
+        self.most = most
         self._safe = 0, 0.0  # for how many actions, and the largest square of a length that does for all of them
 
     def check(self, root: Root, leaves: Leaves, X: Array, actions: Ints, noise_variance: float | None) -> None:
         """Refuse contexts X (n, d), seen by these actions, that are too long."""
         seen, safe = self._safe
         if seen != leaves.catalogue.size:
-            safe = _most(noise_variance, self._most) / (leaves.largest_prior_size() + spread(root, leaves))
+            safe = _most(noise_variance, self.most) / (leaves.largest_prior_size() + spread(root, leaves))
             self._safe = leaves.catalogue.size, safe
         if len(X) == 1 and float(X[0] @ X[0]) <= safe:  # almost always, by the short way
             return
@@ -95,7 +100,7 @@ class ContextLimit:
         sizes = leaves.prior_sizes(actions[long])
         if not root.known:
             sizes = sizes + root.size() * leaves.mixing.sizes(actions[long], leaves.dim)
-        most = np.broadcast_to(_most(noise_variance, self._most) / sizes, len(long))
+        most = np.broadcast_to(_most(noise_variance, self.most) / sizes, len(long))
         excess = squares[long] / most
         worst = int(excess.argmax())
         if excess[worst] > 1:

@@ -48,7 +48,7 @@ def check(belief: Belief, actions: object, weights: object) -> tuple[Ints, Array
     if number != len(ids):
         raise InvalidInput("weights", f"{number} rows", f"{len(ids)}, one for each action")
     packed = None if leaves.shared else leaves.covariances.rows[ids]
-    limits.check_new_actions(belief.root, leaves, rows, packed, belief.likelihood.noise_variance)
+    limits.check_new_actions(belief.root, leaves, rows, packed, belief.likelihood.noise_variance, belief.most_signal)
     rows = cast(Array, rows)
     other = np.flatnonzero((features[ids] != rows).any(axis=1))
     return ids[other], np.ascontiguousarray(rows[other])

@@ -34,7 +34,7 @@ def drift(
         str | None,
         typer.Option(
             metavar="X,X,...",
-            help="Half-lives to try, with commas between: numbers of rounds, or times (90min, 6h, 1d).",
+            help="Half-lives to try, with commas between: times (90min, 6h, 1d); numbers are seconds, or rounds.",
             show_default="from a thousandth of the log's length to four times that",
         ),
     ] = None,

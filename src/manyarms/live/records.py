@@ -12,11 +12,17 @@ from typing import Any
 import numpy as np
 
 from manyarms._base.typing import Array
+from manyarms.beliefs.drift.clock import LATEST
 
 MOST_OF_AN_ID = 256  # characters
 DECIDED_AT = (
     "decided_at"  # where the details of a decision have its time: at the edge, and where agents decide by the clock
 )
+
+
+def bounded(time: float) -> float:
+    """A time that agents can be told, whatever a log of an earlier release has."""
+    return max(-LATEST, min(LATEST, time))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,8 @@ class Question:
             except zlib.error as error:
                 raise ValueError(f"a context that cannot be unpacked: {error}") from error
         numbers = np.frombuffer(context, dtype="<f8").reshape(asked["shape"])
-        return cls(numbers, asked.get("candidates"), asked.get("exclude"), asked.get("k"), at)
+        told = None if at is None else bounded(at)
+        return cls(numbers, asked.get("candidates"), asked.get("exclude"), asked.get("k"), told)
 
     @property
     def per_action(self) -> bool:
@@ -124,8 +131,7 @@ class DecisionRecord:
     @property
     def decided_at(self) -> float:
         """When it was decided: before it came to the log, whatever another clock says."""
-        told: float = self.details.get(DECIDED_AT, self.at)
-        return min(self.at, told)
+        return min(self.at, bounded(self.details.get(DECIDED_AT, self.at)))
 
     @property
     def deferred(self) -> bool:

@@ -63,7 +63,8 @@ def _drift(name: str, one: Mapping[str, Any]) -> Table:
     said = f"ALARM, {number_of:,} so far" if number_of else "no alarm"
     of = f"{counted(one['judged'], 'row')} judged of {one['rows']:,}"
     if not one["judged"]:
-        return Table(f"drift of {name}: {of}; judged are settled events, once few are waiting beside them")
+        settled = "judged are settled events, once few are waiting beside them, and none of an agent that forgets"
+        return Table(f"drift of {name}: {of}; with a default reward, {settled}")
     rows = [
         (by, found["overall"], found["of_actions"], f"{found['evidence']:.3g} of {one['threshold']:.3g}")
         for by, found in one["alarms"].items()

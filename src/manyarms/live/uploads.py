@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from manyarms._base import validate
 from manyarms._base.tables import Shown
+from manyarms.beliefs.drift.clock import LATEST
 from manyarms.errors import Conflict, InvalidInput, ManyArmsError, UnknownAction
 from manyarms.live import naming
 from manyarms.live.arguments import a_name, a_question
@@ -109,7 +110,7 @@ def _record(view: View, arm: str, told: Uploaded) -> DecisionRecord:
         "catalogue": view.catalogue, "encoding": VECTORS if view.schema.encoder is None else ENCODED, "edge": bundle,
     }  # fmt: skip
     if told.at is not None:
-        details[DECIDED_AT] = validate.number("at", told.at)
+        details[DECIDED_AT] = validate.number("at", told.at, least=-LATEST, most=LATEST)
     if told.greedy is not None:
         details["greedy"] = validate.flag("greedy", told.greedy)
     return DecisionRecord(

@@ -32,7 +32,7 @@ from manyarms.rewards.linear import log_source
 from manyarms.rewards.timed_log import TimedLog
 
 STEPS = range(-5, 2)  # the default grid: the log's length times 4 to these powers
-BLOCKS = 100  # of consecutive rows, over which differences are summed
+BLOCKS = 20  # of consecutive rows, over which differences are summed: longer than what half-lives that matter remember
 
 HalfLives = Sequence[float | timedelta] | Array
 """Lengths: rounds, or seconds and timedeltas."""

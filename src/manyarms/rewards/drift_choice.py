@@ -38,8 +38,13 @@ def _digits(value: float) -> str:
     return f"{value:,.0f}" if 1e3 <= value < 1e9 else f"{value:.3g}"
 
 
+SMALLEST = 1e-6  # difference a row that is told apart from none
+
+
 def _with_error(value: float, error: float) -> str:
     """A number and its standard error, with two digits of the error: 0.0214 ± 0.0021."""
+    if max(abs(value), error) < SMALLEST:
+        return f"less than {SMALLEST:f}"
     if not 0 < error < 1e6:
         return f"{number(value)} ± {number(error)}"
     places = max(0, 1 - math.floor(math.log10(error)))

@@ -108,6 +108,42 @@ def test_replacing_a_discounted_reward(kind: str) -> None:
         close(ours, theirs)
 
 
+def test_replacing_the_last_reward_of_an_action_that_was_played_long_ago() -> None:
+    """By rounds there are no times to give: the last row of the action is meant, with the weight that it has by now."""
+    prior = ma.HierarchicalPrior(5, [0.0], [[1.0]], [[1.0]])
+
+    def played(reward: float) -> ma.Agent:
+        agent = ma.HierTS(prior, ma.Linear(0.1), drift=Discount(half_life=10), seed=0)
+        agent.observe([1.0], 0, reward)
+        for _ in range(60):
+            agent.observe([1.0], 1, 0.0)
+        return agent
+
+    agent, right = played(0.0), played(1.0)
+    agent.replace_reward([1.0], 0, was=0.0, now=1.0)
+    for a in range(5):
+        close(agent.posterior(a)[0], right.posterior(a)[0])
+
+
+@pytest.mark.parametrize("how", [Discount(half_life=1e6), SlidingWindow(length=1e6)])
+def test_decisions_know_of_replaced_rewards(how: Discount | SlidingWindow) -> None:
+    """Bounds of played actions, which many of them have, are told: the decisions are those of the same agent, loaded anew."""
+    K, d = 6_000, 16
+    rng = np.random.default_rng(0)
+    agent = ma.LinTS(ma.ActionPrior(K, np.zeros(d), np.eye(d)), drift=how, seed=0)
+    X, r = rng.standard_normal((K, d)), rng.standard_normal(K)
+    agent.observe(X, np.arange(K), r)
+    contexts = rng.standard_normal((40, d))
+    for x in contexts:
+        agent.decide(x)
+    agent.replace_reward(X[:30], np.arange(30), was=r[:30], now=r[:30] + 100.0)
+    again = agent.copy()
+    again.belief.rebuilt()
+    assert [agent.decide(x, draw=n) for n, x in enumerate(contexts)] == [
+        again.decide(x, draw=n) for n, x in enumerate(contexts)
+    ]
+
+
 def test_discounted_actions_are_forgotten() -> None:
     agent = ma.HierTS(ma.HierarchicalPrior(500, [0.0], [[1.0]], [[1.0]]), drift=Discount(half_life=10), seed=0)
     for i in range(2_000):
@@ -171,6 +207,17 @@ def test_replacing_a_reward_in_the_window_and_one_that_has_left_it() -> None:
             close(ours, theirs)
         for one in (belief, right):
             one.pass_to(12.5)
+
+
+def test_a_reward_that_has_left_the_window_is_not_replaced_by_one_that_looks_alike() -> None:
+    prior = ma.ActionPrior(3, [0.0], [[1.0]])
+    agent = ma.LinTS(prior, ma.Linear(0.5), drift=SlidingWindow(length=10.0, clock="time", steps=10), seed=0)
+    agent.observe([1.0], 0, 0.0, at=0.0)
+    agent.observe([1.0], 0, 0.0, at=14.0)
+    agent.replace_reward([1.0], 0, was=0.0, now=1.0, at=0.0)
+    assert agent.posterior(0)[0] == 0.0
+    agent.replace_reward([1.0], 0, was=0.0, now=1.0, at=14.0)
+    assert agent.posterior(0)[0] == pytest.approx(0.8)
 
 
 def test_one_parameter_for_all_actions_in_a_window() -> None:

@@ -183,7 +183,7 @@ def test_the_covariance_with_an_earlier_time_is_that_of_the_smoother() -> None:
         then = joint.place(0, float(joint_times[-1 - steps]))
         want = joint.covariance[joint.place(0, float(joint_times[-1])), then]
         g = leaves.correlation(steps * gap)
-        assert_allclose(state.covariance_with(g, leaves.covariance, steps), want, atol=1e-5)
+        assert_allclose(state.look_back(g, leaves.covariance, steps).covariance, want, atol=1e-5)
 
 
 @settings(max_examples=40)
@@ -206,6 +206,74 @@ def test_rows_that_are_kept_are_let_go() -> None:
     leaves = agent.belief.leaves
     assert isinstance(leaves, DriftingLeaves)
     assert sum(len(kept.rows) for kept in leaves.kept.values()) <= 15
+
+
+def test_two_rows_that_swapped_their_order_are_exact() -> None:
+    """Of an action that has had one row in all, nothing is known of then but what is known now."""
+    for kind in PRIORS:
+        rows = TimedRows(
+            np.array([[1.0, 0.5], [-0.3, 1.0]]), np.zeros(2, np.int64), np.array([0.3, 2.0]), np.array([9.0, 10.0])
+        )
+        belief = drifting(kind, 1, 5.0)
+        belief.observe(*rows.some(slice(1, 2)))
+        belief.observe(*rows.some(slice(0, 1)))
+        agree(belief, dense(kind, 1, 5.0, rows, 12.0), 12.0)
+
+
+def test_a_backlog_of_late_rows_does_not_make_the_root_too_sure() -> None:
+    """They say together, and not each for itself, what they say of an earlier time."""
+    prior = ma.HierarchicalPrior(5, [0.0], [[1.0]], [[1.0]])
+    for gap in (10.0, 100.0):
+        number = 100
+        times = np.concatenate([-gap - 0.01 * np.arange(number)[::-1], [0.0]])
+        rows = TimedRows(
+            np.ones((number + 1, 1)), np.zeros(number + 1, np.int64), np.append(np.full(number, 2.0), 0.0), times
+        )
+        drift = ma.Drift(half_life=10.0, clock="time", tolerance=0.0)
+        belief = belief_of(prior, ma.Linear(0.5), drift=drift)
+        belief.observe(*rows.some(slice(number, number + 1)))
+        belief.observe(*rows.some(slice(0, number)))
+        joint = Dense(belief_of(prior, ma.Linear(0.5)), times, drift.rate)
+        joint.learn(*rows.some(slice(None)), 0.25)
+        mean, spread = joint.root()
+        assert 0.8 * spread[0, 0] < belief.root.factor()[0, 0] ** 2 < 1.3 * spread[0, 0]
+        assert abs(belief.root.mean()[0] - mean[0]) < 0.5 * np.sqrt(spread[0, 0])
+
+
+def test_a_row_from_before_those_that_are_kept_stays_learned() -> None:
+    prior = ma.HierarchicalPrior(5, [0.0], [[1.0]], [[1.0]])
+    agent = ma.HierTS(prior, ma.Linear(0.3), drift=ma.Drift(half_life=1000.0, clock="time", late=2.0), seed=0)
+    for t in (0.0, 10.0, 20.0):
+        agent.observe([1.0], 0, 1.0, at=t)
+    agent.observe([1.0], 0, -20.0, at=5.0)
+    before = agent.posterior(0, at=20.0)[0][0]
+    agent.observe([1.0], 0, 1.0, at=19.0)  # which filters the kept rows again
+    assert before < -1.5 and agent.posterior(0, at=20.0)[0][0] < -1.5
+    agent.replace_reward([1.0], 0, was=1.0, now=11.0, at=0.0)
+    moved = agent.posterior(0, at=20.0)[0][0]
+    agent.observe([1.0], 0, 1.0, at=19.5)
+    assert moved > -1.0 and agent.posterior(0, at=20.0)[0][0] > -1.0
+
+
+def test_late_rows_that_are_kept_are_its_own() -> None:
+    agent = ma.LinTS(ma.ActionPrior(3, [0.0], [[1.0]]), drift=ma.Drift(half_life=10.0, clock="time", late=50.0), seed=0)
+    x = np.array([1.0])
+    agent.observe(x, 0, 1.0, at=8.0)
+    agent.observe(x, 0, 1.0, at=5.0)
+    x[0] = -7.0
+    leaves = agent.belief.leaves
+    assert isinstance(leaves, DriftingLeaves)
+    assert [float(row.x[0]) for row in leaves.kept[0].rows] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("gap", [1.0, 50.0, 50_000.0, 1e14])
+def test_late_clicks_leave_a_sane_belief(gap: float) -> None:
+    prior = ma.HierarchicalPrior(5, [0.0], [[1.0]], [[1.0]])
+    agent = ma.HierTS(prior, ma.Logistic(), drift=ma.Drift(half_life=10.0, clock="time"), seed=0)
+    agent.observe([[1.0], [1.0]], [0, 0], [1.0, 1.0], at=gap)
+    agent.observe([1.0], 0, 0.0, at=0.0)
+    assert abs(agent.posterior(0)[0][0]) < 2
+    assert np.abs(agent.belief.root.mean()).max() < 2
 
 
 # ---- rewards that are replaced ------------------------------------------------------------------------------------------
@@ -235,6 +303,30 @@ def test_replacing_any_reward_is_exact_where_rows_are_kept(kind: str) -> None:
         x, a, r, t = rows.some(slice(i, i + 1))
         belief.correct_at(belief.correction(x, a, 5.0 - r, r), t)
     agree(belief, dense(kind, 9, 3.0, rows, 12.0), 12.0)
+
+
+@pytest.mark.parametrize("gap", [1.0, 10.0, 100.0])
+def test_replacing_an_old_reward_tells_the_root_no_more_than_it_was_worth(gap: float) -> None:
+    prior = ma.HierarchicalPrior(5, [0.0], [[1.0]], [[1.0]])
+    drift = ma.Drift(half_life=10.0, clock="time", tolerance=0.0)
+    agent = ma.HierTS(prior, ma.Linear(0.1), drift=drift, seed=0)
+    agent.observe([1.0], 0, 0.0, at=0.0)
+    agent.observe([1.0], 0, 0.0, at=gap)
+    agent.replace_reward([1.0], 0, was=0.0, now=1.0, at=0.0)
+    joint = Dense(belief_of(prior, ma.Linear(0.1)), np.array([0.0, gap]), drift.rate)
+    joint.learn(np.ones((2, 1)), np.zeros(2, np.int64), np.array([1.0, 0.0]), np.array([0.0, gap]), 0.01)
+    mean, _ = joint.root()
+    assert 0 <= agent.belief.root.mean()[0] < 1.1 * mean[0]
+
+
+def test_a_replaced_reward_tells_a_root_that_drifts_what_is_left_of_it() -> None:
+    prior = ma.HierarchicalPrior(5, [0.0], [[100.0]], [[1.0]])
+    drift = ma.Drift(half_life=1000.0, clock="time", root_half_life=1.0)
+    agent = ma.HierTS(prior, ma.Linear(0.5), drift=drift, seed=0)
+    agent.observe([1.0], 0, 0.0, at=0.0)
+    agent.advance(at=50.0)
+    agent.replace_reward([1.0], 0, was=0.0, now=1.0)
+    assert abs(agent.belief.root.mean()[0]) < 1e-6
 
 
 def test_what_was_forgotten_is_not_replaced() -> None:
@@ -440,6 +532,31 @@ def test_one_parameter_for_all_actions_may_drift() -> None:
 def test_settings_that_mean_nothing_are_refused(arguments: dict[str, object], named: str) -> None:
     with pytest.raises(InvalidInput, match=named):
         ma.Drift(**arguments)  # type: ignore[arg-type]
+
+
+def test_dates_are_seconds_since_1970_and_utc_where_they_do_not_say() -> None:
+    from datetime import UTC, datetime, timedelta, timezone
+
+    agent = ma.LinTS(
+        ma.ActionPrior(3, [0.0], [[1.0]]), drift=ma.Drift(half_life=timedelta(hours=1), clock="time"), seed=0
+    )
+    noon = datetime(2026, 11, 18, 12, 0)
+    east = timezone(timedelta(hours=2))
+    for at in (
+        noon,
+        noon.replace(tzinfo=UTC),
+        datetime(2026, 11, 18, 14, 0, tzinfo=east),
+        np.datetime64("2026-11-18T12:00"),
+    ):
+        agent.observe([1.0], 0, 1.0, at=at)
+        assert agent.now == 1_795_003_200.0
+    agent.observe([[1.0], [1.0]], [0, 1], [1.0, 1.0], at=[noon, noon + timedelta(hours=1)])
+    agent.observe(
+        [[1.0], [1.0]], [0, 1], [1.0, 1.0], at=np.array(["2026-11-18T12:00", "2026-11-18T13:00"], dtype="M8[s]")
+    )
+    assert agent.now == 1_795_003_200.0 + 3600
+    with pytest.raises(InvalidInput, match="NaT"):
+        agent.decide([1.0], at=np.datetime64("NaT"))
 
 
 def test_times_are_refused_where_rounds_count_and_where_they_are_no_times() -> None:

@@ -84,7 +84,7 @@ class Migrations:
         with open_database(address) as database, open_database(fresh) as new:
             after = everything(database)
             assert columns(database) == columns(new)
-            assert after.pop("meta") == [("schema_version", "3"), ("settings", "{}")]
+            assert after.pop("meta") == [("schema_version", "4"), ("settings", "{}")]
             assert before.pop("meta") == [("schema_version", "1"), ("settings", "{}")]
             assert after.pop("decisions") == [(*row, 1) for row in before.pop("decisions")]
             assert after.pop("units") == after.pop("activations") == []
@@ -102,7 +102,7 @@ class Migrations:
         with open_database(address) as database, open_database(fresh) as new:
             after = everything(database)
             assert columns(database) == columns(new)
-            assert after.pop("meta") == [("schema_version", "3"), ("settings", "{}")]
+            assert after.pop("meta") == [("schema_version", "4"), ("settings", "{}")]
             assert before.pop("meta") == [("schema_version", "2"), ("settings", "{}")]
             assert after.pop("activations") == []
             assert after == before and len(after["decisions"]) == 2
@@ -120,16 +120,16 @@ class Migrations:
                     prepare(database)
             assert (everything(database), columns(database)) == (before, named)
             prepare(database)
-            assert everything(database)["meta"][0] == ("schema_version", "3")
+            assert everything(database)["meta"][0] == ("schema_version", "4")
 
     def test_several_versions_are_one_step(self, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
         with raw(address) as database:
             make_old(database)
-            later = {**schema.MIGRATIONS, 3: ("INSERT INTO meta VALUES ('from', '3')",)}
+            later = {**schema.MIGRATIONS, 4: ("INSERT INTO meta VALUES ('from', '4')",)}
             monkeypatch.setattr(schema, "MIGRATIONS", later)
-            monkeypatch.setattr(schema, "VERSION", 4)
+            monkeypatch.setattr(schema, "VERSION", 5)
             prepare(database)
-            assert everything(database)["meta"] == [("from", "3"), ("schema_version", "4"), ("settings", "{}")]
+            assert everything(database)["meta"] == [("from", "4"), ("schema_version", "5"), ("settings", "{}")]
 
 
 class TestSQLite(Migrations):
@@ -152,7 +152,7 @@ class TestSQLite(Migrations):
         with raw(address) as database:
             assert (everything(database), columns(database)) == (before, named)
         with open_database(address) as database:
-            assert everything(database)["meta"][0] == ("schema_version", "3")
+            assert everything(database)["meta"][0] == ("schema_version", "4")
 
 
 @pytest.mark.slow

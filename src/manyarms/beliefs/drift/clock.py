@@ -90,11 +90,13 @@ class Clock:
 
 
 def as_times(name: str, value: object) -> Array:
-    """Times as numbers: as they are, or the seconds since 1970 of dates."""
-    if isinstance(value, datetime.datetime):
-        value = value.timestamp()
-    elif isinstance(value, np.datetime64) or (isinstance(value, np.ndarray) and value.dtype.kind == "M"):
-        dates = np.asarray(value)
+    """Times as numbers: as they are, or the seconds since 1970 of dates, which are UTC where they do not say."""
+    if isinstance(value, list | tuple) and any(isinstance(one, datetime.datetime) for one in value):
+        value = [_seconds(one) for one in value]
+    elif isinstance(value, datetime.datetime):
+        value = _seconds(value)
+    elif isinstance(value, np.datetime64) or getattr(getattr(value, "dtype", None), "kind", "") == "M":
+        dates = np.asarray(value)  # of pandas, too, whose times with a zone come as UTC
         if np.isnat(dates).any():
             raise InvalidInput(name, "a date that is missing (NaT)", "times")
         value = dates.astype("datetime64[us]").astype(np.int64) / 1e6
@@ -103,6 +105,12 @@ def as_times(name: str, value: object) -> Array:
         came = f"shape {times.shape}" if times.ndim > 1 else f"{float(np.abs(times).max()):.3g}"
         raise InvalidInput(name, came, f"a time, or a list of them, within {LATEST:g}")
     return times
+
+
+def _seconds(date: object) -> object:
+    if not isinstance(date, datetime.datetime):
+        return date
+    return (date if date.tzinfo is not None else date.replace(tzinfo=datetime.UTC)).timestamp()
 
 
 def length_of_time(name: str, value: Any, counts: bool) -> float:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from manyarms._base.typing import AnyArray, Array, Ints, Spec
-from manyarms.beliefs import correcting
+from manyarms.beliefs import correcting, saved_state
 from manyarms.beliefs.drift import expiry, renewal
 from manyarms.beliefs.drift.clock import Clock
-from manyarms.beliefs.drift.memory import Memory, rounds_of
+from manyarms.beliefs.drift.memory import Memory, in_order, rounds_of
 from manyarms.errors import StorageError
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class DiscountMemory(Memory):
         renewal.check(belief, "Discount")
         self.discount, self.clock = discount, Clock(discount.clock == "rounds")
         self._since = 0.0
+        self._lasts: dict[int, float] = {}  # by action, the time of its last row
         self._longest = -math.log1p(-discount.lag) / discount.rate  # an epoch
 
     @property
@@ -51,7 +52,7 @@ class DiscountMemory(Memory):
     def learn(self, belief: Belief, X: Array, actions: Ints, rewards: Array, times: Array) -> None:
         if not self.clock.rows:
             self._since = float(times.min())
-        order = np.argsort(times, kind="stable")
+        order = in_order(times)
         start = 0
         while start < len(order):
             first = float(times[order[start]])
@@ -62,6 +63,8 @@ class DiscountMemory(Memory):
             roots = np.exp(self.discount.rate * np.minimum(times[some] - self._since, self._longest) / 2)
             belief.learn(X[some] * roots[:, None], actions[some], rewards[some] * roots)
             start += len(some)
+            for i in some.tolist():
+                self._lasts[int(actions[i])] = float(times[i])
         self.clock.advance(times)
         self._renew(belief, self.clock.now)
 
@@ -78,6 +81,8 @@ class DiscountMemory(Memory):
         renewal.renew(belief, slots, factor * leaves.G.rows, factor * leaves.B.rows)
         if belief.per_action and self.discount.tolerance:
             gone = expiry.forgotten(belief.root, leaves, slots, self.discount.tolerance)
+            for action in leaves.catalogue.played.rows[gone].tolist():
+                self._lasts.pop(action, None)
             leaves.release(gone)
         renewal.renew_root(belief)
 
@@ -85,20 +90,24 @@ class DiscountMemory(Memory):
         X, actions, was, now = rows
         slots = belief.leaves.catalogue.slots(actions)
         there = np.flatnonzero(slots >= 0)  # the others have been forgotten
-        weights = np.ones(len(X))
-        if times is not None:
-            weights = np.exp(
-                np.clip(self.discount.rate * (times - self._since), -600.0, self.discount.rate * self._longest)
-            )
+        if times is None:  # the last row of each action is meant
+            times = np.array([self._lasts.get(action, self._since) for action in actions.tolist()])
+        most = self.discount.rate * self._longest
+        weights = np.exp(np.clip(self.discount.rate * (times - self._since), -600.0, most))
         changes = weights * (now - was) / renewal.noise_variance(belief)
-        correcting.correct_sums(belief.root, belief.leaves, slots[there], X[there], changes[there])
+        if len(there):
+            correcting.correct_sums(belief.root, belief.leaves, slots[there], X[there], changes[there])
+            belief.screen.changed(actions[there])
 
     def pass_to(self, belief: Belief, time: float) -> None:
         super().pass_to(belief, time)
         self._renew(belief, self.clock.now)
 
     def arrays(self) -> dict[str, AnyArray]:
-        return {**super().arrays(), "discount": np.array([self._since])}
+        actions = sorted(self._lasts)
+        lasts = np.array([self._lasts[action] for action in actions])
+        told = {"discount": np.array([self._since]), "actions": np.array(actions, dtype=np.int64), "lasts": lasts}
+        return {**super().arrays(), **told}
 
     def restore(self, arrays: dict[str, AnyArray], dim: int) -> None:
         super().restore(arrays, dim)
@@ -106,6 +115,10 @@ class DiscountMemory(Memory):
         if told.shape != (1,) or told.dtype != np.float64 or not np.isfinite(told).all():
             raise StorageError("memory.discount is not a time")
         self._since = float(told[0])
+        number = len(arrays["actions"])
+        actions = saved_state.table(arrays, "actions", (number,), np.int64)
+        lasts = saved_state.table(arrays, "lasts", (number,))
+        self._lasts = dict(zip(actions.tolist(), lasts.tolist(), strict=True))
 
 
 __all__ = ["DiscountMemory"]

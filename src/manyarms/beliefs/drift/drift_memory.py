@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from manyarms.beliefs.drift.settings import Drift
 
 ROOT_STEP = 0.01  # how much of the root's evidence is forgotten at a time
+FORGOTTEN = 1e-12  # of a row's evidence about the root: nothing is left of it
 FEWEST = 256  # rows, at least, from one look for forgotten actions to the next
 
 
@@ -83,7 +84,7 @@ class DriftMemory(Memory):
             told = leaves.learn_row(action, Row(leaves.now, x, value, noise))
             if scores is not None and likelihood.exact and isinstance(told, Told):
                 scores[i] = predicting.log_density(belief.root, mixing.lift(action, told.towards), told)
-            self._tell(belief, action, told)
+            self._tell(belief, action, told, leaves.now)
         self.clock.advance(times)
         leaves.now = self.clock.now
         self._unseen += len(actions)
@@ -91,22 +92,21 @@ class DriftMemory(Memory):
             self._unseen = 0
             self._let_go(belief)
 
-    @staticmethod
-    def _tell(belief: Belief, action: int, told: Told | Exchange) -> None:
-        """Tell the root, unless it is known."""
+    def _tell(self, belief: Belief, action: int, told: Told | Exchange, time: float) -> None:
+        """Tell the root, unless it is known, of a row of this time: as much of it as would be left by now."""
         root, mixing = belief.root, belief.leaves.mixing
-        if root.known:
+        left = float(np.exp(-self.drift.root_rate * max(0.0, self._root_time - time)))
+        if root.known or left < FORGOTTEN:
             return
         if isinstance(told, Told):
-            root.observe(mixing.lift(action, told.towards), told.variance, told.value)
+            root.observe(mixing.lift(action, told.towards), told.variance / left, told.value)
             return
-        ids, D, e = np.array([action]), told.precision[None], told.information[None]
+        ids, D, e = np.array([action]), left * told.precision[None], left * told.information[None]
         if told.precision.any():
-            root.exchange(
-                *(mixing.gather(ids, D, e) if root.parts == 1 else mixing.gather_parts(ids, D, e, root.parts))
-            )
+            gathered = mixing.gather(ids, D, e) if root.parts == 1 else mixing.gather_parts(ids, D, e, root.parts)
+            root.exchange(*gathered)
         else:
-            root.inform(mixing.lift(action, told.information))
+            root.inform(mixing.lift(action, e[0]))
 
     def _relax(self, belief: Belief, time: float) -> None:
         left = float(np.exp(-self.drift.root_rate * max(0.0, time - self._root_time)))
@@ -142,9 +142,10 @@ class DriftMemory(Memory):
         for i, slot in enumerate(slots.tolist()):
             if slot < 0:  # forgotten since
                 continue
+            last = float(leaves.times.rows[slot])
             time = None if times is None else float(times[i])
             told = leaves.replace_value(slot, X[i], float(now[i] - was[i]), noise_variance, time)
-            self._tell(belief, int(actions[i]), told)
+            self._tell(belief, int(actions[i]), told, last if time is None else time)
 
     # ---- time ---------------------------------------------------------------------------------------------------------
 

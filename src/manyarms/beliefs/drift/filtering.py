@@ -70,14 +70,18 @@ class LeafState:
         At -= np.multiply.outer(towards, gain)
         return Told(towards, variance, value)
 
-    def learn_late(self, row: Row, g: float, Sigma: Array, centre: Array | None, rows: int) -> Told:
-        """In place: learn a row of an earlier time, seen from now, with so many rows of the action in between (leaves.py)."""
+    def learn_late(self, row: Row, g: float, Sigma: Array, centre: Array | None, rows: int, late: int = 1) -> Told:
+        """In place: learn a row of an earlier time, seen from now (leaves.py).
+
+        rows: how many of the action came in between. late: how many late rows there have been since the last that was not, this
+        one among them. What they say of theta(t) alone they say together: n of them hold 1 / (its variance + noise / n).
+        """
         x, At = row.x, self.At
-        T = self.covariance_with(g, Sigma, rows)
-        Tx, own, there = T @ x, float(x @ Sigma @ x), float(x @ self.S @ x)
-        # not below the part of it that Tx takes away from S: rounding aside, it never is
-        least = row.noise_variance + float(Tx @ np.linalg.solve(self.S, Tx))
-        variance = max(least, row.noise_variance + (1 - g * g) * own + 2 * g * float(x @ Tx) - g * g * there)
+        noise, Tx = row.noise_variance, self.look_back(g, Sigma, rows).covariance @ x
+        seen = float(Tx @ np.linalg.solve(self.S, Tx))
+        between = (1 - g * g) * float(x @ Sigma @ x) + 2 * g * float(x @ Tx) - g * g * float(x @ self.S @ x)
+        shared = max(0.0, between - seen)
+        variance = seen + (late * shared + noise) * ((late - 1) * shared + noise) / noise
         gain = Tx / variance
         self.S = self.S - np.multiply.outer(gain, Tx)
         value = row.value - g * float(x @ self.c)
@@ -90,21 +94,44 @@ class LeafState:
         At -= np.multiply.outer(towards, gain)
         return Told(towards, variance, value)
 
-    def covariance_with(self, g: float, Sigma: Array, rows: int) -> Array:
-        """(d, d): T = Cov(theta now, theta then | rows); g: the correlation of the two, rows: how many came in between.
+    def look_back(self, g: float, Sigma: Array, rows: int) -> LookBack:
+        """At the leaf at an earlier time; g: the correlation of the two times, rows: how many came in between.
 
-        By the smoother of Rauch, Tung and Striebel it is S times G = f S (f^2 S + (1 - f^2) Sigma)^-1 of every step in between,
-        f its correlation: here as if the steps had been equal, and S the same at all of them.
+        By the smoother of Rauch, Tung and Striebel, G = f S (f^2 S + (1 - f^2) Sigma)^-1 leads from each step to the one before
+        it, f being its correlation: here as if the steps had been equal, and S the same at all of them. Where no row came in
+        between, nothing is known of the time then but what is known now, and G = g.
         """
+        if rows == 0:
+            return LookBack(g * self.S, np.full(len(self.c), g), np.full(len(self.c), 1 - g), np.eye(len(self.c)))
         C = np.linalg.cholesky(Sigma)
         half = np.linalg.solve(C, np.linalg.solve(C, self.S).T)
         values, vectors = np.linalg.eigh((half + half.T) / 2)
         values = np.clip(values, 0.0, 1.0)
         f = g ** (1 / rows)
         with np.errstate(divide="ignore", invalid="ignore"):
-            shrunk = np.nan_to_num(f * values / (f * f * values + (1 - f * f)), nan=1.0)
+            k = np.nan_to_num(f * values / (f * f * values + (1 - f * f)), nan=1.0)
+            sums = np.where(k < 1, (1 - k**rows) / (1 - k), float(rows))
         Q = C @ vectors
-        return cast(Array, (Q * (shrunk**rows * values)) @ Q.T)
+        # A_s = G^n A + (I + ... + G^(n-1)) (A - G (f A + (1 - f) I)), by eigenvalues: of A, and of I
+        of_A, of_I = k**rows + sums * (1 - k * f), -sums * k * (1 - f)
+        return LookBack(cast(Array, (Q * (k**rows * values)) @ Q.T), of_A, of_I, Q)
+
+
+class LookBack(NamedTuple):
+    """At a leaf at an earlier time: T = Cov(theta now, theta then | rows), and how A then follows from A now.
+
+    A then = Q (diag(of_A) Q^-1 A + diag(of_I) Q^-1).
+    """
+
+    covariance: Array
+    of_A: Array
+    of_I: Array
+    Q: Array
+
+    def towards(self, At: Array, x: Array) -> Array:
+        """A_s^T x, with A_s that of then: how the score then moves with W m."""
+        Qx = self.Q.T @ x
+        return cast(Array, At @ np.linalg.solve(self.Q.T, self.of_A * Qx) + np.linalg.solve(self.Q.T, self.of_I * Qx))
 
 
 @dataclass(slots=True)

@@ -23,8 +23,8 @@ times and T = Cov(theta(tau_a), theta(t) | rows),
     r - (g x^T (c + A W m) + (1 - g) x^T W m)    has the variance    v = sigma^2 + x^T ((1 - g^2) Sigma + 2 g T - g^2 S) x
 
 and the covariance T x with theta(tau_a): k = T x / v. T depends on the action's rows in between, of which only an estimate of
-their number is left (`LeafState.covariance_with`): an approximation, whose error docs/drift.md has. Rows of other actions in
-between do not matter in either case: the root stays.
+their number is left (`LeafState.look_back`): an approximation, whose error docs/drift.md has. Rows of other actions in between do
+not matter in either case: the root stays.
 """
 
 from __future__ import annotations
@@ -69,13 +69,14 @@ class DriftingLeaves(Leaves):
         self.known: Array | None = None  # the root, where it is known
         self.G, self.B = GrowableArray((0,)), GrowableArray((0,))  # sums say nothing here
         self.times, self.firsts = GrowableArray(()), GrowableArray(())  # of the last row, and of the first
+        self.lates = GrowableArray((), np.int64)  # rows that came late since the last that did not
         # A_a transposed: entry [i, j] of all A_a lies in one run of memory, so that x^T A_a of all actions is d short products
         self.At = GrowableArray((self.dim, self.dim), by_column=True)
         self.kept: dict[int, KeptRows] = {}  # by slot
 
     @property
     def tables(self) -> tuple[GrowableArray, ...]:
-        return (*super().tables, self.times, self.firsts, *(() if self.known is not None else (self.At,)))
+        return (*super().tables, self.times, self.firsts, self.lates, *(() if self.known is not None else (self.At,)))
 
     # ---- learning -----------------------------------------------------------------------------------------------------
 
@@ -84,6 +85,7 @@ class DriftingLeaves(Leaves):
         if slot == len(self.times):
             self.times.append(self.now)
             self.firsts.append(self.now)
+            self.lates.append(0)
             if known is None:
                 self.At.append(np.eye(self.dim))
         return slot
@@ -91,30 +93,43 @@ class DriftingLeaves(Leaves):
     def learn_row(self, action: int, row: Row) -> Told | Exchange:
         """Learn one row; returns what the root sees, or how what it has seen changes (nothing to a known root)."""
         slot = self.slot(action, self.known)
-        state = self.state(slot)
-        before = self.kept.get(slot)
-        told: Told | Exchange
-        if before is not None and row.time < state.time and row.time >= before.start.time:
-            rows = before.rows.copy()
-            rows.insert(before.place(row.time), row)
-            return self._filter_again(action, slot, before, rows, more=1)
-        if self.keep:
-            self._keep(slot, action, state, row)
-        g, Sigma, centre = self.correlation(row.time - state.time), self._own_prior(action), self._centre(action)
-        if row.time < state.time:
-            told = state.learn_late(row, g, Sigma, centre, self._rows_since(slot, row.time))
-        else:
-            told = state.learn(row, g, Sigma, centre)
-        self._put(slot, state)
+        state, kept = self.state(slot), self.kept.get(slot)
+        if row.time >= state.time:
+            if self.keep:
+                self._keep(slot, action, state, row)
+            told = state.learn(
+                row, self.correlation(row.time - state.time), self._own_prior(action), self._centre(action)
+            )
+            self._put(slot, state)
+            self.counts.rows[slot] += 1
+            self.lates.rows[slot] = 0
+            return told
+        if kept is not None and row.time >= kept.start.time:
+            rows = kept.rows.copy()
+            rows.insert(kept.place(row.time), row._replace(x=row.x.copy()))
+            self.counts.rows[slot] += 1
+            return self._filter_again(action, slot, kept, rows)
+        self.lates.rows[slot] += 1
+        told = self._learn_late(slot, action, row, state if kept is None else kept.start)
+        if kept is None:
+            self._put(slot, state)
+        else:  # the rows that are kept come after it
+            self._filter_again(action, slot, kept, kept.rows)
         self.counts.rows[slot] += 1
         return told
 
-    def _rows_since(self, slot: int, time: float) -> int:
-        """About how many rows a slot has had since a time, from how often it has them."""
+    def _learn_late(self, slot: int, action: int, row: Row, state: LeafState) -> Told:
+        g, rows = self.correlation(state.time - row.time), self._rows_since(slot, row.time, state.time)
+        return state.learn_late(row, g, self._own_prior(action), self._centre(action), rows, int(self.lates.rows[slot]))
+
+    def _rows_since(self, slot: int, time: float, until: float) -> int:
+        """About how many rows a slot has had since a time, from how often it has them; 0 where it has had one in all."""
         last, first, number = float(self.times.rows[slot]), float(self.firsts.rows[slot]), int(self.counts.rows[slot])
-        if number < 2 or not last > first:
+        if number < 2:
+            return 0
+        if not last > first:
             return 1
-        return max(1, min(MOST_ROWS, round((last - time) / (last - first) * (number - 1))))
+        return max(1, min(MOST_ROWS, round((until - time) / (last - first) * (number - 1))))
 
     def correlation(self, gap: float) -> float:
         """g over a time."""
@@ -144,13 +159,9 @@ class DriftingLeaves(Leaves):
         """Keep a row that comes next, and let those go that are too old by now."""
         kept = self.kept.get(slot)
         if kept is None:
-            if row.time < state.time:  # what it would have to be put among is gone
-                return
             kept = self.kept[slot] = KeptRows(state.copy())
             if not self.counts.rows[slot]:
                 kept.start.time = BEFORE  # the prior is the law at any time
-        elif row.time < state.time:
-            return
         kept.rows.append(Row(row.time, row.x.copy(), row.value, row.noise_variance))
         old = 0
         while kept.rows[old].time < row.time - self.keep:
@@ -167,7 +178,7 @@ class DriftingLeaves(Leaves):
         for slot in old:
             del self.kept[slot]
 
-    def _filter_again(self, action: int, slot: int, before: KeptRows, rows: list[Row], more: int = 0) -> Exchange:
+    def _filter_again(self, action: int, slot: int, before: KeptRows, rows: list[Row]) -> Exchange:
         """Be as if these rows had come since the leaf was as it is kept."""
         was, _ = self._filtered(action, before.start, before.rows)
         now, state = self._filtered(action, before.start, rows)
@@ -176,7 +187,6 @@ class DriftingLeaves(Leaves):
         if state.At is not None:
             self.At.rows[slot] = state.At
         self._put(slot, state)
-        self.counts.rows[slot] += more
         return Exchange(action, now[0] - was[0], now[1] - was[1])
 
     def _filtered(self, action: int, start: LeafState, rows: list[Row]) -> tuple[tuple[Array, Array], LeafState]:
@@ -202,14 +212,21 @@ class DriftingLeaves(Leaves):
                 value=rows[found].value + change * rows[found].noise_variance / noise_variance
             )
             return self._filter_again(action, slot, kept, rows)
-        state = self.state(slot)
-        g, T = 1.0, state.S
+        state = self.state(slot) if kept is None or time is None else kept.start
+        T, towards = state.S, x if state.At is None else state.At @ x
         if time is not None and time < state.time:
-            g = self.correlation(state.time - time)
-            T = state.covariance_with(g, self._own_prior(action), self._rows_since(slot, time))
+            between = self._rows_since(slot, time, state.time)
+            back = state.look_back(self.correlation(state.time - time), self._own_prior(action), between)
+            T, towards = back.covariance, x if state.At is None else back.towards(state.At, x)
+        own, nothing = towards * (change / noise_variance), np.zeros((self.dim, self.dim))
+        if kept is None or state is not kept.start:
+            state.c += (change / noise_variance) * (T @ x)
+            return Exchange(action, nothing, own)
+        was, _ = self._filtered(action, state, kept.rows)
         state.c += (change / noise_variance) * (T @ x)
-        towards = x if state.At is None else g * (state.At @ x) + (1 - g) * x
-        return Exchange(action, np.zeros((self.dim, self.dim)), towards * (change / noise_variance))
+        now, _ = self._filtered(action, state, kept.rows)
+        self._filter_again(action, slot, kept, kept.rows)
+        return Exchange(action, nothing, own + now[1] - was[1])
 
     def release(self, slots: Ints) -> None:
         stay = np.delete(np.arange(len(self.counts)), slots)
@@ -222,6 +239,9 @@ class DriftingLeaves(Leaves):
     def decays(self, slots: Ints | None) -> Array:
         """(n,): g between the last rows of these slots (None: all) and now."""
         ages = self.now - (self.times.rows if slots is None else self.times.rows[slots])
+        np.abs(
+            ages, out=ages
+        )  # of a time before a row, which only late rows ask for: the process looks the same backwards
         ages *= -self.rate
         return cast(Array, np.exp(ages, out=ages))
 
@@ -322,15 +342,21 @@ class DriftingLeaves(Leaves):
     def arrays(self) -> dict[str, AnyArray]:
         sums = ("G", "B", "sharp", "sharp_slots")
         out = {name: array for name, array in super().arrays().items() if name not in sums}
-        out |= {"times": self.times.rows, "firsts": self.firsts.rows, "At": np.ascontiguousarray(self.At.rows)}
+        out |= {
+            "times": self.times.rows,
+            "firsts": self.firsts.rows,
+            "lates": self.lates.rows,
+            "At": np.ascontiguousarray(self.At.rows),
+        }
         return out | saved_leaves.kept_arrays(self.kept, self.dim)
 
     @classmethod
     def restored(cls, mixing_kind: str, arrays: dict[str, AnyArray], dim: int) -> Self:
         leaves = super().restored(mixing_kind, saved_leaves.with_empty_sums(arrays, dim), dim)
-        times, firsts, At = saved_leaves.checked(arrays, dim)
+        times, firsts, lates, At = saved_leaves.checked(arrays, dim)
         leaves.times.extend(times)
         leaves.firsts.extend(firsts)
+        leaves.lates.extend(lates)
         leaves.At.extend(At)
         leaves.kept = saved_leaves.kept_rows(arrays, dim)
         return leaves

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from manyarms._base.typing import AnyArray, Array
+from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.beliefs import saved_state
 from manyarms.beliefs.drift.filtering import KeptRows, LeafState, Row
 from manyarms.errors import StorageError
@@ -17,14 +17,14 @@ def with_empty_sums(arrays: dict[str, AnyArray], dim: int) -> dict[str, AnyArray
     return arrays | empty | {"sharp_slots": np.empty(0, dtype=np.int64)}
 
 
-def checked(arrays: dict[str, AnyArray], dim: int) -> tuple[Array, Array, Array]:
-    """The times of the leaves' last and first rows, and their A_a transposed, which only a root that is not known has."""
+def checked(arrays: dict[str, AnyArray], dim: int) -> tuple[Array, Array, Ints, Array]:
+    """Times of the leaves' last and first rows, how many came late since, and A_a transposed (none where the root is known)."""
     number = len(arrays["played"])
     if len(arrays["At"]) not in (0, number):
         raise StorageError(f"At has {len(arrays['At'])} matrices, expected one for each of the {number} played actions")
     At = saved_state.table(arrays, "At", (len(arrays["At"]), dim, dim))
     times, firsts = (saved_state.table(arrays, name, (number,)) for name in ("times", "firsts"))
-    return times, firsts, At
+    return times, firsts, saved_state.counts(arrays, "lates", number), At
 
 
 def kept_arrays(kept: dict[int, KeptRows], dim: int) -> dict[str, AnyArray]:

@@ -108,16 +108,20 @@ class WindowMemory(Memory):
 
     def correct(self, belief: Belief, rows: Corrections, times: Array | None) -> None:
         X, actions, was, now = rows
-        changed = [i for i in range(len(X)) if self._replace(X[i], actions[i], was[i], now[i])]
+        when = [None] * len(X) if times is None else times.tolist()
+        changed = [i for i in range(len(X)) if self._replace(X[i], actions[i], was[i], now[i], when[i])]
         if not changed:
             return
         slots = belief.leaves.catalogue.slots(actions[changed])
         change = (now - was)[changed] / renewal.noise_variance(belief)
         correcting.correct_sums(belief.root, belief.leaves, slots, X[changed], change)
+        belief.screen.changed(actions[changed])
 
-    def _replace(self, x: Array, action: int, was: float, now: float) -> bool:
+    def _replace(self, x: Array, action: int, was: float, now: float, time: float | None) -> bool:
         """Replace the reward of the last row like this; whether there is one, which has not left yet."""
         like = np.flatnonzero((self._actions.rows == action) & (self._rewards.rows == was))
+        if time is not None:
+            like = like[self._times.rows[like] == time]
         like = like[(self._X.rows[like] == x).all(axis=1)]
         if not len(like):
             return False

@@ -7,7 +7,7 @@ version v + 1, run in one transaction.
 
 from __future__ import annotations
 
-VERSION = 3
+VERSION = 4
 VERSION_NAME = "schema_version"
 """The row of `meta` that says the version."""
 
@@ -56,6 +56,8 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
         "CREATE INDEX decisions_by_unit ON decisions (unit, version)",
     ),
     2: ("CREATE TABLE activations (position INTEGER PRIMARY KEY, decision INTEGER NOT NULL UNIQUE, at REAL NOT NULL)",),
+    # the same tables: snapshots watch drift, and decisions may have times, which earlier releases would drop without a word
+    3: (),
 }
 
 __all__ = ["MIGRATIONS", "TABLES", "VERSION", "VERSION_NAME"]
