@@ -289,7 +289,7 @@ def _fitted(thing: Any, method: str, arguments: dict[str, Argument]) -> dict[str
     out = dict(arguments)
     if "x" in out:
         out["x"] = Argument(context_of(thing), hostile.arrays)
-    if "action" in out:
+    if "action" in out and not hasattr(thing, "mean_time"):  # an alarm takes rows
         out["action"] = Argument(1, hostile.integers)
     if hasattr(thing, "regret") and not {"x", "contexts"}.isdisjoint(out):
         contexts = np.asarray(thing.contexts(5))

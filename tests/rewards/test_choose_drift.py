@@ -18,7 +18,6 @@ from manyarms.beliefs import Poisson, belief_of
 from manyarms.errors import InvalidInput
 from manyarms.logs import LoggedData, open_log, to_csv
 from manyarms.rewards import DriftChoice, choose_drift, fit_prior
-from manyarms.rewards.choosing_drift import BLOCKS
 from manyarms.rewards.timed_log import TimedLog
 
 K, D, NOISE = 5, 2, 0.5
@@ -170,7 +169,7 @@ def test_the_first_rows_and_the_parts_that_a_log_comes_in() -> None:
         assert found.rows == 300
     first = TimedLog.of(Streamed(), None, None).first(100)
     np.testing.assert_array_equal(first.source.rewards, log.rewards[:100])  # type: ignore[attr-defined]
-    assert len(first) == 100 and BLOCKS == 100
+    assert len(first) == 100
 
 
 def test_lengths_of_time_and_what_is_told_on_the_way() -> None:

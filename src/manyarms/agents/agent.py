@@ -21,7 +21,7 @@ from manyarms.agents.decisions import Decision, restore_decision
 from manyarms.agents.draws import MOST_COUNTED, NumberedDraws, Seed
 from manyarms.agents.shared_belief import SharedBelief
 from manyarms.beliefs import Belief, restore_belief
-from manyarms.beliefs.drift.clock import as_times
+from manyarms.beliefs.drift.clock import Clock, as_times
 from manyarms.beliefs.residuals import Residuals, residuals
 from manyarms.errors import InvalidInput
 from manyarms.logs.actions import ActionId, Actions, listed_ids
@@ -141,7 +141,7 @@ class Agent(Decider):
         with self._belief.learning:
             memory = self._belief.belief.memory
             if memory is None or at is None:
-                as_times("at", at)
+                Clock(counts=False).moment(as_times("at", at))  # refuses what is no time
                 return
             self._belief.change(_pass, memory.clock.moment(at))
 

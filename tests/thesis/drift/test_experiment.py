@@ -47,13 +47,13 @@ def test_panels_cover_every_kind_of_change_and_none() -> None:
 
 
 def test_claims_follow_the_results(tmp_path: Path) -> None:
-    good = made_up({agents.MODEL: 1.0, agents.CHOSEN: 1.0, agents.GRADIENT: 0.5})
+    good = made_up({agents.MODEL: 1.0, agents.CHOSEN: 1.0, agents.GRADIENT: 0.5, agents.SCALED: 1.0})
     claims = DRIFT.claims(good)
     assert all(made.holds for made in claims) and {made.thesis_lines for made in claims} == {""}
-    bad = DRIFT.claims(made_up({agents.STATIC: 1.0, agents.GRADIENT: 3.0}))
+    bad = DRIFT.claims(made_up({agents.STATIC: 1.0, agents.STATIC_SCALED: 1.0, agents.GRADIENT: 3.0}))
     assert not any(made.holds for made in bad)
     paths = DRIFT.figures(good, tmp_path)
-    assert len(paths) == 3 and all(path.with_suffix(".png").stat().st_size > 5_000 for path in paths)
+    assert len(paths) == 4 and all(path.with_suffix(".png").stat().st_size > 5_000 for path in paths)
     page = experiment_page(DRIFT, good, claims, paths, {})
     assert "no experiment of the thesis" in page and "nan" not in page.replace("nanosecond", "")
 
