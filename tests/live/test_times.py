@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from live.small_store import quick_disk  # noqa: F401
 from manyarms.agents import Agent
 from manyarms.live import Live
 from manyarms.live.propensities import PropensityWorker
+from manyarms.live.records import DECIDED_AT
 from manyarms.live.stores.steady_clock import SteadyClock
 from manyarms.live.uploads import Uploaded
 
@@ -162,3 +164,38 @@ def test_the_time_can_be_read_by_any_thread() -> None:
     assert clock.read() == clock.read() == 10_003.0 and clock() == 10_003.0  # reading changes nothing
     wall.now += 2 * HOUR
     assert clock.read() == 10_000.0 + HOUR
+
+
+def test_times_that_no_clock_shows_are_refused_and_those_of_earlier_logs_stop_nobody(tmp_path: Path) -> None:
+    """An upload once may have said any time: the fold goes on, with the earliest time there is."""
+    clock = Clock(1.7e9)
+    live = a_live(wandering(), clock, tmp_path / "live.db")
+    live.decide(np.array([1.0, 0.5]), id="here")
+    live.learn()
+    [refused] = live.upload("agent", [Uploaded("far", [1.0, 0.3], 2, 0.5, 0, "bundle", at=-1e16)])
+    assert isinstance(refused, ma.ManyArmsError) and "at" in str(refused)
+    live.upload("agent", [Uploaded("far", [1.0, 0.3], 2, 0.5, 0, "bundle", at=0.0)])
+
+    def as_an_earlier_release_took_it(tx: Any) -> None:
+        ((details,),) = list(tx.execute("SELECT details FROM decisions WHERE id = 'far'"))
+        told = json.dumps(json.loads(details) | {DECIDED_AT: -1e300})
+        tx.execute("UPDATE decisions SET details = ? WHERE id = 'far'", (told,))
+
+    live._database.do(as_an_earlier_release_took_it)
+    for event in ("far", "here"):
+        live.reward(event, 1.0)
+    live.learn()
+    assert live.status()["learned"] == 2
+    assert np.isfinite(agent_of(live).posterior(2)[0]).all()
+    live.close()
+
+
+def test_agents_that_forget_are_not_judged_where_rewards_have_a_default(tmp_path: Path) -> None:
+    """By the time that an event settles, what was known before its reward is not known any more."""
+    clock = Clock(1.7e9)
+    live = a_live(wandering(), clock, tmp_path / "live.db", default=0.0, wait=60.0)
+    play(live, clock, 300)
+    found: Any = live.report().body["drift"]
+    assert all(one["judged"] == 0 for one in found.values())
+    assert live.status()["alarms"] == [] == live.status()["warnings"]
+    live.close()
