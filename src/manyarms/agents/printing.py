@@ -19,6 +19,7 @@ def agent_table(agent: Decider, belief: Belief, version: int) -> Table:
     rows: list[tuple[Cell, ...]] = [
         ("decides by", repr(agent.decision)),
         ("belief", f"{type(belief).__name__}, {belief.likelihood!r}"),
+        *([] if belief.memory is None else [("forgets", repr(belief.memory.how))]),
         ("actions played", f"{len(catalogue.played):,}"),
         ("actions retired", f"{catalogue.size - catalogue.alive:,}"),
         ("changes learned", f"{version:,}"),

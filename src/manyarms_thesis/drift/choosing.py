@@ -17,37 +17,19 @@ import manyarms as ma
 from manyarms._base.typing import AnyArray, Array
 from manyarms.beliefs import Likelihood
 from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior, MixedEffectPrior
+from manyarms_thesis.drift.replaced import Replaced
 
 Prior = ActionPrior | HierarchicalPrior | MixedEffectPrior
 
 
-class Choosing:
+class Choosing(Replaced):
     """`make(h)` gives an agent of half-life h (None: nothing drifts): make(None) plays `first` rounds, then the one chosen."""
 
     def __init__(self, make: Callable[[float | None], Any], prior: Prior, likelihood: Likelihood, first: int) -> None:
         self._make, self._prior, self._likelihood, self._first = make, prior, likelihood, first
-        self._told: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+        super().__init__()
         self.agent, self._rows = make(None), 0
         self.half_life = math.nan  # not chosen yet
-
-    @property
-    def belief(self) -> Any:
-        """What it knows now."""
-        return self.agent.belief
-
-    @property
-    def played(self) -> int:
-        """How many actions it has played."""
-        return int(self.agent.played)
-
-    @property
-    def nbytes(self) -> int:
-        """Of the agent."""
-        return int(self.agent.nbytes)
-
-    def decide(self, x: Array) -> Any:
-        """What the agent chooses."""
-        return self.agent.decide(x)
 
     def observe(self, x: Array, a: int, r: float) -> None:
         """Learn the row; after the first rounds, choose."""

@@ -14,14 +14,15 @@ import numpy as np
 
 from manyarms._base.typing import AnyArray, Array
 from manyarms.sequential import ResidualDetector
+from manyarms_thesis.drift.replaced import Replaced
 
 
-class Restarting:
+class Restarting(Replaced):
     """`make(n)` gives the agent of the n-th start. every: rounds between restarts; None: on an alarm of `mean_time`."""
 
     def __init__(self, make: Callable[[int], Any], *, every: int | None = None, mean_time: float = 10_000) -> None:
         self._make, self._every, self._mean_time = make, every, mean_time
-        self._told: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+        super().__init__()
         self.restarts, self._since = 0, 0
         self._begin()
 
@@ -30,25 +31,6 @@ class Restarting:
         self._detector = None if self._every is not None else ResidualDetector(self._mean_time)
         for name, arguments, options in self._told:
             getattr(self.agent, name)(*arguments, **options)
-
-    @property
-    def belief(self) -> Any:
-        """What it knows now."""
-        return self.agent.belief
-
-    @property
-    def played(self) -> int:
-        """How many actions it has played since it began anew."""
-        return int(self.agent.played)
-
-    @property
-    def nbytes(self) -> int:
-        """Of the agent."""
-        return int(self.agent.nbytes)
-
-    def decide(self, x: Array) -> Any:
-        """What the agent chooses."""
-        return self.agent.decide(x)
 
     def observe(self, x: Array, a: int, r: float) -> None:
         """Learn the row, and begin anew if it is time, or if the row was one surprise too many."""

@@ -46,6 +46,10 @@ class DiscountMemory(Memory):
         return rounds_of(self.discount.rate, self.clock.gap)
 
     @property
+    def how(self) -> Discount:
+        return self.discount
+
+    @property
     def settings(self) -> Spec:
         return {"kind": "discount", **self.discount.options()}
 

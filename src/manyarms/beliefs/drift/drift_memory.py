@@ -58,6 +58,10 @@ class DriftMemory(Memory):
         return rounds_of(self.drift.rate, self.clock.gap)
 
     @property
+    def how(self) -> Drift:
+        return self.drift
+
+    @property
     def settings(self) -> Spec:
         return {"kind": "drift", **self.drift.options()}
 

@@ -63,6 +63,11 @@ class Memory(ABC):
 
     @property
     @abstractmethod
+    def how(self) -> Forgetting:
+        """What it was made with."""
+
+    @property
+    @abstractmethod
     def settings(self) -> Spec:
         """What it is to be made with again; "kind" is its name."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -56,7 +56,7 @@ class Drift:
     """
 
     half_life: float | timedelta | None = None
-    rho: float | None = None
+    rho: float | None = field(default=None, repr=False)  # once checked, it is in the half-life
     clock: str = "rounds"
     late: float | timedelta | None = None
     root_half_life: float | timedelta | None = None
@@ -128,7 +128,7 @@ class Discount:
     """
 
     half_life: float | timedelta | None = None
-    rho: float | None = None
+    rho: float | None = field(default=None, repr=False)  # once checked, it is in the half-life
     clock: str = "rounds"
     lag: float = 0.05
     tolerance: float = 1e-3

@@ -44,6 +44,10 @@ class WindowMemory(Memory):
         return None if gap is None else self.window.step * self.window.steps / gap
 
     @property
+    def how(self) -> SlidingWindow:
+        return self.window
+
+    @property
     def settings(self) -> Spec:
         return {"kind": "window", **self.window.options()}
 
