@@ -335,7 +335,7 @@ def test_a_table_stands_beside_every_chart(tab: Opening) -> None:
         label = figure.locator("svg[role=img]").get_attribute("aria-label")
         assert label and len(label) > 20
         figure.get_by_text("Show as a table").click()
-        assert figure.locator("tbody tr").count() > 0
+        figure.locator("tbody tr").first.wait_for(state="attached")  # it is made when it is opened, a moment later
         assert figure.locator("caption").count() == 1
 
 
