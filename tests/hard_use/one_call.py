@@ -31,7 +31,7 @@ LEGAL = {
     "a number": {"gaussian_kl", "kl", "coverage", "update"},  # of which all entries are that number; a list of one
     "list": {"hidden"},  # widths
     "inf": {"Shrinkage", "ClipWeights", "rows_needed", "kl", "gap"},  # no correction; no bound
-    "none": {"action_contexts"},  # of the items alone
+    "none": {"action_contexts", "DriftAlarm"},  # of the items alone; rewards that no range is known of
     "longer": ANY_LENGTH,
     "empty": ANY_LENGTH,
 }

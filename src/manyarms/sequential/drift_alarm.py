@@ -42,7 +42,7 @@ import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -193,9 +193,9 @@ class DriftAlarm(Shown):
         """One row, or several in order: actions, standardised residuals, the means that were predicted for rewards (outside the
         range of rewards they count as its ends) and, where rewards have a range, rewards."""
         residuals = inputs.batch("residual", residual, -LARGEST_RESIDUAL, LARGEST_RESIDUAL)
-        actions = inputs.batch("action", action, 0, LARGEST_ACTION)
-        if (actions != np.floor(actions)).any():
-            raise InvalidInput("action", "a fraction", "actions: integers of at least 0")
+        actions = validate.integers("action", action if np.ndim(action) else cast(npt.ArrayLike, [action]))
+        if len(actions) and not 0 <= actions.min() <= actions.max() <= LARGEST_ACTION:
+            raise InvalidInput("action", f"{actions.min()} to {actions.max()}", "actions: integers of at least 0")
         means = inputs.batch("mean", mean, -LARGEST_RESIDUAL, LARGEST_RESIDUAL)
         inputs.same_length(residual=residuals, action=actions)
         inputs.same_length(residual=residuals, mean=means)
@@ -209,6 +209,8 @@ class DriftAlarm(Shown):
     def _off(self, means: Array, reward: npt.ArrayLike | None) -> tuple[Array, Array]:
         """r − mean in units of the range, and how far it can be from 0; nothing where there is no range."""
         if self.rewards is None:
+            if reward is not None:  # not needed, and no less checked
+                inputs.same_length(mean=means, reward=inputs.batch("reward", reward, -LARGEST_RESIDUAL, LARGEST_RESIDUAL))
             return np.zeros(len(means)), np.ones(len(means))
         if reward is None:
             raise InvalidInput("reward", None, "the reward of every row, as rewards have a range")
