@@ -210,7 +210,9 @@ class DriftAlarm(Shown):
         """r − mean in units of the range, and how far it can be from 0; nothing where there is no range."""
         if self.rewards is None:
             if reward is not None:  # not needed, and no less checked
-                inputs.same_length(mean=means, reward=inputs.batch("reward", reward, -LARGEST_RESIDUAL, LARGEST_RESIDUAL))
+                inputs.same_length(
+                    mean=means, reward=inputs.batch("reward", reward, -LARGEST_RESIDUAL, LARGEST_RESIDUAL)
+                )
             return np.zeros(len(means)), np.ones(len(means))
         if reward is None:
             raise InvalidInput("reward", None, "the reward of every row, as rewards have a range")
