@@ -22,7 +22,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 .DELETE_ON_ERROR:
 # under -j two pips must not write into one .venv
 .NOTPARALLEL:
-.PHONY: help setup demo serve test test-all test-lowest test-portable fuzz kills torture flat audit lint format docs bench wheel release-check clean distclean
+.PHONY: help setup demo serve test test-all test-lowest test-portable fuzz kills torture flat audit lint format docs book bench wheel release-check clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -92,6 +92,9 @@ docs: export NO_MKDOCS_2_WARNING := 1
 docs: $(VENV)/.has-docs ## build the manual: out/site/index.html
 	@$(BIN)/mkdocs build --strict > $(VENV)/mkdocs.log 2>&1 || { cat $(VENV)/mkdocs.log; exit 1; }
 	@$(BIN)/python tools/site/check.py out/site
+
+book: $(VENV)/.has-experiments ## make the book of results, docs/reproduction.md, from the records in results/
+	@$(BIN)/python -m manyarms_thesis.book
 
 bench: $(VENV)/.has-experiments $(VENV)/.has-bench ## run every benchmark; each ends with one line of JSON
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done

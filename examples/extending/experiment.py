@@ -50,6 +50,8 @@ EPSILON = Chapter("mine", number=9).experiment(
     scales={
         scale: {"rounds": 100 * n, "runs": 2 * n, "K": [5]} for scale, n in (("smoke", 1), ("quick", 5), ("paper", 20))
     },
+    question="Does Thompson sampling lose less than ε-greedy?",
+    setting="{K} actions with three features and two effects, {rounds} rounds, {runs} runs; LinTS and ε-greedy with ε = 0.1.",
     build=cells,
     claims=claims,
     figures=lambda results, folder: [regret_curves(results, results.panels, folder, "regret", "Regret")],

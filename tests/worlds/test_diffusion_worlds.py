@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import manyarms as ma
 from manyarms.errors import DataError, InvalidInput, UnknownAction
 from manyarms.priors.links import LinearLink, NetworkLink
 from manyarms.worlds import Diffusion, Images, SwissRoll, synthetic_chain
+from manyarms.worlds.image_features import train_network
 from manyarms.worlds.image_files import read_images, write_made_up_images
 from manyarms.worlds.swiss_roll import SCALE, START, STOP, moments
 
@@ -210,6 +212,58 @@ def test_the_features_are_principal_components(folder: Path) -> None:
     np.testing.assert_allclose(train[:, 1:].mean(axis=0), 0, atol=1e-8)
 
 
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_network_for_features_sees_offline_pictures_alone(folder: Path, seen: bool) -> None:
+    """Whatever stands in all other pictures and labels, the network is the same: nothing of what is tested leaks into it."""
+    pytest.importorskip("torch")
+    pictures = read_images("mnist", folder)
+    world = Images(5, 6, data="mnist", folder=folder, percent=20, seen=seen, seed=3)
+    allowed = world.offline
+    assert allowed.sum() == (96 if seen else 80)
+    assert seen or not (pictures.train_classes[allowed] == world.target).any()
+    network = train_network(pictures, allowed, 6, seed=1, steps=30)
+    rng = np.random.default_rng(0)
+    others = replace(
+        pictures,
+        train=np.where(allowed[:, None], pictures.train, rng.integers(0, 255, pictures.train.shape, dtype=np.uint8)),
+        train_classes=np.where(allowed, pictures.train_classes, 0),
+        test=np.zeros_like(pictures.test),
+        test_classes=np.zeros_like(pictures.test_classes),
+    )
+    again = train_network(others, allowed, 6, seed=1, steps=30)
+    for name, array in network.arrays.items():
+        np.testing.assert_array_equal(again.arrays[name], array)
+    assert not np.array_equal(
+        train_network(pictures, allowed, 6, seed=2, steps=30).arrays["first"], network.arrays["first"]
+    )
+    found = network(pictures.train[allowed])
+    np.testing.assert_allclose(found.mean(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(found.std(axis=0), 1, atol=1e-6)
+
+
+def test_features_of_a_network_tell_classes_apart(folder: Path) -> None:
+    pytest.importorskip("torch")
+    by_kind = {}
+    for features in ("pca", "network"):
+        world = Images(6, 6, data="mnist", folder=folder, truth="labels", percent=50, features=features, seed=1)  # type: ignore[arg-type]
+        X = world.contexts(300)
+        phi = world.features(X)
+        assert phi.shape == (300, 6, 6) and (phi[..., 0] == 1).all()
+        by_kind[features] = world.regret(X, (phi @ world.theta).argmax(axis=1)).mean()
+    assert by_kind["network"] <= by_kind["pca"]
+    network = train_network(read_images("mnist", folder), world.offline, 6, steps=5)
+    given = Images(6, 6, data="mnist", folder=folder, features=network)
+    np.testing.assert_array_equal(given._prepared.test[:, 1:], network(read_images("mnist", folder).test))
+    with pytest.raises(InvalidInput, match="dim=7"):
+        Images(6, 7, data="mnist", folder=folder, features=network)
+    with pytest.raises(InvalidInput, match="pixels"):
+        Images(6, 6, data="cifar100", folder=folder, features=network)
+    with pytest.raises(InvalidInput, match="at least one picture"):
+        train_network(read_images("mnist", folder), np.zeros(480, dtype=bool), 6)
+    vague = given.vague_hierarchy()
+    np.testing.assert_allclose(vague.covariance + vague.action_covariance, 2 * given.vague_prior().covariance)
+
+
 def test_linear_fits_solve_their_weighted_least_squares(folder: Path) -> None:
     world = Images(5, 6, data="mnist", folder=folder, target=2)
     phi, labels = world._prepared.train, world._prepared.labels
@@ -273,6 +327,7 @@ def test_a_joint_agent_learns_which_pictures_are_good(folder: Path) -> None:
         ({"high": 0.1, "low": 0.9}, "low < high"),
         ({"target": 6}, "a class from 0 to 5"),
         ({"data": "imagenet"}, "one of cifar100"),
+        ({"features": "fourier"}, "features"),
     ],
 )
 def test_wrong_options_of_pictures_are_refused(folder: Path, options: dict[str, object], says: str) -> None:

@@ -65,6 +65,33 @@ def test_embeddings_are_the_right_singular_vectors_of_what_training_users_were_s
     assert np.mean(np.sum(world.embeddings**2, axis=1)) == pytest.approx(1.0)
 
 
+def test_embeddings_of_whole_histories_still_know_nothing_of_other_users(data: Interactions) -> None:
+    told = InteractionWorld(data, 5, k0=12, min_items=8, history="whole", seed=3)
+    found = told.halves
+    matrix = (found.seen + found.hidden).toarray()[found.part_of == 0]
+    _, values, rows = np.linalg.svd(matrix, full_matrices=False)
+    np.testing.assert_allclose(found.singular_values, values[:5], rtol=1e-10)
+    for vector, expected in zip(found.vectors.T, rows, strict=False):
+        np.testing.assert_allclose(vector, expected * np.sign(vector @ expected), atol=1e-9)
+
+
+def test_numbers_of_users_in_the_parts(data: Interactions, world: InteractionWorld) -> None:
+    many = InteractionWorld(data, 5, k0=12, min_items=8, test_users=40, validation_users=7, seed=3)
+    assert [many.users(part) for part in PARTS] == [world.users() - 47, 7, 40]
+    some = InteractionWorld(data, 5, k0=12, min_items=8, test_users=40, seed=3)
+    assert [some.users(part) for part in PARTS[1:]] == [world.users("validation"), 40]
+    other = InteractionWorld(data, 5, k0=12, min_items=8, validation_users=7, seed=3)
+    assert [other.users(part) for part in PARTS[1:]] == [7, world.users("test")]
+    with pytest.raises(InvalidInput, match="validation_users"):
+        InteractionWorld(data, 5, min_items=8, test_users=10_000)
+
+
+def test_a_value_is_the_mean_over_users(world: InteractionWorld) -> None:
+    each = world.values(world.logging, "test")
+    assert each.shape == (world.users("test"),)
+    assert float(world.value(world.logging)) == pytest.approx(each.mean())
+
+
 def test_contexts_are_the_mean_embedding_of_the_seen_half(world: InteractionWorld) -> None:
     rows = np.flatnonzero(world.halves.part_of == 2)
     for i, row in enumerate(rows):

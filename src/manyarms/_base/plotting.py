@@ -1,4 +1,4 @@
-"""Figures without a display, as SVG and PNG; matplotlib is imported when one is drawn."""
+"""Figures without a display, as SVG, PDF and PNG; matplotlib is imported when one is drawn."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+PNG_DPI = 200
 PAGE = 10.0  # inches: the width of a page (`html.STYLE`) at 96 dots an inch
 SETTINGS: Mapping[Any, Any] = {
     "font.size": 9,
@@ -28,6 +29,7 @@ SETTINGS: Mapping[Any, Any] = {
     "grid.linewidth": 0.6,
     "axes.titlesize": 9.5,
     "svg.fonttype": "none",
+    "pdf.fonttype": 42,  # fonts that a reader can search and an editor can set
     "svg.hashsalt": "manyarms",
     "figure.dpi": 130,
 }
@@ -71,7 +73,11 @@ def finish(figure: Figure, axes: Sequence[Axes], folder: Path, name: str, title:
     figure.suptitle(title, fontsize=11)
     path = folder / f"{name}.svg"
     write_atomically(path, lambda stream: figure.savefig(stream, format="svg", metadata={"Date": None}))
-    write_atomically(path.with_suffix(".png"), lambda stream: figure.savefig(stream, format="png"))
+    write_atomically(path.with_suffix(".png"), lambda stream: figure.savefig(stream, format="png", dpi=PNG_DPI))
+    # without a date, the same figure is the same file
+    write_atomically(
+        path.with_suffix(".pdf"), lambda stream: figure.savefig(stream, format="pdf", metadata={"CreationDate": None})
+    )
     return path
 
 

@@ -34,6 +34,23 @@ def counted(count: int, one: str, several: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else several or one + 's'}"
 
 
+def in_words(value: object) -> str:
+    """A size, or several: 1,000; 10, 100 and 1,000; K=30, d=5; (100, 5) and (20, 4).
+
+    >>> in_words([10, 100, 1_000]), in_words({"K": 30, "d": 5}), in_words([[100, 5], [20, 4]])
+    ('10, 100 and 1,000', 'K=30, d=5', '(100, 5) and (20, 4)')
+    """
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={in_words(one)}" for key, one in value.items())
+    if isinstance(value, list | tuple):
+        nested = any(isinstance(one, list | tuple) for one in value)
+        texts = [f"({', '.join(in_words(part) for part in one)})" if nested else in_words(one) for one in value]
+        return " and ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def shortened(text: str, most: int) -> str:
     """On one line, of at most so many letters."""
     line = " ".join(text.split())
@@ -46,4 +63,4 @@ def labelled(name: str, settings: Mapping[str, float]) -> str:
     return f"{name} ({inside})" if inside else name
 
 
-__all__ = ["counted", "decimals", "duration", "interval_text", "labelled", "number", "shortened"]
+__all__ = ["counted", "decimals", "duration", "in_words", "interval_text", "labelled", "number", "shortened"]

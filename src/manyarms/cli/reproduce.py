@@ -32,6 +32,13 @@ def reproduce(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed; results do not depend on the number of workers.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Repeat finished work instead of reusing it.")] = False,
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also keep a record and a summary in this folder: what the book of results is made of.",
+            show_default=False,
+        ),
+    ] = None,
     show_list: Annotated[bool, typer.Option("--list", help="List the experiments and exit.")] = False,
 ) -> None:
     """Run an experiment of the thesis and check what the thesis states about it.
@@ -44,10 +51,11 @@ def reproduce(
 
     Results, in the folder --out:
 
-      report.html       everything on one page: claims, figures, numbers, settings
-      claims.json       each statement, the measured figure, its standard error, and whether it holds
+      report.html       everything on one page: question and answer, figures, statements, numbers, settings
+      claims.json       each statement, the measured figure, its standard error, and the verdict: held, held in part,
+                        refuted or undecided
       results.parquet   one row for each checkpoint of each run
-      figures/          SVG and PNG
+      figures/          SVG, PDF and PNG; variants/ has those of worlds that the thesis does not print
       parts/            finished work: after Ctrl-C the same command resumes
 
     The MovieLens experiment reads the folder that MANYARMS_DATA names, and uses made-up ratings, with a note, without it.
@@ -61,7 +69,14 @@ def reproduce(
     experiment = experiments.find(name)
     folder = out if out is not None else Path("out") / f"{name}-{scale}"
     outcome = experiments.run(
-        experiment, scale, folder, workers_wanted=workers, seed=seed, force=force, console=Console(stderr=True)
+        experiment,
+        scale,
+        folder,
+        workers_wanted=workers,
+        seed=seed,
+        force=force,
+        kept=keep,
+        console=Console(stderr=True),
     )
     options.say(_verdicts(outcome), f"report: {outcome.folder / 'report.html'}")
 
@@ -74,16 +89,16 @@ def _listing() -> str:
 
 
 def _verdicts(outcome: Any) -> str:
-    held = sum(claim.holds for claim in outcome.claims)
     rows = [
         (
             claim.statement, claim.panel, claim.sections or "–", f"{claim.figure:.4g} ± {claim.standard_error:.2g}",
-            "yes" if claim.holds else "NO",
+            claim.verdict.upper() if claim.verdict == "refuted" else claim.verdict,
         )
         for claim in outcome.claims
     ]  # fmt: skip
-    title = f"{held} of {len(outcome.claims)} statements hold"
-    return Table(title, ("statement", "panel", "section", "figure ± se", "holds"), rows).text()
+    held = sum(claim.holds for claim in outcome.claims)
+    title = f"{held} of {len(outcome.claims)} measurements bear their statement out"
+    return Table(title, ("statement", "panel", "section", "difference ± se", "verdict"), rows).text()
 
 
 __all__ = ["reproduce"]

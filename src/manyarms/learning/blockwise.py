@@ -192,7 +192,8 @@ def measure(
         mass = powers(mass, kept(first, last))
         total = mass.sum(dim=0) if total is None else total.add_(mass.sum(dim=0))
         if values is not None and above is not None:
-            above += torch.einsum("kb,bk->b", mass, values(first, last))
+            # a product and a sum: einsum would turn this into a batch of tiny matrix products
+            above += (mass * values(first, last).T).sum(dim=0)
         if groups is not None and inside is not None:
             inside += (mass * (groups[0][first:last, None] == groups[1])).sum(dim=0)
     assert total is not None  # there is at least one action

@@ -5,7 +5,8 @@ rewards, the number of pictures a round nor the priors of HierTS and LinTS are i
 
 - a task is a class. Each round offers K pictures of the test set, one of the task's class among them, and a good choice is a
   picture of that class;
-- phi(x, a) is 1 and the leading principal components of picture a's pixels, each with unit variance over the training set;
+- phi(x, a) is 1 and the leading principal components of picture a's pixels, each with unit variance over the training set, or
+  1 and the last hidden layer of a small network that was trained on the offline pictures alone (`image_features`);
 - an offline estimate is the parameter of a class, fitted to a part of the training pictures (`percent`), as earlier tasks
   would have left it. Resampling these pictures gives as many estimates as pre-training needs. Tasks come from the same
   classes again and again, so the task's own class is among them (`seen`); without it the few classes say little about
@@ -20,7 +21,7 @@ growing then, whatever it knows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, cast
 
@@ -32,13 +33,14 @@ from manyarms._base import validate
 from manyarms._base.typing import Array, Bools, Ints
 from manyarms.errors import InvalidInput, UnknownAction
 from manyarms.priors.gaussian import ActionPrior, HierarchicalPrior
-from manyarms.worlds import image_files
 from manyarms.worlds.base import Chosen, KnownMeans, RewardDistribution, RewardKind, WorldSeed, chosen_ids, streams
+from manyarms.worlds.image_features import Features, PictureNetwork, principal_components, train_network
 from manyarms.worlds.image_files import ImageSet, read_images
 
 Truth = Literal["labels", "model"]
-# pictures behind the principal components, and pictures of other classes in a logistic fit: more change nothing visible
-PCA_PICTURES, LOGISTIC_OTHERS = 20_000, 2_000
+Kind = Literal["pca", "network"]
+# pictures of other classes in a logistic fit: more change nothing visible
+LOGISTIC_OTHERS = 2_000
 NEWTON_STEPS = 8
 ENOUGH = 1_000
 
@@ -52,7 +54,8 @@ class Images(KnownMeans):
 
     data: "cifar100", "mnist" or "fashion-mnist", looked for in `folder` or under MANYARMS_DATA. dim: d, the constant included.
     percent: the part of the training pictures that offline estimates may use. seen: whether the task's class is among them.
-    target: the task's class, at random if not given.
+    target: the task's class, at random if not given. features: "pca", "network" (trained here, on the offline pictures, which
+    takes a few seconds and torch), or a network that was trained before, on `offline`.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class Images(KnownMeans):
         high: float = 0.9,
         low: float = 0.1,
         target: int | None = None,
+        features: Kind | PictureNetwork = "pca",
         seed: WorldSeed = 0,
         folder: str | Path | None = None,
     ) -> None:
@@ -84,7 +88,10 @@ class Images(KnownMeans):
         if not 0 < self.low < self.high < 1:
             raise InvalidInput("high", f"high={high}, low={low}", "0 < low < high < 1")
         pictures = read_images(data, folder)
-        self._prepared = _prepare(pictures, self.dim)
+        if not isinstance(features, PictureNetwork):
+            validate.one_of("features", features, ("pca", "network"))
+        elif features.dim != self.dim:
+            raise InvalidInput("features", f"a network of dimension {features.dim}", f"one of dim={self.dim}")
         self.provenance = pictures.provenance
         rng, _, _ = streams(seed)
         drawn = int(rng.integers(pictures.classes))
@@ -99,6 +106,15 @@ class Images(KnownMeans):
             )
         self._offline = _part(pictures.train_classes, float(percent), rng)
         self._entropy = int(rng.integers(2**62))
+        self._classes = [c for c in range(pictures.classes) if self.seen or c != self.target]
+        self._labels = pictures.train_classes
+        self._prepared: Features
+        if isinstance(features, PictureNetwork):
+            self._prepared = features.features(pictures)
+        elif features == "network":
+            self._prepared = train_network(pictures, self.offline, self.dim, self._entropy).features(pictures)
+        else:
+            self._prepared = principal_components(pictures, self.dim)
         super().__init__(rewards, seed)
 
     def __repr__(self) -> str:
@@ -167,6 +183,11 @@ class Images(KnownMeans):
 
     # ---- what is known beforehand -------------------------------------------------------------------------------------
 
+    @property
+    def offline(self) -> Bools:
+        """Which training pictures a network for features may be trained on: the part, of the classes that may be known."""
+        return self._offline & np.isin(self._labels, self._classes)
+
     def estimates(self, copies: int | None = None) -> Array:
         """Offline estimates of theta, (n, d): the classes' parameters, `copies` times with resampled pictures.
 
@@ -174,7 +195,7 @@ class Images(KnownMeans):
         others, weighted as if offers were played at random: 1 / K for c, plus a ridge as heavy as one picture of c. By
         default as many copies as give 1,000 estimates.
         """
-        classes = [c for c in range(self._prepared.classes) if self.seen or c != self.target]
+        classes = self._classes
         copies = -(-ENOUGH // len(classes)) if copies is None else validate.count("copies", copies)
         rng = np.random.default_rng(self._entropy)
         return np.concatenate([self._fits(self._offline, classes, rng) for _ in range(copies)])
@@ -212,38 +233,13 @@ class Images(KnownMeans):
         """N(0, I / d): what an agent without offline data may assume, scores of about unit size."""
         return ActionPrior(1, np.zeros(self.dim), np.eye(self.dim) / self.dim)
 
+    def vague_hierarchy(self) -> HierarchicalPrior:
+        """A shared mean N(0, I / d) and a parameter around it, N(mean, I / d): HierTS without offline data.
 
-class _Prepared:
-    """Features of all pictures of a data set: a constant and d - 1 principal components of unit variance."""
-
-    def __init__(self, pictures: image_files.LabelledImages, dim: int) -> None:
-        pixels = pictures.train.shape[1]
-        if dim - 1 > min(pixels, len(pictures.train) - 1):
-            raise InvalidInput("dim", dim, f"at most {min(pixels, len(pictures.train) - 1) + 1}")
-        some = pictures.train
-        if len(some) > PCA_PICTURES:
-            some = some[np.random.default_rng(0).permutation(len(some))[:PCA_PICTURES]]
-        centre = some.mean(axis=0, dtype=np.float64)
-        values, vectors = np.linalg.eigh(np.cov(some.T.astype(np.float64)))
-        # a direction in which all pictures are the same gets no weight rather than infinite weight
-        scales = np.sqrt(np.maximum(values[-1:-dim:-1], values[-1] * 1e-12))
-        axes = vectors[:, -1:-dim:-1] / scales
-        self.train = _with_constant(pictures.train, centre, axes)
-        self.test = _with_constant(pictures.test, centre, axes)
-        self.labels = pictures.train_classes
-        self.classes = pictures.classes
-
-
-def _with_constant(pictures: npt.NDArray[np.uint8], centre: Array, axes: Array) -> Array:
-    out = np.ones((len(pictures), axes.shape[1] + 1))
-    for first in range(0, len(pictures), 8192):
-        block = slice(first, first + 8192)
-        out[block, 1:] = (pictures[block] - centre) @ axes
-    return out
-
-
-# pictures are themselves shared, so that a process prepares each setting once
-_prepare = lru_cache(maxsize=4)(_Prepared)
+        With a single parameter this is `vague_prior` with twice its variance.
+        """
+        vague = np.eye(self.dim) / self.dim
+        return HierarchicalPrior(1, np.zeros(self.dim), vague, vague)
 
 
 def _part(labels: Ints, percent: float, rng: np.random.Generator) -> Bools:

@@ -8,8 +8,10 @@ is hidden and rewarded (thesis, Appendix D.4).
     pi_0      softmax of x^T beta_0,a / temperature over the k0 items with the largest scores
     R_i       1[A_i in H_i], with noise 1[A_i in H_i] (1 - B) + B shift, B ~ Bernoulli(noise)  (thesis, Appendix D.4.4)
 
-The matrix has the seen halves of the training users alone: nothing that is rewarded, and nobody who is tested, has a part
-in the embeddings.
+Unless asked for otherwise, the matrix has the seen halves of the training users alone: nothing that is rewarded, and nobody
+who is tested, has a part in the embeddings. With history="whole" it has the hidden halves of the training users too, as in the
+public code of Sakhi et al. (Fast Offline Policy Optimization for Large Scale Recommendation, AAAI 2023), whose procedure the
+thesis follows: the embeddings then know what the training users will be rewarded for, and still nothing of those tested.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 UserPart = Literal["train", "validation", "test"]
 FloatPrecision = Literal["float32", "float64"]
+History = Literal["seen", "whole"]
 SHARES = (0.8, 0.1)  # of the users, for training and validation; the rest is for testing
 ROWS, PAIRS = 256, 1 << 22  # users, and hidden items with their padding, in a block of a value
 
@@ -61,7 +64,8 @@ class InteractionWorld:
     at scale 1 all scores are tiny and the logging policy is all but uniform over its k0; unless given, the scale makes the
     embeddings' mean squared length 1, which is sqrt(K / dim). min_items: users with fewer items are left out. items: keep
     only this many, those with most users; users: keep this many, drawn at random among those that are left. Of an odd number
-    of items the seen half has one more.
+    of items the seen half has one more. history: what the singular vectors are made of, the seen halves of the training users
+    or both halves of these. test_users, validation_users: how many; a tenth of all each unless given.
     """
 
     def __init__(
@@ -77,6 +81,9 @@ class InteractionWorld:
         items: int | None = None,
         noise: float = 0.0,
         shift: float = 0.0,
+        history: History = "seen",
+        test_users: int | None = None,
+        validation_users: int | None = None,
         precision: FloatPrecision = "float32",
         seed: int = 0,
     ) -> None:
@@ -84,6 +91,7 @@ class InteractionWorld:
         dim, k0 = validate.count("dim", dim), validate.count("k0", k0)
         if not isinstance(precision, str) or precision not in get_args(FloatPrecision):
             raise InvalidInput("precision", validate.describe(precision), "float32 or float64")
+        validate.one_of("history", history, get_args(History))
         self.noise, self.shift = validate.probability("noise", noise), validate.probability("shift", shift)
         self.halves = halves(
             interactions,
@@ -92,6 +100,9 @@ class InteractionWorld:
             None if users is None else validate.count("users", users, least=3),
             None if items is None else validate.count("items", items, least=2),
             validate.seed(seed),
+            history,
+            None if validation_users is None else validate.count("validation_users", validation_users),
+            None if test_users is None else validate.count("test_users", test_users),
         )
         self.actions, self.dim = self.halves.vectors.shape  # K, the number of items, and the length of a context
         self.scale = float(np.sqrt(self.actions / dim)) if scale is None else validate.positive("scale", scale)
@@ -156,9 +167,13 @@ class InteractionWorld:
         )
 
     def value(self, policy: Policy, part: UserPart = "test") -> Value:
-        """The expected reward of a policy with the users of a part, exactly.
+        """The expected reward of a policy with the users of a part, exactly: the mean of `values`."""
+        return Value.of(self.values(policy, part))
 
-        The mean over users of the policy's probability of the hidden items, v; (1 - noise) v + noise shift with noise.
+    def values(self, policy: Policy, part: UserPart = "test") -> Array:
+        """The expected reward of a policy with each user of a part, (n,), exactly.
+
+        The policy's probability of the user's hidden items, v; (1 - noise) v + noise shift with noise.
         """
         policy_over(policy, self.actions)
         contexts, hidden = self.contexts(part), self.halves.hidden[self._rows(part)]
@@ -174,7 +189,7 @@ class InteractionWorld:
             found = policy.probabilities_of_many(contexts[index], np.maximum(ids, 0))
             each[index] = np.where(ids >= 0, found, 0.0).sum(axis=1)
             start += size
-        return Value.of((1 - self.noise) * each + self.noise * self.shift)
+        return (1 - self.noise) * each + self.noise * self.shift
 
     def best_value(self, part: UserPart = "test") -> Value:
         """The value of always recommending a hidden item: 1 without noise."""
@@ -200,7 +215,15 @@ class InteractionWorld:
 
 @lru_cache(maxsize=4)
 def halves(
-    interactions: Interactions, dim: int, min_items: int, users: int | None, items: int | None, seed: int
+    interactions: Interactions,
+    dim: int,
+    min_items: int,
+    users: int | None,
+    items: int | None,
+    seed: int,
+    history: History = "seen",
+    validation_users: int | None = None,
+    test_users: int | None = None,
 ) -> Halves:
     """Choose items and users, shuffle and halve, split by user, and factorise; one process does each setting once."""
     choice, shuffle, split, start = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(4))
@@ -224,8 +247,9 @@ def halves(
     inside = place[who] >= 0
     who, what = place[who[inside]], what[inside]
     seen, hidden = _halved(who, what, (len(members), len(item_ids)), shuffle)
-    part_of = _split(len(members), split)
-    vectors, values = _right_singular(seen[np.flatnonzero(part_of == 0)], dim, start)
+    part_of = _split(len(members), split, validation_users, test_users)
+    matrix = seen if history == "seen" else seen + hidden
+    vectors, values = _right_singular(matrix[np.flatnonzero(part_of == 0)], dim, start)
     return Halves(seen, hidden, part_of, vectors, values, item_ids)
 
 
@@ -245,13 +269,20 @@ def _halved(who: Ints, what: Ints, shape: tuple[int, int], rng: np.random.Genera
     return parts[0], parts[1]
 
 
-def _split(users: int, rng: np.random.Generator) -> Ints:
-    """0, 1 or 2 for each user: 80 % train, 10 % validation, 10 % test, at least one in each."""
-    train, validation = (max(1, round(share * users)) for share in SHARES)
+def _split(users: int, rng: np.random.Generator, validation: int | None, test: int | None) -> Ints:
+    """0, 1 or 2 for each user: 80 % train, 10 % validation, 10 % test unless these are given; at least one in each."""
+    shares = [max(1, round(share * users)) for share in SHARES]
+    for_validation = shares[1] if validation is None else validation
+    train = shares[0] if validation is None and test is None else None
+    if train is None:
+        train = users - for_validation - (max(1, users - sum(shares)) if test is None else test)
+    if train < 1:
+        asked = f"{for_validation} and {test}" if test is not None else str(for_validation)
+        raise InvalidInput("validation_users, test_users", asked, f"less than the {users} users that there are")
     part_of = np.full(users, 2)
     order = rng.permutation(users)
     part_of[order[:train]] = 0
-    part_of[order[train : train + validation]] = 1
+    part_of[order[train : train + for_validation]] = 1
     return part_of
 
 
@@ -278,4 +309,4 @@ def _padded(matrix: csr_array) -> Ints:
     return out
 
 
-__all__ = ["Halves", "InteractionWorld", "UserPart", "halves"]
+__all__ = ["Halves", "History", "InteractionWorld", "UserPart", "halves"]

@@ -20,6 +20,7 @@ from manyarms_thesis.drift.agents import CHOSEN, GRADIENT, MODEL, SCALED, STATIC
 from manyarms_thesis.drift.figures import by_method, regret_over_time
 from manyarms_thesis.harness.claims import Claim, claim, least, listed, measured
 from manyarms_thesis.harness.experiments import Chapter, Sizes
+from manyarms_thesis.harness.figures import Drawn
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell, Columns, Run
 
@@ -146,6 +147,7 @@ def _best(results: Results, panel: str) -> Claim:
     nearest, difference = least(ahead)
     return claim(
         "The model with the knowledge gradient has the least regret of all methods", "", difference, panel=panel,
+        parts=list(ahead.values()),
         detail=f"regret a round above its {measured(ours)}: {listed(ahead)}; least convincing: {nearest}",
     )  # fmt: skip
 
@@ -167,17 +169,26 @@ def _cost(results: Results) -> Claim:
     )  # fmt: skip
 
 
-def _figures(results: Results, folder: Path) -> Iterator[Path]:
+def _figures(results: Results, folder: Path) -> Iterator[Drawn]:
     some = [next(panel for panel in results.panels if panel.startswith("wandering")), SUDDEN, NO_DRIFT]
     few = (STATIC, MODEL, GRADIENT, "discount")
-    yield regret_over_time(results, some, folder, "overview", "What drift costs, and what following it gains", few)
-    yield regret_over_time(results, results.panels, folder, "regret", "Regret a round in worlds that drift")
+    yield regret_over_time(
+        results, some, folder, "overview", "What drift costs, and what following it gains", few,
+        seen="A static belief beside what follows drift, in a world that wanders, one that changes at two moments, and one that "
+        "stays as it is.",
+    )  # fmt: skip
+    yield regret_over_time(
+        results, results.panels, folder, "regret", "Regret a round in worlds that drift",
+        seen="Static belief, models of drift, discounting, restarts and a published baseline in all worlds.",
+    )  # fmt: skip
     yield by_method(
-        results, results.panels, folder, "methods", "Regret a round after burn-in", "after_burn_in", "regret a round"
-    )
+        results, results.panels, folder, "methods", "Regret a round after burn-in", "after_burn_in", "regret a round",
+        seen="Regret a round after the burn-in, of all methods in all worlds.",
+    )  # fmt: skip
     yield by_method(
-        results, [SUDDEN], folder, "recovery", "Recovery after a sudden change", "recovery", "rounds until recovery"
-    )
+        results, [SUDDEN], folder, "recovery", "Recovery after a sudden change", "recovery", "rounds until recovery",
+        seen="How many rounds each method takes to be back near its own level before a sudden change.",
+    )  # fmt: skip
 
 
 DRIFT = Chapter("drift", 10).experiment(
@@ -185,6 +196,11 @@ DRIFT = Chapter("drift", 10).experiment(
     order=1,
     title="Rewards that drift: models, forgetting and restarts",
     thesis_lines="",
+    question="When rewards drift, what does a static belief lose, what do a model of drift, forgetting and restarts gain, and "
+    "what do they cost where nothing drifts?",
+    setting="Worlds whose parameters wander (AR(1), half-life {half_life} rounds), change suddenly, follow seasons, or whose "
+    "actions come and go, and one that stays; {K} actions (arms: {arms}), d={dims}, {rounds} rounds, {runs} runs ({still_runs} "
+    "where nothing drifts). Regret is against the best action of each round.",
     scales={
         "smoke": {
             "rounds": 160, "runs": 3, "still_runs": 3, "K": 20, "dims": [2, 3], "arms": [10, 50], "half_life": 40,
@@ -206,7 +222,7 @@ DRIFT = Chapter("drift", 10).experiment(
         "after_burn_in": "regret a round", "recovery": "rounds to recover", "milliseconds_a_round": "ms a round",
         "agent_bytes": "agent, MB",
     },
-    caption="Mean over runs; the bands and bars are one standard error wide on each side.",
+    accuracy=("runs", "still_runs"),
     remarks=[
         "No experiment of the thesis, whose rewards stay as they are.",
         "Regret is dynamic: against the best action of that very round. The first quarter of the rounds is burn-in. Methods of a "

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from manyarms._base.palette import PALETTE, marker_of
+from manyarms._base.text import in_words
 from manyarms_thesis.drift.agents import CHOSEN, GRADIENT, MODEL, STATIC
 from manyarms_thesis.harness.claims import measured
-from manyarms_thesis.harness.figures import BLACK, GREY, Look, draw_band, draw_grid
+from manyarms_thesis.harness.figures import BLACK, GREY, Drawn, Look, draw_band, draw_grid, means_of
 from manyarms_thesis.harness.results import Results
 
 if TYPE_CHECKING:
@@ -45,8 +46,15 @@ def look(method: str) -> Look:
 
 
 def regret_over_time(
-    results: Results, panels: Sequence[str], folder: Path, name: str, title: str, methods: Sequence[str] = DRAWN
-) -> Path:
+    results: Results,
+    panels: Sequence[str],
+    folder: Path,
+    name: str,
+    title: str,
+    methods: Sequence[str] = DRAWN,
+    *,
+    seen: str,
+) -> Drawn:
     """Regret a round of the methods that tell most, one drawing a panel."""
 
     def draw(axis: Axes, panel: str) -> None:
@@ -58,12 +66,13 @@ def regret_over_time(
         axis.set_ylim(bottom=0)
         axis.set_xlim(left=0)
 
-    return draw_grid({panel: panel for panel in panels}, draw, folder, name, title, columns=3)
+    caption = f"{seen} Dynamic regret a round over time; lower is better. {means_of(_runs(results, panels))}"
+    return draw_grid({panel: panel for panel in panels}, draw, folder, name, title, columns=3, caption=caption)
 
 
 def by_method(
-    results: Results, panels: Sequence[str], folder: Path, name: str, title: str, column: str, label: str
-) -> Path:
+    results: Results, panels: Sequence[str], folder: Path, name: str, title: str, column: str, label: str, *, seen: str
+) -> Drawn:
     """What every method ends with, best first, one drawing a panel."""
 
     def draw(axis: Axes, panel: str) -> None:
@@ -80,7 +89,13 @@ def by_method(
         axis.set_xlabel(label)
         axis.set_xlim(left=0)
 
-    return draw_grid({panel: panel for panel in panels}, draw, folder, name, title, columns=2)
+    caption = f"{seen} Best first from the top down. {means_of(_runs(results, panels))}"
+    return draw_grid({panel: panel for panel in panels}, draw, folder, name, title, columns=2, caption=caption)
+
+
+def _runs(results: Results, panels: Sequence[str]) -> str:
+    """How many runs the panels have, in words."""
+    return in_words(sorted({results.cells[panel].runs for panel in panels}))
 
 
 __all__ = ["by_method", "look", "regret_over_time"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from manyarms._base.palette import PALETTE
 from manyarms.agents import named as agents
 from manyarms.errors import InvalidInput
 from manyarms.priors.diffusion import DiffusionPrior
@@ -13,7 +14,8 @@ from manyarms_thesis.harness import online
 from manyarms_thesis.harness.online import LOGISTIC, THESIS_EXPANSION, likelihood_of, linear_noise
 from manyarms_thesis.harness.spec import Call
 
-JACOBIAN, MOMENTS = "dTS-NL, jacobian", "dTS-NL, moments"
+JACOBIAN, MOMENTS, MOMENTS_LOGISTIC = "dTS-NL, jacobian", "dTS-NL, moments", "dTS-NN, moments"
+LOOKS = {MOMENTS: (PALETTE[0], "--"), MOMENTS_LOGISTIC: (PALETTE[3], "--")}
 BASELINES = ("LinTS", "LinUCB", "HierTS", "GLM-TS", "UCB-GLM")
 
 
@@ -65,13 +67,17 @@ def agents_of(links: str, reward: str) -> dict[str, Call]:
     """The agents of the thesis's comparison.
 
     dTS-dr: d the links, r the rewards it takes for true, each L(inear) or N(on-linear). Where rewards are logistic the variant
-    with linear rewards stands beside the right one. Where links are not linear, and rewards are, so do the other rules for
-    evidence (beliefs/from_prior.py), which the thesis does not have.
+    with linear rewards stands beside the right one. Where links are not linear, so do other rules for evidence
+    (beliefs/from_prior.py), which the thesis does not have: moments everywhere, and Jacobians where rewards are linear.
     """
     d = "L" if links == "linear" else "N"
     if reward == "logistic":
         baselines = {"GLM-TS": Call(online.glmts), "UCB-GLM": Call(online.ucbglm)}
-        return {f"dTS-{d}N": Call(dts, LOGISTIC), f"dTS-{d}L": Call(dts), **baselines}
+        found = {f"dTS-{d}N": Call(dts, LOGISTIC), f"dTS-{d}L": Call(dts), **baselines}
+        if links != "linear":
+            found[MOMENTS_LOGISTIC] = Call(dts, {**LOGISTIC, "approximation": "moments"})
+            found[MOMENTS] = Call(dts, {"approximation": "moments"})
+        return found
     found = {f"dTS-{d}L": Call(dts), "LinTS": Call(online.lints), "LinUCB": Call(online.linucb)}
     if links == "linear":
         return {**found, "HierTS": Call(hierts_of_top)}
@@ -79,4 +85,6 @@ def agents_of(links: str, reward: str) -> dict[str, Call]:
     return {**found, **{name: Call(dts, {"approximation": rule}) for name, rule in others.items()}}
 
 
-__all__ = ["BASELINES", "JACOBIAN", "MOMENTS", "agents_of", "dts", "hierts_of_top", "misspecify"]
+__all__ = [
+    "BASELINES", "JACOBIAN", "LOOKS", "MOMENTS", "MOMENTS_LOGISTIC", "agents_of", "dts", "hierts_of_top", "misspecify",
+]  # fmt: skip

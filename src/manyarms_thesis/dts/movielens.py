@@ -6,13 +6,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from manyarms_thesis.dts.common import DTS
-from manyarms_thesis.dts.pretrained import DEPTH, OWN, SHARED, own_shared_and_lints, prepared_regret
-from manyarms_thesis.dts.swissroll import LOOKS
+from manyarms_thesis.dts.common import CONTEXT_ACCURACY, DTS, contexts_matter, with_contexts
+from manyarms_thesis.dts.pretrained import (
+    DEPTH,
+    LOOKS,
+    OWN,
+    PARTICLES,
+    READINGS,
+    SHARED,
+    own_shared_and_lints,
+    prepared_regret,
+    prepared_regret_of_action_contexts,
+)
+from manyarms_thesis.dts.swissroll_claims import of_rules
 from manyarms_thesis.harness import movielens
 from manyarms_thesis.harness.claims import Claim, lower_regret
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.figures import regret_curves
+from manyarms_thesis.harness.figures import Drawn, regret_curves
+from manyarms_thesis.harness.online import ACTION_CONTEXTS_REMARK
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell
 
@@ -34,6 +45,10 @@ def movies_world(data: str, K: int, d: int) -> Call:
 
 
 def _cells(sizes: Sizes) -> Iterator[Cell]:
+    return with_contexts(sizes, _printed(sizes), prepared_regret_of_action_contexts)
+
+
+def _printed(sizes: Sizes) -> Iterator[Cell]:
     data = movielens.source()
     for d in sizes["d"]:
         agents = own_shared_and_lints(movies_prior(data, d, sizes), sizes["preparations"])
@@ -48,12 +63,14 @@ def _claims(results: Results) -> list[Claim]:
         for panel in results.panels
         for agent in (OWN, SHARED)
     ]
+    found += [made for panel in results.panels for made in of_rules(results, panel)]
     return movielens.flag_ratings(results, found)
 
 
-def _figures(results: Results, folder: Path) -> list[Path]:
+def _figures(results: Results, folder: Path) -> list[Drawn]:
     title = f"Regret with a pre-trained prior, {movielens.source_title(results)}"
-    return [regret_curves(results, results.panels, folder, "regret", title, looks=LOOKS)]
+    seen = "dTS with a diffusion trained on all movies' vectors, by several rules, and LinTS with their mean and variances."
+    return [regret_curves(results, results.panels, folder, "regret", title, looks=LOOKS, seen=seen)]
 
 
 MOVIELENS = DTS.experiment(
@@ -66,8 +83,18 @@ MOVIELENS = DTS.experiment(
             "rounds": 40, "runs": 2, "K": [20], "d": [2], "preparations": 1, "depth": 6, "training": {"epochs": 100},
         },
         "quick": {"rounds": 1_000, "runs": 8, "K": [100], "d": [2, 5], "preparations": 2, "depth": DEPTH},
-        "paper": {"rounds": 5_000, "runs": 50, "K": [100], "d": [2, 5, 10], "preparations": 5, "depth": DEPTH},
+        "paper": {
+            "rounds": 5_000, "runs": 50, "K": [100], "d": [2, 5, 10], "preparations": 5, "depth": DEPTH,
+            "context_runs": 20,
+        },
     },
+    accuracy=CONTEXT_ACCURACY,
+    across=contexts_matter(lambda results, panel: PARTICLES, "LinTS"),
+    question="On films and their viewers, does a prior that was learned from the whole catalogue help to find out what people "
+    "like?",
+    setting="{K} films of MovieLens with {d} features each from a factorisation of the ratings; a diffusion of depth {depth} is "
+    "pre-trained on all films' features. In each of {rounds} rounds a viewer comes and a film is shown; dTS with that prior and "
+    "LinTS with the films' mean and variances play {runs} times.",
     build=_cells,
     claims=_claims,
     figures=_figures,
@@ -75,7 +102,8 @@ MOVIELENS = DTS.experiment(
         "The prior is pre-trained on the vectors of all movies, those that become actions among them, as the thesis's words "
         "are; LinTS has the mean and the variances of the same vectors. Rewards are x^Tθ + noise of σ = 0.5 with users' "
         "vectors as contexts (thesis, Section 3.4.2). The thesis prints neither K, d nor T for this figure.",
-        "“dTS” has one chain per action, “dTS, shared chain” the thesis's one chain for all, with Σ₁ as wide as the movies.",
+        ACTION_CONTEXTS_REMARK + " Here that means another user for each movie.",
+        *READINGS,
     ],
     warnings=movielens.warnings,
 )  # fmt: skip

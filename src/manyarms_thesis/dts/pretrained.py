@@ -19,6 +19,7 @@ import numpy as np
 from manyarms import __version__
 from manyarms._base import storage
 from manyarms._base.files import writing
+from manyarms._base.palette import PALETTE
 from manyarms._base.seeds import digest
 from manyarms._base.typing import Array
 from manyarms.agents import named as agents
@@ -82,7 +83,7 @@ def _pretrained(name: str, size: int, depth: int, seed: int, details: tuple[tupl
         raise InvalidInput("data", repr(name), "one of " + ", ".join(SOURCES))
     key = digest([__version__, name, size, depth, seed, dict(details)])[:24]
     folder = cache_folder() / f"{name}-{size}-L{depth}-{key}"
-    with _only_one(folder):
+    with only_one(folder):
         try:
             return storage.load(folder, Pretrained)
         except ManyArmsError:  # not there, or damaged
@@ -98,7 +99,7 @@ def pretrained(data: str, *, size: int, depth: int = DEPTH, seed: int = 0, **det
 
 
 @contextmanager
-def _only_one(folder: Path) -> Iterator[None]:
+def only_one(folder: Path) -> Iterator[None]:
     """Processes that want the same prior enter one by one; a process that dies lets the next one in."""
     with writing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -123,6 +124,11 @@ def _only_one(folder: Path) -> Iterator[None]:
 def prepared_regret(run: Run) -> Columns:
     """One run of an online cell; agents are also told the problem's seed, by which runs take turns with the pre-trainings."""
     return play(run, preparation=run.problem_seed)[1]
+
+
+def prepared_regret_of_action_contexts(run: Run) -> Columns:
+    """The same where every action has a context of its own in every round."""
+    return play(run, preparation=run.problem_seed, action_contexts=True)[1]
 
 
 def pretrained_dts(
@@ -157,8 +163,21 @@ def swiss_world(*, actions: int, noise: float, seed: int) -> SwissRoll:
     return SwissRoll(actions, noise=noise, seed=seed)
 
 
-# dTS as a pre-trained prior means it, one chain per action, and as the thesis reads it, one chain for all
+# dTS as a pre-trained prior means it, one chain per action, and as the thesis reads it, one chain for all; and by other rules
 OWN, SHARED = "dTS", "dTS, shared chain"
+MOMENTS, PARTICLES, SHARED_MOMENTS = "dTS, moments", "dTS, particles", "dTS, shared chain, moments"
+LOOKS = {
+    SHARED: (PALETTE[5], "--"), MOMENTS: (PALETTE[7], ":"), PARTICLES: (PALETTE[2], "-"), SHARED_MOMENTS: (PALETTE[3], "-."),
+}  # fmt: skip
+READINGS = (
+    "The thesis's latents are shared by all actions. A prior pre-trained on single actions' parameters means one chain per "
+    "action: that is “dTS” here; “dTS, shared chain” is the thesis's reading, with Σ₁ as wide as the estimates (with the "
+    "schedule's small Σ₁ it would be sure that all actions are alike; dts-chains compares). Both are judged by the thesis's "
+    "words.",
+    "“dTS” and “dTS, shared chain” follow the thesis's rule for evidence. Beside them, not in the thesis: “moments”, a Gaussian "
+    "with the mean and covariance of the chain's end (with one chain per action that is LinTS with the pre-trained prior's "
+    "moments), and “particles”, a cloud of draws of the prior.",
+)
 
 
 def own_shared_and_lints(prior: Mapping[str, Any], preparations: int) -> dict[str, Call]:
@@ -168,10 +187,14 @@ def own_shared_and_lints(prior: Mapping[str, Any], preparations: int) -> dict[st
         OWN: Call(pretrained_dts, told),
         SHARED: Call(pretrained_dts, {**told, "shared": True}),
         "LinTS": Call(prepared_lints),
+        MOMENTS: Call(pretrained_dts, {**told, "approximation": "moments"}),
+        PARTICLES: Call(pretrained_dts, {**told, "approximation": "particles"}),
+        SHARED_MOMENTS: Call(pretrained_dts, {**told, "shared": True, "approximation": "moments"}),
     }
 
 
 __all__ = [
-    "CACHE", "DEPTH", "OWN", "SHARED", "SOURCES", "cache_folder", "own_shared_and_lints", "prepared_lints", "prepared_regret",
-    "pretrained", "pretrained_dts", "swiss_roll_points", "swiss_world",
+    "CACHE", "DEPTH", "LOOKS", "MOMENTS", "OWN", "PARTICLES", "READINGS", "SHARED", "SHARED_MOMENTS", "SOURCES", "cache_folder",
+    "only_one", "own_shared_and_lints", "prepared_lints", "prepared_regret", "prepared_regret_of_action_contexts", "pretrained",
+    "pretrained_dts", "swiss_roll_points", "swiss_world",
 ]  # fmt: skip

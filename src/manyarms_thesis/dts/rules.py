@@ -6,7 +6,7 @@ The thesis passes evidence up a chain as if its links were the identity (Appendi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +17,19 @@ from manyarms._base.palette import PALETTE
 from manyarms._base.typing import Array
 from manyarms.agents import Agent
 from manyarms_thesis.dts.agents import dts
-from manyarms_thesis.dts.common import DTS, diffusion_world
+from manyarms_thesis.dts.common import CONTEXT_ACCURACY, DTS, diffusion_world, with_contexts
 from manyarms_thesis.dts.pretrained import DEPTH, prepared_lints, pretrained_dts, swiss_world
 from manyarms_thesis.harness.claims import Claim, lower_regret, measured, ratio
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.figures import regret_curves
-from manyarms_thesis.harness.online import lints, play
+from manyarms_thesis.harness.figures import Drawn, regret_curves
+from manyarms_thesis.harness.online import ACTION_CONTEXTS, ACTION_CONTEXTS_REMARK, lints, play
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell, Columns, Run
 
 LINTS, THESIS, JACOBIAN, MOMENTS, PARTICLES = "LinTS", "thesis", "jacobian", "moments", "particles"
 LOOKS = {
     LINTS: (PALETTE[1], "-"), THESIS: (PALETTE[0], "-"), JACOBIAN: (PALETTE[3], "--"), MOMENTS: (PALETTE[2], "-"),
-    PARTICLES: (PALETTE[2], "-"),
+    PARTICLES: (PALETTE[4], "-."),
 }  # fmt: skip
 
 
@@ -45,9 +45,12 @@ class AmongSome:
     agent: Agent
     offered: int
 
-    def decide(self, x: Array) -> int:
-        """Its choice."""
-        return int(self.agent.decide(x, candidates=np.arange(self.offered)))
+    def decide(self, x: Array | None = None, *, action_contexts: Array | None = None) -> int:
+        """Its choice, in one context or with one for each action."""
+        some = np.arange(self.offered)
+        if action_contexts is None:
+            return int(self.agent.decide(x, candidates=some))
+        return int(self.agent.decide(action_contexts=action_contexts[: self.offered], candidates=some))
 
     def observe(self, x: Array, action: int, reward: float) -> None:
         """Learn a row."""
@@ -75,18 +78,23 @@ def rule_regret(run: Run, **told: Any) -> Columns:
     return {**columns, "new_share": columns["played"] / run.rounds}
 
 
+def rule_regret_by_action_contexts(run: Run) -> Columns:
+    """The same where every action has a context of its own, drawn anew in every round."""
+    return rule_regret(run, action_contexts=True)
+
+
 def own_chains_regret(run: Run) -> Columns:
     """The same with a prior that is prepared for the run."""
     return rule_regret(run, preparation=run.problem_seed)
 
 
 def own_chains_regret_by_action_contexts(run: Run) -> Columns:
-    """The same where every action has a context of its own, drawn anew in every round."""
+    """Both: a prior that is prepared for the run, and a context for each action."""
     return rule_regret(run, preparation=run.problem_seed, action_contexts=True)
 
 
 def _cells(sizes: Sizes) -> list[Cell]:
-    return [*_shared_cells(sizes), *_own_cells(sizes)]
+    return [*with_contexts(sizes, _shared_cells(sizes), rule_regret_by_action_contexts), *_own_cells(sizes)]
 
 
 def _shared_cells(sizes: Sizes) -> list[Cell]:
@@ -107,7 +115,7 @@ def _own_cells(sizes: Sizes) -> list[Cell]:
     K, rounds, runs = sizes["own"]
     prior = {"data": "swiss-roll", "size": sizes["n"], "depth": sizes["depth"], **sizes.get("training", {})}
     told = {"prior": prior, "preparations": sizes["preparations"]}
-    rules = {rule: Call(pretrained_dts, {**told, "approximation": rule}) for rule in (THESIS, PARTICLES)}
+    rules = {rule: Call(pretrained_dts, {**told, "approximation": rule}) for rule in (THESIS, PARTICLES, MOMENTS)}
     cells = []
     for contexts, task in (("one", own_chains_regret), ("one per action", own_chains_regret_by_action_contexts)):
         agents = {LINTS: Call(prepared_lints), **rules}
@@ -117,22 +125,31 @@ def _own_cells(sizes: Sizes) -> list[Cell]:
                 "one per action context", "a context per action"
             )
             world = Call(swiss_world, {"actions": K, "noise": noise})
-            cells.append(Cell(panel, parameters, world, agents, rounds, runs, task))
+            cell = Cell(panel, parameters, world, agents, rounds, runs, task)
+            cells.append(cell if contexts == "one" else replace(cell, variant=ACTION_CONTEXTS))
     return cells
 
 
 def _claims(results: Results) -> list[Claim]:
     found = []
     for panel in results.where(chain="shared"):
-        for ours, theirs, statement in (
-            (THESIS, LINTS, "Leaving the links out on the way up performs well: lower regret than LinTS"),
-            (MOMENTS, THESIS, "A Gaussian with the moments of the chain's end has lower regret than the thesis's rule"),
-            (MOMENTS, LINTS, "A Gaussian with the moments of the chain's end has lower regret than LinTS"),
+        for ours, theirs, statement, lines in (
+            (THESIS, LINTS, "With non-linear links, left out on the way up, dTS outperforms LinTS", "1631, 3553-3556"),
+            (
+                MOMENTS,
+                THESIS,
+                "A Gaussian with the moments of the chain's end has lower regret than the thesis's rule",
+                "",
+            ),
+            (MOMENTS, LINTS, "A Gaussian with the moments of the chain's end has lower regret than LinTS", ""),
         ):
-            found.append(lower_regret(results, panel, ours, theirs, statement, "3553-3556"))
+            found.append(lower_regret(results, panel, ours, theirs, statement, lines))
     for panel in results.where(chain="own"):
-        statement = "With one chain per action, by particles, dTS has lower regret than LinTS"
-        found.append(lower_regret(results, panel, PARTICLES, LINTS, statement, "1688-1692"))
+        for ours, theirs, statement in (
+            (PARTICLES, LINTS, "With one chain per action, by particles, dTS has lower regret than LinTS"),
+            (PARTICLES, THESIS, "With one chain per action, particles have lower regret than the thesis's rule"),
+        ):
+            found.append(lower_regret(results, panel, ours, theirs, statement, ""))
     return found
 
 
@@ -153,14 +170,21 @@ def table(results: Results) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _figures(results: Results, folder: Path) -> list[Path]:
+def _figures(results: Results, folder: Path) -> list[Drawn]:
     write_text_atomically(folder.parent / "table.md", table(results))
-    drawings = (("shared", "one chain for all actions", 3), ("own", "one chain per action", 2))
+    drawings = (
+        (
+            "shared",
+            "one chain for all actions",
+            3,
+            "All items hang on one hidden cause, through links that are not linear.",
+        ),
+        ("own", "one chain per action", 2, "Items on a Swiss roll, each with a pre-trained diffusion of its own."),
+    )
     return [
-        regret_curves(
-            results, results.where(chain=name), folder, name, f"Regret by rule, {words}", columns=n, looks=LOOKS
-        )
-        for name, words, n in drawings
+        regret_curves(results, panels, folder, name, f"Regret by rule, {words}", columns=n, looks=LOOKS, seen=seen)
+        for name, words, n, seen in drawings
+        if (panels := results.where(chain=name))
     ]
 
 
@@ -178,10 +202,12 @@ RULES = DTS.experiment(
         "quick": {
             "shared": [[100, 5, 2, 2_000, 6], [100, 20, 4, 2_000, 4], [2_000, 5, 2, 3_000, 4]], "offered": 100,
             "own": [100, 1_000, 6], "noise": [1.0, 0.3], "n": 10_000, "depth": DEPTH, "preparations": 1,
+            "context_K": 1_000,
         },
         "paper": {
             "shared": [[100, 5, 2, 5_000, 16], [100, 20, 4, 5_000, 16], [10_000, 5, 2, 5_000, 16]], "offered": 100,
             "own": [100, 5_000, 16], "noise": [1.0, 0.3], "n": 10_000, "depth": DEPTH, "preparations": 4,
+            "context_K": 1_000,
         },
     },
     build=_cells,
@@ -191,10 +217,17 @@ RULES = DTS.experiment(
         "regret": "final regret", "milliseconds_a_round": "ms a round", "new_share": "share of rounds with a new action",
         "agent_bytes": "agent, MB",
     },
+    accuracy=CONTEXT_ACCURACY,
+    question="There are several ways to update a diffusion prior with what was observed: which one should a practitioner use, "
+    "and when?",
+    setting="Shared chains with random network links, sizes (K, d, L, rounds, runs) = {shared}; and a chain for each of the "
+    "items on a Swiss roll, (K, rounds, runs) = {own}, noise σ = {noise}. dTS by each rule, and LinTS, meet the same worlds.",
     remarks=[
+        ACTION_CONTEXTS_REMARK + " The shared chain with more than 1,000 actions is left out there: it is too dear.",
         "“thesis” leaves the links out on the way up, “jacobian” linearises them (beliefs/messages.py); “moments” has a Gaussian "
         "with the mean and covariance of the chain's end, “particles” a cloud of its draws (beliefs/particles.py). One chain per "
-        "action by moments is LinTS. “moments, 100 actions” is offered that many of the actions, in every round the same.",
+        "action by moments is LinTS with the pre-trained prior's moments. “moments, 100 actions” is offered that many of the "
+        "actions, in every round the same.",
         "Shared chains: non-linear links as printed (Section 4.4.1), the world drawn from the prior that the agents have. Own "
         "chains: a Swiss roll, with a prior pre-trained on other points of it; LinTS has the roll's exact moments.",
         "The table is written as table.md beside the page.",

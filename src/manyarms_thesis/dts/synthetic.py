@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
-from manyarms_thesis.dts.agents import BASELINES, JACOBIAN, MOMENTS
-from manyarms_thesis.dts.common import DTS, REMARKS, synthetic_cell
-from manyarms_thesis.harness.claims import Claim, lower_regret, outperforms
+from manyarms_thesis.dts.agents import BASELINES, JACOBIAN, LOOKS
+from manyarms_thesis.dts.common import (
+    CONTEXT_ACCURACY,
+    DEAR,
+    DTS,
+    REMARKS,
+    contexts_matter,
+    synthetic_cell,
+    with_contexts,
+)
+from manyarms_thesis.harness.claims import Claim, Measured, claim, lower_regret, outperforms
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.figures import regret_curves
+from manyarms_thesis.harness.figures import Drawn, regret_curves
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell
 
 
-def _cells(sizes: Sizes) -> list[Cell]:
-    return [
+def _cells(sizes: Sizes) -> Iterator[Cell]:
+    cells = [
         synthetic_cell({**sizes, "runs": runs}, K, d, L, links=links, scaled=scaled, reward=reward)
         for scaled, runs in ((False, sizes["runs"]), (True, sizes["scaled_runs"]))
         for d, L in sizes["shapes"]
@@ -23,13 +32,24 @@ def _cells(sizes: Sizes) -> list[Cell]:
         for links in ("linear", "network")
         for reward in ("linear", "logistic")
     ]
+    return with_contexts(sizes, cells)
+
+
+def _of_thesis(results: Results, panel: str) -> list[str]:
+    """The thesis's dTS in a panel, the one that is right about the rewards first."""
+    return [agent for agent in results.methods(panel) if agent.startswith("dTS") and ", " not in agent]
 
 
 def _claims(results: Results) -> Iterator[Claim]:
     for panel in results.panels:
-        own = [agent for agent in results.methods(panel) if agent.startswith("dTS")]
-        right, *others = [agent for agent in own if agent not in (JACOBIAN, MOMENTS)]
+        right, *others = _of_thesis(results, panel)
         baselines = [agent for agent in results.methods(panel) if agent in BASELINES]
+        if _nothing_matters(results, panel):
+            yield claim(
+                f"{right} outperforms the baselines", "1631", Measured(0.0, math.nan), panel=panel,
+                detail="no choice matters here: every regret is below a millionth a round",
+            )  # fmt: skip
+            continue
         yield outperforms(results, panel, right, baselines, f"{right} outperforms the baselines", "1631")
         for wrong in others:
             yield outperforms(
@@ -37,15 +57,37 @@ def _claims(results: Results) -> Iterator[Claim]:
                 f"{wrong}, right about the chain and wrong about the rewards, outperforms methods that know the rewards "
                 "and ignore the chain", "1633",
             )  # fmt: skip
-        if JACOBIAN in results.methods(panel):
-            statement = "Leaving the links out on the way up performs well: the rule with Jacobians has higher regret"
-            yield lower_regret(results, panel, right, JACOBIAN, statement, "3553-3556")
+        yield from _rules(results, panel, right, baselines)
 
 
-def _figures(results: Results, folder: Path) -> Iterator[Path]:
-    title = "Regret in worlds drawn from a diffusion model, "
-    for scaled, name, words in ((False, "printed", "as printed"), (True, "scaled", "links scaled by 1/√(fan-in)")):
-        yield regret_curves(results, results.where(scaled=scaled), folder, name, title + words, columns=4)
+def _nothing_matters(results: Results, panel: str) -> bool:
+    """Whether rewards are so near 0 or 1 for all actions that nobody can lose anything, as in deep logistic worlds."""
+    lost = [float(results.final(panel, method).mean()) for method in results.methods(panel)]
+    return max(lost) < 1e-6 * results.cells[panel].rounds
+
+
+def _rules(results: Results, panel: str, right: str, baselines: list[str]) -> Iterator[Claim]:
+    """The thesis's rule beside others that it does not have."""
+    moments = f"{right}, moments"
+    if moments in results.methods(panel):
+        statement = f"{right} by moments has lower regret than by the thesis's rule"
+        yield lower_regret(results, panel, moments, right, statement, "")
+        yield outperforms(results, panel, moments, baselines, f"{right} by moments outperforms the baselines", "")
+    if JACOBIAN in results.methods(panel):
+        statement = "The thesis's rule, which leaves the links out on the way up, has lower regret than one that linearises them"
+        yield lower_regret(results, panel, right, JACOBIAN, statement, "")
+
+
+def _figures(results: Results, folder: Path) -> Iterator[Drawn]:
+    for reward, seen in (
+        ("linear", "dTS, which knows how the items hang together, against methods that learn every item alone (LinTS, LinUCB) or "
+         "with one level of sharing (HierTS)."),
+        ("logistic", "The same with yes-no rewards: dTS right (second letter N) and wrong (L) about the rewards, against GLM-TS "
+         "and UCB-GLM, which learn every item alone."),
+    ):  # fmt: skip
+        title = f"Regret in worlds drawn from a diffusion model, {reward} rewards"
+        panels = results.where(reward=reward)
+        yield regret_curves(results, panels, folder, reward, title, columns=2, looks=LOOKS, seen=seen)
 
 
 SYNTHETIC = DTS.experiment(
@@ -54,14 +96,29 @@ SYNTHETIC = DTS.experiment(
     title="dTS where the truth is a diffusion model",
     thesis_lines="1613-1633",
     scales={
-        "smoke": {"rounds": 60, "runs": 2, "scaled_runs": 2, "K": [20, 200], "shapes": [[5, 2], [20, 4]]},
-        "quick": {"rounds": 1_500, "runs": 6, "scaled_runs": 6, "K": [100, 1_000], "shapes": [[5, 2], [20, 4]]},
-        "paper": {"rounds": 5_000, "runs": 50, "scaled_runs": 10, "K": [100, 10_000], "shapes": [[5, 2], [20, 4]]},
+        "smoke": {
+            "rounds": 60, "runs": 2, "scaled_runs": 2, "K": [20, 200], "shapes": [[5, 2], [20, 4]], "context_K": 20,
+        },
+        "quick": {
+            "rounds": 1_500, "runs": 6, "scaled_runs": 6, "K": [100, 1_000], "shapes": [[5, 2], [20, 4]],
+            "context_K": 100,
+        },
+        "paper": {
+            "rounds": 5_000, "runs": 50, "scaled_runs": 10, "K": [100, 10_000], "shapes": [[5, 2], [20, 4]],
+            "context_K": 100, "context_runs": 20,
+        },
     },
     build=_cells,
     claims=_claims,
     figures=_figures,
-    remarks=REMARKS,
-)
+    across=contexts_matter(lambda results, panel: _of_thesis(results, panel)[0], "LinTS"),
+    accuracy=CONTEXT_ACCURACY,
+    question="If items are related through a chain of hidden causes, and a recommender knows that chain, how much less does it "
+    "lose while it learns than one that learns every item alone?",
+    setting="Items' parameters are drawn from a diffusion model, linear or a small random network, with dimension and depth "
+    "{shapes}; {K} items, {rounds} rounds, linear or yes-no rewards. dTS, which knows the model, meets LinTS, LinUCB and HierTS "
+    "(GLM-TS and UCB-GLM for yes-no rewards) in {runs} worlds each.",
+    remarks=[*REMARKS, DEAR.format("100", "20")],
+)  # fmt: skip
 
 __all__ = ["SYNTHETIC"]

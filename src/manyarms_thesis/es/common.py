@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,11 +10,12 @@ import numpy as np
 
 from manyarms._base.typing import Array
 from manyarms.worlds.supervised import Family
-from manyarms_thesis.es.learners import ROWS, is_there, logged_rows, supervised_problem, train
-from manyarms_thesis.harness.claims import Claim, Measured, claim, least, measured
+from manyarms_thesis.es.learners import ROWS, features_of, is_there, logged_rows, supervised_problem, train
+from manyarms_thesis.harness.claims import Claim, Measured, claim, least, listed, measured
 from manyarms_thesis.harness.data import MADE_UP, missing_data
 from manyarms_thesis.harness.experiments import Chapter, Sizes
-from manyarms_thesis.harness.learning import Compared, learning_cell
+from manyarms_thesis.harness.learning import Compared, learning_cell, on_every_data
+from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell
 
 OURS, LONDON, SAKHI1, SAKHI2 = "Ours", "London et al.", "Sakhi et al. 1", "Sakhi et al. 2"
@@ -34,7 +35,6 @@ PAPER: dict[str, Any] = {
     "rate": 0.001, "runs": 3, "draws": 2_048,
 }  # fmt: skip
 
-CAPTION = "Mean over runs (logs and orders of training); the bars are one standard error long on each side."
 NUMBERS = {
     "value": "value of the policy, test rows",
     "mode_value": "value of its most probable actions",
@@ -77,7 +77,7 @@ def warnings() -> list[str]:
 # estimates and certificates where the truth is known
 ES = Chapter("es", 5)
 # policies learned from supervised data
-LEARNED = Chapter("es", 5, (MEASURE, CHOICES), warnings, CAPTION, NUMBERS)
+LEARNED = Chapter("es", 5, (MEASURE, CHOICES), warnings, numbers=NUMBERS)
 Method = tuple[str, Family, Mapping[str, Any]]
 """A learner: the method and its options (`learners.objective_of`), and the family of policies."""
 
@@ -136,13 +136,38 @@ def improves(on: Compared, statement: str, lines: str) -> Claim:
     nearest, gained = least(gains)
     won = sum(value.above_zero for value in gains.values())
     detail = f"{won} of {len(gains)} by two standard errors; the figure is the least convincing gain, of {nearest}"
-    return on.claim(statement, lines, gained, detail)
+    return claim(statement, lines, gained, panel=on.data, detail=detail, parts=list(gains.values()))
+
+
+def stated(data: str, lines: str) -> str:
+    """The lines of a statement, where the thesis makes it about such data; "" elsewhere.
+
+    It has no made-up rows, and CIFAR-100 by the features of a network only.
+    """
+    return lines if data in REAL and (data != "cifar100" or features_of(data) is not None) else ""
+
+
+def on_data_of_the_thesis(judge: Callable[[Compared], Iterable[Claim]]) -> Callable[[Results], list[Claim]]:
+    """What a function claims of every data set; of the thesis only where it has the data."""
+
+    def one(on: Compared) -> Iterator[Claim]:
+        for made in judge(on):
+            yield replace(made, thesis_lines=stated(on.data, made.thesis_lines))
+
+    return on_every_data(one)
+
+
+def every(on: Compared, differences: Mapping[str, Measured], statement: str, lines: str, what: str) -> Claim:
+    """Several differences are all above zero; the figure is the least convincing one. what: these are, in words."""
+    nearest, difference = least(differences)
+    detail = f"{what}: {listed(differences)}; least convincing: {nearest}"
+    return claim(statement, lines, difference, panel=on.data, detail=detail, parts=list(differences.values()))
 
 
 def comparable(differences: Array, margin: float, statement: str, lines: str, panel: str, what: str) -> Claim:
     """Two numbers are within a margin: the margin less their distance is above zero by two standard errors."""
     found = measured(differences)
-    left = Measured(margin - abs(found.mean), found.standard_error)
+    left = Measured(margin - abs(found.mean), found.standard_error, found.degrees)
     return claim(
         statement, lines, left, panel=panel, detail=f"{what}: {found}; counted as comparable within {margin:g}"
     )
@@ -150,5 +175,5 @@ def comparable(differences: Array, margin: float, statement: str, lines: str, pa
 
 __all__ = [
     "BASELINES", "DATA", "ES", "LEARNED", "LONDON", "LOOSER", "OURS", "PAPER", "QUICK", "SAKHI1", "SAKHI2", "SMOKE", "Method",
-    "above", "cells", "comparable", "improves", "named", "warnings", "worlds",
+    "above", "cells", "comparable", "every", "improves", "named", "on_data_of_the_thesis", "stated", "warnings", "worlds",
 ]  # fmt: skip

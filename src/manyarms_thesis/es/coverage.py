@@ -7,8 +7,8 @@ beforehand, or learned from the very rows that they are certified on (thesis, Se
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from scipy.stats import binom
 
 from manyarms._base.palette import PALETTE
 from manyarms._base.plotting import drawing, finish
-from manyarms._base.typing import Array
+from manyarms._base.typing import Array, Bools
 from manyarms.certificates import PolicyPrior, certify, improvement
 from manyarms.certificates.certify import MONTE_CARLO
 from manyarms.errors import InvalidInput
@@ -28,9 +28,9 @@ from manyarms.worlds import SupervisedWorld
 from manyarms.worlds.supervised import Family
 from manyarms_thesis.es.common import ES
 from manyarms_thesis.es.learners import DELTA, made_up_world, objective_of
-from manyarms_thesis.harness.claims import Claim
+from manyarms_thesis.harness.claims import Claim, Measured, claim, least
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.figures import BLACK
+from manyarms_thesis.harness.figures import BLACK, Drawn
 from manyarms_thesis.harness.learning import one_thread
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell, Columns, solve_log
@@ -41,6 +41,12 @@ NAMES = (
     "es", "ips", "clip", "ix", "harmonic", "any-lambda", "any-alpha", "london", "sakhi-1", "sakhi-2", "ls", "ix-tail",
     "bernstein",
 )  # fmt: skip
+# where the thesis states it; the others, and what is made of several, are none of its bounds. The sign of Sakhi et al. 1's is
+# printed wrong, so that what is tested is not what is printed
+LINES: Mapping[str, str] = {
+    "es": "2511-2521", "ips": "2511-2524", "clip": "2711-2722", "ix": "2711-2722", "harmonic": "2686-2696",
+    "any-lambda": "5865-5877", "any-alpha": "5905-5917", "london": "6215-6221", "sakhi-2": "6257-6263",
+}  # fmt: skip
 SURE = 0.01  # coverage is called too low where as many misses, or more, were less probable than this
 NODES, DRAWS = 32, 512
 ROUNDING = 1e-9
@@ -131,6 +137,15 @@ def covered(results: Results, panel: str, agent: str, family: str) -> Array | No
     return np.asarray((low <= truth + ROUNDING) & (truth <= high + ROUNDING), dtype=np.float64)
 
 
+def says_nothing(results: Results, panel: str, agent: str, family: str) -> Bools:
+    """(runs,): where a bound is vacuous: from 0 to 1 for a value, or from minus all that the logging policy earns for a gain."""
+    if family == GAIN:
+        truth, gain, low = (results.values(panel, agent, column) for column in ("truth", "true gain", "lower gain"))
+        return np.asarray(low <= gain - truth + ROUNDING)
+    low, high = _between(results, panel, agent, family)
+    return np.asarray((low <= ROUNDING) & (high >= 1 - ROUNDING))
+
+
 def widths(results: Results, panel: str, agent: str, family: str) -> Array:
     """(runs,): upper less lower."""
     low, high = _between(results, panel, agent, family)
@@ -144,33 +159,74 @@ def plausible(misses: int, runs: int, delta: float = DELTA) -> float:
     return float(binom.sf(misses - 1, runs, delta))
 
 
+@dataclass(frozen=True)
+class Tally:
+    """Logs, those in which a bound says something, and how many of these it misses the truth in."""
+
+    logs: int
+    informative: int
+    misses: int
+
+    @classmethod
+    def of(cls, hits: Array, vacuous: Bools) -> Tally:
+        """From what is covered in each log, and where that says nothing."""
+        return cls(len(hits), int((~vacuous).sum()), int((hits[~vacuous] == 0).sum()))
+
+    def __str__(self) -> str:
+        return f"{self.informative - self.misses} of {self.informative}"
+
+    @property
+    def room(self) -> Measured:
+        """Coverage less what is promised, with its error if coverage were exactly that."""
+        share = 1 - self.misses / self.informative
+        return Measured(share - (1 - DELTA), math.sqrt(DELTA * (1 - DELTA) / self.informative))
+
+
+def covers(statement: str, lines: str, tallies: Mapping[str, Tally], *, panel: str = "", detail: str = "") -> Claim:
+    """A bound covers the truth often enough, of the logs in which it says anything.
+
+    A theorem allows a share delta of all logs to be missed: that many among fewer logs do not refute it.
+    """
+    said = {name: one for name, one in tallies.items() if one.informative}
+    idle = sum(one.logs - one.informative for one in tallies.values())
+    counted = f"{idle:,} of {sum(one.logs for one in tallies.values()):,} bounds are vacuous and do not count"
+    if not said:
+        return claim(statement, lines, Measured(math.nan, math.nan), panel=panel, detail=f"{counted}{detail}")
+    rooms = {name: one.room for name, one in said.items()}
+    worst, difference = least(rooms)
+    made = claim(
+        statement, lines, difference, panel=panel, parts=list(rooms.values()),
+        detail=f"share of logs covered less {1 - DELTA:.0%}, least convincing: {worst}, {said[worst]} logs; {counted}{detail}",
+    )  # fmt: skip
+    broken = any(plausible(one.misses, one.logs) < SURE for one in said.values())
+    return made if broken or made.verdict != "refuted" else replace(made, verdict="undecided")
+
+
 def _claims(results: Results) -> Iterator[Claim]:
     for family in (*NAMES, DEFAULT, GAIN):
-        rates: dict[str, Array] = {}
+        tallies: dict[str, Tally] = {}
         shown = []
         for panel in results.panels:
             for agent in results.methods(panel):
                 hits = covered(results, panel, agent, family)
                 if hits is None:
                     continue
-                rates[f"{agent}, {panel}"] = hits
+                tally = Tally.of(hits, says_nothing(results, panel, agent, family))
+                tallies[f"{agent}, {panel}"] = tally
                 wide = "" if family == GAIN else f" (mean width {widths(results, panel, agent, family).mean():.3g})"
-                shown.append(f"{agent}, {panel} {hits.mean():.4g}{wide}")
-        worst = min(rates, key=lambda name: float(rates[name].mean()))
-        chance = min(plausible(int(len(one) - one.sum()), len(one)) for one in rates.values())
-        share, logs = float(rates[worst].mean()), len(rates[worst])
-        yield Claim(
-            _statement(family), "2511-2521, 2686-2722", share, math.sqrt(share * (1 - share) / logs), chance >= SURE, "all",
-            f"the lowest share of {logs} logs that are covered, of {worst}; all: {', '.join(shown)}",
-        )  # fmt: skip
+                shown.append(f"{agent}, {panel}: {tally}{wide}")
+        yield covers(
+            _statement(family), LINES.get(family, ""), tallies, panel="all", detail=f". Covered: {', '.join(shown)}"
+        )
 
 
 def _statement(family: str) -> str:
     what = {DEFAULT: "The certificate that is given by default", GAIN: "The certified improvement"}
-    return f"{what.get(family, f'The bound {family!r}')} covers in at least {1 - DELTA:.0%} of logs, for learned policies too"
+    bound = what.get(family, f"The bound {family!r}")
+    return f"{bound} covers the truth in {1 - DELTA:.0%} of logs or more, for learned policies too"
 
 
-def _figures(results: Results, folder: Path) -> list[Path]:
+def _figures(results: Results, folder: Path) -> list[Drawn]:
     families = (*NAMES, DEFAULT)
     with drawing(2, len(results.panels)) as (figure, axes):
         for column, panel in enumerate(results.panels):
@@ -193,7 +249,13 @@ def _figures(results: Results, folder: Path) -> list[Path]:
             for axis in (upper, lower):
                 axis.set_axisbelow(True)
                 axis.set_xticks(range(len(families)), list(families), rotation=60, ha="right")
-        return [finish(figure, axes, folder, "coverage", "Certificates over repeated logs")]
+        drawn = finish(figure, axes, folder, "coverage", "Certificates over repeated logs")
+    caption = (
+        "Above: the share of logs in which the truth lies between the ends of each bound, vacuous ones included, beside the 95 % "
+        "that are promised. Below: how far apart the ends are on average; where that is 1 the bound says nothing. One column for "
+        "each logging policy."
+    )
+    return [Drawn(drawn, caption)]
 
 
 def _cells(sizes: Sizes) -> Iterator[Cell]:
@@ -216,6 +278,11 @@ COVERAGE = ES.experiment(
     order=10,
     title="Certificates over repeated logs of known worlds",
     thesis_lines="2511-2521, 2686-2722",
+    question="Do the certificates hold: does the true value lie between their ends in 95 % of logs, also for policies that were "
+    "learned from the very log, and do they say anything?",
+    setting="A finite population of made-up rows with {classes} classes, so that true values are known; {logs} "
+    "independent logs of {rows} rows, by softmax policies of inverse temperature eta0={etas}. One policy is fixed "
+    "beforehand, three are learned from the log that certifies them.",
     scales={
         "smoke": SHAPE | {"etas": [0.3], "rows": 300, "logs": 50},
         "quick": SHAPE | {"etas": [0.3], "rows": 1_500, "logs": 1_000},
@@ -228,12 +295,15 @@ COVERAGE = ES.experiment(
         "The population is finite, 300 made-up rows of 3 classes; logs are independent draws from it, so that the true value of "
         "any policy is a sum. Every family of bounds has delta = 0.05 for itself, shared over both ends and its grid; the "
         "default certificate is exponential and logarithmic smoothing with 0.05 for both together. Mixed-logit policies pay for "
-        "simulation. A coverage of 1 beside a mean width of 1 says nothing: the widths are in the claims' details.",
-        "Coverage is called too low where as many misses, or more, had a probability below 1 % if each log were missed with "
-        "probability 0.05. “Learned without pessimism” maximises exponential smoothing's estimate alone, at sigma = 1: an "
+        "simulation. An interval from 0 to 1 says nothing, nor does an improvement of at least minus all that the logging policy "
+        "earns: such logs are not counted, and the claims say how many there were.",
+        "Coverage holds where it is above 95 % by two standard errors, of a coverage of exactly 95 % in as many logs: 50 logs "
+        "cannot show it, 100 without a miss can. Fewer covered among those that say something refute a theorem only if too many "
+        "of all logs were missed: as many, or more, had a probability below 1 %. “Learned without pessimism” "
+        "maximises exponential smoothing's estimate alone, at sigma = 1: an "
         "overfitted policy, whose certificates must hold as well.",
     ],
-    caption="Above: how often the truth lies between the ends. Below: how far apart they are on average.",
+    accuracy=("logs",),
     numbers={
         "truth": "true value",
         "kl": "KL from the prior",
@@ -242,4 +312,4 @@ COVERAGE = ES.experiment(
     },
 )
 
-__all__ = ["COVERAGE", "Repeated", "covered", "plausible", "repeated", "widths"]
+__all__ = ["COVERAGE", "Repeated", "Tally", "covered", "covers", "plausible", "repeated", "says_nothing", "widths"]

@@ -1,17 +1,25 @@
-"""What the thesis states, what was measured, and whether the measurement bears it out.
+"""What the thesis states, what was measured, and the verdict of the measurement on the statement.
 
-A statement is turned into a difference that should be above zero. It holds only where the difference is above zero by
-at least two standard errors; a difference that is too small or too noisy does not hold, and one of the wrong sign
-does not either. Methods of one panel met the same problems, so their differences are taken run by run.
+A statement is turned into a difference that should be above zero, or into several. Methods of one panel met the same
+problems, so their differences are taken run by run.
+
+    held            the difference is above zero by two standard errors
+    refuted         it is below zero by two standard errors
+    undecided       neither, or there is no standard error
+    held in part    of several differences some are above zero by two standard errors, and some are not
+
+Two standard errors are meant for many runs; with n runs it is the quantile of Student's distribution with n - 1 degrees of
+freedom at the same level: 4.5 for three runs, 2.9 for five, 2.05 for fifty.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,19 +28,44 @@ from manyarms.errors import InvalidInput
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.thesis import sections
 
+Verdict = Literal["held", "held in part", "refuted", "undecided"]
 STANDARD_ERRORS = 2.0
+PARTS = ("all", "held", "refuted")
+# a true difference of this many standard errors is found, at two standard errors, four times out of five
+FOUND = STANDARD_ERRORS + 0.84
+
+
+@lru_cache(maxsize=1024)
+def standard_errors(degrees: float) -> float:
+    """How many standard errors decide: 2 where the error is known, more where it is itself estimated from few runs."""
+    if math.isinf(degrees):
+        return STANDARD_ERRORS
+    if degrees < 1:
+        return math.inf
+    from scipy.stats import norm, t
+
+    return float(t.ppf(norm.cdf(STANDARD_ERRORS), degrees))
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A mean and its standard error (not a number when there was only one run)."""
+    """A mean and its standard error (not a number when there was only one run), with the degrees of freedom behind it."""
 
     mean: float
     standard_error: float
+    degrees: float = math.inf
 
     def __sub__(self, other: Measured) -> Measured:
         """A difference between independent measurements."""
-        return Measured(self.mean - other.mean, math.hypot(self.standard_error, other.standard_error))
+        error = math.hypot(self.standard_error, other.standard_error)
+        return Measured(self.mean - other.mean, error, min(self.degrees, other.degrees))
+
+    def __neg__(self) -> Measured:
+        return replace(self, mean=-self.mean)
+
+    def times(self, factor: float) -> Measured:
+        """In other units."""
+        return replace(self, mean=factor * self.mean, standard_error=abs(factor) * self.standard_error)
 
     def __str__(self) -> str:
         return f"{self.mean:.4g} ± {self.standard_error:.2g}"
@@ -40,14 +73,20 @@ class Measured:
     @property
     def above_zero(self) -> bool:
         """Above zero by at least two standard errors."""
-        return self.mean > 0 and self.mean >= STANDARD_ERRORS * self.standard_error
+        return self.mean > 0 and self.mean >= standard_errors(self.degrees) * self.standard_error
+
+    @property
+    def below_zero(self) -> bool:
+        """Below zero by at least two standard errors."""
+        return (-self).above_zero
 
     @property
     def strength(self) -> float:
-        """The mean in standard errors; ranks differences from least to most convincing."""
+        """The mean in standard errors that decide; ranks differences from least to most convincing."""
         if math.isnan(self.standard_error):
             return -math.inf
-        return self.mean / self.standard_error if self.standard_error > 0 else math.copysign(math.inf, self.mean)
+        needed = standard_errors(self.degrees) * self.standard_error
+        return self.mean / needed if needed > 0 else math.copysign(math.inf, self.mean)
 
 
 def measured(values: Array) -> Measured:
@@ -56,7 +95,7 @@ def measured(values: Array) -> Measured:
     if values.ndim != 1 or not len(values):
         raise InvalidInput("values", f"shape {values.shape}", "a value for each run, shape (runs,)")
     error = float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
-    return Measured(float(values.mean()), error)
+    return Measured(float(values.mean()), error, len(values) - 1)
 
 
 def least(differences: Mapping[str, Measured]) -> tuple[str, Measured]:
@@ -65,22 +104,46 @@ def least(differences: Mapping[str, Measured]) -> tuple[str, Measured]:
     return name, differences[name]
 
 
+def verdict_on(differences: Sequence[Measured]) -> Verdict:
+    """The verdict of the differences that a statement is made of."""
+    above = sum(one.above_zero for one in differences)
+    if above:
+        return "held" if above == len(differences) else "held in part"
+    return "refuted" if any(one.below_zero for one in differences) else "undecided"
+
+
 @dataclass(frozen=True)
 class Claim:
-    """A statement, of the thesis where it cites its lines, beside its measurement."""
+    """A statement, of the thesis where it cites its lines, beside its measurement.
+
+    figure, standard_error   of the difference that should be above zero; of several, the least convincing one
+    parts                    how many differences the statement is made of; how many of these hold, and how many are refuted
+    """
 
     statement: str
     thesis_lines: str
     figure: float
     standard_error: float
-    holds: bool
+    verdict: Verdict
     panel: str = ""
     detail: str = ""
+    degrees: float = math.inf
+    parts: tuple[int, int, int] = (1, 0, 0)
+
+    @property
+    def holds(self) -> bool:
+        """Whether it was borne out as a whole."""
+        return self.verdict == "held"
 
     @property
     def sections(self) -> str:
-        """The sections of the thesis that state it."""
+        """The sections of the thesis that state it; none for a statement of this project."""
         return sections(self.thesis_lines)
+
+    @property
+    def shows(self) -> float:
+        """The least difference that runs such as these would find four times out of five."""
+        return (standard_errors(self.degrees) + FOUND - STANDARD_ERRORS) * self.standard_error
 
     def plain(self) -> dict[str, Any]:
         """As it stands in claims.json; a missing standard error is null."""
@@ -90,15 +153,45 @@ class Claim:
             "thesis_lines": self.thesis_lines,
             "figure": _number(self.figure),
             "standard_error": _number(self.standard_error),
+            "degrees_of_freedom": _number(self.degrees),
+            "would_show": _number(self.shows),
+            "verdict": self.verdict,
             "holds": self.holds,
             "panel": self.panel,
             "detail": self.detail,
+            "parts": dict(zip(PARTS, self.parts, strict=True)),
         }
 
+    @classmethod
+    def of_plain(cls, plain: Mapping[str, Any]) -> Claim:
+        """The claim that was written as plain data."""
+        figure, error, degrees = (plain[name] for name in ("figure", "standard_error", "degrees_of_freedom"))
+        all_parts, held, refuted = (int(plain["parts"][name]) for name in PARTS)
+        return cls(
+            plain["statement"], plain["thesis_lines"], math.nan if figure is None else figure,
+            math.nan if error is None else error, plain["verdict"], plain["panel"], plain["detail"],
+            math.inf if degrees is None else degrees, (all_parts, held, refuted),
+        )  # fmt: skip
 
-def claim(statement: str, lines: str, difference: Measured, *, panel: str = "", detail: str = "") -> Claim:
-    """A statement that holds when `difference` is above zero by two standard errors."""
-    return Claim(statement, lines, difference.mean, difference.standard_error, difference.above_zero, panel, detail)
+
+def claim(
+    statement: str,
+    lines: str,
+    difference: Measured,
+    *,
+    panel: str = "",
+    detail: str = "",
+    parts: Sequence[Measured] = (),
+) -> Claim:
+    """A statement that says of `difference`, and of all `parts` where it has several, that it is above zero.
+
+    lines: of the thesis; "" for a statement that is not in it.
+    """
+    among = list(parts) or [difference]
+    return Claim(
+        statement, lines, difference.mean, difference.standard_error, verdict_on(among), panel, detail, difference.degrees,
+        (len(among), sum(one.above_zero for one in among), sum(one.below_zero for one in among)),
+    )  # fmt: skip
 
 
 def gain(results: Results, panel: str, method: str, baseline: str) -> Measured:
@@ -129,7 +222,7 @@ def outperforms(
     ahead = {name: gain(results, panel, method, name) for name in baselines}
     nearest, difference = least(ahead)
     return claim(
-        statement, lines, difference, panel=panel,
+        statement, lines, difference, panel=panel, parts=list(ahead.values()),
         detail=f"final regret above that of {method}, over the same worlds: {listed(ahead)}; least convincing: {nearest}",
     )  # fmt: skip
 
@@ -138,7 +231,7 @@ def ratio(results: Results, panel: str, method: str, baseline: str) -> Measured:
     """The baseline's mean final regret over the method's, with its standard error by the delta method over paired runs."""
     ours, theirs = results.final(panel, method), results.final(panel, baseline)
     value = float(theirs.mean() / ours.mean())
-    return Measured(value, value * measured(theirs / theirs.mean() - ours / ours.mean()).standard_error)
+    return replace(measured(theirs / theirs.mean() - ours / ours.mean()).times(value), mean=value)
 
 
 def saved(results: Results, panel: str, method: str, baseline: str) -> Measured:
@@ -149,7 +242,7 @@ def saved(results: Results, panel: str, method: str, baseline: str) -> Measured:
 
 def logarithm(value: Measured) -> Measured:
     """The logarithm of a positive measurement, by the delta method."""
-    return Measured(math.log(value.mean), value.standard_error / value.mean)
+    return Measured(math.log(value.mean), value.standard_error / value.mean, value.degrees)
 
 
 def slope(x: Array, values: Sequence[Measured]) -> Measured:
@@ -157,7 +250,8 @@ def slope(x: Array, values: Sequence[Measured]) -> Measured:
     centred = x - x.mean()
     weights = centred / (centred @ centred)
     error = math.sqrt(sum((float(w) * value.standard_error) ** 2 for w, value in zip(weights, values, strict=True)))
-    return Measured(sum(float(w) * value.mean for w, value in zip(weights, values, strict=True)), error)
+    mean = sum(float(w) * value.mean for w, value in zip(weights, values, strict=True))
+    return Measured(mean, error, min(value.degrees for value in values))
 
 
 def listed(values: Mapping[str, object]) -> str:
@@ -173,7 +267,8 @@ def increasing(values: Mapping[str, Measured], statement: str, lines: str, *, pa
     steps = {f"{before} to {after}": values[after] - values[before] for before, after in pairwise(names)}
     step, difference = least(steps)
     shown = ", ".join(f"{name}: {value}" for name, value in values.items())
-    return claim(statement, lines, difference, panel=panel, detail=f"{shown}; least convincing step: {step}")
+    detail = f"{shown}; least convincing step: {step}"
+    return claim(statement, lines, difference, panel=panel, detail=detail, parts=list(steps.values()))
 
 
 def _number(value: float) -> float | None:
@@ -181,6 +276,6 @@ def _number(value: float) -> float | None:
 
 
 __all__ = [
-    "Claim", "Measured", "claim", "final_regrets", "gain", "gains", "increasing", "least", "listed", "logarithm", "lower_regret",
-    "measured", "outperforms", "ratio", "saved", "slope",
+    "Claim", "Measured", "Verdict", "claim", "final_regrets", "gain", "gains", "increasing", "least", "listed", "logarithm",
+    "lower_regret", "measured", "outperforms", "ratio", "saved", "slope", "standard_errors", "verdict_on",
 ]  # fmt: skip

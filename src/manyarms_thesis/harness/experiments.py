@@ -9,18 +9,21 @@ Another distribution names its module under the entry point group `manyarms.expe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from manyarms._base.registry import Registry
+from manyarms._base.text import in_words
 from manyarms.errors import InvalidInput
 from manyarms_thesis.harness.spec import Cell
 from manyarms_thesis.harness.thesis import sections
 
 if TYPE_CHECKING:
     from manyarms_thesis.harness.claims import Claim
+    from manyarms_thesis.harness.figures import Drawn
     from manyarms_thesis.harness.results import Results
 
 SCALES = ("smoke", "quick", "paper")
@@ -30,7 +33,8 @@ ONLINE_NUMBERS: Mapping[str, str] = {
     "milliseconds_a_round": "ms a round",
     "agent_bytes": "agent, MB",
 }
-ONLINE_CAPTION = "Mean over runs; the bands and bars are one standard error wide on each side."
+ACCURACY = ("runs", "scaled_runs", "preparations")
+SMALLER = "at these sizes the difference goes the other way, which does not decide about those of the full experiment; "
 
 Sizes = Mapping[str, Any]
 Warn = Callable[[], list[str]]
@@ -45,12 +49,15 @@ class Experiment:
     thesis_lines    where it stands in the thesis's source; "" for an experiment that the thesis does not have
     scales          plain sizes for "smoke", "quick" and "paper"
     build           sizes -> cells
-    claims          results -> what the thesis states (or we do, where it is silent), measured
-    figures         results, folder -> the files drawn (each as SVG and PNG; the SVG is returned)
+    claims          results -> what the thesis states (or we do, where it is silent), measured; called for each variant
+    figures         results, folder -> what is drawn, each with its caption, the main one first; called for each variant
+    question        what it asks, in a sentence or two
+    setting         world, sizes, who is compared; fields such as {K} are filled from the sizes of the scale
+    across          results of all variants -> claims that compare variants
     remarks         settings that the thesis leaves open
     warnings        what a reader of the results must not overlook (made-up data)
-    caption         what the figures show
     numbers         columns of the results for the page's table, with their headings
+    accuracy        sizes that set how accurate results are, and not what they are of
     place           of its chapter among the chapters, and its own in the chapter: the order in which they are listed
     """
 
@@ -60,17 +67,56 @@ class Experiment:
     scales: Mapping[str, Sizes]
     build: Callable[[Sizes], list[Cell]]
     claims: Callable[[Results], list[Claim]]
-    figures: Callable[[Results, Path], list[Path]]
+    figures: Callable[[Results, Path], list[Drawn]]
+    question: str = ""
+    setting: str = ""
+    across: Callable[[Results], list[Claim]] = lambda results: []
     remarks: Sequence[str] = ()
     warnings: Warn = list
-    caption: str = ONLINE_CAPTION
     numbers: Mapping[str, str] | None = None
+    accuracy: Sequence[str] = ACCURACY
     place: tuple[int, int] = (0, 0)
 
     @property
     def sections(self) -> str:
         """The sections of the thesis that it comes from; none for an experiment that is not in it."""
         return sections(self.thesis_lines)
+
+    def setting_at(self, scale: str) -> str:
+        """The setting with the sizes of a scale."""
+        return self.setting.format(**{name: in_words(value) for name, value in self.scales[scale].items()})
+
+    def smaller(self, scale: str) -> dict[str, tuple[Any, Any]]:
+        """In what the worlds of a scale are not the thesis's: the size there, and the thesis's."""
+        return {name: pair for name, pair in self._different(scale).items() if not _is_part(*pair)}
+
+    def fewer(self, scale: str) -> dict[str, tuple[Any, Any]]:
+        """Of which sizes a scale has some of the thesis's and not all: its worlds are the thesis's, and fewer."""
+        return {name: pair for name, pair in self._different(scale).items() if _is_part(*pair)}
+
+    def _different(self, scale: str) -> dict[str, tuple[Any, Any]]:
+        own, full = self.scales[scale], self.scales["paper"]
+        names = [name for name in dict.fromkeys((*own, *full)) if name not in self.accuracy]
+        return {name: (own.get(name), full.get(name)) for name in names if own.get(name) != full.get(name)}
+
+    def judge(self, results: Results) -> list[Claim]:
+        """All claims with their verdicts; those about worlds that the thesis does not print are none of its own."""
+        found = []
+        for variant in results.variants:
+            of_variant = self.claims(results.variant(variant))
+            found += of_variant if not variant else [_beyond(one, variant) for one in of_variant]
+        found += self.across(results)
+        smaller = self.smaller(results.scale)
+        return [_at_smaller_sizes(one) for one in found] if smaller else found
+
+    def draw(self, results: Results, folder: Path) -> list[Drawn]:
+        """All figures: those of worlds as printed in folder/figures, those of a variant under its own name."""
+        drawn = []
+        for variant in results.variants:
+            place = folder / "variants" / slug(variant) if variant else folder
+            for one in self.figures(results.variant(variant), place / "figures"):
+                drawn.append(replace(one, caption=f"{_first_capital(variant)}. {one.caption}") if variant else one)
+        return drawn
 
     def cells(self, scale: str) -> list[Cell]:
         """The cells at a scale; every panel has its own name."""
@@ -94,7 +140,6 @@ class Chapter:
     number: int
     remarks: Sequence[str] = ()
     warnings: Warn = list
-    caption: str = ONLINE_CAPTION
     numbers: Mapping[str, str] | None = None
 
     def experiment(
@@ -107,23 +152,51 @@ class Chapter:
         scales: Mapping[str, Sizes],
         build: Callable[[Sizes], Iterable[Cell]],
         claims: Callable[[Results], Iterable[Claim]],
-        figures: Callable[[Results, Path], Iterable[Path]],
+        figures: Callable[[Results, Path], Iterable[Drawn]],
+        question: str,
+        setting: str,
+        across: Callable[[Results], Iterable[Claim]] | None = None,
         remarks: Sequence[str] = (),
         warnings: Warn | None = None,
-        caption: str | None = None,
         numbers: Mapping[str, str] | None = None,
+        accuracy: Sequence[str] = ACCURACY,
     ) -> Experiment:
         """Make an experiment and register it. Its remarks follow the chapter's; the rest replaces what the chapter has."""
         made = Experiment(
             name, title, thesis_lines, scales, _all_at_once(build), _all_at_once(claims), _all_at_once(figures),
-            (*self.remarks, *remarks), warnings or self.warnings, caption or self.caption, numbers or self.numbers,
-            (self.number, order),
+            question, setting, _all_at_once(across or (lambda results: [])), (*self.remarks, *remarks),
+            warnings or self.warnings, numbers or self.numbers, accuracy, (self.number, order),
         )  # fmt: skip
         return EXPERIMENTS.register(name)(made)
+
+
+def slug(text: str) -> str:
+    """A text as the name of a folder or of an anchor."""
+    return "-".join(re.findall(r"[a-z0-9]+", text.lower()))
+
+
+def _beyond(one: Claim, variant: str) -> Claim:
+    """A claim about a world that the thesis does not print, which its panel says."""
+    panel = one.panel if variant in one.panel else ", ".join(filter(None, (one.panel, variant)))
+    return replace(one, thesis_lines="", panel=panel)
+
+
+def _at_smaller_sizes(one: Claim) -> Claim:
+    """What goes against a statement in smaller worlds than the thesis's does not refute it."""
+    return replace(one, verdict="undecided", detail=SMALLER + one.detail) if one.verdict == "refuted" else one
+
+
+def _is_part(own: Any, full: Any) -> bool:
+    """Whether a list of sizes is a part of another."""
+    return isinstance(own, list) and isinstance(full, list) and all(one in full for one in own)
+
+
+def _first_capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _all_at_once(function: Callable[Told, Iterable[One]]) -> Callable[Told, list[One]]:
     return lambda *arguments, **more: list(function(*arguments, **more))
 
 
-__all__ = ["EXPERIMENTS", "ONLINE_NUMBERS", "SCALES", "Chapter", "Experiment", "Sizes"]
+__all__ = ["EXPERIMENTS", "ONLINE_NUMBERS", "SCALES", "Chapter", "Experiment", "Sizes", "slug"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from manyarms._base.palette import PALETTE, marker_of
 from manyarms._base.plotting import drawing, finish, mean_and_error
+from manyarms._base.text import in_words
 from manyarms._base.typing import Array
 from manyarms_thesis.harness.claims import Measured, measured
 from manyarms_thesis.harness.results import Results
@@ -29,6 +31,15 @@ LookOf = Callable[[str, int], Look]
 Series = Mapping[str, Mapping[float, Measured]]
 Ticks = Literal["auto", "at points", "evenly", "log"]
 Group = TypeVar("Group")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure: its SVG (a PDF and a PNG lie beside it), and what is seen on it."""
+
+    path: Path
+    caption: str
+
 
 MARKED = 8  # points of a curve that get a marker
 BLACK, GREY = "#1a1a1a", "#8a8a8a"
@@ -68,15 +79,16 @@ def draw_grid(
     name: str,
     title: str,
     *,
+    caption: str,
     columns: int = 3,
-) -> Path:
-    """One drawing a group, with the group's name above it, and one legend for all."""
+) -> Drawn:
+    """One drawing a group, with the group's name above it, and one legend for all. caption: what is seen."""
     columns = min(columns, len(groups))
     with drawing(math.ceil(len(groups) / columns), columns) as (figure, axes):
         for axis, (label, group) in zip(axes, groups.items(), strict=False):
             draw(axis, group)
             axis.set_title(_on_two_lines(label))
-        return finish(figure, axes[: len(groups)], folder, name, title)
+        return Drawn(finish(figure, axes[: len(groups)], folder, name, title), caption)
 
 
 def draw_band(axis: Axes, x: Array, values: Array, look: Look, label: str, marker: str = "") -> None:
@@ -98,11 +110,15 @@ def regret_curves(
     name: str,
     title: str,
     *,
+    seen: str = "",
     columns: int = 3,
     looks: Mapping[str, Look] | None = None,
-) -> Path:
-    """Cumulative regret over rounds, one drawing a panel."""
+) -> Drawn:
+    """Cumulative regret over rounds, one drawing a panel. seen: what the caption says first."""
     look = online_looks(looks)
+    runs = in_words(sorted({results.cells[panel].runs for panel in panels}))
+    where = "one panel for each world" if len(panels) > 1 else panels[0] if panels else ""
+    caption = f"{title}: cumulative expected regret over the rounds, {where}; lower is better. {means_of(runs)}"
 
     def draw(axis: Axes, panel: str) -> None:
         for place, agent in enumerate(results.methods(panel)):
@@ -113,7 +129,13 @@ def regret_curves(
         axis.set_ylim(bottom=0)
         axis.set_xlim(left=0)
 
-    return draw_grid({panel: panel for panel in panels}, draw, folder, name, title, columns=columns)
+    caption = f"{seen} {caption}" if seen else caption
+    return draw_grid({panel: panel for panel in panels}, draw, folder, name, title, columns=columns, caption=caption)
+
+
+def means_of(runs: str) -> str:
+    """What a caption says of curves with bands."""
+    return f"Means of {runs} runs; bands and bars are one standard error on each side."
 
 
 def final_series(
@@ -148,13 +170,14 @@ def draw_series(
     from_zero: bool = True,
     level: float | None = None,
     hidden: Sequence[str] = (),
-) -> Path:
+    seen: str = "",
+) -> Drawn:
     """Measurements with their standard errors against a number, one drawing a group.
 
     xlabel: one for all groups, or one for each. look: that of online agents unless given. ticks: "at points" has one at every
     measured place, on a logarithmic axis where these span a factor of 4 or more; "evenly" too, at even distances whatever the
     numbers are; "auto" and "log" leave them to a linear or a logarithmic axis. level: of a horizontal line. hidden: curves
-    without an entry in the legend.
+    without an entry in the legend. seen: what the caption says first.
     """
 
     chosen = look or online_looks()
@@ -182,7 +205,10 @@ def draw_series(
         if level is not None:
             axis.axhline(level, color=GREY, linewidth=0.9, linestyle="--")
 
-    return draw_grid({group: group for group in groups}, draw, folder, name, title, columns=columns)
+    along = xlabel if isinstance(xlabel, str) else in_words(list(dict.fromkeys(xlabel.values())))
+    caption = f"{title}: {ylabel} against {along}. Means over runs; bars are one standard error on each side."
+    caption = f"{seen} {caption}" if seen else caption
+    return draw_grid({group: group for group in groups}, draw, folder, name, title, columns=columns, caption=caption)
 
 
 def _place_ticks(axis: Axes, places: Sequence[float], ticks: Ticks) -> None:
@@ -194,18 +220,20 @@ def _place_ticks(axis: Axes, places: Sequence[float], ticks: Ticks) -> None:
     if not even and places[0] > 0 and places[-1] / places[0] >= 4:
         axis.set_xscale("log")
     axis.minorticks_off()
-    shown = [f"{value:,g}" for value in places]
+    shown = [in_words(int(value) if value == int(value) else value) for value in places]
     axis.set_xticks(range(len(places)) if even else places, shown, rotation=30 if len(places) > 5 else 0)
 
 
 def _on_two_lines(label: str) -> str:
-    """A long name on two lines."""
+    """A long name on two lines, where it has parts."""
     parts = label.split(", ")
+    if len(label) < 32 or len(parts) == 1:
+        return label
     half = (len(parts) + 1) // 2
-    return label if len(label) < 32 else ", ".join(parts[:half]) + "\n" + ", ".join(parts[half:])
+    return ", ".join(parts[:half]) + "\n" + ", ".join(parts[half:])
 
 
 __all__ = [
-    "BLACK", "GREY", "Look", "LookOf", "Series", "Ticks", "draw_band", "draw_grid", "draw_series", "final_series", "online_looks",
-    "regret_curves",
+    "BLACK", "GREY", "Drawn", "Look", "LookOf", "Series", "Ticks", "draw_band", "draw_grid", "draw_series", "final_series",
+    "means_of", "online_looks", "regret_curves",
 ]  # fmt: skip

@@ -3,6 +3,9 @@
 A problem is a log with what is known about it; a learner is a function of the problem, a number of optimiser steps and a
 seed, and returns columns, `value` and `mode_value` (of the policy's most probable actions) among them. A cell's `rounds` are
 the optimiser's steps, so that a forecast from a few of them knows what the others cost.
+
+Columns that end in "_by_group" have the final value in fixed groups of test users: errors of differences then contain what
+test users add (`harness/two_way.py`). A `collapsed` run lost everything, however steady it is at that.
 """
 
 from __future__ import annotations
@@ -14,14 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from manyarms._base.typing import Array
+from manyarms._base.typing import Array, Bools
 from manyarms.errors import InvalidInput
 from manyarms_thesis.harness.claims import Claim, Measured, claim, least, listed, measured
 from manyarms_thesis.harness.data import MADE_UP, flagged
-from manyarms_thesis.harness.results import Results
+from manyarms_thesis.harness.results import BY_GROUP, Results
 from manyarms_thesis.harness.spec import Call, Cell, Task, solve
+from manyarms_thesis.harness.two_way import two_way, with_groups_left_out
 
 MODE = "mode_value"
+COLLAPSED = {"value": "collapsed", MODE: "mode_collapsed"}
+# what the two ways to count a policy are called, everywhere
+IN_WORDS = {"value": "value of drawn actions", MODE: "value of the most probable action"}
 
 
 def rows_for(steps: int, epochs: int, batch: int) -> int:
@@ -56,19 +63,54 @@ def learning_cell(
 # ---- claims: learners of one panel share their logs, and are compared run by run ---------------------------------------
 
 
+def final_by_group(results: Results, panel: str, method: str, column: str) -> Array | None:
+    """(runs, groups): the final value in every group of test users, where runs kept it."""
+    cell = results.cells[panel]
+    if f"{column}{BY_GROUP}" not in results.runs[panel, method, 0]:
+        return None
+    return np.stack(
+        [np.asarray(results.runs[panel, method, run][f"{column}{BY_GROUP}"], dtype=float) for run in range(cell.runs)]
+    )
+
+
+def between(results: Results, one: tuple[str, str], other: tuple[str, str] | None, column: str = "value") -> Measured:
+    """The final value of a (panel, method), less that of another unless it is None, with runs and test users in its error.
+
+    Methods of a panel share their logs, panels of a data set share their test users: differences are taken run by run and
+    group by group, so that what is common drops out.
+    """
+    difference = results.final(*one, column) - (0.0 if other is None else results.final(*other, column))
+    found = [final_by_group(results, *which, column) for which in (one, other) if which is not None]
+    known = [groups for groups in found if groups is not None]
+    if len(known) < len(found) or len({groups.shape for groups in known}) != 1:
+        return measured(difference)
+    table = known[0] - known[1] if len(known) > 1 else known[0]
+    return two_way(table, float(difference.mean()))
+
+
 def lead(results: Results, panel: str, method: str, other: str, column: str = "value") -> Measured:
     """By how much a method's final value is above another's, run by run."""
-    return measured(results.final(panel, method, column) - results.final(panel, other, column))
+    return between(results, (panel, method), (panel, other), column)
 
 
 def finals(results: Results, panel: str, methods: Sequence[str], column: str = "value") -> dict[str, Measured]:
     """The final values of some methods of a panel."""
-    return {method: measured(results.final(panel, method, column)) for method in methods}
+    return {method: between(results, (panel, method), None, column) for method in methods}
+
+
+def has_modes(results: Results, panel: str) -> bool:
+    """Whether the runs know what the most probable actions are worth, so that claims come for both ways to count."""
+    return MODE in results.runs[panel, results.methods(panel)[0], 0]
+
+
+def counted(column: str) -> str:
+    """What a statement that is made for both ways to count says at its end."""
+    return f" ({IN_WORDS[column]})"
 
 
 def of_modes(column: str) -> str:
     """What a statement about the values of most probable actions says at its end."""
-    return " (value of the most probable actions)" if column == MODE else ""
+    return counted(column) if column == MODE else ""
 
 
 @dataclass(frozen=True)
@@ -92,14 +134,27 @@ class Compared:
         """(runs,): the mean final value over the panels and some methods."""
         return np.asarray(np.mean([self.over(method, column).mean(axis=1) for method in methods], axis=0))
 
-    def spread(self, method: str, column: str = "value") -> Array:
-        """(runs,): how much of the best panel's value is lost in the worst, 1 - min / max."""
-        values = self.over(method, column)
-        return np.asarray(1 - values.min(axis=1) / np.maximum(values.max(axis=1), 1e-12))
+    def collapsed(self, method: str, column: str = "value") -> Bools:
+        """(runs, panels): whether a run never left its start or ended below the logging policy, where that is known."""
+        name = COLLAPSED.get(column, "collapsed")
+        shown = [
+            self.results.final(panel, method, name) > 0
+            if name in self.results.runs[panel, method, 0]
+            else np.zeros(self.results.cells[panel].runs, dtype=bool)
+            for panel in self.panels
+        ]
+        return np.stack(shown, axis=1)
 
-    def claim(self, statement: str, lines: str, difference: Measured, detail: str) -> Claim:
+    def spread(self, method: str, column: str = "value") -> Array:
+        """(runs,): how much of the best panel's value is lost in the worst, 1 - min / max; what collapsed is worth nothing."""
+        values = np.where(self.collapsed(method, column), 0.0, self.over(method, column))
+        return lost(values)
+
+    def claim(
+        self, statement: str, lines: str, difference: Measured, detail: str, parts: Sequence[Measured] = ()
+    ) -> Claim:
         """A claim about these panels."""
-        return claim(statement, lines, difference, panel=self.data, detail=detail)
+        return claim(statement, lines, difference, panel=self.data, detail=detail, parts=parts)
 
     def ahead(self, method: str, others: Sequence[str], statement: str, lines: str, column: str = "value") -> Claim:
         """A method is above every other in every panel; the figure is the least convincing lead."""
@@ -109,32 +164,72 @@ class Compared:
         }
         nearest, difference = least(leads)
         won = sum(value.above_zero for value in leads.values())
-        lost = sum(Measured(-value.mean, value.standard_error).above_zero for value in leads.values())
+        gone = sum(value.below_zero for value in leads.values())
         shown = "; ".join(f"{name}: {listed(finals(results, name, (method, *others), column))}" for name in panels[:12])
         more = f" and {len(panels) - 12} more panels" if len(panels) > 12 else ""
-        of = " of the most probable actions" if column == MODE else ""
+        both = has_modes(results, panels[0])
         detail = (
-            f"{won} of {len(leads)} comparisons hold by two standard errors, {lost} hold the other way round; the figure is the "
-            f"least convincing lead, over {nearest}. Values{of}: {shown}{more}"
+            f"{won} of {len(leads)} comparisons hold, {gone} hold the other way round; the figure is the least convincing lead, "
+            f"over {nearest}. {IN_WORDS[column].capitalize() if both else 'Values'}: {shown}{more}"
         )
-        return self.claim(statement + of_modes(column), lines, difference, detail)
+        end = counted(column) if both else of_modes(column)
+        return self.claim(statement + end, lines, difference, detail, list(leads.values()))
 
     def ahead_both(self, method: str, others: Sequence[str], statement: str, lines: str) -> list[Claim]:
-        """The claim for the policies as they are, and for their most probable actions."""
-        return [self.ahead(method, others, statement, lines, column) for column in ("value", MODE)]
+        """The claim for the most probable actions of the policies, and for the policies as they are."""
+        return [self.ahead(method, others, statement, lines, column) for column in (MODE, "value")]
 
     def steadier(
         self, robust: Sequence[str], sensitive: Sequence[str], statement: str, lines: str, column: str = "value"
     ) -> Claim:
         """The methods `robust` lose less between their best and worst panel than `sensitive` do, on average over each group."""
-        lost = {method: self.spread(method, column) for method in (*robust, *sensitive)}
-        difference = np.mean([lost[a] for a in sensitive], axis=0) - np.mean([lost[a] for a in robust], axis=0)
-        shown = listed({method: measured(values) for method, values in lost.items()})
+        spreads = {method: self.spread(method, column) for method in (*robust, *sensitive)}
+        difference = np.mean([spreads[a] for a in sensitive], axis=0) - np.mean([spreads[a] for a in robust], axis=0)
+        shown = listed({method: measured(values) for method, values in spreads.items()})
+        gone = {method: int(self.collapsed(method, column).sum()) for method in (*robust, *sensitive)}
+        all_runs = self.collapsed(robust[0], column).size
+        fallen = listed({method: number for method, number in gone.items() if number}) or "none"
         detail = (
-            f"share of the best configuration's value lost in the worst: {shown}; the figure is the difference of means. "
-            "What never leaves its start counts as steady"
+            f"share of the best configuration's value lost in the worst: {shown}; the figure is the difference of means. A "
+            "run that "
+            "never leaves its start or ends below the logging policy has collapsed and lost everything (1); collapsed, of "
+            f"{all_runs} runs in all configurations: {fallen}"
         )
-        return self.claim(statement + of_modes(column), lines, measured(difference), detail)
+        end = counted(column) if has_modes(self.results, self.panels[0]) else of_modes(column)
+        return self.claim(statement + end, lines, self._spread_error(robust, sensitive, column, difference), detail)
+
+    def steadier_both(self, robust: Sequence[str], sensitive: Sequence[str], statement: str, lines: str) -> list[Claim]:
+        """The claim for the most probable actions of the policies, and for the policies as they are."""
+        return [self.steadier(robust, sensitive, statement, lines, column) for column in (MODE, "value")]
+
+    def _spread_error(
+        self, robust: Sequence[str], sensitive: Sequence[str], column: str, difference: Array
+    ) -> Measured:
+        """The mean difference of spreads over runs, with test users in its error, too.
+
+        A spread is no mean over users: what they add is found by leaving out one group after the other (the jackknife).
+        """
+        by_runs = measured(difference)
+        tables = {}
+        for method in (*robust, *sensitive):
+            found = [final_by_group(self.results, panel, method, column) for panel in self.panels]
+            if any(one is None for one in found):
+                return by_runs
+            stacked = np.stack([one for one in found if one is not None], axis=1)  # (runs, panels, groups)
+            tables[method] = np.where(self.collapsed(method, column)[:, :, None], 0.0, stacked)
+
+        def without(group: int) -> float:
+            kept = np.arange(tables[robust[0]].shape[2]) != group
+            of = {method: float(lost(table[:, :, kept].mean(axis=2)).mean()) for method, table in tables.items()}
+            return float(np.mean([of[a] for a in sensitive]) - np.mean([of[a] for a in robust]))
+
+        return with_groups_left_out(by_runs, [without(group) for group in range(tables[robust[0]].shape[2])])
+
+
+def lost(values: Array) -> Array:
+    """(runs,): what is lost of the best of values (runs, panels) in the worst, 1 where the best is nothing."""
+    best = values.max(axis=1)
+    return np.where(best > 0, 1 - values.min(axis=1) / np.maximum(best, 1e-300), 1.0)
 
 
 def by_data(results: Results) -> dict[str, list[str]]:
@@ -159,6 +254,6 @@ def on_every_data(judge: Callable[[Compared], Iterable[Claim]]) -> Callable[[Res
 
 
 __all__ = [
-    "MODE", "Compared", "by_data", "finals", "flag_data", "lead", "learning_cell", "of_modes", "on_every_data", "one_thread",
-    "rows_for",
+    "COLLAPSED", "IN_WORDS", "MODE", "Compared", "between", "by_data", "counted", "final_by_group", "finals", "flag_data", "lead",
+    "learning_cell", "lost", "of_modes", "on_every_data", "one_thread", "rows_for",
 ]  # fmt: skip

@@ -7,20 +7,28 @@ An agent of a cell is a function of the world, the horizon and a seed. What it k
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from manyarms.agents import named as agents
 from manyarms.beliefs import Linear, Logistic
 from manyarms.errors import InvalidInput
 from manyarms.worlds import World, simulate
-from manyarms_thesis.harness.spec import Columns, Run
+from manyarms_thesis.harness.spec import Cell, Columns, Run, Task, variant_of
 
 # in logistic worlds the linear agents keep the noise of the linear ones, sigma = 1
 LINEAR_NOISE_IN_LOGISTIC_WORLDS = 1.0
 # the thesis expands a logistic likelihood at its maximum (Section 3.2.3); the library's default is a mode
 THESIS_EXPANSION = "mle"
 LOGISTIC: Mapping[str, Any] = {"likelihood": "logistic"}
+# the thesis writes one context X_t a round; its authors' code draws one for each action
+ACTION_CONTEXTS = "a context for each action"
+ACTION_CONTEXTS_REMARK = (
+    "Every panel runs twice: with one context a round that all actions share, as the thesis writes (its statements are judged "
+    "there), and with a context for each action, drawn alike and independently, as its authors' code does. Regret is then "
+    "against the best pair of action and context. With a shared context what actions have in common is the same number for all "
+    "of them and never decides; with a context each it does."
+)
 
 
 def online_regret(run: Run) -> Columns:
@@ -31,6 +39,26 @@ def online_regret(run: Run) -> Columns:
 def online_regret_of_action_contexts(run: Run) -> Columns:
     """The same where every action has a context of its own in every round."""
     return play(run, action_contexts=True)[1]
+
+
+def with_action_contexts(
+    cells: Iterable[Cell],
+    task: Task = online_regret_of_action_contexts,
+    *,
+    most: int | None = None,
+    runs: int | None = None,
+) -> Iterator[Cell]:
+    """The cells, and then each of them again with a context for each action, done by `task`.
+
+    most: only cells of at most so many actions (their parameter K) are run again; a context for each costs K d a round.
+    runs: how often, where it is not as often as with a shared context.
+    """
+    printed = list(cells)
+    yield from printed
+    for cell in printed:
+        if most is None or int(cell.parameters["K"]) <= most:
+            both = f"{cell.variant}, {ACTION_CONTEXTS}" if cell.variant else ACTION_CONTEXTS
+            yield variant_of(cell, both, task=task, runs=runs)
 
 
 def play(run: Run, *, action_contexts: bool = False, **more: Any) -> tuple[Any, dict[str, Any]]:
@@ -93,7 +121,13 @@ def glmucb(*, world: World, rounds: int, seed: int, expansion: str = THESIS_EXPA
     return agents.GLMUCB(world.action_prior(), Logistic(expansion=expansion), horizon=rounds, seed=seed)
 
 
+def no_learning(*, world: Any, rounds: int, seed: int) -> Any:
+    """Any action, all alike: where all actions are alike beforehand, the Bayes regret of whoever does not look at rewards."""
+    return agents.UniformAgent(world.actions, world.dim, seed=seed)
+
+
 __all__ = [
-    "LOGISTIC", "THESIS_EXPANSION", "glmts", "glmucb", "hierts", "likelihood_of", "linear_noise", "lints", "linucb",
-    "online_regret", "online_regret_of_action_contexts", "play", "ucbglm",
+    "ACTION_CONTEXTS", "ACTION_CONTEXTS_REMARK", "LOGISTIC", "THESIS_EXPANSION", "glmts", "glmucb", "hierts", "likelihood_of",
+    "linear_noise", "lints", "linucb", "no_learning", "online_regret", "online_regret_of_action_contexts", "play", "ucbglm",
+    "with_action_contexts",
 ]  # fmt: skip

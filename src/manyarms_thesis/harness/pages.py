@@ -1,47 +1,50 @@
-"""The page of one experiment: its claims, figures, numbers and settings in one file."""
+"""The page of one experiment: question, setting and answer, then the picture, then statements, numbers and settings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from manyarms._base import html as report
-from manyarms._base.text import counted
+from manyarms._base.text import in_words
 from manyarms._base.typing import Array
 from manyarms_thesis.harness.claims import Claim, measured
 from manyarms_thesis.harness.experiments import ONLINE_NUMBERS, Experiment
+from manyarms_thesis.harness.figures import Drawn
 from manyarms_thesis.harness.results import Results
+from manyarms_thesis.harness.verdicts import answer, figure_of, statements
 
-MOST_NAMED = 3  # statements that were not shown, in the answer
+RULE = (
+    "A difference that should be above zero holds where it is so by two standard errors (by more where there are few runs: "
+    "Student's quantile), is refuted where it is below zero by as much, and is undecided otherwise. Held in part: some of the "
+    "differences that a statement is made of hold, and some do not. Differences between methods are taken run by run, on the "
+    "same problems. “Would show” is the least difference that as many runs find four times out of five."
+)
 
 
 def experiment_page(
     experiment: Experiment,
     results: Results,
     claims: Sequence[Claim],
-    figures: Sequence[Path],
+    figures: Sequence[Drawn],
     facts: Mapping[str, str],
 ) -> str:
     """The page as one HTML document."""
-    held = sum(claim.holds for claim in claims)
     drawn = [
-        report.figure(report.svg_of(path, f"figure{number}"), f"{experiment.title}. {experiment.caption}")
-        for number, path in enumerate(figures)
+        report.figure(report.svg_of(one.path, f"figure{number}"), one.caption) for number, one in enumerate(figures)
     ]
     blocks = [_card(experiment, results, claims), *drawn[:1]]
     blocks += [report.warning(text) for text in experiment.warnings()]
+    of_thesis, beyond = ([one for one in claims if bool(one.thesis_lines) is kind] for kind in (True, False))
+    if of_thesis:
+        blocks += [report.heading("What the thesis states, and what was measured"), claims_table(of_thesis)]
+    if beyond:
+        title = "Beyond what the thesis states or prints" if of_thesis else "What is expected, and what was measured"
+        blocks += [report.heading(title), claims_table(beyond)]
     blocks += [
-        report.heading(
-            f"{'What the thesis states' if experiment.thesis_lines else 'What is expected'}, and what was measured"
-        ),
-        claims_table(claims),
-        report.paragraph(
-            f"{held} of {len(claims)} statements hold. A statement holds when the measured difference has the right "
-            "sign and is at least two standard errors from zero; differences between methods are taken run by run, "
-            "on the same problems."
-        ),
+        *([report.paragraph(RULE)] if claims else []),
         *([report.heading("More figures"), *drawn[1:]] if drawn[1:] else []),
         report.heading("Numbers"),
         numbers_table(results, experiment.numbers or ONLINE_NUMBERS),
@@ -55,21 +58,26 @@ def experiment_page(
 
 
 def _card(experiment: Experiment, results: Results, claims: Sequence[Claim]) -> str:
-    """How much of what the thesis states was found."""
-    held = sum(claim.holds for claim in claims)
-    texts = [f"Not shown: {claim.statement}." for claim in claims if not claim.holds][:MOST_NAMED]
-    full, own = (
-        ("the thesis has", "the thesis's own") if experiment.thesis_lines else ("the full experiment has", "the full")
-    )
-    if results.scale != "paper":
+    """What is asked, of what, and what came out."""
+    texts = [
+        experiment.setting_at(results.scale),
+        *(answer(claims) if claims else ["It measures, and judges nothing."]),
+    ]
+    whose = "the thesis's" if experiment.thesis_lines else "those of the full experiment"
+    fewer, smaller = (_pairs(found) for found in (experiment.fewer(results.scale), experiment.smaller(results.scale)))
+    if fewer:
+        texts.append(f"Scale “{results.scale}” has some of {whose} sizes: {fewer}.")
+    if smaller:
         texts.append(
-            f"Scale “{results.scale}”: fewer rounds, runs and actions than {full}. Many of its statements "
-            "need more data than this to show; a “no” below may only mean that. "
-            f"manyarms reproduce {experiment.name} --scale paper has {own} sizes."
+            f"Scale “{results.scale}” has other sizes than {whose}: {smaller}. What goes against a statement here leaves it "
+            f"undecided; manyarms reproduce {experiment.name} --scale paper decides."
         )
-    of = " of the thesis" if experiment.thesis_lines else ""
-    title = f"{held} of {counted(len(claims), 'statement')}{of} {'holds' if len(claims) == 1 else 'hold'}"
-    return report.card(title, texts, "good" if held == len(claims) else "open")
+    good = bool(claims) and all(one.verdict == "held" for one in statements(claims))
+    return report.card(experiment.question, [text for text in texts if text], "good" if good else "open")
+
+
+def _pairs(sizes: Mapping[str, tuple[Any, Any]]) -> str:
+    return ", ".join(f"{name} {in_words(own)} for {in_words(full)}" for name, (own, full) in sizes.items())
 
 
 def claims_table(claims: Sequence[Claim]) -> str:
@@ -78,14 +86,14 @@ def claims_table(claims: Sequence[Claim]) -> str:
         [
             report.Note(claim.statement, " · ".join(filter(None, (claim.panel, claim.detail)))),
             claim.sections or "–",
-            f"{claim.figure:.4g}",
-            "–" if np.isnan(claim.standard_error) else f"{claim.standard_error:.2g}",
-            claim.holds,
+            figure_of(claim),
+            f"{claim.shows:.2g}" if np.isfinite(claim.shows) else "–",
+            claim.verdict,
         ]
         for claim in claims
     ]
-    columns = ("statement", "section", "figure", "standard error", "holds")
-    return report.table(columns, rows, numbers=("figure", "standard error"))
+    columns = ("statement", "section", "difference ± se", "would show", "verdict")
+    return report.table(columns, rows, numbers=("difference ± se", "would show"))
 
 
 def numbers_table(results: Results, wanted: Mapping[str, str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from manyarms_thesis.harness.spec import Cell
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# columns by group of test users: for errors only, no part of the table
+BY_GROUP = "_by_group"
 Outcomes = Mapping[int, Mapping[str, AnyArray]]
 """What a piece of work leaves: columns by run."""
 
@@ -35,6 +38,22 @@ class Results:
         self.scale = scale
         self.cells = {cell.panel: cell for cell in cells}
         self.runs = runs
+
+    @property
+    def variants(self) -> list[str]:
+        """The variants of worlds among the panels, "" (as the thesis prints them) first."""
+        return sorted(dict.fromkeys(cell.variant for cell in self.cells.values()), key=bool)
+
+    def variant(self, name: str) -> Results:
+        """The panels of one variant, by the names that they have without it."""
+        chosen = {panel: cell for panel, cell in self.cells.items() if cell.variant == name}
+        bare = {panel: panel.removesuffix(f", {name}") if name else panel for panel in chosen}
+        return Results(
+            self.experiment,
+            self.scale,
+            [replace(cell, panel=bare[panel]) for panel, cell in chosen.items()],
+            {(bare[panel], method, run): values for (panel, method, run), values in self.runs.items() if panel in bare},
+        )
 
     @property
     def panels(self) -> list[str]:
@@ -96,15 +115,16 @@ class Results:
         except ImportError as error:
             raise MissingExtra("pyarrow", "experiments", "writing results as Parquet") from error
         parameters = list(dict.fromkeys(name for cell in self.cells.values() for name in cell.parameters))
-        columns = list(dict.fromkeys(name for run in self.runs.values() for name in run))
+        columns = list(dict.fromkeys(name for run in self.runs.values() for name in run if not name.endswith(BY_GROUP)))
         pieces = []
         for panel, cell in self.cells.items():
             for method in cell.methods:
                 for run in range(cell.runs):
                     outcome = self.runs[panel, method, run]
-                    length = max((np.size(value) for value in outcome.values()), default=1)
+                    length = max((np.size(value) for name, value in outcome.items() if name in columns), default=1)
                     fixed = {"experiment": self.experiment, "scale": self.scale, "panel": panel, "method": method}
                     data: dict[str, Any] = {name: [value] * length for name, value in fixed.items()}
+                    data["variant"] = [cell.variant] * length
                     data["run"] = np.full(length, run)
                     data |= {name: [cell.parameters.get(name)] * length for name in parameters}
                     for name in columns:
@@ -128,4 +148,4 @@ class Results:
         return self.cells[panel]
 
 
-__all__ = ["Outcomes", "Results"]
+__all__ = ["BY_GROUP", "Outcomes", "Results"]

@@ -30,10 +30,11 @@ from manyarms_thesis.harness.pages import experiment_page
 from manyarms_thesis.harness.progress import tracking
 from manyarms_thesis.harness.results import Outcomes, Results
 from manyarms_thesis.harness.spec import Item, items_of
-from manyarms_thesis.harness.work import execute
+from manyarms_thesis.harness.store import store
+from manyarms_thesis.harness.work import RUN_SECONDS, execute
 
 FILES = ("results.parquet", "claims.json", "report.html")
-FOLDERS = ("parts", "figures", "cache")
+FOLDERS = ("parts", "figures", "variants", "cache")
 
 
 class Interrupted(ManyArmsError):
@@ -61,16 +62,21 @@ def run(
     workers_wanted: int | None = None,
     seed: int = 0,
     force: bool = False,
+    kept: Path | str | None = None,
     console: Console | None = None,
 ) -> Outcome:
     """Run an experiment and write results.parquet, figures, claims.json and report.html into `folder`.
 
-    Work that `folder/parts` already holds is not done again, unless `force` says so.
+    Work that `folder/parts` already holds is not done again, unless `force` says so. kept: a folder for the record and the
+    summary that the book of results is made of.
     """
     console = console or Console(stderr=True)
     folder = require_folder("folder", folder, *FILES, folders=FOLDERS)
     count = validate.count("workers", workers_wanted if workers_wanted is not None else cores())
     seed = validate.seed(seed)
+    store_folder = (
+        None if kept is None else require_folder("kept", kept, f"{experiment.name}.json", f"{experiment.name}.csv")
+    )
     cells = experiment.cells(scale)
     require_extras()
     started = time.monotonic()
@@ -103,7 +109,7 @@ def run(
             for run, columns in outcomes[item.key(__version__)].items()
         }
         results = Results(experiment.name, scale, cells, by_run)
-        return _write(experiment, results, folder, seed, started, reused, count)
+        return _write(experiment, results, folder, seed, started, reused, count, store_folder)
 
 
 def _say(console: Console, text: str) -> None:
@@ -153,27 +159,53 @@ def _work(
 
 
 def _write(
-    experiment: Experiment, results: Results, folder: Path, seed: int, started: float, reused: int, count: int
+    experiment: Experiment,
+    results: Results,
+    folder: Path,
+    seed: int,
+    started: float,
+    reused: int,
+    count: int,
+    kept: Path | None,
 ) -> Outcome:
     results.write(folder / "results.parquet")
-    claims = experiment.claims(results)
+    claims = experiment.judge(results)
     write_text_atomically(
         folder / "claims.json",
         json.dumps({"claims": [claim.plain() for claim in claims]}, indent=2, ensure_ascii=False) + "\n",
     )
-    figures = experiment.figures(results, folder / "figures")
+    figures = experiment.draw(results, folder)
     seconds = time.monotonic() - started
+    work = processor_seconds(results)
     facts = {
+        "command": f"manyarms reproduce {experiment.name} --scale {results.scale}"
+        + (f" --seed {seed}" if seed else ""),
         "scale": results.scale,
-        "seed": str(seed),
-        "workers": str(count),
-        "time": duration(seconds) + (f" ({reused} pieces of work came from an earlier run)" if reused else ""),
-        "finished": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "versions": f"manyarms {__version__}, Python {platform.python_version()}, numpy {np.__version__}",
+        "seed": seed,
+        "processor_seconds": None if work is None else round(work),
+        "finished": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "versions": {"manyarms": __version__, "Python": platform.python_version(), "numpy": np.__version__},
     }
-    page = experiment_page(experiment, results, claims, figures, facts)
+    shown = {
+        **{name: str(value) for name, value in facts.items() if name in ("command", "finished")},
+        "seed": str(seed),
+        "time": duration(seconds)
+        + f" on {count} workers"
+        + (f" ({reused} pieces came from an earlier run)" if reused else ""),
+        "work": "not known" if work is None else f"{duration(work)} of one core",
+        "versions": ", ".join(f"{name} {version}" for name, version in facts["versions"].items()),  # type: ignore[attr-defined]
+    }
+    page = experiment_page(experiment, results, claims, figures, shown)
     write_text_atomically(folder / "report.html", page)
+    if kept is not None:
+        store(kept, experiment, results, claims, facts)
     return Outcome(folder, results, claims, seconds, reused)
+
+
+def processor_seconds(results: Results) -> float | None:
+    """What all runs took together, whenever they were done; None where some do not say."""
+    taken = [run[RUN_SECONDS] for run in results.runs.values() if RUN_SECONDS in run]
+    return float(np.sum(taken)) if len(taken) == len(results.runs) else None
 
 
 def require_extras() -> None:

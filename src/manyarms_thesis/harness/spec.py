@@ -11,7 +11,7 @@ Monte-Carlo noise, once.)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy.typing as npt
@@ -82,6 +82,7 @@ class Cell:
     rounds              rounds of play, rows of a log or steps of an optimiser: what progress and forecasts count in
     task                does one run
     parameters          become columns of the results
+    variant             "" for a world as the thesis prints it; else in what it differs, in words. No part of keys and seeds
     """
 
     panel: str
@@ -91,6 +92,7 @@ class Cell:
     rounds: int
     runs: int
     task: Task
+    variant: str = ""
 
     def __post_init__(self) -> None:
         validate.count("rounds", self.rounds)
@@ -102,6 +104,32 @@ class Cell:
     def runs_per_item(self) -> int:
         """How many runs travel together; decided from the cell alone, never from the number of workers."""
         return max(1, min(self.runs, ROUNDS_PER_ITEM // self.rounds))
+
+
+def variant_of(
+    cell: Cell,
+    variant: str,
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    problem: Call | None = None,
+    methods: Mapping[str, Call] | None = None,
+    task: Task | None = None,
+    runs: int | None = None,
+) -> Cell:
+    """The panel in a world that the thesis does not print, named after the variant; what is not given stays as it is.
+
+    An experiment judges and draws every variant by itself, with the panels under the names that they have in the thesis's.
+    """
+    return replace(
+        cell,
+        panel=f"{cell.panel}, {variant}",
+        parameters={**cell.parameters, **(parameters or {})},
+        problem=problem or cell.problem,
+        methods=methods or cell.methods,
+        task=task or cell.task,
+        runs=runs or cell.runs,
+        variant=variant,
+    )
 
 
 @dataclass(frozen=True)
@@ -163,4 +191,4 @@ def items_of(experiment: str, cells: Sequence[Cell], seed: int) -> list[Item]:
     return sorted(items, key=lambda item: digest(item.plain()))
 
 
-__all__ = ["Call", "Cell", "Columns", "Item", "Run", "Task", "items_of", "solve", "solve_log"]
+__all__ = ["Call", "Cell", "Columns", "Item", "Run", "Task", "items_of", "solve", "solve_log", "variant_of"]

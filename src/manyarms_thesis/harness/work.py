@@ -8,7 +8,10 @@ import numpy as np
 
 from manyarms.errors import ManyArmsError
 from manyarms_thesis.harness.results import Outcomes
-from manyarms_thesis.harness.spec import Item
+from manyarms_thesis.harness.spec import Columns, Item
+
+# a column of every run: what it took, so that the time of an experiment that was run in pieces is known
+RUN_SECONDS = "run_seconds"
 
 
 class WorkFailed(ManyArmsError):
@@ -17,8 +20,12 @@ class WorkFailed(ManyArmsError):
 
 def execute(item: Item) -> Outcomes:
     """Do one piece of work: its columns by run."""
+    outcome: dict[int, Columns] = {}
     try:
-        outcome = {number: item.cell.task(item.run(number)) for number in item.runs}
+        for number in item.runs:
+            begun = time.perf_counter()
+            columns = item.cell.task(item.run(number))
+            outcome[number] = {**columns, RUN_SECONDS: time.perf_counter() - begun}
     except ManyArmsError as error:
         raise WorkFailed(f"{item.experiment}, {item.cell.panel}, {item.method}: {error}") from None
     return {run: {name: np.asarray(value) for name, value in columns.items()} for run, columns in outcome.items()}
@@ -31,4 +38,4 @@ def timed(item: Item) -> float:
     return time.perf_counter() - start
 
 
-__all__ = ["WorkFailed", "execute", "timed"]
+__all__ = ["RUN_SECONDS", "WorkFailed", "execute", "timed"]

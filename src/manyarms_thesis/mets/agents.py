@@ -45,6 +45,7 @@ def misspecified(prior: MixedEffectPrior, seed: int) -> MixedEffectPrior:
 
 
 KNOWN = "meTS, effects known"
+NO_LEARNING = "no learning"
 AGENTS: dict[str, Call] = {
     "meTS-Lin": Call(mets),
     "meTS-Lin-Fa": Call(mets, {"factored": "mean-field"}),
@@ -56,16 +57,21 @@ AGENTS: dict[str, Call] = {
     "HierTS": Call(online.hierts),
     "meTS-GLM": Call(mets, LOGISTIC),
     "meTS-GLM-Fa": Call(mets, {**LOGISTIC, "factored": "mean-field"}),
+    "meTS-GLM, mode": Call(mets, {**LOGISTIC, "expansion": "mode"}),
     "GLM-TS": Call(online.glmts),
+    "GLM-TS, mode": Call(online.glmts, {"expansion": "mode"}),
     "UCB-GLM": Call(online.ucbglm),
     "GLM-UCB": Call(online.glmucb),
+    NO_LEARNING: Call(online.no_learning),
 }
+# agents that expand a likelihood at a mode, and the same by the thesis's rule
+AT_MODES = {"meTS-GLM, mode": "meTS-GLM", "GLM-TS, mode": "GLM-TS"}
 LINEAR = ("meTS-Lin", "meTS-Lin-Fa", "meTS-Lin-Fb", "LinTS", "LinUCB", "HierTS")
 LOGISTIC_AGENTS = ("meTS-GLM", "meTS-GLM-Fa", "meTS-Lin", "GLM-TS", "UCB-GLM", "HierTS")
 LINEAR_BASELINES = ("LinTS", "LinUCB", "HierTS")
 LOGISTIC_BASELINES = ("GLM-TS", "UCB-GLM", "HierTS")
 
 __all__ = [
-    "AGENTS", "KNOWN", "LINEAR", "LINEAR_BASELINES", "LOGISTIC_AGENTS", "LOGISTIC_BASELINES", "mets", "mets_knowing_effects",
-    "misspecified", "misspecified_mets",
+    "AGENTS", "AT_MODES", "KNOWN", "LINEAR", "LINEAR_BASELINES", "LOGISTIC_AGENTS", "LOGISTIC_BASELINES", "NO_LEARNING", "mets",
+    "mets_knowing_effects", "misspecified", "misspecified_mets",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from manyarms_thesis.harness.figures import regret_curves
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell
 from manyarms_thesis.mets.agents import LINEAR_BASELINES
-from manyarms_thesis.mets.common import METS, REMARKS, synthetic_cell
+from manyarms_thesis.mets.common import CONTEXT_ACCURACY, METS, REMARKS, both_schemes, synthetic_cell
 
 
 def _cells(sizes: Sizes) -> Iterator[Cell]:
@@ -42,16 +42,23 @@ UNCERTAIN = METS.experiment(
     scales={
         "smoke": {"rounds": 120, "runs": 4, "K": [20, 40]},
         "quick": {"rounds": 3_000, "runs": 12, "K": [20, 50, 100]},
-        "paper": {"rounds": 5_000, "runs": 50, "K": [20, 50, 100]},
+        "paper": {"rounds": 5_000, "runs": 50, "context_runs": 20, "K": [20, 50, 100]},
     },
-    build=_cells,
+    build=lambda sizes: both_schemes(sizes, _cells(sizes)),
+    accuracy=CONTEXT_ACCURACY,
     claims=_claims,
     figures=lambda results, folder: [
         regret_curves(
             results, results.panels, folder, "regret", "Regret by what is uncertain",
             columns=len(results.panels) // 2,
+            seen="Above, actions are more uncertain than effects, and sharing helps less; below, the other way round.",
         )
     ],
+    question="meTS gains by learning effects that are shared. Is it still ahead where the effects tell little, because actions "
+    "deviate from them more than the effects themselves vary?",
+    setting="K = {K} actions, L = 3 effects, d = 2 dimensions, linear rewards; the effects' variance is 1 and that of the "
+    "deviations 3, and beside it the other way round. meTS and its factored variant play {rounds} rounds against LinTS, LinUCB "
+    "and HierTS, {runs} times.",
     remarks=[
         *REMARKS,
         "The panels with uncertain effects are the thesis's first setting, run beside the others for the comparison.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,10 +13,11 @@ from manyarms._base.palette import PALETTE
 from manyarms._base.typing import Array
 from manyarms_thesis.harness.claims import Claim, Measured, claim, least, measured
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.figures import draw_band, draw_grid
+from manyarms_thesis.harness.figures import Drawn, draw_band, draw_grid
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell, Columns, solve
 from manyarms_thesis.pwll.common import PWLL
+from manyarms_thesis.pwll.everywhere import extremes, for_all
 from manyarms_thesis.pwll.stochastic_ascent import (
     SmallLog,
     balanced_step,
@@ -116,32 +118,52 @@ def _cells(sizes: Sizes) -> Iterator[Cell]:
         yield Cell(words, parameters, Call(drawn_log, of), methods, sizes["steps"], sizes["runs"], solve)
 
 
+def _told_by_start(results: Results, panel: str, agent: str) -> Array:
+    """(runs, 1) what a bound must be below to say more than the start does: |theta_0 - theta*|², or the first gap measured."""
+    if results.parameter(panel, "strength"):
+        return np.square(results.final(panel, agent, "distance"))[:, None]
+    return results.values(panel, agent, "gap")[:, :1]
+
+
 def _below(results: Results, panels: list[str], column: str, statement: str, lines: str) -> Claim:
+    """Measured gaps are below a bound wherever it says anything."""
     room: dict[str, Measured] = {}
-    ratios = []
+    ratios, places, vacuous = [], 0, 0
     for panel in panels:
         for agent in results.methods(panel):
             t, gap, bound = (results.values(panel, agent, name) for name in ("t", "gap", column))
-            # in parts of the bound, so that large and small gaps count alike
-            room |= {f"{panel}, {agent}, t={x:,.0f}": measured((1 - gap / bound)[:, i]) for i, x in enumerate(t[0])}
+            tells = np.all(bound < _told_by_start(results, panel, agent), axis=0).ravel()
+            places, vacuous = places + tells.size, vacuous + int((~tells).sum())
             ratios += (bound / gap).ravel().tolist()
+            # in parts of the bound, so that large and small gaps count alike
+            for i in np.flatnonzero(tells):
+                room[f"{panel}, {agent}, t={t[0, i]:,.0f}"] = measured((1 - gap / bound)[:, i])
+    words = f"the bound is {min(ratios):.3g} to {max(ratios):.3g} times the gap"
+    if not room:
+        return claim(
+            statement, lines, Measured(1 - 1 / min(ratios), math.nan),
+            detail=f"at all checkpoints the bound is above what the start has, and says nothing; {words}",
+        )  # fmt: skip
     name = min(room, key=lambda key: room[key].mean)
     return claim(
-        statement, lines, room[name], panel=name,
-        detail=f"1 - gap/bound where it is least; the bound is {min(ratios):.3g} to {max(ratios):.3g} times the gap",
+        statement, lines, room[name], panel=name, parts=list(room.values()),
+        detail=f"1 - gap/bound where it is least; {words}. Only where the bound is below what the start has: at "
+        f"{vacuous} of {places} "
+        "checkpoints it is not, and these do not count",
     )  # fmt: skip
 
 
 def _constant(results: Results, column: str, statement: str, lines: str, *, above: bool = False) -> Claim:
-    """A constant holds for every log: the largest (or smallest) measured part of it is on the right side of 1."""
-    values = np.concatenate(
-        [results.final(panel, agent, column) for panel in results.panels for agent in results.methods(panel)]
-    )
+    """A constant holds for every log: the measured part of it is on the right side of 1."""
+    # all sizes of mini-batches met the same logs: the worst of them counts, once a log
+    worst = np.min if above else np.max
+    values = np.concatenate([
+        worst([results.final(panel, agent, column) for agent in results.methods(panel)], axis=0) for panel in results.panels
+    ])  # fmt: skip
     values = values[np.isfinite(values)]
-    worst = float(values.min() - 1 if above else 1 - values.max())
-    return Claim(
-        statement, lines, worst, 0.0, worst >= -1e-9,
-        detail=f"measured over printed, over all logs: {values.min():.3g} to {values.max():.3g}; the figure is the least room",
+    return claim(
+        statement, lines, for_all(values - 1 if above else 1 - values, 1e-9),
+        detail=f"measured over printed, over all logs: {extremes(values)}; the figure is the mean room to 1, none below zero",
     )  # fmt: skip
 
 
@@ -157,8 +179,8 @@ def _claims(results: Results) -> Iterator[Claim]:
     yield _below(results, plain, "bound", statement, "5371-5378")
     statement = "With ℓ2, the squared distance to the optimum is below the bound along the run"
     yield _below(results, strong, "bound", statement, "5387-5393")
-    statement = "The same with the noise measured at the optimum in place of 4 G_max² H² / b (this project's check)"
-    yield _below(results, results.panels, "sharper", statement, "5371-5393")
+    statement = "The same with the noise measured at the optimum in place of 4 G_max² H² / b"
+    yield _below(results, results.panels, "sharper", statement, "")
     (balanced,) = results.where(regime="balanced")
     slopes = {}
     for agent in results.methods(balanced):
@@ -167,7 +189,8 @@ def _claims(results: Results) -> Iterator[Claim]:
         slopes[agent] = measured(np.array([-0.5 - np.polyfit(np.log(t[late]), np.log(row[late]), 1)[0] for row in gap]))
     slowest, rate = least(slopes)
     yield claim(
-        "With η ∝ 1/√T the gap falls at least as fast as 1/√T", "5380", rate, panel=f"{balanced}, {slowest}",
+        "With η ∝ 1/√T one recovers a rate of 1/√T: the gap falls at least as fast", "5380", rate,
+        panel=f"{balanced}, {slowest}", parts=list(slopes.values()),
         detail="-1/2 less the exponent of T, over the last tenfold growth of T: "
         + ", ".join(f"{agent}: {value}" for agent, value in slopes.items()),
     )  # fmt: skip
@@ -182,13 +205,13 @@ def _claims(results: Results) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def _figures(results: Results, folder: Path) -> list[Path]:
+def _figures(results: Results, folder: Path) -> Iterator[Drawn]:
     def draw(axis: Axes, panel: str) -> None:
         for place, batch in enumerate(results.methods(panel)):
             colour = PALETTE[place]
             t = results.values(panel, batch, "t")[0]
             bound, sharper = (results.values(panel, batch, column).mean(axis=0) for column in ("bound", "sharper"))
-            draw_band(axis, t, results.values(panel, batch, "gap"), (colour, "-"), f"{batch}, measured", marker="o")
+            draw_band(axis, t, results.values(panel, batch, "gap"), (colour, "-"), f"{batch}, measured")
             axis.plot(t, bound, ":", color=colour, label=f"{batch}, bound")
             axis.plot(t, sharper, "--", color=colour, linewidth=1, label=f"{batch}, bound with measured noise")
         axis.set_xscale("log")
@@ -198,7 +221,14 @@ def _figures(results: Results, folder: Path) -> list[Path]:
 
     panels = {panel: panel for panel in results.panels}
     title = "Stochastic gradient ascent on PWLL and its bounds"
-    return [draw_grid(panels, draw, folder, "convergence", title, columns=len(panels))]
+    logs = results.cells[results.panels[0]].runs
+    caption = (
+        "Measured gaps (full) lie far below the thesis's bounds (dotted), and below those with the noise measured at the "
+        "optimum (broken); with ℓ2 both fall to a noise floor that a larger mini-batch b lowers. Gap to the optimum over the "
+        "iterations of stochastic gradient ascent: of the objective at averaged iterates without ℓ2, of the squared distance "
+        f"of the parameters with it. Means over {logs} logs; bands are one standard error on each side."
+    )
+    yield draw_grid(panels, draw, folder, "convergence", title, columns=min(2, len(panels)), caption=caption)
 
 
 CONVERGENCE = PWLL.experiment(
@@ -206,6 +236,11 @@ CONVERGENCE = PWLL.experiment(
     order=4,
     title="Convergence of stochastic gradient ascent on PWLL: the bounds' constants and what is measured",
     thesis_lines="5298-5396",
+    question="Do the thesis's constants and convergence bounds for stochastic gradient ascent on a policy-weighted "
+    "log-likelihood hold, and how far are they from what is measured?",
+    setting="Drawn logs of {n} rows: {contexts} contexts, {K} actions, {d} features, weights of cLPI. Stochastic gradient "
+    "ascent with mini-batches of {batches} for up to {steps} iterations, without and with ℓ2; {runs} logs, {repeats} "
+    "ascents on each.",
     scales={
         "smoke": {"contexts": 10, "K": 8, "d": 3, "n": 300, "batches": [1, 16], "strengths": [0.1], "steps": 1_000,
                   "repeats": 16, "runs": 3},
@@ -214,6 +249,7 @@ CONVERGENCE = PWLL.experiment(
         "paper": {"contexts": 20, "K": 20, "d": 10, "n": 1_000, "batches": [1, 8, 64], "strengths": [0.1, 0.01],
                   "steps": 50_000, "repeats": 32, "runs": 10},
     },
+    accuracy=("runs", "repeats"),
     build=_cells,
     claims=_claims,
     figures=_figures,
@@ -229,7 +265,6 @@ CONVERGENCE = PWLL.experiment(
         "The thesis prints no experiment for these propositions: the sizes are this project's choice. Features are uniform in "
         "the unit ball, weights those of cLPI with τ = 0.05; expectations are means over repeated ascents from θ = 0 on one log.",
     ],
-    caption="Means over logs; full: measured, dotted: the thesis's bound, broken: with the noise measured at the optimum.",
     numbers={"gap": "gap at the end", "ratio": "bound / gap", "smoothness": "largest curvature / L",
              "noise": "largest variance / 4G²H²", "convexity": "least curvature / λ"},
 )  # fmt: skip

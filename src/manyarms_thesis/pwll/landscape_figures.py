@@ -10,6 +10,7 @@ import numpy as np
 
 from manyarms._base.palette import PALETTE
 from manyarms._base.plotting import drawing, finish
+from manyarms_thesis.harness.figures import Drawn
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.pwll.finite_softmax import FiniteSoftmax, Objective, lattice
 
@@ -26,7 +27,7 @@ def landscapes(
     folder: Path,
     name: str,
     title: str,
-) -> Path:
+) -> Drawn:
     """A row a log: cLPI from above and in 3D, cIPS likewise."""
     shown = dict(list(problems.items())[:MOST_ROWS])
     with drawing(len(shown), 4) as (figure, axes):
@@ -39,9 +40,17 @@ def landscapes(
                 shown_axes += [solid, flat]
                 _surface(solid, problem, objective)
                 _contours(flat, problem, objective, 1 / smoothness(problem, objective), steps)
-                solid.set_title(label if place else f"{words}\n{label}", loc="left" if not place else "center")
+                # the log's name above the first surface, on its own lines: a long one would run into the next drawing
+                solid.set_title(f"\n\n{label}" if place else words.replace("; ", "\n") + f"\n{label}", loc="left")
                 flat.set_title(f"{label}, paths of {steps:,} steps")
-        return finish(figure, shown_axes, folder, name, title)
+        path = finish(figure, shown_axes, folder, name, title)
+    return Drawn(
+        path,
+        "On cLPI paths arrive from everywhere; on cIPS some that start on flat ground stay there. A row is a log, with the "
+        "actions that were rewarded in it; each objective is drawn as a surface over the two free logits, and from above "
+        f"(brighter is higher) with {steps:,} steps of gradient ascent from 25 starts (dots; crosses are where they end): full "
+        "blue paths arrive at the maximum, broken orange ones do not.",
+    )
 
 
 def _ground(problem: FiniteSoftmax, objective: Objective) -> tuple[Any, Any, Any]:
@@ -79,7 +88,7 @@ def _contours(axis: Any, problem: FiniteSoftmax, objective: Objective, step: flo
     axis.grid(False)
 
 
-def shares(results: Results, steps: Sequence[str], folder: Path, name: str, title: str) -> Path:
+def shares(results: Results, steps: Sequence[str], folder: Path, name: str, title: str) -> Drawn:
     """For each start, the share of logs from which gradient ascent arrived: one drawing an objective and panel."""
     panels = results.panels
     with drawing(len(panels), 3) as (figure, axes):
@@ -104,9 +113,16 @@ def shares(results: Results, steps: Sequence[str], folder: Path, name: str, titl
                 range(len(steps)), [words.removeprefix(", step × ") + "/L" if words else "step 1/L" for words in steps]
             )
             bars.set_ylim(0, 1.05)
+            bars.set_axisbelow(True)
             bars.set_ylabel("share of starts that arrive")
             bars.set_title(panel)
-        return finish(figure, figure.axes, folder, name, title)  # with the bars of colours
+        path = finish(figure, figure.axes, folder, name, title)  # with the bars of colours
+    return Drawn(
+        path,
+        "From which starts gradient ascent arrives at the maximum: the share of logs (yellow: all of them, dark: none) by the "
+        "start's two logits, with a step of 1/L, for cLPI and cIPS; and the share of all starts that arrive with steps of 1/L, "
+        f"a tenth of it and ten times as much. A row is a kind of log; {results.cells[panels[0]].runs} logs of each.",
+    )
 
 
 __all__ = ["landscapes", "shares"]

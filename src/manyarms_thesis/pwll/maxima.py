@@ -20,15 +20,16 @@ from typing import Any
 
 import numpy as np
 
-from manyarms._base.palette import PALETTE
+from manyarms._base.palette import PALETTE, marker_of
 from manyarms._base.plotting import drawing, finish
 from manyarms._base.typing import Array
 from manyarms_thesis.harness.claims import Claim, claim, least, measured
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.figures import BLACK
+from manyarms_thesis.harness.figures import BLACK, Drawn
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell, Columns, solve
 from manyarms_thesis.pwll.common import PWLL
+from manyarms_thesis.pwll.everywhere import by_panel, for_all
 from manyarms_thesis.pwll.finite_softmax import FiniteSoftmax, Objective, climb, lattice, strict_maxima
 
 WALL = 1.25  # b
@@ -112,47 +113,57 @@ def _claims(results: Results) -> Iterator[Claim]:
         return {panel: results.final(panel, name, column) for panel in panels}
 
     d = np.array([results.parameter(panel, "d") for panel in panels], dtype=float)
-    found, every, single = (
-        np.stack(list(values.values())) for values in (final("found"), final("enumerated"), final("found", "PWLL"))
-    )
-    short = every - 2.0 ** d[:, None]
+    found, every = (np.stack(list(values.values())) for values in (final("found"), final("enumerated")))
     shown = ", ".join(
         f"{panel}: {np.median(a):.0f} of {2**n:.0f}" for panel, a, n in zip(panels, found, d, strict=True)
     )
-    yield Claim(
-        "An IPS-based objective of one context can have exponentially many local maxima in K: 2^(K/8), all of them found",
-        "5218-5238", float(np.abs(short).max()), 0.0, bool((short == 0).all()),
-        detail="largest difference between the strict local maxima found from all corners and 2^(K/8); from drawn starts "
-        f"alone: {shown}",
+    yield claim(
+        "An IPS-based objective of one context can have a number of local maxima that is exponential in K", "2168-2171, "
+        "5218-5238",
+        measured(_doublings(d, every)),
+        detail="doublings of the number of strict local maxima for each 8 actions, over instances; from drawn starts alone "
+        f"{measured(_doublings(d, found))}, and of the maxima were found so: {shown}",
     )  # fmt: skip
     yield claim(
-        "Their number from drawn starts grows exponentially: at least by half a doubling for each 8 actions", "5218-5238",
-        measured(np.array([np.polyfit(d, np.log2(column), 1)[0] for column in found.T]) - 0.5),
-        detail="slope of log2 of the number against K/8, less 1/2 (the construction has slope 1)",
+        "This instance has 2^(K/8) local maxima, all of which are found", "", for_all(-np.abs(every - 2.0 ** d[:, None]), 0.5),
+        detail="one half less the difference between the strict local maxima found from all corners and 2^(K/8), over instances",
     )  # fmt: skip
-    yield Claim(
-        "PWLL has one maximum on the same instances, reached from every start", "2207-2211", float(single.max()), 0.0,
-        bool((single == 1).all() and max(stuck.max() for stuck in final("stuck", "PWLL").values()) == 0),
-        detail="largest number of maxima found",
+    single = np.stack(list(final("found", "PWLL").values())) - 1 + np.stack(list(final("stuck", "PWLL").values()))
+    yield claim(
+        "PWLL is concave: it has one maximum on the same instances, reached from every start", "2207-2211", for_all(-single, 0.5),
+        detail="one half less the number of further maxima and the share of starts that end elsewhere, over instances",
     )  # fmt: skip
     low, high, mean, pwll = final("lowest"), final("highest"), final("mean"), final("mean", "PWLL")
-    nearest, lost = least({panel: measured(high[panel] - mean[panel]) for panel in panels})
-    values = "; ".join(
-        f"{p}: IPS {measured(low[p])} to {measured(high[p])}, mean over starts {measured(mean[p])}, PWLL {measured(pwll[p])}"
+    values = by_panel({
+        p: f"IPS {measured(low[p])} to {measured(high[p])}, mean over starts {measured(mean[p])}, PWLL {measured(pwll[p])}"
         for p in panels
-    )  # fmt: skip
+    })  # fmt: skip
+    lost = {panel: measured(high[panel] - mean[panel]) for panel in panels}
+    nearest, difference = least(lost)
     yield claim(
-        "Local maxima are poor: a start ends below the best one on average", "2168-2173", lost, panel=nearest,
-        detail=f"value of the best maximum less the mean over starts; values: {values}",
+        "The landscape has poor local maxima: a start ends below the best one on average", "2168-2173", difference, panel=nearest,
+        parts=list(lost.values()), detail=f"value of the best maximum less the mean over starts; values: {values}",
     )  # fmt: skip
     shares = {panel: measured(share) for panel, share in final("best_share").items()}
     yield claim(
-        "The chance of a start to reach the best maximum falls with K", "2168-2173", shares[panels[0]] - shares[panels[-1]],
-        detail=", ".join(f"{panel}: {share}" for panel, share in shares.items()),
+        "The chance of a start to reach the best maximum falls with K", "", shares[panels[0]] - shares[panels[-1]],
+        panel=f"{panels[0]} to {panels[-1]}", detail=by_panel(shares),
+    )  # fmt: skip
+    below = {panel: measured(low[panel] - pwll[panel]) for panel in panels}
+    nearest, difference = least(below)
+    yield claim(
+        "One maximum need not be a good one: PWLL's is worth less here than the worst local maximum of IPS", "", difference,
+        panel=nearest, parts=list(below.values()), detail="value of the worst maximum of IPS less that of PWLL's; "
+        f"values: {values}",
     )  # fmt: skip
 
 
-def _figures(results: Results, folder: Path) -> list[Path]:
+def _doublings(d: Array, numbers: Array) -> Array:
+    """(runs,) the slope of log2 of the numbers (panels, runs) against d."""
+    return np.array([np.polyfit(d, np.log2(column), 1)[0] for column in numbers.T])
+
+
+def _figures(results: Results, folder: Path) -> Iterator[Drawn]:
     K = np.array([results.parameter(panel, "K") for panel in results.panels], dtype=float)
 
     def mean(name: str, column: str) -> Array:
@@ -161,8 +172,9 @@ def _figures(results: Results, folder: Path) -> list[Path]:
 
     with drawing(1, 3) as (figure, axes):
         for name, colour in (("IPS", PALETTE[1]), ("PWLL", PALETTE[0])):
-            axes[0].semilogy(K, mean(name, "found"), "o-", color=colour, label=name, markersize=4)
-            axes[2].plot(K, mean(name, "mean"), "o-", color=colour, markersize=4)
+            look: dict[str, Any] = {"color": colour, "marker": marker_of(colour), "markersize": 4}
+            axes[0].semilogy(K, mean(name, "found"), label=name, **look)
+            axes[2].plot(K, mean(name, "mean"), **look)
         axes[0].semilogy(K, 2 ** (K / PER_COORDINATE), ":", color=BLACK, label="2^(K/8)")
         axes[0].set_ylabel("local maxima found")
         axes[0].set_xlabel("K")
@@ -171,7 +183,14 @@ def _figures(results: Results, folder: Path) -> list[Path]:
         axes[2].set_xlabel("K")
         axes[2].set_ylabel("value reached, mean over starts")
         _picture(axes[1])
-        return [finish(figure, axes, folder, "maxima", "Local maxima of an IPS-based objective and of PWLL")]
+        path = finish(figure, axes, folder, "maxima", "Local maxima of an IPS-based objective and of PWLL")
+    yield Drawn(
+        path,
+        "IPS has 2^(K/8) local maxima, PWLL one, between them and worth less. Left: local maxima that ascents from drawn "
+        f"starts found, mean over {results.cells[results.panels[0]].runs} instances for each K. Middle: the value on an "
+        "instance with two parameters (brighter is higher), with the maxima of both objectives. Right: the value that is "
+        "reached, mean over starts and instances, and the range from the worst to the best local maximum of IPS.",
+    )
 
 
 def _picture(axis: Any) -> None:
@@ -196,6 +215,10 @@ MAXIMA = PWLL.experiment(
     order=3,
     title="Local maxima of IPS-based objectives, exponentially many in K",
     thesis_lines="2168-2171, 5218-5238",
+    question="Can an IPS-based objective have exponentially many local maxima, are they poor, and what does a policy-weighted "
+    "log-likelihood have in their place?",
+    setting="Instances of one context with {d} parameters and eight times as many actions, made to have a local maximum for "
+    "each choice of sides; {runs} for each size. Newton's method climbs IPS and PWLL from drawn starts and from all corners.",
     scales={
         "smoke": {"d": [1, 2, 3, 4], "runs": 3},
         "quick": {"d": [1, 2, 3, 4, 5, 6], "runs": 5},
@@ -216,7 +239,6 @@ MAXIMA = PWLL.experiment(
         "point to both sides of every coordinate alike, and its policy stays between them: it is worth less here (0.24) than "
         "even the worst local maximum of IPS (0.29).",
     ],
-    caption="Left: mean number over instances. Middle: an instance with two coordinates. Right: what is reached.",
     numbers={"found": "maxima from drawn starts", "enumerated": "maxima from all corners", "best_share": "starts at the best one",
              "mean": "value reached"},
 )  # fmt: skip

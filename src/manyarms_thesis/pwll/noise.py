@@ -7,12 +7,13 @@ from pathlib import Path
 
 from manyarms_thesis.harness.claims import Claim, claim, least, listed
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.learning import Compared, by_data, finals, lead, on_every_data
+from manyarms_thesis.harness.figures import Drawn
+from manyarms_thesis.harness.learning import MODE, Compared, between, by_data, counted, finals, lead, on_every_data
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell
-from manyarms_thesis.pwll.common import LEARNED, PAPER, QUICK, SMOKE, learners, logged_cell, worlds
-from manyarms_thesis.pwll.figures import against
-from manyarms_thesis.pwll.learners import CATALOGUE
+from manyarms_thesis.pwll.common import FEW, LEARNED, PAPER, QUICK, SMOKE, learners, logged_cells, worlds
+from manyarms_thesis.pwll.figures import against_both
+from manyarms_thesis.pwll.problems import CATALOGUE
 
 LIKELIHOODS, ESTIMATES = ("cLPI", "RegKL"), ("cIPS", "IX", "POTEC")
 
@@ -26,7 +27,7 @@ def _cells(sizes: Sizes) -> Iterator[Cell]:
             for noise in sizes["noises"]:
                 noisy = {"noise": noise, "shift": shift}
                 title = f"{data}, epsilon={noise:g}, s={shift:g}"
-                yield logged_cell(title, world | noisy, methods, sizes["runs"], **noisy)
+                yield from logged_cells(title, world | noisy, methods, sizes["runs"], **noisy)
 
 
 @on_every_data
@@ -38,29 +39,35 @@ def _claims(on: Compared) -> Iterator[Claim]:
     without = on.where(shift=0).panels
     ends = without[0], without[-1]
     noise = [results.parameter(panel, "noise") for panel in ends]
-    worse = {}
-    for name in results.methods(on.panels[0]):
-        first, last = (finals(results, panel, [name])[name] for panel in ends)
-        worse[f"{name}, epsilon {noise[0]} to {noise[1]}"] = first - last
-    nearest, difference = least(worse)
-    yield on.claim(
-        "More noise harms all methods where s = 0", "5549", difference,
-        f"loss of value: {listed(worse)}; least convincing: {nearest}",
-    )  # fmt: skip
-    for panel in [panel for panel in on.panels if results.parameter(panel, "shift") > 0][-1:]:
-        yield claim(
-            "RegKL outperforms cLPI where noise and shift are large", "5549", lead(results, panel, "RegKL", "cLPI"),
-            panel=panel, detail=listed(finals(results, panel, ("RegKL", "cLPI"))),
+    for column in (MODE, "value"):
+        worse = {
+            f"{name}, epsilon {noise[0]} to {noise[1]}": between(results, (ends[0], name), (ends[1], name), column)
+            for name in results.methods(on.panels[0])
+        }
+        nearest, difference = least(worse)
+        yield on.claim(
+            f"More noise harms all methods where s = 0{counted(column)}", "5549", difference,
+            f"loss of value: {listed(worse)}; least convincing: {nearest}", list(worse.values()),
         )  # fmt: skip
+    for panel in [panel for panel in on.panels if results.parameter(panel, "shift") > 0][-1:]:
+        for column in (MODE, "value"):
+            yield claim(
+                f"RegKL outperforms cLPI where noise and shift are large{counted(column)}", "5549",
+                lead(results, panel, "RegKL", "cLPI", column), panel=panel,
+                detail=listed(finals(results, panel, ("RegKL", "cLPI"), column)),
+            )  # fmt: skip
 
 
-def _figures(results: Results, folder: Path) -> list[Path]:
+def _figures(results: Results, folder: Path) -> Iterator[Drawn]:
     groups = {
         f"{data}, s={shift:g}": results.where(data=data, shift=shift)
         for data in by_data(results)
         for shift in results.levels("shift")
     }
-    return [against(results, groups, "noise", folder, "noise", "Value under noisy rewards", "epsilon")]
+    seen = "One drawing for each shift s that noise puts in place of a reward."
+    yield from against_both(
+        results, groups, "noise", folder, "noise", "Learning from noisy rewards", "epsilon", seen=seen
+    )
 
 
 NOISE = LEARNED.experiment(
@@ -68,9 +75,15 @@ NOISE = LEARNED.experiment(
     order=10,
     title="Learning from noisy rewards",
     thesis_lines="5532-5559",
+    question="Do policy-weighted likelihoods keep their advantage over IPS-based methods where rewards are noisy?",
+    setting="In {told}, a share epsilon ({noises}) of the rewards is replaced by s ({shifts}); cLPI, RegKL, cIPS, IX and "
+    "POTEC learn "
+    "from each log, {runs} times.",
     scales={
         "smoke": SMOKE | {"noises": [0.1, 0.3], "shifts": [0.0, 0.5]},
-        "quick": QUICK | {"noises": [0.1, 0.2, 0.3], "shifts": [0.0, 0.5]},
+        "quick": QUICK | {
+            "rows": 6_000, "epochs": 3, "told": FEW.format(rows="6,000"), "noises": [0.1, 0.3], "shifts": [0.0, 0.5],
+        },
         "paper": PAPER | {"noises": [0.1, 0.2, 0.3], "shifts": [0.0, 0.5]},
     },
     build=_cells,

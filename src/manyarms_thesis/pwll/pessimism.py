@@ -7,11 +7,12 @@ from pathlib import Path
 
 from manyarms_thesis.harness.claims import Claim, measured
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.learning import Compared, by_data, on_every_data
+from manyarms_thesis.harness.figures import Drawn
+from manyarms_thesis.harness.learning import MODE, Compared, by_data, counted, on_every_data
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell
-from manyarms_thesis.pwll.common import LEARNED, PAPER, QUICK, SMOKE, learners, logged_cell, worlds
-from manyarms_thesis.pwll.figures import against
+from manyarms_thesis.pwll.common import LARGE, LEARNED, PAPER, SMOKE, learners, logged_cells, worlds
+from manyarms_thesis.pwll.figures import against_both
 
 PENALISED = {"SVP": ("IPS", "svp"), "cIPS": ("cIPS", "distance"), "ES": ("ES", "distance"), "LS": ("LS", "distance")}
 
@@ -23,7 +24,7 @@ def _cells(sizes: Sizes) -> Iterator[Cell]:
             for name, (objective, penalty) in PENALISED.items():
                 made = learners((objective,), sizes, start="logging", **{penalty: weight})
                 methods[f"{name}, pessimistic"] = made[objective]
-            yield logged_cell(f"{data}, lambda={weight:g}", world, methods, sizes["runs"], weight=weight)
+            yield from logged_cells(f"{data}, lambda={weight:g}", world, methods, sizes["runs"], weight=weight)
 
 
 @on_every_data
@@ -36,18 +37,19 @@ def _claims(on: Compared) -> Iterator[Claim]:
         if penalty != "distance":
             continue
         agent = f"{name}, pessimistic"
-        start = on.results.values(last, agent, "value")[:, 0]
-        ends = {panel: on.results.final(panel, agent, "value") for panel in (first, last)}
-        yield on.claim(
-            f"With a large lambda the policy stays too close to where it starts: {name}", "5647",
-            measured(abs(ends[first] - start) - abs(ends[last] - start)),
-            f"value at the start {measured(start)}, {first} {measured(ends[first])}, {last} {measured(ends[last])}",
-        )  # fmt: skip
+        for column in (MODE, "value"):
+            start = on.results.values(last, agent, column)[:, 0]
+            ends = {panel: on.results.final(panel, agent, column) for panel in (first, last)}
+            yield on.claim(
+                f"With a large lambda the policy stays too close to where it starts: {name}{counted(column)}", "5647",
+                measured(abs(ends[first] - start) - abs(ends[last] - start)),
+                f"value at the start {measured(start)}, {first} {measured(ends[first])}, {last} {measured(ends[last])}",
+            )  # fmt: skip
 
 
-def _figures(results: Results, folder: Path) -> list[Path]:
-    title = "Pessimistic objectives against cLPI"
-    return [against(results, by_data(results), "weight", folder, "pessimism", title, "lambda")]
+def _figures(results: Results, folder: Path) -> Iterator[Drawn]:
+    title, seen = "Pessimistic objectives against cLPI", "cLPI has no lambda: its line is level but for its runs."
+    yield from against_both(results, by_data(results), "weight", folder, "pessimism", title, "lambda", seen=seen)
 
 
 PESSIMISM = LEARNED.experiment(
@@ -55,9 +57,14 @@ PESSIMISM = LEARNED.experiment(
     order=15,
     title="Pessimism does not solve optimisation problems",
     thesis_lines="5643-5655",
+    question="Does pessimism, a penalty that keeps the learned policy near the logging policy, cure what makes IPS hard to "
+    "optimise?",
+    setting="In {told}, IPS with a variance penalty (SVP), and cIPS, ES and LS with a distance penalty, learn with each "
+    "weight lambda "
+    "({weights}) from the logging policy's embeddings, as cLPI does without one, {runs} times each.",
     scales={
         "smoke": SMOKE | {"weights": [0.01, 100.0]},
-        "quick": QUICK | {"weights": [0.01, 0.1, 1.0, 10.0, 100.0]},
+        "quick": LARGE | {"weights": [0.01, 1.0, 100.0]},
         "paper": PAPER | {"weights": [0.001, 0.01, 0.1, 1.0, 10.0, 100.0]},
     },
     build=_cells,

@@ -20,15 +20,16 @@ from pathlib import Path
 
 import numpy as np
 
-from manyarms._base.palette import PALETTE
+from manyarms._base.palette import PALETTE, marker_of
 from manyarms._base.plotting import drawing, finish
 from manyarms._base.typing import Array
-from manyarms_thesis.harness.claims import Claim, Measured, claim, least, measured
+from manyarms_thesis.harness.claims import Claim, claim, least, measured
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.figures import BLACK, GREY
+from manyarms_thesis.harness.figures import BLACK, GREY, Drawn
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell, Columns, solve
 from manyarms_thesis.pwll.common import PWLL
+from manyarms_thesis.pwll.everywhere import by_panel, extremes, for_all
 from manyarms_thesis.pwll.finite_softmax import Objective
 
 ESCAPED = 0.1  # the region is V* - V >= 0.9
@@ -126,11 +127,6 @@ def _cells(sizes: Sizes) -> Iterator[Cell]:
         yield Cell(f"K={K:,}, drawn starts", parameters, problem, few, 100 * PATIENCE * K, sizes["runs"], solve)
 
 
-def _exact(value: float) -> Measured:
-    """A figure without chance in it."""
-    return Measured(value, 0.0)
-
-
 def _steps(results: Results, agent: str) -> tuple[Array, Array]:
     """K and the steps from the uniform start."""
     panels = results.where(start="uniform")
@@ -144,69 +140,84 @@ def exponent(K: Array, steps: Array, least_K: float = 1_000.0) -> float:
     return float(np.polyfit(np.log(K[large]), np.log(steps[large]), 1)[0])
 
 
-def _claims(results: Results) -> Iterator[Claim]:
+def _exponents(K: Array, steps: Array, least_K: float = 1_000.0) -> Array:
+    """The slopes of log steps against log K from each K to the next, over large K."""
+    large = least_K <= K if (least_K <= K).sum() > 1 else np.ones(len(K), dtype=bool)
+    return np.diff(np.log(steps[large])) / np.diff(np.log(K[large]))
+
+
+def _bounds(results: Results) -> Iterator[Claim]:
+    """What the proof says, on all instances: sizes, steps, starts."""
     K, ips = _steps(results, "cIPS")
-    slow, pwll, lpi = (_steps(results, name)[1] for name in ("cIPS, η=0.1", "cLPI", "LPI, uniform logging"))
-    early = {
-        f"K={k:,.0f}{words}": float(needed - PRINTED * k)
-        for words, steps in (("", ips), (", η=0.1", slow))
-        for k, needed in zip(K, steps, strict=True)
-    }
+    slow = _steps(results, "cIPS, η=0.1")[1]
+    room = {"uniform start, η = 1": ips / (PRINTED * K), "uniform start, η = 0.1": slow / (PRINTED * K)}
     for panel in results.where(start="drawn"):
         first, steps = (results.final(panel, "cIPS", column) for column in ("first", "steps"))
-        early |= {
-            f"{panel}, run {run}": float(steps[run] - PRINTED / first[run])
-            for run in np.flatnonzero(first <= 1 / 11)  # where the proof applies
-        }
-    nearest = min(early, key=early.__getitem__)
+        proved = first <= 1 / 11  # where the proof applies
+        if proved.sum() > 1:
+            room[panel] = steps[proved] * first[proved] / PRINTED
+    parts = {name: for_all(np.log10(values)) for name, values in room.items()}
+    nearest, difference = least(parts)
     yield claim(
-        "Gradient ascent on an IPS-based objective stays in V* - V >= 0.9 for 2K/(9c) iterations, c = 11", "5132-5216",
-        _exact(early[nearest]), panel=nearest,
-        detail="iterations less the bound, least over K, two steps, drawn starts with π₁ ≤ 1/c (1/π₁ for K)",
+        "Gradient ascent on an IPS-based objective stays in V* - V ≥ 0.9 for 2K/(9c) iterations, c = 11", "5132-5216",
+        difference, panel=nearest, parts=list(parts.values()),
+        detail="powers of ten by which the iterations exceed the bound, mean over K or drawn starts (with π₁ ≤ 1/c, and 1/π₁ "
+        f"for K), none below zero; iterations over bound: {by_panel({name: extremes(values) for name, values in room.items()})}",
     )  # fmt: skip
-    falls = max(
-        float(results.final(panel, agent, "steepest").max())
+    falls = np.concatenate([
+        results.final(panel, agent, "steepest")
         for panel in results.panels
         for agent in results.methods(panel)
         if agent.startswith("cIPS")
-    )
+    ])  # fmt: skip
     yield claim(
-        "In an iteration 1/π(a_K) falls by at most 9/2", "5181-5193", _exact(4.5 - falls),
-        detail=f"largest fall seen: {falls:.3g}; this project's bound is K/(K-1) from the uniform policy, 2 from any",
+        "In an iteration 1/π(a_K) falls by at most 9/2", "5181-5193", for_all(4.5 - falls),
+        detail=f"9/2 less the largest fall of a run, mean over all runs, none below zero; falls: {extremes(falls)}; this "
+        "project's bound is K/(K-1) from the uniform policy, 2 from any",
     )  # fmt: skip
     sharp = ips - (K - 10) * (1 - 1 / K)
     yield claim(
-        "The iterations on the plateau are at least (K - 10)(1 - 1/K) (this project's sharper form, η = 1)", "5132-5216",
-        _exact(float(sharp.min()) + 1e-9), detail="measured less bound: " + ", ".join(f"{value:.1f}" for value in sharp),
+        "The iterations on the plateau are at least (K - 10)(1 - 1/K): a sharper form of the bound, for η = 1", "",
+        for_all(sharp, 1e-9), detail="measured less bound: " + ", ".join(f"{value:.1f}" for value in sharp),
     )  # fmt: skip
-    slope = exponent(K, ips)
+
+
+def _claims(results: Results) -> Iterator[Claim]:
+    yield from _bounds(results)
+    K, ips = _steps(results, "cIPS")
+    slow, pwll, lpi = (_steps(results, name)[1] for name in ("cIPS, η=0.1", "cLPI", "LPI, uniform logging"))
+    slopes = np.concatenate([_exponents(K, ips), _exponents(K, slow)])
     shown = ", ".join(f"{k:,.0f}: {a:,.0f} / {b:,.0f} / {c:,.0f}" for k, a, b, c in zip(K, ips, pwll, lpi, strict=True))
     yield claim(
-        "The iterations grow in proportion to K: their exponent is 1 within 0.02", "2163-2166", _exact(0.02 - abs(slope - 1)),
-        detail=f"exponent {slope:.4f}; K: cIPS / cLPI / LPI: {shown}",
+        "Gradient ascent on an IPS-based objective remains trapped for a number of iterations in proportion to K", "2163-2166",
+        for_all(0.02 - np.abs(slopes - 1)),
+        detail="0.02 less the distance of the exponent from 1, from each K to the next and for two step sizes, none below "
+        f"zero; exponents {extremes(slopes, '.4f')}; iterations at K, cIPS / cLPI / LPI: {shown}",
     )  # fmt: skip
-    growth = 0.1 * float(np.polyfit(np.log(K), _steps(results, "cLPI, η=0.1")[1], 1)[0])
-    yield claim(
-        "For PWLL (cLPI) they grow as log K: between 1 and 1/0.9 for each unit of log K", "2207",
-        _exact(min(growth - 1, 1 / 0.9 - growth)), detail=f"slope against log K, from η = 0.1, times η: {growth:.4f}",
-    )  # fmt: skip
-    yield claim(
-        "PWLL leaves the region in fewer iterations than the IPS-based objective at the largest K", "2207",
-        _exact(float(ips[-1] - pwll[-1])), panel=results.where(start="uniform")[-1],
-        detail=f"{ips[-1]:,.0f} against {pwll[-1]:,.0f}",
-    )  # fmt: skip
-    gaps = {
-        panel: measured(np.log((1 + results.final(panel, "cIPS", "steps")) / (1 + results.final(panel, "cLPI", "steps"))))
-        for panel in results.where(start="drawn")
-    }  # fmt: skip
+    ratios = np.concatenate([ips / pwll, slow / _steps(results, "cLPI, η=0.1")[1]])
+    gaps = {"uniform start": for_all(np.log10(ratios))}
+    for panel in results.where(start="drawn"):
+        both = (results.final(panel, name, "steps") for name in ("cIPS", "cLPI"))
+        gaps[panel] = measured(np.log10(np.divide(*(1 + steps for steps in both))))
     panel, gap = least(gaps)
     yield claim(
-        "The same from drawn starts: PWLL needs fewer iterations", "2207", gap, panel=panel,
-        detail="logarithm of the ratio of 1 + iterations: " + ", ".join(f"{name}: {value}" for name, value in gaps.items()),
+        "PWLL removes the plateau: it leaves the region in fewer iterations than the IPS-based objective", "2207", gap,
+        panel=panel,
+        parts=list(gaps.values()),
+        detail="powers of ten between the iterations (from drawn starts: between 1 + iterations): "
+        + by_panel(gaps),
+    )  # fmt: skip
+    gentle = _steps(results, "cLPI, η=0.1")[1]
+    growth = 0.1 * np.diff(gentle) / np.diff(np.log(K))
+    yield claim(
+        "For PWLL (cLPI) the iterations grow as log K: between 0.9 and 1.2 for each unit of log K, at η = 1", "",
+        for_all(np.minimum(growth - 0.9, 1.2 - growth)),
+        detail=f"from each K to the next, measured with η = 0.1 and times η: {extremes(growth)}; the figure is the room "
+        "to 0.9 or 1.2",
     )  # fmt: skip
 
 
-def _figures(results: Results, folder: Path) -> list[Path]:
+def _figures(results: Results, folder: Path) -> Iterator[Drawn]:
     with drawing(1, 3) as (figure, axes):
         for agent, (colour, dashes) in LOOKS.items():
             K, steps = _steps(results, agent)
@@ -218,28 +229,40 @@ def _figures(results: Results, folder: Path) -> list[Path]:
                 else f"{agent}: exponent {exponent(K, steps):.2f}"
             )
             for axis in axes[: 1 + logarithmic]:
-                axis.plot(K, steps, dashes, color=colour, marker="o", markersize=3, label=label)
+                axis.plot(K, steps, dashes, color=colour, marker=marker_of(colour), markersize=3, label=label)
         axes[0].plot(K, PRINTED * K, color=BLACK, linestyle=":", label="thesis's lower bound 2K/99")
         axes[0].plot(K, (K - 10) * (1 - 1 / K), color=GREY, linestyle=":", label="sharper bound (K-10)(1-1/K)")
         axes[0].set_yscale("log")
         for axis in axes[:2]:
             axis.set_xscale("log")
             axis.set_xlabel("K")
-            axis.set_ylabel("iterations to leave V* - V ≥ 0.9")
+            axis.set_ylabel("iterations on the plateau")
         axes[0].set_title("from the uniform policy")
         axes[1].set_title("PWLL alone")
         axes[1].set_ylim(bottom=0)
         for panel in results.where(start="drawn"):
-            for agent, marker in (("cIPS", "o"), ("cLPI", "s")):
+            for agent in ("cIPS", "cLPI"):
                 first, steps = (results.final(panel, agent, column) for column in ("first", "steps"))
                 # a start beyond the plateau needs no iteration: drawn at one half
                 axes[2].loglog(
-                    1 / first, np.maximum(steps, 0.5), marker, color=LOOKS[agent][0], markersize=3, alpha=0.6
+                    1 / first,
+                    np.maximum(steps, 0.5),
+                    marker_of(LOOKS[agent][0]),
+                    color=LOOKS[agent][0],
+                    markersize=3,
+                    alpha=0.6,
                 )
         axes[2].set_xlabel("1/π₁(a_K)")
         axes[2].set_ylabel("iterations")
         axes[2].set_title("from drawn starts")
-        return [finish(figure, axes, folder, "plateau", "Iterations of gradient ascent on the one-hot instance")]
+        path = finish(figure, axes, folder, "plateau", "Iterations of gradient ascent on the one-hot instance")
+    yield Drawn(
+        path,
+        "cIPS waits K iterations, cLPI about log K. Left: iterations of gradient ascent from the uniform policy until V* - V < "
+        "0.9, one ascent for each K, without chance, and the bounds from below; LPI under a uniform logging policy has weights "
+        "of 1/K. Middle: cLPI alone. Right: from drawn starts, a point a start, against one over the first probability "
+        "of the best action.",
+    )
 
 
 PLATEAU = PWLL.experiment(
@@ -247,6 +270,11 @@ PLATEAU = PWLL.experiment(
     order=2,
     title="Plateaus of IPS-based objectives: iterations to leave them grow with K",
     thesis_lines="2163-2166, 5132-5216",
+    question="For how many iterations does gradient ascent stay on the plateau of an IPS-based objective when there are K "
+    "actions, and for how many with a policy-weighted log-likelihood?",
+    setting="The instance of the thesis's proof: one context, one action of {K} is rewarded, a softmax with a free logit for "
+    "each action. Gradient ascent on cIPS and cLPI with two step sizes, from the uniform policy and from {runs} drawn "
+    "starts (K = {drawn}).",
     scales={
         "smoke": {"K": [100, 1_000, 10_000], "drawn": [30, 100], "runs": 5},
         "quick": {"K": [100, 1_000, 10_000, 100_000], "drawn": [30, 100, 300], "runs": 15},
@@ -256,15 +284,14 @@ PLATEAU = PWLL.experiment(
     claims=_claims,
     figures=_figures,
     remarks=[
-        "The proposition says O(K); what its proof gives, and what is checked, is a lower bound: at least 2K/99 iterations. K is "
-        "the size of the effective action space: restricting the policy to fewer actions shortens the plateau accordingly.",
+        "The proposition says O(K); what its proof gives, and what is checked, is a lower bound: at least 2K/99 iterations. K "
+        "is the size of the effective action space: restricting the policy to fewer actions shortens the plateau accordingly.",
         "cIPS and cLPI have weight 1 on a_K, as in the lemma (Appendix D.2, π₀(a_K) ≥ τ). The weight scales the gradient: LPI "
-        "with a uniform logging policy has the weight 1/K and needs K log K iterations with the same step. PWLL has no plateau, "
-        "but the step must suit its weights; with a step of K it needs what cLPI needs.",
-        "The uniform start is computed in one variable (all other actions stay alike) and has no chance in it; drawn starts have "
-        "standard normal logits, K of them.",
+        "with a uniform logging policy has the weight 1/K and needs K log K iterations with the same step. PWLL has no "
+        "plateau, but the step must suit its weights; with a step of K it needs what cLPI needs.",
+        "The uniform start is computed in one variable (all other actions stay alike) and has no chance in it; drawn starts "
+        "have standard normal logits, K of them.",
     ],
-    caption="Left and middle: one ascent for each K, without chance. Right: a point a start.",
     numbers={"steps": "iterations to leave", "steepest": "largest fall of 1/π(a_K)"},
 )
 

@@ -45,16 +45,20 @@ def beats(results: Results, panel: str, method: str, baselines: Sequence[str], s
     biggest = sizes_of(results, panel)[-1]
     shown = listed({name: measured(relative(results, panel, name)[:, -1]) for name in (method, *baselines)})
     detail = f"relative reward at n={biggest:,}: {shown}; the figure is the least convincing lead, over {nearest}"
-    return claim(statement, lines, difference, panel=panel, detail=detail)
+    return claim(statement, lines, difference, panel=panel, detail=detail, parts=list(leads.values()))
 
 
-def shrinking(results: Results, panel: str, method: str, baseline: str, statement: str, lines: str) -> Claim:
-    """The lead over a baseline is larger on the smallest log than on the largest, run by run."""
-    gap = relative(results, panel, method) - relative(results, panel, baseline)
-    shown = ", ".join(f"n={n:,}: {value}" for n, value in by_size(results, panel, gap).items())
-    return claim(
-        statement, lines, measured(gap[:, 0] - gap[:, -1]), panel=panel, detail=f"lead over {baseline}: {shown}"
+def shrinking(results: Results, panel: str, method: str, baselines: Sequence[str], statement: str, lines: str) -> Claim:
+    """The lead over every baseline is larger on the smallest log than on the largest, run by run."""
+    gaps = {name: relative(results, panel, method) - relative(results, panel, name) for name in baselines}
+    shrunk = {name: measured(gap[:, 0] - gap[:, -1]) for name, gap in gaps.items()}
+    nearest, difference = least(shrunk)
+    shown = "; ".join(
+        f"{name} {listed({f'n={n:,}': value for n, value in by_size(results, panel, gap).items()})}"
+        for name, gap in gaps.items()
     )
+    detail = f"the lead on the smallest log less that on the largest, least convincing: {nearest}. Leads over {shown}"
+    return claim(statement, lines, difference, panel=panel, detail=detail, parts=list(shrunk.values()))
 
 
 __all__ = ["METHOD", "beats", "by_size", "lead", "relative", "shrinking", "sizes_of"]

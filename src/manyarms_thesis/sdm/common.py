@@ -12,7 +12,6 @@ from manyarms_thesis.sdm.learners import EVALUATED, latent_problem, value_by_siz
 SDM = Chapter(
     "sdm",
     3,
-    caption="Mean over runs; the bars are one standard error long on each side.",
     numbers={
         "relative_reward": "relative reward, largest log",
         "mode_relative_reward": "of its most probable actions",

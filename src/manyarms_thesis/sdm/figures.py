@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from manyarms._base.palette import PALETTE
 from manyarms._base.typing import Array
 from manyarms_thesis.harness.claims import Measured
-from manyarms_thesis.harness.figures import BLACK, GREY, Look, draw_grid, draw_series
+from manyarms_thesis.harness.figures import BLACK, GREY, Drawn, Look, draw_grid, draw_series
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.sdm.claims import by_size, relative
 
@@ -70,18 +70,19 @@ def reward_curves(
     *,
     columns: int = 3,
     learners: Sequence[str] | None = None,
-) -> Path:
+    seen: str = "",
+) -> Drawn:
     """Relative reward against the size of the log, one drawing a panel; of all learners, or of those named."""
     groups: dict[str, dict[str, dict[float, Measured]]] = {}
     for panel in panels:
         named = results.methods(panel) if learners is None else learners
         groups[panel] = {one: by_size(results, panel, relative(results, panel, one)) for one in named}
-    return draw_rewards(groups, folder, name, title, columns=columns)
+    return draw_rewards(groups, folder, name, title, columns=columns, seen=seen)
 
 
 def profile(
-    x: Array, lines: Mapping[str, tuple[Array, Array]], truth: Array, folder: Path, name: str, title: str
-) -> Path:
+    x: Array, lines: Mapping[str, tuple[Array, Array]], truth: Array, folder: Path, name: str, title: str, caption: str
+) -> Drawn:
     """Estimates (mean and spread) along an axis, with the truth as a line; beside each other where they would cover."""
 
     def draw(axis: Axes, lines: Mapping[str, tuple[Array, Array]]) -> None:
@@ -96,7 +97,7 @@ def profile(
         axis.set_xlabel("action a")
         axis.set_ylabel("estimated value of playing a")
 
-    return draw_grid({"": lines}, draw, folder, name, title)
+    return draw_grid({"": lines}, draw, folder, name, title, caption=caption)
 
 
 __all__ = ["LOOKS", "draw_rewards", "look_of", "profile", "reward_curves"]

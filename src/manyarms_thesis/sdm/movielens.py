@@ -31,8 +31,9 @@ def _cells(sizes: Sizes) -> Iterator[Cell]:
 
 
 def _claims(results: Results) -> list[Claim]:
-    statement = "On MovieLens sDM outperforms the baselines although its structure is only learned"
-    found = [beats(results, panel, METHOD, BASELINES, statement, "2021") for panel in results.panels]
+    statement = "On MovieLens sDM still outperforms the baselines, by learning its latent structure offline"
+    lines = {panel: "2021" if results.parameter(panel, "data") == movielens.REAL else "" for panel in results.panels}
+    found = [beats(results, panel, METHOD, BASELINES, statement, lines[panel]) for panel in results.panels]
     return movielens.flag_ratings(results, found)
 
 
@@ -41,6 +42,11 @@ MOVIELENS = SDM.experiment(
     order=3,
     title="sDM on MovieLens with a learned structure",
     thesis_lines="2016-2026",
+    question="Does sDM outperform the baselines on MovieLens, where its latent structure is not the truth and has to be learned "
+    "from the movies?",
+    setting="MovieLens 1M, factorised into 5-dimensional vectors: {K} random movies are the actions, users the contexts, and the "
+    "reward is their product with noise of σ=1. A mixture of 5 components gives sDM its structure. A uniform policy logs {n} "
+    "rows; means of {runs} runs.",
     scales={
         "smoke": {"n": [50, 300], "runs": 3, "K": [60]},
         "quick": {"n": [100, 300, 1_000], "runs": 12, "K": [100, 1_000]},
@@ -49,7 +55,10 @@ MOVIELENS = SDM.experiment(
     build=_cells,
     claims=_claims,
     figures=lambda results, folder: [
-        reward_curves(results, results.panels, folder, "reward", "Relative reward on MovieLens", columns=2)
+        reward_curves(
+            results, results.panels, folder, "reward", "Relative reward on MovieLens", columns=2,
+            seen="How near the best policy's reward each method comes where no model of them is the truth.",
+        )
     ],
     remarks=[
         METRIC,
@@ -59,6 +68,6 @@ MOVIELENS = SDM.experiment(
         "PC the centres that the mixture gives each movie.",
     ],
     warnings=movielens.warnings,
-)
+)  # fmt: skip
 
 __all__ = ["MOVIELENS"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from manyarms_thesis.harness.claims import Claim, Measured, claim, least, listed, measured
 from manyarms_thesis.harness.experiments import Sizes
+from manyarms_thesis.harness.figures import Drawn
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell
 from manyarms_thesis.sdm.claims import METHOD, relative
@@ -38,24 +39,25 @@ def _claims(results: Results) -> Iterator[Claim]:
         levels = _levels(results, panel)
         means = {name: relative(results, panel, name).mean(axis=1) for name in results.methods(panel)}
         order = [METHOD, *(wrong(v) for v in levels)]
-        step, drop = least({f"{one} to {other}": measured(means[one] - means[other]) for one, other in pairwise(order)})
+        steps = {f"{one} to {other}": measured(means[one] - means[other]) for one, other in pairwise(order)}
+        step, drop = least(steps)
         shown = listed({name: measured(means[name]) for name in (*order, "DM (Bayes)")})
         yield claim(
             "sDM's performance decreases with increasing misspecification", "4807", drop, panel=panel,
-            detail=f"relative reward over all sizes: {shown}; least convincing step: {step}",
+            detail=f"relative reward over all sizes: {shown}; least convincing step: {step}", parts=list(steps.values()),
         )  # fmt: skip
         ahead = _leads(results, panel)
         name, difference = least(ahead)
         yield claim(
-            "sDM with a misspecified prior still outperforms well-specified DM (Bayes)", "4807", difference,
-            panel=panel, detail=f"lead over all sizes: {listed(ahead)}; least: {name}",
+            "sDM with misspecification still outperforms the most competitive baseline, DM (Bayes)", "4807", difference,
+            panel=panel, detail=f"lead over all sizes: {listed(ahead)}; least: {name}", parts=list(ahead.values()),
         )  # fmt: skip
         parts = {f"v={v:g}": measured(means[wrong(v, "covariance")] - means[wrong(v, "mean")]) for v in levels}
         name, difference = least(parts)
         yield claim(
-            "Misspecified prior covariances matter less than misspecified prior means", "4807", difference,
-            panel=panel, detail="relative reward with wrong covariances less that with wrong means: "
-            + ", ".join(f"{k}: {v}" for k, v in parts.items()) + f"; least: {name}",
+            "The impact of prior covariance misspecification is less than that of prior mean misspecification", "4807",
+            difference, panel=panel, detail="relative reward with wrong covariances less that with wrong means: "
+            + f"{listed(parts)}; least: {name}", parts=list(parts.values()),
         )  # fmt: skip
     yield from _more_actions(results)
 
@@ -68,11 +70,12 @@ def _more_actions(results: Results) -> Iterator[Claim]:
     for latent in results.levels("latent"):
         few, many = (results.where(K=K, latent=latent)[0] for K in (catalogues[0], catalogues[-1]))
         leads = {panel: _leads(results, panel) for panel in (few, many)}
-        name, difference = least({name: leads[many][name] - lead for name, lead in leads[few].items()})
+        larger = {name: leads[many][name] - lead for name, lead in leads[few].items()}
+        name, difference = least(larger)
         shown = "; ".join(f"{panel}: {listed(leads[panel])}" for panel in (few, many))
         yield claim(
-            "A misspecified prior's lead over DM (Bayes) is larger where K is large", "4807", difference,
-            panel=f"d'={latent}", detail=f"lead over all sizes, {shown}; least convincing: {name}",
+            "Especially when K is large: the lead of misspecified sDM over DM (Bayes) is larger then", "4807", difference,
+            panel=f"d'={latent}", detail=f"lead over all sizes, {shown}; least convincing: {name}", parts=list(larger.values()),
         )  # fmt: skip
 
 
@@ -83,16 +86,26 @@ def _leads(results: Results, panel: str) -> dict[str, Measured]:
     return {name: measured(relative(results, panel, name).mean(axis=1) - bayes) for name in names}
 
 
-def _figures(results: Results, folder: Path) -> Iterator[Path]:
+def _figures(results: Results, folder: Path) -> Iterator[Drawn]:
     """What is wrong in both, as in the thesis; then means and covariances apart."""
     levels = _levels(results, results.panels[0])
     both = [METHOD, *(wrong(v) for v in levels), "DM (Bayes)"]
     apart = [METHOD, *(wrong(v, parts) for parts in ("mean", "covariance") for v in levels)]
-    for name, learners, title in (
-        ("reward", both, "Relative reward with a misspecified prior"),
-        ("parts", apart, "Relative reward with only prior means, or only covariances, misspecified"),
+    for name, learners, title, seen in (
+        (
+            "reward",
+            both,
+            "Relative reward with a misspecified prior",
+            "What sDM loses when its prior's means and variances are off by v to v + 0.5, beside DM (Bayes) with the right one.",
+        ),
+        (
+            "parts",
+            apart,
+            "Relative reward with only prior means, or only covariances, misspecified",
+            "Wrong means (dotted) and wrong covariances (dash-dotted) apart, beside sDM with the right prior.",
+        ),
     ):
-        yield reward_curves(results, results.panels, folder, name, title, learners=learners)
+        yield reward_curves(results, results.panels, folder, name, title, learners=learners, seen=seen)
 
 
 PRIOR = SDM.experiment(
@@ -100,6 +113,10 @@ PRIOR = SDM.experiment(
     order=5,
     title="sDM with a misspecified prior",
     thesis_lines="4805-4813",
+    question="How much does sDM lose when its prior is wrong, is it still ahead of DM (Bayes) with the right one, and which "
+    "error matters more: that of means or that of covariances?",
+    setting="sDM's synthetic worlds with {K} actions, d=10, d'={latent} and σ=1; a uniform policy logs {n} rows. Noise uniform "
+    "on [v, v + 0.5], v={v}, is added to the prior's means, covariances, or both; means of {runs} worlds.",
     scales={
         "smoke": {"n": [50, 300], "runs": 4, "K": [40, 100], "latent": [10], "v": [0.5, 1.0, 1.5]},
         "quick": {

@@ -53,7 +53,7 @@ def test_claims_follow_the_results(tmp_path: Path) -> None:
     bad = DRIFT.claims(made_up({agents.STATIC: 1.0, agents.STATIC_SCALED: 1.0, agents.GRADIENT: 3.0}))
     assert not any(made.holds for made in bad)
     paths = DRIFT.figures(good, tmp_path)
-    assert len(paths) == 4 and all(path.with_suffix(".png").stat().st_size > 5_000 for path in paths)
+    assert len(paths) == 4 and all(one.path.with_suffix(".png").stat().st_size > 5_000 for one in paths)
     page = experiment_page(DRIFT, good, claims, paths, {})
     assert "no experiment of the thesis" in page and "nan" not in page.replace("nanosecond", "")
 

@@ -28,7 +28,7 @@ from manyarms_thesis.harness.spec import Call, Cell
 from manyarms_thesis.mets.agents import AGENTS, mets
 from manyarms_thesis.mets.common import mixed_effect_world
 
-TIMES = ["milliseconds_a_round"]
+TIMES = ["milliseconds_a_round", "run_seconds"]
 
 
 def cells(sizes: Any) -> list[Cell]:

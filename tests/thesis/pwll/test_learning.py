@@ -13,30 +13,32 @@ from manyarms.errors import InvalidInput
 from manyarms.policies import SoftmaxPolicy, SupportSoftmaxPolicy, TwoStagePolicy
 from manyarms_thesis.catalogue import SCALES, Experiment, catalogue, find, run
 from manyarms_thesis.harness.data import MADE_UP
-from manyarms_thesis.harness.learning import Compared
+from manyarms_thesis.harness.learning import IN_WORDS, MODE, Compared
 from manyarms_thesis.harness.pages import experiment_page
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell, items_of, solve
 from manyarms_thesis.pwll.clusters import CLUSTERS
-from manyarms_thesis.pwll.common import ESTIMATES, LIKELIHOODS, QUICK, learners, logged_cell, worlds
+from manyarms_thesis.pwll.common import ESTIMATES, LIKELIHOODS, QUICK, SCALED, learners, logged_cells, worlds
 from manyarms_thesis.pwll.learners import (
     Space,
     Weight,
     estimate,
-    is_there,
-    logged_problem,
-    made_up_interactions,
     means_of,
     objective_of,
     policy_of,
-    train,
 )
 from manyarms_thesis.pwll.optimisation import OPTIMISATION
 from manyarms_thesis.pwll.potec import POTEC
+from manyarms_thesis.pwll.problems import (
+    is_there,
+    logged_problem,
+    made_up_interactions,
+)
 from manyarms_thesis.pwll.seeds import SEEDS, deviation
+from manyarms_thesis.pwll.training import train
 
 pytest.importorskip("torch")
-THEORY = {"pwll-landscape", "pwll-plateau", "pwll-maxima", "pwll-convergence"}
+THEORY = {"pwll-landscape", "pwll-plateau", "pwll-maxima", "pwll-convergence", "pwll-escape"}
 DATA = [e for name, e in catalogue().items() if name.startswith("pwll-") and name not in THEORY]
 ALL = pytest.mark.parametrize("experiment", DATA, ids=lambda e: e.name)
 WORLD: dict[str, Any] = {"data": MADE_UP, "dim": 5, "k0": 20, "clusters": 12, "rows": 400}
@@ -59,15 +61,19 @@ def made_up(experiment: Experiment, good: float = 0.3, bad: float = 0.1) -> Resu
     rng = np.random.default_rng(0)
     cells, rows = experiment.cells("smoke"), {}
     for place, cell_ in enumerate(cells):
+        place = place // 2  # a panel, and its twin with scaled scores
         for agent in cell_.methods:
             level = level_of(agent, good, bad)
             if level < good:
                 level *= 1 - 0.1 * place  # what is bad is unsteady too
             for number in range(cell_.runs):
                 value = np.linspace(0.01, level, 4) + 0.0005 * rng.standard_normal(4)
+                groups = value[-1] + 0.001 * rng.standard_normal(30)
                 error = (10.0 if level >= good else 0.1) + 0.001 * rng.random(4)
                 rows[cell_.panel, agent, number] = {
-                    "epoch": np.arange(4), "value": value, "mode_value": value[-1], "logging_value": np.array(0.05),
+                    "epoch": np.arange(4), "value": value, "mode_value": value, "logging_value": np.array(0.005),
+                    "value_by_group": groups, "mode_value_by_group": groups, "collapsed": np.array(0.0),
+                    "mode_collapsed": np.array(0.0),
                     "objective": value, "squared_error": error, "milliseconds_a_round": np.array(1.0),
                 }  # fmt: skip
     return Results(experiment.name, "smoke", cells, rows)
@@ -86,6 +92,8 @@ def test_sizes_of_the_thesis(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("common", "small"):
         monkeypatch.setattr(f"manyarms_thesis.pwll.{module}.is_there", lambda data: True)
     cells = OPTIMISATION.cells("paper")
+    adam = [cell_.parameters for cell_ in cells if cell_.parameters["optimiser"] == "adam"]
+    assert (5e-5, 32) in {(how["rate"], how["batch"]) for how in adam}  # those of the authors' public code
     of = {cell_.parameters["data"]: cell_.problem.parameters for cell_ in cells}
     assert set(of) == {"ml-1m", "gowalla", "amazon-book", "ciao", "epinions", "catalogue"}
     assert of["catalogue"]["actions"] == 1_000_000
@@ -93,6 +101,8 @@ def test_sizes_of_the_thesis(monkeypatch: pytest.MonkeyPatch) -> None:
         name: 132_744 if name == "ml-1m" else 400_000 for name in of
     }
     assert {(world["k0"], world["clusters"]) for world in of.values()} == {(100, 2_000)}
+    judges = {name: world.get("test_users", world.get("test")) for name, world in of.items()}
+    assert judges == {name: 1_500 if name == "ciao" else 3_000 for name in of}  # Ciao has 3,485 users
     assert set(cells[0].methods) == {*ESTIMATES, *LIKELIHOODS}
     assert {cell_.runs for cell_ in SEEDS.cells("paper")} == {5}
     noises = find("pwll-noise").cells("paper")
@@ -104,35 +114,53 @@ def test_sizes_of_the_thesis(monkeypatch: pytest.MonkeyPatch) -> None:
         assert cell_.rounds == call["epochs"] * -(-cell_.problem.parameters["rows"] // call["batch"])
 
 
+AHEAD = re.compile(r"cLPI (outperforms|dominates)|surpassed by cLPI|fails to outperform")
+
+
 @ALL
 def test_claims_and_figures(experiment: Experiment, tmp_path: Path) -> None:
     results = made_up(experiment)
-    claims = experiment.claims(results)
+    claims = experiment.judge(results)
+    ours = [made for made in claims if made.thesis_lines]
+    assert ours and len(ours) < len(claims)  # what is said of scaled scores is none of the thesis's statements
     for made in claims:
-        lines = [int(number) for number in made.thesis_lines.split("-")]
+        lines = [int(number) for number in made.thesis_lines.split("-") if number]
         assert all(2300 <= line <= 2338 or 5397 <= line <= 5655 for line in lines)
-        assert np.isfinite(made.figure) and made.statement.startswith("[made-up")
-    ahead_of = [
-        c
-        for c in claims
-        if re.search(r"cLPI (outperforms|dominates)|surpassed by cLPI|fails to outperform", c.statement)
-    ]
-    assert all(made.holds for made in ahead_of)
-    paths = experiment.figures(results, tmp_path)
-    assert paths and all(path.exists() and path.with_suffix(".png").stat().st_size > 5_000 for path in paths)
-    page = experiment_page(experiment, results, claims, paths, {"scale": "smoke"})
-    assert "value of the policy, test users" in page
+        assert (np.isfinite(made.figure) and made.statement.startswith("[made-up")) or not made.thesis_lines
+        assert not lines or SCALED not in made.panel
+    # both ways to count a policy, the authors' first
+    first = {words: [made.statement for made in ours if words in made.statement] for words in IN_WORDS.values()}
+    assert len(first[IN_WORDS[MODE]]) == len(first[IN_WORDS["value"]]) >= len(ours) // 2
+    assert all(made.holds for made in claims if AHEAD.search(made.statement))
+    drawn = experiment.draw(results, tmp_path)
+    assert drawn and IN_WORDS[MODE] in drawn[0].caption.lower()
+    assert any("variants" in str(one.path) for one in drawn)
+    assert all(one.path.exists() and one.path.with_suffix(".png").stat().st_size > 5_000 for one in drawn)
+    page = experiment_page(experiment, results, claims, drawn, {"scale": "smoke"})
+    assert all(f"{words}, test users" in page for words in IN_WORDS.values())
 
 
 @ALL
 def test_what_is_worse_does_not_hold(experiment: Experiment) -> None:
-    claims = experiment.claims(made_up(experiment, good=0.05, bad=0.4))
-    against = [
-        c
-        for c in claims
-        if re.search(r"cLPI (outperforms|dominates)|surpassed by cLPI|fails to outperform", c.statement)
-    ]
-    assert not any(made.holds for made in against)
+    claims = experiment.judge(made_up(experiment, good=0.05, bad=0.4))
+    assert not any(made.holds for made in claims if AHEAD.search(made.statement))
+
+
+@ALL
+def test_every_experiment_asks_and_has_both_worlds(experiment: Experiment) -> None:
+    assert experiment.question.endswith("?")
+    for scale in SCALES:
+        assert len(experiment.setting_at(scale)) > 50
+        cells = experiment.cells(scale)
+        printed, scaled = ([one for one in cells if one.variant == variant] for variant in ("", SCALED))
+        assert len(printed) == len(scaled) == len(cells) / 2
+        for one, other in zip(printed, scaled, strict=True):
+            assert "scale" not in other.problem.parameters and "length" not in other.problem.parameters
+            if one.parameters["data"] == MADE_UP:
+                assert one.problem.parameters["scale"] == 1.0 and one.problem.parameters["history"] == "whole"
+            for method, call in one.methods.items():
+                starts = call.parameters["start"], other.methods[method].parameters["start"]
+                assert starts in {("random", "zero"), ("logging", "logging")}
 
 
 def test_spread_and_ahead_by_hand() -> None:
@@ -220,7 +248,8 @@ def test_learning_improves_on_the_start(name: str) -> None:
     columns = train(problem=made, steps=28, seed=0, objective=name, epochs=4, batch=64, rate=0.1, curve=True)
     value = np.asarray(columns["value"])
     assert len(value) == 5 and value[-1] > value[0]
-    assert columns["log_rows"] == 400 and 0 <= np.asarray(columns["mode_value"]) <= 1
+    modes = np.asarray(columns["mode_value"])
+    assert columns["log_rows"] == 400 and len(modes) == 5 and modes.min() >= 0 and modes.max() <= 1
 
 
 def test_fewer_steps_take_fewer_rows() -> None:
@@ -255,9 +284,9 @@ def test_a_curve_ends_where_the_run_without_it_ends() -> None:
 
 def test_learners_of_a_panel_take_the_same_steps() -> None:
     sizes = {"epochs": 2, "batch": 64, "rate": 0.1}
-    methods = {**learners(["IPS"], sizes), **learners(["cLPI"], sizes, batch=32)}
+    methods = {**learners(["IPS"], sizes, tuned=False), **learners(["cLPI"], sizes, batch=32, tuned=False)}
     with pytest.raises(InvalidInput, match="steps"):
-        logged_cell("panel", WORLD, methods, 1)
+        list(logged_cells("panel", WORLD, methods, 1))
 
 
 def test_clusters_have_no_gaps() -> None:
@@ -272,3 +301,4 @@ def test_a_run_from_end_to_end(tmp_path: Path) -> None:
     assert (tmp_path / "report.html").exists() and outcome.claims
     again = run(CLUSTERS, "smoke", tmp_path, workers_wanted=1)
     assert again.reused == len(items_of(CLUSTERS.name, CLUSTERS.cells("smoke"), 0))
+    assert {one.panel.endswith(SCALED) for one in outcome.claims} == {True, False}

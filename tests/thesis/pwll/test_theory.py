@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -317,9 +318,45 @@ def test_claims_and_figures_are_made(experiment: Experiment, tmp_path: Path) -> 
         for number, columns in execute(item).items()
     }
     results = Results(experiment.name, "smoke", cells, rows)
-    made = experiment.claims(results)
+    made = experiment.judge(results)
     assert made and all(np.isfinite(claim.figure) for claim in made)
-    drawings = experiment.figures(results, tmp_path)
-    assert drawings and all(path.exists() and path.with_suffix(".png").exists() for path in drawings)
-    for line in (number for claim in made for number in claim.thesis_lines.split("-")):
+    drawings = experiment.draw(results, tmp_path)
+    assert drawings and all(one.path.exists() and one.path.with_suffix(".png").exists() for one in drawings)
+    assert len({one.caption for one in drawings}) == len(drawings) and all(
+        one.caption.endswith(".") for one in drawings
+    )
+    for line in (number for claim in made for number in re.findall(r"\d+", claim.thesis_lines)):
         assert 2_150 <= int(line) <= 5_400
+
+
+@ALL
+def test_questions_and_settings_are_told_at_every_scale(experiment: Experiment) -> None:
+    assert experiment.question.endswith("?")
+    for scale in experiment.scales:
+        assert "{" not in experiment.setting_at(scale)
+
+
+def test_only_logs_of_sixty_rows_are_the_thesis_s() -> None:
+    cells = LANDSCAPE.cells("quick")
+    assert {cell.parameters["n"]: cell.variant for cell in cells} == {60: "", 6_000: "a log of 6,000 rows"}
+    # results that are stored already keep their names
+    assert [cell.panel for cell in cells] == ["n=60, τ=0.01", "n=60, τ=0.001", "n=6,000, τ=0.001"]
+
+
+def test_bounds_that_say_less_than_the_start_do_not_count() -> None:
+    """The printed noise is so generous at few rows a step that the bound is above the first gap for all of a short run."""
+    cells = CONVERGENCE.build(TINY["pwll-convergence"])
+    rows = {
+        (item.cell.panel, item.method, number): columns
+        for item in items_of("pwll-convergence", cells, seed=0)
+        for number, columns in execute(item).items()
+    }
+    made = CONVERGENCE.claims(Results("pwll-convergence", "smoke", cells, rows))
+    (plain,) = (one for one in made if one.statement.startswith("Without ℓ2"))
+    assert plain.verdict == "undecided" and "says nothing" in plain.detail
+    # a bound below what the start has does count
+    for (_, _, _), columns in rows.items():
+        columns["bound"] = columns["gap"] * 1.01  # type: ignore[index]
+    made = CONVERGENCE.claims(Results("pwll-convergence", "smoke", cells, rows))
+    (plain,) = (one for one in made if one.statement.startswith("Without ℓ2"))
+    assert plain.parts[0] > 1 and "do not count" in plain.detail

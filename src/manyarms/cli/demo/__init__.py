@@ -2,8 +2,8 @@
 
 demo          the parts in order, and the report
 catalogue     Thompson sampling over a catalogue of 100,000 items
-diffusion     a prior pre-trained on item embeddings
-learning      policies learned from a log
+diffusion     a prior pre-trained on item embeddings: where it gains, and where not
+learning      policies learned from a log, in two worlds with different winners
 safe          what can be promised of a learned policy
 parts         what the parts share
 """
@@ -28,8 +28,9 @@ def show_demo(
 ) -> None:
     """A tour of the package: deciding, learning and certifying, each within a minute on two cores.
 
-    A catalogue of 100,000 items: meTS against LinTS, LinUCB and HierTS. A prior learned from embeddings: dTS. A log of 100,000
-    items: policies learned from it by IPS and cLPI, and their true values.
+    A catalogue of 100,000 items: meTS against LinTS, LinUCB and HierTS. A prior learned from embeddings: where dTS gains over
+    LinTS, and where not. A log of 50,000 items: policies learned from it by IPS and by cLPI, in two worlds with different
+    winners, and their true values. Is it safe to ship: certificates beside the truth.
 
     Prints tables and writes OUT/report.html, a self-contained page with curves, the Python code behind them,
     and next steps; figures go to OUT/figures.

@@ -154,7 +154,7 @@ def _blocks(rounds: Ints, regret: dict[str, Array], rows: list[tuple[str, str, s
         report.bullets(NEXT),
     ]
     answer = least_regret(regret, f"Over {sizes.actions:,} items and {sizes.rounds:,} rounds")
-    return Section(f"Learning what to show from a catalogue of {sizes.actions:,} items", answer, blocks)
+    return Section(f"Learning what to show from a catalogue of {sizes.actions:,} items", [answer], blocks)
 
 
 def _code(sizes: Sizes) -> str:

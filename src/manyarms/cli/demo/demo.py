@@ -29,7 +29,7 @@ def run(out: Path | str, *, seed: int = 0, console: Console | None = None) -> Pa
     require_folder("--out", out, "report.html", folders=("figures",))
     started = time.monotonic()
     sections = [part(console, seed, Path(out)) for part in PARTS]
-    answers = [section.answer for section in sections if section.answer]
+    answers = [answer for section in sections for answer in section.answers]
     blocks = [report.card("What came out", answers, "open")] if answers else []
     for section in sections:
         blocks += section.html()

@@ -19,18 +19,39 @@ from manyarms._base.plotting import mean_and_error
 from manyarms._base.typing import Array, Ints
 from manyarms.errors import MissingExtra
 
+CLEAR = 2.0  # standard errors: a smaller difference is called none
+
 
 @dataclass(frozen=True)
 class Section:
-    """What a part gives to the report: its answer, a sentence that stands at the top of the page too, and blocks."""
+    """What a part gives to the report: its answers, sentences that stand at the top of the page too, and blocks."""
 
     title: str
-    answer: str
+    answers: Sequence[str]
     blocks: Sequence[str]
 
     def html(self) -> list[str]:
-        """The section, its answer under its heading."""
-        return [report.heading(self.title), *([report.paragraph(self.answer)] if self.answer else []), *self.blocks]
+        """The section, its answers under its heading."""
+        return [report.heading(self.title), *(report.paragraph(answer) for answer in self.answers), *self.blocks]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How much the first of two is above the second: the mean over pairs (runs, contexts), and its standard error."""
+
+    mean: float
+    error: float
+
+    @classmethod
+    def between(cls, first: Array, second: Array) -> Difference:
+        """Of values of both for the same runs or contexts, (n,)."""
+        mean, error = mean_and_error(first - second)
+        return cls(float(mean), float(error))
+
+    @property
+    def sign(self) -> int:
+        """1 above zero, -1 below, 0 where the mean is within two standard errors of it, or nobody knows its error."""
+        return 0 if self.error == 0 or abs(self.mean) <= CLEAR * self.error else 1 if self.mean > 0 else -1
 
 
 Part = Callable[[Console, int, Path], Section]
@@ -49,7 +70,7 @@ def timed(console: Console, *lines: str) -> Iterator[None]:
 def left_out(console: Console, title: str, missing: MissingExtra) -> Section:
     """The block of a part that cannot be shown here."""
     console.print(f"left out: {missing}", style="yellow", highlight=False)
-    return Section(title, "", [report.warning(f"Left out: {missing}")])
+    return Section(title, (), [report.warning(f"Left out: {missing}")])
 
 
 def missing_torch() -> MissingExtra | None:
@@ -99,6 +120,7 @@ def regret_figure(rounds: Ints, regret: Mapping[str, Array], title: str) -> str:
 
 
 __all__ = [
+    "Difference",
     "Part",
     "Section",
     "least_regret",

@@ -217,7 +217,7 @@ def _blocks(lines: list[Line], logged: float, picture: Path, sizes: Sizes) -> Se
         report.paragraph(about),
         report.code(_code(sizes)),
     ]
-    return Section("Is it safe to ship?", verdict(lines), blocks)
+    return Section("Is it safe to ship?", [verdict(lines)], blocks)
 
 
 def _code(sizes: Sizes) -> str:

@@ -1,0 +1,157 @@
+"""The page of the book: chapter by chapter question, setting, answer, picture and every statement with its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from manyarms._base.text import duration, in_words
+from manyarms_thesis.book.answers import filled
+from manyarms_thesis.book.chapters import BookChapter
+from manyarms_thesis.harness.claims import Claim, Measured
+from manyarms_thesis.harness.experiments import Experiment
+from manyarms_thesis.harness.store import Record
+from manyarms_thesis.harness.verdicts import VERDICTS, Statement, figure_of, statements, tally
+
+MADE_BY = "<!-- Made by `make book` from the results in results/. Change those, or src/manyarms_thesis/book, not this page. -->"
+MOST_WORLDS = 10  # of a statement, with their figures; the others are in its record
+INTRODUCTION = """\
+# What the thesis states, and what came out
+
+Every experiment of the thesis that manyarms implements was run again with independent code, in the worlds that the thesis prints.
+Each of its statements became a difference that should be above zero, measured over runs on the same problems.
+
+- **held**: the difference is above zero by two standard errors (more where there are few runs: Student's quantile);
+- **refuted**: it is below zero by as much, in worlds of the thesis's own sizes;
+- **undecided**: neither; or there is no standard error; or it is below zero in worlds that are smaller than the thesis's;
+- **held in part**: some of the differences, or of the worlds, that the statement is about hold, and others do not.
+
+What the thesis does not state or print (scaled links, a context for each action where its text has one for all, rules of our
+own) stands apart, and does not count. [Errata](errata.md) has what is wrong in formulas and settings; [Running the
+experiments](results.md) how to repeat one. Figures are differences ± one standard error. Every number on this page comes from
+the records in the folder `results` of the repository, each with the command that made it.
+"""
+WORLDS = {"held": "✓", "held in part": "◐", "refuted": "✗", "undecided": "?"}
+
+
+def page_of(
+    records: Mapping[str, Record],
+    experiments: Mapping[str, Experiment],
+    chapters: Sequence[BookChapter],
+    picture_of: Callable[[BookChapter], tuple[str, str] | None],
+) -> str:
+    """The whole page as Markdown; picture_of: a chapter's picture by its address, and its caption."""
+    blocks = [MADE_BY, INTRODUCTION, *_overview(records, experiments, chapters)]
+    for chapter in chapters:
+        own = [one for one in experiments.values() if one.place[0] == chapter.number]
+        blocks += _chapter(chapter, own, records, picture_of(chapter))
+    return "\n".join(blocks).rstrip() + "\n"
+
+
+def _overview(
+    records: Mapping[str, Record], experiments: Mapping[str, Experiment], chapters: Sequence[BookChapter]
+) -> Iterator[str]:
+    yield "| chapter | statements | " + " | ".join(VERDICTS) + " |"
+    yield "| --- |" + " ---: |" * (1 + len(VERDICTS))
+    totals = [0] * (1 + len(VERDICTS))
+    for chapter in chapters:
+        names = [one.name for one in experiments.values() if one.place[0] == chapter.number and one.name in records]
+        found = [one for name in names for one in statements(records[name].claims) if one.of_thesis]
+        numbers = [len(found), *(sum(one.verdict == verdict for one in found) for verdict in VERDICTS)]
+        totals = [a + b for a, b in zip(totals, numbers, strict=True)]
+        yield f"| [{chapter.title}](#{chapter.anchor}) | " + " | ".join(map(str, numbers)) + " |"
+    yield "| together | " + " | ".join(map(str, totals)) + " |"
+    yield ""
+
+
+def _chapter(
+    chapter: BookChapter, own: Sequence[Experiment], records: Mapping[str, Record], picture: tuple[str, str] | None
+) -> Iterator[str]:
+    yield f"## {chapter.title} {{ #{chapter.anchor} }}\n"
+    yield f"**Question.** {chapter.question}\n"
+    yield f"**Setting.** {chapter.setting}\n"
+    yield f"**Answer.** {filled(chapter.answer, records)}\n"
+    if picture is not None:
+        address, caption = picture
+        yield f"![{caption}]({address})\n"
+        yield f"*{caption}*\n"
+    for experiment in own:
+        yield from _experiment(experiment, records.get(experiment.name))
+
+
+def _experiment(experiment: Experiment, record: Record | None) -> Iterator[str]:
+    yield f"### {experiment.title}\n"
+    if record is None:
+        yield f"{experiment.question} Not run yet: `manyarms reproduce {experiment.name}`.\n"
+        return
+    yield f"{experiment.question} {record.about['setting']}\n"
+    yield f"{how(record.about)}\n"
+    for note in record.about["notes"]:
+        yield f"**Note.** {note}\n"
+    found = statements(record.claims)
+    of_thesis, beyond = ([one for one in found if one.of_thesis is kind] for kind in (True, False))
+    if of_thesis:
+        yield f"The thesis's statements: {tally(of_thesis)}.\n"
+        yield from _table(of_thesis, experiment.name)
+    if beyond:
+        yield f"Beyond the thesis: {tally(beyond)}.\n"
+        yield from _table(beyond, experiment.name)
+
+
+def how(about: Mapping[str, Any]) -> str:
+    """How a result came about: command, sizes where they are not the thesis's, versions and time."""
+    sizes = [
+        f"{word}: "
+        + ", ".join(f"{name} {in_words(own)} for {in_words(full)}" for name, (own, full) in about[key].items())
+        for word, key in (("fewer", "fewer_than_the_thesis"), ("other sizes", "smaller_than_the_thesis"))
+        if about[key]
+    ]
+    said = "; ".join(sizes) or "the thesis's sizes"
+    spent = about["processor_seconds"]
+    took = f", {duration(spent)} of one core" if spent is not None else ""
+    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    return f"`{about['command']}` (seed {about['seed']}; {said}{took}; {about['finished']}; {versions})."
+
+
+def _table(found: Sequence[Statement], name: str) -> Iterator[str]:
+    yield "| statement | section | verdict | difference ± standard error |"
+    yield "| --- | --- | --- | --- |"
+    for one in found:
+        yield f"| {_cell(one.text)} | {one.sections or '–'} | **{one.verdict}** | {_measurements(one, name)} |"
+    yield ""
+
+
+def _measurements(one: Statement, name: str) -> str:
+    """One figure, or those of every world."""
+    if len(one.claims) == 1 and not one.claims[0].panel:
+        return figure_of(one.claims[0])
+    shown = [
+        f"{WORLDS[claim.verdict]} {_cell(_world(claim))}: {figure_of(claim)}" for claim in one.claims[:MOST_WORLDS]
+    ]
+    more = len(one.claims) - MOST_WORLDS
+    return "<br>".join([*shown, f"and {more} more in results/{name}.json"] if more > 0 else shown)
+
+
+def _world(claim: Claim) -> str:
+    parts, held, _ = claim.parts
+    return (claim.panel or "all") + (f" ({held} of {parts} comparisons)" if parts > 1 else "")
+
+
+def _cell(text: str) -> str:
+    """A text that does not end a table's cell."""
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def verdict_follows(claim: Claim, *, smaller: bool) -> bool:
+    """Whether the verdict of a claim is the one that its stored figures give; smaller: of sizes below the thesis's."""
+    parts, held, refuted = claim.parts
+    if parts == 1:
+        alone = Measured(claim.figure, claim.standard_error, claim.degrees)
+        if (held, refuted) != (int(alone.above_zero), int(alone.below_zero)):
+            return False
+    if held:
+        return claim.verdict == ("held" if held == parts else "held in part")
+    return claim.verdict == ("refuted" if refuted and not smaller else "undecided")
+
+
+__all__ = ["how", "page_of", "verdict_follows"]

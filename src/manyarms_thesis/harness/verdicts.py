@@ -1,0 +1,102 @@
+"""Claims as a reader wants them: one verdict for each statement, whatever the number of worlds, and an answer in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+from manyarms._base.text import counted
+from manyarms_thesis.harness.claims import Claim, Measured, Verdict
+
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+MOST_NAMED = 3  # statements that an answer names of a kind
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What one statement came to over all the worlds in which it was measured."""
+
+    text: str
+    claims: Sequence[Claim]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Held where it held everywhere, in part where it held somewhere; else refuted where it was so anywhere."""
+        verdicts = {one.verdict for one in self.claims}
+        if verdicts == {"held"}:
+            return "held"
+        if verdicts & {"held", "held in part"}:
+            return "held in part"
+        return "refuted" if "refuted" in verdicts else "undecided"
+
+    @property
+    def of_thesis(self) -> bool:
+        """Whether the thesis states it of these worlds."""
+        return bool(self.claims[0].thesis_lines)
+
+    @property
+    def sections(self) -> str:
+        """The sections of the thesis that state it."""
+        return self.claims[0].sections
+
+    @property
+    def nearest(self) -> Claim:
+        """The claim that decided least for it."""
+        return min(self.claims, key=lambda one: Measured(one.figure, one.standard_error, one.degrees).strength)
+
+    @property
+    def figure(self) -> str:
+        """The least convincing difference and its standard error."""
+        return figure_of(self.nearest)
+
+    @property
+    def counts(self) -> str:
+        """In how many worlds it held, where there are several."""
+        held = sum(one.holds for one in self.claims)
+        return f"in {held} of {counted(len(self.claims), 'world')}" if len(self.claims) > 1 else ""
+
+
+def figure_of(one: Claim) -> str:
+    """A difference with its standard error, or that it has none."""
+    error = "no standard error" if one.standard_error != one.standard_error else f"{one.standard_error:.2g}"
+    return f"{one.figure:.4g} ± {error}" if error[0] != "n" else f"{one.figure:.4g} ({error})"
+
+
+def statements(claims: Iterable[Claim]) -> list[Statement]:
+    """The claims by statement, those of the thesis first."""
+    groups: dict[tuple[bool, str], list[Claim]] = {}
+    for one in claims:
+        groups.setdefault((not one.thesis_lines, one.statement), []).append(one)
+    return [Statement(text, groups[beyond, text]) for beyond, text in sorted(groups, key=lambda key: key[0])]
+
+
+def tally(found: Sequence[Statement]) -> str:
+    """How many of some statements came to which verdict: 5 held, 2 held in part, 1 refuted."""
+    numbers = {verdict: sum(one.verdict == verdict for one in found) for verdict in VERDICTS}
+    return ", ".join(f"{number} {verdict}" for verdict, number in numbers.items() if number)
+
+
+def answer(claims: Sequence[Claim]) -> list[str]:
+    """What came out, in sentences: how many statements held, and which did not."""
+    found = statements(claims)
+    of_thesis, beyond = ([one for one in found if one.of_thesis is kind] for kind in (True, False))
+    texts = []
+    if of_thesis:
+        texts.append(f"Of {counted(len(of_thesis), 'statement')} of the thesis: {tally(of_thesis)}.")
+    if beyond:
+        texts.append(f"Of {counted(len(beyond), 'statement')} of this project: {tally(beyond)}.")
+    for verdict in ("refuted", "undecided", "held in part", "held"):
+        named = [one for one in of_thesis or beyond if one.verdict == verdict]
+        if named and (verdict != "held" or len(named) == len(of_thesis or beyond)):
+            texts.append(_named(verdict, named))
+    return texts
+
+
+def _named(verdict: str, some: Sequence[Statement]) -> str:
+    shown = [f"{one.text} ({', '.join(filter(None, (one.counts, one.figure)))})" for one in some[:MOST_NAMED]]
+    more = f"; and {len(some) - MOST_NAMED} more" if len(some) > MOST_NAMED else ""
+    return f"{verdict[0].upper()}{verdict[1:]}: {'; '.join(shown)}{more}."
+
+
+__all__ = ["VERDICTS", "Statement", "answer", "figure_of", "statements", "tally"]

@@ -1,0 +1,105 @@
+"""The book of results: every experiment has an entry, the page is what the command makes, verdicts follow from stored figures."""
+
+from __future__ import annotations
+
+import math
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from manyarms_thesis.book.__main__ import write_book
+from manyarms_thesis.book.answers import PLACE, StaleAnswer, filled
+from manyarms_thesis.book.chapters import CHAPTERS
+from manyarms_thesis.book.page import verdict_follows
+from manyarms_thesis.catalogue import SCALES, catalogue
+from manyarms_thesis.harness.claims import Claim
+from manyarms_thesis.harness.store import Record, read_records
+
+ROOT = Path(__file__).parents[3]
+RESULTS, DOCS = ROOT / "results", ROOT / "docs"
+RECORDS = read_records(RESULTS)
+STORED = pytest.mark.parametrize("record", RECORDS.values(), ids=lambda one: one.name)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page as the command makes it now."""
+    folder = tmp_path_factory.mktemp("docs")
+    return write_book(RESULTS, folder)
+
+
+def test_the_page_is_what_the_command_makes(made: Path) -> None:
+    assert made.read_text() == (DOCS / "reproduction.md").read_text(), "run `make book`"
+
+
+def test_the_pictures_are_there(made: Path) -> None:
+    named = re.findall(r"\]\((pictures/[^)]+)\)", made.read_text())
+    assert len(named) == sum(bool(chapter.drawings) for chapter in CHAPTERS)
+    for name in named:
+        for folder in (made.parent, DOCS):
+            assert ElementTree.parse(folder / name).getroot().tag.endswith("svg")
+
+
+def test_every_experiment_has_an_entry(made: Path) -> None:
+    assert set(RECORDS) == set(catalogue())
+    page = made.read_text()
+    for experiment in catalogue().values():
+        assert f"### {experiment.title}\n" in page
+        assert f"`manyarms reproduce {experiment.name} --scale" in page
+        assert any(chapter.number == experiment.place[0] for chapter in CHAPTERS)
+
+
+@STORED
+def test_verdicts_follow_from_the_stored_figures(record: Record) -> None:
+    smaller = bool(record.about["smaller_than_the_thesis"])
+    for claim in record.claims:
+        assert verdict_follows(claim, smaller=smaller), claim
+
+
+@STORED
+def test_a_record_says_how_it_came_about(record: Record) -> None:
+    about = record.about
+    assert about["scale"] in SCALES and about["scale"] != "smoke"
+    assert about["command"].startswith(f"manyarms reproduce {record.name} --scale {about['scale']}")
+    assert {"manyarms", "Python", "numpy"} <= set(about["versions"]) and re.fullmatch(
+        r"\d{4}-\d\d-\d\d", about["finished"]
+    )
+    assert record.curves and all(math.isfinite(one.figure) for one in record.claims)
+    assert not about["notes"], "made-up data are no results"
+
+
+def test_the_store_is_small_and_names_no_machine() -> None:
+    files = sorted(RESULTS.glob("*.*"))
+    assert sum(path.stat().st_size for path in files) < 8_000_000
+    assert {path.suffix for path in files} <= {".json", ".csv", ".md"}
+    for path in files:
+        assert not re.search(r"/(home|root|work|tmp|Users)/", path.read_text()), path.name
+
+
+def record_of(verdict: str) -> Mapping[str, Record]:
+    claim = Claim("meTS is better", "1", 2.0, 0.5, verdict, "linear, K=100")  # type: ignore[arg-type]
+    return {"mets-x": Record({"experiment": "mets-x"}, [claim], {})}
+
+
+def test_answers_are_filled_from_claims() -> None:
+    text = "It gains {[held]mets-x: meTS is | K=100}, or so {~mets-x: meTS}."
+    assert filled(text, record_of("held")) == "It gains 2 ± 0.5, or so."
+
+
+@pytest.mark.parametrize(
+    "text", ["{[refuted]mets-x: meTS}", "{mets-x: LinTS}", "{mets-x: meTS | K=7}", "{mets-y: meTS}"]
+)
+def test_answers_do_not_outlive_their_results(text: str) -> None:
+    with pytest.raises(StaleAnswer):
+        filled(text, record_of("held"))
+
+
+def test_every_chapter_has_an_answer_that_rests_on_results() -> None:
+    numbers = {experiment.place[0] for experiment in catalogue().values()}
+    assert {chapter.number for chapter in CHAPTERS} == numbers
+    for chapter in CHAPTERS:
+        assert chapter.question.endswith("?") and chapter.setting and chapter.caption and chapter.drawings
+        assert PLACE.search(chapter.answer)
