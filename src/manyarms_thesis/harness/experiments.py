@@ -95,7 +95,8 @@ class Experiment:
         return {name: pair for name, pair in self._different(scale).items() if _is_part(*pair)}
 
     def _different(self, scale: str) -> dict[str, tuple[Any, Any]]:
-        own, full = self.scales[scale], self.scales["paper"]
+        own = self.scales[scale]
+        full = self.scales.get("paper", own)
         names = [name for name in dict.fromkeys((*own, *full)) if name not in self.accuracy]
         return {name: (own.get(name), full.get(name)) for name in names if own.get(name) != full.get(name)}
 

@@ -130,7 +130,7 @@ def _bars(results: Results, column: str, axis: Axes, panel: str) -> None:
 
 CATALOGUES = LEARNED.experiment(
     "pwll-catalogues",
-    order=16,
+    order=17,
     title="Whole catalogues, from 41,000 to a million actions",
     thesis_lines="2304-2318",
     question="At the sizes of the thesis, with scores as its authors' pipeline has them and with scaled ones: do policy-weighted "

@@ -41,7 +41,7 @@ def _claims(on: Compared) -> Iterator[Claim]:
 
 CLUSTERS = LEARNED.experiment(
     "pwll-clusters",
-    order=13,
+    order=14,
     title="MIPS and POTEC with few and many clusters",
     thesis_lines="5615-5630",
     question="How much do MIPS and POTEC depend on the number of clusters, and do they reach cLPI with the best one?",

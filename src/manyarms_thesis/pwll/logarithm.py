@@ -44,7 +44,7 @@ def _figures(results: Results, folder: Path) -> Iterator[Drawn]:
 
 LOG = LEARNED.experiment(
     "pwll-log",
-    order=11,
+    order=12,
     title="The logarithm, and the parameters tau and beta",
     thesis_lines="5561-5595",
     question="Is it the logarithm that makes policy-weighted likelihoods better, and less sensitive to tau and beta?",

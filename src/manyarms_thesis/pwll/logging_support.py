@@ -27,7 +27,7 @@ def _claims(on: Compared) -> list[Claim]:
 
 LOGGING_SUPPORT = LEARNED.experiment(
     "pwll-logging",
-    order=14,
+    order=15,
     title="Smaller and larger logging supports",
     thesis_lines="5632-5641",
     question="Are policy-weighted likelihoods better than IPS-based methods, whether the logging policy plays few actions or "

@@ -97,7 +97,7 @@ def _figures(results: Results, folder: Path) -> Iterator[Drawn]:
 
 MSE = LEARNED.experiment(
     "pwll-mse",
-    order=8,
+    order=9,
     title="Accuracy as an estimate, and the value of the learned policy",
     thesis_lines="2309, 5472-5508",
     question="Does an objective that estimates a policy's value accurately also learn a better policy?",

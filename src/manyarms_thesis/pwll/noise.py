@@ -72,7 +72,7 @@ def _figures(results: Results, folder: Path) -> Iterator[Drawn]:
 
 NOISE = LEARNED.experiment(
     "pwll-noise",
-    order=10,
+    order=11,
     title="Learning from noisy rewards",
     thesis_lines="5532-5559",
     question="Do policy-weighted likelihoods keep their advantage over IPS-based methods where rewards are noisy?",

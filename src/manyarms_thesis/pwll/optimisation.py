@@ -95,7 +95,7 @@ def _figures(results: Results, folder: Path) -> Iterator[Drawn]:
 
 OPTIMISATION = LEARNED.experiment(
     "pwll-optimisation",
-    order=5,
+    order=6,
     title="Objectives under batch sizes, learning rates and schedules",
     thesis_lines="2304-2318",
     question="Are objectives that estimate a policy's value, such as IPS, harder to optimise than policy-weighted "

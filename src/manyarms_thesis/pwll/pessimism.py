@@ -54,7 +54,7 @@ def _figures(results: Results, folder: Path) -> Iterator[Drawn]:
 
 PESSIMISM = LEARNED.experiment(
     "pwll-pessimism",
-    order=15,
+    order=16,
     title="Pessimism does not solve optimisation problems",
     thesis_lines="5643-5655",
     question="Does pessimism, a penalty that keeps the learned policy near the logging policy, cure what makes IPS hard to "

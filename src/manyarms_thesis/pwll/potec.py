@@ -36,7 +36,7 @@ def _claims(on: Compared) -> Iterator[Claim]:
 
 POTEC = LEARNED.experiment(
     "pwll-potec",
-    order=7,
+    order=8,
     title="POTEC against OffCEM and MIPS, with heavy and light policies",
     thesis_lines="2113-2126, 2311, 5438-5459",
     question="Does optimising over clusters of actions in two stages, as POTEC does, give better policies than OffCEM, which "

@@ -84,7 +84,7 @@ def _figures(results: Results, folder: Path) -> Iterator[Drawn]:
 
 SEEDS = LEARNED.experiment(
     "pwll-seeds",
-    order=9,
+    order=10,
     title="Values over the epochs, for several seeds",
     thesis_lines="5510-5530",
     question="Do policy-weighted likelihoods reach better policies than IPS-based methods, with less variance over seeds, "

@@ -67,7 +67,7 @@ def _faster(results: Results, panel: str, quick: str, slow: str, statement: str)
 FILMS = "ml-1m"
 SMALL = LEARNED.experiment(
     "pwll-small",
-    order=12,
+    order=13,
     title="Smaller catalogues",
     thesis_lines="5597-5613",
     question="Do the benefits of policy-weighted likelihoods extend to catalogues of a hundred to some thousand actions?",

@@ -62,7 +62,7 @@ def _figures(results: Results, folder: Path) -> Iterator[Drawn]:
 
 SUPPORTED = LEARNED.experiment(
     "pwll-support",
-    order=6,
+    order=7,
     title="Objective-aware parametrisation: the logging support in place of all actions",
     thesis_lines="2320-2330, 5463-5470",
     question="Does restricting a policy to the actions that the logging policy plays make IPS, and cLPI, easier to optimise?",

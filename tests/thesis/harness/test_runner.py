@@ -191,7 +191,7 @@ def method(*, problem, steps, seed, name):
     return {"regret": [1.0]}
 
 Chapter("waiting", 99).experiment(
-    "waiting", order=1, title="Waits", thesis_lines="1", scales={"smoke": {}},
+    "waiting", order=1, title="Waits", thesis_lines="1", scales={"smoke": {}}, question="Does it wait?", setting="It waits.",
     build=lambda sizes: [
         Cell(name, {}, Call(problem), {"m": Call(method, {"name": name})}, 1, 1, solve) for name in ("first", "a", "b")
     ],
