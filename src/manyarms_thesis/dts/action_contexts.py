@@ -1,6 +1,7 @@
-"""dTS against LinTS with one context for all actions, and with a context for each: the thesis's words, and its authors' code.
+"""dTS against LinTS with one context for all actions, and with a context for each: the thesis's words, and code.
 
-The thesis draws one X_t a round (Section 4.4.1). Its authors' code draws a context for each action. With one context for all,
+The thesis draws one X_t a round (Section 4.4.1). Its authors' public code, which is for
+meTS, draws a context for each action. With one context for all,
 what actions have in common, x^T f_1(psi_1), is the same number for all of them and never decides: only what sets them apart does.
 With a context each, z_a^T f_1(psi_1) tells them apart, and who learns it once for all is far ahead.
 """
@@ -79,7 +80,7 @@ def table(results: Results) -> str:
 def _figures(results: Results, folder: Path) -> list[Drawn]:
     write_text_atomically(folder.parent / "table.md", table(results))
     title = "Regret with one context for all actions, and with a context for each"
-    seen = "Left, one context a round for all items, as the thesis writes; right, one for each item, as its authors' code has."
+    seen = "Left, one context a round for all items, as the thesis writes; right, one for each item."
     return [regret_curves(results, results.panels, folder, "schemes", title, columns=2, seen=seen)]
 
 
@@ -103,7 +104,7 @@ ACTION_CONTEXTS = DTS.experiment(
         *REMARKS[1:],
         "A context for each action: in every round every action has a context of its own, uniform on [-1, 1]^d, independent over "
         "actions and rounds; regret is against the best pair of action and context. That this scheme is compared at all is this "
-        "project's choice: the thesis writes one context X_t, its authors' code draws one for each action. The table is also in "
+        "project's choice: the thesis writes one context X_t, its authors' public code, for meTS, draws one for each action. The table is also in "
         "table.md.",
     ],
 )

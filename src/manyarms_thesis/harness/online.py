@@ -21,11 +21,11 @@ LINEAR_NOISE_IN_LOGISTIC_WORLDS = 1.0
 # the thesis expands a logistic likelihood at its maximum (Section 3.2.3); the library's default is a mode
 THESIS_EXPANSION = "mle"
 LOGISTIC: Mapping[str, Any] = {"likelihood": "logistic"}
-# the thesis writes one context X_t a round; its authors' code draws one for each action
+# the thesis writes one context X_t a round; its authors' public code for meTS draws one for each
 ACTION_CONTEXTS = "a context for each action"
 ACTION_CONTEXTS_REMARK = (
     "Every panel runs twice: with one context a round that all actions share, as the thesis writes (its statements are judged "
-    "there), and with a context for each action, drawn alike and independently, as its authors' code does. Regret is then "
+    "there), and with a context for each action, drawn alike and independently, as its authors' public code for meTS does. Regret is then "
     "against the best pair of action and context. With a shared context what actions have in common is the same number for all "
     "of them and never decides; with a context each it does."
 )
