@@ -151,7 +151,7 @@ def verdict_follows(claim: Claim, *, smaller: bool) -> bool:
             return False
     if held:
         return claim.verdict == ("held" if held == parts else "held in part")
-    return claim.verdict == ("refuted" if refuted and not smaller else "undecided")
+    return claim.verdict == ("refuted" if refuted and not (smaller and claim.thesis_lines) else "undecided")
 
 
 __all__ = ["how", "page_of", "verdict_follows"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +61,7 @@ class Against:
     xlabel: str = "number of actions K"
     ylabel: str = "final regret"
     log_y: bool = False
+    looks: Mapping[str, Look] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def draw(drawings: Sequence[Drawing], records: Mapping[str, Record], path: Path,
     columns = min(columns, len(drawings))
     rows = math.ceil(len(drawings) / columns)
     with matplotlib.rc_context({**SETTINGS, **PRINT}):
-        figure = Figure(figsize=(PAGE_WIDTH, {1: 3.2, 2: 2.5}.get(columns, 2.1) * rows + 0.5), layout="constrained")
+        figure = Figure(figsize=(PAGE_WIDTH, {1: 3.2, 2: 2.5}.get(columns, 2.1) * rows + 0.3), layout="constrained")
         FigureCanvasSVG(figure)
         axes = [figure.add_subplot(rows, columns, 1 + i) for i in range(len(drawings))]
         for axis, drawing in zip(axes, drawings, strict=True):
@@ -101,10 +102,13 @@ def draw(drawings: Sequence[Drawing], records: Mapping[str, Record], path: Path,
                 raise StaleAnswer(f"a picture shows {drawing.experiment}, which has no stored result")
             _draw_one(axis, drawing, record)
             axis.set_title(drawing.title)
+            if axis.get_yscale() == "linear" and axis.get_ylim()[1] >= 1_000:
+                axis.yaxis.set_major_formatter("{x:,.0f}")
         handles = {label: one for axis in axes for one, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-        figure.legend(
-            handles.values(), handles.keys(), loc="outside lower center", ncols=min(6, len(handles)), frameon=False
-        )
+        width = 0.4 + 0.055 * max(len(label) for label in handles)  # inches of an entry
+        ncols = max(1, min(len(handles), int(PAGE_WIDTH / width)))
+        figure.set_figheight(figure.get_figheight() + 0.14 * math.ceil(len(handles) / ncols))
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=ncols, frameon=False)
         write_atomically(path, lambda stream: figure.savefig(stream, format="svg", metadata={"Date": None}))
 
 
@@ -138,7 +142,7 @@ def _against(axis: Axes, drawing: Against, record: Record) -> None:
         )
     for place, method in enumerate(m for m in (drawing.methods or series) if m in series):
         ends = series[method]
-        colour, dashes = look_of(method, place)
+        colour, dashes = drawing.looks.get(method) or look_of(method, place)
         x = sorted(ends)
         mean, error = _means([ends[at] for at in x])
         axis.errorbar(

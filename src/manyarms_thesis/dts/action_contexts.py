@@ -1,8 +1,8 @@
 """dTS against LinTS with one context for all actions, and with a context for each: the thesis's words, and code.
 
-The thesis draws one X_t a round (Section 4.4.1). Its authors' public code, which is for
-meTS, draws a context for each action. With one context for all,
-what actions have in common, x^T f_1(psi_1), is the same number for all of them and never decides: only what sets them apart does.
+The thesis draws one X_t a round (Section 4.4.1). Its authors' public code, which is for meTS, draws a context for each action.
+With one context for all, what actions have in common, x^T f_1(psi_1), is the same number for all of them and never decides: only
+what sets them apart does.
 With a context each, z_a^T f_1(psi_1) tells them apart, and who learns it once for all is far ahead.
 """
 
@@ -104,8 +104,8 @@ ACTION_CONTEXTS = DTS.experiment(
         *REMARKS[1:],
         "A context for each action: in every round every action has a context of its own, uniform on [-1, 1]^d, independent over "
         "actions and rounds; regret is against the best pair of action and context. That this scheme is compared at all is this "
-        "project's choice: the thesis writes one context X_t, its authors' public code, for meTS, draws one for each action. The table is also in "
-        "table.md.",
+        "project's choice: the thesis writes one context X_t; its authors' public code, for meTS, draws one for each. "
+        "The table is in table.md.",
     ],
 )
 

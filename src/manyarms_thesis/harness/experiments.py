@@ -183,8 +183,10 @@ def _beyond(one: Claim, variant: str) -> Claim:
 
 
 def _at_smaller_sizes(one: Claim) -> Claim:
-    """What goes against a statement in smaller worlds than the thesis's does not refute it."""
-    return replace(one, verdict="undecided", detail=SMALLER + one.detail) if one.verdict == "refuted" else one
+    """What goes against a statement of the thesis in smaller worlds than its own does not refute it."""
+    if one.verdict != "refuted" or not one.thesis_lines:
+        return one
+    return replace(one, verdict="undecided", detail=SMALLER + one.detail)
 
 
 def _is_part(own: Any, full: Any) -> bool:

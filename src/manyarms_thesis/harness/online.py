@@ -25,9 +25,9 @@ LOGISTIC: Mapping[str, Any] = {"likelihood": "logistic"}
 ACTION_CONTEXTS = "a context for each action"
 ACTION_CONTEXTS_REMARK = (
     "Every panel runs twice: with one context a round that all actions share, as the thesis writes (its statements are judged "
-    "there), and with a context for each action, drawn alike and independently, as its authors' public code for meTS does. Regret is then "
-    "against the best pair of action and context. With a shared context what actions have in common is the same number for all "
-    "of them and never decides; with a context each it does."
+    "there), and with a context for each action, drawn alike and independently, as its authors' public code for meTS does. "
+    "Regret is then against the best pair of action and context. With a shared context what actions have in common is the same "
+    "number for all of them and never decides; with a context each it does."
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import get_args
@@ -59,8 +60,11 @@ class Statement:
 
 def figure_of(one: Claim) -> str:
     """A difference with its standard error, or that it has none."""
-    error = "no standard error" if one.standard_error != one.standard_error else f"{one.standard_error:.2g}"
-    return f"{one.figure:.4g} ± {error}" if error[0] != "n" else f"{one.figure:.4g} ({error})"
+    if math.isnan(one.figure):
+        return "nothing to measure"
+    if math.isnan(one.standard_error):
+        return f"{one.figure:.4g} (no standard error)"
+    return f"{one.figure:.4g} ± {one.standard_error:.2g}"
 
 
 def statements(claims: Iterable[Claim]) -> list[Statement]:

@@ -67,7 +67,7 @@ def test_a_record_says_how_it_came_about(record: Record) -> None:
     assert {"manyarms", "Python", "numpy"} <= set(about["versions"]) and re.fullmatch(
         r"\d{4}-\d\d-\d\d", about["finished"]
     )
-    assert record.curves and all(math.isfinite(one.figure) for one in record.claims)
+    assert record.curves and all(math.isfinite(one.figure) or one.verdict == "undecided" for one in record.claims)
     assert not about["notes"], "made-up data are no results"
 
 

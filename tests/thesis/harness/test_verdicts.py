@@ -142,6 +142,9 @@ def test_smaller_worlds_do_not_refute() -> None:
     against = MADE.judge(outcome("smoke", -1.0))[0]
     assert against.verdict == "undecided" and "other way" in against.detail
     assert MADE.judge(outcome("smoke", 1.0))[0].verdict == "held"
+    assert (
+        MADE.judge(outcome("smoke", 1.0))[1].verdict == "refuted"
+    )  # a statement that is not the thesis's has no other sizes
 
 
 def test_figures_of_variants_have_folders_of_their_own(tmp_path: Path) -> None:
