@@ -260,6 +260,11 @@ def test_features_of_a_network_tell_classes_apart(folder: Path) -> None:
         Images(6, 6, data="cifar100", folder=folder, features=network)
     with pytest.raises(InvalidInput, match="at least one picture"):
         train_network(read_images("mnist", folder), np.zeros(480, dtype=bool), 6)
+    for bad in (np.ones(481, dtype=bool), np.arange(480)):
+        with pytest.raises(InvalidInput, match="each of 480 training pictures"):
+            train_network(read_images("mnist", folder), bad, 6)
+    with pytest.raises(InvalidInput, match="seed"):
+        train_network(read_images("mnist", folder), world.offline, 6, seed=-1)
     vague = given.vague_hierarchy()
     np.testing.assert_allclose(vague.covariance + vague.action_covariance, 2 * given.vague_prior().covariance)
 

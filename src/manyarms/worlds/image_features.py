@@ -116,6 +116,10 @@ def train_network(
     """
     torch = _torch()
     dim, steps = validate.count("dim", dim, least=2), validate.count("steps", steps)
+    allowed, seed = np.asarray(allowed), validate.seed(seed)
+    if allowed.dtype != np.bool_ or allowed.shape != (len(pictures.train),):
+        came = f"{allowed.dtype} of shape {allowed.shape}"
+        raise InvalidInput("allowed", came, f"true or false for each of {len(pictures.train):,} training pictures")
     rows = np.flatnonzero(allowed)
     if not len(rows):
         raise InvalidInput("allowed", "no picture", "at least one picture to train on")

@@ -38,7 +38,10 @@ def filled(text: str, records: Mapping[str, Record]) -> str:
             )
         return "" if place["hidden"] else figure_of(claim)
 
-    return re.sub(r" +([.,;:)])", r"\1", PLACE.sub(figure, text))
+    made = PLACE.sub(figure, text)
+    if stray := re.search(r"[{}].{0,60}", made):  # no text of an answer has braces
+        raise StaleAnswer(f"the answer {text[:60]!r}... has a place that cannot be read, at {stray.group()!r}")
+    return re.sub(r" +([.,;:)])", r"\1", made)
 
 
 def find(records: Mapping[str, Record], name: str, start: str, panel: str) -> Claim:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -80,7 +80,7 @@ def _comparable(results: Results, panel: str) -> Claim:
     v = LEVELS[-1]
     wrong, baseline = results.final(panel, name_of(v)), results.final(panel, BASELINE)
     apart = measured(wrong - baseline)
-    room = replace(apart, mean=0.1 * float(baseline.mean()) - abs(apart.mean))
+    room = measured(0.1 * baseline - math.copysign(1.0, apart.mean) * (wrong - baseline))
     return claim(
         f"Misspecified by v={v:g}, dTS-LL is comparable to HierTS", "1639", room, panel=panel,
         detail=f"a tenth of HierTS's regret less the distance of the two; dTS-LL less HierTS: {apart}",

@@ -86,7 +86,9 @@ class Measured:
         if math.isnan(self.standard_error):
             return -math.inf
         needed = standard_errors(self.degrees) * self.standard_error
-        return self.mean / needed if needed > 0 else math.copysign(math.inf, self.mean)
+        if needed > 0:
+            return self.mean / needed
+        return math.copysign(math.inf, self.mean) if self.mean else 0.0  # two that are the same: nothing is above zero
 
 
 def measured(values: Array) -> Measured:
@@ -235,9 +237,9 @@ def ratio(results: Results, panel: str, method: str, baseline: str) -> Measured:
 
 
 def saved(results: Results, panel: str, method: str, baseline: str) -> Measured:
-    """The share of a baseline's regret that a method saves, run by run."""
-    theirs = results.final(panel, baseline)
-    return measured((theirs - results.final(panel, method)) / theirs.mean())
+    """The share of a baseline's mean regret that a method saves, with its error by the delta method over paired runs."""
+    share = ratio(results, panel, baseline, method)
+    return replace(share, mean=1 - share.mean)
 
 
 def logarithm(value: Measured) -> Measured:

@@ -34,6 +34,7 @@ ONLINE_NUMBERS: Mapping[str, str] = {
     "agent_bytes": "agent, MB",
 }
 ACCURACY = ("runs", "scaled_runs", "preparations")
+TOLD = "told"  # among the sizes: what a setting says of the others in words, and no size itself
 SMALLER = "at these sizes the difference goes the other way, which does not decide about those of the full experiment; "
 
 Sizes = Mapping[str, Any]
@@ -97,7 +98,7 @@ class Experiment:
     def _different(self, scale: str) -> dict[str, tuple[Any, Any]]:
         own = self.scales[scale]
         full = self.scales.get("paper", own)
-        names = [name for name in dict.fromkeys((*own, *full)) if name not in self.accuracy]
+        names = [name for name in dict.fromkeys((*own, *full)) if name not in (*self.accuracy, TOLD)]
         return {name: (own.get(name), full.get(name)) for name in names if own.get(name) != full.get(name)}
 
     def judge(self, results: Results) -> list[Claim]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manyarms_thesis.harness.claims import Claim, Measured, claim, least, logarithm, measured, slope
+from manyarms_thesis.harness.claims import Claim, Measured, claim, least, logarithm, measured, saved, slope
 from manyarms_thesis.harness.figures import Drawn, Look, draw_series, final_series, online_looks
 from manyarms_thesis.harness.results import Results
 
@@ -88,10 +88,7 @@ def effective_actions(
     rate = np.array([0.5 * math.log(effective[panel] * scale(panel)) for panel in panels])
     logs = [logarithm(measured(results.final(panel, method))) for panel in panels]
     fewest, most = min(panels, key=share.__getitem__), max(panels, key=share.__getitem__)
-    gains = {
-        panel: measured(1 - results.final(panel, method) / results.final(panel, "LinTS").mean())
-        for panel in (fewest, most)
-    }
+    gains = {panel: saved(results, panel, method, "LinTS") for panel in (fewest, most)}
     return [
         claim(
             f"Regret grows with {root}, K_eff the effective number of actions", lines[0], slope(rate, logs),

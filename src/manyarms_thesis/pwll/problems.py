@@ -33,6 +33,7 @@ Judges = Literal["train", "validation", "test"]
 RIDGE = 1.0  # of the reward model, a regression for each action, where nobody chose another
 GROUPS = 30  # of test users, the same in all runs: errors are made of the differences between them
 TUNING_SEED = 20_260_000  # of the log that settings are chosen with: none of a run's own
+VALIDATION_SEED = TUNING_SEED + 1  # of a catalogue's contexts to choose by; the log's seed draws the log's own
 VALIDATION_CONTEXTS = 1_000  # of a generated catalogue, where nothing else is said
 
 
@@ -126,7 +127,7 @@ def by_group(each: Array, groups: int = GROUPS) -> Array:
 @lru_cache(maxsize=2)
 def _other_contexts(world: CatalogueWorld) -> Array:
     """Contexts of a catalogue that are neither in a log nor tested on."""
-    return world.contexts(VALIDATION_CONTEXTS, TUNING_SEED)
+    return world.contexts(VALIDATION_CONTEXTS, VALIDATION_SEED)
 
 
 @lru_cache(maxsize=16)

@@ -2,24 +2,27 @@
 
 A comparison of objectives at one setting is a comparison of settings: a ridge of 1 cripples whatever rests on a reward model. So
 each objective gets its own, chosen once for a world and a way to optimise, with a log that no run learns from and users that no
-run is tested on: first the learning rate, then the objective's own parameter at that rate. The choice is made for either way to
-count a policy (drawn actions, most probable action), as each is judged by what it was chosen for. Choices are the same in
-every process; the first that needs one stores it beside the results (MANYARMS_CACHE), for the others and for later runs.
+run is tested on: the learning rate first, then its own parameter at that rate. Where the best is the last of what is tried, the
+grid is carried on by the same factor until it is not, at most CARRIED times. The choice is made for either way to count a policy
+(drawn actions, most probable action), as each is judged by what it was chosen for. Choices are the same in every process; the
+first that needs one stores it beside the results (MANYARMS_CACHE), for the others and for later runs.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from manyarms import __version__
 from manyarms._base.files import write_text_atomically
 from manyarms._base.seeds import digest
+from manyarms.errors import InvalidInput
 from manyarms_thesis.harness.learning import MODE
 from manyarms_thesis.pwll.learners import fit, objective_of
 from manyarms_thesis.pwll.problems import Problem
@@ -40,6 +43,9 @@ OWN: Mapping[str, tuple[str, Sequence[float]]] = {
     "PC": ("neighbours", (2.0, 10.0, 50.0)),
 }
 METRICS = (MODE, "value")
+CARRIED = 3  # how often a grid is carried on beyond its ends
+WIDEST = 10.0  # the largest factor of these steps
+AT_MOST: Mapping[str, float] = {"alpha": 1.0, "tau": 1.0}  # beyond which a grid is not carried on
 Choice = dict[str, float]
 
 
@@ -56,7 +62,13 @@ def chosen(
     problem: Problem, objective: str, how: Mapping[str, Any], grid: Mapping[str, Sequence[float]]
 ) -> dict[str, Choice]:
     """For either way to count a policy, the settings of `grid` that validation users like best."""
-    spec = {"world": dict(problem.made_of), "objective": objective, "how": dict(how), "grid": dict(grid)}
+    spec = {
+        "world": dict(problem.made_of),
+        "objective": objective,
+        "how": dict(how),
+        "grid": dict(grid),
+        "carried": CARRIED,
+    }
     text = json.dumps(spec, sort_keys=True)
     _WAITING[text] = problem
     try:
@@ -87,27 +99,58 @@ def _chosen(text: str) -> dict[str, Choice]:
 
 
 def _searched(problem: Problem, spec: Mapping[str, Any]) -> dict[str, Choice]:
-    """One parameter after the other, in the order of the grid; nothing here looks at test users."""
+    """One parameter after the other, the rate first; nothing here looks at test users."""
     tuning, tried = problem.for_tuning(), dict[str, dict[str, float]]()
     best: dict[str, Choice] = {metric: {} for metric in METRICS}
-    for name, values in spec["grid"].items():
+
+    def score(metric: str, name: str, value: float) -> float:
+        candidate = {**best[metric], name: value}
+        key = json.dumps(candidate, sort_keys=True)
+        if key not in tried:
+            tried[key] = _judged(tuning, spec["objective"], {**spec["how"], **candidate})
+        return tried[key][metric]
+
+    for name in sorted(spec["grid"], key=lambda one: (one != "rate", one)):
+        values = sorted(float(value) for value in spec["grid"][name])
         for metric in METRICS:
-            scores = {}
-            for value in values:
-                candidate = {**best[metric], name: float(value)}
-                key = json.dumps(candidate, sort_keys=True)
-                if key not in tried:
-                    tried[key] = _judged(tuning, spec["objective"], {**spec["how"], **candidate})
-                scores[float(value)] = tried[key][metric]
-            best[metric][name] = max(scores, key=lambda value: scores[value])
+            best[metric][name] = best_of(
+                values, partial(score, metric, name), spec["carried"], AT_MOST.get(name, math.inf)
+            )
     return best
+
+
+def best_of(values: Sequence[float], score: Callable[[float], float], carried: int, at_most: float = math.inf) -> float:
+    """The value of a rising grid with the largest score; a best at an end is looked for beyond it, `carried` times at most."""
+    scores = {value: score(value) for value in values}
+    for _ in range(carried):
+        places, found = sorted(scores), _largest(scores)
+        if found == places[-1]:
+            further = found * min(found / places[-2], WIDEST)
+        elif found == places[0]:
+            further = found / min(places[1] / found, WIDEST)
+        else:
+            break
+        if further > at_most:
+            break
+        scores[further] = score(further)
+    return _largest(scores)
+
+
+def _largest(scores: Mapping[float, float]) -> float:
+    """The setting with the largest score, the first of several; one whose training diverged is never it."""
+    return max(scores, key=lambda value: -math.inf if math.isnan(scores[value]) else scores[value])
 
 
 def _judged(problem: Problem, objective: str, settings: Mapping[str, Any]) -> dict[str, float]:
     """What validation users get from the policy that these settings learn."""
     told, options = divided(settings)
     made = objective_of(objective, problem, **options)
-    _, learned = fit(problem, problem.log, made, seed=0, ridge=options.get("ridge", 1.0), **told)
+    try:
+        _, learned = fit(problem, problem.log, made, seed=0, ridge=options.get("ridge", 1.0), **told)
+    except InvalidInput as error:
+        if error.argument != "objective":  # what it says of a training that diverged
+            raise
+        return dict.fromkeys(METRICS, math.nan)
     return {
         MODE: float(problem.values_of_mode(learned.policy, "validation").mean()),
         "value": float(problem.values(learned.policy, "validation").mean()),
@@ -138,4 +181,4 @@ def _only_one(path: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_UN)
 
 
-__all__ = ["METRICS", "OWN", "chosen", "divided", "grid_for"]
+__all__ = ["METRICS", "OWN", "best_of", "chosen", "divided", "grid_for"]

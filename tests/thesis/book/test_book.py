@@ -90,7 +90,15 @@ def test_answers_are_filled_from_claims() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["{[refuted]mets-x: meTS}", "{mets-x: LinTS}", "{mets-x: meTS | K=7}", "{mets-y: meTS}"]
+    "text",
+    [
+        "{[refuted]mets-x: meTS}",
+        "{mets-x: LinTS}",
+        "{mets-x: meTS | K=7}",
+        "{mets-y: meTS}",
+        "{Mets_x: meTS}",
+        "{mets-x: meTS",
+    ],
 )
 def test_answers_do_not_outlive_their_results(text: str) -> None:
     with pytest.raises(StaleAnswer):

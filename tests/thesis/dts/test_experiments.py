@@ -20,6 +20,7 @@ from manyarms_thesis.dts.agents import dts, hierts_of_top, misspecify
 from manyarms_thesis.dts.bound import bounded_world
 from manyarms_thesis.dts.chains import CHAINS
 from manyarms_thesis.dts.common import SCALED, diffusion_world
+from manyarms_thesis.dts.misspecified import _comparable
 from manyarms_thesis.dts.posterior import POSTERIOR
 from manyarms_thesis.dts.posterior_claims import MARKS
 from manyarms_thesis.dts.pretrained import pretrained, pretrained_dts, swiss_world
@@ -28,6 +29,7 @@ from manyarms_thesis.harness.claims import ratio
 from manyarms_thesis.harness.online import ACTION_CONTEXTS as ACTION_CONTEXTS_VARIANT
 from manyarms_thesis.harness.pages import experiment_page
 from manyarms_thesis.harness.results import Results
+from manyarms_thesis.harness.spec import Call, Cell, solve
 from tiny_dts import EXPERIMENTS, SIZES, TINY, played, tiny
 
 ALL = pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda e: e.name)
@@ -140,6 +142,19 @@ def test_misspecified_priors_are_priors(d: int) -> None:
             assert moved.max() <= v + 0.5 + 1e-12
     with pytest.raises(InvalidInput, match="linear"):
         misspecify(DiffusionPrior(3, 2, [np.tanh], [1.0, 1.0]), 0.5, seed=0)
+
+
+def test_comparable_by_hand() -> None:
+    """The error is that of all that the figure is made of, a tenth of the baseline's regret too."""
+    final = {"dTS-LL, v=1.5": [98.0, 190.0, 299.0], "HierTS": [100.0, 200.0, 300.0]}
+    cell = Cell("p", {}, Call(dict), {name: Call(dict) for name in final}, 10, 3, solve)
+    rows = {
+        ("p", name, run): {"regret": np.array([x])} for name, values in final.items() for run, x in enumerate(values)
+    }
+    made = _comparable(Results("e", "smoke", [cell], rows), "p")
+    room = np.array([10.0 - 2.0, 20.0 - 10.0, 30.0 - 1.0])
+    assert made.figure == pytest.approx(room.mean())
+    assert made.standard_error == pytest.approx(room.std(ddof=1) / np.sqrt(3))
 
 
 def test_bounded_worlds_fulfil_the_assumptions() -> None:

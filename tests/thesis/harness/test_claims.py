@@ -102,6 +102,14 @@ def test_the_least_convincing_is_ranked_by_standard_errors() -> None:
     )
 
 
+def test_what_is_the_same_in_every_run_convinces_nobody() -> None:
+    """No error and no difference: it does not hold, so that it must be the least convincing beside what holds."""
+    same = Measured(0.0, 0.0)
+    assert same.strength == Measured(-0.0, 0.0).strength == 0.0
+    assert least({"far": Measured(5.0, 0.1), "same": same})[0] == "same"
+    assert least({"far": Measured(5.0, 0.0), "against": Measured(-1.0, 0.0), "same": same})[0] == "against"
+
+
 def test_ratios_by_the_delta_method() -> None:
     """The error is that of the quotient of means over paired runs, to first order: against a bootstrap."""
     rng = np.random.default_rng(0)
@@ -115,7 +123,9 @@ def test_ratios_by_the_delta_method() -> None:
     assert found.standard_error == pytest.approx(boot.std(), rel=0.1)
     assert logarithm(found).mean == pytest.approx(math.log(found.mean))
     assert logarithm(found).standard_error == pytest.approx(np.log(boot).std(), rel=0.1)
-    assert saved(made, "p", "ours", "theirs").mean == pytest.approx(1 - 1 / found.mean)
+    share = saved(made, "p", "ours", "theirs")
+    assert share.mean == pytest.approx(1 - 1 / found.mean)
+    assert share.standard_error == pytest.approx((1 - 1 / boot).std(), rel=0.1)
     assert lower_regret(made, "p", "ours", "theirs", "ours is lower", "1").holds
 
 

@@ -162,6 +162,8 @@ def test_some_of_the_sizes_are_fewer_and_not_smaller() -> None:
         scales={"quick": {"K": [10, 20], "d": 2}, "paper": {"K": [10, 20, 30], "d": 2}, "smoke": {"K": [5], "d": 1}},
     )
     assert made.fewer("quick") == {"K": ([10, 20], [10, 20, 30])} and made.smaller("quick") == {}
+    told = replace(made, scales={name: {**sizes, "told": name} for name, sizes in made.scales.items()})
+    assert told.fewer("quick") == made.fewer("quick") and told.smaller("quick") == {}  # words are no size
     assert made.fewer("smoke") == {} and made.smaller("smoke") == {"K": ([5], [10, 20, 30]), "d": (1, 2)}
 
 
