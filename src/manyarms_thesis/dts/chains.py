@@ -15,6 +15,7 @@ from manyarms_thesis.dts.common import CONTEXT_ACCURACY, DTS, with_contexts
 from manyarms_thesis.dts.movielens import movies_prior, movies_world
 from manyarms_thesis.dts.pretrained import (
     DEPTH,
+    GIVEN_PRIORS,
     prepared_lints,
     prepared_regret,
     prepared_regret_of_action_contexts,
@@ -131,6 +132,7 @@ CHAINS = DTS.experiment(
     setting="{K} items on a Swiss roll, and {K} films of MovieLens with {d} features; a diffusion of depth {depth}. dTS with "
     "either reading and several rules for evidence, and LinTS, play {rounds} rounds in {runs} worlds.",
     remarks=[
+        GIVEN_PRIORS,
         ACTION_CONTEXTS_REMARK,
         "The thesis makes no such comparison: its statements about pre-trained priors are put to each reading of its model. "
         "“own” has one chain per action; of a shared chain Σ₁ is “narrow”, that of the schedule (what the diffusion says of one "

@@ -64,7 +64,8 @@ def _cells(sizes: Sizes) -> Iterator[Cell]:
         }  # fmt: skip
         panel = f"{data}{words}, {WORDS[truth]}, {percent} % offline"
         world = Call(image_task, task | {"data": data, "truth": truth})
-        yield Cell(panel, parameters, world, agents, sizes["rounds"], sizes["runs"], prepared_regret)
+        rounds, runs = sizes["rounds"], sizes["runs"]
+        yield Cell(panel, parameters, world, agents, rounds, runs, prepared_regret, worlds=tasks)
 
 
 def improvement(results: Results, panel: str, baseline: str) -> Measured:

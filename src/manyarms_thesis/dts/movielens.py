@@ -9,6 +9,7 @@ from typing import Any
 from manyarms_thesis.dts.common import CONTEXT_ACCURACY, DTS, contexts_matter, with_contexts
 from manyarms_thesis.dts.pretrained import (
     DEPTH,
+    GIVEN_PRIORS,
     LOOKS,
     OWN,
     PARTICLES,
@@ -99,6 +100,7 @@ MOVIELENS = DTS.experiment(
     claims=_claims,
     figures=_figures,
     remarks=[
+        GIVEN_PRIORS,
         "The prior is pre-trained on the vectors of all movies, those that become actions among them, as the thesis's words "
         "are; LinTS has the mean and the variances of the same vectors. Rewards are x^Tθ + noise of σ = 0.5 with users' "
         "vectors as contexts (thesis, Section 3.4.2). The thesis prints neither K, d nor T for this figure.",

@@ -34,6 +34,10 @@ from manyarms_thesis.harness.spec import Call, Columns, Run
 CACHE = "MANYARMS_CACHE"
 # the depth that the thesis found best (Section 4.4.2)
 DEPTH = 40
+GIVEN_PRIORS = (
+    "Runs share a few pre-trainings (preparations): errors are those of worlds and of play, given these pre-trained priors, and "
+    "not those of training another."
+)
 
 
 def cache_folder() -> Path:
@@ -194,7 +198,25 @@ def own_shared_and_lints(prior: Mapping[str, Any], preparations: int) -> dict[st
 
 
 __all__ = [
-    "CACHE", "DEPTH", "LOOKS", "MOMENTS", "OWN", "PARTICLES", "READINGS", "SHARED", "SHARED_MOMENTS", "SOURCES", "cache_folder",
-    "only_one", "own_shared_and_lints", "prepared_lints", "prepared_regret", "prepared_regret_of_action_contexts", "pretrained",
-    "pretrained_dts", "swiss_roll_points", "swiss_world",
+    "CACHE",
+    "DEPTH",
+    "GIVEN_PRIORS",
+    "LOOKS",
+    "MOMENTS",
+    "OWN",
+    "PARTICLES",
+    "READINGS",
+    "SHARED",
+    "SHARED_MOMENTS",
+    "SOURCES",
+    "cache_folder",
+    "only_one",
+    "own_shared_and_lints",
+    "prepared_lints",
+    "prepared_regret",
+    "prepared_regret_of_action_contexts",
+    "pretrained",
+    "pretrained_dts",
+    "swiss_roll_points",
+    "swiss_world",
 ]  # fmt: skip

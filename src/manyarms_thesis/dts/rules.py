@@ -18,7 +18,7 @@ from manyarms._base.typing import Array
 from manyarms.agents import Agent
 from manyarms_thesis.dts.agents import dts
 from manyarms_thesis.dts.common import CONTEXT_ACCURACY, DTS, diffusion_world, with_contexts
-from manyarms_thesis.dts.pretrained import DEPTH, prepared_lints, pretrained_dts, swiss_world
+from manyarms_thesis.dts.pretrained import DEPTH, GIVEN_PRIORS, prepared_lints, pretrained_dts, swiss_world
 from manyarms_thesis.harness.claims import Claim, lower_regret, measured, ratio
 from manyarms_thesis.harness.experiments import Sizes
 from manyarms_thesis.harness.figures import Drawn, regret_curves
@@ -223,6 +223,7 @@ RULES = DTS.experiment(
     setting="Shared chains with random network links, sizes (K, d, L, rounds, runs) = {shared}; and a chain for each of the "
     "items on a Swiss roll, (K, rounds, runs) = {own}, noise σ = {noise}. dTS by each rule, and LinTS, meet the same worlds.",
     remarks=[
+        GIVEN_PRIORS,
         ACTION_CONTEXTS_REMARK + " The shared chain with more than 1,000 actions is left out there: it is too dear.",
         "“thesis” leaves the links out on the way up, “jacobian” linearises them (beliefs/messages.py); “moments” has a Gaussian "
         "with the mean and covariance of the chain's end, “particles” a cloud of its draws (beliefs/particles.py). One chain per "

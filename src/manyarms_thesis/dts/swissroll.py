@@ -8,6 +8,7 @@ from pathlib import Path
 from manyarms_thesis.dts.common import CONTEXT_ACCURACY, DTS, clouds, contexts_matter, with_contexts
 from manyarms_thesis.dts.pretrained import (
     DEPTH,
+    GIVEN_PRIORS,
     LOOKS,
     OWN,
     PARTICLES,
@@ -115,6 +116,7 @@ SWISSROLL = DTS.experiment(
     "roll, and one of depth {L} on {pretraining_size}; dTS with that prior and LinTS with the roll's exact mean and covariance "
     "play {rounds} rounds in {runs} worlds.",
     remarks=[
+        GIVEN_PRIORS,
         ACTION_CONTEXTS_REMARK,
         *READINGS,
         "LinTS has the Gaussian with the exact mean and covariance of the actions' law, the best that a Gaussian can be.",

@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from manyarms._base.typing import Array
+from manyarms._base.typing import Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.thesis import sections
@@ -91,13 +91,22 @@ class Measured:
         return math.copysign(math.inf, self.mean) if self.mean else 0.0  # two that are the same: nothing is above zero
 
 
-def measured(values: Array) -> Measured:
-    """Mean and standard error over runs."""
+def measured(values: Array, worlds: Ints | None = None) -> Measured:
+    """Mean and standard error over runs; worlds: which runs met the same world, and are therefore not independent.
+
+    With worlds w the error is the cluster-robust one, C / (C - 1) sum_w (sum of the deviations in w)^2 / n^2 for C worlds, with
+    C - 1 degrees of freedom; where each run has its own world it is the usual one.
+    """
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1 or not len(values):
         raise InvalidInput("values", f"shape {values.shape}", "a value for each run, shape (runs,)")
-    error = float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
-    return Measured(float(values.mean()), error, len(values) - 1)
+    mean, n = float(values.mean()), len(values)
+    met = np.arange(n) if worlds is None else np.unique(worlds, return_inverse=True)[1]
+    count = int(met.max()) + 1
+    if count < 2:
+        return Measured(mean, math.nan, 0)
+    sums = np.bincount(met, weights=values - mean, minlength=count)
+    return Measured(mean, math.sqrt(count / (count - 1) * float(sums @ sums)) / n, count - 1)
 
 
 def least(differences: Mapping[str, Measured]) -> tuple[str, Measured]:
@@ -198,7 +207,7 @@ def claim(
 
 def gain(results: Results, panel: str, method: str, baseline: str) -> Measured:
     """By how much a method's final regret is below a baseline's, run by run."""
-    return measured(results.final(panel, baseline) - results.final(panel, method))
+    return measured(results.final(panel, baseline) - results.final(panel, method), results.worlds.get(panel))
 
 
 def gains(results: Results, panels: Mapping[str, str], method: str, baseline: str) -> dict[str, Measured]:
@@ -208,7 +217,7 @@ def gains(results: Results, panels: Mapping[str, str], method: str, baseline: st
 
 def final_regrets(results: Results, panels: Mapping[str, str], method: str) -> dict[str, Measured]:
     """A method's final regret in several panels, by what these are called."""
-    return {name: measured(results.final(panel, method)) for name, panel in panels.items()}
+    return {name: measured(results.final(panel, method), results.worlds.get(panel)) for name, panel in panels.items()}
 
 
 def lower_regret(results: Results, panel: str, method: str, baseline: str, statement: str, lines: str) -> Claim:
@@ -233,7 +242,8 @@ def ratio(results: Results, panel: str, method: str, baseline: str) -> Measured:
     """The baseline's mean final regret over the method's, with its standard error by the delta method over paired runs."""
     ours, theirs = results.final(panel, method), results.final(panel, baseline)
     value = float(theirs.mean() / ours.mean())
-    return replace(measured(theirs / theirs.mean() - ours / ours.mean()).times(value), mean=value)
+    deviations = measured(theirs / theirs.mean() - ours / ours.mean(), results.worlds.get(panel))
+    return replace(deviations.times(value), mean=value)
 
 
 def saved(results: Results, panel: str, method: str, baseline: str) -> Measured:

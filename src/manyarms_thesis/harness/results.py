@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from manyarms._base.files import write_bytes_atomically
-from manyarms._base.typing import AnyArray, Array
+from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms.errors import InvalidInput, MissingExtra
 from manyarms_thesis.harness.spec import Cell
 
@@ -33,11 +33,13 @@ class Results:
         scale: str,
         cells: Sequence[Cell],
         runs: Mapping[tuple[str, str, int], Mapping[str, AnyArray]],
+        worlds: Mapping[str, Ints] | None = None,
     ) -> None:
         self.experiment = experiment
         self.scale = scale
         self.cells = {cell.panel: cell for cell in cells}
         self.runs = runs
+        self.worlds = worlds or {}  # by panel, the world that each run met, where runs share worlds
 
     @property
     def variants(self) -> list[str]:
@@ -53,6 +55,7 @@ class Results:
             self.scale,
             [replace(cell, panel=bare[panel]) for panel, cell in chosen.items()],
             {(bare[panel], method, run): values for (panel, method, run), values in self.runs.items() if panel in bare},
+            {bare[panel]: met for panel, met in self.worlds.items() if panel in bare},
         )
 
     @property

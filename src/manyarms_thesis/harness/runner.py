@@ -29,7 +29,7 @@ from manyarms_thesis.harness.forecast import forecast
 from manyarms_thesis.harness.pages import experiment_page
 from manyarms_thesis.harness.progress import tracking
 from manyarms_thesis.harness.results import Outcomes, Results
-from manyarms_thesis.harness.spec import Item, items_of
+from manyarms_thesis.harness.spec import Item, items_of, worlds_met
 from manyarms_thesis.harness.store import store
 from manyarms_thesis.harness.work import RUN_SECONDS, execute
 
@@ -108,7 +108,8 @@ def run(
             for item in items
             for run, columns in outcomes[item.key(__version__)].items()
         }
-        results = Results(experiment.name, scale, cells, by_run)
+        met = worlds_met(experiment.name, cells, seed)
+        results = Results(experiment.name, scale, cells, by_run, met)
         return _write(experiment, results, folder, seed, started, reused, count, store_folder)
 
 

@@ -14,10 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from manyarms._base import validate
 from manyarms._base.seeds import digest, seed_of
+from manyarms._base.typing import Ints
 from manyarms.errors import InvalidInput
 
 # short runs travel together, so that starting a piece of work costs little beside doing it
@@ -82,7 +84,11 @@ class Cell:
     rounds              rounds of play, rows of a log or steps of an optimiser: what progress and forecasts count in
     task                does one run
     parameters          become columns of the results
-    variant             "" for a world as the thesis prints it; else in what it differs, in words. No part of keys and seeds
+    variant             "" for a world as the thesis prints it; else in what it differs, in words
+    worlds              how many different worlds the runs meet, by the problem's seed modulo this number; 0: one each. Runs in
+                        the same world are not independent, and their errors say so
+
+    The last two are no part of keys and seeds.
     """
 
     panel: str
@@ -93,6 +99,7 @@ class Cell:
     runs: int
     task: Task
     variant: str = ""
+    worlds: int = 0
 
     def __post_init__(self) -> None:
         validate.count("rounds", self.rounds)
@@ -179,6 +186,16 @@ class Item:
         )
 
 
+def worlds_met(experiment: str, cells: Sequence[Cell], seed: int) -> dict[str, Ints]:
+    """By panel, the number of the world that each run met, where runs share worlds."""
+    met = {}
+    for cell in cells:
+        if cell.worlds:
+            item = Item(experiment, seed, cell, next(iter(cell.methods)), tuple(range(cell.runs)))
+            met[cell.panel] = np.array([item.run(run).problem_seed % cell.worlds for run in item.runs])
+    return met
+
+
 def items_of(experiment: str, cells: Sequence[Cell], seed: int) -> list[Item]:
     """All work of some cells, in an order that mixes cheap and dear cells so that the time left can be told."""
     items = []
@@ -191,4 +208,16 @@ def items_of(experiment: str, cells: Sequence[Cell], seed: int) -> list[Item]:
     return sorted(items, key=lambda item: digest(item.plain()))
 
 
-__all__ = ["Call", "Cell", "Columns", "Item", "Run", "Task", "items_of", "solve", "solve_log", "variant_of"]
+__all__ = [
+    "Call",
+    "Cell",
+    "Columns",
+    "Item",
+    "Run",
+    "Task",
+    "items_of",
+    "solve",
+    "solve_log",
+    "variant_of",
+    "worlds_met",
+]

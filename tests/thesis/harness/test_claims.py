@@ -134,3 +134,20 @@ def test_the_slope_is_least_squares() -> None:
     found = slope(x, [Measured(float(value), 0.1) for value in y])
     assert found.mean == pytest.approx(np.polyfit(x, y, 1)[0])
     assert found.standard_error == pytest.approx(0.1 / np.sqrt(((x - x.mean()) ** 2).sum()))
+
+
+def test_runs_in_the_same_world_are_not_independent() -> None:
+    """Against a simulation: three worlds with an effect of their own, four runs in each; and as usual where each has its own."""
+    values = np.array([1.0, 2.0, 4.0, 7.0])
+    assert measured(values, np.arange(4)).standard_error == pytest.approx(np.std(values, ddof=1) / 2)
+    assert math.isnan(measured(values, np.zeros(4, dtype=np.int64)).standard_error)
+    rng = np.random.default_rng(0)
+    met, found = np.repeat(np.arange(3), 4), []
+    for _ in range(4_000):
+        found.append(measured(rng.standard_normal(3)[met] + rng.standard_normal(12), met))
+    assert {one.degrees for one in found} == {2}
+    assert np.mean([one.standard_error**2 for one in found]) == pytest.approx(
+        np.var([one.mean for one in found]), rel=0.1
+    )
+    decided = np.mean([one.above_zero or one.below_zero for one in found])
+    assert decided == pytest.approx(0.0455, abs=0.014)  # four standard errors of 4,000 draws
