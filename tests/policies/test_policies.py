@@ -289,3 +289,13 @@ def test_candidates_are_the_only_ones_on_offer(kind, rng):
         policy.decide(X, k=7, candidates=offered)
     with pytest.raises(UnknownAction, match="candidates"):
         policy.decide(X, candidates=[40])
+
+
+@pytest.mark.parametrize("scale", [20, 60, 300])
+def test_probabilities_are_at_most_one_however_large_scores_are(scale: float) -> None:
+    """In single precision a score of 300 is known to 1e-5, and an action's own mass may round to more than the sum of all."""
+    rng = np.random.default_rng(0)
+    policy = SoftmaxPolicy((scale * rng.standard_normal((500, 32))).astype(np.float32))
+    X = rng.standard_normal((400, 32)) / 8
+    found = policy.probabilities_of(X, policy.decide_rows(X))
+    assert 0.4 < found.max() <= 1 and found.min() > 0

@@ -157,7 +157,8 @@ class StreamedPolicy(Shown, Edge):
         for part in row_blocks(len(X)):
             rows = self.rows(X[part])
             out[part] = rows.mass_at(ids[part]) / rows.normaliser(self.action_count)[:, None]
-        return out
+        # large scores in single precision: an action's mass, computed alone, may round to more than the sum with all others
+        return np.minimum(out, 1.0)
 
     def expectation(self, X: npt.ArrayLike, values: Values) -> Array:
         """The sum over a of pi(a|x_i) values(x_i, a), (n,)."""

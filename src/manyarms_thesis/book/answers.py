@@ -45,13 +45,13 @@ def filled(text: str, records: Mapping[str, Record]) -> str:
 
 
 def find(records: Mapping[str, Record], name: str, start: str, panel: str) -> Claim:
-    """The first claim of an experiment whose statement begins so and whose panel has these words."""
+    """The claim of an experiment whose statement begins so and whose panel is this one, or the first that has these words."""
     if name not in records:
         raise StaleAnswer(f"an answer rests on {name}, which has no stored result")
-    for claim in records[name].claims:
-        if claim.statement.startswith(start) and panel in claim.panel:
-            return claim
-    raise StaleAnswer(f"an answer rests on {name}, “{start}...”, panel “{panel}”, which is not among its claims")
+    named = [one for one in records[name].claims if one.statement.startswith(start) and panel in one.panel]
+    if not named:
+        raise StaleAnswer(f"an answer rests on {name}, “{start}...”, panel “{panel}”, which is not among its claims")
+    return min(named, key=lambda one: one.panel != panel)  # the first of those that are best
 
 
 __all__ = ["StaleAnswer", "filled", "find"]
