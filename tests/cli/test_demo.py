@@ -131,7 +131,7 @@ def test_the_third_part_recommends_what_was_ahead() -> None:
     def advice(ips: tuple[Array, Array], clpi: tuple[Array, Array], logged: float = 0.01) -> str:
         lines = (demo_learning.Line("ips", *ips), demo_learning.Line("clpi", *clpi))
         log = demo_learning.Line("logging policy", np.full(100, logged), np.full(100, logged))
-        return demo_learning.Learned(demo_learning.SETTINGS[0], *lines, log, np.full(100, 0.0195)).sentence()
+        return demo_learning.TwoObjectives(demo_learning.SETTINGS[0], *lines, log, np.full(100, 0.0195)).sentence()
 
     assert ", take cLPI (" in advice((low, low), (high, high))
     assert ", take IPS where actions are drawn (" in advice((high, low), (low, unclear))

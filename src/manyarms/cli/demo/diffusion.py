@@ -14,7 +14,7 @@ from manyarms._base import html as report
 from manyarms._base.seeds import seed_of
 from manyarms._base.typing import Array, Ints
 from manyarms.agents.agent import Agent
-from manyarms.cli.demo.parts import Difference, Section, left_out, plus_minus, regret_figure, show_table, timed
+from manyarms.cli.demo.parts import MeanGap, Section, left_out, plus_minus, regret_figure, show_table, timed
 from manyarms.errors import MissingExtra
 
 COLUMNS = ("agent", "cumulative regret ± se", "below LinTS, run by run ± se")
@@ -51,9 +51,9 @@ class Played:
     regret: dict[str, Array]
 
     @property
-    def gain(self) -> Difference:
+    def gain(self) -> MeanGap:
         """How much less than LinTS dTS lost, run by run."""
-        return Difference.between(self.regret[GAUSSIAN][:, -1], self.regret[DIFFUSION][:, -1])
+        return MeanGap.between(self.regret[GAUSSIAN][:, -1], self.regret[DIFFUSION][:, -1])
 
     def rows(self) -> list[tuple[str, str, str]]:
         """The lines of a table."""

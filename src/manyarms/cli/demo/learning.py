@@ -15,7 +15,7 @@ from manyarms._base.palette import PALETTE
 from manyarms._base.plotting import drawing, finish
 from manyarms._base.typing import Array
 from manyarms.cli._text import say
-from manyarms.cli.demo.parts import Difference, Section, left_out, missing_torch, show_table, timed
+from manyarms.cli.demo.parts import MeanGap, Section, left_out, missing_torch, show_table, timed
 from manyarms.engine import cores, local, tell
 from manyarms.estimators import IPS, Objective, cLPI
 from manyarms.logs import LoggedData
@@ -78,7 +78,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Learned:
+class TwoObjectives:
     """What both objectives learned in one setting, beside the logging policy and what uniform play earns."""
 
     setting: Setting
@@ -96,7 +96,7 @@ class Learned:
         """Which objective suits this world, as far as the test contexts can tell."""
         told = []
         for short, _, of in METRICS:
-            gap = Difference.between(of(self.clpi), of(self.ips))
+            gap = MeanGap.between(of(self.clpi), of(self.ips))
             apart = f"{100 * gap.mean:+.2f} ± {100 * gap.error:.2f} points"
             told.append(f"{short}: cLPI {_mean(of(self.clpi))}, IPS {_mean(of(self.ips))} ({apart})")
         return f"With {self.setting.words}, {self._advice()} ({'; '.join(told)}){self._below()}."
@@ -108,8 +108,8 @@ class Learned:
             ahead = [
                 where
                 for _, where, of in METRICS
-                if Difference.between(of(first), of(second)).sign > 0
-                and Difference.between(of(first), self.logged.drawn).sign >= 0
+                if MeanGap.between(of(first), of(second)).sign > 0
+                and MeanGap.between(of(first), self.logged.drawn).sign >= 0
             ]
             if ahead:
                 taken.append(f"take {name}" + (f" where {ahead[0]}" if len(ahead) < len(METRICS) else ""))
@@ -118,7 +118,7 @@ class Learned:
     def _below(self) -> str:
         """Whose drawn actions earn less than those of the logging policy."""
         both = (("IPS", self.ips), ("cLPI", self.clpi))
-        names = [name for name, line in both if Difference.between(line.drawn, self.logged.drawn).sign < 0]
+        names = [name for name, line in both if MeanGap.between(line.drawn, self.logged.drawn).sign < 0]
         beside = f"({_mean(self.logged.drawn)}; uniform play: {_mean(self.uniform)})"
         verb = "earn" if len(names) > 1 else "earns"
         return (
@@ -170,7 +170,7 @@ def offline_learning(console: Console, seed: int, out: Path, sizes: Sizes = DEFA
 
 def side_by_side(
     console: Console, world: CatalogueWorld, log: LoggedData, logged: Line, seed: int, sizes: Sizes
-) -> list[Learned]:
+) -> list[TwoObjectives]:
     """What every objective learns in every setting, on all cores."""
     from manyarms.cli._progress import Board
 
@@ -182,7 +182,7 @@ def side_by_side(
     found = []
     for setting in SETTINGS:
         ips, clpi = (lines[job.name] for job in jobs if job.setting is setting)
-        found.append(Learned(setting, ips, clpi, logged, uniform))
+        found.append(TwoObjectives(setting, ips, clpi, logged, uniform))
     return found
 
 
@@ -227,7 +227,7 @@ def _percent(values: Array) -> str:
     return f"{100 * float(value):.2f} ± {100 * value.standard_error:.2f} %"
 
 
-def _picture(logged: Line, found: Sequence[Learned], folder: Path, sizes: Sizes) -> Path:
+def _picture(logged: Line, found: Sequence[TwoObjectives], folder: Path, sizes: Sizes) -> Path:
     with drawing(1, len(found)) as (figure, axes):
         for axis, one in zip(axes, found, strict=True):
             lines = (logged, *one.lines)
@@ -253,7 +253,7 @@ def _picture(logged: Line, found: Sequence[Learned], folder: Path, sizes: Sizes)
 
 
 def _section(
-    logged: Line, found: list[Learned], tables: list[list[tuple[str, str, str, str]]], picture: Path, sizes: Sizes
+    logged: Line, found: list[TwoObjectives], tables: list[list[tuple[str, str, str, str]]], picture: Path, sizes: Sizes
 ) -> Section:
     about = (
         "The logging policy plays from lists of 100 items. Learned policies may play any item: one vector of parameters an item, "
@@ -304,4 +304,4 @@ for objective in (ma.IPS(), ma.cLPI(tau=0.01)):
 """
 
 
-__all__ = ["Job", "Learned", "Line", "Setting", "Sizes", "act", "offline_learning", "side_by_side"]
+__all__ = ["Job", "Line", "Setting", "Sizes", "TwoObjectives", "act", "offline_learning", "side_by_side"]

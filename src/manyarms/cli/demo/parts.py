@@ -36,14 +36,14 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Difference:
+class MeanGap:
     """How much the first of two is above the second: the mean over pairs (runs, contexts), and its standard error."""
 
     mean: float
     error: float
 
     @classmethod
-    def between(cls, first: Array, second: Array) -> Difference:
+    def between(cls, first: Array, second: Array) -> MeanGap:
         """Of values of both for the same runs or contexts, (n,)."""
         mean, error = mean_and_error(first - second)
         return cls(float(mean), float(error))
@@ -120,7 +120,7 @@ def regret_figure(rounds: Ints, regret: Mapping[str, Array], title: str) -> str:
 
 
 __all__ = [
-    "Difference",
+    "MeanGap",
     "Part",
     "Section",
     "least_regret",
