@@ -148,8 +148,11 @@ PWLL = BookChapter(
     "drawn | gowalla} in that of drawn actions; with scaled scores and a zero start the order reverses "
     "({[refuted]pwll-catalogues: PWLL objectives outperform IPS-based objectives: cLPI over cIPS with Adam at 0.1 (value of "
     "the most probable | gowalla, scores scaled, zero start} and {[refuted]pwll-catalogues: PWLL objectives outperform "
-    "IPS-based objectives: cLPI over cIPS with Adam at 0.1 (value of drawn | gowalla, scores scaled, zero start}). Most "
-    "learning experiments have not been run at the thesis's sizes yet.",
+    "IPS-based objectives: cLPI over cIPS with Adam at 0.1 (value of drawn | gowalla, scores scaled, zero start}). Where "
+    "every objective has the rate that validation users like best, that lead is gone: on 30,000 rows cLPI is "
+    "{[undecided]pwll-catalogues: PWLL objectives outperform IPS-based objectives: cLPI (value of drawn | gowalla} ahead of "
+    "the nearest estimate with drawn actions, since a large enough rate frees the estimates, too. Most learning "
+    "experiments have not been run at the thesis's sizes yet.",
     [
         Against(
             "steps to leave a zero start",
@@ -236,10 +239,10 @@ DRIFT = BookChapter(
     "that drifts: {[held]drift: The model with the knowledge gradient has less regret than a static belief | AR(1) arms, "
     "K=1,000} with a thousand arms that wander, {[held]drift: The model with the knowledge gradient has less regret than a "
     "static belief | wandering, d=5} with five features, {[held]drift: The model with the knowledge gradient has less "
-    "regret than a static belief | sudden change} after sudden changes. The same model with plain Thompson sampling does not: it "
-    "explores for ever ({~[refuted]drift: The model has less regret than a static belief | AR(1) arms, K=1,000}with a "
-    "thousand arms it loses). Where nothing drifts, choosing the half-life from the log costs less than a twentieth of the "
-    "regret ({~[held]drift: Where nothing drifts}held).",
+    "regret than a static belief | sudden change} after sudden changes. The same model with plain Thompson sampling does "
+    "not: it explores for ever ({~[refuted]drift: The model has less regret than a static belief | AR(1) arms, K=1,000}with "
+    "a thousand arms it loses). Where nothing drifts, choosing the half-life from the log costs less than a twentieth of "
+    "the regret ({~[held]drift: Where nothing drifts}held).",
     [
         Bars(
             "a thousand arms that wander",

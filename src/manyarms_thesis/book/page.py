@@ -18,8 +18,8 @@ MOST_WORLDS = 10  # of a statement, with their figures; the others are in its re
 INTRODUCTION = """\
 # What the thesis states, and what came out
 
-Every experiment of the thesis that manyarms implements was run again with independent code, in the worlds that the thesis prints.
-Each of its statements became a difference that should be above zero, measured over runs on the same problems.
+The experiments of the thesis that manyarms implements, run again with independent code, in the worlds that the thesis prints:
+each of its statements became a difference that should be above zero, measured over runs on the same problems.
 
 - **held**: the difference is above zero by two standard errors (more where there are few runs: Student's quantile);
 - **refuted**: it is below zero by as much, in worlds of the thesis's own sizes;
@@ -62,6 +62,11 @@ def _overview(
         yield f"| [{chapter.title}](#{chapter.anchor}) | " + " | ".join(map(str, numbers)) + " |"
     yield "| together | " + " | ".join(map(str, totals)) + " |"
     yield ""
+    full = sum(not one.about["smaller_than_the_thesis"] for one in records.values())
+    yield (
+        f"Of {len(experiments)} experiments {len(records)} have a stored result, {full} of them in worlds of the full sizes; "
+        "each says below what it was run with, and the others that they have not been run.\n"
+    )
 
 
 def _chapter(

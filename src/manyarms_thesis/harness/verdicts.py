@@ -64,7 +64,19 @@ def figure_of(one: Claim) -> str:
         return "nothing to measure"
     if math.isnan(one.standard_error):
         return f"{one.figure:.4g} (no standard error)"
-    return f"{one.figure:.4g} ± {one.standard_error:.2g}"
+    return plus_minus(one.figure, one.standard_error)
+
+
+def plus_minus(mean: float, error: float) -> str:
+    """A figure with as many decimals as its error has two digits: 1,229 ± 160, 0.2437 ± 0.048; tiny ones by their powers of ten.
+
+    >>> plus_minus(1229.4, 161.0), plus_minus(0.24371, 0.0482), plus_minus(3e-8, 2e-9), plus_minus(0.5, 0.0)
+    ('1,229 ± 161', '0.244 ± 0.048', '3e-08 ± 2e-09', '0.5 ± 0')
+    """
+    if error == 0 or not 1e-6 <= error < 1e9 or abs(mean) >= 1e9:
+        return f"{mean:.4g} ± {error:.2g}"
+    places = max(0, 1 - math.floor(math.log10(error)))
+    return f"{mean:,.{places}f} ± {error:,.{places}f}"
 
 
 def statements(claims: Iterable[Claim]) -> list[Statement]:
@@ -103,4 +115,4 @@ def _named(verdict: str, some: Sequence[Statement]) -> str:
     return f"{verdict[0].upper()}{verdict[1:]}: {'; '.join(shown)}{more}."
 
 
-__all__ = ["VERDICTS", "Statement", "answer", "figure_of", "statements", "tally"]
+__all__ = ["VERDICTS", "Statement", "answer", "figure_of", "plus_minus", "statements", "tally"]

@@ -87,7 +87,7 @@ def record_of(verdict: str) -> Mapping[str, Record]:
 
 def test_answers_are_filled_from_claims() -> None:
     text = "It gains {[held]mets-x: meTS is | K=100}, or so {~mets-x: meTS}."
-    assert filled(text, record_of("held")) == "It gains 2 ± 0.5, or so."
+    assert filled(text, record_of("held")) == "It gains 2.00 ± 0.50, or so."
 
 
 @pytest.mark.parametrize(
