@@ -45,7 +45,9 @@ OWN: Mapping[str, tuple[str, Sequence[float]]] = {
 METRICS = (MODE, "value")
 CARRIED = 3  # how often a grid is carried on beyond its ends
 WIDEST = 10.0  # the largest factor of these steps
-AT_MOST: Mapping[str, float] = {"alpha": 1.0, "tau": 1.0}  # beyond which a grid is not carried on
+# beyond which a grid is not carried on, and how far any other may go
+ENDS: Mapping[str, tuple[float, float]] = {"alpha": (0.0, 1.0), "tau": (0.0, 1.0), "beta": (0.1, math.inf)}
+ANY = (0.0, math.inf)
 Choice = dict[str, float]
 
 
@@ -113,9 +115,7 @@ def _searched(problem: Problem, spec: Mapping[str, Any]) -> dict[str, Choice]:
     for name in sorted(spec["grid"], key=lambda one: (one != "rate", one)):
         values = sorted(float(value) for value in spec["grid"][name])
         for metric in METRICS:
-            best[metric][name] = best_of(
-                values, partial(score, metric, name), spec["carried"], AT_MOST.get(name, math.inf)
-            )
+            best[metric][name] = best_of(values, partial(score, metric, name), spec["carried"], ENDS.get(name, ANY))
     return best
 
 
@@ -130,7 +130,7 @@ def best_of(values: Sequence[float], score: Callable[[float], float], carried: i
             further = found / min(places[1] / found, WIDEST)
         else:
             break
-        if further > at_most:
+        if not ends[0] <= further <= ends[1]:
             break
         scores[further] = score(further)
     return _largest(scores)
