@@ -119,7 +119,9 @@ def _searched(problem: Problem, spec: Mapping[str, Any]) -> dict[str, Choice]:
     return best
 
 
-def best_of(values: Sequence[float], score: Callable[[float], float], carried: int, at_most: float = math.inf) -> float:
+def best_of(
+    values: Sequence[float], score: Callable[[float], float], carried: int, ends: tuple[float, float] = ANY
+) -> float:
     """The value of a rising grid with the largest score; a best at an end is looked for beyond it, `carried` times at most."""
     scores = {value: score(value) for value in values}
     for _ in range(carried):
