@@ -41,11 +41,11 @@ def page_of(
     picture_of: Callable[[BookChapter], tuple[str, str] | None],
 ) -> str:
     """The whole page as Markdown; picture_of: a chapter's picture by its address, and its caption."""
-    blocks = [MADE_BY, INTRODUCTION, *_overview(records, experiments, chapters)]
+    blocks = [INTRODUCTION, *_overview(records, experiments, chapters)]
     for chapter in chapters:
         own = [one for one in experiments.values() if one.place[0] == chapter.number]
         blocks += _chapter(chapter, own, records, picture_of(chapter))
-    return "\n".join(blocks).rstrip() + "\n"
+    return "\n".join(blocks).rstrip() + f"\n\n{MADE_BY}\n"
 
 
 def _overview(
