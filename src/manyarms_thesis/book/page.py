@@ -72,7 +72,7 @@ def _overview(
 def _chapter(
     chapter: BookChapter, own: Sequence[Experiment], records: Mapping[str, Record], picture: tuple[str, str] | None
 ) -> Iterator[str]:
-    yield f"## {chapter.title} {{ #{chapter.anchor} }}\n"
+    yield f"## {chapter.title}\n"
     yield f"**Question.** {chapter.question}\n"
     yield f"**Setting.** {chapter.setting}\n"
     yield f"**Answer.** {filled(chapter.answer, records)}\n"
