@@ -1,9 +1,9 @@
 """Answers whose figures come from stored claims: text with places such as {mets-synthetic: meTS-Lin outperforms | linear}.
 
 A place names an experiment, how a statement begins and, after a bar, a part of the panel's name. It becomes the claim's
-figure with its standard error. `[held]` before the experiment's name demands a verdict: where the stored one is another,
-the page is not made, so that no sentence outlives the result that it rests on. A place with `~` before it is checked and
-shows nothing.
+figure with its standard error. `| *` in place of a panel is the statement as a whole, over all of its worlds, as the book's
+tables judge it. `[held]` before the experiment's name demands a verdict: where the stored one is another, the page is not
+made, so that no sentence outlives the result that it rests on. A place with `~` before it is checked and shows nothing.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from collections.abc import Mapping
 from manyarms.errors import ManyArmsError
 from manyarms_thesis.harness.claims import Claim
 from manyarms_thesis.harness.store import Record
-from manyarms_thesis.harness.verdicts import figure_of
+from manyarms_thesis.harness.verdicts import Statement, figure_of, statements
 
 PLACE = re.compile(
     r"\{(?P<hidden>~?)(?:\[(?P<verdict>[a-z ]+)\])?(?P<name>[a-z0-9-]+):"
     r"\s*(?P<start>[^|{}]+?)\s*(?:\|\s*(?P<panel>[^{}]*?)\s*)?\}"
 )
+EVERY_WORLD = "*"
 
 
 class StaleAnswer(ManyArmsError):
@@ -30,13 +31,19 @@ def filled(text: str, records: Mapping[str, Record]) -> str:
     """The text with the figures of the claims that it names."""
 
     def figure(place: re.Match[str]) -> str:
-        claim = find(records, place["name"], place["start"], place["panel"] or "")
-        if place["verdict"] and claim.verdict != place["verdict"]:
+        panel = place["panel"] or ""
+        if panel == EVERY_WORLD:
+            whole = find_whole(records, place["name"], place["start"])
+            stored, shown = whole.verdict, whole.figure
+        else:
+            claim = find(records, place["name"], place["start"], panel)
+            stored, shown = claim.verdict, figure_of(claim)
+        if place["verdict"] and stored != place["verdict"]:
             raise StaleAnswer(
-                f"the answer {text[:60]!r}... rests on {place['name']}, “{claim.statement}” ({claim.panel}): "
-                f"it says {place['verdict']}, the stored verdict is {claim.verdict}"
+                f"the answer {text[:60]!r}... rests on {place['name']}, “{place['start']}...” ({panel}): "
+                f"it says {place['verdict']}, the stored verdict is {stored}"
             )
-        return "" if place["hidden"] else figure_of(claim)
+        return "" if place["hidden"] else shown
 
     made = PLACE.sub(figure, text)
     if stray := re.search(r"[{}].{0,60}", made):  # no text of an answer has braces
@@ -46,12 +53,24 @@ def filled(text: str, records: Mapping[str, Record]) -> str:
 
 def find(records: Mapping[str, Record], name: str, start: str, panel: str) -> Claim:
     """The claim of an experiment whose statement begins so and whose panel is this one, or the first that has these words."""
-    if name not in records:
-        raise StaleAnswer(f"an answer rests on {name}, which has no stored result")
-    named = [one for one in records[name].claims if one.statement.startswith(start) and panel in one.panel]
+    named = [one for one in _record(records, name).claims if one.statement.startswith(start) and panel in one.panel]
     if not named:
         raise StaleAnswer(f"an answer rests on {name}, “{start}...”, panel “{panel}”, which is not among its claims")
     return min(named, key=lambda one: one.panel != panel)  # the first of those that are best
 
 
-__all__ = ["StaleAnswer", "filled", "find"]
+def find_whole(records: Mapping[str, Record], name: str, start: str) -> Statement:
+    """The one statement of an experiment that begins so, the thesis's own where it is measured beyond the thesis, too."""
+    named = [one for one in statements(_record(records, name).claims) if one.text.startswith(start)]
+    if len({one.text for one in named}) != 1:
+        raise StaleAnswer(f"an answer rests on {name}, “{start}...”: {len(named)} of its statements begin so")
+    return named[0]
+
+
+def _record(records: Mapping[str, Record], name: str) -> Record:
+    if name not in records:
+        raise StaleAnswer(f"an answer rests on {name}, which has no stored result")
+    return records[name]
+
+
+__all__ = ["StaleAnswer", "filled", "find", "find_whole"]

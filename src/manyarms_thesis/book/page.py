@@ -65,7 +65,8 @@ def _overview(
     full = sum(not one.about["smaller_than_the_thesis"] for one in records.values())
     yield (
         f"Of {len(experiments)} experiments {len(records)} have a stored result, {full} of them in worlds of the full sizes; "
-        "each says below what it was run with, and the others that they have not been run.\n"
+        "each says below what it was run with"
+        + (", and the others that they have not been run.\n" if len(records) < len(experiments) else ".\n")
     )
 
 
@@ -107,7 +108,10 @@ def how(about: Mapping[str, Any]) -> str:
     """How a result came about: command, sizes where they are not the thesis's, versions and time."""
     sizes = [
         f"{word}: "
-        + ", ".join(f"{name} {in_words(own)} for {in_words(full)}" for name, (own, full) in about[key].items())
+        + ", ".join(
+            f"{name} {in_words(own)} for {'all' if full is None else in_words(full)}"
+            for name, (own, full) in about[key].items()
+        )
         for word, key in (("fewer", "fewer_than_the_thesis"), ("other sizes", "smaller_than_the_thesis"))
         if about[key]
     ]

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +91,7 @@ def draw(drawings: Sequence[Drawing], records: Mapping[str, Record], path: Path,
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    columns = min(columns, len(drawings))
+    columns = 2 if len(drawings) == 4 else min(columns, len(drawings))
     rows = math.ceil(len(drawings) / columns)
     with matplotlib.rc_context({**SETTINGS, **PRINT}):
         figure = Figure(figsize=(PAGE_WIDTH, {1: 3.2, 2: 2.5}.get(columns, 2.1) * rows + 0.3), layout="constrained")
@@ -104,12 +105,22 @@ def draw(drawings: Sequence[Drawing], records: Mapping[str, Record], path: Path,
             axis.set_title(drawing.title)
             if axis.get_yscale() == "linear" and axis.get_ylim()[1] >= 1_000:
                 axis.yaxis.set_major_formatter("{x:,.0f}")
+            if isinstance(drawing, Over) and axis.get_xlim()[1] >= 1_000:
+                axis.xaxis.set_major_formatter("{x:,.0f}")
         handles = {label: one for axis in axes for one, label in zip(*axis.get_legend_handles_labels(), strict=True)}
         width = 0.4 + 0.055 * max(len(label) for label in handles)  # inches of an entry
         ncols = max(1, min(len(handles), int(PAGE_WIDTH / width)))
         figure.set_figheight(figure.get_figheight() + 0.14 * math.ceil(len(handles) / ncols))
         figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=ncols, frameon=False)
-        write_atomically(path, lambda stream: figure.savefig(stream, format="svg", metadata={"Date": None}))
+        drawn = BytesIO()
+        figure.savefig(drawn, format="svg", metadata={"Date": None})
+    write_atomically(path, lambda stream: stream.write(lighter(drawn.getvalue())))
+
+
+def lighter(svg: bytes) -> bytes:
+    """A drawing whose paths have two decimals of a point, where matplotlib writes six: less than can be seen."""
+    shorter = re.compile(rb"(\.\d\d)\d+")
+    return re.sub(rb' d="[^"]*"', lambda path: shorter.sub(rb"\1", path.group()), svg)
 
 
 def _over(axis: Axes, drawing: Over, record: Record) -> None:
@@ -210,4 +221,4 @@ def look_of(method: str, place: int) -> Look:
     return PALETTE[place % len(PALETTE)], ("-", "--", "-.", ":")[place // len(PALETTE) % 4]
 
 
-__all__ = ["Against", "Bars", "Drawing", "Over", "draw", "look_of"]
+__all__ = ["Against", "Bars", "Drawing", "Over", "draw", "lighter", "look_of"]

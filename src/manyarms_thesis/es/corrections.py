@@ -99,7 +99,8 @@ CORRECTIONS = LEARNED.experiment(
     "over {runs} logs.",
     scales={
         "smoke": SMOKE | {"etas": [0.0, 0.5, 1.0], "Su": [100.0], "Metelli": [0.1]},
-        "quick": QUICK | {"etas": [0.0, 0.1, 0.3, 1.0], "Su": [1.0, 100.0, 10_000.0], "Metelli": [0.001, 0.1, 0.5]},
+        "quick": QUICK
+        | {"etas": [0.0, 0.1, 0.3, 1.0], "Su": [1.0, 100.0, 10_000.0], "Metelli": [0.001, 0.1, 0.5], "runs": 5},
         "paper": PAPER
         | {
             "data": ["mnist", "fashion-mnist"],

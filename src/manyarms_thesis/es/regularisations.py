@@ -133,7 +133,7 @@ def _figures(results: Results, folder: Path) -> list[Drawn]:
 
 SCALES: Mapping[str, Sizes] = {
     "smoke": SMOKE | {"etas": [-0.5, 0.5], "values": [0.1, 0.9], "epochs": 1},
-    "quick": QUICK | {"etas": [-0.5, -0.2, 0.0, 0.2, 0.5], "values": [0.1, 0.5, 0.9], "runs": 2, "epochs": 3},
+    "quick": QUICK | {"etas": [-0.5, -0.2, 0.0, 0.2, 0.5], "values": [0.1, 0.5, 0.9], "runs": 5, "epochs": 3},
     "paper": PAPER
     | {
         "data": ["mnist", "fashion-mnist"],

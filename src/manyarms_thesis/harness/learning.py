@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from manyarms._base.typing import Array, Bools
+from manyarms._base.typing import Array, Bools, Ints
 from manyarms.errors import InvalidInput
 from manyarms_thesis.harness.claims import Claim, Measured, claim, least, listed, measured
 from manyarms_thesis.harness.data import MADE_UP, flagged
@@ -27,6 +27,8 @@ from manyarms_thesis.harness.two_way import two_way, with_groups_left_out
 
 MODE = "mode_value"
 COLLAPSED = {"value": "collapsed", MODE: "mode_collapsed"}
+Place = tuple[str, str]
+"""A panel and a method of it."""
 # what the two ways to count a policy are called, everywhere
 IN_WORDS = {"value": "value of drawn actions", MODE: "value of the most probable action"}
 
@@ -73,19 +75,45 @@ def final_by_group(results: Results, panel: str, method: str, column: str) -> Ar
     )
 
 
-def between(results: Results, one: tuple[str, str], other: tuple[str, str] | None, column: str = "value") -> Measured:
+def between(results: Results, one: Place, other: Place | None, column: str = "value") -> Measured:
     """The final value of a (panel, method), less that of another unless it is None, with runs and test users in its error.
 
     Methods of a panel share their logs, panels of a data set share their test users: differences are taken run by run and
     group by group, so that what is common drops out.
     """
-    difference = results.final(*one, column) - (0.0 if other is None else results.final(*other, column))
-    found = [final_by_group(results, *which, column) for which in (one, other) if which is not None]
-    known = [groups for groups in found if groups is not None]
-    if len(known) < len(found) or len({groups.shape for groups in known}) != 1:
+    runs = results.cells[one[0]].runs
+    return between_choices(results, [one] * runs, None if other is None else [other] * runs, column)
+
+
+def between_choices(
+    results: Results, ones: Sequence[Place], others: Sequence[Place] | None, column: str = "value"
+) -> Measured:
+    """`between` where every run has a (panel, method) of its own, such as the one that `best_elsewhere` chose for it."""
+    sides = [ones] if others is None else [ones, others]
+    values = [np.array([results.final(*place, column)[run] for run, place in enumerate(places)]) for places in sides]
+    difference = values[0] - values[1] if len(values) > 1 else values[0]
+    known = [groups for places in sides if (groups := _groups_of(results, places, column)) is not None]
+    if len(known) < len(sides) or len({groups.shape for groups in known}) != 1:
         return measured(difference)
     table = known[0] - known[1] if len(known) > 1 else known[0]
     return two_way(table, float(difference.mean()))
+
+
+def _groups_of(results: Results, places: Sequence[Place], column: str) -> Array | None:
+    """(runs, groups): the final values in groups of test users, of the (panel, method) of every run."""
+    found = {place: final_by_group(results, *place, column) for place in dict.fromkeys(places)}
+    known = {place: groups for place, groups in found.items() if groups is not None}
+    if len(known) < len(found) or len({groups.shape[1] for groups in known.values()}) != 1:
+        return None
+    return np.stack([known[place][run] for run, place in enumerate(places)])
+
+
+def best_elsewhere(table: Array) -> Ints:
+    """(runs,): for each run the column of `table` (runs, columns) that is best on average over the other runs.
+
+    The column with a run's own largest value would be above any other by construction, whatever they are.
+    """
+    return np.asarray((table.sum(axis=0) - table).argmax(axis=1))
 
 
 def lead(results: Results, panel: str, method: str, other: str, column: str = "value") -> Measured:
@@ -254,6 +282,7 @@ def on_every_data(judge: Callable[[Compared], Iterable[Claim]]) -> Callable[[Res
 
 
 __all__ = [
-    "COLLAPSED", "IN_WORDS", "MODE", "Compared", "between", "by_data", "counted", "final_by_group", "finals", "flag_data", "lead",
-    "learning_cell", "lost", "of_modes", "on_every_data", "one_thread", "rows_for",
+    "COLLAPSED", "IN_WORDS", "MODE", "Compared", "Place", "best_elsewhere", "between", "between_choices", "by_data", "counted",
+    "final_by_group", "finals", "flag_data", "lead", "learning_cell", "lost", "of_modes", "on_every_data", "one_thread",
+    "rows_for",
 ]  # fmt: skip

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
+
+from manyarms._base.text import in_words
 from manyarms_thesis.harness.claims import Claim
 from manyarms_thesis.harness.experiments import Sizes
 from manyarms_thesis.harness.figures import Drawn
-from manyarms_thesis.harness.learning import MODE, Compared, between, by_data, counted, on_every_data
+from manyarms_thesis.harness.learning import (
+    MODE,
+    Compared,
+    Place,
+    best_elsewhere,
+    between_choices,
+    by_data,
+    counted,
+    on_every_data,
+)
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell
 from manyarms_thesis.pwll.common import (
@@ -27,6 +39,7 @@ from manyarms_thesis.pwll.common import (
     worlds,
 )
 from manyarms_thesis.pwll.figures import COUNTED, against, by_batch
+from manyarms_thesis.pwll.training import validation
 
 # SGD is shown for one objective of each kind that needs no reward model
 PLAIN_LIKELIHOODS, PLAIN_ESTIMATES = ("cLPI", "LPI"), ("IPS", "ES", "MIPS")
@@ -35,7 +48,7 @@ PLAIN_LIKELIHOODS, PLAIN_ESTIMATES = ("cLPI", "LPI"), ("IPS", "ES", "MIPS")
 def _cells(sizes: Sizes) -> Iterator[Cell]:
     for data, world in worlds(sizes).items():
         for words, how in configurations(sizes):
-            methods = learners((*ESTIMATES, *LIKELIHOODS), sizes, **how)
+            methods = learners((*ESTIMATES, *LIKELIHOODS), sizes, validated=True, **how)
             yield from logged_cells(f"{data}, {words}", world, methods, sizes["runs"], optimiser="adam", **how)
         for rate in sizes["sgd_rates"]:
             how = {"schedule": "constant", "batch": sizes["batch"], "rate": rate, "optimiser": "sgd"}
@@ -51,7 +64,7 @@ def _claims(every: Compared) -> Iterator[Claim]:
     )
     yield from on.steadier_both(LIKELIHOODS, ESTIMATES, statement, "2307")
     for column in (MODE, "value"):
-        yield _best_against_best(on, column)
+        yield best_against_best(on, column)
     yield from on.ahead_both("cLPI", ["POTEC"], "POTEC is surpassed by cLPI, in every configuration", "2307")
     statement = "There is a consistent gap between POTEC and OffCEM, in every configuration"
     yield from on.ahead_both("POTEC", ["OffCEM"], statement, "2311")
@@ -62,21 +75,32 @@ def _claims(every: Compared) -> Iterator[Claim]:
         yield from plain.ahead_both(name, PLAIN_ESTIMATES, statement, "")
 
 
-def _best_against_best(on: Compared, column: str) -> Claim:
-    """The best PWLL objective against the best estimate, each with the configuration that suits it best on average."""
-    values = {agent: on.over(agent, column) for agent in (*LIKELIHOODS, *ESTIMATES)}
-    best = []
-    for family in (LIKELIHOODS, ESTIMATES):
-        places = [(agent, i) for agent in family for i in range(len(on.panels))]
-        agent, i = max(places, key=lambda place: float(values[place[0]][:, place[1]].mean()))
-        best.append((on.panels[i], agent))
-    shown = [f"{agent} in “{panel}” {between(on.results, (panel, agent), None, column)}" for panel, agent in best]
-    means = ", ".join(f"{agent} {value.mean():.4g}" for agent, value in values.items())
+def best_against_best(on: Compared, column: str) -> Claim:
+    """The best PWLL objective against the best estimate, each in the configuration that suits it best.
+
+    What is best in a run is told by validation users and by the other runs, and the run's own policy is judged by test users:
+    the largest of many values is above the truth where it is chosen and tested on the same ones.
+    """
+    best = [_best_of(on, family, column) for family in (LIKELIHOODS, ESTIMATES)]
+    shown = [
+        f"{in_words(chosen)} {between_choices(on.results, places, None, column)}"
+        for places in best
+        for chosen in [[f"{agent} in “{panel}”" for panel, agent in dict.fromkeys(places)]]
+    ]
+    means = ", ".join(f"{agent} {on.over(agent, column).mean():.4g}" for agent in (*LIKELIHOODS, *ESTIMATES))
     return on.claim(
         f"PWLL objectives outperform IPS-based ones, each family's best in its best configuration{counted(column)}", "2307",
-        between(on.results, best[0], best[1], column),
-        f"best of each family: {', '.join(shown)}; means over all configurations: {means}",
+        between_choices(on.results, best[0], best[1], column),
+        f"best of each family, chosen for every run by validation users and the other runs: {'; against '.join(shown)}; "
+        f"means over all configurations: {means}",
     )  # fmt: skip
+
+
+def _best_of(on: Compared, family: Sequence[str], column: str) -> list[Place]:
+    """For each run the configuration and the objective of a family that validation users like best in the other runs."""
+    places = [(panel, agent) for agent in family for panel in on.panels]
+    liked = np.stack([on.results.final(*place, validation(column)) for place in places], axis=1)
+    return [places[i] for i in best_elsewhere(liked)]
 
 
 def _figures(results: Results, folder: Path) -> Iterator[Drawn]:
@@ -108,8 +132,8 @@ OPTIMISATION = LEARNED.experiment(
             "batches": [32, 256], "schedules": ["constant", "one-cycle"], "rates": [0.1], "sgd_rates": [10, 100],
         },
         "quick": QUICK | {
-            "rows": 6_000, "epochs": 3, "told": FEW.format(rows="6,000"), "runs": 2, "batches": [AUTHORS_BATCH, 256],
-            "schedules": ["constant", "one-cycle"], "rates": [AUTHORS_RATE, 0.1], "sgd_rates": [10, 1_000],
+            "rows": 6_000, "epochs": 3, "told": FEW.format(rows="6,000"), "runs": 5, "batches": [AUTHORS_BATCH, 256],
+            "schedules": ["constant", "one-cycle"], "rates": [0.01, 0.1], "sgd_rates": [10, 1_000],
         },
         "paper": PAPER | {
             "batches": [AUTHORS_BATCH, 256, 2_048], "schedules": ["constant", "one-cycle"],
@@ -120,7 +144,10 @@ OPTIMISATION = LEARNED.experiment(
     claims=_claims,
     figures=_figures,
     remarks=[
-        "A rate of 5e-5 and batches of 32 are those of the authors' public code. The objectives' own parameters are chosen "
+        "A rate of 5e-5 and batches of 32 are those of the authors' public code. Quick has a few hundred steps where they have "
+        "more than a hundred thousand, and at 5e-5 nothing could move in these: its 564 steps at 0.01 go about as far as 125,000 "
+        "at 5e-5. Which objective and configuration is a family's best is told by validation users and by the other runs, and "
+        "what it earns by test users. The objectives' own parameters are chosen "
         "once, with "
         "batches of 256, one-cycle and a rate of 0.1. Adam divides gradients by their size: a plateau slows it only where "
         "gradients "
@@ -130,4 +157,4 @@ OPTIMISATION = LEARNED.experiment(
     ],
 )  # fmt: skip
 
-__all__ = ["OPTIMISATION"]
+__all__ = ["OPTIMISATION", "best_against_best"]

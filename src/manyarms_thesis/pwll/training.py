@@ -94,6 +94,7 @@ def train(
     optimiser: str = "adam",
     curve: bool = False,
     estimates: bool = False,
+    validated: bool = False,
     tune: Mapping[str, Sequence[float]] | None = None,
     choose_at: Mapping[str, Any] | None = None,
     **options: float,
@@ -101,7 +102,8 @@ def train(
     """Learn a policy and say what it is worth before and after; curve: after every epoch.
 
     space: all actions, but clusters for POTEC. estimates: also what the objective says of the policy on the log, beside the
-    policy's true value for those who are in the log. tune: settings that are first chosen on validation users, for drawn and
+    policy's true value for those who are in the log. validated: also what validation users get from the policy, for those who
+    choose among runs. tune: settings that are first chosen on validation users, for drawn and
     for most probable actions; where the two differ, two policies are learned, and each way to count has the one chosen for it.
     choose_at: how to optimise while choosing, where that is not how this policy is learned.
     """
@@ -123,7 +125,22 @@ def train(
             twin = Course(problem, log, settings, estimates and choices[metric] == choices["value"])
             twin.go(seed, curve)
         courses[metric] = twin
-    return _columns(problem, log, courses, choices, how, curve)
+    columns = _columns(problem, log, courses, choices, how, curve)
+    return {**columns, **_of_validation_users(problem, courses)} if validated else columns
+
+
+def _of_validation_users(problem: Problem, courses: Mapping[str, Course]) -> dict[str, float]:
+    """What validation users get from the learned policies, for either way to count."""
+    judges = {"value": problem.values, MODE: problem.values_of_mode}
+    return {
+        validation(metric): float(judges[metric](course.learned.policy, "validation").mean())
+        for metric, course in courses.items()
+    }
+
+
+def validation(metric: str) -> str:
+    """The column with what validation users get from a policy."""
+    return f"validation_{metric}"
 
 
 def _columns(
@@ -170,4 +187,4 @@ def learned_from_enough(run: Run) -> Columns:
     return columns
 
 
-__all__ = ["learned_from_enough", "train"]
+__all__ = ["learned_from_enough", "train", "validation"]

@@ -14,6 +14,7 @@ from manyarms_thesis.book.__main__ import write_book
 from manyarms_thesis.book.answers import PLACE, StaleAnswer, filled
 from manyarms_thesis.book.chapters import CHAPTERS
 from manyarms_thesis.book.page import verdict_follows
+from manyarms_thesis.book.pictures import lighter
 from manyarms_thesis.catalogue import SCALES, catalogue
 from manyarms_thesis.harness.claims import Claim
 from manyarms_thesis.harness.store import Record, read_records
@@ -41,6 +42,11 @@ def test_the_pictures_are_there(made: Path) -> None:
     for name in named:
         for folder in (made.parent, DOCS):
             assert ElementTree.parse(folder / name).getroot().tag.endswith("svg")
+
+
+def test_paths_are_written_with_fewer_decimals_and_nothing_else_is() -> None:
+    drawing = b'<g transform="scale(0.015625)"><path d="M 1.234567 20 L 3.5 -0.004999 z"/></g>'
+    assert lighter(drawing) == b'<g transform="scale(0.015625)"><path d="M 1.23 20 L 3.5 -0.00 z"/></g>'
 
 
 def test_every_experiment_has_an_entry(made: Path) -> None:
@@ -80,9 +86,12 @@ def test_the_store_is_small_and_names_no_machine() -> None:
         assert not re.search(r"/(home|root|work|tmp|Users)/", path.read_text()), path.name
 
 
-def record_of(verdict: str) -> Mapping[str, Record]:
-    claim = Claim("meTS is better", "1", 2.0, 0.5, verdict, "linear, K=100")  # type: ignore[arg-type]
-    return {"mets-x": Record({"experiment": "mets-x"}, [claim], {})}
+def record_of(*verdicts: str) -> Mapping[str, Record]:
+    claims = [
+        Claim("meTS is better", "1", 2.0 + i, 0.5, verdict, f"linear, K={100 + i}")  # type: ignore[arg-type]
+        for i, verdict in enumerate(verdicts)
+    ]
+    return {"mets-x": Record({"experiment": "mets-x"}, claims, {})}
 
 
 def test_answers_are_filled_from_claims() -> None:
@@ -90,10 +99,19 @@ def test_answers_are_filled_from_claims() -> None:
     assert filled(text, record_of("held")) == "It gains 2.00 ± 0.50, or so."
 
 
+def test_a_star_is_the_statement_over_all_of_its_worlds() -> None:
+    records = record_of("held", "undecided")
+    assert filled("{[held]mets-x: meTS}, {[held in part]mets-x: meTS | *}.", records) == "2.00 ± 0.50, 2.00 ± 0.50."
+    with pytest.raises(StaleAnswer, match="stored verdict is held in part"):
+        filled("{~[held]mets-x: meTS | *}", records)
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "{[refuted]mets-x: meTS}",
+        "{[refuted]mets-x: meTS | *}",
+        "{mets-x: LinTS | *}",
         "{mets-x: LinTS}",
         "{mets-x: meTS | K=7}",
         "{mets-y: meTS}",
@@ -112,3 +130,11 @@ def test_every_chapter_has_an_answer_that_rests_on_results() -> None:
     for chapter in CHAPTERS:
         assert chapter.question.endswith("?") and chapter.setting and chapter.caption and chapter.drawings
         assert PLACE.search(chapter.answer)
+
+
+def test_every_stored_result_is_spoken_of() -> None:
+    for chapter in CHAPTERS:
+        named = {place["name"] for place in PLACE.finditer(chapter.answer)}
+        stored = {name for name in RECORDS if catalogue()[name].place[0] == chapter.number}
+        assert stored <= named, sorted(stored - named)
+        assert named <= stored, f"an answer rests on results of another chapter: {sorted(named - stored)}"

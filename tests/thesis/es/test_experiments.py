@@ -102,6 +102,16 @@ def test_sizes_of_the_thesis(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {cell_.runs for cell_ in COVERAGE.cells("smoke")} == {50}
 
 
+@pytest.mark.parametrize("name", ["es-hyperparameters", "es-corrections", "pac-bound", "pac-heuristic"])
+def test_quick_runs_are_enough_to_decide(name: str) -> None:
+    """With two runs a difference must be 14 standard errors large, with five 2.9."""
+    assert all(cell_.runs >= 5 for cell_ in catalogue()[name].cells("quick"))
+
+
+def test_quick_has_the_alpha_that_the_thesis_calls_best() -> None:
+    assert any(name == "Ours, alpha=0.7" for name in catalogue()["es-hyperparameters"].cells("quick")[0].methods)
+
+
 @ALL
 def test_claims_and_figures(experiment: Experiment, tmp_path: Path) -> None:
     results = made_up(experiment, 0.6, 0.4)

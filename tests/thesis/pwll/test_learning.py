@@ -73,6 +73,7 @@ def made_up(experiment: Experiment, good: float = 0.3, bad: float = 0.1) -> Resu
                 rows[cell_.panel, agent, number] = {
                     "epoch": np.arange(4), "value": value, "mode_value": value, "logging_value": np.array(0.005),
                     "value_by_group": groups, "mode_value_by_group": groups, "collapsed": np.array(0.0),
+                    "validation_value": value[-1], "validation_mode_value": value[-1],
                     "mode_collapsed": np.array(0.0),
                     "objective": value, "squared_error": error, "milliseconds_a_round": np.array(1.0),
                 }  # fmt: skip
