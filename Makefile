@@ -22,7 +22,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 .DELETE_ON_ERROR:
 # under -j two pips must not write into one .venv
 .NOTPARALLEL:
-.PHONY: help setup demo serve test test-all test-lowest test-portable fuzz kills torture flat audit lint format docs book bench wheel release-check clean distclean
+.PHONY: help setup demo serve test test-all test-ray test-lowest test-portable fuzz kills torture flat audit lint format docs book bench wheel release-check clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,22 +37,26 @@ serve: $(VENV)/.has-service ## serve a made-up shop with simulated visitors: the
 	@$(BIN)/manyarms serve --demo --port $(or $(PORT),8080)
 
 # one thread per process: two pools of threads on two cores cost more than they give
-test test-all test-lowest fuzz kills torture flat bench: export OMP_NUM_THREADS := 1
-test test-all test-lowest fuzz kills torture flat bench: export OPENBLAS_NUM_THREADS := 1
-test test-all test-lowest fuzz kills torture flat bench: export MKL_NUM_THREADS := 1
+test test-all test-ray test-lowest fuzz kills torture flat bench: export OMP_NUM_THREADS := 1
+test test-all test-ray test-lowest fuzz kills torture flat bench: export OPENBLAS_NUM_THREADS := 1
+test test-all test-ray test-lowest fuzz kills torture flat bench: export MKL_NUM_THREADS := 1
 
 # a later -m takes the place of an earlier one: PYTEST_ARGS='-m slow' runs the others alone
 test: lint ## lint, then all tests but the slow ones; PYTEST_ARGS='-k storage' for some
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m 'not slow' $(PYTEST_ARGS)
 
 # hostile calls and loads, kills and an hour's work are programs of their own: slow tests run a short part of each
-test-all: lint ## every test, also with the lowest supported dependencies, hard use (fuzz, kills, flat), the audit and the release's files
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
-	@$(MAKE) --no-print-directory fuzz kills flat test-lowest audit release-check
+test-all: lint $(VENV)/.has-ray ## every test, also with the lowest supported dependencies, hard use (fuzz, kills, flat), the audit and the release's files
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --ignore tests/engine/on_ray $(PYTEST_ARGS)
+	@$(MAKE) --no-print-directory test-ray fuzz kills flat test-lowest audit release-check
 
 # an old dependency may use what a newer one of its own has deprecated: that is no fault of ours
 test-lowest: $(LOWEST)/.has-test ## every test with the lowest supported dependencies
 	@$(LOWEST)/bin/python -m pytest -q -n $(WORKERS) --dist worksteal -W ignore::DeprecationWarning $(PYTEST_ARGS)
+
+# Ray is 700 MB, so that `make test` does without; one process, since a second one would join the first one's runtime
+test-ray: $(VENV)/.has-dev $(VENV)/.has-ray ## the tests that start a Ray runtime on this machine
+	@$(BIN)/python -m pytest -q tests/engine/on_ray $(PYTEST_ARGS)
 
 test-portable: $(VENV)/.has-dev ## tests as on other processors, with threads, on a busy machine; PORTABLE_ARGS=--all, '--only plain'
 	@$(BIN)/python tools/portable.py --workers $(WORKERS) $(PORTABLE_ARGS)
@@ -150,6 +154,11 @@ $(VENV)/.has-dev: $(VENV)/.created pyproject.toml constraints.txt
 $(VENV)/.has-docs: $(VENV)/.created pyproject.toml constraints.txt
 	@echo "installing what the manual is built with into $(VENV) (a minute or so, the first time)"
 	@$(PIP_INSTALL) -e '.[docs]'
+	@touch $@
+
+$(VENV)/.has-ray: $(VENV)/.has-dev
+	@echo "installing Ray into $(VENV) (a minute or so, the first time)"
+	@$(PIP_INSTALL) -e '.[ray]'
 	@touch $@
 
 $(VENV)/.has-bench: $(VENV)/.created pyproject.toml constraints.txt

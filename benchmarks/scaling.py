@@ -71,10 +71,10 @@ def processor() -> str:
     return f"{kinds[0] if kinds else platform.processor() or 'a processor'}, {platform.machine()}"
 
 
-def versions() -> dict[str, str]:
-    """Of Python and of the packages that do the arithmetic."""
+def versions(*packages: str) -> dict[str, str]:
+    """Of Python and of some packages; those that do the arithmetic, unless named."""
     found = {"Python": platform.python_version()}
-    for name in ("numpy", "torch"):
+    for name in packages or ("numpy", "torch"):
         try:
             found[name] = importlib.metadata.version(name).partition("+")[0]
         except importlib.metadata.PackageNotFoundError:

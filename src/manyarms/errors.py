@@ -11,6 +11,7 @@ ManyArmsError                 everything below; a ValueError
 │   ├── UnknownEvent          no decision with this id: never made, compacted or erased
 │   ├── Conflict              an id that was used before, for something else
 │   └── Overloaded            too much is waiting to be written: try again later
+├── ClusterError              a cluster that cannot be reached, or whose software is not that of this process
 └── MissingExtra              an optional dependency is absent; the message says what to install
 """
 
@@ -40,6 +41,14 @@ class InvalidInput(ManyArmsError):
             said = f"an object of type {type(came).__name__}"
         super().__init__(f"{argument}: expected {expected}, got {said}")
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors of worker processes reach the caller as they are; what came is sent as the text that it was shown as."""
+        return type(self), (
+            self.argument,
+            str(self)[len(f"{self.argument}: expected {self.expected}, got ") :],
+            self.expected,
+        )
+
 
 class UnknownAction(InvalidInput):
     """An action id that does not exist, is retired, or is given twice."""
@@ -49,10 +58,14 @@ class Contradiction(ManyArmsError):
     """Bounds that cannot all be true: an assumption does not hold, or an event of probability at most delta happened."""
 
     def __init__(self, came: str, delta: float) -> None:
+        self._given = came, delta
         super().__init__(
             f"{came}: this cannot be, so that nothing is certified. Likely reasons: {LIKELY_REASONS}. If none of these, chance: "
             f"probability at most {delta:g}"
         )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), self._given
 
 
 class DataError(ManyArmsError):
@@ -83,18 +96,27 @@ class Overloaded(LiveError):
     """Too much is waiting to be written. Nothing of the call was kept; it may be tried again later."""
 
 
+class ClusterError(ManyArmsError):
+    """A cluster cannot be reached, or its machines have other software than this process."""
+
+
 class MissingExtra(ManyArmsError, ImportError):
     """An optional dependency is not installed."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         self.package = package
         self.extra = extra
+        self._purpose = purpose
         super().__init__(
             f"{purpose} needs the package {package!r}, which is not installed: pip install 'manyarms[{extra}]'"
         )
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.package, self.extra, self._purpose)
+
 
 __all__ = [
+    "ClusterError",
     "Conflict",
     "Contradiction",
     "DataError",

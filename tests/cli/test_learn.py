@@ -308,3 +308,23 @@ def test_negatives_come_from_where_they_are_told(
     bpr = (*learn, "--objective", "bpr", "--context", "x_", "--propensity", "propensity")
     assert "uniform, logging" in refused(capsys, *bpr, "--negatives-from", "popular")
     assert "logged actions only" in refused(capsys, *bpr, "--negatives-from", "logging")
+
+
+def test_several_processes_learn_the_same_policy(folder: Path, tmp_path: Path) -> None:
+    """To the rounding of sums in another order; nothing of the processes is left behind."""
+    words = ("learn", folder / "rounds.parquet", "--objective", "ips", "--optimiser", "sgd", *QUICK)
+    for out, more in (("one", ()), ("two", ("--workers", 2))):
+        result = invoke(*words, "--out", tmp_path / out, *more)
+        assert result.exit_code == 0, result.output
+    one, two = (ma.load(tmp_path / out) for out in ("one", "two"))
+    np.testing.assert_allclose(two.actions, one.actions, rtol=0, atol=1e-5)
+    assert not (tmp_path / "two" / "checkpoint").exists()
+
+
+def test_what_several_processes_cannot_learn_is_refused(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("learn", folder / "rounds.parquet", "--out", tmp_path / "out")
+    assert "--workers: " in refused(capsys, *words, "--pessimism", "es", "--logging", folder / "old", "--workers", 2)
+    assert "workers: expected at most 60" in refused(capsys, *words, "--workers", 61)
+    assert "on: expected" in refused(capsys, *words, "--on", "spark")

@@ -4,79 +4,63 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from manyarms.engine import WorkerDied, cores, local, tell
+import engine_contract as contract
+from manyarms.engine import Engine, Local, checked_on, cores, elsewhere, local, opened, tell
 from manyarms.engine.local import THREAD_VARIABLES
-from manyarms.errors import InvalidInput, ManyArmsError
+from manyarms.errors import InvalidInput
 
 
-def double(number: int) -> int:
-    return 2 * number
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Local]:
+    with local(2) as found:
+        yield found
 
 
-def threads(_: int) -> list[str | None]:
-    return [os.environ.get(name) for name in THREAD_VARIABLES]
-
-
-def talkative(number: int) -> int:
-    for step in range(3):
-        tell((number, step))
-    return number
-
-
-def broken(number: int) -> int:
-    if number == 1:
-        raise ManyArmsError("number one is broken")
-    return number
-
-
-def dying(number: int) -> int:
-    os.kill(os.getpid(), signal.SIGKILL)
-    return number
-
-
-def test_every_piece_comes_back_with_its_outcome() -> None:
-    with local(2) as engine:
-        assert dict(engine.map(double, range(20))) == {n: 2 * n for n in range(20)}
-        assert dict(engine.map(double, [])) == {}
-        assert dict(engine.map(double, [7])) == {7: 14}  # the workers go on
+@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
+def test_the_contract(engine: Local, check: Callable[[Engine, Path], None], tmp_path: Path) -> None:
+    check(engine, tmp_path)
 
 
 def test_messages_come_before_the_outcome_of_their_piece() -> None:
     heard: list[tuple[int, int]] = []
     with local(2, hear=heard.append) as engine:
-        for number, _ in engine.map(talkative, range(6)):
+        for number, _ in engine.map(contract.talkative, range(6)):
             assert [step for n, step in heard if n == number] == [0, 1, 2]
-    assert len(heard) == 18
+        heard.clear()
+        contract.messages_are_heard(engine, heard)  # type: ignore[arg-type]
 
 
 def test_where_nobody_listens_telling_does_nothing() -> None:
     with local(1) as engine:
-        assert dict(engine.map(talkative, [3])) == {3: 3}
+        assert dict(engine.map(contract.talkative, [3])) == {3: 3}
     tell("this process is no worker")
 
 
 def test_workers_have_one_thread_and_the_environment_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    monkeypatch.setenv("MANYARMS_DATA", "/data")
+    monkeypatch.delenv("MANYARMS_CACHE", raising=False)
     with local(1) as engine:
-        assert dict(engine.map(threads, [0]))[0] == ["1"] * len(THREAD_VARIABLES)
+        assert dict(engine.map(contract.variables, [0]))[0] == ["1"] * len(THREAD_VARIABLES) + ["/data", None]
     assert os.environ["OMP_NUM_THREADS"] == "3" and "MKL_NUM_THREADS" not in os.environ
 
 
 def test_an_error_ends_the_block_and_its_workers() -> None:
     before = set(multiprocessing.active_children())
-    with pytest.raises(ManyArmsError, match="number one is broken"), local(2) as engine:
-        list(engine.map(broken, range(10)))
+    with pytest.raises(InvalidInput, match="another one"), local(2) as engine:
+        list(engine.map(contract.broken, range(10), common="ours"))
     assert set(multiprocessing.active_children()) <= before
 
 
 def test_a_worker_that_dies_is_named() -> None:
-    with pytest.raises(WorkerDied, match="without an answer"), local(1) as engine:
-        list(engine.map(dying, [0]))
+    with local(1) as engine:
+        contract.a_worker_that_always_dies_is_named(engine)
 
 
 def test_the_number_of_workers_is_checked() -> None:
@@ -92,3 +76,17 @@ def test_a_refusal_leaves_the_environment_as_it_was(monkeypatch: pytest.MonkeyPa
         with pytest.raises(InvalidInput, match=says), local(**options):  # type: ignore[arg-type]
             pass
         assert os.environ["OMP_NUM_THREADS"] == "3" and "MKL_NUM_THREADS" not in os.environ
+
+
+def test_engines_have_names(engine: Local) -> None:
+    for name in ("local", "ray", "ray://host", "ray://10.0.0.1:10001"):
+        assert checked_on(name) == name
+    assert not elsewhere("local") and elsewhere("ray") and elsewhere(engine)
+    for wrong in ("", "Ray", "spark", "ray:", "ray://", "ray://host:port", "ray://a b", "ray:\n//host", 3, None):
+        with pytest.raises(InvalidInput, match=r"^on: expected \"local\", \"ray\", \"ray://host:port\""):
+            checked_on(wrong)  # type: ignore[arg-type]
+    with opened(engine) as same:
+        assert same is engine
+    assert dict(engine.map(contract.double, [1])) == {1: 2}  # it stays open
+    with opened(workers=1) as another:
+        assert isinstance(another, Local) and another.workers == 1

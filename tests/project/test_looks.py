@@ -37,7 +37,7 @@ INSIDE = {
     "beliefs": {"Belief", "Discount", "Drift", "IndependentChains", "JointBelief", "Leaves", "ParticleBelief", "SlidingWindow"},
     "bounds": {"Averages", "Budget", "Gain", "Grid", "Side", "Summary"},
     "checks": {"OfflineProblem"},
-    "engine": {"Local"},
+    "engine": {"Engine", "Local"},
     "estimators": {"Answers", "Batch", "FiniteProblem", "Neighbours", "Request"},
     "evaluation": {"InColumn", "OfColumns", "Ranked", "RowTerms"},
     "learning": {"SampledSoftmax", "TopProposal", "TorchEncoder", "TrainingSettings"},

@@ -32,6 +32,12 @@ class CellSums:
         for column in range(columns.shape[1]):
             self._sums[:, column] += np.bincount(cell, weights=columns[:, column], minlength=self.count)
 
+    def merge(self, other: CellSums) -> None:
+        """The rows of another one, over the same cells."""
+        self._rows += other._rows
+        self._sums += other._sums
+        self._means.clear()
+
     def blocks(self, length: int) -> int:
         """How many blocks of `length` cells, one behind the other, have any rows."""
         return int((np.add.reduceat(self._rows, np.arange(0, self.count, length)) > 0).sum())

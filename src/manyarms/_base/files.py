@@ -181,7 +181,7 @@ def _writable(folder: Path) -> bool:
     try:
         found = folder.stat()
     except FileNotFoundError:
-        if os.path.lexists(folder):
+        if folder.is_symlink():
             raise FileExistsError(errno.EEXIST, "a link that leads nowhere") from None
         _writable(folder.parent)
         return False

@@ -237,8 +237,11 @@ def triangles(rows: Array, labels: Ints, number: int, start: Array | None = None
     rank = np.arange(len(labels)) - np.repeat(np.cumsum(counts) - counts, counts)
     step = 2 * w
     together = max(1, GATHERED // (w * (w + step)))
+    turn = rank // step
+    by_turn = np.argsort(turn, kind="stable")
+    ends = np.concatenate([[0], np.cumsum(np.bincount(turn))])
     for first in range(0, int(counts.max(initial=0)), step):
-        now = np.flatnonzero((rank >= first) & (rank < first + step))
+        now = by_turn[ends[first // step] : ends[first // step + 1]]
         of_label = labels[order[now]]  # rising
         active = np.flatnonzero(counts > first)
         for begin in range(0, len(active), together):

@@ -54,21 +54,31 @@ class RunningMoments:
                 count = (~missing).sum(axis=0).astype(np.float64)
                 mean = np.where(missing, 0.0, values).sum(axis=0) / np.maximum(count, 1)
                 centred = np.where(missing, 0.0, values - mean)
+            scatter = centred.T @ centred if self._covariance else (centred**2).sum(axis=0)
+        self._join(count, mean, scatter)
+        there: Bools | bool = True if missing is None else ~missing
+        self.least = np.minimum(self.least, np.min(values, axis=0, where=there, initial=np.inf))
+        self.largest = np.maximum(self.largest, np.max(values, axis=0, where=there, initial=-np.inf))
+
+    def merge(self, other: RunningMoments) -> None:
+        """All that another one has counted."""
+        self._join(other.count, other.mean, other.scatter)
+        self.least = np.minimum(self.least, other.least)
+        self.largest = np.maximum(self.largest, other.largest)
+
+    def _join(self, count: Array, mean: Array, scatter: Array) -> None:
+        """n', m' and S' of more rows."""
+        with np.errstate(over="ignore", invalid="ignore"):
             gap, total = mean - self.mean, np.maximum(self.count + count, 1)
             between = self.count * count / total
-            if self._covariance:
-                self.scatter = self.scatter + centred.T @ centred + np.outer(gap, gap) * between
-            else:
-                self.scatter = self.scatter + (centred**2).sum(axis=0) + gap**2 * between
+            products = np.outer(gap, gap) if self._covariance else gap**2
+            self.scatter = self.scatter + scatter + products * between
             beyond = np.isinf(mean) | np.isinf(self.mean)
             self.mean = np.where(beyond, self.mean + mean, self.mean + gap * (count / total))
         if beyond.any():  # a mean that is infinite once stays so, and has no spread
             pairs = beyond | beyond[:, None] if self._covariance else beyond
             self.scatter = np.where(pairs, np.inf, self.scatter)
         self.count = self.count + count
-        there: Bools | bool = True if missing is None else ~missing
-        self.least = np.minimum(self.least, np.min(values, axis=0, where=there, initial=np.inf))
-        self.largest = np.maximum(self.largest, np.max(values, axis=0, where=there, initial=-np.inf))
 
     @property
     def variance(self) -> Array:
@@ -97,9 +107,10 @@ Contrast = Sequence[Part]
 class Moments:
     """Accumulates rows of C columns."""
 
-    def __init__(self, columns: int, cells: int = 0) -> None:
-        """cells: of time, into which rows are summed as well; 0 for none."""
+    def __init__(self, columns: int, cells: int = 0, first_row: int = 0) -> None:
+        """cells: of time, into which rows are summed as well; 0 for none. first_row: the number of the first row to come."""
         self.rows = 0
+        self._first_row = first_row
         self.grouped = False
         self.cells = CellSums(cells, columns) if cells else None
         self._running = RunningMoments(columns, covariance=True)
@@ -113,7 +124,7 @@ class Moments:
         if self.cells is not None and cell is not None:
             self.cells.add(columns, cell)
         if groups is None:
-            unit = (self.rows + np.arange(len(columns))) % UNITS
+            unit = (self._first_row + self.rows + np.arange(len(columns))) % UNITS
         else:
             self.grouped = True
             unit = _units_of(groups)
@@ -121,6 +132,17 @@ class Moments:
         for column in range(columns.shape[1]):
             self._unit_sums[:, column] += np.bincount(unit, weights=columns[:, column], minlength=UNITS)
         self.rows += len(columns)
+
+    def merge(self, later: Moments) -> None:
+        """The rows of another one, which come after these."""
+        self._running.merge(later._running)
+        if self.cells is not None and later.cells is not None:
+            self.cells.merge(later.cells)
+        self.grouped = self.grouped or later.grouped
+        self._unit_rows += later._unit_rows
+        self._unit_sums += later._unit_sums
+        self._replicates.clear()
+        self.rows += later.rows
 
     @property
     def independent(self) -> bool:

@@ -26,13 +26,14 @@ from manyarms.beliefs.correcting import Corrections
 from manyarms.beliefs.drift.leaves import DriftingLeaves
 from manyarms.beliefs.drift.memory import MEMORIES, MOST_SIGNAL, Forgetting
 from manyarms.beliefs.drift.timed import Timed
-from manyarms.beliefs.folding import Rounds
+from manyarms.beliefs.folding import Rounds, Triangles
 from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.leaves import Leaves
 from manyarms.beliefs.likelihoods.base import LIKELIHOODS, Gaussian, Likelihood, restore_likelihood
 from manyarms.beliefs.played_screen import PlayedScreen
 from manyarms.beliefs.roots import Root, restore_root
 from manyarms.beliefs.saved_state import check_leaves, check_root_prior, check_rows
+from manyarms.beliefs.sums import Sums
 from manyarms.errors import InvalidInput
 from manyarms.logs.actions import Actions
 from manyarms.logs.row_sketch import RowSketch
@@ -162,8 +163,14 @@ class Belief(Timed):
             touched = [self._append(*rows) for rows in list(chunks)]
             slots = np.unique(np.concatenate(touched)) if touched else np.empty(0, dtype=np.int64)
             self._refit(slots)
+            self._learned(self.leaves.catalogue.played.rows[slots])
         else:
-            slots = folding.fold(self.root, self.leaves, chunks, noise_variance)
+            self.learn_sums(*folding.gather(self.root, self.leaves, chunks, noise_variance))
+
+    def learn_sums(self, light: Sums, heavy: Triangles) -> None:
+        """Learn what `folding.gather` made of linear rows, here or elsewhere."""
+        assert self.likelihood.noise_variance is not None
+        slots = folding.learn(self.root, self.leaves, light, heavy, self.likelihood.noise_variance)
         self._learned(self.leaves.catalogue.played.rows[slots])
 
     def correction(self, X: Array, actions: Ints, was: Array, now: Array) -> Corrections:

@@ -23,7 +23,7 @@ from manyarms.beliefs import limits
 from manyarms.beliefs.growable import GrowableArray
 from manyarms.beliefs.leaves import Leaves
 from manyarms.beliefs.roots import Root
-from manyarms.beliefs.sums import ByAction, Places, Rounds, Sums, batches, by_action
+from manyarms.beliefs.sums import Places, Rounds, Sums, batches, by_action
 
 Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
@@ -37,6 +37,20 @@ class Triangles:
         self.places = Places()
         self.counts = GrowableArray((), np.int64)
         self._tables = GrowableArray((dim + 1, dim + 1))
+
+    @classmethod
+    def of(cls, dim: int, ids: Ints, counts: Ints, tables: Array) -> Triangles:
+        """Triangles (t, d + 1, d + 1) of the actions `ids` (rising) that were made elsewhere."""
+        made = cls(dim)
+        made.places.add(ids)
+        made.counts.extend(counts)
+        made._tables.extend(tables)
+        return made
+
+    @property
+    def tables(self) -> Array:
+        """(t, d + 1, d + 1), in the order of their places."""
+        return self._tables.rows
 
     def add(self, X: Array, actions: Ints, rewards: Array) -> None:
         """Add rows: contexts (n, d), actions (n,), rewards (n,)."""
@@ -62,17 +76,28 @@ class Triangles:
 
 def fold(root: Root, leaves: Leaves, chunks: Iterable[Rounds], noise_variance: float) -> Ints:
     """Learn checked rows that come in chunks; each action is updated once, at the end. Returns the slots that have learned."""
+    return learn(root, leaves, *gather(root, leaves, chunks, noise_variance), noise_variance)
+
+
+def gather(root: Root, leaves: Leaves, chunks: Iterable[Rounds], noise_variance: float) -> tuple[Sums, Triangles]:
+    """What checked rows that come in chunks tell, before anybody learns it."""
     light, heavy = Sums(leaves.dim, leaves.catalogue.size), Triangles(leaves.dim)
     for X, actions, rewards in batches(chunks, leaves.catalogue.size):
         rows = by_action(X, actions)
-        beyond = _beyond(root, leaves, light, rows, noise_variance)
-        if beyond.any():
-            apart = beyond[rows.labels]
+        squares = rows.squares + light.squares(rows.touched)
+        too_much = beyond(root, leaves, rows.touched, squares, noise_variance)
+        if too_much.any():
+            apart = too_much[rows.labels]
             heavy.add(X[apart], actions[apart], rewards[apart])
             X, actions, rewards = X[~apart], actions[~apart], rewards[~apart]
             rows = by_action(X, actions)
         light.add(X, actions, rewards, rows)
         del X, actions, rewards, rows  # they may be a large part of what is held
+    return light, heavy
+
+
+def learn(root: Root, leaves: Leaves, light: Sums, heavy: Triangles, noise_variance: float) -> Ints:
+    """Learn what was gathered. Returns the slots that have learned."""
     known = root.mean() if root.known else None
     only_light = np.ones(len(light), dtype=np.bool_)
     if len(heavy.places):
@@ -83,22 +108,21 @@ def fold(root: Root, leaves: Leaves, chunks: Iterable[Rounds], noise_variance: f
     return slots
 
 
-def _beyond(root: Root, leaves: Leaves, light: Sums, rows: ByAction, noise_variance: float) -> Flags:
-    """(t,): for which of the actions touched sums would not do."""
-    touched = rows.touched
-    energy = (rows.squares + light.squares(touched)) / noise_variance
+def beyond(root: Root, leaves: Leaves, touched: Ints, squares: Array, noise_variance: float) -> Flags:
+    """(t,): for which actions sums over rows of so many squares, sum x^T x, would not do, beside what they have learned."""
+    energy = squares / noise_variance
     if len(leaves.counts):
         slots = leaves.catalogue.slots(touched)
         played = slots >= 0
         energy[played] += leaves.packing.trace(leaves.G.rows[slots[played]])
-    beyond: Flags = energy * (leaves.largest_prior_size() + limits.spread(root, leaves)) > MOST
-    some = np.flatnonzero(beyond)
+    found: Flags = energy * (leaves.largest_prior_size() + limits.spread(root, leaves)) > MOST
+    some = np.flatnonzero(found)
     if len(some):  # look closer
         sizes = leaves.prior_sizes(touched[some])
         if not root.known:
             sizes = sizes + root.size() * leaves.mixing.sizes(touched[some], leaves.dim)
-        beyond[some] = energy[some] * sizes > MOST
-    return beyond | leaves.steep_of(touched) if leaves.steep else beyond
+        found[some] = energy[some] * sizes > MOST
+    return found | leaves.steep_of(touched) if leaves.steep else found
 
 
 def _fold_sums(
@@ -150,4 +174,4 @@ def _fold_rows(
     return slots
 
 
-__all__ = ["MOST", "Rounds", "fold"]
+__all__ = ["MOST", "Rounds", "Triangles", "beyond", "fold", "gather", "learn"]

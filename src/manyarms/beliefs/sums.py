@@ -140,6 +140,15 @@ class Sums:
         self._B = GrowableArray((dim,))
         self._squares = GrowableArray(())
 
+    @classmethod
+    def of(cls, dim: int, ids: Ints, counts: Ints, G: Array, B: Array, squares: Array) -> Sums:
+        """Sums of the actions `ids` (rising) that were made elsewhere."""
+        made = cls(dim)
+        made.places.add(ids)
+        for table, rows in ((made._counts, counts), (made._G, G), (made._B, B), (made._squares, squares)):
+            table.extend(rows)
+        return made
+
     def __len__(self) -> int:
         return len(self.places)
 

@@ -32,10 +32,12 @@ from manyarms.certificates.groups import share_of, size_limits
 from manyarms.certificates.prior import PolicyPrior, Randomised
 from manyarms.certificates.reading import Reading, Summaries
 from manyarms.certificates.sample_size import rows_needed
+from manyarms.engine import On
 from manyarms.errors import Contradiction, InvalidInput
 from manyarms.estimators.logging_policy import full_propensities, require_full_propensities
 from manyarms.evaluation.given import Given
 from manyarms.evaluation.policy_like import PolicyLike, given_for
+from manyarms.evaluation.readers import Reader, reader_of
 from manyarms.logs.data import LogSource
 from manyarms.logs.original import with_original_columns
 from manyarms.logs.row_sketch import RowSketch
@@ -63,6 +65,7 @@ def certify(
     trust_estimates: bool = False,
     draws: int = DRAWS,
     seed: int = SEED,
+    on: On = "local",
 ) -> Certificate:
     """A certificate for the value of a policy, from the rows of a log.
 
@@ -80,23 +83,16 @@ def certify(
     trust_estimates: take propensities that are estimates for exact; refused otherwise.
     draws, seed: of the Monte Carlo
     for mixed-logit policies, drawn anew for the certificate.
+    on: who reads the log, as in `evaluate`; rows in groups are read in this process alone.
     """
     two_sided = validate.flag("two_sided", two_sided)
-    case = _Case(
-        policy,
-        log,
-        prior,
-        delta,
-        largest_reward,
-        learned_from,
-        largest_group,
-        independent,
-        draws,
-        seed,
-        trust_estimates,
-    )
-    read = case.read(case.declared(bound), _grid(grid), gain=False)
-    return case.certificate(read, two_sided)
+    with reader_of(log, on) as reader:
+        case = _Case(
+            policy, log, prior, delta, largest_reward, learned_from, largest_group, independent, draws, seed,
+            trust_estimates, reader,
+        )  # fmt: skip
+        read = case.read(case.declared(bound), _grid(grid), gain=False)
+        return case.certificate(read, two_sided)
 
 
 def improvement(
@@ -113,25 +109,18 @@ def improvement(
     trust_estimates: bool = False,
     draws: int = DRAWS,
     seed: int = SEED,
+    on: On = "local",
 ) -> Improvement:
     """A lower end for V(policy) - V(logging policy), both on the same rows (`bounds.Gain`), over the grid's smoothings below 1.
 
     A statement of its own: it and a certificate hold with probability 1 - delta each, not together.
     """
-    case = _Case(
-        policy,
-        log,
-        prior,
-        delta,
-        largest_reward,
-        learned_from,
-        largest_group,
-        independent,
-        draws,
-        seed,
-        trust_estimates,
-    )
-    return case.improvement(case.read((), _grid(grid), gain=True))
+    with reader_of(log, on) as reader:
+        case = _Case(
+            policy, log, prior, delta, largest_reward, learned_from, largest_group, independent, draws, seed,
+            trust_estimates, reader,
+        )  # fmt: skip
+        return case.improvement(case.read((), _grid(grid), gain=True))
 
 
 def certify_with_improvement(
@@ -150,24 +139,17 @@ def certify_with_improvement(
     trust_estimates: bool = False,
     draws: int = DRAWS,
     seed: int = SEED,
+    on: On = "local",
 ) -> tuple[Certificate, Improvement]:
     """`certify` and `improvement`, each with its own delta, from one reading of the log."""
     two_sided = validate.flag("two_sided", two_sided)
-    case = _Case(
-        policy,
-        log,
-        prior,
-        delta,
-        largest_reward,
-        learned_from,
-        largest_group,
-        independent,
-        draws,
-        seed,
-        trust_estimates,
-    )
-    read = case.read(case.declared(bound), _grid(grid), gain=True)
-    return case.certificate(read, two_sided), case.improvement(read)
+    with reader_of(log, on) as reader:
+        case = _Case(
+            policy, log, prior, delta, largest_reward, learned_from, largest_group, independent, draws, seed,
+            trust_estimates, reader,
+        )  # fmt: skip
+        read = case.read(case.declared(bound), _grid(grid), gain=True)
+        return case.certificate(read, two_sided), case.improvement(read)
 
 
 def _grid(grid: Grid | None) -> Grid:
@@ -196,6 +178,7 @@ class _Case:
         draws: int,
         seed: int,
         trust_estimates: bool,
+        reader: Reader,
     ) -> None:
         self.delta, independent = confidence("delta", delta), validate.flag("independent", independent)
         self.largest_reward = validate.positive("largest_reward", largest_reward)
@@ -217,7 +200,7 @@ class _Case:
             validate.instance("prior", prior, PolicyPrior, "a PolicyPrior, such as PolicyPrior.of(policy0)")
         trusted = validate.flag("trust_estimates", trust_estimates)
         log = with_original_columns(log, given.columns_for) if given.columns_for else log
-        self.reading = Reading(log, by_group=not independent, trust_estimates=trusted)
+        self.reading = Reading(log, by_group=not independent, trust_estimates=trusted, reader=reader)
         first = self.reading.first
         given.look(first)
         self.logged_only = given.logged_only

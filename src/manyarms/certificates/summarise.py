@@ -86,28 +86,35 @@ def summarise(
 def log_rows(
     policy: Policy | Given, parts: Iterator[LoggedData], largest_reward: float
 ) -> Iterator[tuple[LoggedData, Array, Array, Policy]]:
-    """The rows of a log as bounds see them: chunks, propensities, rewards in units of the largest, the policy there."""
+    """The rows of a log as bounds see them, chunk by chunk."""
     count = 0
     for part in parts:
-        here = policy.on(part, count) if isinstance(policy, Given) else policy
-        require_fit(here, part)
-        propensities, wrong = (
-            logged_propensities(part, "certificates"),
-            (part.rewards < 0) | (part.rewards > largest_reward),
-        )
-        if propensities.min() < LEAST:
-            came = f"a propensity of {propensities.min():.3g} at row {count + int(np.argmin(propensities))}"
-            raise InvalidInput("log", came, f"propensities of at least {LEAST:g}, whose inverses can be squared")
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise InvalidInput(
-                "rewards", f"{part.rewards[row]:g} at {place(part, row, count)}",
-                f"rewards from 0 to the largest possible one, {largest_reward:g} (largest_reward=)",
-            )  # fmt: skip
-        yield part, propensities, part.rewards / largest_reward, here
+        yield rows_seen(policy, part, largest_reward, count)
         count += len(part)
     if isinstance(policy, Given):
         policy.require_rows(count)
+
+
+def rows_seen(
+    policy: Policy | Given, part: LoggedData, largest_reward: float, row: int
+) -> tuple[LoggedData, Array, Array, Policy]:
+    """A chunk, its propensities, its rewards in units of the largest, the policy there; row: the number of its first row."""
+    here = policy.on(part, row) if isinstance(policy, Given) else policy
+    require_fit(here, part)
+    propensities, wrong = (
+        logged_propensities(part, "certificates"),
+        (part.rewards < 0) | (part.rewards > largest_reward),
+    )
+    if propensities.min() < LEAST:
+        came = f"a propensity of {propensities.min():.3g} at row {row + int(np.argmin(propensities))}"
+        raise InvalidInput("log", came, f"propensities of at least {LEAST:g}, whose inverses can be squared")
+    if wrong.any():
+        which = int(np.argmax(wrong))
+        raise InvalidInput(
+            "rewards", f"{part.rewards[which]:g} at {place(part, which, row)}",
+            f"rewards from 0 to the largest possible one, {largest_reward:g} (largest_reward=)",
+        )  # fmt: skip
+    return part, propensities, part.rewards / largest_reward, here
 
 
 class Collector:
@@ -156,6 +163,12 @@ class Collector:
         columns += [self._slopes(p, rewards)] if self.inexact else []
         self._moments.add(np.column_stack(columns))
         self._rows += len(p)
+
+    def merge(self, later: Collector) -> None:
+        """The rows that another one of the same policy and statistics has seen."""
+        self._moments.merge(later._moments)
+        self._by_draw += later._by_draw
+        self._rows += later._rows
 
     def summary(self) -> Summary:
         """Of all rows so far."""
@@ -259,6 +272,12 @@ class DrawnCollector:
         )
         self._ranges.add(np.column_stack([terms_of(self._corrections, np.ones(len(p)), p, rewards), squares]))
 
+    def merge(self, later: DrawnCollector) -> None:
+        """The rows that another one has seen, with the same parameters drawn."""
+        for mine, theirs in zip(self._each, later._each, strict=True):
+            mine.merge(theirs)
+        self._ranges.merge(later._ranges)
+
     def summary(self) -> Summary:
         """The draws count as Monte Carlo."""
         summaries = [one.summary() for one in self._each]
@@ -318,4 +337,4 @@ def _norm(correction: Correction, cells: Cells) -> Array:
         return np.asarray(_largest_square(correction, cells) ** NORM)
 
 
-__all__ = ["Collector", "DrawnCollector", "log_rows", "summarise"]
+__all__ = ["Collector", "DrawnCollector", "log_rows", "rows_seen", "summarise"]

@@ -32,6 +32,7 @@ from manyarms.cli import options
 from manyarms.cli._learn_inputs import Inputs
 from manyarms.cli._learn_setup import Choices, Pessimism
 from manyarms.cli._progress import following
+from manyarms.engine import IN_THIS_PROCESS
 from manyarms.errors import Contradiction, InvalidInput
 from manyarms.evaluation import Difference, Evaluation, difference, evaluate
 from manyarms.evaluation import page as evaluation_page
@@ -103,6 +104,8 @@ def run(
     device: str | None = None,
     checkpoint_seconds: float = 60.0,
     keep_checkpoint: bool = False,
+    on: str = IN_THIS_PROCESS,
+    workers: int | None = None,
     console: Console,
 ) -> Outcome:
     """Learn a policy from a file of rounds and save it to a folder.
@@ -110,7 +113,7 @@ def run(
     pessimism: learn a randomised policy by a bound, in place of what `choices` says, and certify it. validation: the share of
     rows to hold out; a tenth, or none where the log has no propensities or the policy is certified on the rows that it was
     learned from, unless given. left_open: the settings that were not given, and are for `learn` to choose. buffer: the rows of a
-    folder, or of a Parquet file, that are in memory at a time.
+    folder, or of a Parquet file, that are in memory at a time. on, workers: who learns, as in `learn`.
     """
     started = time.monotonic()
     require_folder("--out", folder, *FILES, folders=(CHECKPOINT, PRIOR))
@@ -137,7 +140,8 @@ def run(
         learned = learn(
             parts.train, start, objective, validation=0.0 if parts.watched is None else parts.watched,
             folder=folder / CHECKPOINT, device=device, progress=tell, checkpoint_seconds=checkpoint_seconds,
-            certified=False, buffer=buffer, **{name: value for name, value in vars(settings).items() if name not in left_open},
+            certified=False, buffer=buffer, on=on, workers=workers,
+            **{name: value for name, value in vars(settings).items() if name not in left_open},
         )  # fmt: skip
     evaluation = gain = None
     if parts.judged is not None:

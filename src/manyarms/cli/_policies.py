@@ -21,6 +21,7 @@ from manyarms._base.storage import load
 from manyarms.agents.agent import Agent
 from manyarms.cli._flags import StandsFor
 from manyarms.cli._reading import Reading
+from manyarms.engine import IN_THIS_PROCESS, elsewhere
 from manyarms.errors import InvalidInput, StorageError
 from manyarms.evaluation import InColumn, PolicyLike
 from manyarms.logs import Schema
@@ -132,8 +133,12 @@ class Judged:
     log: TableLog
 
     @classmethod
-    def read(cls, named: Sequence[Named], log: Path, how: Reading) -> Judged:
-        """The policies, and the log with the encoder and the ids of the first that has any; others find their way to these."""
+    def read(cls, named: Sequence[Named], log: Path, how: Reading, on: str = IN_THIS_PROCESS) -> Judged:
+        """The policies, and the log with the encoder and the ids of the first that has any; others find their way to these.
+
+        on: the engine whose workers will read the file by themselves, unless it is this process.
+        """
+        spool = not elsewhere(on)
         found: dict[str, Any] = {}
         for one in named:
             name = one.name if one.name not in found else one.text
@@ -147,7 +152,7 @@ class Judged:
         further = len(saved) > 1 or any(isinstance(one, InColumn) for one in found.values())
         schema = getattr(saved[0], "schema", NOTHING) if saved else NOTHING
         actions = saved[0].action_count if saved and schema.catalogue is None else None
-        return cls(found, how.open(log, schema, action_count=actions, keep_columns=further))
+        return cls(found, how.open(log, schema, action_count=actions, keep_columns=further, spool=spool))
 
     def only(self) -> tuple[str, PolicyLike]:
         """The one policy, by its name."""

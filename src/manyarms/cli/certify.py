@@ -15,7 +15,7 @@ from manyarms.certificates import PolicyPrior, page, text
 from manyarms.cli import options
 from manyarms.cli._flags import StandsFor
 from manyarms.cli._policies import POLICY, Decisions, Judged, Probabilities, SavedPolicy, divided
-from manyarms.cli._progress import following_log
+from manyarms.cli._working import working_on
 from manyarms.cli.commands import COMMANDS
 from manyarms.errors import InvalidInput
 from manyarms.evaluation import verdict
@@ -78,6 +78,7 @@ def certify(
     trust_estimates: Annotated[
         bool, typer.Option("--trust-estimates", help="Take propensities that are estimates for exact.")
     ] = False,
+    on: options.On = "local",
     action: options.Action = None,
     reward: options.Reward = None,
     propensity: options.Propensity = None,
@@ -99,6 +100,7 @@ def certify(
       manyarms certify policy/ later-rounds.parquet
       manyarms certify policy/ rounds.parquet --prior start/ --prior-log first-rounds.parquet --logging old-policy/
       manyarms certify policy/ rounds.parquet --bound ls --delta 0.01 --lower-only
+      manyarms certify policy/ logs/ --on ray             a folder of Parquet files, on a cluster
 
     With or without a prior: without --prior the policy must not have been learned from LOG. With --prior it may have
     been, and must be a Gaussian or a mixed-logit policy; the further it is from the prior, the wider the certificate.
@@ -114,7 +116,7 @@ def certify(
         context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id, timestamp=timestamp,
         drop_missing=drop_missing, estimate_missing=estimate_missing, catalogue=catalogue,
     )  # fmt: skip
-    read = Judged.read([named], log, how)
+    read = Judged.read([named], log, how, on)
     name, policy = read.only()
     source: LogSource = read.log
     if logging is not None:
@@ -128,11 +130,11 @@ def certify(
             None if prior_log is None else how.open(prior_log, read.log.schema, action_count=_count(read.log))
         )
         around = PolicyPrior.of(SavedPolicy.load(prior).policy, learned_from)
-    with following_log(source, "certify") as followed:
+    with working_on(on, source, "certify") as (followed, engine):
         made, gain = certificates.certify_with_improvement(
             policy, source if logging is not None else followed, prior=around, delta=delta, bound=options.listed(bound),
             largest_reward=high, two_sided=not lower_only, largest_group=largest_group, independent=independent,
-            trust_estimates=trust_estimates,
+            trust_estimates=trust_estimates, on=engine,
         )  # fmt: skip
     options.write_json(out / "certificate.json", text.as_data(made, gain))
     report = page.write(made, gain, out / "report.html", name)

@@ -12,11 +12,12 @@ from manyarms._base.files import require_apart, require_folder, write_text_atomi
 from manyarms.cli import _pages, options
 from manyarms.cli._flags import StandsFor
 from manyarms.cli._policies import POLICY, Decisions, Judged, Probabilities, divided
-from manyarms.cli._progress import following_log
+from manyarms.cli._working import working_on
 from manyarms.cli.commands import COMMANDS
 from manyarms.evaluation import Choice
 from manyarms.evaluation.compare import KINDS
 from manyarms.evaluation.estimate import training_rows_warnings
+from manyarms.evaluation.readers import reader_of
 from manyarms.evaluation.tables import finite
 
 FILES = ("report.html", "choice.json")
@@ -52,6 +53,7 @@ def choose(
     high: options.High = None,
     floor: options.Floor = None,
     seed: options.Seed = 0,
+    on: options.On = "local",
     action: options.Action = None,
     reward: options.Reward = None,
     propensity: options.Propensity = None,
@@ -86,9 +88,9 @@ def choose(
         context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id,
         drop_missing=drop_missing, estimate_missing=estimate_missing, catalogue=catalogue,
     )  # fmt: skip
-    read = Judged.read(named, log, how)
+    read = Judged.read(named, log, how, on)
     kind = kind or ("ls" if read.log.columns.group is None else "normal")  # ls needs rows that are independent
-    with following_log(read.log, "choose") as source:
+    with working_on(on, read.log, "choose") as (source, engine):
         found = evaluation.choose(
             read.policies,
             source,
@@ -98,12 +100,14 @@ def choose(
             reward_range=limits,
             propensity_floor=floor,
             seed=seed,
+            on=engine,
         )
-        learned_here = [
-            f"{name}: {text}"
-            for name, one in read.policies.items()
-            for text in training_rows_warnings(one, source)  # type: ignore[arg-type]
-        ]
+        with reader_of(source, engine) as reader:
+            learned_here = [
+                f"{name}: {text}"
+                for name, one in read.policies.items()
+                for text in training_rows_warnings(one, source, reader)  # type: ignore[arg-type]
+            ]
     options.write_json(out / "choice.json", choice_data(found, learned_here))
     write_text_atomically(out / "report.html", _pages.of_choice(found, learned_here))
     options.say(*(f"warning: {text}" for text in learned_here), str(found), f"report: {out / 'report.html'}")

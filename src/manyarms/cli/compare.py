@@ -13,7 +13,7 @@ from manyarms._base.files import require_apart, require_folder, write_text_atomi
 from manyarms.cli import _blocks, _pages, options
 from manyarms.cli._flags import StandsFor
 from manyarms.cli._policies import LOGGING, POLICY, Decisions, Judged, Probabilities, divided
-from manyarms.cli._progress import following_log
+from manyarms.cli._working import working_on
 from manyarms.cli.commands import COMMANDS
 from manyarms.evaluation import Difference, Evaluation, Verdict
 from manyarms.evaluation.tables import as_data, finite, verdict_data
@@ -46,6 +46,7 @@ def compare(
     high: options.High = None,
     floor: options.Floor = None,
     seed: options.Seed = 0,
+    on: options.On = "local",
     action: options.Action = None,
     reward: options.Reward = None,
     propensity: options.Propensity = None,
@@ -82,17 +83,17 @@ def compare(
         context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id, timestamp=timestamp,
         drop_missing=drop_missing, estimate_missing=estimate_missing, catalogue=catalogue,
     )  # fmt: skip
-    read = Judged.read(named, log, how)
+    read = Judged.read(named, log, how, on)
     # the logging policy's value is the mean of the rewards, without an estimate: it is what the other is compared with
     (one, first), (other, second) = sorted(read.policies.items(), key=lambda item: item[1] == LOGGING)
     against = None if second == LOGGING else second
     settings: dict[str, Any] = {
         "level": level, "interval": interval, "reward_range": limits, "propensity_floor": floor, "seed": seed, "block": length,
     }  # fmt: skip
-    with following_log(read.log, "compare") as source:
-        found = evaluation.difference(first, against, source, estimator, **settings)
+    with working_on(on, read.log, "compare") as (source, engine):
+        found = evaluation.difference(first, against, source, estimator, on=engine, **settings)
         judged = {
-            name: evaluation.evaluate(policy, source, [estimator], name=name, **settings)
+            name: evaluation.evaluate(policy, source, [estimator], name=name, on=engine, **settings)
             for name, policy in ((one, first), (other, against))
             if policy is not None
         }

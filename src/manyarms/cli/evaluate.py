@@ -14,7 +14,7 @@ from manyarms._base.storage import load
 from manyarms.agents.agent import Agent
 from manyarms.cli import _blocks, options
 from manyarms.cli._policies import POLICY, Decisions, Judged, Probabilities, divided
-from manyarms.cli._progress import following_log
+from manyarms.cli._working import working_on
 from manyarms.cli.commands import COMMANDS
 from manyarms.evaluation.tables import as_data
 from manyarms.rewards.bayesian import BeliefModel
@@ -53,6 +53,7 @@ def evaluate(
     high: options.High = None,
     floor: options.Floor = None,
     seed: options.Seed = 0,
+    on: options.On = "local",
     action: options.Action = None,
     reward: options.Reward = None,
     propensity: options.Propensity = None,
@@ -78,6 +79,7 @@ def evaluate(
       manyarms evaluate policy/ log.parquet --estimators snips,cips:0.01,ls --interval ls
       manyarms evaluate policy/ log.parquet --interval block --block 1d
       manyarms evaluate policy/ log.parquet --model agent/ --estimators snips,dm,dr
+      manyarms evaluate policy/ logs/ --on ray            a folder of Parquet files, on a cluster
 
     How to save a policy in Python: policy.save("policy"), with the encoding and the ids of what it was learned from.
 
@@ -93,12 +95,13 @@ def evaluate(
         context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id, timestamp=timestamp,
         drop_missing=drop_missing, estimate_missing=estimate_missing, catalogue=catalogue,
     )  # fmt: skip
-    read = Judged.read([named], log, how)
+    read = Judged.read([named], log, how, on)
     name, policy = read.only()
-    with following_log(read.log, "evaluate") as source:
+    with working_on(on, read.log, "evaluate") as (source, engine):
         found = evaluation.evaluate(
             policy, source, options.listed(estimators), level=level, interval=interval, propensity_floor=floor, seed=seed,
             block=length, model=None if model is None else BeliefModel(load(model, Agent).belief), reward_range=limits, name=name,
+            on=engine,
         )  # fmt: skip
     options.write_json(out / "evaluation.json", as_data(found))
     options.say(str(found.verdict()), "", str(found), f"report: {found.report(out / 'report.html')}")

@@ -43,6 +43,7 @@ Examples:
   manyarms learn rounds.parquet --actions items.npy --parametrisation light --patience 3 --epochs 50
   manyarms learn rounds.parquet --objective ips --support logging --logging old-policy/
   manyarms learn rounds/ --objective ips --buffer 1000000
+  manyarms learn rounds/ --objective ips --on ray --workers 8
   manyarms learn rounds.parquet --pessimism es --logging old-policy/ --prior old-policy/ --learning-rate 0.1
 
 Objectives:
@@ -230,6 +231,17 @@ def learn(
     checkpoint_seconds: Annotated[
         float, typer.Option(min=0.0, help="Seconds between checkpoints.", rich_help_panel=TRAINING)
     ] = 60.0,
+    on: options.On = "local",
+    workers: Annotated[
+        int | None,
+        _option(
+            TRAINING,
+            None,
+            "Number of processes that learn together: each has its share of the actions' vectors, or of a batch where these are "
+            "given (light).",
+            "one; with --on ray as many as the cluster has cores",
+        ),
+    ] = None,
     keep_checkpoint: Annotated[
         bool,
         typer.Option(
@@ -292,6 +304,8 @@ def learn(
         _refuse(never, "both this and --pessimism", expected)
         in_memory = "one of the two: a bound is maximised on rows in memory"
         _refuse({"--buffer": buffer is not None}, "both this and --pessimism", in_memory)
+        several = {"--on": on != "local", "--workers": workers is not None}
+        _refuse(several, "both this and --pessimism", "one of the two: a randomised policy is learned by one process")
         careful = Pessimism(pessimism, delta, family, parameters, independent)
     of_pairs = {
         name: value for name, value in (("count", negatives), ("negatives", negatives_from)) if value is not None
@@ -319,7 +333,8 @@ def learn(
     outcome = _learn_run.run(
         inputs, out, choices, settings, left_open=[name for name, value in choosable.items() if value is None],
         pessimism=careful, validation=validation, split_by=split_by, buffer=buffer, device=device,
-        checkpoint_seconds=checkpoint_seconds, keep_checkpoint=keep_checkpoint, console=Console(stderr=True),
+        checkpoint_seconds=checkpoint_seconds, keep_checkpoint=keep_checkpoint, on=on, workers=workers,
+        console=Console(stderr=True),
     )  # fmt: skip
     options.say(options.facts("learned", _learn_run.summary(outcome)))
     if outcome.certified is not None:

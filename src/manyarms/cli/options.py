@@ -166,6 +166,14 @@ Floor = Annotated[
     StandsFor("propensity_floor"),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")]
+On = Annotated[
+    str,
+    typer.Option(
+        metavar="ENGINE",
+        help="Where the work is done: local (here), ray (the cluster that RAY_ADDRESS names or that runs here, else one of this "
+        "machine's own) or ray://host:port.",
+    ),
+]
 Delta = Annotated[float, typer.Option(help="Probability with which the certificate may fail.")]
 PriorLog = Annotated[
     Path | None,
@@ -246,7 +254,7 @@ def say_next(*commands: str) -> None:
 
 __all__ = [
     "COLUMNS", "LOG_FILES", "Action", "Block", "Catalogue", "Context", "Delta", "DropMissing", "EstimateMissing", "EventId",
-    "Floor", "Group", "High", "Intervals", "Level", "Log", "Low", "PriorLog", "Propensity", "Reward", "Seed", "Timestamp",
+    "Floor", "Group", "High", "Intervals", "Level", "Log", "Low", "On", "PriorLog", "Propensity", "Reward", "Seed", "Timestamp",
     "bound_names", "estimator_names", "facts", "listed", "model_estimator_names", "objective_lines", "one_of", "reading",
     "require_logs", "reward_range", "say", "say_next", "write_json",
 ]  # fmt: skip

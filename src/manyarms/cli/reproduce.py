@@ -28,9 +28,18 @@ def reproduce(
     ] = "quick",
     out: Annotated[Path | None, typer.Option(help="Folder for the results.", show_default="out/NAME-SCALE")] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Number of worker processes.", show_default="one per core")
+        int | None,
+        typer.Option(
+            min=1, help="Number of worker processes; a cluster has as many as it has.", show_default="one per core"
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed; results do not depend on the number of workers.")] = 0,
+    on: options.On = "local",
+    seed: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Random seed; results do not depend on where the work is done, nor on how many do it."
+        ),
+    ] = 0,
     force: Annotated[bool, typer.Option("--force", help="Repeat finished work instead of reusing it.")] = False,
     keep: Annotated[
         Path | None,
@@ -48,6 +57,7 @@ def reproduce(
       manyarms reproduce --list
       manyarms reproduce mets-synthetic --scale smoke
       manyarms reproduce mets-actions --scale paper --out out/actions
+      manyarms reproduce mets-actions --scale paper --on ray://head:10001
 
     Results, in the folder --out:
 
@@ -76,6 +86,7 @@ def reproduce(
         seed=seed,
         force=force,
         kept=keep,
+        on=on,
         console=Console(stderr=True),
     )
     options.say(_verdicts(outcome), f"report: {outcome.folder / 'report.html'}")

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from manyarms.cli._text import say
 from manyarms.cli.commands import COMMANDS
+from manyarms.cli.options import On
 from manyarms.errors import InvalidInput, MissingExtra
 
 STORE = "live.db"
@@ -66,6 +67,15 @@ def serve(
             help="Several rewards of an event: first, sum or max.", show_default="first", rich_help_panel="A new store"
         ),
     ] = None,
+    on: On = "local",
+    replicas: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N | A:B",
+            help="With --on ray: how many processes serve, or between how many as the load is. More than one need PostgreSQL.",
+            show_default="1",
+        ),
+    ] = None,
     personalizer: Annotated[
         bool,
         typer.Option("--personalizer", help="Azure Personalizer's calls, too; without --agent its own kind of agent."),
@@ -79,6 +89,9 @@ def serve(
     learns in the background. Stop it with Ctrl-C or SIGTERM: requests under way are answered first. Started again it goes on
     where it was, and --agent is not looked at any more.
 
+    With --on ray it is an application of Ray Serve: several such processes behind one address, on one PostgreSQL store, of which
+    one learns.
+
     It listens on this machine alone. To be reached by others it needs API keys, and should have a certificate.
 
     Examples:
@@ -89,6 +102,7 @@ def serve(
       manyarms keys add keys.json --name web --scopes decide,reward
       manyarms serve --config service.toml --host 0.0.0.0 --keys keys.json
       manyarms serve --personalizer --store loop.db
+      manyarms serve --config service.toml --on ray --replicas 2:6
 
     Then:
 
@@ -97,6 +111,7 @@ def serve(
           -d '{"context": {"device": "phone"}}'
     """
     _require_extra()
+    from manyarms.engine import checked_on, elsewhere
     from manyarms.service.config import make_config, read_config
     from manyarms.service.request_log import start_logging
 
@@ -105,10 +120,16 @@ def serve(
         "reward_range": None if reward_range is None else _two(reward_range), "aggregate": aggregate,
         "personalizer": personalizer or None,
     }  # fmt: skip
+    clustered = elsewhere(checked_on(on))
+    if replicas is not None and not clustered:
+        raise InvalidInput(
+            "--replicas", repr(replicas), "--on ray or --on ray://host:port with it: here is one process"
+        )
     if demo:
         from manyarms.service.demo import run_demo
 
         others = [name for name, value in {**options, "port": None, "config": config}.items() if value is not None]
+        others += ["on"] * clustered
         if others:
             came = ", ".join(f"--{name.replace('_', '-')}" for name in others)
             raise InvalidInput(
@@ -120,8 +141,18 @@ def serve(
         options["store"] = STORE
     settings = make_config({}, options, "manyarms serve") if config is None else read_config(config, **options)
     console = Console(stderr=True)
+    from manyarms.service.replicas import check_on_cluster, read_replicas
+
+    number = read_replicas("1" if replicas is None else replicas)
+    if clustered:
+        check_on_cluster(settings, number, on)
     if check:
         say(console, "the settings are fine")
+        return
+    if clustered:
+        from manyarms.service.on_ray import run_on_ray
+
+        run_on_ray(settings, number, on, lambda at: say(console, _serves(at), f"replicas: {replicas or 1}, on {on}"))
         return
     from manyarms.service.app import create_app
     from manyarms.service.running import run
@@ -129,7 +160,11 @@ def serve(
 
     start_logging(settings.log_format, settings.log_level)
     app = create_app(open_service(settings))
-    run(app, settings, lambda address: say(console, f"manyarms serves at {address} (dashboard: {address}/)"))
+    run(app, settings, lambda address: say(console, _serves(address)))
+
+
+def _serves(address: str) -> str:
+    return f"manyarms serves at {address} (dashboard: {address}/)"
 
 
 def _two(text: str) -> list[float]:

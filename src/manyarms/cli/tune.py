@@ -13,7 +13,7 @@ from manyarms._base.files import require_apart, require_folder, write_text_atomi
 from manyarms.cli import _pages, options
 from manyarms.cli._flags import StandsFor
 from manyarms.cli._policies import POLICY, Decisions, Judged, Probabilities, divided
-from manyarms.cli._progress import following_log
+from manyarms.cli._working import working_on
 from manyarms.cli.commands import COMMANDS
 from manyarms.errors import InvalidInput
 from manyarms.evaluation import Tuning
@@ -65,6 +65,7 @@ def tune(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for report.html and tuning.json.")] = Path(
         "out/tune"
     ),
+    on: options.On = "local",
     action: options.Action = None,
     reward: options.Reward = None,
     propensity: options.Propensity = None,
@@ -100,10 +101,10 @@ def tune(
         context, action=action, reward=reward, propensity=propensity, group=group, event_id=event_id,
         drop_missing=drop_missing, estimate_missing=estimate_missing, catalogue=catalogue,
     )  # fmt: skip
-    read = Judged.read(named, log, how)
+    read = Judged.read(named, log, how, on)
     name, policy = read.only()
-    with following_log(read.log, "tune") as source:
-        found = evaluation.tune(policy, source, estimator, values, rule=rule, width=width)
+    with working_on(on, read.log, "tune") as (source, engine):
+        found = evaluation.tune(policy, source, estimator, values, rule=rule, width=width, on=engine)
     options.write_json(out / "tuning.json", tuning_data(found, name, estimator))
     write_text_atomically(out / "report.html", _pages.of_tuning(found, name))
     options.say(str(found), f"report: {out / 'report.html'}")

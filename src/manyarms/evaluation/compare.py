@@ -15,16 +15,19 @@ from manyarms._base.moments import Part
 from manyarms._base.tables import Shown, Table
 from manyarms._base.text import number
 from manyarms.bounds.concentration import NEAREST_TO_ONE
+from manyarms.engine import On
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Estimator, Range
 from manyarms.estimators.inputs import require_log
 from manyarms.evaluation import intervals
 from manyarms.evaluation.answers import PolicyOnLog, RowTerms, terms_of
 from manyarms.evaluation.estimate import estimate_of
+from manyarms.evaluation.given import Given
 from manyarms.evaluation.intervals import Interval
 from manyarms.evaluation.paired import AGAINST_THE_LOG, Difference, of_the_log, paired
-from manyarms.evaluation.passes import Collected, TermSums, collect, plan, ready
+from manyarms.evaluation.passes import Collected, Plan, TermSums, collect, plan, ready, sent
 from manyarms.evaluation.policy_like import PolicyLike
+from manyarms.evaluation.readers import Pass, reader_of
 from manyarms.evaluation.readings import VALUE, Wanted, intervals_of, ls_ends, possible, readings
 from manyarms.evaluation.results import Estimate
 from manyarms.evaluation.time_blocks import Block
@@ -48,25 +51,23 @@ def difference(
     seed: int = 0,
     chunk: int = CHUNK,
     block: Block | None = None,
+    on: On = "local",
 ) -> Difference:
     """V(policy) - V(other) with a paired interval; `other` None stands for the logging policy (the rewards as they are).
 
-    policy, other: whatever `evaluate` takes.
+    policy, other, on: whatever `evaluate` takes.
     """
     require_log(log)
-    chunk = validate.count("chunk", chunk)
-    wanted, times = Wanted(level, interval, replicates, seed).in_time(log, block)
+    chunk, wanted = validate.count("chunk", chunk), Wanted(level, interval, replicates, seed)
     compared = [policy] if other is None else [policy, other]
-    givens, log, known = ready(compared, log, ("policy", "other")[: len(compared)])
-    todo = plan(
-        known, [estimator], reward_range=reward_range, propensity_floor=propensity_floor, bias=bias, times=times,
-        logged_only=any(one.logged_only for one in givens),
-    )  # fmt: skip
-    mine, sums, start = todo.estimators[0], TermSums(todo), 0
-    for part in log.chunks(chunk):
-        both = [terms_of(mine, PolicyOnLog(one.on(part, start), part, [mine], todo.told)) for one in givens]
-        sums.add([*both, RowTerms(part.rewards)] if other is None else both, part)
-        start += len(part)
+    with reader_of(log, on) as reader:
+        wanted, times = wanted.in_time(log, block, reader)
+        givens, log, known = ready(compared, log, reader, ("policy", "other")[: len(compared)])
+        todo = plan(
+            known, [estimator], reward_range=reward_range, propensity_floor=propensity_floor, bias=bias, times=times,
+            logged_only=any(one.logged_only for one in givens),
+        )  # fmt: skip
+        sums = reader.read(_PairedPass(givens, todo), log, chunk)
     ours, limits = readings(todo, 0, sums.where[0]), todo.told.reward_range
     if other is None:
         note = AGAINST_THE_LOG
@@ -74,6 +75,25 @@ def difference(
     else:
         note, theirs = todo.note(0), readings(todo, 0, sums.where[1])
     return paired(sums.moments, ours, theirs, wanted, limits, note)
+
+
+@dataclass(frozen=True)
+class _PairedPass(Pass[TermSums]):
+    """The terms of two policies side by side, or those of one and the rewards themselves."""
+
+    policies: Sequence[Given]
+    plan: Plan
+
+    def start(self, first_row: int) -> TermSums:
+        return TermSums(self.plan.cells, first_row)
+
+    def add(self, sums: TermSums, part: LoggedData, row: int) -> None:
+        mine = self.plan.estimators[0]
+        terms = [terms_of(mine, PolicyOnLog(one.on(part, row), part, [mine], self.plan.told)) for one in self.policies]
+        sums.add([*terms, RowTerms(part.rewards)] if len(terms) == 1 else terms, part, self.plan.cell_of(part))
+
+    def sent(self) -> list[tuple[str, object]]:
+        return sent(self.policies, self.plan)
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,6 +147,7 @@ def choose(
     replicates: int = 1000,
     seed: int = 0,
     chunk: int = CHUNK,
+    on: On = "local",
 ) -> Choice:
     """The policy with the largest lower bound on its value; the bounds hold for all m policies at once.
 
@@ -134,7 +155,7 @@ def choose(
     the chosen policy is worth at least its own. kind: "ls" (any n, any weights, rewards in [0, 1] or reward_range),
     "bernstein" (any n; an estimator whose weights have a known bound), "normal" or "bootstrap" (many rows); unless given, "ls",
     or "normal" where rows come in groups, which are not independent.
-    policies: each whatever `evaluate` takes. They must not have been learned from these rows.
+    policies: each whatever `evaluate` takes. They must not have been learned from these rows. on: as of `evaluate`.
     """
     named = _named(policies)
     require_log(log)
@@ -147,12 +168,13 @@ def choose(
         expected = f"at least {len(named) * NEAREST_TO_ONE:g}, for so many policies"
         raise InvalidInput("delta", delta, expected)
     chosen = estimator if estimator is not None else {"ls": "ls", "bernstein": "ips-min"}.get(kind, "snips")
-    givens, log, known = ready(list(named.values()), log, ("policies",))
-    todo = plan(
-        known, [chosen], reward_range=reward_range, propensity_floor=propensity_floor, bias=bias,
-        logged_only=any(one.logged_only for one in givens),
-    )  # fmt: skip
-    collected, rewards = collect(givens, log, todo, chunk=chunk)
+    with reader_of(log, on) as reader:
+        givens, log, known = ready(list(named.values()), log, reader, ("policies",))
+        todo = plan(
+            known, [chosen], reward_range=reward_range, propensity_floor=propensity_floor, bias=bias,
+            logged_only=any(one.logged_only for one in givens),
+        )  # fmt: skip
+        collected, rewards = collect(givens, log, todo, reader, chunk=chunk)
     # a two-sided interval at 1 - 2 delta has a lower end at 1 - delta
     replicates = validate.count("replicates", replicates, least=0)
     replicates = replicates if kind == "bootstrap" else 0

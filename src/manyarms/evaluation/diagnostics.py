@@ -21,6 +21,9 @@ DOMINANT = 0.1  # a row with more than this share of all weight is worth a warni
 THIN = 0.1  # so is an effective sample below this share of the rows, or below FEW
 FEW = 100
 ROUNDING = 1e-6
+SUMMED = (
+    "rows", "zero", "useful", "tiny", "ours", "weights", "sum", "squares", "estimated", "estimated_sum",
+)  # fmt: skip
 OFF = 4.0  # standard errors by which the mean weight may miss 1
 
 
@@ -71,6 +74,9 @@ class PolicyOverlap:
     only: int | None = None
     """The action of all rows, while no other has come."""
 
+    first_row: int = 0
+    """The number of the first row, where a log is read in parts (`merge`)."""
+
     def add(
         self,
         pi: Array,
@@ -82,7 +88,8 @@ class PolicyOverlap:
         place: Callable[[int], str] | None = None,
     ) -> None:
         """More rows; place: what messages call them."""
-        place = place or (lambda row: f"row {self.rows + row}")
+        before = self.first_row + self.rows
+        place = place or (lambda row: f"row {before + row}")
         w = pi / pi0
         if estimated is not None:
             self.estimated += int(estimated.sum())
@@ -94,10 +101,10 @@ class PolicyOverlap:
         self.useful += int(((w > 0) & (rewards != 0)).sum())
         if float(pi0.min()) < self.smallest:
             row = int(pi0.argmin())
-            self.smallest, self.smallest_row, self.smallest_place = float(pi0[row]), self.rows + row, place(row)
+            self.smallest, self.smallest_row, self.smallest_place = float(pi0[row]), before + row, place(row)
         if float(w.max()) > self.largest:
             row = int(w.argmax())
-            self.largest, self.largest_row, self.largest_place = float(w[row]), self.rows + row, place(row)
+            self.largest, self.largest_row, self.largest_place = float(w[row]), before + row, place(row)
         for histogram, values in ((self.tiny, pi0), (self.ours, pi[pi > 0]), (self.weights, w[w > 0])):
             histogram += np.bincount(np.searchsorted(EDGES, np.log10(values)), minlength=len(EDGES) + 1)
         self.upper.add(w)
@@ -105,9 +112,26 @@ class PolicyOverlap:
         with np.errstate(over="ignore"):  # infinite, and read as such
             self.squares += float((w * w).sum())
         if never_played is not None:
-            before = (self.never_played or 0.0) * self.rows
-            self.never_played = (before + float(never_played.sum())) / (self.rows + len(w))
+            so_far = (self.never_played or 0.0) * self.rows
+            self.never_played = (so_far + float(never_played.sum())) / (self.rows + len(w))
         self.rows += len(w)
+
+    def merge(self, later: PolicyOverlap) -> None:
+        """The rows of another one, which come after these."""
+        if later.rows and (self.rows == 0 or self.only != later.only):
+            self.only = later.only if self.rows == 0 else None
+        if later.smallest < self.smallest:
+            self.smallest, self.smallest_row = later.smallest, later.smallest_row
+            self.smallest_place = later.smallest_place
+        if later.largest > self.largest:
+            self.largest, self.largest_row, self.largest_place = later.largest, later.largest_row, later.largest_place
+        if later.never_played is not None and later.rows:
+            both = (self.never_played or 0.0) * self.rows + later.never_played * later.rows
+            self.never_played = both / (self.rows + later.rows)
+        for name in SUMMED:
+            setattr(self, name, getattr(self, name) + getattr(later, name))
+        self.upper.merge(later.upper)
+        self.grouped = self.grouped or later.grouped
 
     @property
     def effective_sample_size(self) -> float:

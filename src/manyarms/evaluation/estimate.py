@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from manyarms._base import validate
 from manyarms._base.moments import Moments, Part
+from manyarms.engine import On
 from manyarms.estimators.base import OBJECTIVES, Estimator, Range
 from manyarms.estimators.inputs import require_log
 from manyarms.evaluation.diagnostics import DOMINANT, FEW
@@ -26,6 +27,7 @@ from manyarms.evaluation.intervals import Interval
 from manyarms.evaluation.paired import AGAINST_THE_LOG, Difference, of_the_log, paired
 from manyarms.evaluation.passes import Collected, Survey, collect, plan, ready
 from manyarms.evaluation.policy_like import PolicyLike
+from manyarms.evaluation.readers import Reader, reader_of
 from manyarms.evaluation.readings import (
     VALUE,
     Readings,
@@ -38,6 +40,7 @@ from manyarms.evaluation.readings import (
     readings,
 )
 from manyarms.evaluation.results import Estimate, Evaluation
+from manyarms.evaluation.sketching import row_sketch
 from manyarms.evaluation.time_blocks import Block
 from manyarms.logs.data import CHUNK, LogSource
 from manyarms.logs.row_sketch import RowSketch
@@ -132,6 +135,7 @@ def evaluate(
     chunk: int = CHUNK,
     name: str | None = None,
     block: Block | None = None,
+    on: On = "local",
 ) -> Evaluation:
     """Estimate a policy's value from a log.
 
@@ -147,11 +151,36 @@ def evaluate(
     propensity_floor: a number that no propensity above 0 falls below, for bernstein; the logging policy's if known.
     bias: add the bias of corrections to intervals, which then hold for the policy's value; needs pi0 of all actions.
     By default where it costs little.
+    on: "local", one pass after the other in this process; or an engine whose workers divide the log among themselves, "ray",
+    "ray://host:port" or one that is open (`manyarms.engine`): a log in memory, or a Parquet file or folder (open_log).
     """
     require_log(log)
-    chunk = validate.count("chunk", chunk)
-    wanted, times = Wanted(level, interval, replicates, seed).in_time(log, block)
-    (given,), log, known = ready([policy], log)
+    chunk, wanted = validate.count("chunk", chunk), Wanted(level, interval, replicates, seed)
+    with reader_of(log, on) as reader:
+        return _evaluated(
+            policy, log, reader, estimators, wanted, model=model, reward_range=reward_range, propensity_floor=propensity_floor,
+            bias=bias, chunk=chunk, name=name, block=block,
+        )  # fmt: skip
+
+
+def _evaluated(
+    policy: PolicyLike,
+    log: LogSource,
+    reader: Reader,
+    estimators: Sequence[Estimator | str] | None,
+    wanted: Wanted,
+    *,
+    model: RewardModel | None,
+    reward_range: Range | None,
+    propensity_floor: float | None,
+    bias: bool | None,
+    chunk: int,
+    name: str | None,
+    block: Block | None,
+) -> Evaluation:
+    """`evaluate`, with the log read by `reader`."""
+    wanted, times = wanted.in_time(log, block, reader)
+    (given,), log, known = ready([policy], log, reader)
     name = given.name if name is None else validate.instance("name", name, str, "what to call the policy")
     notes = [*known.first.notes, *given.notes]
     if reward_range is None and not known.unit_rewards:
@@ -168,11 +197,11 @@ def evaluate(
         notes.append(
             "of the policy the probabilities of the logged actions alone are known: nothing can be said of it by the model"
         )
-    collected, rewards = collect([given], log, todo, chunk=chunk)
+    collected, rewards = collect([given], log, todo, reader, chunk=chunk)
     mine = collected[0]
     estimates = tuple(estimate_of(mine, i, wanted) for i in range(len(todo.estimators)))
     logged = _logged(rewards, wanted)
-    learned_here = training_rows_warnings(given, log)
+    learned_here = training_rows_warnings(given, log, reader)
     notes.append(_independence(known, times is not None))
     warnings = learned_here
     warnings += tuple(mine.overlap.warnings()) if mine.overlap is not None else ()
@@ -218,10 +247,10 @@ def _logged(rewards: Moments, wanted: Wanted) -> Estimate:
     )  # fmt: skip
 
 
-def training_rows_warnings(policy: Given | Policy, log: LogSource) -> tuple[str, ...]:
+def training_rows_warnings(policy: Given | Policy, log: LogSource, reader: Reader | None = None) -> tuple[str, ...]:
     """A warning where the log has rows that the policy was learned from."""
     rows: RowSketch | None = getattr(policy, "training_rows", None)
-    overlap = None if rows is None else RowSketch.of(log).overlap(rows)
+    overlap = None if rows is None else row_sketch(log, reader).overlap(rows)
     if overlap is None:
         return ()
     if overlap.kind == "groups":

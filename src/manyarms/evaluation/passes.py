@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,94 +12,24 @@ from manyarms._base.moments import Moments
 from manyarms._base.typing import Array, Ints
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Estimator, Range
-from manyarms.estimators.inputs import require_log, require_model
-from manyarms.estimators.logging_policy import full_propensities, lost
+from manyarms.estimators.inputs import require_model
+from manyarms.estimators.logging_policy import lost
 from manyarms.estimators.naming import as_estimators
 from manyarms.evaluation.answers import Assumptions, PolicyOnLog, RowTerms, logged_only_refusal, terms_of
 from manyarms.evaluation.diagnostics import PolicyOverlap
 from manyarms.evaluation.given import Given
 from manyarms.evaluation.policy_like import PolicyLike, given_for
+from manyarms.evaluation.readers import Here, Pass, Reader
+from manyarms.evaluation.surveys import Survey, survey
 from manyarms.evaluation.time_blocks import TimeCells
 from manyarms.logs.checks import place
 from manyarms.logs.data import CHUNK, LoggedData, LogSource
-from manyarms.logs.hashes import mixed, text_hashes
-from manyarms.logs.inspection.sketches import Duplicates
 from manyarms.logs.original import with_original_columns
 from manyarms.rewards.base import RewardModel
 from manyarms.weights import NoCorrection
 from manyarms.weights.parameters import zero_or_positive
 
 ROUNDING = 1e-6  # by which a propensity that a file has rounded may be off
-FIRST = 16  # rows of a source that are looked at before all others
-MAX_FREE_CELLS = 20_000_000  # contexts x actions up to which bias terms are added without being asked for
-
-
-@dataclass(frozen=True)
-class Survey:
-    """What must be known of a log before its rows are weighed."""
-
-    rows: int
-    low: float
-    high: float
-    first: LoggedData  # a few rows, to see which columns there are
-    outside: str | None = None  # the first row whose reward lies outside [0, 1], as the file calls it
-    groups: Duplicates | None = None  # the groups that came, where rows have one
-    smallest: float = 1.0  # propensity, of those that were logged
-
-    @property
-    def unit_rewards(self) -> bool:
-        """Whether all rewards lie in [0, 1]."""
-        return self.low >= 0 and self.high <= 1
-
-    @property
-    def bias_is_cheap(self) -> bool:
-        """Whether the bias of corrections can be had for little beside the estimates."""
-        log = self.first
-        if full_propensities(log) is None:
-            return False
-        listed = log.logging is None and log.support is not None
-        return listed or self.rows * log.action_count <= MAX_FREE_CELLS
-
-
-def survey(log: LogSource) -> Survey:
-    """Rows and rewards counted: at once for a log in memory, by one pass over a source."""
-    if isinstance(log, LoggedData):
-        ends = float(log.rewards.min()), float(log.rewards.max())
-        return Survey(len(log), *ends, log, _outside(log, 0), _seen_groups(None, log), _smallest(log))
-    require_log(log)
-    rows, low, high, smallest, first = 0, np.inf, -np.inf, 1.0, None
-    outside: str | None = None
-    groups: Duplicates | None = None
-    for part in log.chunks():
-        groups = _seen_groups(groups, part)
-        first = part.rows(slice(0, FIRST)) if first is None else first
-        outside = _outside(part, rows) if outside is None else outside
-        rows, low, high = rows + len(part), min(low, part.rewards.min()), max(high, part.rewards.max())
-        smallest = min(smallest, _smallest(part))
-    if first is None:
-        raise InvalidInput("log", "no rows", "at least one")
-    return Survey(rows, float(low), float(high), first, outside, groups, smallest)
-
-
-def _smallest(log: LoggedData) -> float:
-    """The smallest propensity that was logged."""
-    return 1.0 if log.propensities is None else float(log.propensities.min())
-
-
-def _seen_groups(known: Duplicates | None, log: LoggedData) -> Duplicates | None:
-    """The groups of more rows, counted by their hashes."""
-    if log.groups is None:
-        return known
-    known = Duplicates() if known is None else known
-    names = log.groups
-    known.see(text_hashes(names) if names.dtype.kind == "U" else mixed(names.astype(np.uint64)), np.arange(len(names)))
-    return known
-
-
-def _outside(log: LoggedData, before: int) -> str | None:
-    """The first row whose reward lies outside [0, 1]; before: how many rows came before these."""
-    wrong = (log.rewards < 0) | (log.rewards > 1)
-    return place(log, int(np.argmax(wrong)), before) if wrong.any() else None
 
 
 @dataclass(frozen=True)
@@ -201,7 +131,7 @@ def row_terms(
 ) -> RowTerms:
     """An estimator's terms on the rows of a log in memory, whose mean is the estimate; the arguments are those of `evaluate`."""
     validate.instance("log", log, LoggedData, "a log in memory, LoggedData")
-    (given,), _, known = ready([policy], log)
+    (given,), _, known = ready([policy], log, Here())
     todo = plan(
         known, [estimator], reward_range=reward_range, propensity_floor=propensity_floor, bias=bias, model=model,
         logged_only=given.logged_only,
@@ -210,14 +140,14 @@ def row_terms(
 
 
 def ready(
-    policies: Sequence[PolicyLike], log: LogSource, arguments: Sequence[str] = ("policy",)
+    policies: Sequence[PolicyLike], log: LogSource, reader: Reader, arguments: Sequence[str] = ("policy",)
 ) -> tuple[list[Given], LogSource, Survey]:
     """Policies as they were given, ready for the chunks of a log; the log, with what they need of it; and its survey."""
     names = arguments if len(arguments) == len(policies) else [arguments[0]] * len(policies)
     givens = [given_for(one, log, name) for one, name in zip(policies, names, strict=True)]
     purpose = next((one.columns_for for one in givens if one.columns_for), "")
     log = with_original_columns(log, purpose) if purpose else log
-    known = survey(log)
+    known = survey(log, reader)
     for one in givens:
         one.require_rows(known.rows)
         one.look(known.first)
@@ -227,9 +157,9 @@ def ready(
 class TermSums:
     """Moments of the terms of several estimators, side by side; `where` says in which columns each lies."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, cells: int = 0, first_row: int = 0) -> None:
         self.where: list[dict[str, int]] = []
-        self._plan = plan
+        self._cells, self._first_row = cells, first_row
         self._moments: Moments | None = None
 
     @property
@@ -239,61 +169,123 @@ class TermSums:
             raise InvalidInput("log", "no rows", "at least one")
         return self._moments
 
-    def add(self, terms: Sequence[RowTerms], log: LoggedData) -> None:
-        """More rows, those of a log."""
+    def add(self, terms: Sequence[RowTerms], log: LoggedData, cell: Ints | None) -> None:
+        """More rows, those of a log; cell: of time, of each row."""
         columns = [_columns_of(one) for one in terms]
         if self._moments is None:
             width = 0
             for some in columns:
                 self.where.append({name: width + i for i, name in enumerate(some)})
                 width += len(some)
-            self._moments = Moments(width, self._plan.cells)
+            self._moments = Moments(width, self._cells, self._first_row)
         table = np.column_stack([column for some in columns for column in some.values()])
-        self._moments.add(table, log.groups, self._plan.cell_of(log))
+        self._moments.add(table, log.groups, cell)
+
+    def merge(self, later: TermSums) -> None:
+        """The rows of another one, which come after these."""
+        if self._moments is None:
+            self.where, self._moments = later.where, later._moments
+        elif later._moments is not None:
+            self._moments.merge(later._moments)
 
 
 def _columns_of(terms: RowTerms) -> dict[str, Array]:
     return {name: column for name, column in vars(terms).items() if column is not None}
 
 
-class Collected:
-    """One policy's terms over a whole log, summed."""
+class PolicySums:
+    """One policy's terms over some rows, summed."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan, self.sums = plan, TermSums(plan)
+    def __init__(self, plan: Plan, first_row: int = 0) -> None:
+        self.terms = TermSums(plan.cells, first_row)
         self.largest = np.zeros(len(plan.estimators))  # the largest weight of each estimator
         self.overlap: PolicyOverlap | None = None
 
-    def add(self, on: PolicyOnLog) -> None:
-        """More rows."""
+    def add(self, plan: Plan, on: PolicyOnLog, row: int) -> None:
+        """More rows, of which the first has the number `row`."""
         log = on.log
-        terms = [terms_of(one, on) for one in self.plan.estimators]
-        self.sums.add([*terms, RowTerms(log.rewards)], log)  # the log's own rewards last, to be compared with
+        terms = [terms_of(one, on) for one in plan.estimators]
+        # the log's own rewards last, to be compared with
+        self.terms.add([*terms, RowTerms(log.rewards)], log, plan.cell_of(log))
         self.largest = np.maximum(self.largest, [0.0 if t.weights is None else float(t.weights.max()) for t in terms])
         if log.propensities is None or all(one.weights is None for one in terms):
             return
         if self.overlap is None:
-            self.overlap = PolicyOverlap(grouped=log.groups is not None)
+            self.overlap = PolicyOverlap(grouped=log.groups is not None, first_row=row)
         never = lost(NoCorrection(), on.sums({}, "the bias of a correction"))[0] if on.told.bias else None
         estimated = log.estimated_rows if log.propensities_are_estimates else None
-        before = self.overlap.rows
         self.overlap.add(
-            on.pi, log.propensities, log.rewards, never, log.actions, estimated, lambda row: place(log, row, before)
+            on.pi, log.propensities, log.rewards, never, log.actions, estimated, lambda which: place(log, which, row)
         )
+
+    def merge(self, later: PolicySums) -> None:
+        """The rows of another one, which come after these."""
+        self.terms.merge(later.terms)
+        self.largest = np.maximum(self.largest, later.largest)
+        if self.overlap is None:
+            self.overlap = later.overlap
+        elif later.overlap is not None:
+            self.overlap.merge(later.overlap)
+
+
+class AllSums:
+    """Those of several policies, and beside them the moments of the rewards themselves."""
+
+    def __init__(self, policies: int, plan: Plan, first_row: int) -> None:
+        self.policies = [PolicySums(plan, first_row) for _ in range(policies)]
+        self.rewards = Moments(1, plan.cells, first_row)
+
+    def merge(self, later: AllSums) -> None:
+        """The rows of another one, which come after these."""
+        for mine, theirs in zip(self.policies, later.policies, strict=True):
+            mine.merge(theirs)
+        self.rewards.merge(later.rewards)
+
+
+@dataclass(frozen=True)
+class PolicyPass(Pass[AllSums]):
+    """All terms of several policies."""
+
+    policies: Sequence[Given]
+    plan: Plan
+
+    def start(self, first_row: int) -> AllSums:
+        return AllSums(len(self.policies), self.plan, first_row)
+
+    def add(self, sums: AllSums, part: LoggedData, row: int) -> None:
+        sums.rewards.add(part.rewards[:, None], part.groups, self.plan.cell_of(part))
+        for policy, mine in zip(self.policies, sums.policies, strict=True):
+            on = PolicyOnLog(policy.on(part, row), part, self.plan.estimators, self.plan.told)
+            mine.add(self.plan, on, row)
+
+    def sent(self) -> list[tuple[str, object]]:
+        return sent(self.policies, self.plan)
+
+
+def sent(policies: Sequence[Given], plan: Plan) -> list[tuple[str, object]]:
+    """What passes need of a call's arguments, with their names."""
+    return [*((one.argument, one) for one in policies), ("estimators", plan)]
+
+
+@dataclass(frozen=True)
+class Collected:
+    """One policy's terms over a whole log, summed."""
+
+    plan: Plan
+    sums: TermSums
+    largest: Array = field(repr=False)  # the largest weight of each estimator
+    overlap: PolicyOverlap | None
 
 
 def collect(
-    policies: Sequence[Given], log: LogSource, todo: Plan, *, chunk: int = CHUNK
+    policies: Sequence[Given], log: LogSource, todo: Plan, reader: Reader, *, chunk: int = CHUNK
 ) -> tuple[list[Collected], Moments]:
     """One pass over a log for several policies; the moments of the rewards themselves come beside."""
-    collected, rewards = [Collected(todo) for _ in policies], Moments(1, todo.cells)
-    start = 0
-    for part in log.chunks(chunk):
-        rewards.add(part.rewards[:, None], part.groups, todo.cell_of(part))
-        for policy, mine in zip(policies, collected, strict=True):
-            mine.add(PolicyOnLog(policy.on(part, start), part, todo.estimators, todo.told))
-        start += len(part)
-    return collected, rewards
+    sums = reader.read(PolicyPass(policies, todo), log, chunk)
+    return [Collected(todo, one.terms, one.largest, one.overlap) for one in sums.policies], sums.rewards
 
 
-__all__ = ["Collected", "Plan", "Survey", "TermSums", "collect", "plan", "ready", "row_terms", "survey"]
+__all__ = [
+    "Collected", "Plan", "PolicyPass", "PolicySums", "Survey", "TermSums", "collect", "plan", "ready", "row_terms", "sent",
+    "survey",
+]  # fmt: skip

@@ -30,6 +30,7 @@ from manyarms.estimators.base import Range
 from manyarms.evaluation import intervals
 from manyarms.evaluation.intervals import Interval
 from manyarms.evaluation.passes import Collected, Plan
+from manyarms.evaluation.readers import Reader
 from manyarms.evaluation.time_blocks import Block, TimeCells
 from manyarms.logs.data import LogSource
 
@@ -57,13 +58,13 @@ class Wanted:
         object.__setattr__(self, "replicates", validate.room("replicates", count, REPLICATE))
         object.__setattr__(self, "seed", validate.seed(self.seed))
 
-    def in_time(self, log: LogSource, block: Block | None) -> tuple[Wanted, TimeCells | None]:
+    def in_time(self, log: LogSource, block: Block | None, reader: Reader) -> tuple[Wanted, TimeCells | None]:
         """The same, with the blocks of a block bootstrap, and the cells of time that they are made of."""
         if self.interval != "block":
             if block is not None:
                 raise InvalidInput("block", validate.describe(block), 'interval="block" as well')
             return self, None
-        times = TimeCells.of(log)
+        times = TimeCells.of(log, reader)
         length = None if block is None else times.length(block)
         return replace(self, block=length, shortest=times.shortest()), times
 

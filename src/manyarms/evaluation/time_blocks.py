@@ -11,12 +11,39 @@ from manyarms._base import validate
 from manyarms._base.cells import CELLS
 from manyarms._base.typing import AnyArray, Ints
 from manyarms.errors import InvalidInput
+from manyarms.evaluation.readers import Here, Pass, Reader
 from manyarms.logs.data import LoggedData, LogSource
 
 _FUTURE, _PAST = (np.datetime64(sign * (2**63 - 1), "us") for sign in (1, -1))
 
 Block = int | timedelta | np.timedelta64
 """How long a block is: as long as so many rows take on average, or a time."""
+
+
+@dataclass
+class TimeRange:
+    """The first and the last time of some rows."""
+
+    rows: int = 0
+    first: np.datetime64 = _FUTURE
+    last: np.datetime64 = _PAST
+
+    def merge(self, later: TimeRange) -> None:
+        """The rows of another one."""
+        self.rows += later.rows
+        self.first, self.last = min(self.first, later.first), max(self.last, later.last)
+
+
+class _TimePass(Pass[TimeRange]):
+    def start(self, first_row: int) -> TimeRange:
+        return TimeRange()
+
+    def add(self, sums: TimeRange, part: LoggedData, row: int) -> None:
+        part.require("timestamps", purpose='interval="block", which needs to know which rows are near in time')
+        times = _microseconds(part.timestamps)
+        if np.isnat(times).any():
+            raise InvalidInput("log", "a row without a timestamp", 'timestamps of all rows, for interval="block"')
+        sums.merge(TimeRange(len(part), times.min(), times.max()))
 
 
 @dataclass(frozen=True)
@@ -29,18 +56,16 @@ class TimeCells:
     rows: int
 
     @classmethod
-    def of(cls, log: LogSource) -> TimeCells:
-        """From one pass over the timestamps."""
-        rows, first, last = 0, _FUTURE, _PAST
-        for part in [log] if isinstance(log, LoggedData) else log.chunks():
-            part.require("timestamps", purpose='interval="block", which needs to know which rows are near in time')
-            times = _microseconds(part.timestamps)
-            if np.isnat(times).any():
-                raise InvalidInput("log", "a row without a timestamp", 'timestamps of all rows, for interval="block"')
-            rows, first, last = rows + len(part), min(first, times.min()), max(last, times.max())
-        if not rows:
+    def of(cls, log: LogSource, reader: Reader | None = None) -> TimeCells:
+        """From one pass over the timestamps, at once over those of a log in memory."""
+        if isinstance(log, LoggedData):
+            found = _TimePass().over(iter([log]))
+        else:
+            found = (reader or Here()).read(_TimePass(), log)
+        if not found.rows:
             raise InvalidInput("log", "no rows", "at least one")
-        return cls(first, float((last - first).astype(np.int64)), min(CELLS, rows), rows)
+        span = float((found.last - found.first).astype(np.int64))
+        return cls(found.first, span, min(CELLS, found.rows), found.rows)
 
     def of_rows(self, log: LoggedData) -> Ints:
         """The cell of each row."""

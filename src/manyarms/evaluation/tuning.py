@@ -28,14 +28,17 @@ from manyarms._base import validate
 from manyarms._base.moments import Moments, Part
 from manyarms._base.tables import Shown, Table
 from manyarms._base.typing import Array
+from manyarms.engine import On
 from manyarms.errors import InvalidInput
 from manyarms.estimators.inputs import require_log
 from manyarms.estimators.ips import IPS
 from manyarms.estimators.logging_policy import logged_propensities, lost
 from manyarms.evaluation.answers import PolicyOnLog
-from manyarms.evaluation.passes import plan, ready
+from manyarms.evaluation.given import Given
+from manyarms.evaluation.passes import Plan, plan, ready, sent
 from manyarms.evaluation.policy_like import PolicyLike
-from manyarms.logs.data import CHUNK, LogSource
+from manyarms.evaluation.readers import Pass, reader_of
+from manyarms.logs.data import CHUNK, LoggedData, LogSource
 from manyarms.weights import CORRECTIONS, Correction
 
 RULES = ("mse", "slope")
@@ -91,6 +94,7 @@ def tune(
     width: float = 0.5,
     bias: bool | None = None,
     chunk: int = CHUNK,
+    on: On = "local",
 ) -> Tuning:
     """Choose the parameter of a correction ("cips", "es", "ix", ...) from a grid by a rule (see the module).
 
@@ -101,32 +105,15 @@ def tune(
     family, rule = validate.one_of("family", family, tunable), validate.one_of("rule", rule, RULES)
     width, chunk = validate.positive("width", width), validate.count("chunk", chunk)
     require_log(log)
-    (given,), log, known = ready([policy], log)
     kind = CORRECTIONS[family]
-    if grid is None:
-        if kind.rule is None:
-            raise InvalidInput("grid", "nothing", f"parameters to try: {family} has no default grid")
-        grid = kind.rule.grid(known.rows)
-    listed = (
-        grid.ndim == 1 if isinstance(grid, np.ndarray) else isinstance(grid, Sequence) and not isinstance(grid, str)
-    )
-    if not listed or not len(grid):
-        raise InvalidInput("grid", validate.describe(grid), "a list of parameters, at least one")
-    corrections = [_made(kind, parameter) for parameter in grid]
+    with reader_of(log, on) as reader:
+        (given,), log, known = ready([policy], log, reader)
+        corrections = _corrections(kind, known.rows, grid)
+        todo = plan(known, [IPS(one) for one in corrections], bias=bias, logged_only=given.logged_only)
+        # with a range of rewards bias sums are taken in any case
+        told = replace(todo.told, reward_range=todo.told.reward_range or (0.0, 1.0))
+        moments = reader.read(_TuningPass(given, replace(todo, told=told), corrections), log, chunk)
     parameters = [float(getattr(one, str(kind.parameter))) for one in corrections]
-    todo = plan(known, [IPS(one) for one in corrections], bias=bias, logged_only=given.logged_only)
-    moments = Moments(2 * len(corrections))
-    # with a range of rewards bias sums are taken in any case
-    told = replace(todo.told, reward_range=todo.told.reward_range or (0.0, 1.0))
-    start = 0
-    for part in log.chunks(chunk):
-        on = PolicyOnLog(given.on(part, start), part, todo.estimators, told)
-        start += len(part)
-        pi0 = logged_propensities(on.log, "a choice of a correction")
-        columns: list[Array] = []
-        for one in corrections:
-            columns += [one.terms(on.pi, pi0, part.rewards), _lost(on, pi0, one)]
-        moments.add(np.column_stack(columns), part.groups)
     largest = max(abs(known.low), abs(known.high))
     trials = [
         Trial(p, moments.value(at), moments.standard_error(at), largest * moments.value((Part(2 * i + 1),)))
@@ -143,6 +130,43 @@ def tune(
     source = "pi0 of all actions" if told.bias else "the mean of |w - w_hat|, since pi0 of all actions is unknown"
     note = f"rule {rule}, {len(trials)} values of {kind.parameter}; bias bounds from {source}"
     return Tuning(corrections[order[picked]], trials[picked].parameter, rule, tuple(trials), note)
+
+
+@dataclass(frozen=True)
+class _TuningPass(Pass[Moments]):
+    """For each correction two columns: its terms, and those that bound its bias."""
+
+    policy: Given
+    plan: Plan
+    corrections: Sequence[Correction]
+
+    def start(self, first_row: int) -> Moments:
+        return Moments(2 * len(self.corrections), first_row=first_row)
+
+    def add(self, sums: Moments, part: LoggedData, row: int) -> None:
+        on = PolicyOnLog(self.policy.on(part, row), part, self.plan.estimators, self.plan.told)
+        pi0 = logged_propensities(on.log, "a choice of a correction")
+        columns: list[Array] = []
+        for one in self.corrections:
+            columns += [one.terms(on.pi, pi0, part.rewards), _lost(on, pi0, one)]
+        sums.add(np.column_stack(columns), part.groups)
+
+    def sent(self) -> list[tuple[str, object]]:
+        return sent([self.policy], self.plan)
+
+
+def _corrections(kind: type[Correction], rows: int, grid: Sequence[float] | None) -> list[Correction]:
+    """Those to try."""
+    if grid is None:
+        if kind.rule is None:
+            raise InvalidInput("grid", "nothing", f"parameters to try: {kind.name} has no default grid")
+        grid = kind.rule.grid(rows)
+    listed = (
+        grid.ndim == 1 if isinstance(grid, np.ndarray) else isinstance(grid, Sequence) and not isinstance(grid, str)
+    )
+    if not listed or not len(grid):
+        raise InvalidInput("grid", validate.describe(grid), "a list of parameters, at least one")
+    return [_made(kind, parameter) for parameter in grid]
 
 
 def _made(kind: type[Correction], parameter: float) -> Correction:

@@ -25,11 +25,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from manyarms.learning.rooms import Rooms
 
 SAFE = 30.0  # scores up to this size can be exponentiated in float32 as they are, summed over a billion, and divided by
 NUMBERS = 1 << 18  # numbers in a block of scores: a megabyte, what a core has to itself
@@ -40,7 +42,6 @@ Groups = tuple[Tensor, Tensor]
 """Labels (K,) of the actions, and the one wanted label of every row (b,)."""
 Values = Callable[[int, int], Tensor]
 """v(first, last) -> (b, last - first): the values of a block of actions at the batch's rows."""
-Kept = Callable[[int, int], Tensor | None]
 Receiver = Callable[[int, int, Tensor], None]
 """Takes the gradient (last - first, l) of the rows first..last-1 of beta."""
 
@@ -57,6 +58,28 @@ class Measured:
 
 
 @dataclass
+class Sums:
+    """What one pass over some of the actions adds up at b rows: sums of 2^(score - top), scores in base 2; no top is one of 0."""
+
+    top: Tensor | None  # (b,)
+    total: Tensor  # (b,) over the actions
+    inside: Tensor | None  # (b,) over those of the wanted group
+    above: Tensor | None  # (b,) of the powers times the values
+    kept_from: int | None = None  # as of `Measured`
+
+    def measured(self) -> Measured:
+        """What they say where they are over all actions."""
+        log_total = self.total.log()
+        return Measured(
+            log_z=log_total if self.top is None else log_total + self.top / TO_BASE_TWO,
+            log_mass=None if self.inside is None else self.inside.log() - log_total,
+            expectation=None if self.above is None else self.above / self.total,
+            total=self.total if self.top is None else None,
+            kept_from=self.kept_from,
+        )
+
+
+@dataclass
 class Upstream:
     """An objective's derivatives by what it saw: at listed actions (sparse), by group masses and by expectations."""
 
@@ -66,38 +89,7 @@ class Upstream:
     group: Tensor | None = None  # (b,)
     expectation: Tensor | None = None  # (b,)
     one_each: bool = False  # whether there is one in each row, and nothing else
-
-
-@dataclass
-class Rooms:
-    """Memory that a processor uses again from step to step: new memory costs more than what is written into it.
-
-    held: how many powers of scores the first pass may leave for the second.
-    """
-
-    held: int = 0
-    _flat: dict[str, Tensor] = field(default_factory=dict)
-
-    def take(self, name: str, like: Tensor, rows: int, columns: int) -> Tensor:
-        """(rows, columns) of whatever lies in the room of this name."""
-        flat = self._flat.get(name)
-        if flat is None or flat.numel() < rows * columns:
-            flat = self._flat[name] = like.new_empty(rows * columns)
-        return flat[: rows * columns].view(rows, columns)
-
-    def kept_from(self, rows: int, actions: int, size: int) -> int | None:
-        """The first action whose block, and all after it, can be kept."""
-        if not rows:
-            return None
-        first = -(-max(0, actions - self.held // rows) // size) * size
-        return first if first < actions else None
-
-    def kept(self, like: Tensor, kept_from: int | None, actions: int) -> Kept:
-        """Where the powers of a block lie that are kept; nowhere for the others."""
-        if kept_from is None:
-            return lambda first, last: None
-        start, powers = kept_from, self.take("powers", like, actions - kept_from, len(like))
-        return lambda first, last: powers[first - start : last - start] if first >= start else None
+    by_row: Tensor | None = None  # (b,) the sums of singles, where others have some of them
 
 
 def block_size(rows: int, actions: int, device: torch.device) -> int:
@@ -153,7 +145,7 @@ def scores_at(h: Tensor, beta: Tensor, ids: Tensor) -> Tensor:
     return found.masked_fill_(ids < 0, -math.inf)
 
 
-def measure(
+def sums_of(
     h: Tensor,
     beta: Tensor,
     *,
@@ -162,8 +154,8 @@ def measure(
     safe: bool = False,
     size: int | None = None,
     rooms: Rooms | None = None,
-) -> Measured:
-    """The first pass: log Z, and group masses and expectations where asked for. Sums are rescaled as larger scores appear.
+) -> Sums:
+    """The first pass: sums over all rows of beta, those of groups and values where asked for, rescaled as larger scores appear.
 
     rooms: keep the powers of the last blocks for the second pass, where none is shifted.
     """
@@ -197,14 +189,21 @@ def measure(
         if groups is not None and inside is not None:
             inside += (mass * (groups[0][first:last, None] == groups[1])).sum(dim=0)
     assert total is not None  # there is at least one action
-    log_total = total.log()
-    return Measured(
-        log_z=log_total if top is None else log_total + top / TO_BASE_TWO,
-        log_mass=None if inside is None else inside.log() - log_total,
-        expectation=None if above is None else above / total,
-        total=total if top is None else None,
-        kept_from=kept_from,
-    )
+    return Sums(top, total, inside, above, kept_from)
+
+
+def measure(
+    h: Tensor,
+    beta: Tensor,
+    *,
+    groups: Groups | None = None,
+    values: Values | None = None,
+    safe: bool = False,
+    size: int | None = None,
+    rooms: Rooms | None = None,
+) -> Measured:
+    """The first pass, where beta has all actions: log Z, and group masses and expectations where asked for."""
+    return sums_of(h, beta, groups=groups, values=values, safe=safe, size=size, rooms=rooms).measured()
 
 
 def pull(
@@ -230,7 +229,10 @@ def pull(
     size = size or block_size(b, actions, h.device)
     # the factor of pi that all actions share
     one_each = upstream.one_each
-    flat = upstream.singles if one_each else h.new_zeros(b).index_add_(0, upstream.rows, upstream.singles)
+    if upstream.by_row is not None:
+        flat = upstream.by_row
+    else:
+        flat = upstream.singles if one_each else h.new_zeros(b).index_add_(0, upstream.rows, upstream.singles)
     inner: Tensor | None = None  # log Z + log M: exp(s - inner) is pi within the group, also where M is tiny
     if groups is not None and upstream.group is not None and measured.log_mass is not None:
         flat = flat + upstream.group
@@ -379,6 +381,7 @@ __all__ = [
     "Measured",
     "Receiver",
     "Rooms",
+    "Sums",
     "Upstream",
     "Values",
     "block_size",
@@ -391,4 +394,5 @@ __all__ = [
     "safe_norm",
     "scores_at",
     "singles_of",
+    "sums_of",
 ]

@@ -28,6 +28,7 @@ from manyarms.policies.randomised import GaussianPolicy
 from manyarms.policies.two_stage import TwoStagePolicy
 
 KIND = "learning"
+CURRENT = "current.json"  # of a run of several processes: which of its steps is the last that is complete
 REMEMBERED = {  # by the optimisers of encoders, for each parameter: numbers as many as it has, or one
     "Adam": {"step": False, "exp_avg": True, "exp_avg_sq": True},
     "Adagrad": {"step": False, "sum": True},
@@ -58,9 +59,21 @@ class Checkpoints:
 
     def resume(self, trainable: Trainable) -> TrainingState:
         """The state in the folder, its parameters put into `trainable`; a new one where there is none."""
-        if self.folder is None or not files.present(self.folder / storage.MANIFEST):
+        if self.folder is None:
             return TrainingState()
-        spec, arrays = storage.read(self.folder, KIND)
+        if files.present(self.folder / CURRENT):
+            raise InvalidInput(
+                "workers",
+                f"one process, and in {self.folder} a run of several",
+                "an empty folder, or as many workers as before",
+            )
+        if not files.present(self.folder / storage.MANIFEST):
+            return TrainingState()
+        return self._read(self.folder, trainable)
+
+    def _read(self, folder: Path, trainable: Trainable) -> TrainingState:
+        """The state that was written to a folder, its parameters put into `trainable`."""
+        spec, arrays = storage.read(folder, KIND)
         if spec.get("run") != self.mark:
             raise InvalidInput(
                 "folder",
@@ -70,9 +83,9 @@ class Checkpoints:
         try:
             check_saved(trainable, spec, arrays)
         except KeyError as error:
-            raise StorageError(f"{self.folder}: the saved run is incomplete: {error} is missing") from error
+            raise StorageError(f"{folder}: the saved run is incomplete: {error} is missing") from error
         except StorageError as error:
-            raise StorageError(f"{self.folder}: {error}") from error
+            raise StorageError(f"{folder}: {error}") from error
         _restore(trainable, arrays)
         told = loose(spec)
         self._step = told["step"]
@@ -99,8 +112,12 @@ class Checkpoints:
         state.total = float(state.total)
         if not math.isfinite(state.total):
             return
+        self._write(self.folder, trainable, state)
+        self._saved, self._step = time.monotonic(), state.step
+
+    def _write(self, folder: Path, trainable: Trainable, state: TrainingState) -> None:
         arrays = _arrays(trainable) | prefixed("best/", state.best or {})
-        arrays |= {"total": np.asarray(state.total), "best_value": np.asarray(state.best_value)}
+        arrays |= {"total": np.asarray(float(state.total)), "best_value": np.asarray(state.best_value)}
         spec: Spec = {
             "run": self.mark,
             "step": state.step,
@@ -108,8 +125,7 @@ class Checkpoints:
             "best_epoch": state.best_epoch,
             "stopped": state.stopped,
         }
-        storage.save(self.folder, KIND, spec, arrays)
-        self._saved, self._step = time.monotonic(), state.step
+        storage.save(folder, KIND, spec, arrays)
 
     def last_good(self) -> str:
         """For an error message: what is left."""
@@ -145,7 +161,7 @@ def fingerprint(
         parts += [tensor.detach().cpu().numpy() for tensor in encoding.module.state_dict().values()]
     for array in parts:
         if array is not None:
-            digest.update(np.ascontiguousarray(array).tobytes())
+            digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)  # where it lies, without a copy
     words: dict[str, Any] = {"policy": repr(policy), "objective": objective.label, **settings.described()}
     words.pop("epochs" if settings.schedule == "constant" else "", None)  # a longer run may go on from a shorter one
     digest.update(json.dumps(words, sort_keys=True, default=str).encode())
@@ -228,4 +244,4 @@ def _restore(trainable: Trainable, arrays: dict[str, AnyArray]) -> None:
         )
 
 
-__all__ = ["Checkpoints", "TrainingState", "fingerprint"]
+__all__ = ["CURRENT", "Checkpoints", "TrainingState", "fingerprint"]

@@ -27,13 +27,14 @@ from manyarms.learning.blockwise import (
     Groups,
     Measured,
     Rooms,
+    Sums,
     Upstream,
     Values,
-    measure,
     pull,
     safe_norm,
     scores_at,
     singles_of,
+    sums_of,
 )
 from manyarms.learning.optimisers import ParameterTable
 
@@ -42,10 +43,14 @@ HELD = 1 << 28  # bytes in a processor's memory: a table, two moments, and power
 
 @dataclass(frozen=True)
 class ModelOnDevice:
-    """A reward model at tensors of contexts: by its weights (K, d) where it is linear, else by its own predictions."""
+    """A reward model at tensors of contexts: by its weights (K, d) where it is linear, else by its own predictions.
+
+    before: the actions before the first one in weights, and in any block, where others have those.
+    """
 
     model: ModelValues
     weights: Tensor | None
+    before: int = 0
 
     def block(self, X: Array, ids: Ints) -> Array:
         """r_hat of contexts (b, d) and ids (k,), (b, k)."""
@@ -55,7 +60,8 @@ class ModelOnDevice:
         """r_hat at the rows for a block of actions."""
         if self.weights is not None:
             return x @ self.weights[first:last].T
-        return torch.as_tensor(self.block(x.double().cpu().numpy(), np.arange(first, last))).to(x)
+        ids = np.arange(self.before + first, self.before + last)
+        return torch.as_tensor(self.block(x.double().cpu().numpy(), ids)).to(x)
 
     def values_at(self, x: Tensor, lists: Tensor) -> Tensor:
         """r_hat at listed actions (b, k)."""
@@ -100,11 +106,10 @@ class AllActions(Engine):
             self._rooms = Rooms(held=max(0, HELD // table.beta.element_size() - 3 * table.beta.numel()))
 
     def forward(self, batch: Batch, request: Request, values: Values | None = None) -> Answers:
-        h, beta = batch.h.detach(), self.table.beta
+        h = batch.h.detach()
         self._h, self._ids, self._raw, self._rising = h, batch.ids, request.raw_scores, request.rising
-        scores = scores_at(h, beta, batch.ids)
         if request.raw_scores:
-            self._leaf = scores.requires_grad_()
+            self._leaf = self._scores_at(h, batch.ids).requires_grad_()
             return Answers(scores=self._leaf)
         self._groups: Groups | None = None
         if request.labels is not None and batch.wanted is not None:
@@ -114,7 +119,7 @@ class AllActions(Engine):
             x = batch.x
             self._values = lambda first, last: model.values(x, first, last)
         self._limit = 0.0
-        self._measured = self._measure(h)
+        scores, self._measured = self._seen(h, batch.ids)
         self._leaf = (scores - self._measured.log_z[:, None]).requires_grad_()
         for found in (self._measured.log_mass, self._measured.expectation):
             if found is not None:
@@ -122,15 +127,15 @@ class AllActions(Engine):
         return Answers(self._leaf, group_log_mass=self._measured.log_mass, expectation=self._measured.expectation)
 
     def backward(self, want_h: bool) -> Tensor | None:
-        upstream = singles_of(self._ids, _gradient(self._leaf))
+        upstream = self._upstream(self._ids, gradient_of(self._leaf))
         if self._raw:
-            return _sparse_step(self, self._h, upstream.rows, upstream.ids, upstream.singles, want_h)
+            return sparse_step(self, self._h, upstream.rows, upstream.ids, upstream.singles, want_h)
         measured = Measured(self._measured.log_z, total=self._measured.total, kept_from=self._measured.kept_from)
         if self._measured.log_mass is not None:
-            measured.log_mass, upstream.group = self._measured.log_mass.detach(), _gradient(self._measured.log_mass)
+            measured.log_mass, upstream.group = self._measured.log_mass.detach(), gradient_of(self._measured.log_mass)
         if self._measured.expectation is not None:
             measured.expectation = self._measured.expectation.detach()
-            upstream.expectation = _gradient(self._measured.expectation)
+            upstream.expectation = gradient_of(self._measured.expectation)
         return self._pull(measured, upstream, want_h)
 
     def climb(
@@ -152,11 +157,28 @@ class AllActions(Engine):
         upstream = Upstream(self._numbers[: h.shape[0]], ids, -weights if of_log else terms.neg_(), one_each=True)
         return value, self._pull(measured, upstream, want_h)
 
+    # ---- what is otherwise where others have some of the rows of the table
+
+    def _scores_at(self, h: Tensor, ids: Tensor) -> Tensor:
+        return scores_at(h, self.table.beta, ids)
+
+    def _seen(self, h: Tensor, ids: Tensor) -> tuple[Tensor, Measured]:
+        """The scores at ids, and what a pass over all actions finds."""
+        return self._scores_at(h, ids), self._measure(h)
+
+    def _upstream(self, ids: Tensor, gradient: Tensor) -> Upstream:
+        return singles_of(ids, gradient)
+
+    # ---- the two passes
+
     def _measure(self, h: Tensor) -> Measured:
+        return self._sums(h).measured()
+
+    def _sums(self, h: Tensor) -> Sums:
         table = self.table
         on_processor = h.device.type == "cpu"  # asking would stop another device
         self._safe = on_processor and (table.surely_within(self._limit) or table.within(safe_norm(h)))
-        return measure(h, self.table.beta, groups=self._groups, values=self._values, safe=self._safe, rooms=self._rooms)
+        return sums_of(h, table.beta, groups=self._groups, values=self._values, safe=self._safe, rooms=self._rooms)
 
     def _pull(self, measured: Measured, upstream: Upstream, want_h: bool) -> Tensor | None:
         return pull(
@@ -182,11 +204,7 @@ class ListedActions(Engine):
         lists, ids = batch.lists, batch.ids
         self._h, self._lists = batch.h.detach(), lists
         self._padded = bool((lists < 0).any())
-        known = lists.clamp(min=0) if self._padded else lists
-        # by number, and not by an index array: that is several times slower
-        width = self.table.beta.shape[1]
-        self._gathered = self.table.beta.index_select(0, known.reshape(-1)).view(*lists.shape, width)  # (b, k, l)
-        self._leaf = torch.bmm(self._gathered, self._h[:, :, None])[:, :, 0].requires_grad_()
+        self._leaf = self._scores(lists.clamp(min=0) if self._padded else lists).requires_grad_()
         if request.raw_scores:
             return Answers(scores=self._leaf.gather(1, places(lists, ids)))
         scores = self._leaf if batch.offsets is None else self._leaf + batch.offsets
@@ -203,8 +221,15 @@ class ListedActions(Engine):
             answers.expectation = (log_pi.exp() * model.values_at(batch.x, lists)).sum(dim=1)
         return answers
 
+    def _scores(self, known: Tensor) -> Tensor:
+        """(b, k): h_i^T beta_a at listed actions; their rows of beta are kept for the way back."""
+        # by number, and not by an index array: that is several times slower
+        width = self.table.beta.shape[1]
+        self._gathered = self.table.beta.index_select(0, known.reshape(-1)).view(*known.shape, width)  # (b, k, l)
+        return torch.bmm(self._gathered, self._h[:, :, None])[:, :, 0]
+
     def backward(self, want_h: bool) -> Tensor | None:
-        gradient = _gradient(self._leaf)
+        gradient = gradient_of(self._leaf)
         for_h = torch.bmm(gradient[:, None], self._gathered)[:, 0] if want_h else None
         if self.learns_table:
             rows = torch.arange(len(gradient), device=gradient.device)[:, None].expand_as(gradient)
@@ -213,7 +238,7 @@ class ListedActions(Engine):
                 rows, ids, singles = rows[used], self._lists[used], gradient[used]
             else:
                 rows, ids, singles = rows.reshape(-1), self._lists.reshape(-1), gradient.reshape(-1)
-            _sparse_step(self, self._h, rows, ids, singles, want_h=False)
+            sparse_step(self, self._h, rows, ids, singles, want_h=False)
         return for_h
 
 
@@ -288,14 +313,14 @@ def _at(numbers: Tensor, lists: Tensor, ids: Tensor) -> Tensor:
     return numbers.gather(1, places(lists, ids)).masked_fill(ids < 0, -math.inf)
 
 
-def _gradient(leaf: Tensor) -> Tensor:
+def gradient_of(leaf: Tensor) -> Tensor:
     """The derivative, where there is one: an objective may look at only some of what it asked for. -inf takes none."""
     if leaf.grad is None:
         return torch.zeros_like(leaf)
     return leaf.grad.masked_fill(~leaf.isfinite(), 0.0)
 
 
-def _sparse_step(engine: Engine, h: Tensor, rows: Tensor, ids: Tensor, singles: Tensor, want_h: bool) -> Tensor | None:
+def sparse_step(engine: Engine, h: Tensor, rows: Tensor, ids: Tensor, singles: Tensor, want_h: bool) -> Tensor | None:
     """The gradient of table row a is the sum of singles * h over its entries: added up per row, then one lazy step."""
     for_h: Tensor | None = None
     if want_h:
@@ -316,6 +341,8 @@ __all__ = [
     "ListedActions",
     "ModelOnDevice",
     "best_in_cluster",
+    "gradient_of",
     "model_of",
     "places",
+    "sparse_step",
 ]

@@ -12,12 +12,14 @@ from inspect import getattr_static
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from manyarms._base import validate
+from manyarms._base import files, validate
 from manyarms.certificates import PolicyPrior, certify
+from manyarms.engine import IN_THIS_PROCESS, On
 from manyarms.errors import Contradiction, InvalidInput, MissingExtra
 from manyarms.estimators.base import Objective
 from manyarms.estimators.pessimism import PACBayes
 from manyarms.learning.defaults import EPOCHS, USUAL_RATE, epochs_of, is_linear, rate_of
+from manyarms.learning.processes import Job, in_several, learn_together, require_divisible
 from manyarms.learning.projecting import projected
 from manyarms.learning.results import Learnable, Learned, Moment, require_learnable
 from manyarms.learning.rising import STILL_RISING, still_rising
@@ -65,6 +67,8 @@ def learn(
     prior_learned_from: LogSource | None = None,
     certified: bool = True,
     buffer: int | None = None,
+    on: On = IN_THIS_PROCESS,
+    workers: int | None = None,
 ) -> Learned:
     """A policy that maximises an objective on a log.
 
@@ -89,12 +93,18 @@ def learn(
     such an objective comes with its certificate, from bounds that do not depend on what was adapted while learning.
     buffer: of a log that is read from files, the rows of a window, two or three of which are in memory; as many as make 128 MB
     unless given. A log that has no more rows is read into memory.
+    on, workers: who learns. "local", this process, or `workers` processes of this machine; "ray", "ray://host:port", or an open
+    engine (`manyarms.engine`), whose processes learn together, as many as it has unless given. A table of parameters that is
+    learned is divided among them by actions, with the exact softmax over all, and so are its checkpoints; where an encoder alone
+    is learned, the rows of a batch are. The result is that of one process, to rounding. A process that dies is replaced, and the
+    run goes on from its last checkpoint to the same result; `folder`, and files of a log, have one path on all machines.
     """
     settings = TrainingSettings(
         EPOCHS if epochs is None else epochs, batch, USUAL_RATE if learning_rate is None else learning_rate,
         "constant" if schedule is None else schedule, optimiser, l2, towards, train, precision, patience, seed, sampler,
         learn_sigma, draws,
     )  # fmt: skip
+    several = in_several(on, workers)
     source = log if isinstance(log, LoggedData) else opened(log, settings, buffer)
     require_learnable(policy)
     if not isinstance(objective, Objective):
@@ -116,6 +126,8 @@ def learn(
     if settings.patience is not None and held is None and not share and score is None:
         raise InvalidInput("patience", settings.patience, "validation= or score= as well, to compare epochs by")
     start, between = projected(policy, source, settings)
+    if several:
+        require_divisible(start, settings, workers)
     rows: LoggedData | StreamedRows
     chosen_by: LoggedData | StreamedRows
     if isinstance(source, LoggedData):
@@ -139,8 +151,17 @@ def learn(
         if error.name != "torch":
             raise
         raise MissingExtra("torch", "torch", "learning policies from logs") from error
-    run = TrainingRun(rows, start, objective, settings, device)
-    result = run.go(held, score, run.checkpoints(start, folder, checkpoint_seconds), progress)
+    if several:
+        tells = progress is not None
+        if folder is not None:  # other processes may work elsewhere
+            folder = files.require_folder("folder", folder).absolute()
+        job = Job(rows, start, objective, settings, held, score, folder, checkpoint_seconds, device, tells)
+        result = learn_together(job, on, workers, progress)
+    else:
+        run = TrainingRun(rows, start, objective, settings, device)
+        found = run.go(held, score, run.checkpoints(start, folder, checkpoint_seconds), progress)
+        assert found is not None  # there is no other process
+        result = found
     result = replace(result, notes=(*between, *result.notes))
     chose = held is not None and settings.patience is not None and score is None
     seen = _sketch(

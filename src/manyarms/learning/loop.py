@@ -5,6 +5,8 @@
 Rows that an objective gives no weight are left out of a batch's work and stay in its size, so a batch means the same for every
 objective. Order and random draws come from (seed, epoch, batch) alone: a run that is killed and resumed from a checkpoint ends
 with the same numbers as one that never stopped.
+
+Several processes may run it together (`peers`): all of them the same batches, each with its share of the policy.
 """
 
 from __future__ import annotations
@@ -20,15 +22,17 @@ import torch
 from torch import Tensor
 
 from manyarms._base.devices import usable_device
-from manyarms._base.typing import Array, Ints
+from manyarms._base.typing import AnyArray, Array, Ints
 from manyarms._base.validate import describe
 from manyarms.errors import InvalidInput
 from manyarms.estimators.base import Objective
 from manyarms.learning.checkpoints import Checkpoints, TrainingState, fingerprint
 from manyarms.learning.closed_steps import ClosedSteps
 from manyarms.learning.optimisers import schedule as share_of_rate
+from manyarms.learning.peers import Peers
 from manyarms.learning.results import Epoch, Learnable, Learned, Moment
 from manyarms.learning.settings import TrainingSettings
+from manyarms.learning.shard_checkpoints import ShardCheckpoints
 from manyarms.learning.steps import Steps
 from manyarms.learning.streaming import Streamed
 from manyarms.learning.survey import StreamedRows
@@ -52,9 +56,10 @@ class TrainingRun:
         objective: Objective,
         settings: TrainingSettings,
         device: str | torch.device | None = None,
+        peers: Peers | None = None,
     ) -> None:
-        self.settings, rows = settings, len(log)
-        self.device = device = usable_device(device)
+        self.settings, self.peers, rows = settings, peers, len(log)
+        self.device = device = usable_device(peers.device if peers is not None and device is None else device)
         self.objective = objective.resolved(rows)
         if isinstance(log, LoggedData):
             self.log, self._digest = log, b""
@@ -68,7 +73,7 @@ class TrainingRun:
             )
             raise InvalidInput("objective", f"{objective.name}, which can be evaluated and not learned", expected)
         distance = 2 * self.objective.distance / rows + 2 * asked.squared_distance
-        self.trainable = Trainable(policy, self.log, settings, distance, device, asked.all_actions)
+        self.trainable = Trainable(policy, self.log, settings, distance, device, asked.all_actions, peers)
         staging = Staging(self.trainable)
         self.window = staging.window(self.log, asked)
         self.source: WindowSource = InMemory(self.window, settings)
@@ -83,8 +88,14 @@ class TrainingRun:
         if folder is None:
             return Checkpoints(None, "", seconds)
         encoding = self.trainable.encoding
-        mark = fingerprint(self.log, start, self.objective, self.settings, self.asked, encoding, self._digest)
-        return Checkpoints(folder, mark, seconds)
+
+        def marked() -> str:
+            return fingerprint(self.log, start, self.objective, self.settings, self.asked, encoding, self._digest)
+
+        if self.peers is not None:
+            mark = self.peers.by_first(marked)
+            return ShardCheckpoints(folder, mark, seconds, self.peers, divided=not self.trainable.divides_batches)
+        return Checkpoints(folder, marked(), seconds)
 
     # ---- the loop
 
@@ -94,7 +105,8 @@ class TrainingRun:
         score: Callable[[Policy], float] | None,
         checkpoints: Checkpoints,
         progress: Callable[[Moment], None] | None,
-    ) -> Learned:
+    ) -> Learned | None:
+        """To the end; the outcome is None in processes that are not the first of those that run it."""
         settings = self.settings
         state = checkpoints.resume(self.trainable)
         watch = _Watch(time.monotonic(), state.step)
@@ -119,7 +131,9 @@ class TrainingRun:
             self.source.close()
         checkpoints.save(self.trainable, state)
         best = state.best if settings.patience is not None else None
-        policy = self.trainable.policy() if best is None else self.trainable.policy_of(best)
+        policy = self._policy(self.trainable.parameters() if best is None else best)
+        if policy is None:
+            return None
         told = settings.described()
         return Learned(policy, tuple(state.history), self.objective.label, told, notes=self.steps.notes)
 
@@ -182,8 +196,7 @@ class TrainingRun:
         speed: float,
     ) -> None:
         """The epoch's line of the history; whether it is the best so far, and whether enough is enough."""
-        validation = None if held is None else self.held_out(held)
-        scored = None if score is None else _finite(score(self.trainable.policy()), epoch)
+        validation, scored = self._judged(epoch, held, score)
         mean, rate = float(state.total) / self.source.rows, self._rate(state.step - 1)
         state.history.append(Epoch(epoch + 1, mean, validation, scored, speed, rate))
         judged = scored if scored is not None else validation
@@ -193,9 +206,30 @@ class TrainingRun:
             state.best_value, state.best_epoch, state.best = judged, epoch, self.trainable.parameters()
         state.stopped = epoch - state.best_epoch >= self.settings.patience
 
-    def held_out(self, held: LogSource) -> float:
+    def _judged(
+        self, epoch: int, held: LogSource | None, score: Callable[[Policy], float] | None
+    ) -> tuple[float | None, float | None]:
+        """What held-out rows and `score` say of the policy as it is; of several processes the first asks them, for all."""
+        if held is None and score is None:
+            return None, None
+        policy = self._policy(self.trainable.parameters())
+
+        def judged() -> tuple[float | None, float | None]:
+            assert policy is not None
+            validation = None if held is None else self.held_out(held, policy)
+            return validation, None if score is None else _finite(score(policy), epoch)
+
+        return judged() if self.peers is None else self.peers.by_first(judged)
+
+    def _policy(self, parameters: dict[str, AnyArray]) -> Learnable | None:
+        """The policy of parameters; None where another process has it."""
+        whole = self.trainable.whole(parameters)
+        return None if whole is None else self.trainable.policy_of(whole)
+
+    @staticmethod
+    def held_out(held: LogSource, policy: Policy) -> float:
         """The self-normalised estimate of the policy's reward on held-out rows."""
-        policy, weights, rewards = self.trainable.policy(), list[Array](), list[Array]()
+        weights, rewards = list[Array](), list[Array]()
         for chunk in (small for large in held.chunks(CHUNK) for small in large.chunks(HELD_ROWS)):
             assert chunk.propensities is not None
             weights.append(policy.probabilities_of(chunk.contexts, chunk.actions) / chunk.propensities)
@@ -226,7 +260,7 @@ def steps_on(trainable: Trainable, objective: Objective, settings: TrainingSetti
     """Who takes the steps on the device that the policy is on; log: some rows, to see what the objective is like."""
     if ClosedSteps.fit(trainable):
         return ClosedSteps(trainable, objective, settings)
-    if trainable.device.type != "cuda":
+    if trainable.device.type != "cuda" or trainable.peers is not None:
         return Steps(trainable, objective, settings)
     from manyarms.learning.cuda import can_fuse
 

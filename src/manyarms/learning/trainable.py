@@ -19,9 +19,11 @@ from manyarms.learning.device_table import DeviceTable
 from manyarms.learning.encoders import TorchEncoder, from_torch, to_torch
 from manyarms.learning.engines import AllActions, Clusters, Engine, ListedActions
 from manyarms.learning.optimisers import ParameterTable
+from manyarms.learning.peers import Peers
 from manyarms.learning.results import Learnable, require_learnable
 from manyarms.learning.sampled import Sampler
 from manyarms.learning.settings import TrainingSettings
+from manyarms.learning.sharded import DividedRows, ShardedActions, ShardedLists
 from manyarms.logs.data import LoggedData
 from manyarms.policies.encoders import ContextEncoder
 from manyarms.policies.randomised import GaussianPolicy, MixedLogitPolicy
@@ -42,6 +44,7 @@ class EncoderInTraining:
     optimiser: torch.optim.Optimizer | None  # None: it is not trained
     pull: float
     anchors: list[Tensor]
+    sum_over: Peers | None = None  # processes that have gradients of other rows of the batch
 
     def begin(self, rate: float) -> None:
         """A new step with this learning rate."""
@@ -55,12 +58,23 @@ class EncoderInTraining:
         """One step down the gradients that are there."""
         if self.optimiser is None:
             return
+        if self.sum_over is not None:
+            self._sum_gradients(self.sum_over)
         if self.pull:
             for parameter, anchor in zip(self.module.parameters(), self.anchors, strict=True):
                 if parameter.grad is not None:
                     parameter.grad.add_(parameter.detach() - anchor, alpha=self.pull)
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
+
+    def _sum_gradients(self, peers: Peers) -> None:
+        """Over all processes. Rows of one of them may not have met a parameter that others' have: each says which it has."""
+        parameters = list(self.module.parameters())
+        own = [torch.zeros_like(one) if one.grad is None else one.grad for one in parameters]
+        has = own[0].new_tensor([one.grad is not None for one in parameters])
+        *summed, met = peers.sum(*own, has)
+        for parameter, gradient, some in zip(parameters, summed, met.tolist(), strict=True):
+            parameter.grad = gradient.clone() if some else None
 
 
 def require_precision(argument: str, what: str, largest: float, dtype: torch.dtype) -> None:
@@ -71,7 +85,7 @@ def require_precision(argument: str, what: str, largest: float, dtype: torch.dty
 
 
 class Trainable:
-    """A policy in training."""
+    """A policy in training; with peers, this process has a share: rows of a table that is learned, else rows of batches."""
 
     def __init__(
         self,
@@ -81,6 +95,7 @@ class Trainable:
         distance: float,
         device: torch.device,
         all_actions: bool = False,
+        peers: Peers | None = None,
     ) -> None:
         require_learnable(policy)
         if policy.action_count != log.action_count:
@@ -105,18 +120,23 @@ class Trainable:
         # l2/2 ||theta - a||^2 + distance/2 ||theta - start||^2 is one pull to a point between a and the start, but for a constant
         to_start = 0.0 if not pull else (distance + (settings.l2 if settings.towards == "start" else 0.0)) / pull
         require_precision("policy", "parameters", max(float(start.max()), -float(start.min())), self.dtype)
-        beta = torch.tensor(np.asarray(start), dtype=self.dtype, device=device)
+        learns_table = train in ("actions", "both")
+        self.peers, self.rows = peers, len(start)
+        self.own = slice(0, len(start)) if peers is None or not learns_table else peers.share(len(start))
+        beta = torch.tensor(np.asarray(start)[self.own], dtype=self.dtype, device=device)
         anchor = beta * to_start if to_start else None
         if settings.l2 and settings.towards == "logging":
-            own = self.temperature * _logging_parameters(log, beta.shape)  # scores are h^T beta / T
+            own = self.temperature * _logging_parameters(log, np.shape(start))[self.own]  # scores are h^T beta / T
             logging = torch.tensor(own, dtype=self.dtype, device=device) * (1 - to_start)
             anchor = logging if anchor is None else anchor + logging
-        learns_table = train in ("actions", "both")
-        kind = DeviceTable if device.type == "cuda" else ParameterTable
+        kind = DeviceTable if device.type == "cuda" and peers is None else ParameterTable
         table = kind(beta, settings.optimiser, pull=pull, anchor=anchor, learned=learns_table)
         self.encoding = self._encoding(settings, train, pull, to_start)
         self.sampler: Sampler | None = settings.sampler
-        self.engine = self._engine(policy, table, learns_table, settings)
+        if peers is None:
+            self.engine = self._engine(policy, table, learns_table, settings)
+        else:
+            self.engine = self._shared_engine(policy, table, learns_table, peers)
         self._support = policy.restricts_to if isinstance(policy, SupportSoftmaxPolicy) else None
 
     @property
@@ -133,6 +153,17 @@ class Trainable:
     def learns_encoder(self) -> bool:
         """Whether gradients of features are wanted."""
         return self.encoding is not None and self.encoding.optimiser is not None
+
+    @property
+    def divides_batches(self) -> bool:
+        """Whether this process answers for some rows of a batch only."""
+        return isinstance(self.engine, DividedRows)
+
+    def batch_features(self, x: Tensor) -> Tensor:
+        """h at the rows of a batch that this process answers for."""
+        if self.peers is not None and self.divides_batches:
+            x = x[self.peers.share(len(x))]
+        return self.features(x)
 
     def features(self, x: Tensor) -> Tensor:
         """h = phi(x) / T."""
@@ -161,6 +192,15 @@ class Trainable:
         if self.encoding is not None:
             out |= prefixed("encoder/", as_arrays(self.encoding.module.state_dict()))
         return {name: locked(array.copy()) for name, array in out.items()}
+
+    def whole(self, parameters: dict[str, AnyArray]) -> dict[str, AnyArray] | None:
+        """What `parameters` gave in all processes together; None in those that are not the first."""
+        if self.peers is None:
+            return parameters
+        if not self.divides_batches:
+            beta = self.peers.gathered(torch.tensor(parameters["beta"]), self.rows)
+            return None if beta is None else {**parameters, "beta": locked(beta)}
+        return parameters if self.peers.first else None
 
     def policy_of(self, parameters: dict[str, AnyArray]) -> Learnable:
         """The policy of parameters that `parameters` gave."""
@@ -202,7 +242,7 @@ class Trainable:
         else:
             module.requires_grad_(False).eval()  # nor may it keep statistics of the rows it sees, as batch norms do
         anchors = [p.detach() * to_start for p in module.parameters()]
-        return EncoderInTraining(module, optimiser, pull, anchors)
+        return EncoderInTraining(module, optimiser, pull, anchors, self.peers if train == "encoder" else None)
 
     def _engine(
         self, policy: Learnable, table: ParameterTable, learns_table: bool, settings: TrainingSettings
@@ -235,6 +275,16 @@ class Trainable:
             return CudaActions(table, learns_table, settings.precision)
         return AllActions(table, learns_table)
 
+    def _shared_engine(self, policy: Learnable, table: ParameterTable, learns_table: bool, peers: Peers) -> Engine:
+        """Of several processes; what cannot be divided among them is refused before they are started (`processes.py`)."""
+        if self.all_actions:
+            came = "one that looks at every action of every row, which several processes cannot climb together"
+            raise InvalidInput("objective", came, "another objective, or one process: on='local' without workers")
+        listed = isinstance(policy, SupportSoftmaxPolicy)
+        if learns_table:
+            return (ShardedLists if listed else ShardedActions)(table, peers, self.own.start)
+        return DividedRows((ListedActions if listed else AllActions)(table, learns_table=False), peers)
+
 
 def as_arrays(tensors: Mapping[str, Tensor]) -> dict[str, AnyArray]:
     """Tensors as arrays, which share their memory where they can."""
@@ -266,12 +316,12 @@ def _sigma(parameters: dict[str, AnyArray]) -> float:
     return float(np.exp(parameters["log_sigma"][0, 0]))
 
 
-def _logging_parameters(log: LoggedData, shape: torch.Size) -> Array:
+def _logging_parameters(log: LoggedData, shape: tuple[int, ...]) -> Array:
     """beta of the logging policy, where it is a softmax of the same kind."""
     logging = log.logging
     if not isinstance(logging, SoftmaxPolicy | TopSoftmaxPolicy):
         raise InvalidInput("towards", "'logging'", "a log whose logging policy is a softmax (or 'zero', or 'start')")
-    return validate.as_array("log.logging", np.asarray(logging.actions) / logging.temperature, tuple(shape))
+    return validate.as_array("log.logging", np.asarray(logging.actions) / logging.temperature, shape)
 
 
 __all__ = ["EncoderInTraining", "Learnable", "Trainable", "as_arrays"]

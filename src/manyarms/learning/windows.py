@@ -27,6 +27,7 @@ from manyarms.learning.dense import seed_of
 from manyarms.learning.engines import AllActions, ListedActions, ModelOnDevice
 from manyarms.learning.logging_rows import LoggingRows, logging_rows
 from manyarms.learning.settings import TrainingSettings
+from manyarms.learning.sharded import DividedRows, ShardedActions
 from manyarms.learning.trainable import Trainable, require_precision
 from manyarms.logs.data import LoggedData
 
@@ -61,7 +62,7 @@ class Window:
         self.order: Ints = np.arange(len(log))
         self.epoch, self.first_batch = 0, 0
         # the exact softmax, over all actions or over lists, draws nothing; whoever else there is may
-        engine_draws = not isinstance(trainable.engine, AllActions | ListedActions)
+        engine_draws = not isinstance(trainable.engine, AllActions | ListedActions | DividedRows)
         self.draws = bool(asked.negatives) or trainable.sampler is not None or engine_draws
 
     def __len__(self) -> int:
@@ -84,7 +85,7 @@ class Window:
         """The rows `index` on the device, with the actions that are asked for; rng: needed where something `draws`."""
         rows = self._sent(index)
         x = self.contexts.index_select(0, rows)
-        h = self.trainable.features(x)
+        h = self.trainable.batch_features(x)
         ids = self.ids.index_select(0, rows)
         if callable(self.asked.ids):
             ids = torch.cat([ids, self._tensor(self.asked.ids(index))], dim=1)
@@ -122,6 +123,9 @@ class Staging:
         self.trainable = trainable
         self._labels: tuple[AnyArray, Tensor] | None = None
         self._model: tuple[ModelValues, ModelOnDevice] | None = None
+        # of a softmax over all actions a process needs what belongs to its own rows; a list may name any action
+        shared = isinstance(trainable.engine, ShardedActions)
+        self._own = trainable.own if shared else slice(0, None)
 
     def window(self, log: LoggedData, asked: Request) -> Window:
         """The rows of a log, of which an objective asked this, on the device."""
@@ -166,15 +170,16 @@ class Staging:
         if asked.labels is None:
             return None
         if self._labels is None or self._labels[0] is not asked.labels:
-            self._labels = asked.labels, torch.tensor(asked.labels, device=self.trainable.device)
+            self._labels = asked.labels, torch.tensor(asked.labels[self._own], device=self.trainable.device)
         return self._labels[1]
 
     def _model_of(self, model: ModelValues | None) -> ModelOnDevice | None:
         if model is None:
             return None
         if self._model is None or self._model[0] is not model:
-            weights = getattr(model, "weights", None)
-            self._model = model, ModelOnDevice(model, None if weights is None else self.tensor(weights))
+            weights, own = getattr(model, "weights", None), self._own
+            held = None if weights is None else self.tensor(weights[own])
+            self._model = model, ModelOnDevice(model, held, own.start)
         return self._model[1]
 
 

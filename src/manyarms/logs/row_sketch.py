@@ -92,8 +92,10 @@ class _Smallest:
 class RowSketch:
     """A sketch of the rows of one or several logs, filled by passes over them."""
 
-    def __init__(self) -> None:
+    def __init__(self, first_row: int = 0) -> None:
+        """first_row: the place of the first row to come in its log, where that is read in parts (`join`)."""
         self.rows = 0
+        self._first_row = first_row
         self._rows_of: dict[str, int] = {}  # how many rows have a mark of a kind
         self._logs: set[int] = set()  # fingerprints of the logs that the rows belong to
         self._kinds: dict[str, _Smallest] = {}
@@ -121,7 +123,7 @@ class RowSketch:
         if part.groups is not None:
             self._see("groups", text_hashes(part.groups.astype(np.str_)))
         if part.origin is None:
-            self._fingerprint += sequence_hash(contents, self._stream)
+            self._fingerprint += sequence_hash(contents, self._first_row + self._stream)
             self._stream += len(part)
         else:
             for fingerprint, places in part.lineage():
@@ -136,7 +138,17 @@ class RowSketch:
         for start in range(0, self._stream, CHUNK):
             places = np.arange(start, min(start + CHUNK, self._stream))
             self._see("positions", _position_marks(self._fingerprint, places))
-        self._stream, self._fingerprint = 0, 0
+        self._stream, self._fingerprint, self._first_row = 0, 0, 0
+
+    def join(self, later: RowSketch) -> RowSketch:
+        """More rows of the same log, which come after those here; then this one itself. `end_of_log` comes after the last."""
+        self._stream += later._stream
+        self._fingerprint += later._fingerprint
+        for kind, theirs in later._kinds.items():
+            self._see(kind, theirs.marks, later._rows_of[kind], theirs.times, dropped=theirs.dropped)
+        self.rows += later.rows
+        self._logs |= later._logs
+        return self
 
     def include(self, other: RowSketch) -> None:
         """All rows of another sketch as well. What one of them does not know of its rows, both together do not know."""

@@ -128,6 +128,16 @@ class TableLog(TableColumns, shown.Shown):
         if estimates is not False:
             self._estimate(estimates)
 
+    def __getstate__(self) -> dict[str, object]:
+        """What is sent to other processes: they read the file by themselves, and a spool stays where it is."""
+        return {**vars(self), "source": self._unspooled}
+
+    def __copy__(self) -> TableLog:
+        """Here, with its spool."""
+        other = object.__new__(type(self))
+        vars(other).update(vars(self))
+        return other
+
     def with_original_columns(self) -> TableLog:
         """The same log with all columns of the table in its chunks (`LoggedData.original`), read beside the others."""
         other = copy(self)

@@ -28,13 +28,16 @@ from manyarms._base.typing import Array, Ints
 from manyarms.agents.agent import Agent, Seed
 from manyarms.agents.decisions import Decision, Greedy, Pessimistic, Thompson
 from manyarms.beliefs import Belief, Likelihood, Linear, belief_of, independent_belief_of
+from manyarms.engine import IN_THIS_PROCESS, On, elsewhere
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LogSource
 from manyarms.logs.row_sketch import RowSketch
 from manyarms.logs.schema import Schema
 from manyarms.policies.base import action_blocks, shaped
 from manyarms.priors import MixedEffectPrior, ParameterPrior, mixture
-from manyarms.rewards.linear import MATRICES_AT_A_TIME, DirectFrequentist, LinearModel, log_source, rows_of, schema_for
+from manyarms.rewards.divided import fold_divided
+from manyarms.rewards.linear import MATRICES_AT_A_TIME, DirectFrequentist, LinearModel
+from manyarms.rewards.reading import log_source, rows_of, schema_for
 
 PAIRS_AT_A_TIME = 1 << 18  # numbers x_i x_j of rows that are in work at once
 
@@ -70,13 +73,16 @@ class BeliefModel(LinearModel):
         """d."""
         return self.belief.dim
 
-    def fold(self, source: LogSource) -> BeliefModel:
-        """Learn one more log; the same belief as if it had come with the first."""
+    def fold(self, source: LogSource, *, on: On = IN_THIS_PROCESS) -> BeliefModel:
+        """Learn one more log; the same belief as if it had come with the first. on: see `sdm`."""
         known, new = self.schema, schema_for(self.action_count, log_source(source))
         if known.catalogue is not None and new.catalogue is not None and known.catalogue != new.catalogue:
             raise InvalidInput("source", "a log with other ids of actions", "the ids of what was learned before")
-        sketch = RowSketch()
-        self.belief.fold(rows_of(source, self.belief, sketch))
+        if elsewhere(on):
+            sketch = fold_divided(self.belief, source, on)
+        else:
+            sketch = RowSketch()
+            self.belief.fold(rows_of(source, self.belief, sketch))
         if self.belief.training_rows is not None:
             sketch.include(self.belief.training_rows)
         self.belief.training_rows = sketch
@@ -221,13 +227,17 @@ def pessimism_width(dim: int, delta: float) -> float:
 # ---- from a log to a model --------------------------------------------------------------------------------------------
 
 
-def sdm(source: LogSource, prior: ParameterPrior, likelihood: Likelihood = Linear()) -> BeliefModel:
+def sdm(
+    source: LogSource, prior: ParameterPrior, likelihood: Likelihood = Linear(), *, on: On = IN_THIS_PROCESS
+) -> BeliefModel:
     """The structured direct method: the belief of a structured prior folded over a log (thesis, Chapter 6).
 
     source: a log in memory, or one that streams; its propensities are not needed. prior: a MixedEffectPrior, a LatentPrior
     (any W_a), a HierarchicalPrior, or a diffusion. likelihood: Linear(noise), or Logistic() through Laplace.
+    on: "local", in this process; or an engine whose workers divide the log among themselves, "ray", "ray://host:port" or one that
+    is open (`manyarms.engine`): linear rewards, and a log in memory or a Parquet file or folder (open_log).
     """
-    return BeliefModel(belief_of(prior, likelihood)).fold(source)
+    return BeliefModel(belief_of(prior, likelihood)).fold(source, on=on)
 
 
 def warm_start(
@@ -237,21 +247,27 @@ def warm_start(
     decision: Decision | None = None,
     *,
     seed: Seed = None,
+    on: On = IN_THIS_PROCESS,
 ) -> Agent:
-    """From a log to an online agent in one call: what it has learned is the log, and it goes on with every reward."""
+    """From a log to an online agent in one call: what it has learned is the log, and it goes on with every reward.
+
+    on: see `sdm`.
+    """
     decided = _decision(decision)
-    model = sdm(source, prior, likelihood)
+    model = sdm(source, prior, likelihood, on=on)
     return Agent(model.belief, decided, seed, "warm start", model.schema.catalogue, model.schema.encoder)
 
 
-def dm_bayes(source: LogSource, prior: ParameterPrior, likelihood: Likelihood = Linear()) -> BeliefModel:
-    """DM (Bayes): independent actions, each with its marginal prior (thesis, Section 6.2.1 and Appendix C.4.1)."""
-    return BeliefModel(independent_belief_of(prior, likelihood)).fold(source)
+def dm_bayes(
+    source: LogSource, prior: ParameterPrior, likelihood: Likelihood = Linear(), *, on: On = IN_THIS_PROCESS
+) -> BeliefModel:
+    """DM (Bayes): independent actions, each with its marginal prior (thesis, Section 6.2.1 and Appendix C.4.1). on: see `sdm`."""
+    return BeliefModel(independent_belief_of(prior, likelihood)).fold(source, on=on)
 
 
-def dm_frequentist(source: LogSource, lam: float = 1.0) -> LinearModel:
-    """DM (Freq): a ridge regression for every action."""
-    return DirectFrequentist(lam).fit(source)
+def dm_frequentist(source: LogSource, lam: float = 1.0, *, on: On = IN_THIS_PROCESS) -> LinearModel:
+    """DM (Freq): a ridge regression for every action. on: see `sdm`."""
+    return DirectFrequentist(lam).fit(source, on=on)
 
 
 def learned_structure(source: LogSource, effects: int, *, lam: float = 1.0, seed: int = 0) -> MixedEffectPrior:

@@ -28,7 +28,7 @@ from manyarms.logs.data import LogSource
 from manyarms.priors import ParameterPrior
 from manyarms.rewards.drift_choice import DriftChoice, length_text
 from manyarms.rewards.fitting_drift import fit_scales
-from manyarms.rewards.linear import log_source
+from manyarms.rewards.reading import log_source
 from manyarms.rewards.timed_log import TimedLog
 
 STEPS = range(-5, 2)  # the default grid: the log's length times 4 to these powers

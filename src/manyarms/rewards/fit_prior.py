@@ -32,7 +32,7 @@ from manyarms.logs.data import CHUNK, LogSource
 from manyarms.priors import ActionPrior, HierarchicalPrior, LatentPrior, MixedEffectPrior, TwoLevelPrior
 from manyarms.rewards.bayesian import BeliefModel
 from manyarms.rewards.evidence import Evidence, statistics
-from manyarms.rewards.linear import log_source, rows_of
+from manyarms.rewards.reading import log_source, rows_of
 
 GaussianStructure = ActionPrior | HierarchicalPrior | MixedEffectPrior | LatentPrior | TwoLevelPrior
 LEVELS = (0.5, 0.8, 0.9, 0.95)

@@ -18,19 +18,20 @@ from manyarms._base.tables import Shown, Table, text_of
 from manyarms._base.text import counted
 from manyarms._base.top_k import inner_product_top_k
 from manyarms._base.typing import Array, Ints
-from manyarms.beliefs import Belief, Likelihood, Linear
-from manyarms.beliefs.belief import Rounds
+from manyarms.beliefs import Likelihood, Linear
 from manyarms.beliefs.sums import Sums, batches
+from manyarms.engine import IN_THIS_PROCESS, On, elsewhere
 from manyarms.errors import InvalidInput, UnknownAction
-from manyarms.logs.data import CHUNK, LoggedData, LogSource
+from manyarms.logs.data import LogSource
 from manyarms.logs.row_sketch import RowSketch
 from manyarms.logs.schema import NOTHING, Schema
 from manyarms.policies.base import shaped
 from manyarms.policies.softmax import TopSoftmaxPolicy
 from manyarms.rewards.base import CatalogueModel
+from manyarms.rewards.divided import partial_sums
+from manyarms.rewards.reading import log_source, rows_of, schema_for
 
 MATRICES_AT_A_TIME = 1 << 21  # numbers in full d x d matrices that are alive at once
-IN_MEMORY = 1 << 24  # numbers in the contexts of a log in memory that are learned at once
 # sums over a million rows are rounded by about this: a smaller eigenvalue of G, beside the largest, may be one of 0
 UNSEEN = 1e-13
 # beside the trace of G: with a larger ridge solving loses at most half of the digits
@@ -185,40 +186,53 @@ class DirectFrequentist:
     def __init__(self, lam: float = 1.0) -> None:
         self.lam = validate.positive("lam", lam)
 
-    def fit(self, source: LogSource) -> LinearModel:
-        """The model of a log, or of anything that gives one in chunks."""
-        source, sketch = log_source(source), RowSketch()
+    def fit(self, source: LogSource, *, on: On = IN_THIS_PROCESS) -> LinearModel:
+        """The model of a log, or of anything that gives one in chunks. on: see `sdm`."""
+        source = log_source(source)
         validate.room("source", source.action_count, 16 * source.dim, f"actions with {source.dim:,} numbers each")
-        sums = _sums_of(source, sketch)
-        parameters = np.zeros((source.action_count, source.dim))
-        parameters[sums.ids] = _estimates(sums, np.arange(len(sums)), self.lam)
+        parameters, model_rows = np.zeros((source.action_count, source.dim)), RowSketch()
+        for sums, sketch in _sums_of(source, on):
+            parameters[sums.ids] = _estimates(sums, np.arange(len(sums)), self.lam)
+            model_rows = sketch or model_rows
         model = LinearModel(parameters)
-        model.training_rows = sketch
+        model.training_rows = model_rows
         model.schema = schema_for(model.action_count, source)
         return model
 
 
-def offline_estimates(source: LogSource, lam: float = 1.0, *, least: int | None = None) -> Array:
+def offline_estimates(
+    source: LogSource, lam: float = 1.0, *, least: int | None = None, on: On = IN_THIS_PROCESS
+) -> Array:
     """(n, d): the ridge regressions of all actions with at least `least` rows in a log, what `manyarms.pretrain` learns from.
 
     source: a log in memory, or one that streams: it is read once, and what is held follows the actions in it. lam: the ridge.
     least: by default d, since fewer rows than a context has numbers do not determine a parameter. In order of the actions' rows.
+    on: see `sdm`.
     """
     lam, source = validate.positive("lam", lam), log_source(source)
     least = source.dim if least is None else validate.count("least", least)
-    sums = _sums_of(source)
-    enough = np.flatnonzero(sums.counts >= least)
-    if len(enough) < 2:
-        came = f"{len(enough)} of {len(sums):,} actions with at least {least:,} rows"
+    found, seen = [], 0
+    for sums, _ in _sums_of(source, on):
+        enough = np.flatnonzero(sums.counts >= least)
+        found.append(_estimates(sums, enough[np.argsort(sums.ids[enough])], lam))
+        seen += len(sums)
+    estimates = np.concatenate(found)
+    if len(estimates) < 2:
+        came = f"{len(estimates)} of {seen:,} actions with at least {least:,} rows"
         raise InvalidInput("source", came, "at least 2 such actions (`least` may be smaller)")
-    return _estimates(sums, enough[np.argsort(sums.ids[enough])], lam)
+    return estimates
 
 
-def _sums_of(source: LogSource, sketch: RowSketch | None = None) -> Sums:
-    sums = Sums(source.dim, source.action_count)
+def _sums_of(source: LogSource, on: On) -> Iterator[tuple[Sums, RowSketch | None]]:
+    """The sums of a log, a part of the actions after the other, in their order; with the first comes the sketch of its rows."""
+    if elsewhere(on):
+        for part, noted in partial_sums(source, on):
+            yield part.tables()[0], noted
+        return
+    sums, sketch = Sums(source.dim, source.action_count), RowSketch()
     for rows in batches(rows_of(source, sketch=sketch), source.action_count):
         sums.add(*rows)
-    return sums
+    yield sums, sketch
 
 
 def _estimates(sums: Sums, places: Ints, lam: float) -> Array:
@@ -228,13 +242,6 @@ def _estimates(sums: Sums, places: Ints, lam: float) -> Array:
         some = places[start : start + step]
         out[start : start + step] = _ridge(sums.packing.unpack(sums.G[some]), sums.B[some], lam)
     return out
-
-
-def schema_for(actions: int, source: LogSource) -> Schema:
-    """The encoder and the ids of a log, for what was learned from it; ids only where they are those of all actions."""
-    found = Schema.of(source)
-    whole = found.catalogue is not None and len(found.catalogue) == actions
-    return found if whole else Schema(found.encoder)
 
 
 def _ridge(G: Array, B: Array, lam: float) -> Array:
@@ -255,45 +262,4 @@ def _ridge(G: Array, B: Array, lam: float) -> Array:
     return out
 
 
-def log_source(source: object, name: str = "source") -> LogSource:
-    """A log, or anything that gives one in chunks."""
-    return validate.instance(name, source, LogSource, "a log, or a source that gives one in chunks")
-
-
-def rows_of(source: LogSource, belief: Belief | None = None, sketch: RowSketch | None = None) -> Iterator[Rounds]:
-    """The rows of a log in chunks (contexts, actions, rewards), checked against what is to learn them; noted in a sketch."""
-    log_source(source)
-    if belief is not None:
-        if source.dim != belief.dim:
-            raise InvalidInput(
-                "source", f"contexts of length {source.dim}", f"length {belief.dim}, as the prior has it"
-            )
-        if source.action_count > belief.catalogue.size:
-            raise InvalidInput(
-                "source", f"{source.action_count} actions", f"at most {belief.catalogue.size}, the prior's number"
-            )
-    stored = 0
-    # of a log in memory a part is no copy, and the larger it is, the more rows of an action come together
-    for chunk in source.chunks(max(CHUNK, IN_MEMORY // source.dim) if isinstance(source, LoggedData) else CHUNK):
-        if belief is not None:
-            belief.likelihood.check(chunk.rewards)
-            if belief.likelihood.noise_variance is None and not isinstance(source, LoggedData):
-                # its rows are held, and then once more by action
-                stored += len(chunk)
-                validate.room(
-                    "source", stored, 16 * (source.dim + 1), "rows, which a likelihood that is not linear keeps"
-                )
-            ids = validate.action_ids("actions", chunk.actions, belief.catalogue.size)
-            belief.catalogue.check_rows("actions", ids, unique=False)
-        if sketch is not None:
-            for part in chunk.chunks(CHUNK) if len(chunk) > CHUNK else [chunk]:
-                sketch.add(part)
-        yield chunk.contexts, chunk.actions, chunk.rewards
-    if sketch is not None:
-        sketch.end_of_log()
-
-
-__all__ = [
-    "MATRICES_AT_A_TIME", "Clipped", "DirectFrequentist", "LinearModel", "log_source", "offline_estimates", "rows_of",
-    "schema_for",
-]  # fmt: skip
+__all__ = ["MATRICES_AT_A_TIME", "Clipped", "DirectFrequentist", "LinearModel", "offline_estimates"]

@@ -18,7 +18,7 @@ from manyarms.beliefs.drift.memory import in_order
 from manyarms.errors import InvalidInput
 from manyarms.logs.data import LoggedData, LogSource, collect, concatenate
 from manyarms.priors import ParameterPrior
-from manyarms.rewards.linear import rows_of
+from manyarms.rewards.reading import rows_of
 
 AT_A_TIME = 2048  # rows between two reports
 

@@ -23,7 +23,9 @@ BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 class Metrics:
     """What is counted for each request, and what is read off the live store."""
 
-    def __init__(self, status: Status) -> None:
+    def __init__(self, status: Status, replica: str | None = None) -> None:
+        """replica: a label of every figure, where several processes answer at one address and each has figures of its own."""
+        self._replica = replica
         self._registry = CollectorRegistry()
         labels = ("route", "method", "status")
         self._requests = Counter("manyarms_requests", "Requests answered", labels, registry=self._registry)
@@ -44,7 +46,15 @@ class Metrics:
 
     def text(self) -> bytes:
         """All of it, as Prometheus reads it."""
-        return generate_latest(self._registry)
+        return generate_latest(self if self._replica else self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """Every figure, with the label of this replica."""
+        for found in self._registry.collect():
+            found.samples = [
+                sample._replace(labels={**sample.labels, "replica": str(self._replica)}) for sample in found.samples
+            ]
+            yield found
 
 
 class _OfStatus(Collector):

@@ -31,8 +31,7 @@ def run(app: FastAPI, config: Config, ready: Callable[[str], None] | None = None
     ready: told the address when the port is open.
     """
     check_tls(config)
-    sys.setswitchinterval(SWITCH)
-    _keep_what_is_there()
+    settle()
     listening = bound(config.host, config.port)
     address = address_of(config, listening)
     logger().info("listening", extra={"address": address})
@@ -46,9 +45,13 @@ def run(app: FastAPI, config: Config, ready: Callable[[str], None] | None = None
         listening.close()
 
 
-def _keep_what_is_there() -> None:
-    """What has been imported and opened stays: the garbage collector need not look at all of it again and again, which took
-    50 ms each time; and it looks less often at what comes and goes, which is freed without it."""
+def settle() -> None:
+    """Make a process that has opened its service ready for many small requests.
+
+    What has been imported and opened stays: the garbage collector need not look at all of it again and again, which took
+    50 ms each time; and it looks less often at what comes and goes, which is freed without it.
+    """
+    sys.setswitchinterval(SWITCH)
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 50, 100)
@@ -126,4 +129,4 @@ def address_of(config: Config, listening: socket.socket) -> str:
     return f"{'https' if config.tls else 'http'}://{shown}:{listening.getsockname()[1]}"
 
 
-__all__ = ["address_of", "bound", "check_tls", "make_server", "run"]
+__all__ = ["address_of", "bound", "check_tls", "make_server", "run", "settle"]

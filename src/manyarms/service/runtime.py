@@ -46,10 +46,12 @@ Told = TypeVar("Told")
 class Service(Shown):
     """What is behind the routes. `start` and `close` are called by the application's lifespan."""
 
-    def __init__(self, live: Live, config: Config, *, keys: Keys | None = None, owned: bool = True) -> None:
-        """owned: whether the store is closed with the service."""
+    def __init__(
+        self, live: Live, config: Config, *, keys: Keys | None = None, owned: bool = True, replica: str | None = None
+    ) -> None:
+        """owned: whether the store is closed with the service. replica: its name among several at one address."""
         self.live, self.config, self.keys = live, config, keys
-        self.metrics = Metrics(self.status)
+        self.metrics = Metrics(self.status, replica)
         self.statistics = Statistics(live, status=self.status)
         self.stopping = False
         self.retention: Retention | None = None
@@ -235,12 +237,15 @@ def _compacted(found: object) -> None:
     logger().info("compacted", extra={"result": str(found)})
 
 
-def open_service(config: Config) -> Service:
-    """Open the store and the keys that the settings name, in a process that serves and does nothing else."""
+def open_service(config: Config, *, replica: str | None = None) -> Service:
+    """Open the store and the keys that the settings name, in a process that serves and does nothing else.
+
+    replica: what its figures are labelled with, where several processes answer at one address.
+    """
     instance("config", config, Config, "the settings of a service")
     one_thread_each()
     keys = None if config.keys is None else Keys.open(config.keys)
-    return Service(open_live(config), config, keys=keys)
+    return Service(open_live(config), config, keys=keys, replica=replica)
 
 
 def one_thread_each() -> None:

@@ -36,7 +36,16 @@ class LargestWeights:
     def add(self, weights: Array) -> None:
         """More weights, of at least 0."""
         self.rows += len(weights)
-        self._kept = np.concatenate([self._kept, weights[weights > self._least]])
+        self._keep(weights[weights > self._least])
+
+    def merge(self, other: LargestWeights) -> None:
+        """The weights of another stream: the largest of both are among the largest of each."""
+        self.rows += other.rows
+        self._least = max(self._least, other._least)
+        self._keep(other._kept)
+
+    def _keep(self, weights: Array) -> None:
+        self._kept = np.concatenate([self._kept, weights])
         if len(self._kept) > 2 * KEPT:
             self._kept = np.partition(self._kept, -KEPT - 1)[-KEPT - 1 :]
             self._least = float(self._kept.min())

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from manyarms.engine import Local
+from manyarms.engine import Engine
 from manyarms_thesis.harness.spec import Item
 from manyarms_thesis.harness.work import timed
 
 SHORT, LONG = 50, 250
 
 
-def forecast(engine: Local, pending: Sequence[Item]) -> float:
+def forecast(engine: Engine, pending: Sequence[Item]) -> float:
     """Seconds that the pending work will take on the engine's workers.
 
     Each method of each cell runs for SHORT and for LONG rounds; the two give the time to set up and the time a round

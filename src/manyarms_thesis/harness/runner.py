@@ -1,4 +1,4 @@
-"""Runs an experiment: all its work on all cores, resumable, the same for a seed whatever the number of workers."""
+"""Runs an experiment: all its work on all cores or on a cluster, resumable, the same for a seed whatever works where."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from manyarms import __version__
 from manyarms._base import validate
 from manyarms._base.files import require_folder, write_text_atomically
 from manyarms._base.text import duration
-from manyarms.engine import cores, local
+from manyarms.engine import IN_THIS_PROCESS, Engine, On, checked_on, cores, opened
 from manyarms.errors import ManyArmsError, MissingExtra
 from manyarms_thesis.harness.claims import Claim
 from manyarms_thesis.harness.experiments import Experiment
@@ -63,16 +63,19 @@ def run(
     seed: int = 0,
     force: bool = False,
     kept: Path | str | None = None,
+    on: On = IN_THIS_PROCESS,
     console: Console | None = None,
 ) -> Outcome:
     """Run an experiment and write results.parquet, figures, claims.json and report.html into `folder`.
 
     Work that `folder/parts` already holds is not done again, unless `force` says so. kept: a folder for the record and the
-    summary that the book of results is made of.
+    summary that the book of results is made of. on: where the work is done, "local" (worker processes of this machine), "ray",
+    "ray://host:port", or an engine that is open.
     """
     console = console or Console(stderr=True)
     folder = require_folder("folder", folder, *FILES, folders=FOLDERS)
     count = validate.count("workers", workers_wanted if workers_wanted is not None else cores())
+    on = checked_on(on)
     seed = validate.seed(seed)
     store_folder = (
         None if kept is None else require_folder("kept", kept, f"{experiment.name}.json", f"{experiment.name}.csv")
@@ -96,13 +99,13 @@ def run(
         console,
         f"{experiment.name} ({scale}): {len(cells)} cells, {len(items)} pieces of work"
         + (f", {reused} already done" if reused else "")
-        + f"; {rounds:,} rounds to run on {count} worker{'s' if count > 1 else ''}",
+        + f"; {rounds:,} rounds to run on {_place(on, count)}",
     )
     for text in experiment.warnings():
         console.print(f"NOTE: {text}", style="bold", markup=False, highlight=False, soft_wrap=True)
     with _cache_beside(folder):
         if pending:
-            _work(experiment, scale, pending, len(cells), count, finished, console, outcomes)
+            count = _work(experiment, scale, pending, len(cells), on, count, finished, console, outcomes)
         by_run = {
             (item.cell.panel, item.method, run): columns
             for item in items
@@ -111,6 +114,17 @@ def run(
         met = worlds_met(experiment.name, cells, seed)
         results = Results(experiment.name, scale, cells, by_run, met)
         return _write(experiment, results, folder, seed, started, reused, count, store_folder)
+
+
+def _place(on: On, count: int) -> str:
+    """Where work is going to be done, before anything is opened."""
+    if isinstance(on, Engine):
+        return _workers(on.workers)
+    return _workers(count) if on == IN_THIS_PROCESS else on
+
+
+def _workers(count: int) -> str:
+    return f"{count} worker{'s' if count > 1 else ''}"
 
 
 def _say(console: Console, text: str) -> None:
@@ -135,23 +149,26 @@ def _work(
     scale: str,
     pending: list[Item],
     cells: int,
+    on: On,
     count: int,
     finished: Finished,
     console: Console,
     outcomes: dict[str, Outcomes],
-) -> None:
+) -> int:
+    """All that is pending, on the engine that `on` names; how many workers it has."""
     done = 0
     try:
-        with local(min(count, len(pending))) as engine:
+        with opened(on, workers=min(count, len(pending))) as engine:
             if scale == "paper":
                 _say(console, "timing a few hundred rounds of everything for a forecast ...")
-                _say(console, f"forecast: about {duration(forecast(engine, pending))} on {count} workers")
+                _say(console, f"forecast: about {duration(forecast(engine, pending))} on {_workers(engine.workers)}")
             with tracking(console, experiment.name, pending, cells) as tracker:
                 for item, outcome in engine.map(execute, pending):
                     finished.write(item, outcome)
                     outcomes[item.key(__version__)] = outcome
                     done += 1
                     tracker.done(item)
+            return engine.workers
     except KeyboardInterrupt:
         raise Interrupted(
             f"interrupted after {done} of {len(pending)} pieces of work, which are in {finished.folder}; "
@@ -191,7 +208,7 @@ def _write(
         **{name: str(value) for name, value in facts.items() if name in ("command", "finished")},
         "seed": str(seed),
         "time": duration(seconds)
-        + f" on {count} workers"
+        + f" on {_workers(count)}"
         + (f" ({reused} pieces came from an earlier run)" if reused else ""),
         "work": "not known" if work is None else f"{duration(work)} of one core",
         "versions": ", ".join(f"{name} {version}" for name, version in facts["versions"].items()),  # type: ignore[attr-defined]

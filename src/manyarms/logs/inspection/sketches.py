@@ -58,6 +58,7 @@ class Duplicates:
         self.thinning = 1
         self._known: UInts = np.empty(0, dtype=np.uint64)  # sorted
         self._times: Ints = np.empty(0, dtype=np.int64)  # how often each came
+        self._firsts: Ints = np.empty(0, dtype=np.int64)  # the row where each came first
         self.first_row: int | None = None  # the first entry that was there before, among those kept
 
     def see(self, hashes: UInts, numbers: Ints) -> None:
@@ -73,14 +74,38 @@ class Duplicates:
             fresh = np.zeros(len(rows), dtype=np.bool_)
             fresh[first[new]] = True
             self.first_row = int(numbers[rows[np.argmin(fresh)]])
-        if new.any():
-            known = np.concatenate([self._known, found[new]])
+        self._insert(found[new], times[new], numbers[rows[first[new]]])
+        self._thin()
+
+    def merge(self, later: Duplicates) -> None:
+        """The entries of another stream, whose rows come after these."""
+        found, times, firsts = later._known, later._times, later._firsts
+        thinning = max(self.thinning, later.thinning)
+        self._thin(thinning)
+        kept = (found & np.uint64(thinning - 1)) == 0
+        found, times, firsts = found[kept], times[kept], firsts[kept]
+        again = np.isin(found, self._known)
+        if self.first_row is None:
+            repeated = [int(firsts[again].min())] if again.any() else []
+            self.first_row = min(repeated + [row for row in [later.first_row] if row is not None], default=None)
+        self._times[np.searchsorted(self._known, found[again])] += times[again]
+        self._insert(found[~again], times[~again], firsts[~again])
+        self._thin()
+
+    def _insert(self, found: UInts, times: Ints, firsts: Ints) -> None:
+        """Hashes that are not known yet, in rising order."""
+        if len(found):
+            known = np.concatenate([self._known, found])
             order = np.argsort(known, kind="stable")  # two sorted runs: quick
-            self._known, self._times = known[order], np.concatenate([self._times, times[new]])[order]
-        while len(self._known) > self.budget:
+            self._known, self._times = known[order], np.concatenate([self._times, times])[order]
+            self._firsts = np.concatenate([self._firsts, firsts])[order]
+
+    def _thin(self, least: int = 1) -> None:
+        """Keep 1 in `least` hashes at most, and no more than the budget."""
+        while len(self._known) > self.budget or self.thinning < least:
             self.thinning *= 2
             keep = (self._known & np.uint64(self.thinning - 1)) == 0
-            self._known, self._times = self._known[keep], self._times[keep]
+            self._known, self._times, self._firsts = self._known[keep], self._times[keep], self._firsts[keep]
 
     @property
     def count(self) -> int:
