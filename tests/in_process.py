@@ -40,5 +40,5 @@ class Sent(Engine):
                 tree.add(pieces.index(piece), part)
         yield from (tree.top for tree in trees)
 
-    def train(self, function: Callable[..., Any], workers: int, *, common: Any = NO_COMMON, failures: int = 3) -> Any:
+    def train(self, function: Callable[..., Any], workers: int, **more: Any) -> Any:
         raise NotImplementedError

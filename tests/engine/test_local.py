@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import engine_contract as contract
-from manyarms.engine import Engine, Local, checked_on, cores, elsewhere, local, opened, tell
+from manyarms.engine import Engine, Local, cores, local, tell
 from manyarms.engine.local import THREAD_VARIABLES
 from manyarms.errors import InvalidInput
 
@@ -76,17 +76,3 @@ def test_a_refusal_leaves_the_environment_as_it_was(monkeypatch: pytest.MonkeyPa
         with pytest.raises(InvalidInput, match=says), local(**options):  # type: ignore[arg-type]
             pass
         assert os.environ["OMP_NUM_THREADS"] == "3" and "MKL_NUM_THREADS" not in os.environ
-
-
-def test_engines_have_names(engine: Local) -> None:
-    for name in ("local", "ray", "ray://host", "ray://10.0.0.1:10001"):
-        assert checked_on(name) == name
-    assert not elsewhere("local") and elsewhere("ray") and elsewhere(engine)
-    for wrong in ("", "Ray", "spark", "ray:", "ray://", "ray://host:port", "ray://a b", "ray:\n//host", 3, None):
-        with pytest.raises(InvalidInput, match=r"^on: expected \"local\", \"ray\", \"ray://host:port\""):
-            checked_on(wrong)  # type: ignore[arg-type]
-    with opened(engine) as same:
-        assert same is engine
-    assert dict(engine.map(contract.double, [1])) == {1: 2}  # it stays open
-    with opened(workers=1) as another:
-        assert isinstance(another, Local) and another.workers == 1

@@ -17,7 +17,7 @@ from manyarms.learning import SampledSoftmax, TorchEncoder, learn
 from manyarms.learning.processes import require_divisible
 from manyarms.learning.settings import TrainingSettings
 from manyarms.learning.traffic import Seen, numbers_sent
-from manyarms.logs import open_log, to_parquet
+from manyarms.logs import LoggedData, open_log, to_parquet
 from manyarms.policies import SoftmaxPolicy
 from manyarms.policies.randomised import GaussianPolicy
 from manyarms.policies.two_stage import TwoStagePolicy
@@ -151,6 +151,21 @@ def test_a_killed_process_leaves_no_trace_in_the_result(kind, tmp_path, engine):
     if policy.encoder is not None:
         assert runs["killed"].policy.encoder.W.tobytes() == runs["whole"].policy.encoder.W.tobytes()
     assert [e.objective for e in runs["killed"].history] == [e.objective for e in runs["whole"].history]
+
+
+def test_an_engine_that_is_open_already_tells_how_far_it_is(engine):
+    heard = []
+    learn(parts.a_log(), SoftmaxPolicy(parts.BETA), cIPS(0.1), epochs=2, device="cpu", on=engine, progress=heard.append)
+    assert [moment.epoch for moment in heard][-1] == 1 and len(heard) >= 2
+
+
+def test_more_processes_than_actions_are_refused_whatever_is_learned():
+    log = parts.a_log()
+    log = LoggedData(log.contexts, log.actions % 2, log.rewards, 2, np.full(len(log), 0.5))
+    with local(3) as wide:
+        for train, encoder in (("both", parts.DEEP), ("actions", None)):
+            with pytest.raises(InvalidInput, match=r"^workers: expected at most 2"):
+                learn(log, SoftmaxPolicy(parts.BETA[:2], encoder=encoder), cIPS(0.1), train=train, on=wide)
 
 
 def test_checkpoints_that_do_not_fit_are_refused(tmp_path, engine):

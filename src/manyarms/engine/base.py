@@ -81,12 +81,19 @@ class Engine(ABC):
 
     @abstractmethod
     def train(
-        self, function: Callable[..., Outcome], workers: int, *, common: Any = NO_COMMON, failures: int = FAILURES
+        self,
+        function: Callable[..., Outcome],
+        workers: int,
+        *,
+        common: Any = NO_COMMON,
+        failures: int = FAILURES,
+        hear: Callable[[Any], None] | None = None,
     ) -> Outcome:
         """One function in `workers` processes at once, in which `torch.distributed` is ready; the outcome of the first of them.
 
         A process that dies takes the others with it, and all are started again, up to `failures` times: the function goes on from
-        what it has stored. An error of the function ends all of them.
+        what it has stored. An error of the function ends all of them. hear: is called with what they `tell`, in place of the
+        engine's own.
         """
 
 

@@ -101,11 +101,17 @@ class Cluster(Engine):
                 yield self._got(trees.pop(0).top)
 
     def train(
-        self, function: Callable[..., Outcome], workers: int, *, common: Any = NO_COMMON, failures: int = FAILURES
+        self,
+        function: Callable[..., Outcome],
+        workers: int,
+        *,
+        common: Any = NO_COMMON,
+        failures: int = FAILURES,
+        hear: Callable[[Any], None] | None = None,
     ) -> Outcome:
         from manyarms.engine.cluster_training import train
 
-        with self._listening(always=True) as mailbox:
+        with listening(self._ray, hear or self._hear) as mailbox:
             outcome: Outcome = train(
                 function,
                 validate.count("workers", workers),
@@ -146,9 +152,9 @@ class Cluster(Engine):
             ) from error
 
     @contextmanager
-    def _listening(self, *, always: bool = False) -> Iterator[Any]:
+    def _listening(self) -> Iterator[Any]:
         """The way of messages from workers to `hear`, while a block lasts; None where nobody listens."""
-        if self._hear is None and not always:
+        if self._hear is None:
             yield None
             return
         with listening(self._ray, self._hear) as mailbox:

@@ -81,11 +81,17 @@ class Local(Engine):
             yield trees.pop(0).top
 
     def train(
-        self, function: Callable[..., Outcome], workers: int, *, common: Any = NO_COMMON, failures: int = FAILURES
+        self,
+        function: Callable[..., Outcome],
+        workers: int,
+        *,
+        common: Any = NO_COMMON,
+        failures: int = FAILURES,
+        hear: Callable[[Any], None] | None = None,
     ) -> Outcome:
         from manyarms.engine.local_training import train
 
-        outcome: Outcome = train(function, validate.count("workers", workers), common, failures, self._hear)
+        outcome: Outcome = train(function, validate.count("workers", workers), common, failures, hear or self._hear)
         return outcome
 
     def _outcomes(

@@ -72,7 +72,7 @@ def require_divisible(policy: Learnable, settings: TrainingSettings, workers: in
 
 def learn_together(job: Job, on: On, workers: int | None, progress: Callable[[Moment], None] | None) -> Learned:
     """The outcome of a job, by `workers` processes: as many as the engine has, unless given."""
-    with opened(on, workers=workers, hear=progress) as engine:
+    with opened(on, workers=workers) as engine:
         count = engine.workers if workers is None else workers
         _require_rows(job.start, job.settings, count)
         if isinstance(engine, Local):
@@ -83,7 +83,7 @@ def learn_together(job: Job, on: On, workers: int | None, progress: Callable[[Mo
                 ("validation", job.held),
             ):
                 _require_sendable(name, part)
-        found = engine.train(member, count, common=job)
+        found = engine.train(member, count, common=job, hear=progress)
         assert found is not None  # it is the first process's
         return found
 

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from manyarms.cli.app import main
 from manyarms.errors import DataError
 from manyarms.evaluation import choose, difference, evaluate, tune
 from manyarms.logs import LoggedData, open_log, shards, to_parquet
@@ -60,13 +61,17 @@ def test_a_function_may_be_anything_here(ray_engine, path):
     )
 
 
-def test_a_damaged_file_is_named(ray_engine, path):
+def test_a_damaged_file_is_named_and_nothing_is_written(ray_engine, path, tmp_path, capsys):
     file = path / "2.parquet"
     damaged = bytearray(file.read_bytes())
     damaged[4 : len(damaged) // 2] = bytes(len(damaged) // 2 - 4)
     file.write_bytes(damaged)
     with pytest.raises(DataError, match=r"2\.parquet"):
         evaluate(policy(), open_log(path), on=ray_engine)
+    with pytest.raises(SystemExit) as ended:
+        main(["evaluate", "uniform", str(path), "--on", "ray", "--out", str(tmp_path / "out")])
+    assert ended.value.code not in (0, None) and "2.parquet" in capsys.readouterr().err
+    assert list((tmp_path / "out").glob("*")) == []
 
 
 def test_on_the_command_line(ray_engine, command, path, tmp_path):

@@ -210,13 +210,15 @@ def wait_until(done: Callable[[], bool], process: subprocess.Popen[str], seconds
 
 
 @pytest.mark.skipif(os.name == "nt", reason="sends a signal")
-def test_an_interruption_keeps_finished_work_and_leaves_no_worker(tmp_path: Path) -> None:
+@pytest.mark.parametrize("on", ["local", pytest.param("ray", marks=pytest.mark.slow)])
+def test_an_interruption_keeps_finished_work_and_leaves_no_worker(tmp_path: Path, on: str) -> None:
+    pytest.importorskip("ray" if on == "ray" else "manyarms")
     (tmp_path / "waiting.py").write_text(WAITING)
     out = tmp_path / "out"
     command = (
         f"import waiting; from manyarms.cli.app import main; main({['reproduce', 'waiting', '--scale', 'smoke']!r} + "
     )
-    command += f"['--workers', '3', '--out', {str(out)!r}])"
+    command += f"['--workers', '3', '--on', {on!r}, '--out', {str(out)!r}])"
     paths = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
     process = subprocess.Popen(
         [sys.executable, "-c", command],
