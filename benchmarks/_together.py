@@ -77,7 +77,7 @@ def measure(setting: Setting) -> Found:
     if setting.crowded is not None:
         step = _stepping(setting.crowded, setting, None)[0]
         together.barrier()
-        found.crowded = _mean(step, setting, peers)
+        found.crowded = _crowded(step, setting, peers)
     for numbers in setting.numbers:
         found.reductions.append(_reduction(numbers, setting.times))
     for case in setting.cases:
@@ -135,14 +135,17 @@ def _quick(step: Callable[[], object], setting: Setting, peers: Peers | None) ->
     return float(np.quantile(times, QUICK))
 
 
-def _mean(step: Callable[[], object], setting: Setting, peers: Peers) -> float:
-    """Seconds of a step on average, while all processes take theirs at the same time."""
-    count = _count(step, setting, peers)
+def _crowded(step: Callable[[], object], setting: Setting, peers: Peers) -> float:
+    """Seconds of a step while all processes take theirs, each for itself."""
+    times = np.empty(_count(step, setting, peers))
     together.barrier()
-    start = time.perf_counter()
-    for _ in range(count):
+    for number in range(len(times)):
+        start = time.perf_counter()
         step()
-    return (time.perf_counter() - start) / count
+        times[number] = time.perf_counter() - start
+    for _ in times:  # others may be behind, and would be alone
+        step()
+    return float(np.quantile(times, QUICK))
 
 
 def _reduction(numbers: int, times: int) -> float:

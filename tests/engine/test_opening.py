@@ -64,5 +64,7 @@ def test_a_command_without_ray_writes_nothing(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_nothing_of_ray_is_imported_by_what_does_not_use_it() -> None:
-    code = "import sys, manyarms, manyarms.engine, manyarms.rewards, manyarms.evaluation; assert not {'ray', 'torch'} & set(sys.modules)"
+    code = (
+        "import sys, manyarms, manyarms.engine, manyarms.rewards, manyarms.evaluation; assert 'ray' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=600)

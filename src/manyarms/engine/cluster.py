@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import os
 import platform
+import re
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import metadata, util
@@ -26,6 +28,9 @@ from manyarms.engine.mailbox import Way, listening
 from manyarms.errors import ClusterError, ManyArmsError, MissingExtra
 
 TIMES_AGAIN = 3  # that a task is run again whose worker has died
+SECONDS_TO_ANSWER = 10.0
+CLIENTS = 10001  # the port of a head's client server, unless it was told another
+_HOST_AND_PORT = re.compile(r"(?:ray://)?(?P<host>[^/\s:]+)(?::(?P<port>\d{1,5}))?/?", re.ASCII)
 FOLDERS = ("MANYARMS_DATA", "MANYARMS_CACHE")  # variables that work reads; no others are shown to a cluster
 
 
@@ -230,6 +235,7 @@ def _connect(ray: Any, address: str | None, workers: int | None, here: str, vari
         told |= {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
     try:
         if address is not None or os.environ.get("RAY_ADDRESS"):
+            _require_answer(here)
             ray.init(address=address, **told)
             return
         count = cores() if workers is None else validate.count("workers", workers)
@@ -242,6 +248,13 @@ def _connect(ray: Any, address: str | None, workers: int | None, here: str, vari
         raise
     except Exception as error:
         raise ClusterError(f"{here}: no Ray cluster answers there ({first_line(error)})") from error
+
+
+def _require_answer(address: str) -> None:
+    """Somebody listens there: Ray itself would try for minutes."""
+    found = _HOST_AND_PORT.fullmatch(address)
+    if found is not None and (found["port"] or address.startswith("ray://")):  # and not "auto" or "local"
+        socket.create_connection((found["host"], int(found["port"] or CLIENTS)), SECONDS_TO_ANSWER).close()
 
 
 def software() -> dict[str, str]:

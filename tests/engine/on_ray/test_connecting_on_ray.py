@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import socket
 import subprocess
 import sys
@@ -68,10 +69,11 @@ def alone(code: str, *words: str, **variables: str) -> subprocess.CompletedProce
 
 @dataclass(frozen=True)
 class Head:
-    """Where a cluster is: for members, and for clients."""
+    """Where a cluster is, for members and for clients; and the variables with which it lets anybody in."""
 
     members: str
     clients: str
+    variables: dict[str, str]
 
 
 @pytest.fixture(scope="module")
@@ -83,29 +85,34 @@ def head() -> Iterator[Head]:
             free.bind(("127.0.0.1", 0))
         port, clients = one.getsockname()[1], other.getsockname()[1]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("MANYARMS_", "RAY_"))}
-    theirs = {**kept, **dict.fromkeys(THREAD_VARIABLES, "2"), "MANYARMS_DATA": "/theirs", "PYTHONPATH": PATHS}
-    # a short name: sockets are in the folder
-    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
-        with open(os.path.join(folder, "log"), "w+") as log:
-            process = subprocess.Popen(
-                [
-                    sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--num-cpus=1",
-                    "--node-ip-address=127.0.0.1", f"--port={port}", f"--ray-client-server-port={clients}",
-                    "--include-dashboard=false", "--disable-usage-stats", f"--temp-dir={folder}",
-                ],
-                env=theirs, stdout=log, stderr=log,
-            )  # fmt: skip
-            try:
-                end = time.monotonic() + WITHIN
-                while not answers(clients):
-                    if process.poll() is not None or time.monotonic() > end:
-                        log.seek(0)
-                        pytest.fail(log.read())
-                    time.sleep(0.1)
-                yield Head(f"127.0.0.1:{port}", f"ray://127.0.0.1:{clients}")
-            finally:
-                process.terminate()
-                process.wait(WITHIN)
+    # a token of this cluster's own, whatever the user has at home
+    let_in = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    theirs = {**kept, **let_in, **dict.fromkeys(THREAD_VARIABLES, "2"), "MANYARMS_DATA": "/theirs", "PYTHONPATH": PATHS}
+    with (
+        tempfile.TemporaryDirectory(
+            prefix="ray-", ignore_cleanup_errors=True
+        ) as folder,  # a short name: sockets are in it
+        tempfile.TemporaryFile("w+") as log,
+    ):
+        process = subprocess.Popen(
+            [
+                sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--num-cpus=1",
+                "--node-ip-address=127.0.0.1", f"--port={port}", f"--ray-client-server-port={clients}",
+                "--include-dashboard=false", "--disable-usage-stats", f"--temp-dir={folder}",
+            ],
+            env=theirs, stdout=log, stderr=log,
+        )  # fmt: skip
+        try:
+            end = time.monotonic() + WITHIN
+            while not answers(clients):
+                if process.poll() is not None or time.monotonic() > end:
+                    log.seek(0)
+                    pytest.fail(log.read())
+                time.sleep(0.1)
+            yield Head(f"127.0.0.1:{port}", f"ray://127.0.0.1:{clients}", let_in)
+        finally:
+            process.terminate()
+            process.wait(WITHIN)
 
 
 def answers(port: int) -> bool:
@@ -116,7 +123,7 @@ def answers(port: int) -> bool:
 @pytest.mark.parametrize("way", ["as a client", "by RAY_ADDRESS"])
 def test_a_cluster_that_runs_already(head: Head, way: str) -> None:
     """It inherits nothing: who works there has one thread and the folders of the process that they work for."""
-    variables = {"OMP_NUM_THREADS": "3", "MANYARMS_DATA": "/ours"}
+    variables = {**head.variables, "OMP_NUM_THREADS": "3", "MANYARMS_DATA": "/ours"}
     if way == "as a client":
         found = alone(WORK, head.clients, **variables)
     else:
