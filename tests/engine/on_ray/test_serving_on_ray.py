@@ -9,6 +9,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ class PatientClient(clients.OneClient):
         super()._look_at(method, path, answer)
 
     def _failed(self, error: ServiceError) -> None:
-        if error.status == 500 and error.problem is None:
+        if error.status == 500 and not error.problem:
             self.note("unanswered", "500 of the proxy")
         else:
             super()._failed(error)
@@ -132,12 +133,16 @@ def test_replicas_come_and_go_under_load_and_nothing_is_lost(
     postgres: Postgres,  # noqa: F811
     tmp_path: Path,
     load: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from ray import serve
 
+    from manyarms.service import on_ray
     from manyarms.service.on_ray import NAME, application, serving
     from manyarms.service.replicas import for_replicas
 
+    # room for more beside those that are there: as in a cluster, and not only in place of them
+    monkeypatch.setattr(on_ray, "share_of", lambda *_: SHARE)
     store = postgres.new_database()
     key = Keys.open(tmp_path / "keys.json", make=True).add("everything", SCOPES)
     secret = store.replace("tester@", f"tester:{SECRET}@")  # which the server does not ask for
@@ -161,7 +166,8 @@ def test_replicas_come_and_go_under_load_and_nothing_is_lost(
             wait_until(lambda number=number: len(replica_pids()) == number, f"{number} replicas")
             wait_for_answers(shared, 100)
         assert metrics_of(address, key)
-        assert ask(connect(address), "POST", "/v1/decide", {"context": [0.0, 0.0, 0.0]}).status == 401
+        with closing(connect(address)) as stranger:
+            assert ask(stranger, "POST", "/v1/decide", {"context": [0.0, 0.0, 0.0]}).status == 401
         assert not found_in_the_open(SECRET) and not found_in_the_open(key), "a secret is where others can read it"
         assert SECRET not in str(serve.status()) + repr(config)
         end_of(shared, some)
@@ -174,7 +180,8 @@ def test_replicas_come_and_go_under_load_and_nothing_is_lost(
 
 def metrics_of(address: str, key: str) -> str:
     """The name of the replica that has answered: every figure has it."""
-    text = ask(connect(address), "GET", "/metrics", headers={"X-API-Key": key}).content.decode()
+    with closing(connect(address)) as connection:
+        text = ask(connection, "GET", "/metrics", headers={"X-API-Key": key}).content.decode()
     figures = [line for line in text.splitlines() if line and not line.startswith("#")]
     names = {line.partition('replica="')[2].partition('"')[0] for line in figures}
     assert len(names) == 1 and any(line.startswith("manyarms_is_learner{") for line in figures)
