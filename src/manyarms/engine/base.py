@@ -64,7 +64,8 @@ class Engine(ABC):
     ) -> Iterator[Outcome]:
         """What pieces give in `parts` parts each, every part combined over all pieces: one after the other, never all at once.
 
-        Nobody holds more than a part at a time: neither a worker that combines two, nor the caller, who has them in order.
+        On a cluster no worker and no caller holds more than a part at a time; worker processes of one machine leave all of
+        them with the caller, who has them in order.
         """
 
     def reduce(

@@ -118,7 +118,7 @@ def _outcome(function: Callable[[], object]) -> tuple[bool, object]:
     except Exception as error:
         try:
             pickle.loads(pickle.dumps(error))
-        except Exception:
+        except Exception:  # an error that cannot be sent as it is
             return False, RuntimeError(f"{type(error).__name__}: {error}")
         return False, error
 
