@@ -8,12 +8,15 @@ remaining m - j is the largest of m - j normals truncated at c: log Phi(z) = log
 
 from __future__ import annotations
 
+import math
 from typing import cast
 
 import numpy as np
-from scipy.special import ndtri, ndtri_exp
+from scipy.special import ndtri_exp
 
 from manyarms._base.typing import Array, Ints
+
+TINY = float(np.finfo(np.float64).tiny)
 
 
 def log_cdf_of_largest(count: Array | Ints, log_ceiling: Array | float, rng: np.random.Generator) -> Array:
@@ -23,17 +26,13 @@ def log_cdf_of_largest(count: Array | Ints, log_ceiling: Array | float, rng: np.
 
 def normal_from_log_cdf(log_cdf: Array) -> Array:
     """z with log Phi(z) = log_cdf, accurate in both tails."""
-    z = -ndtri(-np.expm1(log_cdf))
-    low = log_cdf < -10.0  # 1 - Phi(z) is so close to one there that it loses digits, at last all of them
-    if low.any():
-        z[low] = ndtri_exp(log_cdf[low])
-    return cast(Array, z)
+    return cast(Array, ndtri_exp(log_cdf))
 
 
-def above_normal(log_cdf: Array) -> Array:
+def above_normal(log_cdf: float) -> float:
     """What z with log Phi(z) = log_cdf does not exceed, for less than z costs: 1 - Phi(z) <= exp(-z^2 / 2) / 2 for z >= 0."""
-    tail = np.maximum(-np.expm1(log_cdf), np.finfo(float).tiny)
-    return np.sqrt(np.maximum(-2.0 * np.log(2.0 * tail), 0.0)) * (1 + 1e-12) + 1e-6
+    tail = max(-math.expm1(log_cdf), TINY)
+    return math.sqrt(max(-2.0 * math.log(2.0 * tail), 0.0)) * (1 + 1e-12) + 1e-6
 
 
 def below(ceiling: Array | float, log_ceiling: Array | float, number: int, rng: np.random.Generator) -> Array:

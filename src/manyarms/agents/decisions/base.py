@@ -94,7 +94,7 @@ class Pick:
             return offer.ids_of_slots()[places]
         if self.uniform and len(places) == 1:
             place, count = int(places[0]), int(offer.counts[places[0]])
-            return np.array([offer.member(place, int(rng.integers(count)))])
+            return np.array([offer.member(place, int(rng.integers(count)) if count > 1 else 0)])
         ids = np.empty(len(places), dtype=np.int64)
         ids[played] = offer.ids_of_slots()[places[played]]
         if played.all():

@@ -46,20 +46,21 @@ def open_blocks(
     first: it usually raises the floor above most of the rest.
     """
     opening = _Opening(blocks, c, sd, counts, sizes, means, floor, k, rng)
-    upper = opening.upper
-    opening.open_best()
-    hopeful = opening.hopeful()
+    opening.open_first()
+    hopeful, largest = opening.hopeful()
     if len(hopeful) > MANY:
-        opening.tighten(hopeful)
+        upper = opening.tightened(hopeful, largest)
         first = top(upper, FIRST)
-        first = first[upper[first] > opening.floor]  # of the others the largest noise is not known
+        first = first[upper[first] > opening.floor]
         if len(first):
-            opening.open(first)
+            opening.open(hopeful[first], largest[first])
             upper[first] = -np.inf
-        hopeful = hopeful[upper[hopeful] > opening.floor]
+        rest = (upper > opening.floor).nonzero()[0]
+        hopeful, largest = hopeful[rest], largest[rest]
     together = max(1, OPENED // blocks.capacity)
     for start in range(0, len(hopeful), together):
-        opening.open(hopeful[start : start + together])
+        part = slice(start, start + together)
+        opening.open(hopeful[part], largest[part])
     return opening.found
 
 
@@ -82,29 +83,19 @@ class _Opening:
         self.floor, self.k, self.rng = floor, k, rng
         self.found = nothing()
         self.asked = blocks.ask(c)
-        # log Phi of the largest noise of each block; the noise itself where it counts, and what it does not exceed elsewhere
-        self.log_cdf = log_cdf_of_largest(np.maximum(sizes, 1.0), 0.0, rng)
-        self.largest = above_normal(self.log_cdf)
-        self.reach = sd * self.largest
-        self.upper = self.asked.bounds + self.reach
-        self.upper[sizes <= 0] = -np.inf
+        self.bounds = self.asked.bounds  # of blocks that are not done with
+        if sizes.min() <= 0:
+            self.bounds[sizes <= 0] = -np.inf
+            sizes = np.maximum(sizes, 1.0)
+        # log Phi of the largest noise of each block; the noise itself is computed where it counts
+        self.log_cdf = log_cdf_of_largest(sizes, 0.0, rng)
 
-    def hopeful(self) -> Ints:
-        """The blocks that can still win, given the largest noise of each, which is then known."""
-        some = (self.upper > self.floor).nonzero()[0]
-        if not len(some):
-            return some
-        self.largest[some] = normal_from_log_cdf(self.log_cdf[some])
-        self.reach[some] = self.sd * self.largest[some]
-        self.upper[some] = self.asked.bounds[some] + self.reach[some]
-        return some[self.upper[some] > self.floor]
-
-    def open_best(self) -> None:
+    def open_first(self) -> None:
         """Draw all members of the block with the highest bound, which is then done with."""
-        block, blocks = int(self.upper.argmax()), self.blocks
-        if self.upper[block] <= self.floor:
-            return
+        block, blocks = int(self.bounds.argmax()), self.blocks
         largest = normal_from_log_cdf(self.log_cdf[block : block + 1])[0]
+        if self.bounds[block] + self.sd * largest <= self.floor:
+            return
         units = blocks.units.rows[block, : blocks.lengths.rows[block]]
         bound = (
             np.dot(self.asked.singles, blocks.members.rows[block])[: len(units)]
@@ -116,26 +107,33 @@ class _Opening:
             ends = self.counts[units].cumsum()
             place = int(ends.searchsorted(self.rng.integers(ends[-1]), side="right"))
         self._draw(bound, units, largest, self.log_cdf[block], np.array([place]))
-        self.upper[block] = -np.inf
+        self.bounds[block] = -np.inf
 
-    def tighten(self, some: Ints) -> None:
-        """Bounds of blocks by all their members in place of their boxes."""
+    def hopeful(self) -> tuple[Ints, Array]:
+        """The blocks that can still win, and the largest noise of each; none is larger than the largest of all blocks."""
+        most = above_normal(float(self.log_cdf.max()))
+        some = (self.bounds > self.floor - self.sd * most).nonzero()[0]
+        largest = normal_from_log_cdf(self.log_cdf[some])
+        stay = (self.bounds[some] + self.sd * largest > self.floor).nonzero()[0]
+        return (some, largest) if len(stay) == len(some) else (some[stay], largest[stay])
+
+    def tightened(self, some: Ints, largest: Array) -> Array:
+        """Bounds on the scores in some blocks, by all their members in place of their boxes."""
         together = max(1, OPENED // self.blocks.capacity)
-        number = len(self.upper)
-        if len(some) > DENSE * number:  # as they lie in memory
-            parts: list[slice | Ints] = [slice(start, start + together) for start in range(0, number, together)]
+        number = len(self.bounds)
+        if len(some) > DENSE * number:
+            runs = [slice(start, start + together) for start in range(0, number, together)]  # as they lie in memory
+            highest = np.concatenate([self._products(run).max(axis=1) for run in runs])[some]
         else:
             parts = [some[start : start + together] for start in range(0, len(some), together)]
-        for part in parts:
-            upper = self.asked.above(self._products(part).max(axis=1), part)
-            upper += self.reach[part]
-            self.upper[part] = np.minimum(self.upper[part], upper)
+            highest = np.concatenate([self._products(part).max(axis=1) for part in parts])
+        return np.minimum(self.bounds[some], self.asked.above(highest, some)) + self.sd * largest
 
-    def open(self, some: Ints) -> None:
-        """Draw those members of some blocks that can still win."""
-        blocks, limits = self.blocks, self.floor - self.reach[some]
-        products = self._products(some)
-        can_win = (products > self.asked.thresholds(limits, some)[:, None]).ravel().nonzero()[0]
+    def open(self, some: Ints, largest: Array) -> None:
+        """Draw those members of some blocks that can still win; the largest noise of each block is known."""
+        blocks, products = self.blocks, self._products(some)
+        thresholds = self.asked.thresholds(self.floor - self.sd * largest, some)
+        can_win = (products > thresholds[:, None]).ravel().nonzero()[0]
         if not len(can_win):  # the boxes promised more than their members hold
             return
         block, place = np.divmod(can_win, blocks.capacity)
@@ -149,10 +147,12 @@ class _Opening:
         bound = self.asked.above(products.ravel()[can_win], at)
         # a block's largest noise belongs to a member chosen uniformly among *all* its members, those that cannot win included
         mine = (place == self._owners(some, block)[block]).nonzero()[0]
-        self._draw(bound, units, self.largest[at], self.log_cdf[at], mine)
+        self._draw(bound, units, largest[block], self.log_cdf[at], mine)
 
     def _owners(self, some: Ints, block: Ints) -> Ints:
-        """The places of the owners in those of some blocks that `block` names."""
+        """The places of the owners in some blocks, at least in those of them that `block` names."""
+        if len(some) <= MANY:
+            return owners(self.blocks, some, self.counts, self.rng)
         named = np.zeros(len(some), dtype=np.bool_)
         named[block] = True
         here = named.nonzero()[0]
@@ -171,7 +171,8 @@ class _Opening:
         """
         counts = self.counts[units]
         own = self.sd * (largest[mine] if isinstance(largest, np.ndarray) else largest)
-        if counts.max() > 1:
+        others = np.count_nonzero(counts != 1)  # most units have their one member
+        if others and counts.max() > 1:
             left = counts.copy()
             left[mine] -= 1
             # without the bound, which may be so far above the means that noise added to it would be lost
@@ -187,7 +188,8 @@ class _Opening:
             spread *= self.sd
             spread[mine] = own
             upper = bound + spread
-            upper[counts == 0] = -np.inf
+            if others:
+                upper[counts == 0] = -np.inf
         if self.k == 1:
             lead = int(upper.argmax())
             if upper[lead] <= self.floor:

@@ -51,7 +51,7 @@ class UnplayedScores:
             return search.scan(columns, c if columns is None else np.ones(1), sd, offer.counts, floor, k, rng)
         blocks = units.blocks(cast(Array, leaves.mixing.features))
         sizes = blocks.sizes_without(offer.withheld)
-        sd_all = float(np.sqrt(leaves.prior_variances(x, None)[0]))
+        sd_all = math.sqrt(x @ leaves.covariance @ x)
         return block_search.open_blocks(blocks, c, sd_all, offer.counts, sizes, partial(self._means, c), floor, k, rng)
 
     def _means(self, c: Array, places: Ints) -> Array:
