@@ -10,6 +10,7 @@ Worker processes import the module that starts them: in a script, call `run` und
 from __future__ import annotations
 
 from manyarms_thesis.harness.experiments import EXPERIMENTS, SCALES, Experiment
+from manyarms_thesis.harness.part import part_of
 from manyarms_thesis.harness.runner import Interrupted, Outcome, run
 
 
@@ -23,4 +24,4 @@ def find(name: str) -> Experiment:
     return EXPERIMENTS[name]
 
 
-__all__ = ["SCALES", "Experiment", "Interrupted", "Outcome", "catalogue", "find", "run"]
+__all__ = ["SCALES", "Experiment", "Interrupted", "Outcome", "catalogue", "find", "part_of", "run"]

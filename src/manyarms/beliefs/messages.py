@@ -25,6 +25,7 @@ import numpy as np
 
 from manyarms._base import linalg, validate
 from manyarms._base.typing import Array
+from manyarms.beliefs.chain_level import ChainLevel
 from manyarms.priors.diffusion import DiffusionPrior
 
 RULES = ("thesis", "jacobian")
@@ -48,6 +49,7 @@ class Chain:
         self.exact = prior.matrices is not None
         self.precisions = linalg.inverse(prior.covariances)
         self.factors = np.linalg.cholesky(prior.covariances)
+        self._levels = [ChainLevel(*pair) for pair in zip(self.factors, self.precisions, strict=True)]
 
     def up(self, G: Array, B: Array) -> ChainConditionals:
         """ChainConditionals of n chains from their evidence G (n, d, d), B (n, d)."""
@@ -62,6 +64,13 @@ class Chain:
         conditionals = ChainConditionals(np.empty((n, L, d, d)), np.empty((n, L, d)), np.empty((n, L, d, d)))
         for level in range(1, L + 1):
             G, B = self._pull_back(level, G, B, points)
+            if n == 1:
+                root, towards, offset, G_up, B_up = self._levels[level].up(G[0], B[0])
+                conditionals.towards[0, level - 1] = towards
+                conditionals.offset[0, level - 1] = offset
+                conditionals.factor[0, level - 1] = root
+                G, B = G_up[None], B_up[None]
+                continue
             # S = C (I + C^T G C)^-1 C^T with C C^T = Sigma: sound however small or large Sigma is
             root = linalg.evidence_factor(self.factors[level], G)
             S, own = root @ np.swapaxes(root, -1, -2), self.precisions[level][None]

@@ -26,6 +26,21 @@ def reproduce(
             help="smoke: seconds, only checks that it runs. quick: minutes, small sizes. paper: the sizes of the thesis."
         ),
     ] = "quick",
+    runs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="So many runs, where the scale has more: the same worlds, wider errors.", show_default="the scale's"
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SIZE=VALUES",
+            help="Only these values of one of the scale's sizes, such as K=20,100 or data=gowalla (repeatable); "
+            "results/NAME.json and the report name the sizes.",
+            show_default=False,
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the results.", show_default="out/NAME-SCALE")] = None,
     workers: Annotated[
         int | None,
@@ -57,6 +72,7 @@ def reproduce(
       manyarms reproduce --list
       manyarms reproduce mets-synthetic --scale smoke
       manyarms reproduce mets-actions --scale paper --out out/actions
+      manyarms reproduce mets-actions --scale paper --runs 10 --only K=100,1000
       manyarms reproduce mets-actions --scale paper --on ray://head:10001
 
     Results, in the folder --out:
@@ -77,6 +93,8 @@ def reproduce(
         raise InvalidInput("NAME", "nothing", "the name of an experiment; see manyarms reproduce --list")
     experiments = find_experiments()
     experiment = experiments.find(name)
+    if runs is not None or only:
+        experiment = experiments.part_of(experiment, scale, runs=runs, only=dict(map(_size, only or [])))
     folder = out if out is not None else Path("out") / f"{name}-{scale}"
     outcome = experiments.run(
         experiment,
@@ -90,6 +108,14 @@ def reproduce(
         console=Console(stderr=True),
     )
     options.say(_verdicts(outcome), f"report: {outcome.folder / 'report.html'}")
+
+
+def _size(text: str) -> tuple[str, list[str]]:
+    """A size and the values that are wanted of it, as --only has them."""
+    name, equals, values = text.partition("=")
+    if not (name and equals and values):
+        raise InvalidInput("--only", repr(text), "a size and its values, such as K=20,100")
+    return name.strip(), [value.strip() for value in values.split(",")]
 
 
 def _listing() -> str:

@@ -59,6 +59,7 @@ class Experiment:
     warnings        what a reader of the results must not overlook (made-up data)
     numbers         columns of the results for the page's table, with their headings
     accuracy        sizes that set how accurate results are, and not what they are of
+    full            the thesis's sizes, where the scale "paper" has only a part of them; part: the options that chose it
     place           of its chapter among the chapters, and its own in the chapter: the order in which they are listed
     """
 
@@ -77,6 +78,8 @@ class Experiment:
     numbers: Mapping[str, str] | None = None
     accuracy: Sequence[str] = ACCURACY
     place: tuple[int, int] = (0, 0)
+    full: Sizes | None = None
+    part: str = ""
 
     @property
     def sections(self) -> str:
@@ -85,7 +88,18 @@ class Experiment:
 
     def setting_at(self, scale: str) -> str:
         """The setting with the sizes of a scale."""
-        return self.setting.format(**{name: in_words(value) for name, value in self.scales[scale].items()})
+        return self.setting.format(**{name: in_words(value) for name, value in self.sizes(scale).items()})
+
+    def sizes(self, scale: str) -> Sizes:
+        """The sizes of a scale."""
+        if scale not in self.scales:
+            raise InvalidInput("scale", repr(scale), "one of " + ", ".join(self.scales))
+        return self.scales[scale]
+
+    @property
+    def full_sizes(self) -> Sizes | None:
+        """The thesis's sizes."""
+        return self.full or self.scales.get("paper")
 
     def smaller(self, scale: str) -> dict[str, tuple[Any, Any]]:
         """In what the worlds of a scale are not the thesis's: the size there, and the thesis's."""
@@ -96,8 +110,8 @@ class Experiment:
         return {name: pair for name, pair in self._different(scale).items() if _is_part(*pair)}
 
     def _different(self, scale: str) -> dict[str, tuple[Any, Any]]:
-        own = self.scales[scale]
-        full = self.scales.get("paper", own)
+        own = self.sizes(scale)
+        full = self.full_sizes or own
         names = [name for name in dict.fromkeys((*own, *full)) if name not in (*self.accuracy, TOLD)]
         return {name: (own.get(name), full.get(name)) for name in names if own.get(name) != full.get(name)}
 
@@ -122,9 +136,7 @@ class Experiment:
 
     def cells(self, scale: str) -> list[Cell]:
         """The cells at a scale; every panel has its own name."""
-        if scale not in self.scales:
-            raise InvalidInput("scale", repr(scale), "one of " + ", ".join(self.scales))
-        cells = self.build(self.scales[scale])
+        cells = self.build(self.sizes(scale))
         panels = [cell.panel for cell in cells]
         if len(set(panels)) != len(panels):
             raise InvalidInput("cells", "two panels of the same name", "one name a panel")

@@ -120,7 +120,7 @@ def _shown(column: str, values: Array) -> str:
 
 def _settings(experiment: Experiment, results: Results) -> dict[str, str]:
     cells = list(results.cells.values())
-    sizes = experiment.scales[results.scale]
+    sizes = experiment.sizes(results.scale)
     return {
         "sizes": ", ".join(f"{name} = {value}" for name, value in sizes.items()),
         "panels": str(len(cells)),

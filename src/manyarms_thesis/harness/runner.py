@@ -196,7 +196,9 @@ def _write(
     seconds = time.monotonic() - started
     work = processor_seconds(results)
     facts = {
-        "command": f"manyarms reproduce {experiment.name} --scale {results.scale}"
+        "command": " ".join(
+            filter(None, (f"manyarms reproduce {experiment.name} --scale {results.scale}", experiment.part))
+        )
         + (f" --seed {seed}" if seed else ""),
         "scale": results.scale,
         "seed": seed,

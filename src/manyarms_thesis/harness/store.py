@@ -68,7 +68,7 @@ def store(
         "experiment": experiment.name,
         "title": experiment.title,
         **facts,
-        "sizes": dict(experiment.scales[results.scale]),
+        "sizes": dict(experiment.sizes(results.scale)),
         "smaller_than_the_thesis": {name: list(pair) for name, pair in experiment.smaller(results.scale).items()},
         "fewer_than_the_thesis": {name: list(pair) for name, pair in experiment.fewer(results.scale).items()},
         "notes": experiment.warnings(),
