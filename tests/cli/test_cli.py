@@ -67,10 +67,27 @@ def test_an_experiment_from_end_to_end(tmp_path: Path) -> None:
     assert MISSPECIFIED.question in page and "has other sizes than the thesis" in page
 
 
+def test_a_part_of_an_experiment(tmp_path: Path) -> None:
+    folders = "--out", str(tmp_path / "out"), "--keep", str(tmp_path)
+    result = invoke(
+        "reproduce", MISSPECIFIED.name, "--scale", "smoke", "--runs", "2", "--only", "K=20", *folders, "--workers", "1"
+    )
+    assert result.exit_code == 0, result.output
+    record = json.loads((tmp_path / f"{MISSPECIFIED.name}.json").read_text())
+    assert record["command"].endswith("--scale smoke --runs 2 --only K=20")
+    assert record["sizes"]["runs"] == 2 and record["sizes"]["K"] == [20]
+    assert record["command"] in (tmp_path / "out" / "report.html").read_text()
+
+
 def test_refusals(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "did you mean mets-grid" in refused(capsys, "reproduce", "mets-gird")
     assert "--list" in refused(capsys, "reproduce")
     assert "one of smoke, quick, paper" in refused(capsys, "reproduce", "mets-grid", "--scale", "large")
+    grid = ("reproduce", "mets-grid", "--scale", "smoke")
+    assert "--runs: expected at most 3" in refused(capsys, *grid, "--runs", "99")
+    assert "--only: expected one of K, d, L" in refused(capsys, *grid, "--only", "rounds=5")
+    assert "--only: expected some of 10, 30, got '20'" in refused(capsys, *grid, "--only", "K=10,20")
+    assert "such as K=20,100" in refused(capsys, *grid, "--only", "K")
     found = util.find_spec
     monkeypatch.setattr(util, "find_spec", lambda name, *rest: None if name == "pyarrow" else found(name, *rest))
     text = refused(capsys, "reproduce", "mets-grid", "--scale", "smoke", "--out", str(tmp_path / "out"))

@@ -29,7 +29,9 @@ def reproduce(
     runs: Annotated[
         int | None,
         typer.Option(
-            min=1, help="So many runs, where the scale has more: the same worlds, wider errors.", show_default="the scale's"
+            min=1,
+            help="So many runs, where the scale has more: the same worlds, wider errors.",
+            show_default="the scale's",
         ),
     ] = None,
     only: Annotated[

@@ -152,8 +152,8 @@ CATALOGUES = LEARNED.experiment(
             "3,000 test users",
         },
         "paper": PAPER | {
-            "data": ["gowalla", "amazon-book", "epinions", CATALOGUE], "rows": 400_000, "catalogue_dim": 64, "reference": "gowalla",
-            "reference_rows": 400_000, "reference_epochs": 10, "authors_epochs": 10, "briefly": [],
+            "data": ["gowalla", "amazon-book", "epinions", CATALOGUE], "rows": 400_000, "catalogue_dim": 64,
+            "reference": "gowalla", "reference_rows": 400_000, "reference_epochs": 10, "authors_epochs": 10, "briefly": [],
             "told": "all items of Gowalla, Amazon-Book and Epinions, and a generated catalogue of 1,000,000 actions, 400,000 "
             "rounds of log, 3,000 test users",
         },

@@ -1,0 +1,114 @@
+"""A part of an experiment: fewer runs or fewer worlds, which are those of the whole, and records that say so."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from manyarms.errors import InvalidInput
+from manyarms_thesis.catalogue import Experiment, catalogue, part_of, run
+from manyarms_thesis.harness.claims import claim, gain
+from manyarms_thesis.harness.figures import regret_curves
+from manyarms_thesis.harness.online import online_regret
+from manyarms_thesis.harness.spec import Call, Cell
+from manyarms_thesis.mets.agents import AGENTS
+from manyarms_thesis.mets.common import mixed_effect_world
+
+
+def cells(sizes: Any) -> list[Cell]:
+    methods = {name: AGENTS[name] for name in ("meTS-Lin", "LinTS")}
+    worlds = [Call(mixed_effect_world, {"actions": K, "effects": 2, "dim": 2}) for K in sizes["K"]]
+    return [
+        Cell(f"K={K}", {"K": K}, world, methods, sizes["rounds"], sizes["runs"], online_regret)
+        for K, world in zip(sizes["K"], worlds, strict=True)
+    ]
+
+
+FULL: dict[str, Any] = {
+    "rounds": 6_000,
+    "runs": 3,
+    "more_runs": 2,
+    "K": [5, 9],
+    "told": "two catalogues",
+    "base": {"K": 5},
+}
+WHOLE = Experiment(
+    "whole", "A whole experiment", "1", {"paper": FULL, "smoke": FULL | {"rounds": 10}, "bare": {"K": 3}}, cells,
+    lambda results: [claim("meTS is better", "1", gain(results, results.panels[0], "meTS-Lin", "LinTS"))],
+    lambda results, folder: [regret_curves(results, results.panels, folder, "regret", "Regret")],
+    setting="{told}, {runs} runs of {rounds} rounds.", accuracy=("runs", "more_runs"),
+)  # fmt: skip
+
+
+def test_a_part_has_some_of_the_sizes_and_says_so() -> None:
+    made = part_of(WHOLE, "paper", runs=2, only={"K": ["9"]})
+    assert made.sizes("paper") == FULL | {"runs": 2, "K": [9], "told": "two catalogues (here in part: K 9)"}
+    assert made.fewer("paper") == {"K": ([9], [5, 9])} and made.smaller("paper") == {}
+    assert made.setting_at("paper") == "two catalogues (here in part: K 9), 2 runs of 6,000 rounds."
+    assert made.part == "--runs 2 --only K=9"
+    assert made.sizes("smoke") is WHOLE.sizes("smoke") and WHOLE.part == ""
+    assert part_of(WHOLE, "paper", runs=1).sizes("paper") == FULL | {"runs": 1, "more_runs": 1}
+
+
+def test_sizes_that_are_smaller_stay_smaller_in_a_part() -> None:
+    made = part_of(WHOLE, "smoke", only={"K": ["9", "5"]})
+    assert made.sizes("smoke")["K"] == [5, 9]  # in their own order
+    assert made.smaller("smoke") == {"rounds": (10, 6_000)} and made.fewer("smoke") == {}
+    again = part_of(part_of(WHOLE, "paper", only={"K": ["5"]}), "paper", runs=1)
+    assert again.fewer("paper") == {"K": ([5], [5, 9])}  # the whole is remembered
+
+
+@pytest.mark.parametrize(
+    ("scale", "asked", "says"),
+    [
+        ("paper", {"runs": 4}, "at most 3"),
+        ("paper", {"runs": 0}, "at least 1"),
+        ("bare", {"runs": 1}, "sets its runs by panel"),
+        ("large", {"runs": 1}, "one of paper, smoke, bare"),
+        ("paper", {"only": {"k": ["5"]}}, "one of K, got 'k'"),
+        ("paper", {"only": {"base": ["5"]}}, "one of K"),
+        ("paper", {"only": {"K": ["7", "5"]}}, "some of 5, 9, got '7'"),
+        ("paper", {"only": {"K": []}}, "no value"),
+        ("bare", {"only": {"K": ["3"]}}, "no sizes to choose among"),
+    ],
+)
+def test_what_is_not_there_is_refused(scale: str, asked: dict[str, Any], says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        part_of(WHOLE, scale, **asked)
+
+
+def test_the_runs_of_a_part_are_runs_of_the_whole_and_the_whole_goes_on_from_them(tmp_path: Path) -> None:
+    quiet = Console(file=io.StringIO())
+    small = {name: dict(sizes) | {"rounds": 60} for name, sizes in WHOLE.scales.items()}
+    whole = Experiment(**{**WHOLE.__dict__, "scales": small})
+    half = part_of(whole, "paper", only={"K": ["9"]})
+    part = run(half, "paper", tmp_path / "out", workers_wanted=1, kept=tmp_path, console=quiet)
+    record = json.loads((tmp_path / "whole.json").read_text(encoding="utf-8"))
+    assert record["command"] == "manyarms reproduce whole --scale paper --only K=9"
+    assert shlex.split(record["command"])[-1] == "K=9" and record["fewer_than_the_thesis"] == {"K": [[9], [5, 9]]}
+    done = run(whole, "paper", tmp_path / "out", workers_wanted=1, console=quiet)
+    assert done.reused == 2  # one piece of work for each method
+    fewer = run(part_of(whole, "paper", runs=2), "paper", tmp_path / "fewer", workers_wanted=1, console=quiet)
+    for at in range(2):
+        for method in ("meTS-Lin", "LinTS"):
+            regret = done.results.runs["K=9", method, at]["regret"]
+            assert np.array_equal(regret, fewer.results.runs["K=9", method, at]["regret"])
+            assert np.array_equal(regret, part.results.runs["K=9", method, at]["regret"])
+
+
+@pytest.mark.parametrize("name", sorted(catalogue()))
+def test_every_experiment_can_be_cut(name: str) -> None:
+    """Each size that is a list of plain values can be cut to one of them, and the setting can still be told."""
+    experiment = catalogue()[name]
+    for size, values in experiment.sizes("paper").items():
+        if isinstance(values, list) and len(values) > 1 and all(isinstance(one, (int, float, str)) for one in values):
+            made = part_of(experiment, "paper", only={size: [str(values[0])]})
+            assert made.fewer("paper") == {size: ([values[0]], values)} or size in experiment.accuracy
+            assert made.smaller("paper") == {} and "{" not in made.setting_at("paper")
