@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 Figures = dict[str, float | int | None]  # None: could not be measured here
 
-# what the figures have to reach: (is it an upper bound, the bound)
+# what the figures of online.py have to reach: (is it an upper bound, the bound); other benchmarks add their own
 GOALS: dict[str, tuple[bool, float]] = {
     "lints_1e6_over_1e4": (True, 1.5),
     "lints_1e6_ms": (True, 1.0),
@@ -30,10 +30,6 @@ GOALS: dict[str, tuple[bool, float]] = {
     "allplayed_1e5_over_numpy": (True, 1.05),
     "batch_over_single": (True, 1 / 3),
     "policy_over_scan": (True, 1.3),
-    "decision_p99_ms": (True, 50.0),
-    "decisions_refused": (True, 0.0),
-    "serve_over_limit": (False, 0.8),
-    "policy_1e6_p99_ms": (True, 150.0),
 }
 
 

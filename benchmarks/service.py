@@ -34,10 +34,17 @@ from typing import Any
 import numpy as np
 import uvloop
 from _load import Outcome, Pool, open_loop
-from _report import Figures, as_json, first_line, report
+from _report import GOALS, Figures, as_json, first_line, report
 
 import live as in_process
 import manyarms as ma
+
+GOALS |= {
+    "decision_p99_ms": (True, 50.0),
+    "decisions_refused": (True, 0.0),
+    "serve_over_limit": (False, 0.8),
+    "policy_1e6_p99_ms": (True, 150.0),
+}
 
 running = uvloop.run
 """The clients' event loop: the quickest there is, since they share the processors with the server."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import runpy
 from pathlib import Path
 from types import ModuleType
 
@@ -110,7 +111,7 @@ def test_ends_with_one_line_of_json_that_has_the_figures_by_name(
     # sizes are part of a name: put those of the real run in their place
     real = {"200": "1e4", "5000": "1e6", "300": "1e5"}
     names = {"_".join(real.get(word, word) for word in name.split("_")) for name in figures}
-    goals = set(importlib.import_module("_report").GOALS)
+    goals = set(runpy.run_path(str(BENCHMARKS / "_report.py"))["GOALS"])  # afresh: other benchmarks add to it
     assert goals <= names
     assert {"mets_floor_ms", "lints_state_1e6_over_1e4", "lints_1e6_played", "mets_1e6_played"} <= names
     label = importlib.import_module("_timing").label

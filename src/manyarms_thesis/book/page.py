@@ -115,6 +115,8 @@ def how(about: Mapping[str, Any]) -> str:
         for word, key in (("fewer", "fewer_than_the_thesis"), ("other sizes", "smaller_than_the_thesis"))
         if about[key]
     ]
+    if "--runs" in about["command"]:  # of a scale that has more: the same worlds
+        sizes.append(f"fewer runs: {about['sizes']['runs']}")
     said = "; ".join(sizes) or "the thesis's sizes"
     spent = about["processor_seconds"]
     took = f", {duration(spent)} of one core" if spent is not None else ""

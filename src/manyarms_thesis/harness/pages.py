@@ -72,6 +72,8 @@ def _card(experiment: Experiment, results: Results, claims: Sequence[Claim]) -> 
             f"Scale “{results.scale}” has other sizes than {whose}: {smaller}. What goes against a statement here leaves it "
             f"undecided; manyarms reproduce {experiment.name} --scale paper decides."
         )
+    if experiment.part:
+        texts.append(f"It was run in part ({experiment.part}): the same worlds, and fewer of them or fewer runs.")
     good = bool(claims) and all(one.verdict == "held" for one in statements(claims))
     return report.card(experiment.question, [text for text in texts if text], "good" if good else "open")
 
