@@ -144,16 +144,14 @@ CATALOGUES = LEARNED.experiment(
             "reference": "ml-1m", "reference_rows": 1_000, "reference_epochs": 2, "authors_epochs": 1, "briefly": [],
         },
         "quick": LARGE | {
-            "data": ["gowalla", "amazon-book", "epinions", CATALOGUE], "rows": 30_000, "epochs": 3, "catalogue_dim": 16,
-            "reference": "gowalla", "reference_rows": 100_000, "reference_epochs": 5, "authors_epochs": 1,
-            "briefly": ["amazon-book", "epinions", CATALOGUE],
-            "told": "all 40,981 places of Gowalla, and (cLPI and cIPS alone) 89,578 books of Amazon-Book, 262,614 products of "
-            "Epinions and a generated catalogue of 1,000,000 actions with embeddings of 16 dimensions, 30,000 rounds of log, "
-            "3,000 test users",
+            "data": ["gowalla", "amazon-book", "epinions"], "rows": 30_000, "epochs": 3, "reference": "gowalla",
+            "reference_rows": 100_000, "reference_epochs": 5, "authors_epochs": 1, "briefly": ["amazon-book", "epinions"],
+            "told": "all 40,981 places of Gowalla, and (cLPI and cIPS alone) 89,578 books of Amazon-Book and the 262,614 "
+            "products of Epinions, 30,000 rounds of log, 3,000 test users",
         },
         "paper": PAPER | {
-            "data": ["gowalla", "amazon-book", "epinions", CATALOGUE], "rows": 400_000, "catalogue_dim": 64,
-            "reference": "gowalla", "reference_rows": 400_000, "reference_epochs": 10, "authors_epochs": 10, "briefly": [],
+            "data": ["gowalla", "amazon-book", "epinions", CATALOGUE], "rows": 400_000, "reference": "gowalla",
+            "reference_rows": 400_000, "reference_epochs": 10, "authors_epochs": 10, "briefly": [],
             "told": "all items of Gowalla, Amazon-Book and Epinions, and a generated catalogue of 1,000,000 actions, 400,000 "
             "rounds of log, 3,000 test users",
         },

@@ -154,7 +154,6 @@ def _world(data: str, sizes: Sizes) -> dict[str, Any]:
     own: dict[str, Any] = {"data": data, "dim": sizes["dim"], "k0": sizes["k0"], "clusters": sizes["clusters"]}
     rows = sizes.get("rows", ROWS.get(data, OTHER_ROWS))
     if data == CATALOGUE:
-        own["dim"] = sizes.get("catalogue_dim", sizes["dim"])
         return own | {"actions": sizes.get("actions", MILLION), "rows": rows, "test": TEST_USERS, "length": LENGTH}
     unscaled = {"scale": 1.0, "history": "whole"}
     if data == MADE_UP:  # 500 users and 300 items
