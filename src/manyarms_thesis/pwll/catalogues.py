@@ -149,8 +149,8 @@ CATALOGUES = LEARNED.experiment(
             "data": ["gowalla", "amazon-book", "epinions", CATALOGUE], "rows": 30_000, "epochs": 3, "reference": "gowalla",
             "reference_rows": 100_000, "reference_epochs": 5, "authors_epochs": 1,
             "briefly": ["amazon-book", "epinions", CATALOGUE], "rates_alone": ["epinions", CATALOGUE],
-            "told": "all 40,981 places of Gowalla, and (cLPI and cIPS alone) 89,578 books of Amazon-Book, the 262,614 products of "
-            "Epinions and 1,000,000 generated actions, 30,000 rounds of log, 3,000 test users",
+            "told": "all 40,981 places of Gowalla, and (cLPI and cIPS alone) 89,578 books of Amazon-Book, the 262,614 products "
+            "of Epinions and 1,000,000 generated actions, 30,000 rounds of log, 3,000 test users",
         },
         "paper": PAPER | {
             "data": ["gowalla", "amazon-book", "epinions", CATALOGUE], "rows": 400_000, "reference": "gowalla",
