@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
-from _cpu_steps import floor_of_memory, in_turns, timed, worst_over_plain
+from _cpu_steps import floor_of_memory, in_turns, product_speedup, timed, worst_over_plain
 from _report import GOALS, Figures, as_json, first_line, report
 from _softmax import child, has_chunked, our_step, plain_step
 from _timing import alternate, milliseconds, over, summary
@@ -57,6 +57,7 @@ def run_cpu(actions: int) -> Figures:
         found[f"{name}_step_s"], found[f"{name}_floor_s"] = (milliseconds(times, side) / 1e3 for side in (1, 2))
         found[f"{name}_plain_over_floor"] = over(times, 0, 2)
         gc.collect()
+    found["cpu_product_speedup"] = product_speedup()
     found["cpu_chunked_over_ours"] = None
     if has_chunked():
         chunked, ours = plain_step(actions, 64, 256, how="chunked"), our_step(actions, 64, 256)

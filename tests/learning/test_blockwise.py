@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyarms.learning import blockwise, log_probability
-from manyarms.learning.blockwise import Rooms, Upstream, measure, powers, pull
+from manyarms.learning import log_probability
+from manyarms.learning.blockwise import Rooms, Upstream, measure, pull
 
 SHAPES = st.tuples(st.integers(1, 9), st.integers(2, 40), st.integers(1, 7), st.integers(1, 45), st.integers(0, 10**6))
 
@@ -153,24 +151,6 @@ def test_rooms_are_used_again_by_batches_of_other_sizes() -> None:
             pull(h[:rows], beta, found, upstream, safe=True, size=7, rooms=own,
                  receive=lambda first, last, block, one=one: one[first:last].copy_(block))  # fmt: skip
         assert torch.allclose(got[0], got[1], rtol=1e-12)
-
-
-@pytest.mark.parametrize("wide", [True, False])
-def test_powers_in_place_are_right_to_rounding(wide, monkeypatch) -> None:
-    """By NumPy and by PyTorch, whichever this machine would take."""
-    monkeypatch.setattr(blockwise, "WIDE", wide)
-    threads = torch.get_num_threads()
-    try:
-        for count, dtype in itertools.product((1, 2), (torch.float32, torch.float64)):
-            torch.set_num_threads(count)
-            numbers = torch.linspace(-80, 80, 10_001, dtype=dtype)
-            given = numbers.clone()
-            assert powers(given) is given
-            np.testing.assert_allclose(
-                given.numpy(), np.exp2(numbers.double().numpy()), rtol=4 * torch.finfo(dtype).eps
-            )
-    finally:
-        torch.set_num_threads(threads)
 
 
 def test_no_rows_give_a_gradient_of_zero() -> None:

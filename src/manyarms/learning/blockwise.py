@@ -27,10 +27,10 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from manyarms.learning.products import RightFactor
 from manyarms.learning.rooms import Rooms
 
 SAFE = 30.0  # scores up to this size can be exponentiated in float32 as they are, summed over a billion, and divided by
@@ -101,6 +101,9 @@ def block_size(rows: int, actions: int, device: torch.device) -> int:
 
 def blocks(beta: Tensor, size: int) -> Iterator[tuple[int, int, Tensor]]:
     """Bounds of consecutive blocks of rows, and the rows."""
+    if beta.shape[0] <= size:  # dividing nothing costs as much as dividing
+        yield 0, beta.shape[0], beta
+        return
     first = 0
     for part in torch.split(beta, size):
         last = first + part.shape[0]
@@ -112,30 +115,6 @@ def safe_norm(h: Tensor) -> float:
     """The norm of a row of beta up to which no score can leave [-SAFE, SAFE]."""
     longest = float(torch.linalg.vector_norm(h, dim=1).max()) if len(h) else 0.0
     return SAFE / longest if longest else math.inf
-
-
-def powers(numbers: Tensor, out: Tensor | None = None) -> Tensor:
-    """2^x, in place or to elsewhere. On one thread NumPy's is a quarter faster than PyTorch's where it has wide registers."""
-    out = numbers if out is None else out
-    if WIDE and numbers.device.type == "cpu" and numbers.dtype == torch.float32 and torch.get_num_threads() == 1:
-        with np.errstate(all="ignore"):  # a run that diverges is told so by its loss
-            np.exp2(numbers.numpy(), out=out.numpy())
-        return out
-    return torch.exp2(numbers, out=out)
-
-
-def _numpy_is_wide() -> bool:
-    """Whether NumPy takes powers of two in registers of 512 bits here; elsewhere it takes them one by one."""
-    try:
-        from numpy.lib.introspect import opt_func_info
-
-        chosen = opt_func_info(func_name="^exp2$")["exp2"]["ff"]["current"]
-    except (ImportError, KeyError, TypeError):  # a NumPy that does not say
-        return False
-    return "X86_V4" in chosen or "AVX512" in chosen
-
-
-WIDE = _numpy_is_wide()
 
 
 def scores_at(h: Tensor, beta: Tensor, ids: Tensor) -> Tensor:
@@ -169,9 +148,11 @@ def sums_of(
     rooms = rooms or Rooms()
     kept_from = rooms.kept_from(b, actions, size) if safe and groups is None and values is None else None
     kept = rooms.kept(h, kept_from if actions > size else None, actions)
+    alone = kept_from is not None and actions <= size  # one block stays where the second pass looks for it
     room = rooms.take("scores", h, min(size, actions), b)
     for first, last, part in blocks(beta, size):
-        mass = _scores(columns, part, room)  # (k, b)
+        place = _fitted(room, last - first)
+        mass = columns.times(part.to(h.dtype), place)  # (k, b) scores
         if top is not None:
             peak = torch.maximum(top, mass.amax(dim=0))
             shrink = (top - peak).exp2_()
@@ -181,7 +162,8 @@ def sums_of(
             top = peak
             mass.sub_(top)
         # products are faster where they write what is in the cache: powers are what leaves it
-        mass = powers(mass, kept(first, last))
+        left = place if alone else kept(first, last)
+        mass = mass.exp2_() if left is None else torch.exp2(mass, out=left)
         total = mass.sum(dim=0) if total is None else total.add_(mass.sum(dim=0))
         if values is not None and above is not None:
             # a product and a sum: einsum would turn this into a batch of tiny matrix products
@@ -261,7 +243,8 @@ def pull(
     rooms = rooms or Rooms()
     kept_from = measured.kept_from if unshifted else None
     kept = rooms.kept(h, kept_from if actions > size else None, actions)
-    columns = in_base_two(h) if kept_from != 0 else h
+    factors = RightFactor(scaled)
+    columns = in_base_two(h) if kept_from != 0 else factors
     room = rooms.take("scores", h, min(size, actions), b)
     gradients = None if receive is None else rooms.take("gradients", h, min(size, actions), h.shape[1])
     for number, (first, last, part) in enumerate(blocks(beta, size)):
@@ -269,13 +252,14 @@ def pull(
         if kept_from is not None and first >= kept_from:
             # one block is where the first pass left it; others are fetched, since products wait for what is not in the cache
             left = kept(first, last)
-            pi = room if left is None else _fitted(room, last - first).copy_(left)
+            pi = _fitted(room, last - first)
+            pi = pi if left is None else pi.copy_(left)
         else:
-            scores = _scores(columns, part, room)  # (k, b)
+            scores = columns.times(part.to(h.dtype), _fitted(room, last - first))  # (k, b)
             if inner is not None and groups is not None and upstream.group is not None:
                 outside = groups[0][first:last, None] != groups[1]
                 within = (scores - inner).masked_fill_(outside, -math.inf).exp2_().mul_(upstream.group)
-            pi = powers(scores if unshifted else scores.sub_(log_z))
+            pi = (scores if unshifted else scores.sub_(log_z)).exp2_()
         if not plain:
             pi.mul_(flat if worth is None or values is None else flat + (worth[:, None] * values(first, last)).T)
         if within is not None:
@@ -290,16 +274,19 @@ def pull(
             if some and not one_each:
                 gradient_h.index_add_(0, rows[mine], singles[mine, None] * beta[ids[mine]].to(h.dtype))
         if receive is not None and gradients is not None:
-            block = torch.mm(pi, scaled, out=_fitted(gradients, last - first))
+            block = factors.times(pi, _fitted(gradients, last - first))
             if some and not one_each:
                 block.index_add_(0, ids[mine] - first if first else ids[mine], own[mine])
             receive(first, last, block)
     return gradient_h
 
 
-def in_base_two(h: Tensor) -> Tensor:
-    """(l, b): what beta is multiplied with for scores in base 2."""
-    return (h * TO_BASE_TWO).T
+def in_base_two(h: Tensor) -> RightFactor:
+    """(l, b): what a block of beta is multiplied with for its scores in base 2, (k, b).
+
+    In this order both products of the second pass read along their rows.
+    """
+    return RightFactor((h * TO_BASE_TWO).T)
 
 
 def _by_block(ids: Tensor, actions: int, size: int) -> tuple[Tensor | None, list[int]]:
@@ -314,11 +301,6 @@ def _by_block(ids: Tensor, actions: int, size: int) -> tuple[Tensor | None, list
 
 def _taken(numbers: Tensor, order: Tensor | None) -> Tensor:
     return numbers if order is None else numbers.index_select(0, order)
-
-
-def _scores(columns: Tensor, part: Tensor, room: Tensor) -> Tensor:
-    """(k, b) scores of a block of actions, in base 2: in this order both products of the second pass read along their rows."""
-    return torch.mm(part.to(columns.dtype), columns, out=_fitted(room, part.shape[0]))
 
 
 def _fitted(room: Tensor, rows: int) -> Tensor:
@@ -389,7 +371,6 @@ __all__ = [
     "in_base_two",
     "log_probability",
     "measure",
-    "powers",
     "pull",
     "safe_norm",
     "scores_at",
