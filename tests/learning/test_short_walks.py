@@ -10,7 +10,7 @@ import torch
 
 import manyarms as ma
 from manyarms.checks import estimators as checks_offline
-from manyarms.learning import blockwise
+from manyarms.learning.products import RightFactor
 from manyarms.weights import ClipPropensities
 
 HOME = str(Path(ma.__file__).parent)
@@ -38,7 +38,8 @@ def walks(monkeypatch):
 
     watch(ClipPropensities, "weight")
     watch(torch, "mm")
-    watch(blockwise, "powers")
+    watch(torch, "exp2")
+    watch(RightFactor, "times")
     return found
 
 
