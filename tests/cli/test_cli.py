@@ -75,7 +75,7 @@ def test_a_part_of_an_experiment(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     record = json.loads((tmp_path / f"{MISSPECIFIED.name}.json").read_text())
     assert record["command"].endswith("--scale smoke --runs 2 --only K=20")
-    assert record["sizes"]["runs"] == 2 and record["sizes"]["K"] == [20]
+    assert record["sizes"]["runs"] == 2 and record["fewer_than_the_thesis"] == {"K": [[20], [20, 40]]}
     assert record["command"] in (tmp_path / "out" / "report.html").read_text()
 
 
@@ -85,7 +85,7 @@ def test_refusals(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
     assert "one of smoke, quick, paper" in refused(capsys, "reproduce", "mets-grid", "--scale", "large")
     grid = ("reproduce", "mets-grid", "--scale", "smoke")
     assert "--runs: expected at most 3" in refused(capsys, *grid, "--runs", "99")
-    assert "--only: expected one of K, d, L" in refused(capsys, *grid, "--only", "rounds=5")
+    assert "--only: expected one of reward, K, L, d, " in refused(capsys, *grid, "--only", "rounds=5")
     assert "--only: expected some of 10, 30, got '20'" in refused(capsys, *grid, "--only", "K=10,20")
     assert "such as K=20,100" in refused(capsys, *grid, "--only", "K")
     found = util.find_spec

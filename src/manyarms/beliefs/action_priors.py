@@ -5,6 +5,7 @@ Where some Sigma_a is nearly singular (`STEEP`), its inverse is to be avoided: l
 
 from __future__ import annotations
 
+import math
 from typing import cast
 
 import numpy as np
@@ -73,11 +74,19 @@ class ActionPriors:
         return linalg.inverse(self.prior_covariance(ids))
 
     def prior_variances(self, x: Array, ids: Ints | None) -> Array:
-        """x^T Sigma_a x: one number (1,) where Sigma is shared, else one for each id (None: for every action)."""
+        """x^T Sigma_a x: one number (1,) where Sigma is shared, else one for each id (None: for every action).
+
+        Where it is zero, rounding would leave something on either side.
+        """
         if self.shared:
-            return np.array([float(x @ self.covariance @ x)])
+            return np.array([max(0.0, float(x @ self.covariance @ x))])
         rows = self.covariances.rows
-        return cast(Array, self.packing.bilinear(x, x) @ (rows if ids is None else rows[ids]).T)
+        found = self.packing.bilinear(x, x) @ (rows if ids is None else rows[ids]).T
+        return cast(Array, np.maximum(found, 0.0, out=found))
+
+    def common_spread(self, x: Array) -> float:
+        """The root of x^T Sigma x, which all actions share."""
+        return math.sqrt(self.prior_variances(x, None)[0])
 
     def check_new_covariance(self, covariance: Array | None, number: int) -> Array | None:
         """Prior covariances of new actions, checked and packed; None where all actions share theirs."""

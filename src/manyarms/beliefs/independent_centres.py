@@ -113,7 +113,7 @@ class IndependentCentres(Belief):
     def best_unplayed(
         self, x: Array, root: Array, offer: Offer, floor: float, k: int, rng: np.random.Generator
     ) -> tuple[Array, Ints]:
-        count, sd = offer.fresh, float(np.sqrt(x @ self.leaves.covariance @ x))
+        count, sd = offer.fresh, self.leaves.common_spread(x)
         scores = self._draw_best_unplayed(x, sd, count, min(k, count), rng) if count else np.empty(0)
         scores = largest(scores[scores > floor], k)
         return scores, np.zeros(len(scores), dtype=np.int64)  # all unplayed actions are one unit
@@ -129,7 +129,7 @@ class IndependentCentres(Belief):
         if offer.slots is None:
             keep[offer.barred] = False
         keep[place.position if place.played else slice(0)] = False
-        fresh, unplayed_sd = offer.fresh - (not place.played), float(np.sqrt(x @ self.leaves.covariance @ x))
+        fresh, unplayed_sd = offer.fresh - (not place.played), self.leaves.common_spread(x)
 
         def contests() -> Iterator[Contest]:
             for _ in range(n):

@@ -37,9 +37,9 @@ def reproduce(
     only: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="SIZE=VALUES",
-            help="Only these values of one of the scale's sizes, such as K=20,100 or data=gowalla (repeatable); "
-            "results/NAME.json and the report name the sizes.",
+            metavar="COLUMN=VALUES",
+            help="Only the panels with these values of a column of the results, such as K=20,100 or data=gowalla "
+            "(repeatable); an unknown one is answered with those that there are.",
             show_default=False,
         ),
     ] = None,
@@ -96,7 +96,7 @@ def reproduce(
     experiments = find_experiments()
     experiment = experiments.find(name)
     if runs is not None or only:
-        experiment = experiments.part_of(experiment, scale, runs=runs, only=dict(map(_size, only or [])))
+        experiment = experiments.part_of(experiment, scale, runs=runs, only=_columns(only or []))
     folder = out if out is not None else Path("out") / f"{name}-{scale}"
     outcome = experiments.run(
         experiment,
@@ -112,12 +112,15 @@ def reproduce(
     options.say(_verdicts(outcome), f"report: {outcome.folder / 'report.html'}")
 
 
-def _size(text: str) -> tuple[str, list[str]]:
-    """A size and the values that are wanted of it, as --only has them."""
-    name, equals, values = text.partition("=")
-    if not (name and equals and values):
-        raise InvalidInput("--only", repr(text), "a size and its values, such as K=20,100")
-    return name.strip(), [value.strip() for value in values.split(",")]
+def _columns(texts: list[str]) -> dict[str, list[str]]:
+    """Columns and the values that are wanted of them, as --only has them."""
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, values = text.partition("=")
+        if not (name and equals and values):
+            raise InvalidInput("--only", repr(text), "a column and its values, such as K=20,100")
+        found.setdefault(name.strip(), []).extend(value.strip() for value in values.split(","))
+    return found
 
 
 def _listing() -> str:

@@ -17,7 +17,7 @@ so a second pass (`pull`) that computes the scores again has the gradient of a b
 whoever receives it can update the block at once, and the gradient of the whole of beta need not exist.
 
 On one core products are three quarters of the time, so the rest is kept small. Scores are taken in base 2, pi = 2^s / Z with
-s = (h / log 2)^T beta: the factor goes into h, once a batch, and powers of two cost a third to a half of exponentials. A block
+s = (h / log 2)^T beta: the factor goes into h, once a batch, and powers of two cost a quarter to a half of exponentials. A block
 of scores stays in the cache until its part of the gradient is taken. Small tables keep all powers of the first pass.
 """
 

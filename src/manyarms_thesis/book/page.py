@@ -62,10 +62,11 @@ def _overview(
         yield f"| [{chapter.title}](#{chapter.anchor}) | " + " | ".join(map(str, numbers)) + " |"
     yield "| together | " + " | ".join(map(str, totals)) + " |"
     yield ""
-    full = sum(not one.about["smaller_than_the_thesis"] for one in records.values())
+    full = [one for one in records.values() if not one.about["smaller_than_the_thesis"]]
+    some = sum(bool(one.about["fewer_than_the_thesis"]) for one in full)
     yield (
-        f"Of {len(experiments)} experiments {len(records)} have a stored result, {full} of them in worlds of the full sizes; "
-        "each says below what it was run with"
+        f"Of {len(experiments)} experiments {len(records)} have a stored result, {len(full)} of them in worlds of the full sizes "
+        f"({some} with some of these alone); each says below what it was run with"
         + (", and the others that they have not been run.\n" if len(records) < len(experiments) else ".\n")
     )
 

@@ -272,10 +272,13 @@ def listed(values: Mapping[str, object]) -> str:
 
 
 def increasing(values: Mapping[str, Measured], statement: str, lines: str, *, panel: str = "") -> Claim:
-    """Independent measurements grow from each one to the next; the figure is the least convincing step."""
+    """Independent measurements grow from each one to the next; the figure is the least convincing step.
+
+    Where there is one alone, nothing is decided.
+    """
     names = list(values)
-    if len(names) < 2:
-        raise InvalidInput("values", f"{len(names)} of them", "at least two measurements to compare")
+    if len(names) < 2:  # a part of an experiment
+        return claim(statement, lines, Measured(math.nan, math.nan, 0), panel=panel, detail="nothing to compare")
     steps = {f"{before} to {after}": values[after] - values[before] for before, after in pairwise(names)}
     step, difference = least(steps)
     shown = ", ".join(f"{name}: {value}" for name, value in values.items())

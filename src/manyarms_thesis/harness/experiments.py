@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from manyarms._base.registry import Registry
 from manyarms._base.text import in_words
-from manyarms.errors import InvalidInput
+from manyarms.errors import InvalidInput, ManyArmsError
 from manyarms_thesis.harness.spec import Cell
 from manyarms_thesis.harness.thesis import sections
 
@@ -35,7 +35,9 @@ ONLINE_NUMBERS: Mapping[str, str] = {
 }
 ACCURACY = ("runs", "scaled_runs", "preparations")
 TOLD = "told"  # among the sizes: what a setting says of the others in words, and no size itself
-SMALLER = "at these sizes the difference goes the other way, which does not decide about those of the full experiment; "
+SMALLER = (
+    "with these sizes the difference goes the other way, which does not decide about those of the full experiment; "
+)
 
 Sizes = Mapping[str, Any]
 Warn = Callable[[], list[str]]
@@ -59,7 +61,8 @@ class Experiment:
     warnings        what a reader of the results must not overlook (made-up data)
     numbers         columns of the results for the page's table, with their headings
     accuracy        sizes that set how accurate results are, and not what they are of
-    full            the thesis's sizes, where the scale "paper" has only a part of them; part: the options that chose it
+    full            the thesis's sizes, where the scale "paper" has only a part of them
+    part, chosen    of a part of an experiment: the options that chose it; by column, the values of its panels and those of all
     place           of its chapter among the chapters, and its own in the chapter: the order in which they are listed
     """
 
@@ -68,11 +71,11 @@ class Experiment:
     thesis_lines: str
     scales: Mapping[str, Sizes]
     build: Callable[[Sizes], list[Cell]]
-    claims: Callable[[Results], list[Claim]]
-    figures: Callable[[Results, Path], list[Drawn]]
+    claims: Callable[[Results], Iterable[Claim]]
+    figures: Callable[[Results, Path], Iterable[Drawn]]
     question: str = ""
     setting: str = ""
-    across: Callable[[Results], list[Claim]] = lambda results: []
+    across: Callable[[Results], Iterable[Claim]] = lambda results: []
     remarks: Sequence[str] = ()
     warnings: Warn = list
     numbers: Mapping[str, str] | None = None
@@ -80,6 +83,7 @@ class Experiment:
     place: tuple[int, int] = (0, 0)
     full: Sizes | None = None
     part: str = ""
+    chosen: Mapping[str, tuple[list[Any], list[Any]]] = field(default_factory=dict)
 
     @property
     def sections(self) -> str:
@@ -107,7 +111,8 @@ class Experiment:
 
     def fewer(self, scale: str) -> dict[str, tuple[Any, Any]]:
         """Of which sizes a scale has some of the thesis's and not all: its worlds are the thesis's, and fewer."""
-        return {name: pair for name, pair in self._different(scale).items() if _is_part(*pair)}
+        of_scale = {name: pair for name, pair in self._different(scale).items() if _is_part(*pair)}
+        return of_scale | {name: pair for name, pair in self.chosen.items() if pair[0] != pair[1]}
 
     def _different(self, scale: str) -> dict[str, tuple[Any, Any]]:
         own = self.sizes(scale)
@@ -119,10 +124,10 @@ class Experiment:
         """All claims with their verdicts; those about worlds that the thesis does not print are none of its own."""
         found = []
         for variant in results.variants:
-            of_variant = self.claims(results.variant(variant))
+            of_variant = self._as_far_as_it_goes(self.claims, results.variant(variant))
             found += of_variant if not variant else [_beyond(one, variant) for one in of_variant]
-        found += self.across(results)
-        smaller = self.smaller(results.scale)
+        found += self._as_far_as_it_goes(self.across, results)
+        smaller = self.smaller(results.scale) or self.chosen
         return [_at_smaller_sizes(one) for one in found] if smaller else found
 
     def draw(self, results: Results, folder: Path) -> list[Drawn]:
@@ -130,9 +135,20 @@ class Experiment:
         drawn = []
         for variant in results.variants:
             place = folder / "variants" / slug(variant) if variant else folder
-            for one in self.figures(results.variant(variant), place / "figures"):
+            for one in self._as_far_as_it_goes(self.figures, results.variant(variant), place / "figures"):
                 drawn.append(replace(one, caption=f"{_first_capital(variant)}. {one.caption}") if variant else one)
         return drawn
+
+    def _as_far_as_it_goes(self, tell: Callable[..., Iterable[One]], *told: Any) -> list[One]:
+        """All that it tells; where only some panels are there, what comes before the first that needs others."""
+        found = []
+        try:
+            for one in tell(*told):
+                found.append(one)
+        except (ManyArmsError, ValueError, LookupError, ArithmeticError):
+            if not self.chosen:
+                raise
+        return found
 
     def cells(self, scale: str) -> list[Cell]:
         """The cells at a scale; every panel has its own name."""
@@ -177,8 +193,8 @@ class Chapter:
     ) -> Experiment:
         """Make an experiment and register it. Its remarks follow the chapter's; the rest replaces what the chapter has."""
         made = Experiment(
-            name, title, thesis_lines, scales, _all_at_once(build), _all_at_once(claims), _all_at_once(figures),
-            question, setting, _all_at_once(across or (lambda results: [])), (*self.remarks, *remarks),
+            name, title, thesis_lines, scales, _all_at_once(build), claims, figures,
+            question, setting, across or (lambda results: []), (*self.remarks, *remarks),
             warnings or self.warnings, numbers or self.numbers, accuracy, (self.number, order),
         )  # fmt: skip
         return EXPERIMENTS.register(name)(made)

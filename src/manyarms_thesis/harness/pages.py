@@ -73,7 +73,10 @@ def _card(experiment: Experiment, results: Results, claims: Sequence[Claim]) -> 
             f"undecided; manyarms reproduce {experiment.name} --scale paper decides."
         )
     if experiment.part:
-        texts.append(f"It was run in part ({experiment.part}): the same worlds, and fewer of them or fewer runs.")
+        texts.append(
+            f"It was run in part ({experiment.part}): the same worlds, and fewer of them or fewer runs. Statements that need the "
+            "others are left out, and what goes against one leaves it undecided where there are fewer worlds."
+        )
     good = bool(claims) and all(one.verdict == "held" for one in statements(claims))
     return report.card(experiment.question, [text for text in texts if text], "good" if good else "open")
 

@@ -1,9 +1,9 @@
-"""A part of an experiment at one of its scales: fewer runs, or some of the sizes that are lists, in the same worlds.
+"""A part of an experiment at one of its scales: fewer runs, or only some of its panels.
 
     part_of(find("mets-grid"), "paper", runs=10, only={"K": ["20", "100"]})
 
-Every run that is left is the very run of the whole experiment: what a run meets depends on its number and its panel alone. The
-worlds are the scale's, so that a part of "paper" judges the thesis's statements at the thesis's sizes, with wider errors.
+Panels are chosen by what describes them (the columns of the results: K, d, data ...), so that each that is left is a panel of the
+whole, with its world, methods and seeds, and a part of "paper" judges the thesis's statements at the thesis's sizes.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from manyarms._base import validate
 from manyarms._base.text import in_words
 from manyarms.errors import InvalidInput
 from manyarms_thesis.harness.experiments import TOLD, Experiment, Sizes
+from manyarms_thesis.harness.spec import Cell
 
 RUNS = "runs"
 
@@ -24,49 +25,64 @@ RUNS = "runs"
 def part_of(
     experiment: Experiment, scale: str, *, runs: int | None = None, only: Mapping[str, Sequence[str]] | None = None
 ) -> Experiment:
-    """The experiment with fewer runs at a scale, and only some of the values of some sizes, which are given as text."""
-    sizes = experiment.sizes(scale)
-    chosen = {name: _chosen(experiment.name, sizes, name, values) for name, values in (only or {}).items()}
-    words = [f"--only {shlex.quote(name + '=' + ','.join(map(str, values)))}" for name, values in chosen.items()]
-    fewer: dict[str, Any] = {}
-    if runs is not None:
-        fewer = _fewer_runs(experiment.name, sizes, validate.count("runs", runs))
-        words.insert(0, f"--runs {runs}")
-    made = {**sizes, **chosen, **fewer}
-    if chosen and TOLD in made:
-        told = ", ".join(f"{name} {in_words(values)}" for name, values in chosen.items())
-        made[TOLD] = f"{made[TOLD]} (here in part: {told})"
+    """The experiment with fewer runs at a scale, and only the panels with some of the values of a column, given as text."""
+    sizes = dict(experiment.sizes(scale))
+    words = [experiment.part] if experiment.part else []
+    if runs is not None and (fewer := _fewer_runs(experiment.name, sizes, validate.count("runs", runs))):
+        sizes |= fewer
+        words.append(f"--runs {runs}")
+    chosen = dict(experiment.chosen)
+    cells = experiment.build(sizes)
+    for name, values in (only or {}).items():
+        there = _values(cells, experiment.name, name)
+        wanted = _wanted(there, name, values)
+        chosen[name] = wanted, chosen.get(name, (there, there))[1]
+        cells = _with(cells, {name: wanted})
+        words.append(f"--only {shlex.quote(name + '=' + ','.join(map(str, wanted)))}")
+    if only and TOLD in sizes:
+        told = ", ".join(f"{name} {in_words(wanted)}" for name, (wanted, _) in chosen.items())
+        sizes[TOLD] = f"{sizes[TOLD]} (here in part: {told})"
     return replace(
-        experiment, scales={**experiment.scales, scale: made}, full=experiment.full_sizes, part=" ".join(words)
+        experiment,
+        scales={**experiment.scales, scale: sizes},
+        build=lambda sizes: _with(experiment.build(sizes), {name: wanted for name, (wanted, _) in chosen.items()}),
+        full=experiment.full_sizes,
+        part=" ".join(words),
+        chosen=chosen,
     )
 
 
 def _fewer_runs(experiment: str, sizes: Sizes, runs: int) -> dict[str, int]:
-    """All numbers of runs, none of them above `runs`."""
+    """The numbers of runs that become fewer, so that none is above `runs`."""
     own = {name: size for name, size in sizes.items() if name == RUNS or name.endswith(f"_{RUNS}")}
     if RUNS not in own:
         raise InvalidInput("runs", str(runs), f"none: {experiment} sets its runs by panel")
     if runs > own[RUNS]:
         raise InvalidInput("runs", str(runs), f"at most {own[RUNS]}, the runs of this scale")
-    return {name: min(size, runs) for name, size in own.items()}
+    return {name: runs for name, size in own.items() if size > runs}
 
 
-def _chosen(experiment: str, sizes: Sizes, name: str, values: Sequence[str]) -> list[Any]:
-    """The values of a size that are wanted, in their own order."""
-    listed = {key: size for key, size in sizes.items() if isinstance(size, list) and size and _plain(size)}
-    if name not in listed:
-        expected = "one of " + ", ".join(listed) if listed else f"none: {experiment} has no sizes to choose among"
+def _with(cells: Sequence[Cell], wanted: Mapping[str, Sequence[Any]]) -> list[Cell]:
+    """The panels whose columns have wanted values."""
+    return [cell for cell in cells if all(cell.parameters.get(name) in values for name, values in wanted.items())]
+
+
+def _values(cells: Sequence[Cell], experiment: str, name: str) -> list[Any]:
+    """The values that a column has among panels, in their order."""
+    columns = {key: None for cell in cells for key in cell.parameters}
+    if name not in columns:
+        expected = "one of " + ", ".join(columns) if columns else f"none: {experiment} has nothing to choose among"
         raise InvalidInput("only", repr(name), expected)
-    there = {str(value): value for value in listed[name]}
-    unknown = [value for value in values if value not in there]
+    return list(dict.fromkeys(cell.parameters[name] for cell in cells if name in cell.parameters))
+
+
+def _wanted(there: Sequence[Any], name: str, values: Sequence[str]) -> list[Any]:
+    """The values of a column that are wanted, in its own order."""
+    unknown = [value for value in values if value not in map(str, there)]
     if unknown or not values:
         came = ", ".join(map(repr, unknown)) or "no value"
-        raise InvalidInput("only", f"{came} for {name}", "some of " + ", ".join(there))
-    return [value for text, value in there.items() if text in values]
-
-
-def _plain(values: Sequence[Any]) -> bool:
-    return all(isinstance(value, (int, float, str)) for value in values)
+        raise InvalidInput("only", f"{came} for {name}", "some of " + ", ".join(map(str, there)))
+    return [value for value in there if str(value) in values]
 
 
 __all__ = ["part_of"]

@@ -14,10 +14,11 @@ from rich.console import Console
 
 from manyarms.errors import InvalidInput
 from manyarms_thesis.catalogue import Experiment, catalogue, part_of, run
-from manyarms_thesis.harness.claims import claim, gain
+from manyarms_thesis.harness.claims import Measured, claim, gain
 from manyarms_thesis.harness.figures import regret_curves
 from manyarms_thesis.harness.online import online_regret
-from manyarms_thesis.harness.spec import Call, Cell
+from manyarms_thesis.harness.results import Results
+from manyarms_thesis.harness.spec import Call, Cell, items_of
 from manyarms_thesis.mets.agents import AGENTS
 from manyarms_thesis.mets.common import mixed_effect_world
 
@@ -47,22 +48,30 @@ WHOLE = Experiment(
 )  # fmt: skip
 
 
-def test_a_part_has_some_of_the_sizes_and_says_so() -> None:
+def test_a_part_has_some_of_the_panels_and_says_so() -> None:
     made = part_of(WHOLE, "paper", runs=2, only={"K": ["9"]})
-    assert made.sizes("paper") == FULL | {"runs": 2, "K": [9], "told": "two catalogues (here in part: K 9)"}
+    assert made.sizes("paper") == FULL | {"runs": 2, "more_runs": 2, "told": "two catalogues (here in part: K 9)"}
+    assert [cell.panel for cell in made.cells("paper")] == ["K=9"]
     assert made.fewer("paper") == {"K": ([9], [5, 9])} and made.smaller("paper") == {}
     assert made.setting_at("paper") == "two catalogues (here in part: K 9), 2 runs of 6,000 rounds."
     assert made.part == "--runs 2 --only K=9"
     assert made.sizes("smoke") is WHOLE.sizes("smoke") and WHOLE.part == ""
     assert part_of(WHOLE, "paper", runs=1).sizes("paper") == FULL | {"runs": 1, "more_runs": 1}
+    assert part_of(WHOLE, "paper", runs=3).part == ""  # all of them
 
 
 def test_sizes_that_are_smaller_stay_smaller_in_a_part() -> None:
     made = part_of(WHOLE, "smoke", only={"K": ["9", "5"]})
-    assert made.sizes("smoke")["K"] == [5, 9]  # in their own order
+    assert [cell.panel for cell in made.cells("smoke")] == ["K=5", "K=9"]  # in their own order
     assert made.smaller("smoke") == {"rounds": (10, 6_000)} and made.fewer("smoke") == {}
+
+
+def test_a_part_of_a_part_remembers_the_whole() -> None:
     again = part_of(part_of(WHOLE, "paper", only={"K": ["5"]}), "paper", runs=1)
-    assert again.fewer("paper") == {"K": ([5], [5, 9])}  # the whole is remembered
+    assert again.fewer("paper") == {"K": ([5], [5, 9])} and again.part == "--only K=5 --runs 1"
+    assert [(cell.panel, cell.runs) for cell in again.cells("paper")] == [("K=5", 1)]
+    with pytest.raises(InvalidInput, match="some of 5, got '9'"):
+        part_of(again, "paper", only={"K": ["9"]})
 
 
 @pytest.mark.parametrize(
@@ -76,7 +85,6 @@ def test_sizes_that_are_smaller_stay_smaller_in_a_part() -> None:
         ("paper", {"only": {"base": ["5"]}}, "one of K"),
         ("paper", {"only": {"K": ["7", "5"]}}, "some of 5, 9, got '7'"),
         ("paper", {"only": {"K": []}}, "no value"),
-        ("bare", {"only": {"K": ["3"]}}, "no sizes to choose among"),
     ],
 )
 def test_what_is_not_there_is_refused(scale: str, asked: dict[str, Any], says: str) -> None:
@@ -104,11 +112,47 @@ def test_the_runs_of_a_part_are_runs_of_the_whole_and_the_whole_goes_on_from_the
 
 
 @pytest.mark.parametrize("name", sorted(catalogue()))
-def test_every_experiment_can_be_cut(name: str) -> None:
-    """Each size that is a list of plain values can be cut to one of them, and the setting can still be told."""
+def test_every_panel_of_a_part_is_one_of_the_whole(name: str) -> None:
+    """For each column that tells panels apart, and each of its values: same world, methods and seeds; the setting can be told."""
     experiment = catalogue()[name]
-    for size, values in experiment.sizes("paper").items():
-        if isinstance(values, list) and len(values) > 1 and all(isinstance(one, (int, float, str)) for one in values):
-            made = part_of(experiment, "paper", only={size: [str(values[0])]})
-            assert made.fewer("paper") == {size: ([values[0]], values)} or size in experiment.accuracy
-            assert made.smaller("paper") == {} and "{" not in made.setting_at("paper")
+    cells = experiment.cells("smoke")
+    whole = {item.key("1") for item in items_of(name, cells, 0)}
+    columns = {column for cell in cells for column in cell.parameters}
+    for column in sorted(columns):
+        there = list(dict.fromkeys(str(cell.parameters[column]) for cell in cells if column in cell.parameters))
+        for value in there:
+            made = part_of(experiment, "smoke", only={column: [value]})
+            keys = {item.key("1") for item in items_of(name, made.cells("smoke"), 0)}
+            assert keys and keys <= whole and made.part
+            assert "{" not in made.setting_at("smoke")
+            if len(there) > 1:
+                assert column in made.fewer("smoke")
+
+
+def failing(results: Any) -> Any:
+    yield claim("meTS is better", "1", gain(results, results.panels[0], "meTS-Lin", "LinTS"))
+    yield claim("and better with nine", "1", gain(results, "K=9", "meTS-Lin", "LinTS"))
+
+
+def test_a_part_judges_what_it_can_and_loses_no_work(tmp_path: Path) -> None:
+    quiet = Console(file=io.StringIO())
+    small = {name: dict(sizes) | {"rounds": 30} for name, sizes in WHOLE.scales.items()}
+    whole = Experiment(
+        **{**WHOLE.__dict__, "scales": small, "claims": failing, "figures": lambda results, folder: 1 / 0}
+    )
+    done = run(part_of(whole, "paper", only={"K": ["5"]}), "paper", tmp_path / "out", workers_wanted=1, console=quiet)
+    assert [one.statement for one in done.claims] == ["meTS is better"]
+    assert "Statements that need the others are left out" in (tmp_path / "out" / "report.html").read_text()
+    with pytest.raises(ZeroDivisionError):  # of the whole nothing may be missing
+        run(whole, "paper", tmp_path / "whole", workers_wanted=1, console=quiet)
+
+
+def test_some_worlds_refute_nothing_and_fewer_runs_may() -> None:
+    def against(results: Any) -> Any:
+        yield claim("larger", "1", Measured(-1.0, 0.1, 9), parts=[Measured(-1.0, 0.1, 9)])
+
+    whole = Experiment(**{**WHOLE.__dict__, "claims": against})
+    results = Results("whole", "paper", whole.cells("paper"), {})
+    assert [one.verdict for one in whole.judge(results)] == ["refuted"]
+    assert [one.verdict for one in part_of(whole, "paper", runs=2).judge(results)] == ["refuted"]
+    assert [one.verdict for one in part_of(whole, "paper", only={"K": ["9"]}).judge(results)] == ["undecided"]

@@ -6,7 +6,6 @@ put in their place in one step, so that decisions may run beside each other whil
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import cast
 
@@ -36,7 +35,7 @@ class UnplayedScores:
             return np.empty(0), np.empty(0, dtype=np.int64)
         c = leaves.mixing.coefficients(x[None], m[None])[0]
         if units.single and k == 1:
-            return search.one_unit(float(c[0]), math.sqrt(x @ leaves.covariance @ x), int(offer.counts[0]), floor, rng)
+            return search.one_unit(float(c[0]), leaves.common_spread(x), int(offer.counts[0]), floor, rng)
         if offer.units is not None or len(units.counts) <= search.FEW:
             places = offer.units if offer.units is not None else np.arange(len(units.counts))
             mean = self._means(c, places)
@@ -51,7 +50,7 @@ class UnplayedScores:
             return search.scan(columns, c if columns is None else np.ones(1), sd, offer.counts, floor, k, rng)
         blocks = units.blocks(cast(Array, leaves.mixing.features))
         sizes = blocks.sizes_without(offer.withheld)
-        sd_all = math.sqrt(x @ leaves.covariance @ x)
+        sd_all = leaves.common_spread(x)
         return block_search.open_blocks(blocks, c, sd_all, offer.counts, sizes, partial(self._means, c), floor, k, rng)
 
     def _means(self, c: Array, places: Ints) -> Array:
