@@ -23,7 +23,7 @@ METS = BookChapter(
     "Expanding a click's likelihood at a mode in place of its maximum, which the thesis does not do, saves another "
     "{[held]mets-synthetic: meTS-GLM has less regret expanded at a mode | logistic, K=100, L=3, d=2}, and helps GLM-TS, "
     "too{~[held]mets-glm: meTS-GLM expanded at the mode | *}{~[held]mets-glm: GLM-TS expanded at the mode | *}. The lead "
-    "over LinTS grows with the catalogue for as long as the rounds suffice: in 2,000 rounds it is {[held]mets-actions: "
+    "over LinTS grows with the catalogue for as long as the rounds suffice: in 5,000 rounds it is {[held]mets-actions: "
     "meTS-Lin has substantially lower regret than LinTS | linear, K=100, L=3, d=2} with 100 actions, {[held]mets-actions: "
     "meTS-Lin has substantially lower regret than LinTS | linear, K=1,000, L=3, d=2} with 1,000, {[held]mets-actions: "
     "meTS-Lin has substantially lower regret than LinTS | linear, K=10,000, L=3, d=2} with 10,000 and {[held]mets-actions: "
@@ -83,11 +83,11 @@ METS = BookChapter(
             "linear rewards, a context each", "mets-synthetic", "linear, K=100, L=3, d=2", variant=EACH, methods=LINEAR
         ),
         Over("clicks, one context for all", "mets-synthetic", "logistic, K=100, L=3, d=2", methods=CLICKS),
-        Against("linear rewards, 2,000 rounds", "mets-actions", r"K=([\d,]+)", methods=("meTS-Lin", "LinTS")),
+        Against("linear rewards, 5,000 rounds", "mets-actions", r"K=([\d,]+)", methods=("meTS-Lin", "LinTS")),
     ],
     "Cumulative expected regret in the worlds that meTS assumes (L = 3 effects, d = 2), of meTS and of baselines, factored "
     "variants left out; lower is better. Top, and bottom left: over the rounds with K = 100 actions, with linear rewards "
-    "and one context for all, with a context for each action, and with clicks. Bottom right: after 2,000 rounds, against "
+    "and one context for all, with a context for each action, and with clicks. Bottom right: after 5,000 rounds, against "
     "the number of actions. Means over runs; bands and bars are one standard error on each side.",
 )
 
