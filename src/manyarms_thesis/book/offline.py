@@ -25,7 +25,7 @@ SDM = BookChapter(
     "without structure grows with the catalogue: {[held]sdm-actions: sDM has improved scalability | K=100,000} at 100,000 "
     "actions.\n\n"
     "sDM stays ahead of all methods where its likelihood is wrong ({[held]sdm-likelihood: sDM still outperforms all "
-    "methods | K=1,000} of the best reward over the nearest of them at K = 1,000), and ahead of DM (Bayes) where its prior "
+    "methods | K=1,000} of the best reward in the least clear comparison at K = 1,000), and ahead of DM (Bayes) where its prior "
     "is, at the thesis's sizes{~[held]sdm-prior: sDM with misspecification still outperforms | *} ({sdm-prior: sDM with "
     "misspecification still outperforms | K=1,000, d'=10} at K = 1,000, d' = 10). On MovieLens it is ahead of most "
     "baselines and not of all ({~[held in part]sdm-movielens: On MovieLens | *}held in part). Deciding greedily is better "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -28,9 +29,11 @@ each of its statements became a difference that should be above zero, measured o
 
 What the thesis does not state or print (scaled links, a context for each action where its text has one for all, rules of our
 own) stands apart, and does not count. [Errata](errata.md) has what is wrong in formulas and settings; [Running the
-experiments](results.md) how to repeat one. Figures are differences ± one standard error. Every number on this page comes from
-the records in the folder `results` of the repository, each with the command that made it.
+experiments](results.md) how to repeat one. Figures are differences ± one standard error; where a statement compares several, the
+figure is that of the *least clear* one, the fewest standard errors above zero, which need not be the smallest. Every number on
+this page comes from the records in the folder `results` of the repository, each with the command that made it.
 """
+LEAST = re.compile(r"; least convincing(?: step)?: ([^;]+)")  # which of several comparisons a figure is of, in a detail
 WORLDS = {"held": "✓", "held in part": "◐", "refuted": "✗", "undecided": "?"}
 
 
@@ -146,7 +149,10 @@ def _measurements(one: Statement, name: str) -> str:
 
 def _world(claim: Claim) -> str:
     parts, held, _ = claim.parts
-    return (claim.panel or "all") + (f" ({held} of {parts} comparisons)" if parts > 1 else "")
+    if parts == 1:
+        return claim.panel or "all"
+    least = LEAST.search(claim.detail)
+    return f"{claim.panel or 'all'} ({held} of {parts} comparisons{f', least clear: {least[1]}' if least else ''})"
 
 
 def _cell(text: str) -> str:
