@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from manyarms._base.registry import Registry
 from manyarms._base.text import in_words
@@ -71,11 +71,11 @@ class Experiment:
     thesis_lines: str
     scales: Mapping[str, Sizes]
     build: Callable[[Sizes], list[Cell]]
-    claims: Callable[[Results], Iterable[Claim]]
-    figures: Callable[[Results, Path], Iterable[Drawn]]
+    claims: Callable[[Results], list[Claim]]
+    figures: Callable[[Results, Path], list[Drawn]]
     question: str = ""
     setting: str = ""
-    across: Callable[[Results], Iterable[Claim]] = lambda results: []
+    across: Callable[[Results], list[Claim]] = lambda results: []
     remarks: Sequence[str] = ()
     warnings: Warn = list
     numbers: Mapping[str, str] | None = None
@@ -143,7 +143,7 @@ class Experiment:
         """All that it tells; where only some panels are there, what comes before the first that needs others."""
         found = []
         try:
-            for one in tell(*told):
+            for one in tell.one_by_one(*told) if isinstance(tell, _AllAtOnce) else tell(*told):
                 found.append(one)
         except (ManyArmsError, ValueError, LookupError, ArithmeticError):
             if not self.chosen:
@@ -193,8 +193,8 @@ class Chapter:
     ) -> Experiment:
         """Make an experiment and register it. Its remarks follow the chapter's; the rest replaces what the chapter has."""
         made = Experiment(
-            name, title, thesis_lines, scales, _all_at_once(build), claims, figures,
-            question, setting, across or (lambda results: []), (*self.remarks, *remarks),
+            name, title, thesis_lines, scales, _AllAtOnce(build), _AllAtOnce(claims), _AllAtOnce(figures),
+            question, setting, _AllAtOnce(across or (lambda results: [])), (*self.remarks, *remarks),
             warnings or self.warnings, numbers or self.numbers, accuracy, (self.number, order),
         )  # fmt: skip
         return EXPERIMENTS.register(name)(made)
@@ -227,8 +227,14 @@ def _first_capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _all_at_once(function: Callable[Told, Iterable[One]]) -> Callable[Told, list[One]]:
-    return lambda *arguments, **more: list(function(*arguments, **more))
+@dataclass(frozen=True)
+class _AllAtOnce(Generic[Told, One]):
+    """A function whose results are wanted as a list, though it may yield one after the other."""
+
+    one_by_one: Callable[Told, Iterable[One]]
+
+    def __call__(self, *told: Told.args, **more: Told.kwargs) -> list[One]:
+        return list(self.one_by_one(*told, **more))
 
 
 __all__ = ["EXPERIMENTS", "ONLINE_NUMBERS", "SCALES", "Chapter", "Experiment", "Sizes", "slug"]

@@ -15,6 +15,7 @@ from rich.console import Console
 from manyarms.errors import InvalidInput
 from manyarms_thesis.catalogue import Experiment, catalogue, part_of, run
 from manyarms_thesis.harness.claims import Measured, claim, gain
+from manyarms_thesis.harness.experiments import _AllAtOnce
 from manyarms_thesis.harness.figures import regret_curves
 from manyarms_thesis.harness.online import online_regret
 from manyarms_thesis.harness.results import Results
@@ -138,7 +139,7 @@ def test_a_part_judges_what_it_can_and_loses_no_work(tmp_path: Path) -> None:
     quiet = Console(file=io.StringIO())
     small = {name: dict(sizes) | {"rounds": 30} for name, sizes in WHOLE.scales.items()}
     whole = Experiment(
-        **{**WHOLE.__dict__, "scales": small, "claims": failing, "figures": lambda results, folder: 1 / 0}
+        **{**WHOLE.__dict__, "scales": small, "claims": _AllAtOnce(failing), "figures": lambda results, folder: 1 / 0}
     )
     done = run(part_of(whole, "paper", only={"K": ["5"]}), "paper", tmp_path / "out", workers_wanted=1, console=quiet)
     assert [one.statement for one in done.claims] == ["meTS is better"]
