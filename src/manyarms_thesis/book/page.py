@@ -33,7 +33,8 @@ experiments](results.md) how to repeat one. Figures are differences ± one stand
 figure is that of the *least clear* one, the fewest standard errors above zero, which need not be the smallest. Every number on
 this page comes from the records in the folder `results` of the repository, each with the command that made it.
 """
-LEAST = re.compile(r"; least convincing(?: step)?: ([^;]+)")  # which of several comparisons a figure is of, in a detail
+# which of several comparisons a figure is of, in a detail
+LEAST = re.compile(r"; least convincing(?: step)?: (?P<one>[^;]+)|least convincing lead, over (?P<lead>.+?) in ")
 WORLDS = {"held": "✓", "held in part": "◐", "refuted": "✗", "undecided": "?"}
 
 
@@ -152,7 +153,8 @@ def _world(claim: Claim) -> str:
     if parts == 1:
         return claim.panel or "all"
     least = LEAST.search(claim.detail)
-    return f"{claim.panel or 'all'} ({held} of {parts} comparisons{f', least clear: {least[1]}' if least else ''})"
+    which = f", least clear: {least['one'] or least['lead']}" if least else ""
+    return f"{claim.panel or 'all'} ({held} of {parts} comparisons{which})"
 
 
 def _cell(text: str) -> str:

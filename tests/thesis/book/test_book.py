@@ -13,10 +13,10 @@ import pytest
 from manyarms_thesis.book.__main__ import write_book
 from manyarms_thesis.book.answers import PLACE, StaleAnswer, filled
 from manyarms_thesis.book.chapters import CHAPTERS
-from manyarms_thesis.book.page import verdict_follows
+from manyarms_thesis.book.page import _world, verdict_follows
 from manyarms_thesis.book.pictures import lighter
 from manyarms_thesis.catalogue import SCALES, catalogue
-from manyarms_thesis.harness.claims import Claim
+from manyarms_thesis.harness.claims import Claim, Measured, claim
 from manyarms_thesis.harness.store import Record, read_records
 
 ROOT = Path(__file__).parents[3]
@@ -138,3 +138,23 @@ def test_every_stored_result_is_spoken_of() -> None:
         stored = {name for name in RECORDS if catalogue()[name].place[0] == chapter.number}
         assert stored <= named, sorted(stored - named)
         assert named <= stored, f"an answer rests on results of another chapter: {sorted(named - stored)}"
+
+
+@pytest.mark.parametrize(
+    ("detail", "which"),
+    [
+        (
+            "over the same worlds: LinTS 526.5 ± 26, HierTS 1229 ± 1.6e+02; least convincing: HierTS",
+            ", least clear: HierTS",
+        ),
+        ("K=20: 2 ± 1, K=50: 3 ± 1; least convincing step: K=20 to K=50; and more", ", least clear: K=20 to K=50"),
+        ("the figure is the least convincing lead, over ES in gowalla, chosen rate. Value ...", ", least clear: ES"),
+        ("nothing of the kind", ""),
+    ],
+)
+def test_a_figure_of_several_comparisons_says_of_which_it_is(detail: str, which: str) -> None:
+    """The least clear difference need not be the smallest, which a reader would take it for."""
+    several = [Measured(1229.0, 160.0, 49), Measured(526.5, 26.0, 49)]
+    shown = _world(claim("best", "1", several[0], panel="linear", parts=several, detail=detail))
+    assert shown == f"linear (2 of 2 comparisons{which})"
+    assert _world(claim("best", "1", several[0], panel="linear", detail=detail)) == "linear"
