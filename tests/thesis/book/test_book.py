@@ -61,9 +61,10 @@ def test_every_experiment_has_an_entry(made: Path) -> None:
 
 @STORED
 def test_verdicts_follow_from_the_stored_figures(record: Record) -> None:
-    smaller = bool(record.about["smaller_than_the_thesis"])
-    for claim in record.claims:
-        assert verdict_follows(claim, smaller=smaller), claim
+    # some of the worlds, like smaller ones, refute nothing
+    smaller = bool(record.about["smaller_than_the_thesis"]) or "--only" in record.about["command"]
+    for one in record.claims:
+        assert verdict_follows(one, smaller=smaller), one
 
 
 @STORED
