@@ -114,7 +114,7 @@ def how(about: Mapping[str, Any]) -> str:
     sizes = [
         f"{word}: "
         + ", ".join(
-            f"{name} {in_words(own)} for {'all' if full is None else in_words(full)}"
+            f"{name} {in_words(own) or 'none'} for {'all' if full is None else in_words(full) or 'none'}"
             for name, (own, full) in about[key].items()
         )
         for word, key in (("fewer", "fewer_than_the_thesis"), ("other sizes", "smaller_than_the_thesis"))
