@@ -30,6 +30,7 @@ def test_nothing_is_no_less_than_nothing(actions: int) -> None:
     covariance, x = with_a_direction_of_no_variance()
     weights = np.random.default_rng(1).uniform(-1, 1, (actions, 3))
     effects = np.random.default_rng(2).standard_normal((3, DIM))
-    root = 1e-12 * np.eye(3 * DIM)  # next to no variance there either, so that the best mean wins
+    root = 1e-12 * np.eye(3 * DIM)  # a millionth of a standard deviation there, so that a best mean wins
     agent = ma.meTS(ma.MixedEffectPrior(weights, effects, root, covariance), seed=0)
-    assert agent.decide(x) == int(np.argmax(weights @ (effects @ x)))
+    means = weights @ (effects @ x)
+    assert means[agent.decide(x)] >= means.max() - 1e-4
