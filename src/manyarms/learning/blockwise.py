@@ -162,8 +162,8 @@ def sums_of(
             top = peak
             mass.sub_(top)
         # products are faster where they write what is in the cache: powers are what leaves it
-        left = place if alone else kept(first, last)
-        mass = mass.exp2_() if left is None else torch.exp2(mass, out=left)
+        stays = place if alone else kept(first, last)
+        mass = mass.exp2_() if stays is None else torch.exp2(mass, out=stays)
         total = mass.sum(dim=0) if total is None else total.add_(mass.sum(dim=0))
         if values is not None and above is not None:
             # a product and a sum: einsum would turn this into a batch of tiny matrix products
