@@ -12,7 +12,7 @@ from manyarms_thesis.book.chapters import BookChapter
 from manyarms_thesis.harness.claims import Claim, Measured
 from manyarms_thesis.harness.experiments import Experiment
 from manyarms_thesis.harness.store import Record
-from manyarms_thesis.harness.verdicts import VERDICTS, Statement, figure_of, statements, tally
+from manyarms_thesis.harness.verdicts import VERDICTS, Statement, below_zero_here, figure_of, statements, tally
 
 MADE_BY = "<!-- Made by `make book` from the results in results/. Change those, or src/manyarms_thesis/book, not this page. -->"
 MOST_WORLDS = 10  # of a statement, with their figures; the others are in its record
@@ -24,7 +24,8 @@ each of its statements became a difference that should be above zero, measured o
 
 - **held**: the difference is above zero by two standard errors (more where there are few runs: Student's quantile);
 - **refuted**: it is below zero by as much, in worlds of the thesis's own sizes;
-- **undecided**: neither; or there is no standard error; or it is below zero in worlds that are smaller than the thesis's;
+- **undecided**: neither; or there is no standard error; or it is below zero by as much, but in worlds that are smaller than
+  the thesis's, which refute nothing: these are counted by themselves, and marked ▽;
 - **held in part**: some of the differences, or of the worlds, that the statement is about hold, and others do not.
 
 What the thesis does not state or print (scaled links, a context for each action where its text has one for all, rules of our
@@ -36,6 +37,7 @@ this page comes from the records in the folder `results` of the repository, each
 # which of several comparisons a figure is of, in a detail
 LEAST = re.compile(r"; least convincing(?: step)?: (?P<one>[^;]+)|least convincing lead, over (?P<lead>.+?) in ")
 WORLDS = {"held": "✓", "held in part": "◐", "refuted": "✗", "undecided": "?"}
+BELOW_ZERO_HERE = "▽"
 
 
 def page_of(
@@ -55,13 +57,14 @@ def page_of(
 def _overview(
     records: Mapping[str, Record], experiments: Mapping[str, Experiment], chapters: Sequence[BookChapter]
 ) -> Iterator[str]:
-    yield "| chapter | statements | " + " | ".join(VERDICTS) + " |"
-    yield "| --- |" + " ---: |" * (1 + len(VERDICTS))
-    totals = [0] * (1 + len(VERDICTS))
+    yield "| chapter | statements | " + " | ".join(VERDICTS) + " | of these below zero, in smaller worlds |"
+    yield "| --- |" + " ---: |" * (2 + len(VERDICTS))
+    totals = [0] * (2 + len(VERDICTS))
     for chapter in chapters:
         names = [one.name for one in experiments.values() if one.place[0] == chapter.number and one.name in records]
         found = [one for name in names for one in statements(records[name].claims) if one.of_thesis]
-        numbers = [len(found), *(sum(one.verdict == verdict for one in found) for verdict in VERDICTS)]
+        verdicts = [sum(one.verdict == verdict for one in found) for verdict in VERDICTS]
+        numbers = [len(found), *verdicts, sum(one.against for one in found)]
         totals = [a + b for a, b in zip(totals, numbers, strict=True)]
         yield f"| [{chapter.title}](#{chapter.anchor}) | " + " | ".join(map(str, numbers)) + " |"
     yield "| together | " + " | ".join(map(str, totals)) + " |"
@@ -133,7 +136,8 @@ def _table(found: Sequence[Statement], name: str) -> Iterator[str]:
     yield "| statement | section | verdict | difference ± standard error |"
     yield "| --- | --- | --- | --- |"
     for one in found:
-        yield f"| {_cell(one.text)} | {one.sections or '–'} | **{one.verdict}** | {_measurements(one, name)} |"
+        verdict = f"**{one.verdict}**" + (f" {BELOW_ZERO_HERE}" if one.against else "")
+        yield f"| {_cell(one.text)} | {one.sections or '–'} | {verdict} | {_measurements(one, name)} |"
     yield ""
 
 
@@ -141,11 +145,13 @@ def _measurements(one: Statement, name: str) -> str:
     """One figure, or those of every world."""
     if len(one.claims) == 1 and not one.claims[0].panel:
         return figure_of(one.claims[0])
-    shown = [
-        f"{WORLDS[claim.verdict]} {_cell(_world(claim))}: {figure_of(claim)}" for claim in one.claims[:MOST_WORLDS]
-    ]
+    shown = [f"{_mark(claim)} {_cell(_world(claim))}: {figure_of(claim)}" for claim in one.claims[:MOST_WORLDS]]
     more = len(one.claims) - MOST_WORLDS
     return "<br>".join([*shown, f"and {more} more in results/{name}.json"] if more > 0 else shown)
+
+
+def _mark(claim: Claim) -> str:
+    return BELOW_ZERO_HERE if below_zero_here(claim) else WORLDS[claim.verdict]
 
 
 def _world(claim: Claim) -> str:

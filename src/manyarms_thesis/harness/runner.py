@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,7 +30,7 @@ from manyarms_thesis.harness.progress import tracking
 from manyarms_thesis.harness.results import Outcomes, Results
 from manyarms_thesis.harness.spec import Item, items_of, worlds_met
 from manyarms_thesis.harness.store import store
-from manyarms_thesis.harness.work import RUN_SECONDS, execute
+from manyarms_thesis.harness.work import MADE_WITH, RUN_SECONDS, execute, versions_here, versions_of
 
 FILES = ("results.parquet", "claims.json", "report.html")
 FOLDERS = ("parts", "figures", "variants", "cache")
@@ -204,7 +203,7 @@ def _write(
         "seed": seed,
         "processor_seconds": None if work is None else round(work),
         "finished": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "versions": {"manyarms": __version__, "Python": platform.python_version(), "numpy": np.__version__},
+        "versions": {"manyarms": __version__, **made_with(results)},
     }
     shown = {
         **{name: str(value) for name, value in facts.items() if name in ("command", "finished")},
@@ -226,6 +225,12 @@ def processor_seconds(results: Results) -> float | None:
     """What all runs took together, whenever they were done; None where some do not say."""
     taken = [run[RUN_SECONDS] for run in results.runs.values() if RUN_SECONDS in run]
     return float(np.sum(taken)) if len(taken) == len(results.runs) else None
+
+
+def made_with(results: Results) -> dict[str, str]:
+    """The versions that all runs were made with; of one that does not say, those of this process."""
+    here = json.dumps(versions_here())
+    return versions_of(str(run.get(MADE_WITH, here)) for run in results.runs.values())
 
 
 def require_extras() -> None:

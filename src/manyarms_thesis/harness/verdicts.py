@@ -32,6 +32,11 @@ class Statement:
         return "refuted" if "refuted" in verdicts else "undecided"
 
     @property
+    def against(self) -> bool:
+        """Whether it is undecided only because what was below zero was so in worlds smaller than the thesis's."""
+        return self.verdict == "undecided" and any(below_zero_here(one) for one in self.claims)
+
+    @property
     def of_thesis(self) -> bool:
         """Whether the thesis states it of these worlds."""
         return bool(self.claims[0].thesis_lines)
@@ -56,6 +61,11 @@ class Statement:
         """In how many worlds it held, where there are several."""
         held = sum(one.holds for one in self.claims)
         return f"in {held} of {counted(len(self.claims), 'world')}" if len(self.claims) > 1 else ""
+
+
+def below_zero_here(one: Claim) -> bool:
+    """Whether a claim would be refuted, were its worlds not smaller than the thesis's."""
+    return one.verdict == "undecided" and one.parts[2] > 0
 
 
 def figure_of(one: Claim) -> str:
@@ -88,9 +98,11 @@ def statements(claims: Iterable[Claim]) -> list[Statement]:
 
 
 def tally(found: Sequence[Statement]) -> str:
-    """How many of some statements came to which verdict: 5 held, 2 held in part, 1 refuted."""
+    """How many of some statements came to which verdict: 5 held, 2 held in part, 3 undecided (1 below zero here)."""
     numbers = {verdict: sum(one.verdict == verdict for one in found) for verdict in VERDICTS}
-    return ", ".join(f"{number} {verdict}" for verdict, number in numbers.items() if number)
+    against = sum(one.against for one in found)
+    said = f" ({against} below zero here)" if against else ""  # undecided is the last of the verdicts
+    return ", ".join(f"{number} {verdict}" for verdict, number in numbers.items() if number) + said
 
 
 def answer(claims: Sequence[Claim]) -> list[str]:
@@ -115,4 +127,4 @@ def _named(verdict: str, some: Sequence[Statement]) -> str:
     return f"{verdict[0].upper()}{verdict[1:]}: {'; '.join(shown)}{more}."
 
 
-__all__ = ["VERDICTS", "Statement", "answer", "figure_of", "plus_minus", "statements", "tally"]
+__all__ = ["VERDICTS", "Statement", "answer", "below_zero_here", "figure_of", "plus_minus", "statements", "tally"]

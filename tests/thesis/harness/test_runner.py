@@ -19,12 +19,14 @@ import pyarrow.parquet as parquet
 import pytest
 from rich.console import Console
 
+from manyarms import __version__
 from manyarms.errors import InvalidInput, ManyArmsError
 from manyarms_thesis.catalogue import Experiment, Outcome, run
 from manyarms_thesis.harness.claims import claim, gain
 from manyarms_thesis.harness.figures import regret_curves
 from manyarms_thesis.harness.online import online_regret
 from manyarms_thesis.harness.spec import Call, Cell
+from manyarms_thesis.harness.work import versions_here, versions_of
 from manyarms_thesis.mets.agents import AGENTS, mets
 from manyarms_thesis.mets.common import mixed_effect_world
 
@@ -124,6 +126,21 @@ def test_finished_work_is_not_done_again(finished: Path) -> None:
     assert {path.name: path.stat().st_mtime_ns for path in (finished / "parts").iterdir()} == stamps
     # the times were measured once: equal to the last digit only because nothing ran
     assert table(finished, times=True) == before
+
+
+def test_pieces_of_several_machines_are_said_to_be_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record's versions are those of the runs themselves, whichever process put them together."""
+    assert versions_of(['{"Python": "3.11.7"}', '{"Python": "3.12.3", "GPU": "H"}']) == {
+        "Python": "3.11.7 and 3.12.3",
+        "GPU": "H",
+    }
+    do(tmp_path / "out", workers_wanted=1)
+    elsewhere = {"Python": "3.12.3", "numpy": "2.3.0", "torch": "2.11.0", "GPU": "one of the other machine"}
+    monkeypatch.setattr("manyarms_thesis.harness.runner.versions_here", lambda: elsewhere)
+    outcome, _ = do(tmp_path / "out", kept=tmp_path / "kept")  # nothing is left to do
+    assert outcome.reused == 4
+    about = json.loads((tmp_path / "kept" / "tiny.json").read_text())
+    assert about["versions"] == {"manyarms": __version__, **versions_here()}
 
 
 def test_lost_and_damaged_parts_are_done_again_with_the_same_outcome(finished: Path) -> None:

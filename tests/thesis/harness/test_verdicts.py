@@ -16,7 +16,7 @@ from manyarms_thesis.harness.experiments import Experiment, slug
 from manyarms_thesis.harness.figures import Drawn
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell, items_of, solve, variant_of
-from manyarms_thesis.harness.verdicts import answer, figure_of, statements, tally
+from manyarms_thesis.harness.verdicts import answer, below_zero_here, figure_of, statements, tally
 
 UP, DOWN, OPEN = Measured(3.0, 1.0), Measured(-3.0, 1.0), Measured(1.0, 1.0)
 
@@ -53,6 +53,18 @@ def test_few_runs_need_more_standard_errors() -> None:
         decided = np.mean([verdict_on([measured(rng.standard_normal(runs))]) != "undecided" for _ in range(4_000)])
         # 4.55 % on both sides together; four standard errors of 4,000 draws are 1.3 %
         assert decided == pytest.approx(0.0455, abs=0.014)
+
+
+def test_what_is_below_zero_in_smaller_worlds_is_told_from_what_is_open() -> None:
+    """Both are undecided; a reader wants to know which."""
+    below = replace(
+        claim("s", "1", DOWN, panel="p"), verdict="undecided"
+    )  # as smaller worlds than the thesis's leave it
+    still, against, refuted = (statements([one])[0] for one in (claim("s", "1", OPEN), below, claim("s", "1", DOWN)))
+    assert [one.against for one in (still, against, refuted)] == [False, True, False]
+    assert [below_zero_here(one.claims[0]) for one in (still, against, refuted)] == [False, True, False]
+    assert tally([still, against, refuted]) == "1 refuted, 2 undecided (1 below zero here)"
+    assert not statements([below, claim("s", "1", UP, panel="q")])[0].against  # held in part
 
 
 def test_degrees_of_freedom_are_carried() -> None:
